@@ -1,0 +1,321 @@
+//! One shard: the topics one thread owns, with their subscriptions and streams.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{
+    event::{EventId, Incarnation, PublisherId, Sequence, TopicId},
+    subscription::{Subscription, SubscriptionKey},
+    time::Instant,
+};
+
+/// Everything that can happen to a shard.
+pub enum Input<'i, R> {
+    /// An event was published on a topic, which is named as stored (upper-case).
+    Publish {
+        /// The topic's name.
+        topic: &'i str,
+        /// Who published; what it may publish was decided before.
+        publisher: PublisherId,
+        /// Asked once for every subscription of the topic.
+        offer: &'i mut Offer<'i, R>,
+    },
+    /// Bytes of a subscription's queue were handed over for good.
+    Sent {
+        /// Whose queue.
+        subscription: SubscriptionKey,
+        /// How many, in the sizes [`Offer`] gave.
+        bytes: u64,
+    },
+    /// A subscription has ended.
+    Unsubscribe {
+        /// Which one; one that is gone already is no error.
+        subscription: SubscriptionKey,
+    },
+}
+
+/// Gives the bytes an event takes in a receiver's queue, or `None` if the event is not for this receiver.
+pub type Offer<'o, R> = dyn FnMut(&R, EventId) -> Option<u64> + 'o;
+
+/// Everything a shard wants done, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Append the event of this step to the subscription's queue.
+    Deliver {
+        /// Whose queue.
+        subscription: SubscriptionKey,
+        /// Which event.
+        event: EventId,
+    },
+    /// Tell the subscriber, behind what is queued, that events were lost because its queue was full.
+    TellLoss {
+        /// Who lost.
+        subscription: SubscriptionKey,
+        /// How many events in a row.
+        events: u64,
+        /// From the first lost event until now.
+        during: Duration,
+    },
+}
+
+/// How much a shard takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardLimits {
+    /// Subscriptions; one more is refused.
+    pub subscriptions_max: usize,
+    /// Bytes a subscription may have queued; events beyond are lost, counted and told.
+    pub queue_bytes_max: u64,
+}
+
+/// Why a subscription was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscribeError {
+    /// [`ShardLimits::subscriptions_max`] are there.
+    TooMany {
+        /// The limit.
+        subscriptions_max: usize,
+    },
+}
+
+/// A topic lives as long as it has subscriptions: what nobody hears needs no order and no identity.
+#[derive(Debug)]
+struct Topic {
+    id: TopicId,
+    subscriptions: Vec<SubscriptionKey>,
+    streams: BTreeMap<PublisherId, Sequence>,
+}
+
+/// The machine. `R` is whatever the host needs to reach a receiver.
+#[derive(Debug)]
+pub struct Shard<R> {
+    incarnation: Incarnation,
+    limits: ShardLimits,
+    topics: BTreeMap<Box<str>, Topic>,
+    topic_names: BTreeMap<TopicId, Box<str>>,
+    next_topic: u64,
+    subscriptions: Vec<(u32, Option<Subscription<R>>)>,
+    free: Vec<u32>,
+}
+
+impl<R> Shard<R> {
+    /// A shard without topics. `incarnation` must differ from that of every earlier run.
+    pub fn new(incarnation: Incarnation, limits: ShardLimits) -> Self {
+        Self {
+            incarnation,
+            limits,
+            topics: BTreeMap::new(),
+            topic_names: BTreeMap::new(),
+            next_topic: 0,
+            subscriptions: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Makes a subscription to a topic, which is named as stored (upper-case). It hears what is published from now on.
+    pub fn subscribe(&mut self, topic: &str, receiver: R) -> Result<SubscriptionKey, SubscribeError> {
+        let subscriptions_max = self.limits.subscriptions_max;
+        if self.subscription_count() >= subscriptions_max {
+            return Err(SubscribeError::TooMany { subscriptions_max });
+        }
+        let topic_id = self.topic(topic);
+        let subscription = Subscription::new(topic_id, receiver, self.limits.queue_bytes_max);
+        let key = match self.free.pop() {
+            Some(index) => {
+                let (generation, slot) = &mut self.subscriptions[index as usize];
+                *slot = Some(subscription);
+                SubscriptionKey { index, generation: *generation }
+            }
+            None => {
+                let index = u32::try_from(self.subscriptions.len()).expect("there are fewer subscriptions than 2^32");
+                self.subscriptions.push((0, Some(subscription)));
+                SubscriptionKey { index, generation: 0 }
+            }
+        };
+        self.topics.get_mut(topic).expect("the topic was just made").subscriptions.push(key);
+        Ok(key)
+    }
+
+    fn topic(&mut self, name: &str) -> TopicId {
+        if let Some(topic) = self.topics.get(name) {
+            return topic.id;
+        }
+        let id = TopicId(self.next_topic);
+        self.next_topic += 1;
+        self.topics.insert(name.into(), Topic { id, subscriptions: Vec::new(), streams: BTreeMap::new() });
+        self.topic_names.insert(id, name.into());
+        id
+    }
+
+    /// Everything that can happen, and everything wanted done. `outputs` is appended to.
+    pub fn step(&mut self, now: Instant, input: Input<'_, R>, outputs: &mut Vec<Output>) {
+        match input {
+            Input::Publish { topic, publisher, offer } => self.publish(now, topic, publisher, offer, outputs),
+            Input::Sent { subscription: key, bytes } => {
+                let Some(subscription) = self.get_mut(key) else { return };
+                if let Some((events, during)) = subscription.sent(now, bytes) {
+                    outputs.push(Output::TellLoss { subscription: key, events, during });
+                }
+            }
+            Input::Unsubscribe { subscription } => self.unsubscribe(subscription),
+        }
+    }
+
+    fn publish(&mut self, now: Instant, topic: &str, publisher: PublisherId, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) {
+        let Some(topic) = self.topics.get_mut(topic) else { return };
+        let sequence = topic.streams.entry(publisher).or_insert(Sequence(0));
+        sequence.0 += 1;
+        let event = EventId { publisher, incarnation: self.incarnation, topic: topic.id, sequence: *sequence };
+        for &key in &topic.subscriptions {
+            let subscription = self.subscriptions[key.index as usize].1.as_mut().expect("a topic's subscriptions are there");
+            let Some(bytes) = offer(&subscription.receiver, event) else { continue };
+            if subscription.offer(now, bytes) {
+                outputs.push(Output::Deliver { subscription: key, event });
+            }
+        }
+    }
+
+    fn unsubscribe(&mut self, key: SubscriptionKey) {
+        if self.get_mut(key).is_none() {
+            return;
+        }
+        let (generation, slot) = &mut self.subscriptions[key.index as usize];
+        *generation = generation.wrapping_add(1);
+        let subscription = slot.take().expect("the key was valid");
+        self.free.push(key.index);
+        let name = self.topic_names.get(&subscription.topic).expect("a subscription's topic is there");
+        let topic = self.topics.get_mut(name).expect("a named topic is there");
+        topic.subscriptions.retain(|other| *other != key);
+        if topic.subscriptions.is_empty() {
+            self.topics.remove(name);
+            self.topic_names.remove(&subscription.topic);
+        }
+    }
+
+    fn get_mut(&mut self, key: SubscriptionKey) -> Option<&mut Subscription<R>> {
+        let (generation, slot) = self.subscriptions.get_mut(key.index as usize)?;
+        slot.as_mut().filter(|_| *generation == key.generation)
+    }
+
+    /// The receiver of a subscription that is there.
+    pub fn receiver(&self, key: SubscriptionKey) -> Option<&R> {
+        let (generation, slot) = self.subscriptions.get(key.index as usize)?;
+        slot.as_ref().filter(|_| *generation == key.generation).map(|subscription| &subscription.receiver)
+    }
+
+    /// Subscriptions that are there.
+    pub fn subscription_count(&self) -> usize {
+        self.subscriptions.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMITS: ShardLimits = ShardLimits { subscriptions_max: 3, queue_bytes_max: 4 };
+
+    fn shard() -> Shard<u8> {
+        Shard::new(Incarnation(7), LIMITS)
+    }
+
+    fn publish(shard: &mut Shard<u8>, topic: &str, publisher: u64, size: u64) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        shard.step(
+            Instant::default(),
+            Input::Publish { topic, publisher: PublisherId(publisher), offer: &mut |_, _| Some(size) },
+            &mut outputs,
+        );
+        outputs
+    }
+
+    fn sent(shard: &mut Shard<u8>, subscription: SubscriptionKey, bytes: u64) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        shard.step(Instant::from_nanos(9), Input::Sent { subscription, bytes }, &mut outputs);
+        outputs
+    }
+
+    #[test]
+    fn every_subscription_of_the_topic_hears_the_event_once() {
+        let mut shard = shard();
+        let keys = [shard.subscribe("A", 1).unwrap(), shard.subscribe("B", 2).unwrap(), shard.subscribe("A", 3).unwrap()];
+        let heard: Vec<_> = publish(&mut shard, "A", 5, 1)
+            .into_iter()
+            .map(|output| matches!(output, Output::Deliver { subscription, .. } if subscription == keys[0] || subscription == keys[2]))
+            .collect();
+        assert_eq!(heard, [true, true]);
+        assert!(publish(&mut shard, "C", 5, 1).is_empty());
+        assert_eq!(shard.subscribe("A", 4), Err(SubscribeError::TooMany { subscriptions_max: 3 }));
+    }
+
+    #[test]
+    fn an_event_that_is_not_for_a_receiver_is_no_loss() {
+        let mut shard = shard();
+        shard.subscribe("A", 1).unwrap();
+        let mut outputs = Vec::new();
+        shard.step(Instant::default(), Input::Publish { topic: "A", publisher: PublisherId(1), offer: &mut |_, _| None }, &mut outputs);
+        assert_eq!(outputs, []);
+    }
+
+    #[test]
+    fn an_overflowing_subscriber_is_told_its_loss_behind_what_was_queued() {
+        let mut shard = shard();
+        let key = shard.subscribe("A", 1).unwrap();
+        assert_eq!(publish(&mut shard, "A", 1, 3).len(), 1);
+        assert_eq!(publish(&mut shard, "A", 1, 2).len(), 0);
+        assert_eq!(publish(&mut shard, "A", 1, 1).len(), 0, "the loss keeps its place in the order");
+        assert_eq!(sent(&mut shard, key, 0), []);
+        assert_eq!(sent(&mut shard, key, 1), [Output::TellLoss { subscription: key, events: 2, during: Duration::from_nanos(9) }]);
+        assert_eq!(publish(&mut shard, "A", 1, 2).len(), 1);
+    }
+
+    #[test]
+    fn an_event_larger_than_the_queue_passes_an_empty_one() {
+        let mut shard = shard();
+        let key = shard.subscribe("A", 1).unwrap();
+        assert_eq!(publish(&mut shard, "A", 1, 100).len(), 1);
+        assert_eq!(sent(&mut shard, key, 100), []);
+    }
+
+    #[test]
+    fn a_removed_subscription_leaves_nothing_behind() {
+        let mut shard = shard();
+        let old = shard.subscribe("A", 1).unwrap();
+        shard.step(Instant::default(), Input::Unsubscribe { subscription: old }, &mut Vec::new());
+        let new = shard.subscribe("A", 2).unwrap();
+        assert_eq!((shard.receiver(old), shard.receiver(new)), (None, Some(&2)));
+        assert_eq!(sent(&mut shard, old, 1), []);
+        shard.step(Instant::default(), Input::Unsubscribe { subscription: old }, &mut Vec::new());
+        assert_eq!(shard.subscription_count(), 1);
+    }
+
+    proptest! {
+        /// What a subscriber hears of one publisher is ascending, and every gap is told with its exact size.
+        #[test]
+        fn gaps_are_told_exactly(script in prop::collection::vec((0u64..3, 0u64..3), 1..200)) {
+            let mut shard = shard();
+            let key = shard.subscribe("A", 1).unwrap();
+            let (mut queued, mut last, mut told, mut published) = (0u64, 0u64, 0u64, 0u64);
+            for (size, drained) in script {
+                let mut outputs = publish(&mut shard, "A", 1, size);
+                published += 1;
+                queued += outputs.len() as u64 * size;
+                let bytes = drained.min(queued);
+                queued -= bytes;
+                outputs.extend(sent(&mut shard, key, bytes));
+                for output in outputs {
+                    match output {
+                        Output::Deliver { event, .. } => {
+                            prop_assert_eq!(event.sequence.0, last + told + 1);
+                            (last, told) = (event.sequence.0, 0);
+                        }
+                        Output::TellLoss { events, .. } => told += events,
+                    }
+                }
+            }
+            let rest = sent(&mut shard, key, queued);
+            let untold: u64 = rest.iter().map(|output| if let Output::TellLoss { events, .. } = output { *events } else { 0 }).sum();
+            prop_assert_eq!(published, last + told + untold);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The machine's own clock reading, so that a test can build any time.
+
+use std::time::Duration;
+
+/// Time since the host's start, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// Takes the host's reading.
+    pub fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// How long ago `earlier` was; zero if it was not.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
