@@ -1,0 +1,179 @@
+//! Event Handler: subscriptions, and which of them hear an event (reference section 6).
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use serde::Serialize;
+
+use crate::{
+    authorization::permitted_publishers,
+    error::ArrowheadError,
+    form::{SubscriptionRequest, SystemRequest},
+    metadata::Metadata,
+    name::{EventType, TEXT_LENGTH_MAX},
+    record::{EventFilter, EventTypeRow, Subscription, SubscriptionId, System, Timestamps},
+    snapshot::Snapshot,
+    system::{SystemKey, SystemReference},
+    utc::UtcTime,
+};
+
+/// Path of the operation, as errors name it.
+pub const SUBSCRIBE_ORIGIN: &str = "/eventhandler/subscribe";
+
+/// How far a time in a request may lie from now (upstream's `time_stamp_tolerance_seconds`).
+pub const TIME_STAMP_TOLERANCE: Duration = Duration::from_secs(120);
+
+/// A subscription to be made; it replaces the subscriber's former one to the same event type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubscriptionPut {
+    /// Which events.
+    pub event_type: EventType,
+    /// Who receives them.
+    pub subscriber: SystemKey,
+    /// Path at the subscriber, starting with `/`.
+    pub notify_uri: Arc<str>,
+    /// Pairs given as a filter.
+    pub filter: Option<Metadata>,
+    /// Whether the filter is used.
+    pub match_metadata: bool,
+    /// No events earlier than this; whole seconds.
+    pub start_date: Option<UtcTime>,
+    /// No events later than this; whole seconds.
+    pub end_date: Option<UtcTime>,
+    /// Only these publishers.
+    pub sources: Option<Vec<SystemKey>>,
+}
+
+impl SubscriptionPut {
+    /// Checks a form (reference 6.1); that the systems are registered is the database's part.
+    pub fn parse(form: SubscriptionRequest, now: UtcTime) -> Result<Self, ArrowheadError> {
+        let refused = |message: &str| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
+        let subscriber = SystemReference::parse(form.subscriber_system.as_ref(), "Subscriber system", SUBSCRIBE_ORIGIN)?;
+        if subscriber.port == 0 {
+            return Err(refused("Subscriber system: port must be between 1 and 65535."));
+        }
+        let event_type = EventType::parse(form.event_type.as_deref().unwrap_or_default());
+        let event_type = event_type.map_err(|error| refused(&format!("Event type {error}")))?;
+        let notify_uri = parse_notify_uri(form.notify_uri.as_deref().unwrap_or_default())?;
+        let match_metadata = form.match_meta_data.unwrap_or(false);
+        if match_metadata && form.filter_meta_data.as_ref().is_none_or(|filter| filter.is_empty()) {
+            return Err(refused("matchMetaData is true, but filterMetaData is null or empty."));
+        }
+        let (start_date, end_date) = (parse_date(form.start_date, "Start date", now)?, parse_date(form.end_date, "End date", now)?);
+        if let (Some(start), Some(end)) = (start_date, end_date)
+            && start >= end
+        {
+            return Err(refused("Start date must be earlier than end date."));
+        }
+        let sources = form.sources.filter(|sources| !sources.is_empty()).map(parse_sources).transpose()?;
+        let filter = Metadata::parse_optional(form.filter_meta_data)?;
+        Ok(Self { event_type, subscriber: subscriber.key, notify_uri, filter, match_metadata, start_date, end_date, sources })
+    }
+}
+
+fn parse_sources(forms: Vec<Option<SystemRequest>>) -> Result<Vec<SystemKey>, ArrowheadError> {
+    forms.iter().flatten().map(|form| SystemReference::parse(Some(form), "Source", SUBSCRIBE_ORIGIN).map(|source| source.key)).collect()
+}
+
+/// A path at the subscriber: no other host can be named, and nothing that would end the request line early.
+fn parse_notify_uri(text: &str) -> Result<Arc<str>, ArrowheadError> {
+    let refused = |message: &str| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
+    let path = text.trim();
+    if path.is_empty() {
+        return Err(refused("Notify URI is null or blank."));
+    }
+    if path.contains("://") || path.starts_with("//") {
+        return Err(refused("Notify URI must be a path at the subscriber, for example /notify, not an address."));
+    }
+    if path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return Err(refused("Notify URI must not contain white space or control characters."));
+    }
+    if path.chars().count() > TEXT_LENGTH_MAX {
+        return Err(ArrowheadError::database());
+    }
+    Ok(if path.starts_with('/') { path.into() } else { format!("/{path}").into() })
+}
+
+fn parse_date(text: Option<String>, what: &str, now: UtcTime) -> Result<Option<UtcTime>, ArrowheadError> {
+    let refused = |message: String| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+    let date = UtcTime::parse(&text).map_err(|error| refused(format!("{what} {error}")))?;
+    if date < now.minus(TIME_STAMP_TOLERANCE) {
+        return Err(refused(format!("{what} is in the past.")));
+    }
+    Ok(Some(date.whole_seconds()))
+}
+
+/// Whether an event passes a subscription's own limits: publisher, dates and filter.
+///
+/// `find` looks a key of the event's metadata up. Authorization is asked of the snapshot, so a changed rule counts for
+/// the next event.
+pub fn hears<'m>(
+    snapshot: &Snapshot,
+    subscription: &Subscription,
+    event: &EventFacts,
+    find: impl Fn(&str) -> Option<Cow<'m, str>>,
+) -> bool {
+    let named = subscription.sources.as_ref().is_none_or(|sources| sources.contains(&event.source));
+    let started = subscription.start_date.is_none_or(|start| event.time >= start);
+    let ended = subscription.end_date.is_some_and(|end| event.time > end.plus(TIME_STAMP_TOLERANCE));
+    named
+        && started
+        && !ended
+        && subscription.matched.as_ref().is_none_or(|filter| filter.met_by(find))
+        && snapshot.may_hear(subscription.subscriber, event.source)
+}
+
+/// What the limits of a subscription look at.
+#[derive(Clone, Copy, Debug)]
+pub struct EventFacts {
+    /// Who published.
+    pub source: crate::record::SystemId,
+    /// The event's time stamp.
+    pub time: UtcTime,
+}
+
+/// A subscription with the rows it refers to. Serialised it is `SubscriptionResponse`, nulls kept.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubscriptionView {
+    id: SubscriptionId,
+    event_type: Arc<EventTypeRow>,
+    subscriber_system: Arc<System>,
+    filter_meta_data: Option<Metadata>,
+    notify_uri: Arc<str>,
+    match_meta_data: bool,
+    start_date: Option<UtcTime>,
+    end_date: Option<UtcTime>,
+    sources: Vec<Arc<System>>,
+    #[serde(flatten)]
+    timestamps: Timestamps,
+}
+
+impl SubscriptionView {
+    /// The subscription's view in the snapshot it is of. Without named sources these are the publishers authorised now.
+    pub fn new(snapshot: &Snapshot, subscription: &Subscription) -> Self {
+        let sources = match &subscription.sources {
+            Some(ids) => ids.iter().filter_map(|id| snapshot.system(*id)).cloned().collect(),
+            None => permitted_publishers(snapshot, subscription.subscriber),
+        };
+        Self {
+            id: subscription.id,
+            event_type: snapshot.event_type(subscription.event_type).expect("a subscription's event type is there").clone(),
+            subscriber_system: snapshot.system(subscription.subscriber).expect("a subscription's subscriber is there").clone(),
+            filter_meta_data: subscription.filter.clone(),
+            notify_uri: subscription.notify_uri.clone(),
+            match_meta_data: subscription.matched.is_some(),
+            start_date: subscription.start_date,
+            end_date: subscription.end_date,
+            sources,
+            timestamps: subscription.timestamps,
+        }
+    }
+}
+
+impl Subscription {
+    /// The filter as it is matched: none unless `matchMetaData` was given.
+    pub fn filter_for(filter: Option<&Metadata>, match_metadata: bool) -> Option<EventFilter> {
+        filter.filter(|_| match_metadata).cloned().map(EventFilter::new)
+    }
+}

@@ -1,0 +1,25 @@
+//! The rules and JSON forms of the Eclipse Arrowhead 4.x core systems, as pure functions.
+//!
+//! Bytes become forms ([`json`], [`form`]), forms become operations whose members cannot be wrong ([`name`], [`address`],
+//! [`utc`]), and operations are decided against an immutable [`snapshot::Snapshot`] of the local cloud. What must be made
+//! durable leaves as a value (for instance [`service_registry::Registration`]); the store's database has the last word on
+//! conflicts. Nothing here knows HTTP, a clock or a database.
+
+pub mod address;
+pub mod authorization;
+pub mod caller;
+pub mod core_service;
+pub mod error;
+pub mod event_handler;
+pub mod form;
+pub mod json;
+pub mod metadata;
+pub mod name;
+pub mod orchestrator;
+pub mod page;
+pub mod publication;
+pub mod record;
+pub mod service_registry;
+pub mod snapshot;
+pub mod system;
+pub mod utc;

@@ -1,0 +1,345 @@
+//! A published event, read and written without an allocation.
+//!
+//! A publication's texts stay the JSON literals they came as: what a subscriber gets as Event JSON is written from the
+//! same bytes, and only a `data:` line with the payload itself needs the escapes resolved.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer, de};
+use serde_json::value::RawValue;
+
+use crate::{
+    caller::{Authorized, Caller},
+    error::ArrowheadError,
+    event_handler::{EventFacts, TIME_STAMP_TOLERANCE},
+    json,
+    name::TEXT_LENGTH_MAX,
+    record::SystemId,
+    snapshot::Snapshot,
+    system::SystemKey,
+    utc::UtcTime,
+};
+
+/// Path of the operation, as errors name it.
+pub const PUBLISH_ORIGIN: &str = "/eventhandler/publish";
+
+/// A JSON scalar used as a text: a string literal with its quotes, or a number or boolean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JsonText<'a>(&'a str);
+
+impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let literal = <&RawValue>::deserialize(deserializer)?.get();
+        match literal.as_bytes().first() {
+            Some(b'{' | b'[' | b'n') | None => Err(de::Error::custom("expected a text")),
+            Some(_) => Ok(Self(literal)),
+        }
+    }
+}
+
+impl<'a> JsonText<'a> {
+    fn inner(self) -> &'a str {
+        self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(self.0)
+    }
+
+    /// The text, if no escape has to be resolved.
+    pub fn plain(self) -> Option<&'a str> {
+        Some(self.inner()).filter(|text| !text.contains('\\'))
+    }
+
+    /// The text; allocates only where escapes have to be resolved.
+    pub fn text(self) -> Cow<'a, str> {
+        self.plain().map_or_else(
+            || {
+                let mut text = String::with_capacity(self.0.len());
+                self.push_to(&mut text);
+                Cow::Owned(text)
+            },
+            Cow::Borrowed,
+        )
+    }
+
+    /// Appends the text with its escapes resolved; half a surrogate pair becomes U+FFFD.
+    pub fn push_to(self, out: &mut String) {
+        let mut rest = self.inner();
+        while let Some(at) = rest.find('\\') {
+            out.push_str(&rest[..at]);
+            rest = push_escape(&rest[at + 1..], out);
+        }
+        out.push_str(rest);
+    }
+
+    /// Appends the text as a JSON string literal.
+    pub fn push_literal(self, out: &mut Vec<u8>) {
+        let quoted = self.0.starts_with('"');
+        out.extend_from_slice(if quoted { b"" } else { b"\"" });
+        out.extend_from_slice(self.0.as_bytes());
+        out.extend_from_slice(if quoted { b"" } else { b"\"" });
+    }
+
+    fn is_blank(self) -> bool {
+        self.text().trim().is_empty()
+    }
+}
+
+/// Resolves the escape after a backslash and gives what follows it. The literal was checked when it was parsed.
+fn push_escape<'t>(text: &'t str, out: &mut String) -> &'t str {
+    let simple = match text.as_bytes().first() {
+        Some(b'u') => return push_unicode_escape(&text[1..], out),
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(other) => char::from(*other),
+        None => return text,
+    };
+    out.push(simple);
+    &text[1..]
+}
+
+fn push_unicode_escape<'t>(text: &'t str, out: &mut String) -> &'t str {
+    let unit = |text: &str| text.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
+    let Some(first) = unit(text) else { return text };
+    let rest = &text[4..];
+    let second = rest.strip_prefix("\\u").and_then(unit);
+    let mut pair = char::decode_utf16([first].into_iter().chain(second));
+    match pair.next() {
+        Some(Ok(character)) => {
+            out.push(character);
+            if character.len_utf16() == 2 { &rest[6..] } else { rest }
+        }
+        _ => {
+            out.push(char::REPLACEMENT_CHARACTER);
+            rest
+        }
+    }
+}
+
+/// An event's metadata: a JSON object of scalars, checked but not taken apart.
+#[derive(Clone, Copy, Debug)]
+pub struct MetadataText<'a>(&'a str);
+
+impl<'de: 'a, 'a> Deserialize<'de> for MetadataText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = <&RawValue>::deserialize(deserializer)?.get();
+        each_pair(object, |_, _| ()).map(|()| Self(object)).map_err(de::Error::custom)
+    }
+}
+
+impl<'a> MetadataText<'a> {
+    /// The value of a key, escapes resolved. A repeated key's last value counts.
+    fn find(self, wanted: &str) -> Option<Cow<'a, str>> {
+        let mut found = None;
+        let visit = |key: JsonText<'a>, value| {
+            if key.text() == wanted {
+                found = value;
+            }
+        };
+        each_pair(self.0, visit).expect("metadata was checked when it was parsed");
+        found.map(JsonText::text)
+    }
+}
+
+/// Calls `visit` for every pair of a JSON object of scalars.
+fn each_pair<'a>(object: &'a str, visit: impl FnMut(JsonText<'a>, Option<JsonText<'a>>)) -> Result<(), serde_json::Error> {
+    struct PairVisitor<F>(F);
+    impl<'de, F: FnMut(JsonText<'de>, Option<JsonText<'de>>)> de::Visitor<'de> for PairVisitor<F> {
+        type Value = ();
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a map of texts")
+        }
+        fn visit_map<A: de::MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((key, value)) = map.next_entry()? {
+                (self.0)(key, value);
+            }
+            Ok(())
+        }
+    }
+    serde_json::Deserializer::from_str(object).deserialize_map(PairVisitor(visit))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Source<'a> {
+    #[serde(borrow)]
+    system_name: Option<JsonText<'a>>,
+    #[serde(borrow)]
+    address: Option<JsonText<'a>>,
+    #[serde(deserialize_with = "json::integer")]
+    port: Option<i64>,
+}
+
+/// The body of `POST /eventhandler/publish`, borrowed from the request.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PublishForm<'a> {
+    #[serde(borrow)]
+    event_type: Option<JsonText<'a>>,
+    #[serde(borrow, deserialize_with = "json::object")]
+    source: Option<Source<'a>>,
+    #[serde(borrow)]
+    meta_data: Option<MetadataText<'a>>,
+    #[serde(borrow)]
+    payload: Option<JsonText<'a>>,
+    #[serde(borrow)]
+    time_stamp: Option<JsonText<'a>>,
+}
+
+/// An event that may be published.
+#[derive(Debug)]
+pub struct Publication<'a> {
+    event_type: JsonText<'a>,
+    payload: JsonText<'a>,
+    metadata: Option<MetadataText<'a>>,
+    time_stamp: Option<JsonText<'a>>,
+    facts: EventFacts,
+}
+
+/// Buffers a publication is checked with, kept by the caller so that nothing is allocated.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    key: String,
+    /// The event type in its stored form: trimmed, upper-case.
+    pub event_type: String,
+}
+
+/// Decides whether an event may be published (reference 6.2). On success `scratch.event_type` names the topic.
+///
+/// An unregistered source is refused with 400, where upstream fails with 500.
+pub fn authorize<'a>(
+    snapshot: &Snapshot,
+    caller: Caller,
+    form: &PublishForm<'a>,
+    now: UtcTime,
+    scratch: &mut Scratch,
+) -> Result<Authorized<Publication<'a>>, ArrowheadError> {
+    let Caller::Anonymous = caller;
+    let refused = |message: &str| ArrowheadError::bad_payload(message, PUBLISH_ORIGIN);
+    let event_type = form.event_type.filter(|text| !text.is_blank()).ok_or_else(|| refused("Event type is null or blank."))?;
+    fold_event_type(event_type, &mut scratch.event_type)?;
+    let payload = form.payload.filter(|text| !text.is_blank()).ok_or_else(|| refused("Payload is null or blank."))?;
+    let time = parse_time_stamp(form.time_stamp, now)?;
+    let source = registered_source(snapshot, form.source.as_ref(), &mut scratch.key)?;
+    let time_stamp = form.time_stamp.filter(|text| !text.is_blank());
+    Ok(Authorized::new(Publication { event_type, payload, metadata: form.meta_data, time_stamp, facts: EventFacts { source, time } }))
+}
+
+fn fold_event_type(text: JsonText<'_>, folded: &mut String) -> Result<(), ArrowheadError> {
+    folded.clear();
+    match text.plain() {
+        Some(plain) if plain.is_ascii() => {
+            folded.push_str(plain.trim());
+            folded.make_ascii_uppercase();
+        }
+        _ => folded.push_str(&text.text().trim().to_uppercase()),
+    }
+    if folded.chars().count() > TEXT_LENGTH_MAX {
+        return Err(ArrowheadError::bad_payload(format!("Event type is longer than {TEXT_LENGTH_MAX} characters."), PUBLISH_ORIGIN));
+    }
+    Ok(())
+}
+
+fn parse_time_stamp(text: Option<JsonText<'_>>, now: UtcTime) -> Result<UtcTime, ArrowheadError> {
+    let refused = |message: String| ArrowheadError::bad_payload(message, PUBLISH_ORIGIN);
+    let Some(text) = text.filter(|text| !text.is_blank()) else { return Ok(now) };
+    let time = UtcTime::parse(&text.text()).map_err(|error| refused(format!("Time stamp {error}")))?;
+    if time < now.minus(TIME_STAMP_TOLERANCE) || time > now.plus(TIME_STAMP_TOLERANCE) {
+        return Err(refused(format!("Time stamp {time} is more than {} seconds away from now, {now}.", TIME_STAMP_TOLERANCE.as_secs())));
+    }
+    Ok(time)
+}
+
+fn registered_source(snapshot: &Snapshot, source: Option<&Source<'_>>, key: &mut String) -> Result<SystemId, ArrowheadError> {
+    let refused = |message: &str| ArrowheadError::bad_payload(message, PUBLISH_ORIGIN);
+    fn given(text: Option<JsonText<'_>>) -> Option<Cow<'_, str>> {
+        text.map(JsonText::text).filter(|text| !text.trim().is_empty())
+    }
+    let source = source.ok_or_else(|| refused("Source is null."))?;
+    let name = given(source.system_name).ok_or_else(|| refused("Source: system name is null or blank."))?;
+    let address = given(source.address).ok_or_else(|| refused("Source: address is null or blank."))?;
+    let port = source.port.ok_or_else(|| refused("Source: port is null."))?;
+    let port = u16::try_from(port).ok().filter(|port| *port > 0).ok_or_else(|| refused("Source: port must be between 1 and 65535."))?;
+    SystemKey::write(key, &name, &address, port);
+    let found = snapshot.system_by_key(key).map(|system| system.id);
+    found.ok_or_else(|| {
+        ArrowheadError::invalid_parameter(format!("Source system with name: {name}, address: {address}, port: {port} is not registered."))
+    })
+}
+
+impl Publication<'_> {
+    /// Who published, and when.
+    pub fn facts(&self) -> EventFacts {
+        self.facts
+    }
+
+    /// The metadata's value of a key, for filters.
+    pub fn metadata_value(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.metadata.and_then(|metadata| metadata.find(key))
+    }
+
+    /// The event type as published.
+    pub fn event_type(&self) -> JsonText<'_> {
+        self.event_type
+    }
+
+    /// The payload as published.
+    pub fn payload(&self) -> JsonText<'_> {
+        self.payload
+    }
+
+    /// Appends the Event JSON that subscribers get: type and time as published, a missing time stamp filled in.
+    pub fn push_event_json(&self, out: &mut Vec<u8>) {
+        use std::io::Write;
+        out.extend_from_slice(b"{\"eventType\":");
+        self.event_type.push_literal(out);
+        out.extend_from_slice(b",\"metaData\":");
+        out.extend_from_slice(self.metadata.map_or("null", |metadata| metadata.0).as_bytes());
+        out.extend_from_slice(b",\"payload\":");
+        self.payload.push_literal(out);
+        out.extend_from_slice(b",\"timeStamp\":");
+        match self.time_stamp {
+            Some(text) => text.push_literal(out),
+            None => write!(out, "\"{}\"", self.facts.time).expect("a vector takes everything"),
+        }
+        out.push(b'}');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn scalars_are_texts_and_the_rest_is_refused() {
+        let form: PublishForm<'_> = json::parse_object(r#"{"eventType":"a","payload":42,"metaData":{"k":true,"n":null}}"#).unwrap();
+        assert_eq!(form.payload.unwrap().text(), "42");
+        assert_eq!(form.meta_data.unwrap().find("k").unwrap(), "true");
+        assert_eq!(form.meta_data.unwrap().find("n"), None);
+        for bad in [r#"{"payload":{}}"#, r#"{"payload":[1]}"#, r#"{"metaData":{"k":{}}}"#, r#"{"metaData":[]}"#, r#"{"source":1}"#, "[]"] {
+            assert!(json::parse_object::<PublishForm<'_>>(bad).is_err(), "{bad}");
+        }
+        assert!(json::parse_object::<PublishForm<'_>>(r#"{"payload":null,"metaData":null,"source":null}"#).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn escapes_are_resolved_as_serde_json_does(text in ".*") {
+            let literal = serde_json::to_string(&text).unwrap();
+            let parsed: JsonText<'_> = serde_json::from_str(&literal).unwrap();
+            prop_assert_eq!(parsed.text(), text.as_str());
+            let mut written = Vec::new();
+            parsed.push_literal(&mut written);
+            prop_assert_eq!(written, literal.as_bytes());
+        }
+
+        #[test]
+        fn every_utf16_escape_is_resolved_or_replaced(units in proptest::collection::vec(any::<u16>(), 0..8)) {
+            let literal = format!("\"{}\"", units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>());
+            let parsed: JsonText<'_> = serde_json::from_str(&literal).unwrap();
+            prop_assert_eq!(parsed.text(), String::from_utf16_lossy(&units));
+        }
+    }
+}

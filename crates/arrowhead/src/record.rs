@@ -1,0 +1,284 @@
+//! The rows of the local cloud. Serialised, a system, definition or interface is its response DTO (reference section 2).
+
+use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    address::Address,
+    metadata::{Metadata, MetadataRequirement},
+    name::{EventType, InterfaceName, ServiceDefinition, SystemName},
+    utc::UtcTime,
+};
+
+macro_rules! id_type {
+    ($($(#[$documentation:meta])* $name:ident,)*) => {$(
+        $(#[$documentation])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(pub i64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )*};
+}
+
+id_type! {
+    /// A system's id, the same for all core systems.
+    SystemId,
+    /// A service definition's id.
+    DefinitionId,
+    /// An interface's id.
+    InterfaceId,
+    /// A Service Registry entry's id.
+    EntryId,
+    /// An intracloud authorization rule's id.
+    RuleId,
+    /// An event type's id.
+    EventTypeId,
+    /// A subscription's id.
+    SubscriptionId,
+}
+
+/// When a row was made and last changed; whole seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Timestamps {
+    /// Made.
+    pub created_at: UtcTime,
+    /// Last changed.
+    pub updated_at: UtcTime,
+}
+
+/// How a service is secured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Security {
+    /// Anybody may call.
+    NotSecure,
+    /// The caller shows a certificate.
+    Certificate,
+    /// The caller shows a certificate and a token.
+    Token,
+}
+
+impl Security {
+    /// The wire's spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotSecure => "NOT_SECURE",
+            Self::Certificate => "CERTIFICATE",
+            Self::Token => "TOKEN",
+        }
+    }
+
+    /// Parses the wire's spelling, in any case.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::NotSecure, Self::Certificate, Self::Token].into_iter().find(|s| s.as_str().eq_ignore_ascii_case(text.trim()))
+    }
+}
+
+/// A registered system.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct System {
+    /// Row id.
+    pub id: SystemId,
+    /// Its name.
+    pub system_name: SystemName,
+    /// Where it is.
+    pub address: Address,
+    /// Where it listens.
+    pub port: u16,
+    /// Base64 of its public key, if it gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authentication_info: Option<Arc<str>>,
+    /// Free pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+    /// Times of the row.
+    #[serde(flatten)]
+    pub timestamps: Timestamps,
+}
+
+/// A service definition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Definition {
+    /// Row id.
+    pub id: DefinitionId,
+    /// Its name.
+    pub service_definition: ServiceDefinition,
+    /// Times of the row.
+    #[serde(flatten)]
+    pub timestamps: Timestamps,
+}
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Interface {
+    /// Row id.
+    pub id: InterfaceId,
+    /// Its name.
+    pub interface_name: InterfaceName,
+    /// Times of the row.
+    #[serde(flatten)]
+    pub timestamps: Timestamps,
+}
+
+/// A service that a provider offers: a Service Registry entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Row id.
+    pub id: EntryId,
+    /// What.
+    pub definition: DefinitionId,
+    /// By whom.
+    pub provider: SystemId,
+    /// Where at the provider; may be empty.
+    pub service_uri: Arc<str>,
+    /// Until when.
+    pub end_of_validity: Option<UtcTime>,
+    /// How it is secured.
+    pub secure: Security,
+    /// Free pairs.
+    pub metadata: Option<Metadata>,
+    /// Its version.
+    pub version: i32,
+    /// Its interfaces, ascending; empty only when all of them were deleted.
+    pub interfaces: Vec<InterfaceId>,
+    /// Times of the row.
+    pub timestamps: Timestamps,
+}
+
+/// An intracloud authorization rule: a consumer may use a provider's service over these interfaces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Row id.
+    pub id: RuleId,
+    /// Who may consume.
+    pub consumer: SystemId,
+    /// From whom.
+    pub provider: SystemId,
+    /// What.
+    pub definition: DefinitionId,
+    /// Over which interfaces, ascending.
+    pub interfaces: Vec<InterfaceId>,
+    /// Times of the row.
+    pub timestamps: Timestamps,
+}
+
+/// An event type that was subscribed to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventTypeRow {
+    /// Row id.
+    pub id: EventTypeId,
+    /// Its name.
+    pub event_type_name: EventType,
+    /// Times of the row.
+    #[serde(flatten)]
+    pub timestamps: Timestamps,
+}
+
+/// A subscription that is served by HTTP push.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subscription {
+    /// Row id.
+    pub id: SubscriptionId,
+    /// Which events.
+    pub event_type: EventTypeId,
+    /// Who receives them.
+    pub subscriber: SystemId,
+    /// Path at the subscriber that events are posted to; starts with `/`.
+    pub notify_uri: Arc<str>,
+    /// Pairs that were given as a filter.
+    pub filter: Option<Metadata>,
+    /// The filter as it is matched; `None` when `matchMetaData` is false.
+    pub matched: Option<EventFilter>,
+    /// No events earlier than this.
+    pub start_date: Option<UtcTime>,
+    /// No events later than this.
+    pub end_date: Option<UtcTime>,
+    /// Only these publishers; `None` is every authorised one.
+    pub sources: Option<BTreeSet<SystemId>>,
+    /// Times of the row.
+    pub timestamps: Timestamps,
+}
+
+/// Pairs an event's metadata must contain: keys exact, values in any case (reference 6.2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventFilter(Metadata);
+
+impl EventFilter {
+    /// Makes a filter of the given pairs.
+    pub fn new(pairs: Metadata) -> Self {
+        Self(pairs)
+    }
+
+    /// Whether the filter is met; `find` looks a key of the event's metadata up.
+    pub fn met_by<'m>(&self, find: impl Fn(&str) -> Option<Cow<'m, str>>) -> bool {
+        self.0.pairs().iter().all(|(key, value)| find(key).is_some_and(|found| found.to_lowercase() == value.to_lowercase()))
+    }
+}
+
+/// A registry entry with the rows it refers to. Serialised it is `ServiceRegistryResponse`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(into = "EntryResponse")]
+pub struct EntryView {
+    /// The entry.
+    pub entry: Arc<Entry>,
+    /// What.
+    pub definition: Arc<Definition>,
+    /// By whom.
+    pub provider: Arc<System>,
+    /// Its interfaces (in a query's answer only the asked ones), by name.
+    pub interfaces: Vec<Arc<Interface>>,
+}
+
+impl EntryView {
+    /// Whether a query's requirements on the entry itself are met: security, version and metadata.
+    pub(crate) fn has_metadata(&self, required: &MetadataRequirement) -> bool {
+        required.met_by(self.entry.metadata.as_ref())
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EntryResponse {
+    id: EntryId,
+    service_definition: Arc<Definition>,
+    provider: Arc<System>,
+    service_uri: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_of_validity: Option<UtcTime>,
+    secure: Security,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata>,
+    version: i32,
+    interfaces: Vec<Arc<Interface>>,
+    #[serde(flatten)]
+    timestamps: Timestamps,
+}
+
+impl From<EntryView> for EntryResponse {
+    fn from(view: EntryView) -> Self {
+        let entry = &view.entry;
+        Self {
+            id: entry.id,
+            service_uri: entry.service_uri.clone(),
+            end_of_validity: entry.end_of_validity,
+            secure: entry.secure,
+            metadata: entry.metadata.clone(),
+            version: entry.version,
+            timestamps: entry.timestamps,
+            service_definition: view.definition,
+            provider: view.provider,
+            interfaces: view.interfaces,
+        }
+    }
+}

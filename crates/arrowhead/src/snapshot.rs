@@ -1,0 +1,322 @@
+//! The local cloud at one instant: immutable, shared, indexed for every question a core system asks.
+//!
+//! The maps share structure between versions, so a commit costs what it changes and not what there is. All of them are
+//! ordered trees: no hasher that hostile names could collide in, and the same order on every machine.
+
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+
+use crate::{
+    name::{EventType, InterfaceName, ServiceDefinition},
+    record::*,
+    system::SystemKey,
+};
+
+/// One committed version of the local cloud.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    systems: OrdMap<SystemId, Arc<System>>,
+    system_by_key: OrdMap<SystemKey, SystemId>,
+    definitions: OrdMap<DefinitionId, Arc<Definition>>,
+    definition_by_name: OrdMap<ServiceDefinition, DefinitionId>,
+    interfaces: OrdMap<InterfaceId, Arc<Interface>>,
+    interface_by_name: OrdMap<InterfaceName, InterfaceId>,
+    entries: OrdMap<EntryId, Arc<Entry>>,
+    entry_by_definition: OrdMap<(DefinitionId, SystemId, Arc<str>), EntryId>,
+    entry_by_provider: OrdSet<(SystemId, EntryId)>,
+    rules: OrdMap<RuleId, Arc<Rule>>,
+    rule_by_consumer: OrdMap<(SystemId, SystemId, DefinitionId), RuleId>,
+    rule_by_provider: OrdSet<(SystemId, RuleId)>,
+    event_types: OrdMap<EventTypeId, Arc<EventTypeRow>>,
+    event_type_by_name: OrdMap<EventType, EventTypeId>,
+    subscriptions: OrdMap<SubscriptionId, Arc<Subscription>>,
+    subscription_by_subscriber: OrdMap<(SystemId, EventTypeId), SubscriptionId>,
+}
+
+/// One change of the local cloud, as the database made it. A removal takes along what depends on the row.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A system was made or changed.
+    System(Arc<System>),
+    /// A service definition was made.
+    Definition(Arc<Definition>),
+    /// An interface was made.
+    Interface(Arc<Interface>),
+    /// An entry was made.
+    Entry(Arc<Entry>),
+    /// A rule was made.
+    Rule(Arc<Rule>),
+    /// An event type was made.
+    EventType(Arc<EventTypeRow>),
+    /// A subscription was made.
+    Subscription(Arc<Subscription>),
+    /// A system is gone, with its entries, rules and subscriptions.
+    SystemRemoved(SystemId),
+    /// A definition is gone, with its entries and rules.
+    DefinitionRemoved(DefinitionId),
+    /// An interface is gone, from every entry and rule.
+    InterfaceRemoved(InterfaceId),
+    /// An entry is gone.
+    EntryRemoved(EntryId),
+    /// A rule is gone.
+    RuleRemoved(RuleId),
+    /// A subscription is gone.
+    SubscriptionRemoved(SubscriptionId),
+}
+
+impl Snapshot {
+    /// Applies one committed change.
+    pub fn apply(&mut self, change: Change) {
+        match change {
+            Change::System(system) => {
+                self.system_by_key.insert(SystemKey::of(&system), system.id);
+                self.systems.insert(system.id, system);
+            }
+            Change::Definition(definition) => {
+                self.definition_by_name.insert(definition.service_definition.clone(), definition.id);
+                self.definitions.insert(definition.id, definition);
+            }
+            Change::Interface(interface) => {
+                self.interface_by_name.insert(interface.interface_name.clone(), interface.id);
+                self.interfaces.insert(interface.id, interface);
+            }
+            Change::Entry(entry) => self.put_entry(entry),
+            Change::Rule(rule) => self.put_rule(rule),
+            Change::EventType(event_type) => {
+                self.event_type_by_name.insert(event_type.event_type_name.clone(), event_type.id);
+                self.event_types.insert(event_type.id, event_type);
+            }
+            Change::Subscription(subscription) => {
+                self.subscription_by_subscriber.insert((subscription.subscriber, subscription.event_type), subscription.id);
+                self.subscriptions.insert(subscription.id, subscription);
+            }
+            Change::SystemRemoved(id) => self.remove_system(id),
+            Change::DefinitionRemoved(id) => self.remove_definition(id),
+            Change::InterfaceRemoved(id) => self.remove_interface(id),
+            Change::EntryRemoved(id) => self.remove_entry(id),
+            Change::RuleRemoved(id) => self.remove_rule(id),
+            Change::SubscriptionRemoved(id) => self.remove_subscription(id),
+        }
+    }
+
+    fn put_entry(&mut self, entry: Arc<Entry>) {
+        self.entry_by_definition.insert((entry.definition, entry.provider, entry.service_uri.clone()), entry.id);
+        self.entry_by_provider.insert((entry.provider, entry.id));
+        self.entries.insert(entry.id, entry);
+    }
+
+    fn put_rule(&mut self, rule: Arc<Rule>) {
+        self.rule_by_consumer.insert((rule.consumer, rule.provider, rule.definition), rule.id);
+        self.rule_by_provider.insert((rule.provider, rule.id));
+        self.rules.insert(rule.id, rule);
+    }
+
+    fn remove_entry(&mut self, id: EntryId) {
+        if let Some(entry) = self.entries.remove(&id) {
+            self.entry_by_definition.remove(&(entry.definition, entry.provider, entry.service_uri.clone()));
+            self.entry_by_provider.remove(&(entry.provider, id));
+        }
+    }
+
+    fn remove_rule(&mut self, id: RuleId) {
+        if let Some(rule) = self.rules.remove(&id) {
+            self.rule_by_consumer.remove(&(rule.consumer, rule.provider, rule.definition));
+            self.rule_by_provider.remove(&(rule.provider, id));
+        }
+    }
+
+    fn remove_subscription(&mut self, id: SubscriptionId) {
+        if let Some(subscription) = self.subscriptions.remove(&id) {
+            self.subscription_by_subscriber.remove(&(subscription.subscriber, subscription.event_type));
+        }
+    }
+
+    fn remove_system(&mut self, id: SystemId) {
+        let Some(system) = self.systems.remove(&id) else { return };
+        self.system_by_key.remove(&SystemKey::of(&system));
+        let entries: Vec<EntryId> =
+            self.entry_by_provider.range((id, EntryId(i64::MIN))..=(id, EntryId(i64::MAX))).map(|key| key.1).collect();
+        entries.into_iter().for_each(|entry| self.remove_entry(entry));
+        let provided: Vec<RuleId> = self.rule_by_provider.range((id, RuleId(i64::MIN))..=(id, RuleId(i64::MAX))).map(|key| key.1).collect();
+        let consumed: Vec<RuleId> = self.rules_of_consumer(id).map(|rule| rule.id).collect();
+        provided.into_iter().chain(consumed).for_each(|rule| self.remove_rule(rule));
+        let own: Vec<SubscriptionId> = self
+            .subscription_by_subscriber
+            .range((id, EventTypeId(i64::MIN))..=(id, EventTypeId(i64::MAX)))
+            .map(|(_, subscription)| *subscription)
+            .collect();
+        own.into_iter().for_each(|subscription| self.remove_subscription(subscription));
+        self.remove_source(id);
+    }
+
+    fn remove_source(&mut self, id: SystemId) {
+        let naming: Vec<Arc<Subscription>> =
+            self.subscriptions.values().filter(|s| s.sources.as_ref().is_some_and(|sources| sources.contains(&id))).cloned().collect();
+        for mut subscription in naming {
+            if let Some(sources) = &mut Arc::make_mut(&mut subscription).sources {
+                sources.remove(&id);
+            }
+            self.subscriptions.insert(subscription.id, subscription);
+        }
+    }
+
+    fn remove_definition(&mut self, id: DefinitionId) {
+        let Some(definition) = self.definitions.remove(&id) else { return };
+        self.definition_by_name.remove(&definition.service_definition);
+        let entries: Vec<EntryId> = self.entries_of(id).map(|entry| entry.id).collect();
+        entries.into_iter().for_each(|entry| self.remove_entry(entry));
+        let rules: Vec<RuleId> = self.rules.values().filter(|rule| rule.definition == id).map(|rule| rule.id).collect();
+        rules.into_iter().for_each(|rule| self.remove_rule(rule));
+    }
+
+    fn remove_interface(&mut self, id: InterfaceId) {
+        let Some(interface) = self.interfaces.remove(&id) else { return };
+        self.interface_by_name.remove(&interface.interface_name);
+        let entries: Vec<Arc<Entry>> = self.entries.values().filter(|entry| entry.interfaces.contains(&id)).cloned().collect();
+        for mut entry in entries {
+            Arc::make_mut(&mut entry).interfaces.retain(|interface| *interface != id);
+            self.entries.insert(entry.id, entry);
+        }
+        let rules: Vec<Arc<Rule>> = self.rules.values().filter(|rule| rule.interfaces.contains(&id)).cloned().collect();
+        for mut rule in rules {
+            Arc::make_mut(&mut rule).interfaces.retain(|interface| *interface != id);
+            self.rules.insert(rule.id, rule);
+        }
+    }
+}
+
+/// Questions. Lookups are O(log n); lists come in ascending order of id unless said otherwise.
+impl Snapshot {
+    /// All systems.
+    pub fn systems(&self) -> impl ExactSizeIterator<Item = &Arc<System>> {
+        self.systems.values()
+    }
+
+    /// A system by id.
+    pub fn system(&self, id: SystemId) -> Option<&Arc<System>> {
+        self.systems.get(&id)
+    }
+
+    /// A system by name, address and port, as [`SystemKey`] spells them.
+    pub fn system_by_key(&self, key: &str) -> Option<&Arc<System>> {
+        self.systems.get(self.system_by_key.get(key)?)
+    }
+
+    /// All service definitions.
+    pub fn definitions(&self) -> impl ExactSizeIterator<Item = &Arc<Definition>> {
+        self.definitions.values()
+    }
+
+    /// A service definition by id.
+    pub fn definition(&self, id: DefinitionId) -> Option<&Arc<Definition>> {
+        self.definitions.get(&id)
+    }
+
+    /// A service definition by its name in any case.
+    pub fn definition_by_name(&self, name: &str) -> Option<&Arc<Definition>> {
+        self.definitions.get(self.definition_by_name.get(name.trim().to_lowercase().as_str())?)
+    }
+
+    /// All interfaces.
+    pub fn interfaces(&self) -> impl ExactSizeIterator<Item = &Arc<Interface>> {
+        self.interfaces.values()
+    }
+
+    /// An interface by id.
+    pub fn interface(&self, id: InterfaceId) -> Option<&Arc<Interface>> {
+        self.interfaces.get(&id)
+    }
+
+    /// An interface by its name in any case.
+    pub fn interface_by_name(&self, name: &str) -> Option<&Arc<Interface>> {
+        self.interfaces.get(self.interface_by_name.get(name.trim().to_uppercase().as_str())?)
+    }
+
+    /// All registry entries.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = &Arc<Entry>> {
+        self.entries.values()
+    }
+
+    /// A registry entry by id.
+    pub fn entry(&self, id: EntryId) -> Option<&Arc<Entry>> {
+        self.entries.get(&id)
+    }
+
+    /// The entries of a definition, by provider id, then service URI.
+    pub fn entries_of(&self, definition: DefinitionId) -> impl Iterator<Item = &Arc<Entry>> {
+        let first = (definition, SystemId(i64::MIN), Arc::<str>::from(""));
+        self.entry_by_definition
+            .range(first..)
+            .take_while(move |(key, _)| key.0 == definition)
+            .map(|(_, id)| self.entries.get(id).expect("an indexed entry is there"))
+    }
+
+    /// An entry with the rows it refers to. Panics on an entry of another snapshot whose rows are gone here.
+    pub fn view(&self, entry: &Arc<Entry>) -> EntryView {
+        let interfaces = self.named_interfaces(&entry.interfaces);
+        EntryView {
+            entry: entry.clone(),
+            definition: self.definitions.get(&entry.definition).expect("an entry's definition is there").clone(),
+            provider: self.systems.get(&entry.provider).expect("an entry's provider is there").clone(),
+            interfaces,
+        }
+    }
+
+    /// Interfaces by id, in order of their names.
+    pub fn named_interfaces(&self, ids: &[InterfaceId]) -> Vec<Arc<Interface>> {
+        let mut interfaces: Vec<_> = ids.iter().filter_map(|id| self.interfaces.get(id)).cloned().collect();
+        interfaces.sort_unstable_by(|a, b| a.interface_name.cmp(&b.interface_name));
+        interfaces
+    }
+
+    /// All authorization rules.
+    pub fn rules(&self) -> impl ExactSizeIterator<Item = &Arc<Rule>> {
+        self.rules.values()
+    }
+
+    /// An authorization rule by id.
+    pub fn rule(&self, id: RuleId) -> Option<&Arc<Rule>> {
+        self.rules.get(&id)
+    }
+
+    /// The rule for this consumer, provider and definition.
+    pub fn rule_for(&self, consumer: SystemId, provider: SystemId, definition: DefinitionId) -> Option<&Arc<Rule>> {
+        self.rules.get(self.rule_by_consumer.get(&(consumer, provider, definition))?)
+    }
+
+    /// The rules of a consumer, by provider id, then definition id.
+    pub fn rules_of_consumer(&self, consumer: SystemId) -> impl Iterator<Item = &Arc<Rule>> {
+        let first = (consumer, SystemId(i64::MIN), DefinitionId(i64::MIN));
+        self.rule_by_consumer
+            .range(first..)
+            .take_while(move |(key, _)| key.0 == consumer)
+            .map(|(_, id)| self.rules.get(id).expect("an indexed rule is there"))
+    }
+
+    /// Whether any rule lets `consumer` use any service of `provider`: what decides about events (reference 4, subscription check).
+    pub fn may_hear(&self, consumer: SystemId, provider: SystemId) -> bool {
+        let first = (consumer, provider, DefinitionId(i64::MIN));
+        self.rule_by_consumer.range(first..).next().is_some_and(|(key, _)| key.0 == consumer && key.1 == provider)
+    }
+
+    /// An event type by id.
+    pub fn event_type(&self, id: EventTypeId) -> Option<&Arc<EventTypeRow>> {
+        self.event_types.get(&id)
+    }
+
+    /// An event type by its stored name.
+    pub fn event_type_by_name(&self, name: &str) -> Option<&Arc<EventTypeRow>> {
+        self.event_types.get(self.event_type_by_name.get(name)?)
+    }
+
+    /// All subscriptions.
+    pub fn subscriptions(&self) -> &OrdMap<SubscriptionId, Arc<Subscription>> {
+        &self.subscriptions
+    }
+
+    /// A subscription by subscriber and event type.
+    pub fn subscription_of(&self, subscriber: SystemId, event_type: EventTypeId) -> Option<&Arc<Subscription>> {
+        self.subscriptions.get(self.subscription_by_subscriber.get(&(subscriber, event_type))?)
+    }
+}
