@@ -1,0 +1,124 @@
+//! What an operation works on: the database inside a savepoint, and the snapshot that will be published.
+
+use bodkin_arrowhead::{
+    error::ArrowheadError,
+    record::Timestamps,
+    snapshot::{Change, Snapshot},
+    utc::UtcTime,
+};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
+
+/// Why an operation was given up.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    /// It breaks a rule; its savepoint is rolled back, the group goes on.
+    #[error(transparent)]
+    Refused(#[from] ArrowheadError),
+    /// The database failed; the whole group is lost.
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+}
+
+impl OperationError {
+    /// A refusal because a value refers to nothing or breaks a constraint.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::Refused(ArrowheadError::invalid_parameter(message))
+    }
+}
+
+/// The state a group of operations is building.
+pub struct Draft<'w> {
+    connection: &'w Connection,
+    snapshot: &'w mut Snapshot,
+    now: UtcTime,
+    changes: Vec<Change>,
+}
+
+impl<'w> Draft<'w> {
+    pub(crate) fn new(connection: &'w Connection, snapshot: &'w mut Snapshot, now: UtcTime) -> Self {
+        Self { connection, snapshot, now: now.whole_seconds(), changes: Vec::new() }
+    }
+
+    /// Runs an operation; afterwards either all of it is in database and snapshot, or nothing.
+    pub(crate) fn savepoint<I>(&mut self, operation: impl FnOnce(&mut Self) -> Result<I, OperationError>) -> Result<I, OperationError> {
+        self.run("SAVEPOINT operation", [])?;
+        let result = operation(self);
+        match &result {
+            Ok(_) => {
+                self.run("RELEASE operation", [])?;
+                self.changes.drain(..).for_each(|change| self.snapshot.apply(change));
+            }
+            Err(OperationError::Refused(_)) => {
+                self.changes.clear();
+                self.run("ROLLBACK TO operation", [])?;
+                self.run("RELEASE operation", [])?;
+            }
+            Err(OperationError::Database(_)) => {}
+        }
+        result
+    }
+
+    /// The snapshot with every finished operation of the group.
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        self.snapshot
+    }
+
+    /// Notes a change that the statement just run has made.
+    pub(crate) fn changed(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    /// The group's time as rows keep it.
+    pub(crate) fn now_seconds(&self) -> i64 {
+        i64::try_from(self.now.unix_seconds()).expect("the year is at most 9999")
+    }
+
+    /// Times of a row made now.
+    pub(crate) fn timestamps(&self) -> Timestamps {
+        Timestamps { created_at: self.now, updated_at: self.now }
+    }
+
+    fn prepare(&self, sql: &str) -> rusqlite::Result<CachedStatement<'w>> {
+        self.connection.prepare_cached(sql)
+    }
+
+    /// Runs a statement without rows; gives the number of changed rows.
+    pub(crate) fn run(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<usize> {
+        self.prepare(sql)?.execute(parameters)
+    }
+
+    /// Runs a statement that gives at most one row of interest.
+    pub(crate) fn row<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Option<T>> {
+        self.prepare(sql)?.query_row(parameters, read).optional()
+    }
+
+    /// Runs a statement that gives at most one id.
+    pub(crate) fn id(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<Option<i64>> {
+        self.row(sql, parameters, |row| row.get(0))
+    }
+
+    /// Runs a statement and gives the first column of all its rows.
+    pub(crate) fn ids(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<Vec<i64>> {
+        self.prepare(sql)?.query_map(parameters, |row| row.get(0))?.collect()
+    }
+}
+
+/// Reads `created_at` and `updated_at` from two neighbouring columns.
+pub(crate) fn timestamps(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamps> {
+    Ok(Timestamps { created_at: time(row.get(column)?), updated_at: time(row.get(column + 1)?) })
+}
+
+/// A stored time; what is before 1970 cannot have been stored.
+pub(crate) fn time(unix_seconds: i64) -> UtcTime {
+    UtcTime::from_unix_seconds(unix_seconds.unsigned_abs())
+}
+
+/// A time as rows keep it.
+pub(crate) fn seconds(time: UtcTime) -> i64 {
+    i64::try_from(time.unix_seconds()).expect("the year is at most 9999")
+}

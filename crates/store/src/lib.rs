@@ -1,0 +1,82 @@
+//! Durable state: one writer with group commit, immutable snapshots for every reader.
+//!
+//! An operation is answered after the commit that holds it and after the published snapshot shows it, so that a kill at
+//! any instant loses nothing that was answered. Conflicts are decided by the database's constraints, never by a look at
+//! the snapshot. Readers take [`Store::snapshot`] and are never blocked.
+
+mod authorization;
+mod draft;
+mod load;
+mod open;
+mod schema;
+mod service_registry;
+mod subscription;
+mod writer;
+
+use std::{path::Path, sync::Arc};
+
+use arc_swap::{ArcSwap, Guard};
+use bodkin_arrowhead::{error::ArrowheadError, snapshot::Snapshot};
+use tokio::sync::{mpsc, oneshot};
+
+pub use crate::{
+    draft::{Draft, OperationError},
+    open::{OpenError, Opened},
+};
+
+/// Operations that may wait for the writer; the next one is refused with 503.
+pub const WRITE_QUEUE_OPERATIONS_MAX: usize = 32_768;
+
+/// Why an operation was not carried out. Nothing of it was kept.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The operation breaks a rule.
+    #[error(transparent)]
+    Refused(#[from] ArrowheadError),
+    /// The disk or the database does not do its work; the text says what and what to do.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// The handle everybody holds.
+#[derive(Clone)]
+pub struct Store {
+    published: Arc<ArcSwap<Snapshot>>,
+    writer: mpsc::Sender<writer::Work>,
+}
+
+impl Store {
+    /// Opens (or makes) the database in `directory`, loads it and starts the writer thread.
+    ///
+    /// The directory is locked against a second process until the returned [`Opened`] is closed or dropped.
+    pub fn open(directory: &Path) -> Result<Opened, OpenError> {
+        open::open(directory)
+    }
+
+    /// The local cloud as last committed.
+    pub fn snapshot(&self) -> Guard<Arc<Snapshot>> {
+        self.published.load()
+    }
+
+    /// Carries an operation out and waits until it is durable and visible.
+    ///
+    /// `operation` runs on the writer thread inside a savepoint; `view` then renders its result from the snapshot that
+    /// holds it.
+    pub async fn write<I, T, O, V>(&self, operation: O, view: V) -> Result<T, StoreError>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        O: FnOnce(&mut Draft<'_>) -> Result<I, OperationError> + Send + 'static,
+        V: FnOnce(&Snapshot, I) -> T + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let work = writer::work(operation, view, answer);
+        self.writer.try_send(work).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => {
+                StoreError::Unavailable(format!("{WRITE_QUEUE_OPERATIONS_MAX} operations are waiting for the database. Try again later."))
+            }
+            mpsc::error::TrySendError::Closed(_) => StoreError::Unavailable("The local cloud is shutting down.".into()),
+        })?;
+        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("The local cloud is shutting down.".into())))
+    }
+}

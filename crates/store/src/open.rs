@@ -1,0 +1,124 @@
+//! Opening the data directory: lock, database, snapshot, writer thread.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+};
+
+use arc_swap::ArcSwap;
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::mpsc;
+
+use crate::{Store, WRITE_QUEUE_OPERATIONS_MAX, load, schema, schema::SchemaError, writer::Writer};
+
+/// Why the data directory cannot be used. Nothing in it was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The directory or a file in it cannot be made or written.
+    #[error("cannot use the data directory {directory}: {error}. Give a writable directory with --data.")]
+    Directory {
+        /// The data directory.
+        directory: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// Another process holds the lock.
+    #[error(
+        "the data directory {directory} is in use by another bodkin{holder}. Stop that one, or give this one its own directory with --data."
+    )]
+    InUse {
+        /// The data directory.
+        directory: PathBuf,
+        /// ` (pid N)` where it is known.
+        holder: String,
+    },
+    /// The file is no database, or a broken one.
+    #[error(
+        "the database {file} is damaged: {error}. It was left as it is. Restore it from a backup, or move it away (with its -wal file) to start empty."
+    )]
+    Damaged {
+        /// The database.
+        file: PathBuf,
+        /// The database's words.
+        error: rusqlite::Error,
+    },
+    /// The database cannot be opened, read or brought up to date.
+    #[error("cannot open the database {file}: {error}.")]
+    Database {
+        /// The database.
+        file: PathBuf,
+        /// What is wrong.
+        error: String,
+    },
+}
+
+/// An open store: the handle for everybody, and what only its owner may do.
+pub struct Opened {
+    /// The handle.
+    pub store: Store,
+    writer: JoinHandle<()>,
+    lock: File,
+}
+
+impl Opened {
+    /// Waits until what was sent to the writer is durable. Call it when every other handle is dropped, or it waits for them.
+    pub fn close(self) {
+        drop(self.store);
+        if self.writer.join().is_err() {
+            tracing::error!("the database writer had stopped before");
+        }
+        drop(self.lock);
+    }
+}
+
+pub(crate) fn open(directory: &Path) -> Result<Opened, OpenError> {
+    let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
+    fs::create_dir_all(directory).map_err(in_directory)?;
+    let lock = lock(directory)?;
+    let file = directory.join("bodkin.sqlite");
+    let damaged_or = |error: SchemaError| match error {
+        SchemaError::Database(error) if is_damage(&error) => OpenError::Damaged { file: file.clone(), error },
+        error => OpenError::Database { file: file.clone(), error: error.to_string() },
+    };
+    let mut connection = Connection::open(&file).map_err(|error| damaged_or(error.into()))?;
+    schema::prepare(&mut connection).map_err(damaged_or)?;
+    let snapshot = load::load(&connection).map_err(|error| damaged_or(error.into()))?;
+    let published = Arc::new(ArcSwap::from_pointee(snapshot));
+    let (sender, queue) = mpsc::channel(WRITE_QUEUE_OPERATIONS_MAX);
+    let writer = Writer { connection, published: published.clone(), queue };
+    let writer = std::thread::Builder::new().name("database".into()).spawn(|| writer.run()).map_err(in_directory)?;
+    Ok(Opened { store: Store { published, writer: sender }, writer, lock })
+}
+
+/// Takes the directory's lock, which the system releases however this process ends.
+fn lock(directory: &Path) -> Result<File, OpenError> {
+    let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(directory.join("lock")).map_err(in_directory)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            // The holder's number is a courtesy; without it the message still says what to do.
+            let _ = file.read_to_string(&mut pid);
+            let holder = if pid.trim().is_empty() { String::new() } else { format!(" (pid {})", pid.trim()) };
+            return Err(OpenError::InUse { directory: directory.to_owned(), holder });
+        }
+        Err(TryLockError::Error(error)) => return Err(in_directory(error)),
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(in_directory)?;
+    Ok(file)
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(failure, _) => matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase),
+        rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,260 @@
+//! Operations of the Service Registry.
+
+use std::sync::Arc;
+
+use bodkin_arrowhead::{
+    metadata::Metadata,
+    name::{InterfaceName, ServiceDefinition},
+    record::*,
+    service_registry::{Registration, Unregistration},
+    snapshot::Change,
+    system::{SystemKey, SystemRegistration},
+};
+use rusqlite::params;
+
+use crate::draft::{Draft, OperationError, seconds, timestamps};
+
+impl Draft<'_> {
+    /// Registers a service; definition, system and interfaces are made where they are missing. A duplicate is refused.
+    pub fn register(&mut self, registration: Registration) -> Result<EntryId, OperationError> {
+        let definition = self.find_or_make_definition(&registration.definition)?;
+        let provider = self.put_system(&registration.provider)?;
+        let mut interfaces = Vec::with_capacity(registration.interfaces.len());
+        for interface in &registration.interfaces {
+            interfaces.push(self.find_or_make_interface(interface)?);
+        }
+        interfaces.sort_unstable();
+        let now = self.now_seconds();
+        let end = registration.end_of_validity.map(seconds);
+        let id = self.id(
+            "INSERT INTO service_registry (service_id, system_id, service_uri, end_of_validity, secure, metadata, version, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) ON CONFLICT DO NOTHING RETURNING id",
+            params![
+                definition.0,
+                provider.0,
+                &*registration.service_uri,
+                end,
+                registration.secure.as_str(),
+                metadata_text(registration.metadata.as_ref()),
+                registration.version,
+                now
+            ],
+        )?;
+        let id = EntryId(id.ok_or_else(|| already_exists(&registration))?);
+        for interface in &interfaces {
+            self.run(
+                "INSERT INTO service_registry_interface_connection (service_registry_id, interface_id) VALUES (?1, ?2)",
+                [id.0, interface.0],
+            )?;
+        }
+        self.changed(Change::Entry(Arc::new(Entry {
+            id,
+            definition,
+            provider,
+            service_uri: registration.service_uri,
+            end_of_validity: registration.end_of_validity,
+            secure: registration.secure,
+            metadata: registration.metadata,
+            version: registration.version,
+            interfaces,
+            timestamps: self.timestamps(),
+        })));
+        Ok(id)
+    }
+
+    /// Removes a service; definition and system stay. Every miss is refused in its own words.
+    pub fn unregister(&mut self, unregistration: &Unregistration) -> Result<(), OperationError> {
+        let definition = self.id("SELECT id FROM service_definition WHERE service_definition = ?1", [&unregistration.definition])?;
+        let definition = definition.ok_or_else(|| {
+            OperationError::invalid(format!("No entry for provider: service definition '{}' is unknown.", unregistration.definition))
+        })?;
+        let provider = self.find_system(&unregistration.provider)?;
+        let provider = provider.ok_or_else(|| OperationError::invalid("No entry for provider: the system is unknown."))?;
+        let entry = self.id(
+            "DELETE FROM service_registry WHERE service_id = ?1 AND system_id = ?2 AND service_uri = ?3 RETURNING id",
+            params![definition, provider.0, unregistration.service_uri],
+        )?;
+        let entry = entry.ok_or_else(|| {
+            OperationError::invalid(format!(
+                "No entry for provider: it does not offer '{}' at service URI '{}'.",
+                unregistration.definition, unregistration.service_uri
+            ))
+        })?;
+        self.changed(Change::EntryRemoved(EntryId(entry)));
+        Ok(())
+    }
+
+    /// Makes a system; one that is there is refused.
+    pub fn register_system(&mut self, system: &SystemRegistration) -> Result<SystemId, OperationError> {
+        let now = self.now_seconds();
+        let id = self.id(
+            "INSERT INTO system_ (system_name, address, port, authentication_info, metadata, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6) ON CONFLICT DO NOTHING RETURNING id",
+            params![
+                system.name.as_str(),
+                system.address.as_str(),
+                system.port,
+                system.authentication_info.as_deref(),
+                metadata_text(system.metadata.as_ref()),
+                now
+            ],
+        )?;
+        let id = id.ok_or_else(|| {
+            OperationError::invalid(format!(
+                "System with name: {}, address: {}, port: {} already exists.",
+                system.name,
+                system.address.as_str(),
+                system.port
+            ))
+        })?;
+        Ok(self.system_is(SystemId(id), system, self.timestamps()))
+    }
+
+    /// Removes a system with all that depends on it.
+    pub fn unregister_system(&mut self, key: &SystemKey) -> Result<(), OperationError> {
+        let id = self
+            .find_system(key)?
+            .ok_or_else(|| OperationError::invalid("System with the given name, address and port does not exist."))?;
+        self.remove_system(id)
+    }
+
+    /// Removes a system by id with all that depends on it.
+    pub fn remove_system(&mut self, id: SystemId) -> Result<(), OperationError> {
+        self.remove("DELETE FROM system_ WHERE id = ?1", id.0, "System", Change::SystemRemoved(id))
+    }
+
+    /// Removes a service definition by id with its entries and rules.
+    pub fn remove_definition(&mut self, id: DefinitionId) -> Result<(), OperationError> {
+        self.remove("DELETE FROM service_definition WHERE id = ?1", id.0, "Service definition", Change::DefinitionRemoved(id))
+    }
+
+    /// Removes an interface by id, from every entry and rule.
+    pub fn remove_interface(&mut self, id: InterfaceId) -> Result<(), OperationError> {
+        self.remove("DELETE FROM service_interface WHERE id = ?1", id.0, "Service interface", Change::InterfaceRemoved(id))
+    }
+
+    /// Removes a registry entry by id.
+    pub fn remove_entry(&mut self, id: EntryId) -> Result<(), OperationError> {
+        self.remove("DELETE FROM service_registry WHERE id = ?1", id.0, "Service Registry entry", Change::EntryRemoved(id))
+    }
+
+    pub(crate) fn remove(&mut self, sql: &str, id: i64, what: &str, change: Change) -> Result<(), OperationError> {
+        if self.run(sql, [id])? == 0 {
+            return Err(OperationError::invalid(format!("{what} with id '{id}' does not exist.")));
+        }
+        self.changed(change);
+        Ok(())
+    }
+
+    /// Registers the services of the core systems, in place of what was there of them.
+    ///
+    /// A core system keeps its row where address and port are the same, so that rules about it stay.
+    pub fn register_core_services(&mut self, services: Vec<Registration>) -> Result<(), OperationError> {
+        for service in &services {
+            let provider = &service.provider;
+            let moved = self.ids(
+                "DELETE FROM system_ WHERE system_name = ?1 AND NOT (address = ?2 AND port = ?3) RETURNING id",
+                params![provider.name.as_str(), provider.address.as_str(), provider.port],
+            )?;
+            moved.into_iter().for_each(|id| self.changed(Change::SystemRemoved(SystemId(id))));
+            let old = self.ids(
+                "DELETE FROM service_registry WHERE service_id = (SELECT id FROM service_definition WHERE service_definition = ?1) RETURNING id",
+                [service.definition.as_str()],
+            )?;
+            old.into_iter().for_each(|id| self.changed(Change::EntryRemoved(EntryId(id))));
+        }
+        for service in services {
+            self.register(service)?;
+        }
+        Ok(())
+    }
+
+    /// The system of this name, address and port.
+    pub(crate) fn find_system(&self, key: &SystemKey) -> rusqlite::Result<Option<SystemId>> {
+        let (name, address, port) = key.parts();
+        let id = self.id("SELECT id FROM system_ WHERE system_name = ?1 AND address = ?2 AND port = ?3", params![name, address, port])?;
+        Ok(id.map(SystemId))
+    }
+
+    /// Makes a system, or gives the one that is there the new public key and metadata.
+    fn put_system(&mut self, system: &SystemRegistration) -> Result<SystemId, OperationError> {
+        let now = self.now_seconds();
+        let put = self.row(
+            "INSERT INTO system_ (system_name, address, port, authentication_info, metadata, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
+             ON CONFLICT DO UPDATE SET authentication_info = excluded.authentication_info, metadata = excluded.metadata, updated_at = excluded.updated_at
+             WHERE authentication_info IS NOT excluded.authentication_info OR metadata IS NOT excluded.metadata
+             RETURNING id, created_at, updated_at",
+            params![system.name.as_str(), system.address.as_str(), system.port, system.authentication_info.as_deref(), metadata_text(system.metadata.as_ref()), now],
+            |row| Ok((SystemId(row.get(0)?), timestamps(row, 1)?)),
+        )?;
+        if let Some((id, timestamps)) = put {
+            return Ok(self.system_is(id, system, timestamps));
+        }
+        let unchanged = self.find_system(&SystemKey::new(system.name.as_str(), system.address.as_str(), system.port))?;
+        Ok(unchanged.expect("a conflicting system is there"))
+    }
+
+    fn system_is(&mut self, id: SystemId, system: &SystemRegistration, timestamps: Timestamps) -> SystemId {
+        self.changed(Change::System(Arc::new(System {
+            id,
+            system_name: system.name.clone(),
+            address: system.address.clone(),
+            port: system.port,
+            authentication_info: system.authentication_info.clone(),
+            metadata: system.metadata.clone(),
+            timestamps,
+        })));
+        id
+    }
+
+    fn find_or_make_definition(&mut self, name: &ServiceDefinition) -> Result<DefinitionId, OperationError> {
+        let (id, made) = self.find_or_make(
+            "SELECT id FROM service_definition WHERE service_definition = ?1",
+            "INSERT INTO service_definition (service_definition, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT DO NOTHING RETURNING id",
+            name.as_str(),
+        )?;
+        let id = DefinitionId(id);
+        if made {
+            self.changed(Change::Definition(Arc::new(Definition { id, service_definition: name.clone(), timestamps: self.timestamps() })));
+        }
+        Ok(id)
+    }
+
+    fn find_or_make_interface(&mut self, name: &InterfaceName) -> Result<InterfaceId, OperationError> {
+        let (id, made) = self.find_or_make(
+            "SELECT id FROM service_interface WHERE interface_name = ?1",
+            "INSERT INTO service_interface (interface_name, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT DO NOTHING RETURNING id",
+            name.as_str(),
+        )?;
+        let id = InterfaceId(id);
+        if made {
+            self.changed(Change::Interface(Arc::new(Interface { id, interface_name: name.clone(), timestamps: self.timestamps() })));
+        }
+        Ok(id)
+    }
+
+    /// The id of a named row, and whether it was made just now. Another writer may make it between the two statements,
+    /// so the last word is a second look.
+    pub(crate) fn find_or_make(&self, find: &str, make: &str, name: &str) -> rusqlite::Result<(i64, bool)> {
+        if let Some(id) = self.id(find, [name])? {
+            return Ok((id, false));
+        }
+        if let Some(id) = self.id(make, params![name, self.now_seconds()])? {
+            return Ok((id, true));
+        }
+        self.id(find, [name])?.map(|id| (id, false)).ok_or(rusqlite::Error::QueryReturnedNoRows)
+    }
+}
+
+fn already_exists(registration: &Registration) -> OperationError {
+    OperationError::invalid(format!(
+        "Service Registry entry with provider: {} and service definition: {} already exists.",
+        registration.provider.name, registration.definition
+    ))
+}
+
+/// A metadata column: a JSON object of texts, or null.
+pub(crate) fn metadata_text(metadata: Option<&Metadata>) -> Option<String> {
+    metadata.map(|metadata| serde_json::to_string(metadata).expect("a map of texts is JSON"))
+}

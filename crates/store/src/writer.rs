@@ -1,0 +1,126 @@
+//! The one thread that writes: operations in savepoints, commits in groups.
+
+use std::{sync::Arc, time::SystemTime};
+
+use arc_swap::ArcSwap;
+use bodkin_arrowhead::{snapshot::Snapshot, utc::UtcTime};
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    StoreError,
+    draft::{Draft, OperationError},
+};
+
+/// Operations of one commit at the most: what a waiting operation may have in front of it in a group.
+const GROUP_OPERATIONS_MAX: usize = 512;
+
+/// An operation on its way to the writer: carried out on a draft, or answered with the reason why there is none.
+pub(crate) type Work = Box<dyn FnOnce(Result<&mut Draft<'_>, StoreError>) -> Executed + Send>;
+
+/// What became of one operation within its group.
+pub(crate) enum Executed {
+    /// Carried out; answered when the group is committed.
+    Waiting(Answer),
+    /// Rolled back or not begun, and answered already.
+    Answered,
+    /// The database failed: the group cannot be committed.
+    Failed(Box<dyn FnOnce(StoreError) + Send>, rusqlite::Error),
+}
+
+/// Sends the answer, or the reason why the group was lost.
+pub(crate) type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// Packs an operation, its view and its answer.
+pub(crate) fn work<I, T, O, V>(operation: O, view: V, answer: oneshot::Sender<Result<T, StoreError>>) -> Work
+where
+    T: Send + 'static,
+    O: FnOnce(&mut Draft<'_>) -> Result<I, OperationError> + Send + 'static,
+    V: FnOnce(&Snapshot, I) -> T + Send + 'static,
+{
+    // A caller that is gone needs no answer, so failed sends are ignored.
+    Box::new(move |draft| {
+        let result = match draft {
+            Ok(draft) => draft.savepoint(operation).map(|id| view(draft.snapshot(), id)),
+            Err(error) => {
+                drop(answer.send(Err(error)));
+                return Executed::Answered;
+            }
+        };
+        match result {
+            Ok(result) => Executed::Waiting(Box::new(move |committed| drop(answer.send(committed.map(|()| result))))),
+            Err(OperationError::Refused(refusal)) => {
+                drop(answer.send(Err(refusal.into())));
+                Executed::Answered
+            }
+            Err(OperationError::Database(error)) => Executed::Failed(Box::new(move |lost| drop(answer.send(Err(lost)))), error),
+        }
+    })
+}
+
+/// The writer's state.
+pub(crate) struct Writer {
+    pub connection: Connection,
+    pub published: Arc<ArcSwap<Snapshot>>,
+    pub queue: mpsc::Receiver<Work>,
+}
+
+impl Writer {
+    /// Runs until every [`crate::Store`] handle is gone, then folds the write-ahead log into the database.
+    pub(crate) fn run(mut self) {
+        while let Some(first) = self.queue.blocking_recv() {
+            self.group(first);
+        }
+        if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+            tracing::warn!(%error, "the write-ahead log could not be folded into the database; the next start will do it");
+        }
+    }
+
+    /// Carries out what is waiting, commits once, publishes the snapshot, answers.
+    fn group(&mut self, first: Work) {
+        if let Err(error) = self.connection.execute_batch("BEGIN IMMEDIATE") {
+            first(Err(unavailable(&error)));
+            return;
+        }
+        let mut snapshot = Snapshot::clone(&self.published.load());
+        let now = UtcTime::from_system_time(SystemTime::now()).expect("the clock shows a year from 1970 to 9999");
+        let mut draft = Draft::new(&self.connection, &mut snapshot, now);
+        let mut waiting: Vec<Answer> = Vec::new();
+        let mut next = Some(first);
+        for _ in 0..GROUP_OPERATIONS_MAX {
+            let Some(work) = next.take().or_else(|| self.queue.try_recv().ok()) else { break };
+            match work(Ok(&mut draft)) {
+                Executed::Waiting(answer) => waiting.push(answer),
+                Executed::Answered => {}
+                Executed::Failed(answer, error) => {
+                    answer(unavailable(&error));
+                    return self.lose(waiting, &error);
+                }
+            }
+        }
+        match self.connection.execute_batch("COMMIT") {
+            Ok(()) => {
+                self.published.store(Arc::new(snapshot));
+                waiting.into_iter().for_each(|answer| answer(Ok(())));
+            }
+            Err(error) => self.lose(waiting, &error),
+        }
+    }
+
+    /// Takes the group back and tells everybody in it. The published snapshot was not touched.
+    fn lose(&self, waiting: Vec<Answer>, error: &rusqlite::Error) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "the database refused a rollback");
+        }
+        tracing::error!(%error, operations = waiting.len() + 1, "the database refused a commit; nothing of it was kept");
+        waiting.into_iter().for_each(|answer| answer(Err(unavailable(error))));
+    }
+}
+
+fn unavailable(error: &rusqlite::Error) -> StoreError {
+    StoreError::Unavailable(format!(
+        "The database cannot write: {error}. Nothing was changed; make room or repair the disk, then try again."
+    ))
+}
