@@ -1,0 +1,178 @@
+//! An answer as a value, and its bytes. Which status and body an error has is decided here and nowhere else.
+
+use std::{
+    io::Write,
+    time::{Duration, SystemTime},
+};
+
+use bodkin_arrowhead::{error::ArrowheadError, utc::UtcTime};
+use bodkin_store::StoreError;
+use serde::Serialize;
+use serde_json::json;
+
+/// `Content-Type` of what operations answer.
+pub const JSON: &str = "application/json;charset=UTF-8";
+/// `Content-Type` of plain words.
+pub const TEXT: &str = "text/plain;charset=UTF-8";
+/// `Content-Type` of errors.
+const ERROR_JSON: &str = "application/json";
+
+/// Headers on every answer (reference 1.3).
+const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nX-XSS-Protection: 1; mode=block\r\n\
+    Cache-Control: no-cache, no-store, max-age=0, must-revalidate\r\nPragma: no-cache\r\nExpires: 0\r\nX-Frame-Options: DENY\r\n";
+
+/// One whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// `Content-Type`; `None` where there is no body.
+    pub content_type: Option<&'static str>,
+    /// A further header, such as `Allow`.
+    pub header: Option<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Whether the connection is closed behind it.
+    pub close: bool,
+}
+
+impl Answer {
+    fn new(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
+        Self { status, content_type: Some(content_type), header: None, body, close: false }
+    }
+
+    /// A status without a body.
+    pub fn empty(status: u16) -> Self {
+        Self { status, content_type: None, header: None, body: Vec::new(), close: false }
+    }
+
+    /// A JSON body.
+    pub fn json(status: u16, body: &impl Serialize) -> Self {
+        Self::new(status, JSON, serde_json::to_vec(body).expect("answers have text keys and finite numbers"))
+    }
+
+    /// A text body.
+    pub fn text(status: u16, body: impl Into<String>) -> Self {
+        Self::new(status, TEXT, body.into().into_bytes())
+    }
+
+    /// Closes the connection behind the answer.
+    pub fn and_close(self) -> Self {
+        Self { close: true, ..self }
+    }
+
+    /// The framework's answer to a path that nothing is at (reference 1.2).
+    pub fn not_found(path: &str, now: UtcTime) -> Self {
+        let timestamp = framework_timestamp(now);
+        let body = json!({"timestamp": timestamp, "status": 404, "error": "Not Found", "message": "No message available", "path": path});
+        Self::new(404, ERROR_JSON, body.to_string().into_bytes())
+    }
+}
+
+/// `2026-11-20T23:41:37.832+0000`.
+fn framework_timestamp(now: UtcTime) -> String {
+    let text = now.to_string();
+    let (seconds, fraction) = text.trim_end_matches('Z').split_once('.').map_or((text.trim_end_matches('Z'), "000"), |(s, f)| (s, &f[..3]));
+    format!("{seconds}.{fraction}+0000")
+}
+
+/// Why an operation gives no result.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// Not JSON, a wrong type, a missing parameter: 400 without a body, as upstream's framework answers.
+    Malformed,
+    /// A body that does not say it is JSON: 415 without a body.
+    NotJson,
+    /// A core system's own error.
+    Arrowhead(ArrowheadError),
+}
+
+impl From<ArrowheadError> for Refusal {
+    fn from(error: ArrowheadError) -> Self {
+        Self::Arrowhead(error)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(error) => error.into(),
+            StoreError::Unavailable(message) => ArrowheadError::unavailable(message).into(),
+        }
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Malformed => Self::empty(400),
+            Refusal::NotJson => Self::empty(415),
+            Refusal::Arrowhead(error) => Self::new(error.error_code, ERROR_JSON, serde_json::to_vec(&error).expect("an error is JSON")),
+        }
+    }
+}
+
+/// The `Date` header's text, made anew once a second.
+#[derive(Debug, Default)]
+pub struct DateText {
+    second: u64,
+    text: String,
+}
+
+impl DateText {
+    /// The text for now.
+    pub fn at(&mut self, now: SystemTime) -> &str {
+        let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        if self.text.is_empty() || second != self.second {
+            self.second = second;
+            self.text = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(second));
+        }
+        &self.text
+    }
+}
+
+/// Appends an answer's bytes. A `HEAD` request gets the headers only.
+pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, keep_alive: bool, is_head: bool) {
+    let reason = http::StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Unknown");
+    let mut write = |part: std::fmt::Arguments<'_>| out.write_fmt(part).expect("a vector takes everything");
+    write(format_args!("HTTP/1.1 {} {reason}\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Length: {}\r\n", answer.status, answer.body.len()));
+    if let Some(content_type) = answer.content_type {
+        write(format_args!("Content-Type: {content_type}\r\n"));
+    }
+    if let Some((name, value)) = &answer.header {
+        write(format_args!("{name}: {value}\r\n"));
+    }
+    write(format_args!("{}\r\n", if keep_alive { "" } else { "Connection: close\r\n" }));
+    if !is_head {
+        out.extend_from_slice(&answer.body);
+    }
+}
+
+/// Appends the head of an endless event stream.
+pub fn push_stream_head(out: &mut Vec<u8>, date: &str) {
+    let head = format_args!(
+        "HTTP/1.1 200 OK\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Type: text/event-stream;charset=UTF-8\r\nConnection: close\r\n\r\n: subscribed\n\n"
+    );
+    out.write_fmt(head).expect("a vector takes everything");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_written_with_its_length_and_the_common_headers() {
+        let mut out = Vec::new();
+        push_answer(&mut out, &Answer::text(200, "Got it!"), "D", true, false);
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\nX-Content-Type-Options: nosniff\r\n"), "{text}");
+        assert!(text.contains("Content-Length: 7\r\n") && text.ends_with("\r\n\r\nGot it!") && !text.contains("Connection"), "{text}");
+    }
+
+    #[test]
+    fn the_framework_error_has_the_framework_time_form() {
+        let at = |text: &str| framework_timestamp(UtcTime::parse(text).unwrap());
+        assert_eq!(at("2026-11-20T23:41:37.832999Z"), "2026-11-20T23:41:37.832+0000");
+        assert_eq!(at("2026-11-20T23:41:37Z"), "2026-11-20T23:41:37.000+0000");
+    }
+}

@@ -1,0 +1,197 @@
+//! The control plane: every operation of the core systems but publish and event streams, as one function of a request.
+
+mod authorization;
+mod event_handler;
+mod orchestrator;
+mod ping;
+mod service_registry;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use bodkin_arrowhead::{
+    core_service::CoreSystem,
+    error::ArrowheadError,
+    json,
+    name::NamingRules,
+    page::{Page, PageRequest},
+    snapshot::Snapshot,
+    utc::UtcTime,
+};
+use bodkin_store::{Draft, OperationError, Store, StoreError};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    answer::{Answer, Refusal},
+    request::Request,
+    route::{self, NoRoute, Operation, Route},
+    stage::{Stage, Stages},
+};
+
+/// What the operations work with.
+pub struct Control {
+    /// Durable state.
+    pub store: Store,
+    /// Where time goes.
+    pub stages: Arc<Stages>,
+    /// The configured naming rules.
+    pub naming: NamingRules,
+    /// How long a provider may take to accept a pinging connection.
+    pub ping_timeout: Duration,
+}
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+impl Control {
+    /// Carries a request to a core system out. Whatever it is, there is an answer.
+    pub async fn answer(&self, system: CoreSystem, request: &Request) -> Answer {
+        let route = match route::route(system, request.method, &request.path) {
+            Ok(route) => route,
+            Err(NoRoute::NotFound) => return Answer::not_found(&request.path, now()),
+            Err(NoRoute::MethodNotAllowed { allow }) => return Answer { header: Some(("Allow", allow)), ..Answer::empty(405) },
+            Err(NoRoute::Malformed) => return Refusal::Malformed.into(),
+        };
+        if let Some(refusal) = check_body(request) {
+            return refusal;
+        }
+        self.carry_out(route, request).await.unwrap_or_else(Answer::from)
+    }
+
+    async fn carry_out(&self, route: Route, request: &Request) -> Result<Answer> {
+        let id = route.id.unwrap_or_default();
+        match route.operation {
+            Operation::Echo => Ok(Answer::text(200, "Got it!")),
+            Operation::Register => self.register(request, "/serviceregistry/register").await,
+            Operation::EntryAdd => self.register(request, "/serviceregistry/mgmt").await,
+            Operation::Unregister => self.unregister(request).await,
+            Operation::Query => self.query(request).await,
+            Operation::RegisterSystem => self.register_system(request, "/serviceregistry/register-system").await,
+            Operation::SystemAdd => self.register_system(request, "/serviceregistry/mgmt/systems").await,
+            Operation::UnregisterSystem => self.unregister_system(request).await,
+            Operation::EntryList => self.list_entries(request),
+            Operation::SystemList => self.list_systems(request),
+            Operation::DefinitionList => self.list_definitions(request),
+            Operation::InterfaceList => self.list_interfaces(request),
+            Operation::EntryShow => self.show_entry(id),
+            Operation::SystemShow => self.show_system(id),
+            Operation::DefinitionShow => self.show_definition(id),
+            Operation::InterfaceShow => self.show_interface(id),
+            Operation::EntryRemove => self.remove_entry(id).await,
+            Operation::SystemRemove => self.remove_system(id).await,
+            Operation::DefinitionRemove => self.remove_definition(id).await,
+            Operation::InterfaceRemove => self.remove_interface(id).await,
+            Operation::PublicKey => authorization::public_key(),
+            Operation::Token => authorization::token(),
+            Operation::RuleList => self.list_rules(request),
+            Operation::RuleAdd => self.add_rules(request).await,
+            Operation::RuleShow => self.show_rule(id),
+            Operation::RuleRemove => self.remove_rule(id).await,
+            Operation::IntracloudCheck => self.check_intracloud(request),
+            Operation::SubscriptionCheck => self.check_subscription(request),
+            Operation::Orchestrate => self.orchestrate(request).await,
+            Operation::QosEnabled => Ok(Answer::text(200, "false")),
+            Operation::Subscribe => self.subscribe(request).await,
+            Operation::Unsubscribe => self.unsubscribe(request).await,
+            Operation::SubscriptionList => self.list_subscriptions(request),
+            Operation::SubscriptionShow => self.show_subscription(id),
+            Operation::SubscriptionRemove => self.remove_subscription(id).await,
+            Operation::Publish | Operation::EventStream => unreachable!("the shard serves events itself"),
+        }
+    }
+
+    fn record(&self, system: CoreSystem, stage: Stage, since: Instant) {
+        self.stages.record(system, stage, since.elapsed());
+    }
+
+    /// Parses a JSON body.
+    fn form<'r, T: Deserialize<'r>>(&self, system: CoreSystem, request: &'r Request) -> Result<T> {
+        let started = Instant::now();
+        let text = std::str::from_utf8(&request.body).map_err(|_| Refusal::Malformed)?;
+        let form = json::parse_object(text).map_err(|_| Refusal::Malformed);
+        self.record(system, Stage::Parse, started);
+        form
+    }
+
+    /// Carries an operation out durably, and notes how long it waited and worked.
+    async fn write<I, T, O, V>(&self, system: CoreSystem, operation: O, view: V) -> std::result::Result<T, StoreError>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        O: FnOnce(&mut Draft<'_>) -> std::result::Result<I, OperationError> + Send + 'static,
+        V: FnOnce(&Snapshot, I) -> T + Send + 'static,
+    {
+        let sent = Instant::now();
+        let timed = move |draft: &mut Draft<'_>| {
+            let begun = Instant::now();
+            operation(draft).map(|id| (begun, id))
+        };
+        let (begun, result) = self.store.write(timed, |snapshot, (begun, id)| (begun, view(snapshot, id))).await?;
+        self.stages.record(system, Stage::Queue, begun - sent);
+        self.record(system, Stage::Database, begun);
+        Ok(result)
+    }
+
+    /// Carries out an operation whose success is an empty 200.
+    async fn change<O>(&self, system: CoreSystem, operation: O) -> Result<Answer>
+    where
+        O: FnOnce(&mut Draft<'_>) -> std::result::Result<(), OperationError> + Send + 'static,
+    {
+        self.write(system, operation, |_, ()| ()).await?;
+        Ok(Answer::empty(200))
+    }
+}
+
+/// The host's clock.
+pub fn now() -> UtcTime {
+    UtcTime::from_system_time(SystemTime::now()).expect("the clock shows a year from 1970 to 9999")
+}
+
+/// Upstream's filters in front of every operation (reference 1.2).
+pub fn check_body(request: &Request) -> Option<Answer> {
+    let refused = |why: &str| Answer::from(Refusal::Arrowhead(ArrowheadError::bad_payload(why, &request.url)));
+    if !request.method.has_body() {
+        return (!request.body.is_empty()).then(|| refused("This method takes no body."));
+    }
+    if request.says_empty {
+        return Some(refused("This method needs a body.").and_close());
+    }
+    if request.body.is_empty() {
+        return Some(Refusal::Malformed.into());
+    }
+    let media_type = request.content_type.split(';').next().unwrap_or_default().trim();
+    let is_json = media_type.eq_ignore_ascii_case("application/json") || media_type.to_ascii_lowercase().ends_with("+json");
+    (!is_json).then(|| Refusal::NotJson.into())
+}
+
+/// A query parameter that must be there.
+fn required<'r>(request: &'r Request, name: &str) -> Result<&'r str> {
+    request.parameter(name).ok_or(Refusal::Malformed)
+}
+
+/// A query parameter that must be a number if it is there; empty is absent.
+fn number(request: &Request, name: &str) -> Result<Option<i64>> {
+    let text = request.parameter(name).map(str::trim).filter(|text| !text.is_empty());
+    text.map(|text| text.parse().map_err(|_| Refusal::Malformed)).transpose()
+}
+
+/// The paging parameters of a list.
+fn page_request(request: &Request, origin: &str) -> Result<PageRequest> {
+    let (page, items) = (number(request, "page")?, number(request, "item_per_page")?);
+    Ok(PageRequest::parse(page, items, request.parameter("direction"), request.parameter("sort_field"), origin)?)
+}
+
+fn page_answer<T: Serialize>(page: std::result::Result<Page<T>, ArrowheadError>) -> Result<Answer> {
+    Ok(Answer::json(200, &page?))
+}
+
+/// Refuses ids below 1, as upstream's controllers do.
+fn check_id(id: i64, origin: &str) -> Result<()> {
+    if id < 1 { Err(ArrowheadError::bad_payload("Id must be greater than 0.", origin).into()) } else { Ok(()) }
+}
+
+/// The row of an id, or upstream's refusal.
+fn found<T>(row: Option<T>, what: &str, id: i64) -> Result<T> {
+    row.ok_or_else(|| ArrowheadError::invalid_parameter(format!("{what} with id '{id}' does not exist.")).into())
+}

@@ -1,0 +1,49 @@
+//! Endpoints of the Orchestrator (reference section 5).
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Instant,
+};
+
+use bodkin_arrowhead::{
+    core_service::CoreSystem,
+    form::OrchestrationForm,
+    orchestrator::{self, Kind, Orchestration},
+};
+
+use super::{Control, Result, now, ping};
+use crate::{answer::Answer, request::Request, stage::Stage};
+
+const SYSTEM: CoreSystem = CoreSystem::Orchestrator;
+
+impl Control {
+    pub(super) async fn orchestrate(&self, request: &Request) -> Result<Answer> {
+        let form: OrchestrationForm = self.form(SYSTEM, request)?;
+        let orchestration = Orchestration::parse(form)?;
+        let started = Instant::now();
+        // Held while providers are pinged, so as a count of its own.
+        let snapshot = Arc::clone(&self.store.snapshot());
+        let response = match &orchestration.kind {
+            Kind::Store(wanted) => orchestrator::orchestrate_from_store(&snapshot, &orchestration, wanted.as_ref())?,
+            Kind::Dynamic(query) => {
+                let mut candidates = orchestrator::candidates(&snapshot, query);
+                self.record(SYSTEM, Stage::Execute, started);
+                if query.ping_providers {
+                    candidates = ping::reachable(candidates, self.ping_timeout).await;
+                }
+                let asked = Instant::now();
+                let response = orchestrator::orchestrate(&snapshot, &orchestration, candidates, now(), choose)?;
+                self.record(SYSTEM, Stage::Authorise, asked);
+                response
+            }
+        };
+        Ok(Answer::json(200, &response))
+    }
+}
+
+/// Any index below `count`. The system's randomness behind hash keys is spread well enough to share load by.
+fn choose(count: usize) -> usize {
+    let random = RandomState::new().hash_one(0);
+    (random % count as u64) as usize
+}

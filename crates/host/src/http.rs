@@ -1,0 +1,359 @@
+//! The only place that reads HTTP/1.1 requests: used by the data plane's shard and by the control plane alike.
+//!
+//! Bytes go in at [`RequestReader::space`], whole requests come out of [`RequestReader::next`]. What could be understood
+//! in two ways (two lengths, a length beside a transfer coding) is refused and the connection closed.
+
+use httparse::{EMPTY_HEADER, Header, Status};
+
+/// Headers of one request at the most; more get 431.
+pub const HEADERS_MAX: usize = 64;
+/// Bytes of request line and headers at the most; more get 431.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Smallest free space offered to a read.
+const READ_SPACE_MIN: usize = 4 * 1024;
+
+/// A request that cannot be taken. It is answered with the status, and the connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpError {
+    /// Not HTTP/1.1, or ambiguous: 400.
+    Malformed(&'static str),
+    /// The body is longer than its limit: 413.
+    BodyTooLong,
+    /// Request line and headers are longer or more than their limit: 431.
+    HeadTooLong,
+    /// A transfer coding other than `chunked`: 501.
+    UnknownCoding,
+    /// Not HTTP/1.0 or 1.1: 505.
+    UnknownVersion,
+}
+
+impl HttpError {
+    /// Status and what to tell.
+    pub fn told(self) -> (u16, String) {
+        match self {
+            Self::Malformed(why) => (400, why.to_owned()),
+            Self::BodyTooLong => (413, "The body is longer than this operation takes.".to_owned()),
+            Self::HeadTooLong => (431, format!("Request line and headers may have {HEAD_BYTES_MAX} bytes and {HEADERS_MAX} headers.")),
+            Self::UnknownCoding => (501, "Only the transfer coding chunked is known.".to_owned()),
+            Self::UnknownVersion => (505, "Only HTTP/1.1 and HTTP/1.0 are known.".to_owned()),
+        }
+    }
+}
+
+/// One whole request, borrowed from the reader's buffer.
+#[derive(Debug)]
+pub struct RawRequest<'b> {
+    /// The request line's method.
+    pub method: &'b str,
+    /// The request line's target, reduced to path and query.
+    pub target: &'b str,
+    /// `Host`, empty if absent.
+    pub host: &'b str,
+    /// `Content-Type`, empty if absent.
+    pub content_type: &'b str,
+    /// The header `eventtype` of the improved Event Handler's subscribers.
+    pub event_type: Option<&'b str>,
+    /// Whether `Content-Length: 0` was said.
+    pub says_empty: bool,
+    /// Whether the connection stays open behind the answer.
+    pub keep_alive: bool,
+    /// The body, without its transfer coding.
+    pub body: &'b [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyLength {
+    Bytes(usize),
+    Chunked,
+}
+
+/// What the head says, as places in the buffer, so that it is parsed once however the body arrives.
+#[derive(Clone, Debug)]
+struct Head {
+    length: usize,
+    method: (usize, usize),
+    target: (usize, usize),
+    host: (usize, usize),
+    content_type: (usize, usize),
+    event_type: Option<(usize, usize)>,
+    body: BodyLength,
+    says_empty: bool,
+    keep_alive: bool,
+    expects_continue: bool,
+}
+
+/// Reads requests from one connection.
+#[derive(Debug)]
+pub struct RequestReader {
+    buffer: Vec<u8>,
+    /// Bytes in front that belong to requests already taken.
+    taken: usize,
+    /// Bytes that are filled.
+    filled: usize,
+    head: Option<Head>,
+    /// Bytes of a chunked body decoded so far; they stand behind the head, and the next chunk behind them.
+    decoded: usize,
+    body_bytes_max: usize,
+}
+
+impl RequestReader {
+    /// A reader whose requests have bodies of at most `body_bytes_max` bytes. Nothing is allocated before the first byte.
+    pub fn new(body_bytes_max: usize) -> Self {
+        Self { buffer: Vec::new(), taken: 0, filled: 0, head: None, decoded: 0, body_bytes_max }
+    }
+
+    /// Free space to read into; tell [`Self::fill`] how much of it was used.
+    pub fn space(&mut self) -> &mut [u8] {
+        if self.taken > 0 {
+            self.buffer.copy_within(self.taken..self.filled, 0);
+            self.filled -= self.taken;
+            self.taken = 0;
+        }
+        if self.buffer.len() - self.filled < READ_SPACE_MIN {
+            // Growth is bounded: `next` refuses heads and bodies beyond their limits.
+            self.buffer.resize((self.filled + READ_SPACE_MIN).next_power_of_two(), 0);
+        }
+        &mut self.buffer[self.filled..]
+    }
+
+    /// Notes that the first `bytes` of the space were filled.
+    pub fn fill(&mut self, bytes: usize) {
+        self.filled += bytes;
+        assert!(self.filled <= self.buffer.len(), "more was filled than there was space");
+    }
+
+    /// Takes bytes that were read elsewhere.
+    pub fn extend(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let space = self.space();
+            let length = space.len().min(bytes.len());
+            space[..length].copy_from_slice(&bytes[..length]);
+            bytes = &bytes[length..];
+            self.fill(length);
+        }
+    }
+
+    /// Whether a request has begun to arrive and is not whole.
+    pub fn is_amid_request(&self) -> bool {
+        self.filled > self.taken
+    }
+
+    /// Whether the head is whole and the body is not.
+    pub fn is_amid_body(&self) -> bool {
+        self.head.is_some()
+    }
+
+    /// Gives memory back while nothing is under way; an idle connection costs next to nothing.
+    pub fn shrink(&mut self) {
+        if !self.is_amid_request() {
+            *self = Self::new(self.body_bytes_max);
+        }
+    }
+
+    /// Whether the client waits for `100 Continue` before it sends the body. True once for a request.
+    pub fn take_expects_continue(&mut self) -> bool {
+        self.head.as_mut().is_some_and(|head| std::mem::take(&mut head.expects_continue))
+    }
+
+    /// The next whole request, or `None` if more bytes are needed. After an error the connection is of no more use.
+    #[allow(clippy::should_implement_trait)] // What it gives borrows from the reader, which an iterator's items cannot.
+    pub fn next(&mut self) -> Result<Option<RawRequest<'_>>, HttpError> {
+        let start = self.taken;
+        let Some(head) = self.head()? else { return Ok(None) };
+        let (body_start, body_length, end) = match head.body {
+            BodyLength::Bytes(length) if self.filled - start < head.length + length => return Ok(None),
+            BodyLength::Bytes(length) => (start + head.length, length, start + head.length + length),
+            BodyLength::Chunked => match self.decode_chunks(start, head.length)? {
+                Some((length, end)) => (start + head.length, length, end),
+                None => return Ok(None),
+            },
+        };
+        self.taken = end;
+        self.head = None;
+        self.decoded = 0;
+        let text = |place: (usize, usize)| std::str::from_utf8(&self.buffer[start + place.0..start + place.1]);
+        let malformed = |_| HttpError::Malformed("A header that matters is not UTF-8.");
+        Ok(Some(RawRequest {
+            method: text(head.method).map_err(malformed)?,
+            target: text(head.target).map_err(malformed)?,
+            host: text(head.host).map_err(malformed)?,
+            content_type: text(head.content_type).map_err(malformed)?,
+            event_type: head.event_type.map(text).transpose().map_err(malformed)?,
+            says_empty: head.says_empty,
+            keep_alive: head.keep_alive,
+            body: &self.buffer[body_start..body_start + body_length],
+        }))
+    }
+
+    /// The head at the front of the buffer, once it is whole.
+    fn head(&mut self) -> Result<Option<Head>, HttpError> {
+        if self.head.is_none() {
+            let bytes = &self.buffer[self.taken..self.filled];
+            self.head = parse_head(bytes, self.body_bytes_max)?;
+            if self.head.is_none() && bytes.len() >= HEAD_BYTES_MAX {
+                return Err(HttpError::HeadTooLong);
+            }
+        }
+        Ok(self.head.clone())
+    }
+
+    /// Moves chunks together behind the head; gives the body's length and where the request ends once it is whole.
+    fn decode_chunks(&mut self, start: usize, head_length: usize) -> Result<Option<(usize, usize)>, HttpError> {
+        let malformed = HttpError::Malformed("A chunk of the body is malformed.");
+        let body = start + head_length;
+        let mut decoded = self.decoded;
+        let mut next = decoded;
+        loop {
+            let rest = &self.buffer[body + next..self.filled];
+            let Status::Complete((line, size)) = httparse::parse_chunk_size(rest).map_err(|_| malformed)? else {
+                if rest.len() > HEAD_BYTES_MAX {
+                    return Err(malformed);
+                }
+                break;
+            };
+            if size == 0 {
+                let trailer = &rest[line..];
+                let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+                match httparse::parse_headers(trailer, &mut headers).map_err(|_| malformed)? {
+                    Status::Complete((length, _)) => return Ok(Some((decoded, body + next + line + length))),
+                    Status::Partial if trailer.len() > HEAD_BYTES_MAX => return Err(HttpError::HeadTooLong),
+                    Status::Partial => break,
+                }
+            }
+            let size = usize::try_from(size).ok().filter(|size| decoded + size <= self.body_bytes_max).ok_or(HttpError::BodyTooLong)?;
+            let Some(tail) = rest.get(line + size..line + size + 2) else { break };
+            if tail != b"\r\n" {
+                return Err(malformed);
+            }
+            let chunk = body + next + line;
+            self.buffer.copy_within(chunk..chunk + size, body + decoded);
+            decoded += size;
+            next += line + size + 2;
+        }
+        // Without the chunk lines in between, the buffer holds no more than the body's limit and what is being read.
+        self.buffer.copy_within(body + next..self.filled, body + decoded);
+        self.filled -= next - decoded;
+        self.decoded = decoded;
+        Ok(None)
+    }
+}
+
+fn parse_head(bytes: &[u8], body_bytes_max: usize) -> Result<Option<Head>, HttpError> {
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    let length = match request.parse(bytes) {
+        Ok(Status::Complete(length)) if length > HEAD_BYTES_MAX => return Err(HttpError::HeadTooLong),
+        Ok(Status::Complete(length)) => length,
+        Ok(Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLong),
+        Err(httparse::Error::Version) => return Err(HttpError::UnknownVersion),
+        Err(_) => return Err(HttpError::Malformed("This is not an HTTP/1.1 request.")),
+    };
+    let place = |part: &[u8]| {
+        let from = part.as_ptr() as usize - bytes.as_ptr() as usize;
+        (from, from + part.len())
+    };
+    let version = request.version.expect("a whole head has a version");
+    let target = request.path.expect("a whole head has a target");
+    let mut head = Head {
+        length,
+        method: place(request.method.expect("a whole head has a method").as_bytes()),
+        target: place(origin_form(target).as_bytes()),
+        host: (0, 0),
+        content_type: (0, 0),
+        event_type: None,
+        body: BodyLength::Bytes(0),
+        says_empty: false,
+        keep_alive: version == 1,
+        expects_continue: false,
+    };
+    let mut lengths = Lengths::default();
+    for header in request.headers.iter() {
+        read_header(&mut head, &mut lengths, header, version, &place)?;
+    }
+    (head.body, head.says_empty) = lengths.body(version)?;
+    match head.body {
+        BodyLength::Bytes(length) if length > body_bytes_max => Err(HttpError::BodyTooLong),
+        _ => Ok(Some(head)),
+    }
+}
+
+/// The path and query of a target, also of the absolute form that proxies are sent.
+fn origin_form(target: &str) -> &str {
+    match target.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |at| &rest[at..]),
+        _ => target,
+    }
+}
+
+fn read_header(
+    head: &mut Head,
+    lengths: &mut Lengths,
+    header: &Header<'_>,
+    version: u8,
+    place: &impl Fn(&[u8]) -> (usize, usize),
+) -> Result<(), HttpError> {
+    let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+    let value = header.value.trim_ascii();
+    match header.name.len() {
+        4 if is("Host") => head.host = place(value),
+        9 if is("eventtype") => head.event_type = Some(place(value)),
+        6 if is("Expect") => head.expects_continue = value.eq_ignore_ascii_case(b"100-continue") && version == 1,
+        10 if is("Connection") => {
+            let words = || value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            if words().any(|word| word.eq_ignore_ascii_case(b"close")) {
+                head.keep_alive = false;
+            } else if words().any(|word| word.eq_ignore_ascii_case(b"keep-alive")) {
+                head.keep_alive = true;
+            }
+        }
+        12 if is("Content-Type") => head.content_type = place(value),
+        14 if is("Content-Length") => lengths.content_length(value)?,
+        17 if is("Transfer-Encoding") => lengths.transfer_encoding(value)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What the headers say of the body's length; what could be read in two ways is refused (RFC 9112, section 6.3).
+#[derive(Default)]
+struct Lengths {
+    content_length: Option<usize>,
+    chunked: bool,
+}
+
+impl Lengths {
+    fn content_length(&mut self, value: &[u8]) -> Result<(), HttpError> {
+        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+        let length = digits.then(|| std::str::from_utf8(value).ok()).flatten().and_then(|text| text.parse().ok());
+        match (length, self.content_length) {
+            (None, _) => Err(HttpError::Malformed("Content-Length is not a length.")),
+            (Some(_), Some(_)) => Err(HttpError::Malformed("Content-Length was given twice.")),
+            (length, None) => {
+                self.content_length = length;
+                Ok(())
+            }
+        }
+    }
+
+    fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), HttpError> {
+        if self.chunked {
+            return Err(HttpError::Malformed("Transfer-Encoding was given twice."));
+        }
+        self.chunked = value.eq_ignore_ascii_case(b"chunked");
+        if self.chunked { Ok(()) } else { Err(HttpError::UnknownCoding) }
+    }
+
+    fn body(self, version: u8) -> Result<(BodyLength, bool), HttpError> {
+        match (self.chunked, self.content_length) {
+            (true, Some(_)) => Err(HttpError::Malformed("Both Content-Length and Transfer-Encoding were given.")),
+            (true, None) if version == 0 => Err(HttpError::Malformed("HTTP/1.0 knows no Transfer-Encoding.")),
+            (true, None) => Ok((BodyLength::Chunked, false)),
+            (false, length) => Ok((BodyLength::Bytes(length.unwrap_or(0)), length == Some(0))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

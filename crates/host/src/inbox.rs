@@ -1,0 +1,76 @@
+//! What other threads have to say to the shard.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bodkin_broker::SubscriptionKey;
+
+use crate::answer::Answer;
+
+/// Names a connection of the shard; a closed one's name is not valid for its successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionKey {
+    /// Where it is kept.
+    pub slot: usize,
+    /// Which one it is of all there were.
+    pub serial: u64,
+}
+
+/// One message to the shard.
+#[derive(Debug)]
+pub enum Message {
+    /// The control plane's answer to a request that came in on the shard's port.
+    Answer {
+        /// Whose answer.
+        connection: ConnectionKey,
+        /// What to write.
+        answer: Answer,
+    },
+    /// A pushed event has left its queue.
+    Sent {
+        /// Whose queue.
+        subscription: SubscriptionKey,
+        /// The event's bytes.
+        bytes: u64,
+    },
+    /// Close the listener, write out what is queued, end.
+    Stop,
+}
+
+/// The shard's inbox: a list under a lock that is held for a push or a swap, and a wake-up when it was empty.
+///
+/// Its length is bounded by what may be under way: a request per connection, the events of the push queues.
+pub struct Inbox {
+    messages: Mutex<Vec<Message>>,
+    waker: mio::Waker,
+}
+
+impl Inbox {
+    /// An inbox that wakes a poll.
+    pub fn new(waker: mio::Waker) -> Self {
+        Self { messages: Mutex::new(Vec::new()), waker }
+    }
+
+    /// Puts a message in and wakes the shard.
+    pub fn post(&self, message: Message) {
+        let was_empty = {
+            let mut messages = self.lock();
+            messages.push(message);
+            messages.len() == 1
+        };
+        if was_empty && let Err(error) = self.waker.wake() {
+            // The shard wakes by itself once a second.
+            tracing::warn!(error = %error, "the shard could not be woken");
+        }
+    }
+
+    /// Swaps the waiting messages with an empty list.
+    pub fn take(&self, into: &mut Vec<Message>) {
+        into.clear();
+        std::mem::swap(&mut *self.lock(), into);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Message>> {
+        // A push or a swap leaves the list whole wherever it is interrupted.
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,52 @@
+//! The limits of connections, requests and queues, with their defaults.
+
+use std::time::Duration;
+
+/// What a client may take of the server. Reaching a limit is always told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Open connections on all ports of the control plane, and on the Event Handler's port; one more is answered 503.
+    pub connections_max: usize,
+    /// From a request's first byte to the end of its headers; then 408.
+    pub header_timeout: Duration,
+    /// From the end of the headers' time to the end of the body; then 408.
+    pub body_timeout: Duration,
+    /// Without a request on an open connection; then it is closed.
+    pub idle_timeout: Duration,
+    /// For an answer to be taken by the client; then the connection is closed.
+    pub send_timeout: Duration,
+    /// Body of a request; then 413.
+    pub body_bytes_max: usize,
+    /// Body of a request to the Event Handler; then 413.
+    pub event_bytes_max: usize,
+    /// Event streams and pushed subscriptions; one more stream is answered 503.
+    pub subscriptions_max: usize,
+    /// Bytes queued for a subscriber; events beyond are lost, counted and told.
+    pub subscriber_queue_bytes_max: u64,
+    /// For a subscriber to take a pushed event.
+    pub push_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 16_000,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(20),
+            idle_timeout: Duration::from_secs(60),
+            send_timeout: Duration::from_secs(10),
+            body_bytes_max: 1024 * 1024,
+            event_bytes_max: 64 * 1024,
+            subscriptions_max: 100_000,
+            subscriber_queue_bytes_max: 1024 * 1024,
+            push_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Limits {
+    /// Time a request may take from its first byte on.
+    pub fn request_timeout(&self, head_is_whole: bool) -> Duration {
+        if head_is_whole { self.header_timeout + self.body_timeout } else { self.header_timeout }
+    }
+}

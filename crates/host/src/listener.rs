@@ -1,0 +1,225 @@
+//! The control plane's connections: requests in, answers out, each with its deadline.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use bodkin_arrowhead::{caller::Caller, core_service::CoreSystem};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+
+use crate::{
+    answer::{self, Answer, DateText},
+    control::Control,
+    http::{HttpError, RequestReader},
+    limits::Limits,
+    monitor::Monitor,
+    request::{Method, Request},
+    stage::Stage,
+};
+
+/// Pause after the system refused to accept, so that a lack of descriptors is no busy loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Who answers on a port.
+#[derive(Clone)]
+pub enum Service {
+    /// One of the core systems.
+    System(CoreSystem, Arc<Control>),
+    /// Bodkin's own port.
+    Monitor(Arc<Monitor>),
+}
+
+impl Service {
+    async fn answer(&self, request: &Request) -> Answer {
+        match self {
+            Self::System(system, control) => control.answer(*system, request).await,
+            Self::Monitor(monitor) => monitor.answer(request),
+        }
+    }
+
+    fn record(&self, stage: Stage, duration: Duration) {
+        if let Self::System(system, control) = self {
+            control.stages.record(*system, stage, duration);
+        }
+    }
+}
+
+/// Counts that every port shares.
+#[derive(Default)]
+pub struct Traffic {
+    /// Connections that are open.
+    pub connections: AtomicUsize,
+    /// Requests that are read and not yet answered.
+    pub under_way: AtomicUsize,
+}
+
+/// Adds one while it lives.
+struct Counted<'c>(&'c AtomicUsize);
+
+impl<'c> Counted<'c> {
+    fn new(count: &'c AtomicUsize) -> Self {
+        count.fetch_add(1, Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Accepts until the task is aborted.
+pub async fn serve(listener: TcpListener, service: Service, limits: Limits, traffic: Arc<Traffic>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) if traffic.connections.load(Relaxed) >= limits.connections_max => refuse(&stream),
+            Ok((stream, peer)) => {
+                let (service, traffic) = (service.clone(), traffic.clone());
+                tokio::spawn(async move {
+                    let _counted = Counted::new(&traffic.connections);
+                    if let Err(error) = converse(stream, &service, &limits, &traffic).await {
+                        tracing::debug!(%peer, %error, "connection ended");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection; is the limit on open files too low?");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Says 503 as far as that is possible without waiting.
+fn refuse(stream: &TcpStream) {
+    let mut out = Vec::new();
+    answer::push_answer(&mut out, &Answer::text(503, "Too many connections."), "", false, false);
+    // The client that does not get it sees the connection closed, which says the same.
+    let _ = stream.try_write(&out);
+}
+
+/// Serves one connection until either side ends it.
+async fn converse(mut stream: TcpStream, service: &Service, limits: &Limits, traffic: &Traffic) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = RequestReader::new(limits.body_bytes_max);
+    let mut date = DateText::default();
+    loop {
+        let (request, keep_alive) = match receive(&mut stream, &mut reader, service, limits).await? {
+            Received::Request(request, keep_alive) => (request, keep_alive),
+            Received::Closed => return Ok(()),
+            Received::Broken(status, told) => {
+                let mut out = Vec::new();
+                answer::push_answer(&mut out, &Answer::text(status, told), date.at(SystemTime::now()), false, false);
+                send(&mut stream, &out, limits).await?;
+                return linger(&mut stream).await;
+            }
+        };
+        let _counted = Counted::new(&traffic.under_way);
+        let answer = service.answer(&request).await;
+        let keep_alive = keep_alive && !answer.close;
+        let started = Instant::now();
+        let mut out = Vec::with_capacity(512 + answer.body.len());
+        answer::push_answer(&mut out, &answer, date.at(SystemTime::now()), keep_alive, request.method == Method::Head);
+        send(&mut stream, &out, limits).await?;
+        service.record(Stage::Send, started.elapsed());
+        if !keep_alive {
+            return linger(&mut stream).await;
+        }
+        reader.shrink();
+    }
+}
+
+enum Received {
+    Request(Request, bool),
+    Closed,
+    Broken(u16, String),
+}
+
+/// Reads one request: `idle_timeout` until its first byte, `header_timeout` for its head, `body_timeout` more for its body.
+async fn receive(stream: &mut TcpStream, reader: &mut RequestReader, service: &Service, limits: &Limits) -> io::Result<Received> {
+    let mut first_byte: Option<Instant> = reader.is_amid_request().then(Instant::now);
+    loop {
+        match reader.next() {
+            Ok(Some(raw)) => {
+                service.record(Stage::Receive, first_byte.map_or(Duration::ZERO, |first| first.elapsed()));
+                return Ok(Received::Request(Request::from_raw(&raw, Caller::Anonymous), raw.keep_alive));
+            }
+            Ok(None) => {}
+            Err(error) => return Ok(broken(error)),
+        }
+        if reader.take_expects_continue() {
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        let patience = match first_byte {
+            None => limits.idle_timeout,
+            Some(first) => limits.request_timeout(reader.is_amid_body()).saturating_sub(first.elapsed()),
+        };
+        if timeout(patience, stream.readable()).await.is_err() {
+            let told = || Received::Broken(408, "The request did not arrive in time.".to_owned());
+            return Ok(first_byte.map_or(Received::Closed, |_| told()));
+        }
+        match stream.try_read(reader.space()) {
+            Ok(0) => return Ok(Received::Closed),
+            Ok(bytes) => {
+                first_byte.get_or_insert_with(Instant::now);
+                reader.fill(bytes);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn broken(error: HttpError) -> Received {
+    let (status, told) = error.told();
+    Received::Broken(status, told)
+}
+
+async fn send(stream: &mut TcpStream, bytes: &[u8], limits: &Limits) -> io::Result<()> {
+    timeout(limits.send_timeout, stream.write_all(bytes)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// Closes so that the client can read the answer: what it still sends is read for a moment, or the system would answer
+/// it with a reset that takes the answer back.
+async fn linger(stream: &mut TcpStream) -> io::Result<()> {
+    const LINGER: Duration = Duration::from_millis(500);
+    const LINGER_READS_MAX: usize = 64;
+    stream.shutdown().await?;
+    let mut dropped = [0; 4096];
+    let drain = async {
+        for _ in 0..LINGER_READS_MAX {
+            stream.readable().await?;
+            match stream.try_read(&mut dropped) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    };
+    timeout(LINGER, drain).await.unwrap_or(Ok(()))
+}
+
+/// Binds a port with a deep queue of connections, so that thousands may come at once.
+pub fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    /// The system cuts it to `net.core.somaxconn`.
+    const BACKLOG: i32 = 65_535;
+    let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}

@@ -1,0 +1,131 @@
+//! Bodkin's own port: whether it lives, whether it is ready, and what it measures.
+
+use std::{
+    fmt::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use bodkin_arrowhead::core_service::CoreSystem;
+use bodkin_store::Store;
+
+use crate::{
+    answer::Answer,
+    control::now,
+    listener::Traffic,
+    request::{Method, Request},
+    stage::{Stage, Stages},
+};
+
+/// What the shard and the push deliveries count.
+#[derive(Default)]
+pub struct EventCounts {
+    /// Events that were accepted.
+    pub published: AtomicU64,
+    /// Events put into subscribers' queues.
+    pub delivered: AtomicU64,
+    /// Events lost because a subscriber's queue was full, once they were told.
+    pub lost: AtomicU64,
+    /// Pushed events that the subscriber did not take.
+    pub push_failures: AtomicU64,
+    /// Connections on the Event Handler's port.
+    pub connections: AtomicU64,
+    /// Event streams and pushed subscriptions.
+    pub subscriptions: AtomicU64,
+}
+
+/// Answers on the monitor's port.
+pub struct Monitor {
+    /// For the sizes of things.
+    pub store: Store,
+    /// Where time goes.
+    pub stages: Arc<Stages>,
+    /// The control plane's connections.
+    pub traffic: Arc<Traffic>,
+    /// The shard's counts.
+    pub events: Arc<EventCounts>,
+    /// Whether every listener answers, and no shutdown has begun.
+    pub ready: AtomicBool,
+}
+
+impl Monitor {
+    /// Answers one request.
+    pub fn answer(&self, request: &Request) -> Answer {
+        let answer = match request.path.as_str() {
+            "/healthz" => Answer::text(200, "ok\n"),
+            "/readyz" if self.ready.load(Relaxed) => Answer::text(200, "ready\n"),
+            "/readyz" => Answer::text(503, "not ready\n"),
+            "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },
+            "/api/v1/stages" => Answer::json(200, &self.stages.json()),
+            path => return Answer::not_found(path, now()),
+        };
+        match request.method {
+            Method::Get | Method::Head => answer,
+            _ => Answer { header: Some(("Allow", "GET".into())), ..Answer::empty(405) },
+        }
+    }
+
+    /// Prometheus's text form.
+    fn metrics(&self) -> String {
+        let mut text = String::with_capacity(32 * 1024);
+        let snapshot = self.store.snapshot();
+        let gauges = [
+            ("bodkin_services", "Service Registry entries.", snapshot.entries().len() as u64),
+            ("bodkin_systems", "Registered systems.", snapshot.systems().len() as u64),
+            ("bodkin_authorization_rules", "Intracloud authorization rules.", snapshot.rules().len() as u64),
+            ("bodkin_event_subscriptions", "Event streams and pushed subscriptions.", self.events.subscriptions.load(Relaxed)),
+            ("bodkin_control_connections", "Open connections of the control plane.", self.traffic.connections.load(Relaxed) as u64),
+            ("bodkin_event_connections", "Open connections of the Event Handler.", self.events.connections.load(Relaxed)),
+            ("bodkin_resident_memory_bytes", "Memory in use.", resident_memory_bytes()),
+        ];
+        let counters = [
+            ("bodkin_events_published_total", "Accepted events.", &self.events.published),
+            ("bodkin_events_delivered_total", "Events put into subscribers' queues.", &self.events.delivered),
+            ("bodkin_events_lost_total", "Events lost to full subscriber queues, as told to the subscribers.", &self.events.lost),
+            ("bodkin_push_failures_total", "Pushed events that the subscriber did not take.", &self.events.push_failures),
+        ];
+        for (name, help, value) in gauges {
+            push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"));
+        }
+        for (name, help, value) in counters {
+            push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {}\n", value.load(Relaxed)));
+        }
+        self.push_stages(&mut text);
+        text
+    }
+
+    /// The stages with coarse bounds; the whole histograms are at `/api/v1/stages`.
+    fn push_stages(&self, text: &mut String) {
+        const NAME: &str = "bodkin_stage_seconds";
+        push(text, format_args!("# HELP {NAME} Time of the stages of an answer's making.\n# TYPE {NAME} histogram\n"));
+        for system in CoreSystem::ALL {
+            for stage in Stage::ALL {
+                let histogram = self.stages.of(system, stage);
+                let labels = format!("system=\"{}\",stage=\"{}\"", system.name(), stage.name());
+                let buckets = histogram.buckets();
+                // From 1 us to 16.8 s, each bound four times the one before.
+                for exponent in (10..=34).step_by(2) {
+                    let bound_ns = 1u64 << exponent;
+                    let below: u64 = buckets.iter().take_while(|(upper, _)| *upper < bound_ns).map(|(_, count)| count).sum();
+                    push(text, format_args!("{NAME}_bucket{{{labels},le=\"{}\"}} {below}\n", bound_ns as f64 / 1e9));
+                }
+                let count: u64 = buckets.iter().map(|(_, count)| count).sum();
+                push(text, format_args!("{NAME}_bucket{{{labels},le=\"+Inf\"}} {count}\n"));
+                push(text, format_args!("{NAME}_sum{{{labels}}} {}\n{NAME}_count{{{labels}}} {count}\n", histogram.sum_ns() as f64 / 1e9));
+            }
+        }
+    }
+}
+
+fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
+    text.write_fmt(part).expect("a string takes everything");
+}
+
+/// `VmRSS` of this process; 0 where the system does not tell.
+fn resident_memory_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
+}

@@ -1,0 +1,142 @@
+//! A request as a value, whichever thread and transport it came by.
+
+use bodkin_arrowhead::caller::Caller;
+
+use crate::http::RawRequest;
+
+/// Methods that any operation uses; any other is answered with 405.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Read.
+    Get,
+    /// As read, without a body in the answer.
+    Head,
+    /// Make or ask.
+    Post,
+    /// Replace.
+    Put,
+    /// Change.
+    Patch,
+    /// Remove.
+    Delete,
+    /// Anything else.
+    Other,
+}
+
+impl Method {
+    /// Takes the request line's word.
+    pub fn parse(word: &str) -> Self {
+        match word {
+            "GET" => Self::Get,
+            "HEAD" => Self::Head,
+            "POST" => Self::Post,
+            "PUT" => Self::Put,
+            "PATCH" => Self::Patch,
+            "DELETE" => Self::Delete,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether a request of this method carries a body.
+    pub fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put | Self::Patch)
+    }
+}
+
+/// One whole request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Who asks.
+    pub caller: Caller,
+    /// What is to be done with it.
+    pub method: Method,
+    /// Path, not decoded, without the query and a trailing slash.
+    pub path: String,
+    /// Query parameters, decoded, in the order they came.
+    pub query: Vec<(String, String)>,
+    /// The URL as the client sees it, for errors that name it.
+    pub url: String,
+    /// `Content-Type`, empty if absent.
+    pub content_type: String,
+    /// Whether `Content-Length: 0` was said.
+    pub says_empty: bool,
+    /// The body, decoded of its transfer coding.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// Takes a request out of the buffer it was read into.
+    pub fn from_raw(raw: &RawRequest<'_>, caller: Caller) -> Self {
+        let (path, query) = split_target(raw.target);
+        Self {
+            caller,
+            method: Method::parse(raw.method),
+            path: path.to_owned(),
+            query,
+            url: format!("http://{}{}", raw.host, raw.target),
+            content_type: raw.content_type.to_owned(),
+            says_empty: raw.says_empty,
+            body: raw.body.to_owned(),
+        }
+    }
+
+    /// The first query parameter of this name.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Splits a request target into its path, without trailing slash, and decoded query parameters.
+pub fn split_target(target: &str) -> (&str, Vec<(String, String)>) {
+    let target = target.split('#').next().unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let path = path.strip_suffix('/').filter(|shorter| !shorter.is_empty()).unwrap_or(path);
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(key, value)| (decode(key), decode(value)));
+    (path, pairs.collect())
+}
+
+/// Resolves `%XX` and `+`; bytes that are no UTF-8 become U+FFFD.
+fn decode(text: &str) -> String {
+    if !text.contains(['%', '+']) {
+        return text.to_owned();
+    }
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escaped = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten().and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match escaped {
+            Some(byte) => {
+                decoded.push(byte);
+                at += 3;
+            }
+            None => {
+                decoded.push(if bytes[at] == b'+' { b' ' } else { bytes[at] });
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(decoded).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(target: &str, path: &str, query: &[(&str, &str)]) {
+        let (found, pairs) = split_target(target);
+        let pairs: Vec<_> = pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!((found, pairs.as_slice()), (path, query), "{target}");
+    }
+
+    #[test]
+    fn targets_are_split_and_queries_decoded() {
+        check("/a/b/", "/a/b", &[]);
+        check("/", "/", &[]);
+        check("/a?x=1&y=&z&&x=2", "/a", &[("x", "1"), ("y", ""), ("z", ""), ("x", "2")]);
+        check("/a/?uri=%2Fsensor%2f1&n=a+b%20c#f", "/a", &[("uri", "/sensor/1"), ("n", "a b c")]);
+        check("/a?bad=%zz%&lone=%ff", "/a", &[("bad", "%zz%"), ("lone", "\u{fffd}")]);
+        check("/a?é=%", "/a", &[("é", "%")]);
+    }
+}

@@ -1,0 +1,219 @@
+//! Which operation a method and path of a core system name.
+
+use bodkin_arrowhead::core_service::CoreSystem;
+
+use crate::request::Method;
+
+/// The operations of the four core systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// `Got it!`
+    Echo,
+    /// Service Registry: client operations.
+    Register,
+    /// Removes a service.
+    Unregister,
+    /// Finds services.
+    Query,
+    /// Makes a system.
+    RegisterSystem,
+    /// Removes a system.
+    UnregisterSystem,
+    /// Management lists and rows of the registry.
+    EntryList,
+    /// Makes a service by management.
+    EntryAdd,
+    /// One service.
+    EntryShow,
+    /// Removes a service by id.
+    EntryRemove,
+    /// All systems.
+    SystemList,
+    /// Makes a system by management.
+    SystemAdd,
+    /// One system.
+    SystemShow,
+    /// Removes a system by id.
+    SystemRemove,
+    /// All service definitions.
+    DefinitionList,
+    /// One service definition.
+    DefinitionShow,
+    /// Removes a service definition by id.
+    DefinitionRemove,
+    /// All interfaces.
+    InterfaceList,
+    /// One interface.
+    InterfaceShow,
+    /// Removes an interface by id.
+    InterfaceRemove,
+    /// Authorization: the public key.
+    PublicKey,
+    /// All intracloud rules.
+    RuleList,
+    /// Makes intracloud rules.
+    RuleAdd,
+    /// One intracloud rule.
+    RuleShow,
+    /// Removes an intracloud rule by id.
+    RuleRemove,
+    /// May a consumer use providers?
+    IntracloudCheck,
+    /// Whom may a consumer hear?
+    SubscriptionCheck,
+    /// Makes tokens.
+    Token,
+    /// Orchestrator: what should a consumer use?
+    Orchestrate,
+    /// Whether quality of service is managed.
+    QosEnabled,
+    /// Event Handler: publishes an event.
+    Publish,
+    /// Makes a subscription.
+    Subscribe,
+    /// Removes a subscription.
+    Unsubscribe,
+    /// All subscriptions.
+    SubscriptionList,
+    /// One subscription.
+    SubscriptionShow,
+    /// Removes a subscription by id.
+    SubscriptionRemove,
+    /// An event stream; only the shard can serve it.
+    EventStream,
+}
+
+/// An operation, and the `{id}` of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// What is to be done.
+    pub operation: Operation,
+    /// The path's id; `None` where the path has none.
+    pub id: Option<i64>,
+}
+
+/// Why a method and path name no operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoRoute {
+    /// Nothing is at this path.
+    NotFound,
+    /// Something is, but not for this method.
+    MethodNotAllowed {
+        /// The `Allow` header.
+        allow: String,
+    },
+    /// The path's id is not a number.
+    Malformed,
+}
+
+type Row = (CoreSystem, Method, &'static str, Operation);
+
+/// Every operation with its path below the system's base path.
+const ROUTES: &[Row] = {
+    use CoreSystem::{Authorization, EventHandler, Orchestrator, ServiceRegistry};
+    use Method::{Delete, Get, Post};
+    &[
+        (ServiceRegistry, Get, "echo", Operation::Echo),
+        (ServiceRegistry, Post, "register", Operation::Register),
+        (ServiceRegistry, Delete, "unregister", Operation::Unregister),
+        (ServiceRegistry, Post, "query", Operation::Query),
+        (ServiceRegistry, Post, "register-system", Operation::RegisterSystem),
+        (ServiceRegistry, Delete, "unregister-system", Operation::UnregisterSystem),
+        (ServiceRegistry, Get, "mgmt", Operation::EntryList),
+        (ServiceRegistry, Post, "mgmt", Operation::EntryAdd),
+        (ServiceRegistry, Get, "mgmt/systems", Operation::SystemList),
+        (ServiceRegistry, Post, "mgmt/systems", Operation::SystemAdd),
+        (ServiceRegistry, Get, "mgmt/systems/{id}", Operation::SystemShow),
+        (ServiceRegistry, Delete, "mgmt/systems/{id}", Operation::SystemRemove),
+        (ServiceRegistry, Get, "mgmt/services", Operation::DefinitionList),
+        (ServiceRegistry, Get, "mgmt/services/{id}", Operation::DefinitionShow),
+        (ServiceRegistry, Delete, "mgmt/services/{id}", Operation::DefinitionRemove),
+        (ServiceRegistry, Get, "mgmt/interfaces", Operation::InterfaceList),
+        (ServiceRegistry, Get, "mgmt/interfaces/{id}", Operation::InterfaceShow),
+        (ServiceRegistry, Delete, "mgmt/interfaces/{id}", Operation::InterfaceRemove),
+        (ServiceRegistry, Get, "mgmt/{id}", Operation::EntryShow),
+        (ServiceRegistry, Delete, "mgmt/{id}", Operation::EntryRemove),
+        (Authorization, Get, "echo", Operation::Echo),
+        (Authorization, Get, "publickey", Operation::PublicKey),
+        (Authorization, Get, "mgmt/intracloud", Operation::RuleList),
+        (Authorization, Post, "mgmt/intracloud", Operation::RuleAdd),
+        (Authorization, Get, "mgmt/intracloud/{id}", Operation::RuleShow),
+        (Authorization, Delete, "mgmt/intracloud/{id}", Operation::RuleRemove),
+        (Authorization, Post, "intracloud/check", Operation::IntracloudCheck),
+        (Authorization, Post, "subscription/check", Operation::SubscriptionCheck),
+        (Authorization, Post, "token", Operation::Token),
+        (Orchestrator, Get, "echo", Operation::Echo),
+        (Orchestrator, Post, "orchestration", Operation::Orchestrate),
+        (Orchestrator, Get, "qos_enabled", Operation::QosEnabled),
+        (EventHandler, Get, "echo", Operation::Echo),
+        (EventHandler, Post, "publish", Operation::Publish),
+        (EventHandler, Post, "subscribe", Operation::Subscribe),
+        (EventHandler, Delete, "unsubscribe", Operation::Unsubscribe),
+        (EventHandler, Get, "mgmt/subscriptions", Operation::SubscriptionList),
+        (EventHandler, Get, "mgmt/subscriptions/{id}", Operation::SubscriptionShow),
+        (EventHandler, Delete, "mgmt/subscriptions/{id}", Operation::SubscriptionRemove),
+        (EventHandler, Get, "subscription", Operation::EventStream),
+        (EventHandler, Get, "events", Operation::EventStream),
+    ]
+};
+
+/// Finds the operation. `path` is without query and trailing slash; `HEAD` is taken as `GET`.
+pub fn route(system: CoreSystem, method: Method, path: &str) -> Result<Route, NoRoute> {
+    let below = path.strip_prefix('/').and_then(|path| path.strip_prefix(system.name())).and_then(|path| path.strip_prefix('/'));
+    let Some(below) = below else { return Err(NoRoute::NotFound) };
+    let method = if method == Method::Head { Method::Get } else { method };
+    // A fixed path goes before one with an id, as `mgmt/systems` before `mgmt/{id}`.
+    let of_system = || ROUTES.iter().filter(move |row| row.0 == system);
+    let fixed = of_system().any(|row| row.2 == below);
+    let matching = || of_system().filter(move |row| if fixed { row.2 == below } else { id_of(row.2, below).is_some() });
+    match matching().find(|row| row.1 == method) {
+        Some(row) if fixed => Ok(Route { operation: row.3, id: None }),
+        Some(row) => {
+            let id = id_of(row.2, below).and_then(|id| id.parse().ok()).ok_or(NoRoute::Malformed)?;
+            Ok(Route { operation: row.3, id: Some(id) })
+        }
+        None => {
+            let allow: Vec<&str> = matching().map(|row| word(row.1)).collect();
+            if allow.is_empty() { Err(NoRoute::NotFound) } else { Err(NoRoute::MethodNotAllowed { allow: allow.join(", ") }) }
+        }
+    }
+}
+
+/// What stands in the place of the pattern's `{id}`.
+fn id_of<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
+    let prefix = pattern.strip_suffix("{id}")?;
+    path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'))
+}
+
+fn word(method: Method) -> &'static str {
+    match method {
+        Method::Get => "GET",
+        Method::Post => "POST",
+        Method::Delete => "DELETE",
+        Method::Head | Method::Put | Method::Patch | Method::Other => unreachable!("no row has this method"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: Method, path: &str, expected: Result<(Operation, Option<i64>), NoRoute>) {
+        let found = route(CoreSystem::ServiceRegistry, method, path).map(|route| (route.operation, route.id));
+        assert_eq!(found, expected, "{path}");
+    }
+
+    #[test]
+    fn fixed_paths_go_before_ids() {
+        check(Method::Get, "/serviceregistry/mgmt/systems", Ok((Operation::SystemList, None)));
+        check(Method::Get, "/serviceregistry/mgmt/7", Ok((Operation::EntryShow, Some(7))));
+        check(Method::Head, "/serviceregistry/echo", Ok((Operation::Echo, None)));
+        check(Method::Delete, "/serviceregistry/mgmt/systems/-7", Ok((Operation::SystemRemove, Some(-7))));
+        check(Method::Get, "/serviceregistry/mgmt/x", Err(NoRoute::Malformed));
+        check(Method::Get, "/serviceregistry/nothing", Err(NoRoute::NotFound));
+        check(Method::Get, "/authorization/echo", Err(NoRoute::NotFound));
+        check(Method::Get, "/", Err(NoRoute::NotFound));
+        check(Method::Put, "/serviceregistry/register", Err(NoRoute::MethodNotAllowed { allow: "POST".into() }));
+        check(Method::Post, "/serviceregistry/mgmt/7", Err(NoRoute::MethodNotAllowed { allow: "GET, DELETE".into() }));
+    }
+}

@@ -1,0 +1,258 @@
+//! Starting and stopping the local cloud.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use bodkin_arrowhead::{
+    core_service::CoreSystem,
+    form::{ServiceRegistryRequest, SystemRequest},
+    name::NamingRules,
+    service_registry::Registration,
+    system::CoreSystemNames,
+};
+use bodkin_store::{OpenError, Opened, Store, StoreError};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle as Task};
+
+use crate::{
+    control::Control,
+    inbox::{Inbox, Message},
+    limits::Limits,
+    listener::{self, Service, Traffic},
+    monitor::{EventCounts, Monitor},
+    push::PushContext,
+    shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
+    stage::Stages,
+};
+
+/// How long requests under way may take once a shutdown has begun.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+const DRAIN_LOOK: Duration = Duration::from_millis(5);
+
+/// A port of Bodkin's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Port {
+    /// A core system's.
+    System(CoreSystem),
+    /// Bodkin's own.
+    Monitor,
+}
+
+impl Port {
+    /// All ports, in the order they are told.
+    pub const ALL: [Self; 5] = [
+        Self::System(CoreSystem::ServiceRegistry),
+        Self::System(CoreSystem::Authorization),
+        Self::System(CoreSystem::Orchestrator),
+        Self::System(CoreSystem::EventHandler),
+        Self::Monitor,
+    ];
+
+    /// The name it is told by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System(system) => system.name(),
+            Self::Monitor => "monitor",
+        }
+    }
+
+    /// The standard port.
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::System(system) => system.default_port(),
+            Self::Monitor => 8440,
+        }
+    }
+}
+
+/// What a local cloud is started with.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Where state is kept.
+    pub data: PathBuf,
+    /// Address to listen on.
+    pub listen: IpAddr,
+    /// Address the core systems register under.
+    pub domain_name: String,
+    /// The port of each listener, in the order of [`Port::ALL`]; 0 is any.
+    pub ports: [u16; 5],
+    /// Naming rules of the Service Registry.
+    pub naming: NamingRules,
+    /// How long a provider may take to accept a pinging connection.
+    pub ping_timeout: Duration,
+    /// The limits.
+    pub limits: Limits,
+}
+
+/// Why the local cloud did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A port cannot be listened on.
+    #[error("cannot listen on {address} for {name}: {error}. Stop what uses the port, or move all ports with --port-offset.")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// For whom.
+        name: &'static str,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// The core systems could not be registered.
+    #[error("cannot register the core systems' services: {0}")]
+    Register(#[from] StoreError),
+    /// A thread or poll could not be made.
+    #[error("the system refuses what the data plane needs: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A running local cloud.
+pub struct Server {
+    /// Where each port listens, in the order of [`Port::ALL`].
+    pub addresses: [SocketAddr; 5],
+    opened: Opened,
+    monitor: Arc<Monitor>,
+    traffic: Arc<Traffic>,
+    inbox: Arc<Inbox>,
+    shard: JoinHandle<io::Result<()>>,
+    tasks: Vec<Task<()>>,
+}
+
+impl Server {
+    /// Starts everything; when it returns, every listener answers. Must be called within a tokio runtime.
+    pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
+        let opened = Store::open(&config.data)?;
+        let listeners = bind(config)?;
+        let addresses = listeners.each_ref().map(|listener| listener.local_addr().expect("a bound listener has an address"));
+        register_core_services(&opened.store, config, &addresses).await?;
+
+        let stages = Arc::new(Stages::default());
+        let traffic = Arc::new(Traffic::default());
+        let counts = Arc::new(EventCounts::default());
+        let control = Arc::new(Control {
+            store: opened.store.clone(),
+            stages: stages.clone(),
+            naming: config.naming,
+            ping_timeout: config.ping_timeout,
+        });
+        let monitor = Arc::new(Monitor {
+            store: opened.store.clone(),
+            stages: stages.clone(),
+            traffic: traffic.clone(),
+            events: counts.clone(),
+            ready: AtomicBool::new(false),
+        });
+        let (poll, inbox) = Shard::inbox()?;
+        let (requests, asked) = mpsc::channel(CONTROL_REQUESTS_MAX);
+        let context = ShardContext {
+            store: opened.store.clone(),
+            stages,
+            limits: config.limits,
+            control: requests,
+            push: PushContext {
+                inbox: inbox.clone(),
+                counts: counts.clone(),
+                timeout: config.limits.push_timeout,
+                own: addresses.to_vec().into(),
+            },
+            counts,
+            runtime: tokio::runtime::Handle::current(),
+        };
+        let mut tasks = vec![tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()))];
+        let mut shard = None;
+        for (port, listener) in Port::ALL.into_iter().zip(listeners) {
+            let service = match port {
+                Port::System(CoreSystem::EventHandler) => {
+                    shard = Some((port, listener));
+                    continue;
+                }
+                Port::System(system) => Service::System(system, control.clone()),
+                Port::Monitor => Service::Monitor(monitor.clone()),
+            };
+            tasks.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, service, config.limits, traffic.clone())));
+        }
+        let (_, listener) = shard.expect("the Event Handler has a listener");
+        let shard = Shard::new(context, poll, inbox.clone(), listener)?;
+        let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
+        monitor.ready.store(true, Relaxed);
+        Ok(Self { addresses, opened, monitor, traffic, inbox, shard, tasks })
+    }
+
+    /// Accepts nothing more, answers what is under way, writes out what is queued. The store is left to be closed when
+    /// the runtime, whose idle connections hold on to it, is gone.
+    pub async fn stop(self) -> Opened {
+        self.monitor.ready.store(false, Relaxed);
+        self.inbox.post(Message::Stop);
+        let begun = Instant::now();
+        while self.traffic.under_way.load(Relaxed) > 0 && begun.elapsed() < DRAIN_MAX {
+            tokio::time::sleep(DRAIN_LOOK).await;
+        }
+        for task in self.tasks {
+            task.abort();
+        }
+        match tokio::task::spawn_blocking(|| self.shard.join()).await {
+            Ok(Ok(Ok(()))) => {}
+            ended => tracing::error!(?ended, "the data plane ended badly"),
+        }
+        self.opened
+    }
+}
+
+fn bind(config: &HostConfig) -> Result<[std::net::TcpListener; 5], StartError> {
+    let mut listeners = Vec::with_capacity(Port::ALL.len());
+    for (port, number) in Port::ALL.into_iter().zip(config.ports) {
+        let address = SocketAddr::new(config.listen, number);
+        let listener = listener::bind(address).map_err(|error| StartError::Listen { address, name: port.name(), error })?;
+        listeners.push(listener);
+    }
+    Ok(listeners.try_into().expect("there is a listener for every port"))
+}
+
+/// Registers the core systems' own services (reference section 10), so that clients find them by a query.
+async fn register_core_services(store: &Store, config: &HostConfig, addresses: &[SocketAddr; 5]) -> Result<(), StoreError> {
+    // What an operator configured for its own address is taken as it is.
+    let naming =
+        NamingRules { strict_service_definition: false, allow_self_addressing: true, allow_non_routable_addressing: true, ..config.naming };
+    let mut services = Vec::new();
+    for (port, address) in Port::ALL.into_iter().zip(addresses) {
+        let Port::System(system) = port else { continue };
+        for (definition, uri) in system.services() {
+            let provider = SystemRequest {
+                system_name: Some(system.name().into()),
+                address: Some(config.domain_name.clone()),
+                port: Some(address.port().into()),
+                ..SystemRequest::default()
+            };
+            let form = ServiceRegistryRequest {
+                service_definition: Some((*definition).into()),
+                provider_system: Some(provider),
+                service_uri: Some((*uri).into()),
+                interfaces: Some(vec![Some("HTTP-INSECURE-JSON".into())]),
+                ..ServiceRegistryRequest::default()
+            };
+            services.push(Registration::parse(form, CoreSystemNames::Allowed, &naming, "start")?);
+        }
+    }
+    store.write(|draft| draft.register_core_services(services), |_, ()| ()).await
+}
+
+/// Answers the requests that came in on the shard's port and are not its own.
+async fn answer_shard(mut asked: mpsc::Receiver<ControlRequest>, control: Arc<Control>, inbox: Arc<Inbox>) {
+    while let Some(ControlRequest { connection, request }) = asked.recv().await {
+        let (control, inbox) = (control.clone(), inbox.clone());
+        tokio::spawn(async move {
+            let answer = control.answer(CoreSystem::EventHandler, &request).await;
+            inbox.post(Message::Answer { connection, answer });
+        });
+    }
+}

@@ -1,0 +1,528 @@
+//! The data plane: one thread that owns the Event Handler's port, its connections and the broker's topics.
+//!
+//! A turn reads what is there, decides, and writes at its end: one write for each subscriber however many events the turn
+//! brought, subscribers before publishers. Requests that are neither publish nor an event stream go to the control plane
+//! as values and come back through the [`Inbox`].
+
+mod connection;
+mod frames;
+mod publish;
+mod stream;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, Instant, SystemTime},
+};
+
+use bodkin_arrowhead::{
+    caller::Caller,
+    core_service::CoreSystem,
+    publication::Scratch,
+    record::{Subscription, SubscriptionId, SystemId},
+    snapshot::Snapshot,
+    utc::UtcTime,
+};
+use bodkin_broker::{Incarnation, Input, Output, ShardLimits, SubscriptionKey};
+use bodkin_store::Store;
+use imbl::OrdMap;
+use mio::{Events, Interest, Poll, Token};
+use slab::Slab;
+use tokio::sync::mpsc;
+
+use self::{
+    connection::{Connection, Phase},
+    frames::Frames,
+    stream::StreamForm,
+};
+use crate::{
+    answer::{self, Answer, DateText},
+    control,
+    http::{HttpError, RawRequest, RequestReader},
+    inbox::{ConnectionKey, Inbox, Message},
+    limits::Limits,
+    monitor::EventCounts,
+    push::{self, PushContext, PushQueue},
+    request::{Method, Request},
+    route::{self, NoRoute, Operation},
+    stage::{Stage, Stages},
+};
+
+const SYSTEM: CoreSystem = CoreSystem::EventHandler;
+
+/// Requests that may wait for the control plane; one more is answered 503.
+pub const CONTROL_REQUESTS_MAX: usize = 4096;
+
+/// Readiness events taken in one turn.
+const TURN_EVENTS_MAX: usize = 1024;
+/// How often connections are looked over for deadlines.
+const SWEEP_PERIOD: Duration = Duration::from_secs(1);
+/// How long a stopping shard goes on writing out what is queued.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+
+const LISTENER: Token = Token(usize::MAX);
+const INBOX: Token = Token(usize::MAX - 1);
+
+/// A request on its way to the control plane.
+pub struct ControlRequest {
+    /// Who waits for the answer.
+    pub connection: ConnectionKey,
+    /// What is asked.
+    pub request: Request,
+}
+
+/// Who receives a subscription's events.
+enum Receiver {
+    /// An event stream on one of our connections.
+    Stream {
+        /// The connection's slot.
+        slot: usize,
+        /// What a frame looks like.
+        form: StreamForm,
+        /// Who listens; `None` hears every publisher (insecure mode only).
+        consumer: Option<SystemId>,
+    },
+    /// A registered subscription.
+    Push {
+        /// Its limits.
+        subscription: Arc<Subscription>,
+        /// Where its events go.
+        queue: PushQueue,
+    },
+}
+
+/// What a shard is made of, besides its listener.
+pub struct ShardContext {
+    /// Durable state.
+    pub store: Store,
+    /// Where time goes.
+    pub stages: Arc<Stages>,
+    /// What is counted.
+    pub counts: Arc<EventCounts>,
+    /// The limits.
+    pub limits: Limits,
+    /// Where other requests go.
+    pub control: mpsc::Sender<ControlRequest>,
+    /// What push tasks need.
+    pub push: PushContext,
+    /// Where push tasks run.
+    pub runtime: tokio::runtime::Handle,
+}
+
+/// The thread's state.
+pub struct Shard {
+    context: ShardContext,
+    poll: Poll,
+    listener: Option<mio::net::TcpListener>,
+    inbox: Arc<Inbox>,
+    messages: Vec<Message>,
+    connections: Slab<Connection>,
+    next_serial: u64,
+    broker: bodkin_broker::Shard<Receiver>,
+    outputs: Vec<Output>,
+    /// The pushed subscriptions as of the last look, and their keys.
+    known: OrdMap<SubscriptionId, Arc<Subscription>>,
+    pushed: BTreeMap<SubscriptionId, SubscriptionKey>,
+    /// Slots with something to write at the end of the turn.
+    dirty: Vec<usize>,
+    /// Slots whose socket may have more to read than a turn takes.
+    unread: Vec<usize>,
+    frames: Frames,
+    scratch: Scratch,
+    clock: Clock,
+    next_sweep: Instant,
+    drain_until: Option<Instant>,
+}
+
+/// The turn's time in the forms it is needed in.
+struct Clock {
+    start: Instant,
+    now: Instant,
+    utc: UtcTime,
+    date: DateText,
+    system: SystemTime,
+}
+
+impl Clock {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { start: now, now, utc: control::now(), date: DateText::default(), system: SystemTime::now() }
+    }
+
+    fn read(&mut self) {
+        self.now = Instant::now();
+        self.system = SystemTime::now();
+        self.utc = UtcTime::from_system_time(self.system).expect("the clock shows a year from 1970 to 9999");
+    }
+
+    fn date(&mut self) -> &str {
+        self.date.at(self.system)
+    }
+
+    fn broker(&self) -> bodkin_broker::Instant {
+        bodkin_broker::Instant::from_nanos(u64::try_from((self.now - self.start).as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Shard {
+    /// Takes over a bound listener. `inbox` must belong to `poll` ([`Self::inbox`] makes it).
+    pub fn new(context: ShardContext, poll: Poll, inbox: Arc<Inbox>, listener: std::net::TcpListener) -> io::Result<Self> {
+        let mut listener = mio::net::TcpListener::from_std(listener);
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let clock = Clock::new();
+        let since_epoch = clock.system.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let incarnation = Incarnation(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX));
+        let limits =
+            ShardLimits { subscriptions_max: context.limits.subscriptions_max, queue_bytes_max: context.limits.subscriber_queue_bytes_max };
+        let next_sweep = clock.now + SWEEP_PERIOD;
+        Ok(Self {
+            context,
+            poll,
+            listener: Some(listener),
+            inbox,
+            messages: Vec::new(),
+            connections: Slab::new(),
+            next_serial: 0,
+            broker: bodkin_broker::Shard::new(incarnation, limits),
+            outputs: Vec::new(),
+            known: OrdMap::new(),
+            pushed: BTreeMap::new(),
+            dirty: Vec::new(),
+            unread: Vec::new(),
+            frames: Frames::default(),
+            scratch: Scratch::default(),
+            clock,
+            next_sweep,
+            drain_until: None,
+        })
+    }
+
+    /// Makes the poll and the inbox that wakes it.
+    pub fn inbox() -> io::Result<(Poll, Arc<Inbox>)> {
+        let poll = Poll::new()?;
+        let waker = mio::Waker::new(poll.registry(), INBOX)?;
+        Ok((poll, Arc::new(Inbox::new(waker))))
+    }
+
+    /// Runs until it is stopped and everything queued is written, or [`DRAIN_MAX`] is over.
+    pub fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(TURN_EVENTS_MAX);
+        while !self.is_drained() {
+            let patience = if self.unread.is_empty() { self.next_sweep.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
+            match self.poll.poll(&mut events, Some(patience)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            self.turn(&events);
+        }
+        Ok(())
+    }
+
+    fn is_drained(&self) -> bool {
+        let all_settled = || self.connections.iter().all(|(_, connection)| connection.is_settled());
+        self.drain_until.is_some_and(|until| Instant::now() >= until || all_settled())
+    }
+
+    fn turn(&mut self, events: &Events) {
+        self.clock.read();
+        for slot in std::mem::take(&mut self.unread) {
+            self.read(slot);
+        }
+        for event in events {
+            match event.token() {
+                LISTENER => self.accept(),
+                INBOX => self.take_messages(),
+                Token(slot) => {
+                    if event.is_writable() && self.connections.get(slot).is_some_and(|connection| !connection.is_written()) {
+                        self.dirty.push(slot);
+                    }
+                    if event.is_readable() || event.is_error() {
+                        self.read(slot);
+                    }
+                }
+            }
+        }
+        self.flush();
+        if self.clock.now >= self.next_sweep {
+            self.next_sweep = self.clock.now + SWEEP_PERIOD;
+            // A message whose wake-up failed is found here, and a connection that the system refused to accept before.
+            self.take_messages();
+            self.accept();
+            self.sweep();
+            self.flush();
+        }
+    }
+
+    fn accept(&mut self) {
+        loop {
+            let Some(listener) = &self.listener else { return };
+            match listener.accept() {
+                Ok((socket, _)) => self.welcome(socket),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection; is the limit on open files too low?");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self, mut socket: mio::net::TcpStream) {
+        let limits = &self.context.limits;
+        let slot = self.connections.vacant_key();
+        let registered = socket
+            .set_nodelay(true)
+            .and_then(|()| self.poll.registry().register(&mut socket, Token(slot), Interest::READABLE | Interest::WRITABLE));
+        if let Err(error) = registered {
+            tracing::debug!(%error, "a connection was gone before it was served");
+            return;
+        }
+        let mut connection = Connection::new(socket, self.next_serial, limits.event_bytes_max, self.clock.now);
+        self.next_serial += 1;
+        if self.connections.len() >= limits.connections_max {
+            answer::push_answer(connection.out(), &Answer::text(503, "Too many connections."), self.clock.date(), false, false);
+            connection.phase = Phase::Closing;
+            self.dirty.push(slot);
+        }
+        self.connections.insert(connection);
+        self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
+    }
+
+    fn take_messages(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.inbox.take(&mut messages);
+        for message in messages.drain(..) {
+            match message {
+                Message::Answer { connection, answer } => self.answered(connection, &answer),
+                Message::Sent { subscription, bytes } => self.sent(subscription, bytes),
+                Message::Stop => {
+                    self.listener = None;
+                    self.drain_until = Some(self.clock.now + DRAIN_MAX);
+                }
+            }
+        }
+        self.messages = messages;
+    }
+
+    /// Reads what is there and serves every whole request in it.
+    fn read(&mut self, slot: usize) {
+        let Some(connection) = self.connections.get_mut(slot) else { return };
+        if connection.postpones_reading() {
+            return;
+        }
+        let started = Instant::now();
+        match connection.read(self.clock.now) {
+            Ok(connection::Read::Drained) => {}
+            Ok(connection::Read::MoreToCome) => self.unread.push(slot),
+            Ok(connection::Read::Closed) | Err(_) => return self.close(slot),
+        }
+        self.context.stages.record(SYSTEM, Stage::Receive, started.elapsed());
+        self.serve(slot);
+    }
+
+    /// Serves the whole requests a connection has read, until one has to wait for the control plane.
+    fn serve(&mut self, slot: usize) {
+        let Some(connection) = self.connections.get_mut(slot) else { return };
+        let mut reader = std::mem::replace(&mut connection.reader, RequestReader::new(0));
+        while let Some(Connection { phase: Phase::Requests, .. }) = self.connections.get(slot) {
+            match reader.next() {
+                Ok(Some(raw)) => self.request(slot, &raw),
+                Ok(None) => break,
+                Err(error) => self.refuse(slot, error),
+            }
+        }
+        let now = self.clock.now;
+        if let Some(connection) = self.connections.get_mut(slot) {
+            if reader.take_expects_continue() {
+                connection.out().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                self.dirty.push(slot);
+            }
+            connection.put_back(reader, now);
+        }
+    }
+
+    fn request(&mut self, slot: usize, raw: &RawRequest<'_>) {
+        if raw.method == "POST" && raw.target == "/eventhandler/publish" {
+            return self.publish(slot, raw);
+        }
+        let request = Request::from_raw(raw, Caller::Anonymous);
+        match route::route(SYSTEM, request.method, &request.path) {
+            Ok(route) if route.operation == Operation::Publish => self.publish(slot, raw),
+            Ok(route) if route.operation == Operation::EventStream => match (request.method, control::check_body(&request)) {
+                (_, Some(refusal)) => self.write(slot, &refusal, raw.keep_alive, false),
+                (Method::Head, None) => {
+                    let refusal = Answer { header: Some(("Allow", "GET".into())), ..Answer::empty(405) };
+                    self.write(slot, &refusal, raw.keep_alive, true);
+                }
+                (_, None) => self.stream(slot, &request, raw),
+            },
+            Ok(_) | Err(NoRoute::Malformed | NoRoute::NotFound | NoRoute::MethodNotAllowed { .. }) => {
+                self.ask_control(slot, request, raw.keep_alive)
+            }
+        }
+    }
+
+    fn ask_control(&mut self, slot: usize, request: Request, keep_alive: bool) {
+        let connection = &mut self.connections[slot];
+        let is_head = request.method == Method::Head;
+        let key = ConnectionKey { slot, serial: connection.serial };
+        match self.context.control.try_send(ControlRequest { connection: key, request }) {
+            Ok(()) => connection.phase = Phase::Waiting { keep_alive, is_head },
+            Err(_) => {
+                let told = format!("{CONTROL_REQUESTS_MAX} requests are waiting. Try again later.");
+                self.write(slot, &Answer::text(503, told), keep_alive, is_head);
+            }
+        }
+    }
+
+    fn answered(&mut self, key: ConnectionKey, answer: &Answer) {
+        let Some(connection) = self.connections.get_mut(key.slot).filter(|connection| connection.serial == key.serial) else { return };
+        if let Phase::Waiting { keep_alive, is_head } = connection.phase {
+            connection.phase = Phase::Requests;
+            let unread = connection.take_postponed();
+            self.write(key.slot, answer, keep_alive, is_head);
+            self.serve(key.slot);
+            if unread {
+                self.read(key.slot);
+            }
+        }
+    }
+
+    fn write(&mut self, slot: usize, answer: &Answer, keep_alive: bool, is_head: bool) {
+        let connection = &mut self.connections[slot];
+        let keep_alive = keep_alive && !answer.close;
+        answer::push_answer(connection.out(), answer, self.clock.date(), keep_alive, is_head);
+        if !keep_alive {
+            connection.phase = Phase::Closing;
+        }
+        self.dirty.push(slot);
+    }
+
+    fn refuse(&mut self, slot: usize, error: HttpError) {
+        let (status, told) = error.told();
+        self.write(slot, &Answer::text(status, told), false, false);
+    }
+
+    /// Writes what the turn has produced: subscribers first, for their latency is what counts.
+    fn flush(&mut self) {
+        if self.dirty.is_empty() {
+            return;
+        }
+        let started = Instant::now();
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for streams in [true, false] {
+            for &slot in &dirty {
+                let is_turn = |connection: &Connection| matches!(connection.phase, Phase::Stream { .. }) == streams;
+                if self.connections.get(slot).is_some_and(is_turn) {
+                    self.write_out(slot);
+                }
+            }
+        }
+        dirty.clear();
+        // What was told to subscribers meanwhile goes out with the next turn's writable events or right here.
+        dirty.append(&mut self.dirty);
+        for slot in dirty.drain(..) {
+            self.write_out(slot);
+        }
+        self.dirty = dirty;
+        self.context.stages.record(SYSTEM, Stage::Send, started.elapsed());
+    }
+
+    fn write_out(&mut self, slot: usize) {
+        let Some(connection) = self.connections.get_mut(slot) else { return };
+        match connection.write_out(self.clock.now) {
+            Err(_) => self.close(slot),
+            Ok(released) => {
+                let ended = connection.phase == Phase::Closing && connection.is_written();
+                if let (Phase::Stream { subscription }, true) = (connection.phase, released > 0) {
+                    self.sent(subscription, released);
+                }
+                if ended {
+                    self.linger(slot);
+                }
+            }
+        }
+    }
+
+    /// Says that nothing more comes, and waits for the client to close: a reset would take the answer back.
+    fn linger(&mut self, slot: usize) {
+        let connection = &mut self.connections[slot];
+        if !connection.shut_down() {
+            self.close(slot);
+        }
+    }
+
+    fn sent(&mut self, subscription: SubscriptionKey, bytes: u64) {
+        self.broker.step(self.clock.broker(), Input::Sent { subscription, bytes }, &mut self.outputs);
+        self.carry_out();
+    }
+
+    fn close(&mut self, slot: usize) {
+        let mut connection = self.connections.remove(slot);
+        if let Phase::Stream { subscription } = connection.phase {
+            self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
+            self.count_subscriptions();
+        }
+        // A socket that is gone already needs no deregistration.
+        let _ = self.poll.registry().deregister(connection.socket());
+        self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
+    }
+
+    /// Ends what is past its deadline.
+    fn sweep(&mut self) {
+        let (now, limits) = (self.clock.now, self.context.limits);
+        let overdue: Vec<(usize, bool)> =
+            self.connections.iter().filter_map(|(slot, c)| c.overdue(now, &limits).map(|told| (slot, told))).collect();
+        for (slot, told) in overdue {
+            if told {
+                self.write(slot, &Answer::text(408, "The request did not arrive in time."), false, false);
+            } else {
+                self.close(slot);
+            }
+        }
+    }
+
+    fn count_subscriptions(&self) {
+        self.context.counts.subscriptions.store(self.broker.subscription_count() as u64, Relaxed);
+    }
+
+    /// Brings the pushed subscriptions up to the snapshot's; costs what has changed.
+    fn sync(&mut self, snapshot: &Snapshot) {
+        if self.known.ptr_eq(snapshot.subscriptions()) {
+            return;
+        }
+        let before = std::mem::replace(&mut self.known, snapshot.subscriptions().clone());
+        let changed: Vec<(SubscriptionId, Option<Arc<Subscription>>)> = before
+            .diff(snapshot.subscriptions())
+            .map(|change| match change {
+                imbl::ordmap::DiffItem::Add(id, new) | imbl::ordmap::DiffItem::Update { new: (id, new), .. } => (*id, Some(new.clone())),
+                imbl::ordmap::DiffItem::Remove(id, _) => (*id, None),
+            })
+            .collect();
+        for (id, new) in changed {
+            if let Some(subscription) = self.pushed.remove(&id) {
+                self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
+            }
+            if let Some(subscription) = new {
+                self.start_push(snapshot, id, subscription);
+            }
+        }
+        self.count_subscriptions();
+    }
+
+    fn start_push(&mut self, snapshot: &Snapshot, id: SubscriptionId, subscription: Arc<Subscription>) {
+        let topic = snapshot.event_type(subscription.event_type).expect("a subscription's event type is there");
+        let subscriber = snapshot.system(subscription.subscriber).expect("a subscription's subscriber is there").clone();
+        let (queue, events) = mpsc::unbounded_channel();
+        let receiver = Receiver::Push { subscription: subscription.clone(), queue };
+        match self.broker.subscribe(topic.event_type_name.as_str(), receiver) {
+            Ok(key) => {
+                self.pushed.insert(id, key);
+                self.context.runtime.spawn(push::deliver(key, subscription, subscriber, events, self.context.push.clone()));
+            }
+            Err(error) => tracing::error!(?error, subscription = %id, "a subscription is not served; raise subscriptions_max"),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Publish: from a request's bytes to every subscriber's queue.
+
+use std::{sync::atomic::Ordering::Relaxed, time::Instant};
+
+use bodkin_arrowhead::{
+    caller::{Authorized, Caller},
+    event_handler, json,
+    publication::{self, Publication, PublishForm},
+    snapshot::Snapshot,
+};
+use bodkin_broker::{EventId, Input, Output, PublisherId};
+
+use super::{Receiver, SYSTEM, Shard};
+use crate::{
+    answer::{Answer, Refusal},
+    control,
+    http::RawRequest,
+    request::Request,
+    stage::Stage,
+};
+
+impl Shard {
+    /// Serves one publish request. It is answered when the event is in the queues, before it is delivered.
+    pub(super) fn publish(&mut self, slot: usize, raw: &RawRequest<'_>) {
+        let refusal = match self.try_publish(raw) {
+            Ok(()) => Answer::empty(200),
+            Err(refusal) => refusal,
+        };
+        self.write(slot, &refusal, raw.keep_alive, false);
+    }
+
+    fn try_publish(&mut self, raw: &RawRequest<'_>) -> Result<(), Answer> {
+        let is_plain = !raw.body.is_empty() && raw.content_type.starts_with("application/json");
+        if !is_plain && let Some(refusal) = control::check_body(&Request::from_raw(raw, Caller::Anonymous)) {
+            return Err(refusal);
+        }
+        let received = Instant::now();
+        let text = std::str::from_utf8(raw.body).map_err(|_| Answer::from(Refusal::Malformed))?;
+        let form: PublishForm<'_> = json::parse_object(text).map_err(|_| Answer::from(Refusal::Malformed))?;
+        let parsed = Instant::now();
+        self.context.stages.record(SYSTEM, Stage::Parse, parsed - received);
+        let snapshot = self.context.store.snapshot();
+        self.sync(&snapshot);
+        let publication = publication::authorize(&snapshot, Caller::Anonymous, &form, self.clock.utc, &mut self.scratch);
+        let publication = publication.map_err(|error| Answer::from(Refusal::from(error)))?;
+        let authorised = Instant::now();
+        self.context.stages.record(SYSTEM, Stage::Authorise, authorised - parsed);
+        self.deliver(&snapshot, &publication);
+        self.context.stages.record(SYSTEM, Stage::Execute, authorised.elapsed());
+        Ok(())
+    }
+
+    /// Hands an event to the broker and carries its decisions out. The one caller of the broker's publish: it takes
+    /// nothing but a publication that may be published.
+    fn deliver(&mut self, snapshot: &Snapshot, publication: &Authorized<Publication<'_>>) {
+        self.frames.clear();
+        let facts = publication.facts();
+        let frames = &mut self.frames;
+        let mut offer = |receiver: &Receiver, event: EventId| match receiver {
+            Receiver::Stream { form, consumer, .. } => {
+                let hears = consumer.is_none_or(|consumer| snapshot.may_hear(consumer, facts.source));
+                hears.then(|| frames.stream(*form, event, publication).len() as u64)
+            }
+            Receiver::Push { subscription, .. } => {
+                let hears = event_handler::hears(snapshot, subscription, &facts, |key| publication.metadata_value(key));
+                hears.then(|| frames.json(publication).len() as u64)
+            }
+        };
+        let publisher = PublisherId(facts.source.0.unsigned_abs());
+        let input = Input::Publish { topic: &self.scratch.event_type, publisher, offer: &mut offer };
+        self.broker.step(self.clock.broker(), input, &mut self.outputs);
+        self.context.counts.published.fetch_add(1, Relaxed);
+        self.carry_out();
+    }
+
+    /// Carries out what the broker wants done. Deliveries are of the event whose frames are made.
+    pub(super) fn carry_out(&mut self) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        for output in outputs.drain(..) {
+            match output {
+                Output::Deliver { subscription, .. } => {
+                    match self.broker.receiver(subscription) {
+                        Some(Receiver::Stream { slot, form, .. }) => {
+                            self.connections[*slot].push_frame(self.frames.made(*form));
+                            self.dirty.push(*slot);
+                        }
+                        // A task that is gone has left its queue's account to a subscription that is gone as well.
+                        Some(Receiver::Push { queue, .. }) => drop(queue.send(self.frames.shared_json())),
+                        None => unreachable!("the broker delivers to subscriptions that are there"),
+                    }
+                    self.context.counts.delivered.fetch_add(1, Relaxed);
+                }
+                Output::TellLoss { subscription, events, during } => {
+                    self.context.counts.lost.fetch_add(events, Relaxed);
+                    self.tell_loss(subscription, events, during);
+                }
+            }
+        }
+        self.outputs = outputs;
+    }
+}
