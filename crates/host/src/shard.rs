@@ -142,18 +142,26 @@ struct Clock {
     utc: UtcTime,
     date: DateText,
     system: SystemTime,
+    lap: Instant,
 }
 
 impl Clock {
     fn new() -> Self {
         let now = Instant::now();
-        Self { start: now, now, utc: control::now(), date: DateText::default(), system: SystemTime::now() }
+        Self { start: now, now, utc: control::now(), date: DateText::default(), system: SystemTime::now(), lap: now }
     }
 
     fn read(&mut self) {
         self.now = Instant::now();
+        self.lap = self.now;
         self.system = SystemTime::now();
         self.utc = UtcTime::from_system_time(self.system).expect("the clock shows a year from 1970 to 9999");
+    }
+
+    /// Ends a stage and begins the next: one reading of the clock for both.
+    fn lap(&mut self) -> Duration {
+        let before = std::mem::replace(&mut self.lap, Instant::now());
+        self.lap - before
     }
 
     fn date(&mut self) -> &str {
@@ -217,6 +225,11 @@ impl Shard {
             self.turn(&events);
         }
         Ok(())
+    }
+
+    fn lap(&mut self, stage: Stage) {
+        let duration = self.clock.lap();
+        self.context.stages.record(SYSTEM, stage, duration);
     }
 
     fn is_drained(&self) -> bool {
@@ -312,13 +325,12 @@ impl Shard {
         if connection.postpones_reading() {
             return;
         }
-        let started = Instant::now();
         match connection.read(self.clock.now) {
             Ok(connection::Read::Drained) => {}
             Ok(connection::Read::MoreToCome) => self.unread.push(slot),
             Ok(connection::Read::Closed) | Err(_) => return self.close(slot),
         }
-        self.context.stages.record(SYSTEM, Stage::Receive, started.elapsed());
+        self.lap(Stage::Receive);
         self.serve(slot);
     }
 
@@ -410,7 +422,6 @@ impl Shard {
         if self.dirty.is_empty() {
             return;
         }
-        let started = Instant::now();
         let mut dirty = std::mem::take(&mut self.dirty);
         for streams in [true, false] {
             for &slot in &dirty {
@@ -427,7 +438,7 @@ impl Shard {
             self.write_out(slot);
         }
         self.dirty = dirty;
-        self.context.stages.record(SYSTEM, Stage::Send, started.elapsed());
+        self.lap(Stage::Send);
     }
 
     fn write_out(&mut self, slot: usize) {

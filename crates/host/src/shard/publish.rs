@@ -1,6 +1,6 @@
 //! Publish: from a request's bytes to every subscriber's queue.
 
-use std::{sync::atomic::Ordering::Relaxed, time::Instant};
+use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_arrowhead::{
     caller::{Authorized, Caller},
@@ -10,7 +10,7 @@ use bodkin_arrowhead::{
 };
 use bodkin_broker::{EventId, Input, Output, PublisherId};
 
-use super::{Receiver, SYSTEM, Shard};
+use super::{Receiver, Shard};
 use crate::{
     answer::{Answer, Refusal},
     control,
@@ -34,19 +34,16 @@ impl Shard {
         if !is_plain && let Some(refusal) = control::check_body(&Request::from_raw(raw, Caller::Anonymous)) {
             return Err(refusal);
         }
-        let received = Instant::now();
         let text = std::str::from_utf8(raw.body).map_err(|_| Answer::from(Refusal::Malformed))?;
         let form: PublishForm<'_> = json::parse_object(text).map_err(|_| Answer::from(Refusal::Malformed))?;
-        let parsed = Instant::now();
-        self.context.stages.record(SYSTEM, Stage::Parse, parsed - received);
+        self.lap(Stage::Parse);
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
         let publication = publication::authorize(&snapshot, Caller::Anonymous, &form, self.clock.utc, &mut self.scratch);
         let publication = publication.map_err(|error| Answer::from(Refusal::from(error)))?;
-        let authorised = Instant::now();
-        self.context.stages.record(SYSTEM, Stage::Authorise, authorised - parsed);
+        self.lap(Stage::Authorise);
         self.deliver(&snapshot, &publication);
-        self.context.stages.record(SYSTEM, Stage::Execute, authorised.elapsed());
+        self.lap(Stage::Execute);
         Ok(())
     }
 
