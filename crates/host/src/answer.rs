@@ -120,7 +120,7 @@ pub struct DateText {
 }
 
 impl DateText {
-    /// The text for now.
+    /// The text at this moment.
     pub fn at(&mut self, now: SystemTime) -> &str {
         let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         if self.text.is_empty() || second != self.second {

@@ -64,7 +64,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Waits until what was sent to the writer is durable. Call it when every other handle is dropped, or it waits for them.
+    /// Waits until what was sent to the writer is durable, and releases the directory. Call it when every other handle is
+    /// dropped or idle: the writer ends when the last handle is gone, and until then works on.
     pub fn close(self) {
         drop(self.store);
         if self.writer.join().is_err() {

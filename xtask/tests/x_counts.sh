@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# `x test`: what it runs, how it counts, when it fails.
+source "$(dirname "${BASH_SOURCE[0]}")/sandbox.sh"
+
+prepare() { # CLAIM, then on standard input what the stand-in's `cargo test` does
+    claim "$1"
+    cargo_stand_in "$bin/cargo" 1.95.0
+    cat >"$machine/cargo_test"
+}
+
+# The five checks (formatting, lints, imports, licences, tree) and the project's one shell test pass on every machine here.
+
+prepare "x test makes every check and sums up all results" <<'EOT'
+echo '     Running unittests src/lib.rs (target/debug/deps/a-1)'
+echo 'test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'
+echo '   Doc-tests a'
+echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'
+EOT
+x test
+expect "success" exits 0
+expect "5 checks, 7 tests, 1 shell test" closes_with "13 passed, 0 failed, 0 skipped"
+expect "the order" called_in_order "^cargo fmt --check" "^cargo clippy .*-D warnings" "^cargo xtask imports" "^cargo xtask licences" \
+    "^cargo xtask tree" "^cargo test .*--workspace"
+expect "seconds" says "x: tests: ok after "
+expect "the log" grep -q "Doc-tests a" "$project/target/x-test.log"
+expect "no foreign systems" never_called "--test peers"
+upheld
+
+prepare "x test shows what failed, and counts it" <<'EOT'
+echo '     Running tests/a.rs (target/debug/deps/a-1)'
+echo 'test quick ... ok'
+echo 'test slow ... FAILED'
+echo 'thread slow panicked at the disco'
+echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out'
+exit 101
+EOT
+x test
+expect "failure" fails
+expect "the panic" says "panicked at the disco"
+expect "the count" closes_with "7 passed, 1 failed, 0 skipped"
+upheld
+
+prepare "x test counts a test program that died without a result" <<'EOT'
+echo '     Running tests/a.rs (target/debug/deps/a-1)'
+echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'
+echo '   Doc-tests with two results'
+echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'
+echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'
+echo '     Running tests/b.rs (target/debug/deps/b-1)'
+echo 'error: test failed (signal: 6, SIGABRT)'
+echo '     Running tests/c.rs (target/debug/deps/c-1)'
+echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out'
+exit 101
+EOT
+x test
+expect "failure" fails
+expect "the count" closes_with "7 passed, 2 failed, 0 skipped"
+upheld
+
+prepare "x test fails when the tests do not compile" <<'EOT'
+echo 'error[E0308]: mismatched types'
+exit 101
+EOT
+x test
+expect "failure" fails
+expect "the compiler's words" says "mismatched types"
+expect "the count" closes_with "6 passed, 1 failed, 0 skipped"
+upheld
+
+prepare "x test fails when a check fails, and goes on" <<'EOT'
+echo '     Running tests/a.rs (target/debug/deps/a-1)'
+echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'
+EOT
+stand_in cargo "if [[ \$1 == clippy && \$2 != --version ]]; then echo 'a lint'; exit 101; fi; exec '$machine/new/cargo' \"\$@\""
+x test
+expect "failure" fails
+expect "the lint" says "a lint"
+expect "the count" closes_with "6 passed, 1 failed, 0 skipped"
+upheld
+
+prepare "x test fails on a test that is ignored, with its reason" <<'EOT'
+echo '     Running tests/a.rs (target/debug/deps/a-1)'
+echo 'test races::far ... ignored, needs a second machine'
+echo 'test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'
+EOT
+x test
+expect "failure" fails
+expect "name and reason" says "SKIP races::far: needs a second machine (not in xtask/allowed-skips.txt"
+expect "the count" closes_with "7 passed, 0 failed, 1 skipped"
+upheld
+
+prepare "x test fails on a test that skips itself, and does not count it as passed" <<'EOT'
+echo '     Running tests/a.rs (target/debug/deps/a-1)'
+echo 'SKIP sensors::hot: no thermal zone' >>"$BODKIN_SKIPS"
+echo 'test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'
+EOT
+x test
+expect "failure" fails
+expect "name and reason" says "SKIP sensors::hot: no thermal zone (not in"
+expect "the count" closes_with "9 passed, 0 failed, 1 skipped"
+echo 'sensors::hot' >>"$project/xtask/allowed-skips.txt"
+x test
+expect "success once it is allowed" exits 0
+expect "it is still said" says "SKIP sensors::hot: no thermal zone (allowed)"
+expect "the same count" closes_with "9 passed, 0 failed, 1 skipped"
+upheld
+
+peers='
+echo "     Running tests/peers/main.rs (target/debug/deps/peers-1)"
+if [[ "$*" == *--ignored* ]]; then
+    echo "tests with BODKIN_TEST_ALL=${BODKIN_TEST_ALL-}"
+    echo "test chromium ... ok"
+    echo "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out"
+else
+    echo "test chromium ... ignored, peer: ./x test --all"
+    echo "test result: ok. 0 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out"
+fi'
+
+prepare "x test leaves out the tests with foreign systems without calling them skipped" <<<"$peers"
+x test
+expect "success" exits 0
+expect "the count" closes_with "6 passed, 0 failed, 0 skipped"
+expect "no browser installed" never_called "^apt-get"
+upheld
+
+prepare "x test --all installs chromium and runs the tests with foreign systems" <<<"$peers"
+x test --all
+expect "success" exits 0
+expect "the browser, then the tests" called_in_order "^apt-get install .*chromium" "^cargo test .*--package bodkin --test peers -- --ignored"
+expect "the gate is open" grep -q "BODKIN_TEST_ALL=1" "$project/target/x-test.log"
+expect "the count" closes_with "7 passed, 0 failed, 0 skipped"
+upheld
+
+prepare "x test --all goes on without a browser, and says so" <<<"$peers"
+stand_in apt-get "exit 100"
+x test --all
+expect "success: the tests decide whether they skip themselves" exits 0
+expect "why" says "no chromium: the tests that need a browser will be skipped"
+upheld
+
+prepare "x test adds the formatter and the linter where rustup can" <<<"$peers"
+stand_in cargo "if [[ \"\$2\" == --version && ! -e '$machine/\$1' ]]; then exit 1; fi; exec '$machine/new/cargo' \"\$@\""
+stand_in rustup "case \$3 in rustfmt) echo >'$machine/fmt' ;; clippy) echo >'$machine/clippy' ;; esac"
+x test
+expect "success" exits 0
+expect "both, before the checks" called_in_order "^rustup component add rustfmt" "^rustup component add clippy" "^cargo fmt --check"
+upheld
+
+prepare "x test says what to do where the linter is missing and there is no rustup" <<<"$peers"
+stand_in cargo "if [[ \"\$1\" == clippy ]]; then exit 1; fi; exec '$machine/new/cargo' \"\$@\""
+x test
+expect "failure" fails
+expect "what to do" says "error: 'cargo clippy' is missing: install it where your cargo came from"
+expect "no test" never_called "^cargo test"
+upheld
+
+prepare "x test counts a shell test that fails, and one that dies" <<<"$peers"
+printf 'echo "ok - one"; echo "not ok - two"; exit 1\n' >"$project/xtask/tests/x_bad.sh"
+printf 'echo "ok - one"; exit 9\n' >"$project/xtask/tests/x_dead.sh"
+x test
+expect "failure" fails
+expect "which" says "not ok - two"
+expect "the count" closes_with "8 passed, 2 failed, 0 skipped"
+upheld
+
+prepare "x test refuses an option it does not know" <<<"$peers"
+x test --everything
+expect "the exit code of wrong usage" exits 2
+expect "nothing done" test ! -s "$calls"
+upheld
+
+finish
