@@ -30,15 +30,21 @@ pub struct Address {
 
 /// Why a text is no address Bodkin takes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Network address verification failure: {0}")]
-pub struct AddressError(String);
+pub enum AddressError {
+    /// No address, or a forbidden one. (Bodkin does not detect addresses, and says so in upstream's words.)
+    #[error("Network address verification failure: {0} Address detection process was skipped.")]
+    Refused(String),
+    /// Longer than [`TEXT_LENGTH_MAX`] characters.
+    #[error("the address is longer than {TEXT_LENGTH_MAX} characters")]
+    TooLong,
+}
 
 impl Address {
     /// Trims, lower-cases, writes IPv6 out and checks what the rules forbid.
     pub fn parse(text: &str, rules: &NamingRules) -> Result<Self, AddressError> {
         let text = text.trim().to_ascii_lowercase();
         if text.is_empty() {
-            return Err(AddressError("Network address is empty. Address detection process was skipped.".into()));
+            return Err(AddressError::Refused("Network address is empty.".into()));
         }
         if text.contains(':') {
             return Self::parse_ipv6(&text, rules);
@@ -51,30 +57,33 @@ impl Address {
 
     fn check_ipv4(ip: Ipv4Addr, text: &str, rules: &NamingRules) -> Result<Self, AddressError> {
         if ip.is_unspecified() {
-            return Err(AddressError(format!("{text} placeholder address is denied.")));
+            return Err(AddressError::Refused(format!("{text} placeholder address is denied.")));
         }
         if ip.is_broadcast() || ip.is_multicast() {
-            return Err(AddressError(format!("{text} broadcast or multicast address is denied.")));
+            return Err(AddressError::Refused(format!("{text} broadcast or multicast address is denied.")));
         }
         check_reach(text, ip.is_loopback(), ip.is_link_local(), rules)?;
         Ok(Self { text: text.into(), kind: AddressKind::Ipv4 })
     }
 
     fn parse_ipv6(text: &str, rules: &NamingRules) -> Result<Self, AddressError> {
-        let ip: Ipv6Addr = text.parse().map_err(|_| AddressError(format!("{text} is not a valid IPv6 address.")))?;
+        let ip: Ipv6Addr = text.parse().map_err(|_| AddressError::Refused(format!("{text} is not a valid IPv6 address.")))?;
         if ip.is_unspecified() {
-            return Err(AddressError(format!("{text} unspecified address is denied.")));
+            return Err(AddressError::Refused(format!("{text} unspecified address is denied.")));
         }
         if ip.is_multicast() {
-            return Err(AddressError(format!("{text} multicast address is denied.")));
+            return Err(AddressError::Refused(format!("{text} multicast address is denied.")));
         }
         check_reach(text, ip.is_loopback(), ip.is_unicast_link_local(), rules)?;
         Ok(Self { text: written_out(ip).into(), kind: AddressKind::Ipv6 })
     }
 
     fn parse_hostname(text: String, rules: &NamingRules) -> Result<Self, AddressError> {
-        if text.len() > TEXT_LENGTH_MAX || !text.split('.').all(is_name_part) {
-            return Err(AddressError(format!("{text} is neither an IP address nor a host name of dot-separated name parts.")));
+        if text.len() > TEXT_LENGTH_MAX && text.split('.').all(is_name_part) {
+            return Err(AddressError::TooLong);
+        }
+        if !text.split('.').all(is_name_part) {
+            return Err(AddressError::Refused(format!("{text} is neither an IP address nor a host name of dot-separated name parts.")));
         }
         check_reach(&text, matches!(text.as_str(), "localhost" | "loopback"), false, rules)?;
         Ok(Self { text: text.into(), kind: AddressKind::Hostname })
@@ -111,10 +120,10 @@ impl Serialize for Address {
 
 fn check_reach(text: &str, itself: bool, link_local: bool, rules: &NamingRules) -> Result<(), AddressError> {
     if itself && !rules.allow_self_addressing {
-        return Err(AddressError(format!("{text} self-addressing is denied.")));
+        return Err(AddressError::Refused(format!("{text} self-addressing is denied.")));
     }
     if link_local && !rules.allow_non_routable_addressing {
-        return Err(AddressError(format!("{text} non-routable address is denied.")));
+        return Err(AddressError::Refused(format!("{text} non-routable address is denied.")));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Borrow, fmt::Write, net::Ipv6Addr, sync::Arc};
 
 use crate::{
-    address::{self, Address},
+    address::{self, Address, AddressError},
     core_service,
     error::ArrowheadError,
     form::SystemRequest,
@@ -49,7 +49,10 @@ impl SystemRegistration {
             return Err(refused(format!("System name '{name}' is a reserved arrowhead core system name.")));
         }
         let port = parse_port(form.port, origin)?;
-        let address = Address::parse(form.address.as_deref().unwrap_or_default(), rules).map_err(|error| refused(error.to_string()))?;
+        let address = Address::parse(form.address.as_deref().unwrap_or_default(), rules).map_err(|error| match error {
+            AddressError::Refused(_) => refused(error.to_string()),
+            AddressError::TooLong => ArrowheadError::database(),
+        })?;
         if form.authentication_info.as_ref().is_some_and(|info| info.chars().count() > AUTHENTICATION_INFO_LENGTH_MAX) {
             return Err(ArrowheadError::database());
         }

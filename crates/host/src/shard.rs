@@ -250,6 +250,11 @@ impl Shard {
                     if event.is_writable() && self.connections.get(slot).is_some_and(|connection| !connection.is_written()) {
                         self.dirty.push(slot);
                     }
+                    if event.is_read_closed()
+                        && let Some(connection) = self.connections.get_mut(slot)
+                    {
+                        connection.expect_end();
+                    }
                     if event.is_readable() || event.is_error() {
                         self.read(slot);
                     }
@@ -328,10 +333,20 @@ impl Shard {
         match connection.read(self.clock.now) {
             Ok(connection::Read::Drained) => {}
             Ok(connection::Read::MoreToCome) => self.unread.push(slot),
-            Ok(connection::Read::Closed) | Err(_) => return self.close(slot),
+            Err(_) => return self.close(slot),
         }
         self.lap(Stage::Receive);
         self.serve(slot);
+    }
+
+    /// Lets a connection go whose client has said everything: at once, or when its answers are written.
+    fn finish_ended(&mut self, slot: usize) {
+        let Some(connection) = self.connections.get_mut(slot).filter(|connection| connection.has_ended()) else { return };
+        match connection.phase {
+            Phase::Requests | Phase::Closing if !connection.is_written() => connection.phase = Phase::Closing,
+            Phase::Requests | Phase::Stream { .. } | Phase::Closing => self.close(slot),
+            Phase::Waiting { .. } => {}
+        }
     }
 
     /// Serves the whole requests a connection has read, until one has to wait for the control plane.
@@ -353,6 +368,7 @@ impl Shard {
             }
             connection.put_back(reader, now);
         }
+        self.finish_ended(slot);
     }
 
     fn request(&mut self, slot: usize, raw: &RawRequest<'_>) {
@@ -460,7 +476,7 @@ impl Shard {
     /// Says that nothing more comes, and waits for the client to close: a reset would take the answer back.
     fn linger(&mut self, slot: usize) {
         let connection = &mut self.connections[slot];
-        if !connection.shut_down() {
+        if !connection.shut_down() || connection.has_ended() {
             self.close(slot);
         }
     }

@@ -37,14 +37,23 @@ pub enum Phase {
     Closing,
 }
 
+/// How far the client's side of the connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// More may come.
+    Open,
+    /// The system says that the client has ended; its last bytes may still be unread.
+    Announced,
+    /// Everything was read.
+    Seen,
+}
+
 /// What became of a read.
 pub enum Read {
     /// Nothing is left in the socket.
     Drained,
     /// The turn's share is used up.
     MoreToCome,
-    /// The client has closed.
-    Closed,
 }
 
 /// A connection.
@@ -64,6 +73,7 @@ pub struct Connection {
     since: Instant,
     amid_request: bool,
     shut_down: bool,
+    end: End,
     /// Whether the socket may hold bytes that were not read while an answer was awaited.
     postponed: bool,
 }
@@ -82,6 +92,7 @@ impl Connection {
             since: now,
             amid_request: false,
             shut_down: false,
+            end: End::Open,
             postponed: false,
         }
     }
@@ -105,6 +116,18 @@ impl Connection {
     /// Whether nothing is left to write.
     pub fn is_written(&self) -> bool {
         self.written == self.out.len()
+    }
+
+    /// Notes that the client has ended, so that its end is read behind its last bytes.
+    pub fn expect_end(&mut self) {
+        if self.end == End::Open {
+            self.end = End::Announced;
+        }
+    }
+
+    /// Whether the client has ended and everything it said was read.
+    pub fn has_ended(&self) -> bool {
+        self.end == End::Seen
     }
 
     /// Whether nothing is left to write and no answer is awaited.
@@ -133,7 +156,10 @@ impl Connection {
             let space = if takes { self.reader.space() } else { &mut dropped };
             let capacity = space.len();
             match self.socket.read(space) {
-                Ok(0) => return Ok(Read::Closed),
+                Ok(0) => {
+                    self.end = End::Seen;
+                    return Ok(Read::Drained);
+                }
                 Ok(bytes) => {
                     if takes {
                         self.reader.fill(bytes);
@@ -142,8 +168,9 @@ impl Connection {
                         self.amid_request = true;
                         self.since = now;
                     }
-                    // Less than was asked for: the socket is empty, and new bytes raise a new readiness event.
-                    if bytes < capacity {
+                    // Less than was asked for: the socket is empty, and new bytes raise a new readiness event. An end that
+                    // was announced with these bytes raises none.
+                    if bytes < capacity && self.end == End::Open {
                         return Ok(Read::Drained);
                     }
                     share = share.saturating_sub(bytes);
