@@ -74,7 +74,7 @@ struct Head {
     length: usize,
     method: (usize, usize),
     target: (usize, usize),
-    host: (usize, usize),
+    host: Option<(usize, usize)>,
     content_type: (usize, usize),
     event_type: Option<(usize, usize)>,
     body: BodyLength,
@@ -177,7 +177,7 @@ impl RequestReader {
         Ok(Some(RawRequest {
             method: text(head.method).map_err(malformed)?,
             target: text(head.target).map_err(malformed)?,
-            host: text(head.host).map_err(malformed)?,
+            host: head.host.map_or(Ok(""), text).map_err(malformed)?,
             content_type: text(head.content_type).map_err(malformed)?,
             event_type: head.event_type.map(text).transpose().map_err(malformed)?,
             says_empty: head.says_empty,
@@ -260,7 +260,7 @@ fn parse_head(bytes: &[u8], body_bytes_max: usize) -> Result<Option<Head>, HttpE
         length,
         method: place(request.method.expect("a whole head has a method").as_bytes()),
         target: place(origin_form(target).as_bytes()),
-        host: (0, 0),
+        host: None,
         content_type: (0, 0),
         event_type: None,
         body: BodyLength::Bytes(0),
@@ -273,6 +273,9 @@ fn parse_head(bytes: &[u8], body_bytes_max: usize) -> Result<Option<Head>, HttpE
         read_header(&mut head, &mut lengths, header, version, &place)?;
     }
     (head.body, head.says_empty) = lengths.body(version)?;
+    if version == 1 && head.host.is_none() {
+        return Err(HttpError::Malformed("Host is missing."));
+    }
     match head.body {
         BodyLength::Bytes(length) if length > body_bytes_max => Err(HttpError::BodyTooLong),
         _ => Ok(Some(head)),
@@ -297,7 +300,8 @@ fn read_header(
     let is = |name: &str| header.name.eq_ignore_ascii_case(name);
     let value = header.value.trim_ascii();
     match header.name.len() {
-        4 if is("Host") => head.host = place(value),
+        4 if is("Host") && head.host.is_some() => return Err(HttpError::Malformed("Host was given twice.")),
+        4 if is("Host") => head.host = Some(place(value)),
         9 if is("eventtype") => head.event_type = Some(place(value)),
         6 if is("Expect") => head.expects_continue = value.eq_ignore_ascii_case(b"100-continue") && version == 1,
         10 if is("Connection") => {

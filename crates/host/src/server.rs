@@ -133,7 +133,7 @@ impl Server {
     pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
         let opened = Store::open(&config.data)?;
         let listeners = bind(config)?;
-        let addresses = listeners.each_ref().map(|listener| listener.local_addr().expect("a bound listener has an address"));
+        let addresses = listeners.each_ref().map(|group| group[0].local_addr().expect("a bound listener has an address"));
         register_core_services(&opened.store, config, &addresses).await?;
 
         let stages = Arc::new(Stages::default());
@@ -170,18 +170,20 @@ impl Server {
         };
         let mut tasks = vec![tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()))];
         let mut shard = None;
-        for (port, listener) in Port::ALL.into_iter().zip(listeners) {
+        for (port, mut group) in Port::ALL.into_iter().zip(listeners) {
             let service = match port {
                 Port::System(CoreSystem::EventHandler) => {
-                    shard = Some((port, listener));
+                    shard = group.pop();
                     continue;
                 }
                 Port::System(system) => Service::System(system, control.clone()),
                 Port::Monitor => Service::Monitor(monitor.clone()),
             };
-            tasks.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, service, config.limits, traffic.clone())));
+            for listener in group {
+                tasks.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, service.clone(), config.limits, traffic.clone())));
+            }
         }
-        let (_, listener) = shard.expect("the Event Handler has a listener");
+        let listener = shard.expect("the Event Handler has a listener");
         let shard = Shard::new(context, poll, inbox.clone(), listener)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
         monitor.ready.store(true, Relaxed);
@@ -208,12 +210,16 @@ impl Server {
     }
 }
 
-fn bind(config: &HostConfig) -> Result<[std::net::TcpListener; 5], StartError> {
+/// The listening sockets of every port; the shard takes connections from one.
+fn bind(config: &HostConfig) -> Result<[Vec<std::net::TcpListener>; 5], StartError> {
     let mut listeners = Vec::with_capacity(Port::ALL.len());
     for (port, number) in Port::ALL.into_iter().zip(config.ports) {
         let address = SocketAddr::new(config.listen, number);
-        let listener = listener::bind(address).map_err(|error| StartError::Listen { address, name: port.name(), error })?;
-        listeners.push(listener);
+        let group = match port {
+            Port::System(CoreSystem::EventHandler) => listener::bind(address).map(|listener| vec![listener]),
+            Port::System(_) | Port::Monitor => listener::bind_group(address),
+        };
+        listeners.push(group.map_err(|error| StartError::Listen { address, name: port.name(), error })?);
     }
     Ok(listeners.try_into().expect("there is a listener for every port"))
 }

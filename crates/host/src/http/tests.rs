@@ -34,9 +34,9 @@ fn requests_are_whole_however_the_stream_is_cut() {
     check("GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n", &[("GET", "/a?b=c", true, "")], None);
     check("GET /a HTTP/1.0\r\n\r\n", &[("GET", "/a", false, "")], None);
     check("GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", &[("GET", "/a", true, "")], None);
-    check("GET http://h:1/a HTTP/1.1\r\nconnection: foo, close\r\n\r\n", &[("GET", "/a", false, "")], None);
+    check("GET http://h:1/a HTTP/1.1\r\nHost: x\r\nconnection: foo, close\r\n\r\n", &[("GET", "/a", false, "")], None);
     check(
-        "POST /p HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcPOST /q HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET /r HTTP/1.1\r\n\r\n",
+        "POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabcPOST /q HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\nGET /r HTTP/1.1\r\nHost: x\r\n\r\n",
         &[("POST", "/p", true, "abc"), ("POST", "/q", true, ""), ("GET", "/r", true, "")],
         None,
     );
@@ -45,35 +45,37 @@ fn requests_are_whole_however_the_stream_is_cut() {
 #[test]
 fn chunks_are_joined_and_trailers_passed_over() {
     let chunked =
-        "POST /p HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\nGET /r HTTP/1.1\r\n\r\n";
+        "POST /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\nGET /r HTTP/1.1\r\nHost: x\r\n\r\n";
     check(chunked, &[("POST", "/p", true, "abcde"), ("GET", "/r", true, "")], None);
 }
 
 #[test]
 fn ambiguous_and_oversized_requests_are_refused() {
     let malformed = |why| Some(HttpError::Malformed(why));
-    check("POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", &[], malformed("Content-Length was given twice."));
-    check("POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", &[], malformed("Content-Length is not a length."));
-    check("POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", &[], malformed("Content-Length is not a length."));
-    let both = "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", &[], malformed("Content-Length was given twice."));
+    check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\n", &[], malformed("Content-Length is not a length."));
+    check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", &[], malformed("Content-Length is not a length."));
+    let both = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
     check(both, &[], malformed("Both Content-Length and Transfer-Encoding were given."));
-    check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", &[], Some(HttpError::UnknownCoding));
-    check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", &[], malformed("A chunk of the body is malformed."));
-    check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n", &[], malformed("A chunk of the body is malformed."));
-    check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n", &[], Some(HttpError::BodyTooLong));
-    check("POST / HTTP/1.1\r\nContent-Length: 33\r\n\r\n", &[], Some(HttpError::BodyTooLong));
+    check("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", &[], Some(HttpError::UnknownCoding));
+    check("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", &[], malformed("A chunk of the body is malformed."));
+    check("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n", &[], malformed("A chunk of the body is malformed."));
+    check("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n", &[], Some(HttpError::BodyTooLong));
+    check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 33\r\n\r\n", &[], Some(HttpError::BodyTooLong));
+    check("GET / HTTP/1.1\r\n\r\n", &[], malformed("Host is missing."));
+    check("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", &[], malformed("Host was given twice."));
     check("GET / HTTP/2.0\r\n\r\n", &[], Some(HttpError::UnknownVersion));
     check("\u{16}\u{3}\u{1}", &[], malformed("This is not an HTTP/1.1 request."));
-    let flood = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
+    let flood = format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
     check(&flood, &[], Some(HttpError::HeadTooLong));
-    let endless = format!("GET /{} HTTP/1.1\r\n", "a".repeat(HEAD_BYTES_MAX));
+    let endless = format!("GET /{} HTTP/1.1\r\nHost: x\r\n", "a".repeat(HEAD_BYTES_MAX));
     check(&endless, &[], Some(HttpError::HeadTooLong));
 }
 
 #[test]
 fn a_client_that_asks_first_is_told_to_go_on_once() {
     let mut reader = RequestReader::new(BODY_MAX);
-    reader.extend(b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    reader.extend(b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
     assert!(reader.next().unwrap().is_none());
     assert!(reader.take_expects_continue());
     assert!(!reader.take_expects_continue());
