@@ -1,0 +1,198 @@
+//! The local cloud under load: an own server, or one that already runs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use nix::unistd::Pid;
+use serde::Deserialize;
+use tempfile::TempDir;
+
+use crate::client::Client;
+use crate::endpoint::Endpoint;
+use crate::options::TargetOptions;
+use crate::request;
+use crate::resident::Resident;
+use crate::server::Server;
+
+/// Addresses of the systems, and the server behind them when it is the bench's own.
+pub struct Cloud {
+    /// The Service Registry.
+    pub service_registry: Endpoint,
+    authorization: Option<Endpoint>,
+    orchestrator: Option<Endpoint>,
+    event_handler: Option<Endpoint>,
+    /// Bodkin's own port for stages and health; a peer has none.
+    pub monitor: Option<Endpoint>,
+    pid: Option<Pid>,
+    own: Option<OwnServer>,
+}
+
+struct OwnServer {
+    server: Server,
+    directory: Directory,
+}
+
+/// A temporary directory with a server's data in it; gone when dropped.
+pub struct Directory {
+    directory: TempDir,
+}
+
+impl Directory {
+    /// A new empty one below `parent`, or below the system's directory for temporary files.
+    ///
+    /// # Errors
+    /// The parent cannot be written.
+    pub fn new(parent: Option<&Path>) -> anyhow::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("bodkin-bench-");
+        let directory = match parent {
+            Some(parent) => builder.tempdir_in(parent),
+            None => builder.tempdir(),
+        };
+        Ok(Self { directory: directory.context("cannot make a directory for the server's data")? })
+    }
+
+    /// The server's data directory.
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Starts a server on it.
+    ///
+    /// # Errors
+    /// See [`Server::start`].
+    pub fn serve(&self) -> anyhow::Result<Server> {
+        let program = std::env::current_exe().context("cannot tell the path of this program")?;
+        Server::start(&program, &self.data(), &self.directory.path().join("server.log"))
+    }
+}
+
+impl Cloud {
+    /// The cloud that the options name: the one at `--target`, or an own server.
+    ///
+    /// # Errors
+    /// The target does not answer, or the own server does not start.
+    pub fn open(options: &TargetOptions) -> anyhow::Result<Self> {
+        match &options.target {
+            Some(target) => Self::at(target.clone(), options),
+            None => Self::start(Directory::new(options.data.as_deref())?),
+        }
+    }
+
+    /// An own server on this directory.
+    ///
+    /// # Errors
+    /// It does not start, or names no Service Registry.
+    pub fn start(directory: Directory) -> anyhow::Result<Self> {
+        let server = directory.serve()?;
+        let endpoint = |name: &str| server.ready.listeners.get(name).map(|authority| Endpoint::resolve(authority)).transpose();
+        Ok(Self {
+            service_registry: endpoint("serviceregistry")?.context("the server's ready line names no serviceregistry")?,
+            authorization: endpoint("authorization")?,
+            orchestrator: endpoint("orchestrator")?,
+            event_handler: endpoint("eventhandler")?,
+            monitor: endpoint("monitor")?,
+            pid: Some(server.pid()),
+            own: Some(OwnServer { server, directory }),
+        })
+    }
+
+    fn at(service_registry: Endpoint, options: &TargetOptions) -> anyhow::Result<Self> {
+        let mut client = Client::connect(&service_registry)?;
+        let mut found = |given: &Option<Endpoint>, definition: &str| match given {
+            Some(endpoint) => Ok(Some(endpoint.clone())),
+            None => provider_of(&mut client, &service_registry, definition),
+        };
+        Ok(Self {
+            authorization: found(&options.authorization, "authorization-control-intra")?,
+            orchestrator: found(&options.orchestrator, "orchestration-service")?,
+            event_handler: found(&options.event_handler, "event-publish")?,
+            monitor: options.monitor.clone(),
+            pid: options.server_pid.map(Pid::from_raw),
+            own: None,
+            service_registry,
+        })
+    }
+
+    /// The Authorization system.
+    ///
+    /// # Errors
+    /// The Service Registry knows none, and none was given.
+    pub fn authorization(&self) -> anyhow::Result<&Endpoint> {
+        self.authorization.as_ref().context("no Authorization system: not in the Service Registry; give --authorization http://HOST:PORT")
+    }
+
+    /// The Orchestrator.
+    ///
+    /// # Errors
+    /// The Service Registry knows none, and none was given.
+    pub fn orchestrator(&self) -> anyhow::Result<&Endpoint> {
+        self.orchestrator.as_ref().context("no Orchestrator: not in the Service Registry; give --orchestrator http://HOST:PORT")
+    }
+
+    /// The Event Handler.
+    ///
+    /// # Errors
+    /// The Service Registry knows none, and none was given.
+    pub fn event_handler(&self) -> anyhow::Result<&Endpoint> {
+        self.event_handler.as_ref().context("no Event Handler: not in the Service Registry; give --event-handler http://HOST:PORT")
+    }
+
+    /// The server's memory, where its process is known.
+    pub fn resident(&self) -> Option<Resident> {
+        self.pid.map(Resident::of)
+    }
+
+    /// The own server's directory.
+    pub fn directory(&self) -> Option<&Directory> {
+        self.own.as_ref().map(|own| &own.directory)
+    }
+
+    /// What the report says about where the load went.
+    pub fn description(&self) -> String {
+        match &self.own {
+            Some(_) => "own server, started by the bench".to_string(),
+            None => format!("http://{}", self.service_registry.authority),
+        }
+    }
+
+    /// Ends the own server, if there is one, and gives back its directory.
+    ///
+    /// # Errors
+    /// It did not end well.
+    pub fn close(self) -> anyhow::Result<Option<Directory>> {
+        match self.own {
+            Some(own) => own.server.stop().map(|()| Some(own.directory)),
+            None => Ok(None),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    service_query_data: Vec<FoundEntry>,
+}
+
+#[derive(Deserialize)]
+struct FoundEntry {
+    provider: FoundProvider,
+}
+
+#[derive(Deserialize)]
+struct FoundProvider {
+    address: String,
+    port: u16,
+}
+
+fn provider_of(client: &mut Client, registry: &Endpoint, definition: &str) -> anyhow::Result<Option<Endpoint>> {
+    let found: Found = client.ask(&request::post(registry, "/serviceregistry/query", &request::query(definition)), 200)?;
+    let Some(entry) = found.service_query_data.first() else { return Ok(None) };
+    if entry.provider.port == 0 {
+        bail!("the Service Registry gives port 0 for {definition}");
+    }
+    let host = &entry.provider.address;
+    let authority =
+        if host.contains(':') { format!("[{host}]:{}", entry.provider.port) } else { format!("{host}:{}", entry.provider.port) };
+    Endpoint::resolve(&authority).map(Some)
+}

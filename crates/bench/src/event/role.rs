@@ -1,0 +1,83 @@
+//! One side of an event run, in a process of its own: what it shall do comes as a line of JSON on stdin, what it did goes
+//! as lines of JSON to stdout.
+
+use std::io::{BufRead, Write};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::event::publisher::{PublisherOrder, PublisherReport, publish};
+use crate::event::relay::{Relay, RelayAddresses, RelayOrder};
+use crate::event::subscriber::{Sent, SubscriberOrder, SubscriberReport, subscribe};
+
+/// The first line on stdin.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum RoleOrder {
+    /// Publish and report.
+    Publisher(PublisherOrder),
+    /// Say when the streams are open, read, learn from a second line what was sent, report.
+    Subscriber(SubscriberOrder),
+    /// Say where it listens, relay until the publishers are gone.
+    Relay(RelayOrder),
+}
+
+/// A line on stdout.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "told", rename_all = "snake_case")]
+pub enum Told {
+    /// The relay listens.
+    Listening(RelayAddresses),
+    /// The streams are open.
+    Subscribed,
+    /// The publishers are done.
+    Published(PublisherReport),
+    /// The subscribers are done.
+    Received(SubscriberReport),
+}
+
+/// Does what stdin says.
+///
+/// # Errors
+/// The order is no order, or what it asks for fails.
+pub fn run() -> anyhow::Result<()> {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).context("no order on stdin")?;
+    match serde_json::from_str(&line).context("no order on stdin")? {
+        RoleOrder::Publisher(order) => tell(&Told::Published(publish(&order)?)),
+        RoleOrder::Subscriber(order) => {
+            let subscribed = subscribe(&order)?;
+            tell(&Told::Subscribed)?;
+            tell(&Told::Received(subscribed.receive(&sent_from_stdin())?))
+        }
+        RoleOrder::Relay(order) => {
+            let relay = Relay::listen(order)?;
+            tell(&Told::Listening(relay.addresses()?))?;
+            relay.run()
+        }
+    }
+}
+
+/// A thread that sleeps in stdin costs the reading one nothing; the line that ends it is the last thing it does.
+fn sent_from_stdin() -> Arc<OnceLock<Sent>> {
+    let sent = Arc::new(OnceLock::new());
+    let heard = Arc::clone(&sent);
+    thread::spawn(move || {
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        // Without the line nothing can be waited for: whoever gave the order is gone.
+        let told = read.ok().and_then(|_| serde_json::from_str(&line).ok()).unwrap_or(Sent(Vec::new()));
+        heard.get_or_init(|| told);
+    });
+    sent
+}
+
+fn tell(told: &Told) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    serde_json::to_writer(&mut stdout, told)?;
+    stdout.write_all(b"\n")?;
+    stdout.flush()?;
+    Ok(())
+}

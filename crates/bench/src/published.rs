@@ -1,0 +1,165 @@
+//! Figures that others published, and those of the Java peer, to stand beside ours.
+
+use serde::Serialize;
+
+use crate::options::{Mode, Scenario};
+use crate::scene::Operation;
+
+const DELIORMAN: &str = include_str!("../published/load_deliorman.csv");
+const ORCHESTRATION: &str = include_str!("../published/orchestration_rocha.csv");
+const EVENTS: &str = include_str!("../published/event_handler.csv");
+const JAVA_PEER: &str = include_str!("../published/java_peer.csv");
+
+/// One figure of somebody else's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Published {
+    /// Work and section, or how it was measured.
+    pub source: String,
+    /// What was measured, on what.
+    pub what: String,
+    /// The figures with their units.
+    pub figures: String,
+}
+
+/// A table whose first lines tell its source, the next its columns.
+struct Table {
+    source: String,
+    rows: Vec<Vec<(&'static str, &'static str)>>,
+}
+
+impl Table {
+    fn read(text: &'static str) -> Self {
+        let mut lines = text.lines();
+        let source = lines.next().unwrap_or_default().trim_start_matches(['#', ' ']).to_string();
+        let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+        let rows = lines.map(|line| columns.iter().copied().zip(line.split(',')).collect()).collect();
+        Self { source, rows }
+    }
+
+    /// The rows for which `wanted` says what they are: what, and the columns with their units to show.
+    fn matching(&self, wanted: impl Fn(&dyn Fn(&str) -> &'static str) -> Option<String>, shown: &[(&str, &str)]) -> Vec<Published> {
+        let mut matching = Vec::new();
+        for row in &self.rows {
+            let cell = |column: &str| row.iter().find(|(name, _)| *name == column).map_or("", |(_, value)| *value);
+            let Some(what) = wanted(&cell) else { continue };
+            let figures: Vec<String> = shown
+                .iter()
+                .filter(|(column, _)| !cell(column).is_empty())
+                .map(|(column, unit)| format!("{unit} {}", cell(column)))
+                .collect();
+            matching.push(Published { source: self.source.clone(), what, figures: figures.join(", ") });
+        }
+        matching
+    }
+}
+
+/// What stands beside a load.
+pub fn of_load(operation: Operation, mode: Mode) -> Vec<Published> {
+    let mut published = Vec::new();
+    let name = operation.name();
+    if let Mode::Simultaneous { .. } = mode {
+        published.extend(deliorman(&|test: &str| match operation {
+            Operation::Orchestrate => test.starts_with("orchestrate intracloud"),
+            _ => test.split(' ').next() == Some(name),
+        }));
+    }
+    if let (Mode::OpenLoop { .. }, Operation::Orchestrate | Operation::Query) = (mode, operation) {
+        let wanted = if operation == Operation::Orchestrate { "intracloud orchestration" } else { "intracloud service-registry query" };
+        let shown = [("mean_ms", "mean ms"), ("sd_ms", "sd ms"), ("max_ms", "max ms")];
+        published.extend(Table::read(ORCHESTRATION).matching(|cell| (cell("what") == wanted).then(|| wanted.to_string()), &shown));
+    }
+    let manner = if matches!(mode, Mode::Sequential { .. }) { "sequential" } else { "simultaneous" };
+    published.extend(java_peer(name, manner));
+    published
+}
+
+/// What stands beside a start.
+pub fn of_start() -> Vec<Published> {
+    let mut published = deliorman(&|test: &str| test.starts_with("start-up"));
+    published.extend(java_peer("start", "each system"));
+    published
+}
+
+/// What stands beside a scenario of events.
+pub fn of_scenario(scenario: Scenario) -> Vec<Published> {
+    let name = format!("{scenario:?}");
+    let shown = [("mean_ms", "mean ms"), ("sd_ms", "sd ms"), ("max_ms", "max ms"), ("note", "note:")];
+    let describe = |cell: &dyn Fn(&str) -> &'static str| {
+        let threads = if cell("threads").is_empty() { String::new() } else { format!(", {} threads", cell("threads")) };
+        let what = || format!("scenario {name}, {} Event Handler{threads}", cell("system"));
+        (cell("scenario") == name).then(what)
+    };
+    let mut published = Table::read(EVENTS).matching(describe, &shown);
+    if scenario == Scenario::A {
+        published.extend(java_peer("event", "improved Event Handler"));
+    }
+    published
+}
+
+fn deliorman(wanted: &dyn Fn(&str) -> bool) -> Vec<Published> {
+    let shown = [("mean_s", "mean s"), ("errors", "errors"), ("heap_mb", "peak heap MB")];
+    let describe = |cell: &dyn Fn(&str) -> &'static str| {
+        let count = if cell("simultaneous").is_empty() { String::new() } else { format!(", {} simultaneous", cell("simultaneous")) };
+        wanted(cell("test")).then(|| format!("{}{count}, {}, {}", cell("test"), cell("hardware"), cell("jvm")))
+    };
+    Table::read(DELIORMAN).matching(describe, &shown)
+}
+
+fn java_peer(test: &str, manner: &str) -> Vec<Published> {
+    let shown = [
+        ("mean_low_ms", "mean ms"),
+        ("mean_high_ms", "mean up to ms"),
+        ("p50_ms", "p50 ms"),
+        ("p99_low_ms", "p99 ms"),
+        ("p99_high_ms", "p99 up to ms"),
+        ("rss_mb_low", "RSS MB"),
+        ("rss_mb_high", "RSS up to MB"),
+    ];
+    let describe = |cell: &dyn Fn(&str) -> &'static str| {
+        let count = if cell("simultaneous").is_empty() { String::new() } else { format!("{} ", cell("simultaneous")) };
+        (cell("test") == test && cell("note").starts_with(manner)).then(|| format!("{test}, {count}{}", cell("note")))
+    };
+    Table::read(JAVA_PEER).matching(describe, &shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(published: &[Published]) -> String {
+        published.iter().map(|figure| format!("{} | {} | {}\n", figure.source, figure.what, figure.figures)).collect()
+    }
+
+    #[test]
+    fn a_load_stands_beside_the_same_load() {
+        let register = text(&of_load(Operation::Register, Mode::Simultaneous { count: 10_000 }));
+        assert!(
+            register.contains("Deliorman 2020, ch. 6") && register.contains("register, 10000 simultaneous, vm, hotspot | mean s 41.14")
+        );
+        assert!(register.contains("register insecure, 10000 simultaneous, vm, hotspot | mean s 19.57"));
+        assert!(register.contains("mean ms 17000, mean up to ms 26000") && !register.contains("authorize"));
+        let orchestrate = text(&of_load(Operation::Orchestrate, Mode::OpenLoop { rate_per_s: 1.0, count: 100 }));
+        assert!(orchestrate.contains("Rocha 2019, ch. 5") && orchestrate.contains("mean ms 598.12, sd ms 139.46, max ms 1530"));
+        let query = text(&of_load(Operation::Query, Mode::Sequential { count: 1 }));
+        assert!(query.contains("p50 ms 3.6"));
+    }
+
+    #[test]
+    fn every_scenario_and_the_start_have_figures() {
+        for scenario in [Scenario::A, Scenario::B1, Scenario::B6, Scenario::C] {
+            assert!(text(&of_scenario(scenario)).contains("Rocha 2019, ch. 7"));
+        }
+        assert!(text(&of_scenario(Scenario::A)).contains("41.9 % over 100 ms"));
+        assert!(text(&of_start()).contains("start-up orchestrator, vm, hotspot | mean s 24.76"));
+    }
+
+    #[test]
+    fn every_row_has_every_column() {
+        for table in [DELIORMAN, ORCHESTRATION, EVENTS, JAVA_PEER] {
+            let columns = table.lines().nth(1).unwrap().split(',').count();
+            for row in table.lines().skip(2) {
+                assert_eq!(row.split(',').count(), columns, "{row}");
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Whole requests as bytes, and the JSON forms in them and in the answers, as far as the bench needs them.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::endpoint::Endpoint;
+
+/// The one interface that every service of the bench has.
+pub const INTERFACE: &str = "HTTP-INSECURE-JSON";
+
+/// A request with a JSON body.
+pub fn post(endpoint: &Endpoint, path: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    let authority = &endpoint.authority;
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// A request without a body.
+pub fn get(endpoint: &Endpoint, path_and_query: &str, accept: &str) -> Vec<u8> {
+    format!("GET {path_and_query} HTTP/1.1\r\nHost: {}\r\nAccept: {accept}\r\n\r\n", endpoint.authority).into_bytes()
+}
+
+/// Tells the names of one run of the bench from those of every other: the start time in base 36.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunTag(String);
+
+impl RunTag {
+    /// The tag of a time in ms; names made under tags of different times never meet.
+    pub fn of_ms(mut time_ms: u128) -> Self {
+        let mut digits = Vec::new();
+        while time_ms > 0 || digits.is_empty() {
+            digits.push(char::from_digit((time_ms % 36) as u32, 36).expect("below the radix"));
+            time_ms /= 36;
+        }
+        Self(digits.iter().rev().collect())
+    }
+
+    /// The tag of this moment.
+    pub fn now() -> Self {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Self::of_ms(since.map_or(0, |since| since.as_millis()))
+    }
+
+    /// Name of the `n`th provider.
+    pub fn provider(&self, n: u32) -> String {
+        format!("bench-provider-{}-{n}", self.0)
+    }
+
+    /// Name of the `n`th service definition.
+    pub fn service(&self, n: u32) -> String {
+        format!("bench-service-{}-{n}", self.0)
+    }
+
+    /// Name of the `n`th consumer.
+    pub fn consumer(&self, n: u32) -> String {
+        format!("bench-consumer-{}-{n}", self.0)
+    }
+
+    /// Name of the `n`th publisher, as long as that of any other below 10,000.
+    pub fn publisher(&self, n: u16) -> String {
+        format!("bench-publisher-{}-{n:04}", self.0)
+    }
+
+    /// Name of the `n`th event type, as long as that of any other below 10,000.
+    pub fn event_type(&self, n: u16) -> String {
+        format!("BENCH-{}-{n:04}", self.0.to_ascii_uppercase())
+    }
+}
+
+/// A system as requests give it.
+pub fn system(name: &str, address: &str, port: u16) -> Value {
+    json!({ "systemName": name, "address": address, "port": port })
+}
+
+/// Port of the `n`th provider.
+pub fn provider_port(n: u32) -> u16 {
+    10_000 + u16::try_from(n % 50_000).expect("below 50,000")
+}
+
+/// Registration of the `n`th service by its provider.
+pub fn registration(tag: &RunTag, n: u32, address: &str) -> Value {
+    json!({
+        "serviceDefinition": tag.service(n),
+        "providerSystem": system(&tag.provider(n), address, provider_port(n)),
+        "serviceUri": "/bench",
+        "interfaces": [INTERFACE],
+    })
+}
+
+/// Query for the `n`th service.
+pub fn query(service_definition: &str) -> Value {
+    json!({ "serviceDefinitionRequirement": service_definition })
+}
+
+/// Rule that lets the consumer use one service.
+pub fn rule(consumer_id: i64, service: &Registered) -> Value {
+    json!({
+        "consumerId": consumer_id,
+        "providerIds": [service.provider_id],
+        "serviceDefinitionIds": [service.definition_id],
+        "interfaceIds": [service.interface_id],
+    })
+}
+
+/// Dynamic orchestration of one service.
+pub fn orchestration(requester: &Value, service_definition: &str) -> Value {
+    json!({
+        "requesterSystem": requester,
+        "requestedService": query(service_definition),
+        "orchestrationFlags": { "overrideStore": true },
+    })
+}
+
+/// Ids that the Service Registry gave to a registered service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registered {
+    /// Id of the provider's system.
+    pub provider_id: i64,
+    /// Id of the service definition.
+    pub definition_id: i64,
+    /// Id of the first interface.
+    pub interface_id: i64,
+}
+
+impl Registered {
+    /// The ids in the answer to a registration; `None` when it is no such answer.
+    pub fn read(body: &[u8]) -> Option<Self> {
+        let entry: Entry = serde_json::from_slice(body).ok()?;
+        Some(Self {
+            provider_id: entry.provider.id,
+            definition_id: entry.service_definition.id,
+            interface_id: entry.interfaces.first()?.id,
+        })
+    }
+}
+
+/// The id of any row in an answer.
+#[derive(Debug, Deserialize)]
+pub struct Identified {
+    /// The id.
+    pub id: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    service_definition: Identified,
+    provider: Identified,
+    interfaces: Vec<Identified>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_says_the_length_of_its_body() {
+        let endpoint = Endpoint { authority: "h:1".into(), address: ([127, 0, 0, 1], 1).into() };
+        let bytes = post(&endpoint, "/serviceregistry/query", &query("a"));
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("POST /serviceregistry/query HTTP/1.1\r\nHost: h:1\r\n"));
+        assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
+    }
+
+    #[test]
+    fn names_of_a_run_obey_the_name_rule() {
+        let tag = RunTag::of_ms(u128::from(u64::MAX));
+        for name in [tag.provider(u32::MAX), tag.service(0), tag.consumer(7), tag.publisher(3), tag.event_type(3)] {
+            assert!(name.len() <= 63 && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-'), "{name}");
+        }
+        assert_ne!(RunTag::of_ms(1), RunTag::of_ms(2));
+        assert_eq!(RunTag::of_ms(0).provider(1), "bench-provider-0-1");
+        assert_eq!((provider_port(49_999), provider_port(50_000)), (59_999, 10_000));
+    }
+
+    #[test]
+    fn the_ids_are_found_in_an_answer() {
+        let body = br#"{"id":9,"serviceDefinition":{"id":2,"x":1},"provider":{"id":3},"interfaces":[{"id":4},{"id":5}]}"#;
+        assert_eq!(Registered::read(body), Some(Registered { provider_id: 3, definition_id: 2, interface_id: 4 }));
+        assert_eq!(Registered::read(br#"{"errorMessage":"no"}"#), None);
+    }
+}
