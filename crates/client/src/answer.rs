@@ -1,0 +1,222 @@
+//! What the core systems answer (reference section 2), as far as an application looks at it. Unknown members are ignored.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! answer {
+    ($(#[$documentation:meta])* $name:ident { $($(#[$member:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$documentation])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            $($(#[$member])* pub $field: $type,)*
+        }
+    };
+}
+
+answer! {
+    /// A registered system.
+    System {
+        /// Row id, the same for all core systems.
+        id: i64,
+        /// Its name.
+        system_name: String,
+        /// Host name or IP address.
+        address: String,
+        /// Where it listens.
+        port: u16,
+        /// Free pairs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<BTreeMap<String, String>>,
+    }
+}
+
+impl System {
+    /// `host:port`, as URLs write it.
+    pub fn host_and_port(&self) -> String {
+        if self.address.contains(':') { format!("[{}]:{}", self.address, self.port) } else { format!("{}:{}", self.address, self.port) }
+    }
+}
+
+answer! {
+    /// A service definition.
+    ServiceDefinition {
+        /// Row id.
+        id: i64,
+        /// Its name.
+        service_definition: String,
+    }
+}
+
+answer! {
+    /// An interface.
+    Interface {
+        /// Row id.
+        id: i64,
+        /// Its name.
+        interface_name: String,
+    }
+}
+
+answer! {
+    /// A service that a provider offers.
+    Service {
+        /// Row id.
+        id: i64,
+        /// What.
+        service_definition: ServiceDefinition,
+        /// By whom.
+        provider: System,
+        /// Where at the provider.
+        #[serde(default)]
+        service_uri: String,
+        /// Until when.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_of_validity: Option<String>,
+        /// How it is secured.
+        secure: String,
+        /// Free pairs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<BTreeMap<String, String>>,
+        /// Its version.
+        version: i64,
+        /// Its interfaces, in an answer to a query only the asked ones.
+        interfaces: Vec<Interface>,
+    }
+}
+
+answer! {
+    /// What a query found.
+    ServiceQueryResult {
+        /// What matches.
+        service_query_data: Vec<Service>,
+        /// How many there were before any filter.
+        unfiltered_hits: u64,
+    }
+}
+
+answer! {
+    /// An intracloud authorization rule.
+    Rule {
+        /// Row id.
+        id: i64,
+        /// Who may consume.
+        consumer_system: System,
+        /// From whom.
+        provider_system: System,
+        /// What.
+        service_definition: ServiceDefinition,
+        /// Over what.
+        interfaces: Vec<Interface>,
+    }
+}
+
+answer! {
+    /// A provider that the Orchestrator names.
+    Offer {
+        /// Who offers.
+        provider: System,
+        /// What.
+        service: ServiceDefinition,
+        /// Where at the provider.
+        service_uri: String,
+        /// How it is secured.
+        secure: String,
+        /// The service's free pairs.
+        metadata: Option<BTreeMap<String, String>>,
+        /// The interfaces the consumer may use.
+        interfaces: Vec<Interface>,
+        /// The service's version.
+        version: i64,
+        /// What to know about it, such as `TTL_EXPIRING`.
+        warnings: Vec<String>,
+    }
+}
+
+answer! {
+    /// An event type.
+    EventType {
+        /// Row id.
+        id: i64,
+        /// Its name.
+        event_type_name: String,
+    }
+}
+
+answer! {
+    /// A subscription served by HTTP push.
+    Subscription {
+        /// Row id.
+        id: i64,
+        /// Which events.
+        event_type: EventType,
+        /// Who receives them.
+        subscriber_system: System,
+        /// Pairs an event's metadata must have, if `match_meta_data`.
+        #[serde(default)]
+        filter_meta_data: Option<BTreeMap<String, String>>,
+        /// Path at the subscriber.
+        notify_uri: String,
+        /// Whether the filter is used.
+        #[serde(default)]
+        match_meta_data: bool,
+        /// The publishers it hears.
+        sources: Vec<System>,
+    }
+}
+
+answer! {
+    /// An event: the body of an HTTP push, and the data of [`crate::EventForm::Event`].
+    PushedEvent {
+        /// Event type as published.
+        event_type: String,
+        /// Free pairs.
+        #[serde(default)]
+        meta_data: Option<BTreeMap<String, String>>,
+        /// What happened.
+        payload: String,
+        /// When (UTC).
+        time_stamp: String,
+    }
+}
+
+/// A list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct List<T> {
+    /// The rows that were asked for.
+    pub data: Vec<T>,
+    /// How many the table has.
+    pub count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_the_reference_are_read() {
+        let entry = r#"{"id":8,"serviceDefinition":{"id":3,"serviceDefinition":"temperature","createdAt":"2026-01-01T00:00:00Z"},
+            "provider":{"id":5,"systemName":"sensor","address":"10.0.0.5","port":8080},"serviceUri":"/t","secure":"NOT_SECURE","version":1,
+            "interfaces":[{"id":2,"interfaceName":"HTTP-INSECURE-JSON"}],"createdAt":"2026-01-01T00:00:00Z"}"#;
+        let service: Service = serde_json::from_str(entry).unwrap();
+        assert_eq!((service.provider.host_and_port().as_str(), service.metadata), ("10.0.0.5:8080", None));
+
+        let offer = r#"{"provider":{"id":5,"systemName":"sensor","address":"10.0.0.5","port":8080},
+            "service":{"id":3,"serviceDefinition":"temperature"},"serviceUri":"/t","secure":"NOT_SECURE","metadata":{},
+            "interfaces":[],"version":1,"authorizationTokens":null,"warnings":["TTL_UNKNOWN"]}"#;
+        assert_eq!(serde_json::from_str::<Offer>(offer).unwrap().warnings, ["TTL_UNKNOWN"]);
+
+        let event = r#"{"eventType":"a","metaData":null,"payload":"7","timeStamp":"2026-01-01T00:00:00Z"}"#;
+        let event: PushedEvent = serde_json::from_str(event).unwrap();
+        assert_eq!((event.meta_data, event.payload.as_str()), (None, "7"));
+    }
+
+    #[test]
+    fn an_ipv6_provider_can_be_connected_to() {
+        let system = r#"{"id":1,"systemName":"a","address":"0000:0000:0000:0000:0000:0000:0000:0001","port":80}"#;
+        let system: System = serde_json::from_str(system).unwrap();
+        let address: std::net::SocketAddr = system.host_and_port().parse().unwrap();
+        assert_eq!((address.ip(), address.port()), (std::net::Ipv6Addr::LOCALHOST.into(), 80));
+    }
+}

@@ -1,0 +1,217 @@
+//! One kept HTTP/1.1 connection to a core system.
+
+use std::{error::Error, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{self, SendRequest},
+};
+use hyper_util::rt::TokioIo;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{net::TcpStream, sync::Mutex, time::timeout};
+
+use crate::{
+    error::{CallError, Refusal},
+    limits::Limits,
+};
+
+type Sender = SendRequest<Full<Bytes>>;
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// The body; may be empty.
+    pub body: Bytes,
+}
+
+/// Calls one server, one request at a time, over a connection that is kept between calls and made again when the server
+/// has closed it. Nothing is connected before the first call.
+#[derive(Debug)]
+pub struct Connection {
+    address: String,
+    limits: Limits,
+    /// The kept connection. A call takes it out and puts it back after a whole answer, so that a cancelled or failed call
+    /// leaves no half-read connection behind.
+    kept: Mutex<Option<Sender>>,
+}
+
+/// How an exchange over one connection failed.
+enum ExchangeError {
+    /// The request was not sent: another connection may be tried.
+    NotSent(CallError),
+    /// It may have been sent.
+    Failed(CallError),
+}
+
+impl Connection {
+    /// A connection to `address` (`host:port`) to be made at the first call.
+    pub fn new(address: impl ToString, limits: Limits) -> Self {
+        Self { address: address.to_string(), limits, kept: Mutex::new(None) }
+    }
+
+    /// Host and port of the server.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Sends a request and waits for the whole answer, whatever its status.
+    ///
+    /// A request that a kept connection did not take, and a GET that it did not answer, is sent once more on a new one.
+    /// After that, and for other requests that may have been carried out, [`CallError::Unreachable`], [`CallError::Interrupted`] or [`CallError::TooSlow`] is returned.
+    pub async fn send(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<Answer, CallError> {
+        let mut kept = self.kept.lock().await;
+        let request = || self.request(&method, path, body.clone());
+        if let Some(mut sender) = kept.take()
+            && sender.ready().await.is_ok()
+        {
+            match self.exchange(&mut sender, request()?).await {
+                Ok(answer) => {
+                    *kept = Some(sender);
+                    return Ok(answer);
+                }
+                Err(ExchangeError::NotSent(_)) => {}
+                // The server closed the connection in the same moment; a GET does no harm twice.
+                Err(ExchangeError::Failed(CallError::Interrupted { .. })) if method == Method::GET => {}
+                Err(ExchangeError::Failed(error)) => return Err(error),
+            }
+        }
+        let mut sender = self.connect().await?;
+        match self.exchange(&mut sender, request()?).await {
+            Ok(answer) => {
+                *kept = Some(sender);
+                Ok(answer)
+            }
+            Err(ExchangeError::Failed(error) | ExchangeError::NotSent(error)) => Err(error),
+        }
+    }
+
+    /// As [`Self::send`] with a JSON body and no body in a 2xx answer that anybody would read.
+    pub(crate) async fn tell(&self, method: Method, path: &str, form: Option<&impl Serialize>) -> Result<(), CallError> {
+        self.accepted(method, path, form).await.map(|_| ())
+    }
+
+    /// As [`Self::send`] with a JSON body in the request and in the 2xx answer.
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, form: Option<&impl Serialize>) -> Result<T, CallError> {
+        let answer = self.accepted(method, path, form).await?;
+        serde_json::from_slice(&answer.body)
+            .map_err(|error| self.unexpected(answer.status, format!("{} ({error})", String::from_utf8_lossy(&answer.body))))
+    }
+
+    /// As [`Self::ask`] without a body in the request.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
+        self.ask(Method::GET, path, None::<&()>).await
+    }
+
+    /// As [`Self::tell`] for removals.
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), CallError> {
+        self.tell(Method::DELETE, path, None::<&()>).await
+    }
+
+    async fn accepted(&self, method: Method, path: &str, form: Option<&impl Serialize>) -> Result<Answer, CallError> {
+        let body = form.map(|form| Bytes::from(serde_json::to_vec(form).expect("forms are texts, numbers and maps of texts")));
+        let answer = self.send(method, path, body).await?;
+        if answer.status.is_success() { Ok(answer) } else { Err(self.refusal(&answer)) }
+    }
+
+    pub(crate) fn refusal(&self, answer: &Answer) -> CallError {
+        match serde_json::from_slice::<Refusal>(&answer.body) {
+            Ok(refusal) => CallError::Refused(refusal),
+            Err(_) => self.unexpected(answer.status, String::from_utf8_lossy(&answer.body).into_owned()),
+        }
+    }
+
+    fn unexpected(&self, status: StatusCode, body: String) -> CallError {
+        CallError::Unexpected { address: self.address.clone(), status, body }
+    }
+
+    pub(crate) fn unreachable(&self, why: impl ToString) -> CallError {
+        CallError::Unreachable { address: self.address.clone(), why: why.to_string() }
+    }
+
+    pub(crate) fn request(&self, method: &Method, path: &str, body: Option<Bytes>) -> Result<Request<Full<Bytes>>, CallError> {
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, &self.address);
+        if body.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        request
+            .body(Full::new(body.unwrap_or_default()))
+            .map_err(|error| self.unreachable(format!("{path} at this address is no URL ({error})")))
+    }
+
+    /// Makes a connection; its task ends with the sender.
+    pub(crate) async fn connect(&self) -> Result<Sender, CallError> {
+        let limit = self.limits.connect_timeout;
+        let connected = timeout(limit, TcpStream::connect(&self.address)).await;
+        let stream = connected.map_err(|_| self.unreachable(format!("no connection within {} ms", limit.as_millis())))?;
+        let stream = stream.map_err(|error| self.unreachable(error))?;
+        // Requests are written whole; waiting for more only delays them.
+        stream.set_nodelay(true).map_err(|error| self.unreachable(error))?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.unreachable(innermost(&error)))?;
+        // Its failures reach the caller through the sender.
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    /// Sends and waits for the answer's head.
+    pub(crate) async fn head(&self, sender: &mut Sender, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, CallError> {
+        self.try_head(sender, request).await.map_err(|(ExchangeError::Failed(error) | ExchangeError::NotSent(error))| error)
+    }
+
+    async fn try_head(&self, sender: &mut Sender, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ExchangeError> {
+        let name = format!("{} {}", request.method(), request.uri());
+        let limit = self.limits.answer_timeout;
+        match timeout(limit, sender.try_send_request(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(mut error)) => Err(match error.take_message() {
+                Some(_) => ExchangeError::NotSent(self.unreachable(innermost(error.error()))),
+                None => ExchangeError::Failed(CallError::Interrupted { address: self.address.clone(), request: name }),
+            }),
+            Err(_) => Err(ExchangeError::Failed(self.too_slow(limit))),
+        }
+    }
+
+    async fn exchange(&self, sender: &mut Sender, request: Request<Full<Bytes>>) -> Result<Answer, ExchangeError> {
+        let name = format!("{} {}", request.method(), request.uri());
+        let limit = self.limits.answer_timeout;
+        let whole = async {
+            let response = self.try_head(sender, request).await?;
+            self.body(&name, response).await.map_err(ExchangeError::Failed)
+        };
+        timeout(limit, whole).await.unwrap_or_else(|_| Err(ExchangeError::Failed(self.too_slow(limit))))
+    }
+
+    /// Reads a body of at most [`Limits::answer_bytes_max`].
+    pub(crate) async fn body(&self, request: &str, response: Response<Incoming>) -> Result<Answer, CallError> {
+        let status = response.status();
+        match Limited::new(response.into_body(), self.limits.answer_bytes_max).collect().await {
+            Ok(body) => Ok(Answer { status, body: body.to_bytes() }),
+            Err(error) if error.is::<LengthLimitError>() => {
+                Err(self
+                    .unexpected(status, format!("a body longer than {} bytes (Limits::answer_bytes_max)", self.limits.answer_bytes_max)))
+            }
+            Err(_) => Err(CallError::Interrupted { address: self.address.clone(), request: request.to_owned() }),
+        }
+    }
+
+    fn too_slow(&self, limit: Duration) -> CallError {
+        CallError::TooSlow { address: self.address.clone(), limit }
+    }
+}
+
+/// What lies at the bottom of an error: the part people can act on.
+fn innermost(error: &dyn Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

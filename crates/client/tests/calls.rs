@@ -1,0 +1,194 @@
+//! Calls against a server of this file's own that plays a script.
+
+use std::{net::SocketAddr, time::Duration};
+
+use bodkin_arrowhead::form::SystemRequest;
+use bodkin_client::{CallError, Connection, CoreSystems, EventForm, Limits};
+use http::{Method, StatusCode};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::JoinHandle,
+};
+
+/// What the server does on one connection after the other: an answer to each request, then it closes.
+type Script = Vec<Vec<String>>;
+
+/// A server that plays a script and tells the first line of every request it read.
+struct Server {
+    address: SocketAddr,
+    requests: mpsc::UnboundedReceiver<String>,
+    player: JoinHandle<()>,
+}
+
+impl Server {
+    async fn play(script: Script) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (told, requests) = mpsc::unbounded_channel();
+        let player = tokio::spawn(async move {
+            for answers in script {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                for answer in answers {
+                    told.send(read_request(&mut stream).await).unwrap();
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+                stream.shutdown().await.unwrap();
+            }
+        });
+        Self { address, requests, player }
+    }
+
+    fn connection(&self) -> Connection {
+        Connection::new(self.address, limits())
+    }
+
+    /// The first lines of all requests, once the script has been played.
+    async fn requests(mut self) -> Vec<String> {
+        self.player.await.unwrap();
+        let mut all = Vec::new();
+        while let Some(line) = self.requests.recv().await {
+            all.push(line);
+        }
+        all
+    }
+}
+
+fn limits() -> Limits {
+    Limits { answer_timeout: Duration::from_millis(300), answer_bytes_max: 4096, event_bytes_max: 64, ..Limits::default() }
+}
+
+/// Reads head and body of a request; gives its first line.
+async fn read_request(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok()).unwrap_or(0);
+            if body.len() >= length {
+                return head.lines().next().unwrap_or_default().to_owned();
+            }
+        }
+        let mut piece = [0; 1024];
+        let read = stream.read(&mut piece).await.unwrap();
+        assert!(read > 0, "the client closed the connection in a request");
+        bytes.extend_from_slice(&piece[..read]);
+    }
+}
+
+fn answer(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+fn provider_at(address: &str) -> String {
+    let (host, port) = address.rsplit_once(':').unwrap();
+    let entry = format!(
+        r#"{{"id":1,"serviceDefinition":{{"id":1,"serviceDefinition":"x"}},"provider":{{"id":1,"systemName":"core","address":"{host}","port":{port}}},
+            "serviceUri":"/x","secure":"NOT_SECURE","version":1,"interfaces":[]}}"#
+    );
+    format!(r#"{{"serviceQueryData":[{entry}],"unfilteredHits":1}}"#)
+}
+
+/// Core systems that are all at the server's address: a registry that says so is played first.
+async fn cloud_at(server: SocketAddr) -> CoreSystems {
+    let found = answer("200 OK", &provider_at(&server.to_string()));
+    let registry = Server::play(vec![vec![found.clone(), found.clone(), found]]).await;
+    CoreSystems::discover_within(registry.address, limits()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_and_made_again_once_the_server_has_closed_it() {
+    let one = answer("200 OK", "1");
+    let server = Server::play(vec![vec![one.clone(), one.clone()], vec![one]]).await;
+    let connection = server.connection();
+    for path in ["/a", "/b", "/c"] {
+        let answered = connection.send(Method::GET, path, None).await.unwrap();
+        assert_eq!((answered.status, answered.body.as_ref()), (StatusCode::OK, b"1".as_slice()), "{path}");
+    }
+    assert_eq!(server.requests().await, ["GET /a HTTP/1.1", "GET /b HTTP/1.1", "GET /c HTTP/1.1"]);
+}
+
+#[tokio::test]
+async fn a_request_that_may_have_been_done_is_not_repeated() {
+    let server = Server::play(vec![vec![String::new()]]).await;
+    let error = server.connection().send(Method::POST, "/once", Some("{}".into())).await.unwrap_err();
+    assert_eq!(error, CallError::Interrupted { address: server.address.to_string(), request: "POST /once".into() });
+    assert_eq!(server.requests().await, ["POST /once HTTP/1.1"]);
+}
+
+#[tokio::test]
+async fn nobody_there_and_nothing_answered_are_told_with_the_address() {
+    let unused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let error = Connection::new(unused, limits()).send(Method::GET, "/", None).await.unwrap_err();
+    assert!(matches!(&error, CallError::Unreachable { address, .. } if *address == unused.to_string()), "{error}");
+    assert!(error.to_string().contains("Check that the core system runs there"), "{error}");
+
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let error = Connection::new(silent.local_addr().unwrap(), limits()).send(Method::GET, "/", None).await.unwrap_err();
+    assert!(matches!(error, CallError::TooSlow { limit, .. } if limit == limits().answer_timeout), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_is_read_no_further_than_its_limit() {
+    let server = Server::play(vec![vec![answer("200 OK", &"x".repeat(limits().answer_bytes_max + 1))]]).await;
+    let error = server.connection().send(Method::GET, "/", None).await.unwrap_err();
+    assert!(matches!(&error, CallError::Unexpected { body, .. } if body.contains("longer than 4096 bytes")), "{error}");
+}
+
+#[tokio::test]
+async fn refusals_and_foreign_answers_are_told_apart() {
+    let refused = r#"{"errorMessage":"System name is blank.","errorCode":400,"exceptionType":"BAD_PAYLOAD","origin":"/x"}"#;
+    let denied = r#"{"errorMessage":"no","errorCode":401,"exceptionType":"AUTH"}"#;
+    let script = vec![vec![
+        answer("400 Bad Request", refused),
+        answer("401 Unauthorized", denied),
+        answer("404 Not Found", "<html>"),
+        answer("200 OK", "?"),
+    ]];
+    let server = Server::play(script).await;
+    let cloud = cloud_at(server.address).await;
+
+    let error = cloud.rules().await.unwrap_err();
+    assert_eq!(error.to_string(), "refused (BAD_PAYLOAD, /x): System name is blank.");
+    assert!(!error.is_denied() && cloud.rules().await.unwrap_err().is_denied());
+    for status in [StatusCode::NOT_FOUND, StatusCode::OK] {
+        let error = cloud.rules().await.unwrap_err();
+        assert!(matches!(&error, CallError::Unexpected { status: told, .. } if *told == status), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_core_system_is_named() {
+    let none = answer("200 OK", r#"{"serviceQueryData":[],"unfilteredHits":0}"#);
+    let registry = Server::play(vec![vec![none]]).await;
+    let error = CoreSystems::discover_within(registry.address, limits()).await.unwrap_err();
+    assert!(error.to_string().contains("authorization-control-intra"), "{error}");
+}
+
+#[tokio::test]
+async fn a_stream_gives_its_events_and_says_why_it_ended() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    let whole = format!("{head}: hello\n\nid: 1\nevent: LOAD\ndata: 12\n\ndata: unfinished");
+    let too_long = format!("{head}data: {}\n\n", "x".repeat(limits().event_bytes_max));
+    let refused = r#"{"errorMessage":"no","errorCode":401,"exceptionType":"AUTH"}"#;
+    let server = Server::play(vec![vec![whole], vec![too_long], vec![answer("401 Unauthorized", refused)]]).await;
+    let cloud = cloud_at(server.address).await;
+    let consumer =
+        SystemRequest { system_name: Some("me".into()), address: Some("10.0.0.1".into()), port: Some(80), ..SystemRequest::default() };
+
+    let mut events = cloud.events("a b", EventForm::Payload, Some(&consumer)).await.unwrap();
+    let event = events.next().await.unwrap();
+    assert_eq!((event.id.as_str(), event.event.as_str(), event.data.as_str()), ("1", "LOAD", "12"));
+    assert_eq!(events.next().await, None);
+    assert!(matches!(events.end(), Some(CallError::Unreachable { .. })));
+
+    let mut events = cloud.events("t", EventForm::Event, None).await.unwrap();
+    assert_eq!(events.next().await, None);
+    assert!(matches!(events.end(), Some(CallError::EventTooLong { limit_bytes: 64, .. })));
+
+    assert!(cloud.events("t", EventForm::Event, None).await.unwrap_err().is_denied());
+    let first = server.requests().await.remove(0);
+    assert_eq!(first, "GET /eventhandler/subscription?eventtype=a%20b&system_name=me&address=10.0.0.1&port=80 HTTP/1.1");
+}
