@@ -1,0 +1,54 @@
+//! Results on stdout, as tables or as JSON.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use serde::Serialize;
+
+use super::table::Table;
+
+/// Widest table on a terminal, in characters; elsewhere (a pipe, a file) nothing is cut.
+const TERMINAL_WIDTH: usize = 100;
+
+/// Prints results in the form asked for. A reader that has gone away (`| head`) is no error.
+#[derive(Clone, Copy)]
+pub struct Printer {
+    json: bool,
+}
+
+impl Printer {
+    /// JSON documents, one a line, or texts for people.
+    pub fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Prints rows: as a table, or the whole answer as JSON. Without rows people read `none` instead.
+    pub fn rows(&self, answer: &impl Serialize, table: Option<Table>, none: &str) -> io::Result<()> {
+        if self.json {
+            return self.document(answer);
+        }
+        match table {
+            Some(table) if io::stdout().is_terminal() => write_out(&table.fit(TERMINAL_WIDTH).to_string()),
+            Some(table) => write_out(&table.to_string()),
+            None => write_out(&format!("{none}\n")),
+        }
+    }
+
+    /// Prints what was done: a sentence, or as JSON what it was done to.
+    pub fn done(&self, answer: &impl Serialize, sentence: &str) -> io::Result<()> {
+        if self.json { self.document(answer) } else { write_out(&format!("{sentence}\n")) }
+    }
+
+    fn document(&self, answer: &impl Serialize) -> io::Result<()> {
+        let mut text = serde_json::to_string(answer)?;
+        text.push('\n');
+        write_out(&text)
+    }
+}
+
+fn write_out(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        written => written,
+    }
+}

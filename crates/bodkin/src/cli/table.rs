@@ -1,0 +1,95 @@
+//! Results as aligned columns.
+
+use std::fmt;
+
+/// Space between columns, in characters.
+const GAP: usize = 2;
+/// No column is cut below this, in characters.
+const COLUMN_WIDTH_MIN: usize = 8;
+
+/// Rows under a header line. Cells are texts of one line; control characters (whatever a peer put there) become `?`.
+pub struct Table {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    width_max: Option<usize>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(header: &[&'static str]) -> Self {
+        Self { header: header.to_vec(), rows: Vec::new(), width_max: None }
+    }
+
+    /// Adds a row of as many cells as the header has.
+    pub fn push<const N: usize>(&mut self, cells: [String; N]) {
+        assert_eq!(N, self.header.len(), "a row has a cell for every column");
+        self.rows.push(cells.into_iter().map(|cell| cell.replace(char::is_control, "?")).collect());
+    }
+
+    /// Cuts the widest columns (marked with an ellipsis) until a line fits into `width` characters.
+    pub fn fit(mut self, width: usize) -> Self {
+        self.width_max = Some(width);
+        self
+    }
+
+    fn column_widths(&self) -> Vec<usize> {
+        let width = |column: usize| self.rows.iter().map(|row| length(&row[column])).fold(length(self.header[column]), usize::max);
+        let mut widths: Vec<usize> = (0..self.header.len()).map(width).collect();
+        let Some(width_max) = self.width_max else { return widths };
+        let mut excess = (widths.iter().sum::<usize>() + GAP * (widths.len() - 1)).saturating_sub(width_max);
+        while excess > 0 {
+            let Some(widest) = widths.iter_mut().filter(|width| **width > COLUMN_WIDTH_MIN).max() else { break };
+            *widest -= 1;
+            excess -= 1;
+        }
+        widths
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.column_widths();
+        let mut line = |cells: &mut dyn Iterator<Item = &str>| {
+            let mut text = String::new();
+            for (cell, width) in cells.zip(&widths) {
+                let cell = cut(cell, *width);
+                text.push_str(&cell);
+                text.extend(std::iter::repeat_n(' ', width - length(&cell) + GAP));
+            }
+            writeln!(f, "{}", text.trim_end())
+        };
+        line(&mut self.header.iter().copied())?;
+        self.rows.iter().try_for_each(|row| line(&mut row.iter().map(String::as_str)))
+    }
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if length(text) <= width { text.to_owned() } else { text.chars().take(width - 1).chain(['…']).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&["ID", "SERVICE", "URI"]);
+        table.push(["1".into(), "größe".into(), "/a".into()]);
+        table.push(["12".into(), "t".into(), "/a/very/long/path\u{1b}[2J".into()]);
+        table
+    }
+
+    #[test]
+    fn columns_are_aligned_by_characters() {
+        assert_eq!(table().to_string(), "ID  SERVICE  URI\n1   größe    /a\n12  t        /a/very/long/path?[2J\n");
+    }
+
+    #[test]
+    fn the_widest_column_is_cut_to_fit() {
+        assert_eq!(table().fit(24).to_string(), "ID  SERVICE  URI\n1   größe    /a\n12  t        /a/very/lo…\n");
+        assert!(table().fit(1).to_string().lines().count() == 3);
+    }
+}

@@ -1,0 +1,74 @@
+//! `bodkin demo`: a local cloud and two real participants, each a process of its own, on this machine's sensors.
+//!
+//! The demo itself only starts the processes, plays the operator (the authorization rule) and tells what happens; the
+//! [`provider`] and the [`consumer`] are ordinary Arrowhead systems built on `bodkin-client`.
+
+mod child;
+mod consumer;
+mod http_server;
+mod live;
+mod narrator;
+mod provider;
+mod report;
+mod scene;
+mod sensors;
+
+use std::{os::unix::process::CommandExt, path::PathBuf, process};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+
+/// Options of `bodkin demo`.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct DemoOptions {
+    /// End after the checks: exit code 0 if all of them hold, 1 if one fails
+    #[arg(long)]
+    once: bool,
+    /// Data directory of the local cloud [default: a temporary one, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Added to every standard port
+    #[arg(long, value_name = "N", conflicts_with = "any_port")]
+    port_offset: Option<u16>,
+    /// Let the kernel choose every port
+    #[arg(long)]
+    any_port: bool,
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+/// What the demo's own processes are. They end with the demo, however that ends.
+#[derive(Subcommand, Clone, Debug)]
+enum Role {
+    /// The local cloud
+    #[command(hide = true)]
+    Cloud {
+        /// Process id of the demo
+        #[arg(long)]
+        parent: u32,
+        /// Arguments of the command `bodkin`
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+    /// The provider of this machine's sensors
+    #[command(hide = true)]
+    Provider(provider::ProviderOptions),
+    /// The consumer
+    #[command(hide = true)]
+    Consumer(consumer::ConsumerOptions),
+}
+
+/// Runs the demo, or one of its participants; gives the exit code.
+pub async fn run(options: DemoOptions) -> anyhow::Result<u8> {
+    match options.role {
+        None => scene::run(&options).await,
+        Some(Role::Cloud { parent, arguments }) => {
+            child::die_with(parent)?;
+            let error = process::Command::new(std::env::current_exe()?).args(arguments).exec();
+            Err(error).context("cannot start the local cloud")
+        }
+        Some(Role::Provider(options)) => provider::run(options).await,
+        Some(Role::Consumer(options)) => consumer::run(options).await,
+    }
+}

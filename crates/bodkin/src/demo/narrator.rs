@@ -1,0 +1,59 @@
+//! What the demo prints: one step a line, with who did it and how long it took.
+
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+
+use super::report::milliseconds;
+
+/// Widest line, in characters.
+const LINE_WIDTH: usize = 110;
+/// Where a step's text begins, in characters: after `  12345.67 ms  consumer  `.
+const TEXT_COLUMN: usize = 25;
+
+/// Prints a step: duration, who, what. A long text goes on in further lines under its beginning.
+pub fn step(took: Duration, who: &str, text: &str) -> io::Result<()> {
+    let mut lines = wrap(text, LINE_WIDTH - TEXT_COLUMN).into_iter();
+    let mut out = format!("{:>10.2} ms  {who:<8}  {}\n", milliseconds(took), lines.next().unwrap_or_default());
+    for line in lines {
+        out.push_str(&format!("{:TEXT_COLUMN$}{line}\n", ""));
+    }
+    paragraph(&out)
+}
+
+/// Prints a text as it is.
+pub fn paragraph(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Lines of at most `width` characters, broken at spaces; a longer word has a line of its own.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_broken_at_spaces() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("one http://127.0.0.1:8443/ x", 7), ["one", "http://127.0.0.1:8443/", "x"]);
+        assert_eq!(wrap("", 7), [""]);
+    }
+}

@@ -1,0 +1,295 @@
+//! The demo's course: the local cloud, the provider, the consumer, the rule between them; then live values.
+
+use std::{
+    io::{self, IsTerminal},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use bodkin_arrowhead::form::{IntracloudRuleRequest, ServiceQueryForm};
+use bodkin_client::{CoreSystems, answer::Service};
+use bodkin_host::Port;
+use tempfile::TempDir;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::{
+    DemoOptions,
+    child::Child,
+    consumer,
+    live::Live,
+    narrator::{paragraph, step},
+    provider,
+    report::{Ready, Report, Step},
+};
+
+/// Longest wait for a process's next report.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The service that the consumer is first denied and then allowed.
+const SERVICE: &str = "processor-load";
+/// The consumer's steps after it was denied.
+const STEPS_ONCE_ALLOWED: [Step; 4] = [Step::Allowed, Step::Read, Step::Streamed, Step::Pushed];
+
+/// The processes, in the order they were started.
+#[derive(Default)]
+struct Cast {
+    children: Vec<Child>,
+}
+
+/// What the live part shows beside the values.
+struct Addresses {
+    ready: Ready,
+    provider: String,
+}
+
+/// Runs the demo; gives the exit code.
+pub async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
+    let mut signals = Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? };
+    let data = DataDirectory::new(options.data.clone())?;
+    let mut cast = Cast::default();
+    let played = tokio::select! {
+        played = play(options, data.path(), &mut cast) => played,
+        () = signals.any() => Ok(()),
+    };
+    let began = Instant::now();
+    let ended_well = cast.end().await;
+    if let Err(error) = played {
+        eprintln!("bodkin demo: {error:#}");
+        return Ok(crate::FAILED);
+    }
+    step(began.elapsed(), "demo", "ended all its processes")?;
+    if ended_well? {
+        return Ok(0);
+    }
+    eprintln!("bodkin demo: a process did not end in order");
+    Ok(crate::FAILED)
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    async fn any(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// The local cloud's data: a directory of the caller's, or a temporary one that goes with the demo.
+enum DataDirectory {
+    Given(PathBuf),
+    Temporary(TempDir),
+}
+
+impl DataDirectory {
+    fn new(given: Option<PathBuf>) -> anyhow::Result<Self> {
+        match given {
+            Some(path) => Ok(Self::Given(path)),
+            None => Ok(Self::Temporary(TempDir::with_prefix("bodkin-demo-").context("no temporary data directory; name one with --data")?)),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) => path,
+            Self::Temporary(folder) => folder.path(),
+        }
+    }
+}
+
+impl Cast {
+    /// Ends the processes, the last one first.
+    async fn end(self) -> anyhow::Result<bool> {
+        let mut well = true;
+        for child in self.children.into_iter().rev() {
+            well &= child.stop().await?;
+        }
+        Ok(well)
+    }
+
+    fn enter(&mut self, child: Child) -> &mut Child {
+        self.children.push(child);
+        self.children.last_mut().expect("a child was pushed")
+    }
+}
+
+async fn play(options: &DemoOptions, data: &Path, cast: &mut Cast) -> anyhow::Result<()> {
+    paragraph(
+        "A local cloud, a provider of this machine's sensors and a consumer, each a process of its own.\nInsecure mode, on this machine only.\n\n",
+    )?;
+    let ready = start_cloud(options, data, cast).await?;
+    let registry = ready.listeners.get("serviceregistry").context("the local cloud did not say where its Service Registry is")?.clone();
+    let operator = CoreSystems::discover(&registry).await?;
+    remove_former_participants(&operator).await?;
+    let (provider, services) = start_provider(&registry, cast).await?;
+    start_consumer(&registry, &services, cast).await?;
+    expect(consumer_of(cast), Step::Denied).await?;
+    allow(&operator).await?;
+    for step in STEPS_ONCE_ALLOWED {
+        expect(consumer_of(cast), step).await?;
+    }
+    paragraph("\nAll checks hold: found, denied, allowed, read, and events received by SSE and by HTTP push.\n")?;
+    if options.once {
+        return Ok(());
+    }
+    show_live(cast, &Addresses { ready, provider }).await
+}
+
+fn consumer_of(cast: &mut Cast) -> &mut Child {
+    cast.children.last_mut().expect("the consumer was started last")
+}
+
+async fn start_cloud(options: &DemoOptions, data: &Path, cast: &mut Cast) -> anyhow::Result<Ready> {
+    let data = data.to_str().context("the data directory's name is not UTF-8")?;
+    let mut arguments: Vec<String> = ["--", "--output", "json", "up", "--insecure", "--data", data].map(str::to_owned).into();
+    match options.port_offset {
+        _ if options.any_port => arguments.push("--any-port".to_owned()),
+        Some(offset) => arguments.extend(["--port-offset".to_owned(), offset.to_string()]),
+        None => {
+            if let Some(taken) = taken_port() {
+                paragraph(&format!("Port {taken} is in use here, so the kernel chooses all ports (as --any-port does).\n\n"))?;
+                arguments.push("--any-port".to_owned());
+            }
+        }
+    }
+    let began = Instant::now();
+    let cloud = cast.enter(Child::start("the local cloud", "cloud", &arguments)?);
+    let ready: Ready = cloud.tells_within(REPORT_TIMEOUT).await?;
+    let listeners = ["serviceregistry", "authorization", "orchestrator", "eventhandler", "monitor"];
+    let told: Vec<String> = listeners.iter().filter_map(|name| Some(format!("{name} {}", ready.listeners.get(*name)?))).collect();
+    step(began.elapsed(), "cloud", &format!("ready, process {}: {}", ready.pid, told.join(", ")))?;
+    Ok(ready)
+}
+
+/// A standard port that something else uses.
+fn taken_port() -> Option<u16> {
+    Port::ALL.into_iter().map(Port::default_port).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_err())
+}
+
+/// A demo that was killed leaves its systems in a data directory of the caller's.
+async fn remove_former_participants(operator: &CoreSystems) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let systems = operator.systems().await?.data.into_iter();
+    let former: Vec<_> = systems.filter(|system| [provider::SYSTEM, consumer::SYSTEM].contains(&system.system_name.as_str())).collect();
+    for system in &former {
+        operator.remove_system(system.id).await?;
+    }
+    if former.is_empty() {
+        return Ok(());
+    }
+    Ok(step(began.elapsed(), "operator", &format!("removed {} systems that a former demo left in this data directory", former.len()))?)
+}
+
+async fn start_provider(registry: &str, cast: &mut Cast) -> anyhow::Result<(String, Vec<String>)> {
+    let arguments = ["--service-registry".to_owned(), registry.to_owned()];
+    let child = cast.enter(Child::start("the provider", "provider", &arguments)?);
+    let pid = child.pid().unwrap_or_default();
+    match child.tells_within(REPORT_TIMEOUT).await? {
+        Report::Serving { address, services, absent, took_ms } => {
+            let mut text = format!(
+                "process {pid} serves {} at {address} and registered {} services: {}",
+                provider::SYSTEM,
+                services.len(),
+                services.join(", ")
+            );
+            if !absent.is_empty() {
+                text.push_str(&format!(". Not on this machine: {}", absent.join(", ")));
+            }
+            step(Duration::from_secs_f64(took_ms / 1e3), "provider", &text)?;
+            Ok((address, services))
+        }
+        Report::Failed { why } => bail!("the provider failed: {why}"),
+        report => bail!("the provider reported something else: {report:?}"),
+    }
+}
+
+async fn start_consumer(registry: &str, services: &[String], cast: &mut Cast) -> anyhow::Result<()> {
+    let mut arguments: Vec<String> = ["--service-registry", registry, "--service", SERVICE].map(str::to_owned).into();
+    arguments.extend(services.iter().flat_map(|service| ["--live".to_owned(), service.clone()]));
+    expect(cast.enter(Child::start("the consumer", "consumer", &arguments)?), Step::Registered).await
+}
+
+/// Waits for the consumer's next step and tells it.
+async fn expect(consumer: &mut Child, expected: Step) -> anyhow::Result<()> {
+    match consumer.tells_within(REPORT_TIMEOUT).await? {
+        Report::Step { step: done, text, took_ms } if done == expected => {
+            Ok(step(Duration::from_secs_f64(took_ms / 1e3), "consumer", &text)?)
+        }
+        Report::Failed { why } => bail!("the consumer failed where {expected:?} was next: {why}"),
+        report => bail!("the consumer reported something else where {expected:?} was next: {report:?}"),
+    }
+}
+
+/// Plays the operator: makes the rule that lets the consumer use the service.
+async fn allow(operator: &CoreSystems) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let service = registered_service(operator).await?;
+    let consumer = operator.systems().await?.data.into_iter().find(|system| system.system_name == consumer::SYSTEM);
+    let consumer = consumer.context("the consumer is not registered")?;
+    let form = IntracloudRuleRequest {
+        consumer_id: Some(consumer.id),
+        provider_ids: Some(vec![Some(service.provider.id)]),
+        service_definition_ids: Some(vec![Some(service.service_definition.id)]),
+        interface_ids: Some(service.interfaces.iter().map(|interface| Some(interface.id)).collect()),
+    };
+    let made = operator.add_rules(&form).await.context("the rule was not made")?.data;
+    let [rule] = made.as_slice() else { bail!("one rule was asked for, {} were made", made.len()) };
+    let text = format!(
+        "added authorization rule {}: {} may use {SERVICE} of {} over {}",
+        rule.id,
+        consumer::SYSTEM,
+        provider::SYSTEM,
+        provider::INTERFACE
+    );
+    Ok(step(began.elapsed(), "operator", &text)?)
+}
+
+async fn registered_service(operator: &CoreSystems) -> anyhow::Result<Service> {
+    let form = ServiceQueryForm { service_definition_requirement: Some(SERVICE.to_owned()), ..ServiceQueryForm::default() };
+    let mut found = operator.query(&form).await?.service_query_data;
+    found.retain(|service| service.provider.system_name == provider::SYSTEM);
+    ensure!(found.len() == 1, "{SERVICE} of {} is registered {} times", provider::SYSTEM, found.len());
+    Ok(found.remove(0))
+}
+
+/// Prints what arrives until a signal comes (which drops this) or a process ends (an error).
+async fn show_live(cast: &mut Cast, addresses: &Addresses) -> anyhow::Result<()> {
+    paragraph(&addresses.to_try())?;
+    let mut live = Live::new(io::stdout().is_terminal());
+    let [cloud, provider, consumer] = cast.children.as_mut_slice() else { unreachable!("the cast has three members") };
+    loop {
+        let report = tokio::select! {
+            report = consumer.tells::<Report>() => report?,
+            report = provider.tells::<Report>() => report?,
+            report = cloud.tells::<serde_json::Value>() => bail!("the local cloud said something else: {}", report?),
+        };
+        match report {
+            Report::Arrived { way, sample, latency_ms } => live.arrived(way, sample, latency_ms)?,
+            Report::Failed { why } => bail!("a participant failed: {why}"),
+            report => bail!("a participant reported something else: {report:?}"),
+        }
+    }
+}
+
+impl Addresses {
+    fn to_try(&self) -> String {
+        let at = |name: &str| self.ready.listeners.get(name).map_or("?", String::as_str);
+        format!(
+            "\nTry it in another terminal (Ctrl-C ends the demo):\n  \
+             curl http://{}/{SERVICE}\n  \
+             curl -N 'http://{}/eventhandler/subscription?eventtype={}'\n  \
+             curl http://{}/metrics\n  \
+             bodkin service list --service-registry {}\n\n",
+            self.provider,
+            at("eventhandler"),
+            SERVICE.to_uppercase(),
+            at("monitor"),
+            at("serviceregistry"),
+        )
+    }
+}

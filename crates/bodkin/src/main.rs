@@ -1,0 +1,90 @@
+//! The command `bodkin`: a local cloud in one binary.
+
+mod cli;
+mod demo;
+mod settings;
+mod up;
+
+use std::{process::ExitCode, time::Instant};
+
+use clap::{Parser, Subcommand, ValueEnum};
+use tracing_subscriber::filter::LevelFilter;
+
+/// The command did not do what it was asked.
+const FAILED: u8 = 1;
+/// The command was not understood.
+const USAGE: u8 = 2;
+
+/// A local cloud for the industrial Internet of Things in one small binary.
+#[derive(Parser)]
+#[command(name = "bodkin", version, about, arg_required_else_help = true)]
+struct Command {
+    /// How results are printed
+    #[arg(long, global = true, env = "BODKIN_OUTPUT", value_name = "FORM", default_value = "table")]
+    output: Output,
+    /// What is logged to stderr
+    #[arg(long, global = true, env = "BODKIN_LOG", value_name = "LEVEL", default_value = "warn")]
+    log: LevelFilter,
+    #[command(subcommand)]
+    task: Task,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Table,
+    /// For programs: one JSON document, or one a line.
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Serve the local cloud: Service Registry, Authorization, Orchestrator, Event Handler
+    Up(up::UpOptions),
+    /// Show a local cloud at work: real sensors, denied and allowed, events by stream and by push
+    Demo(demo::DemoOptions),
+    #[command(flatten)]
+    Client(cli::ClientCommand),
+    /// Measure a local cloud, Bodkin or a peer
+    Bench(bodkin_bench::BenchCommand),
+}
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    let command = Command::parse();
+    stop_on_panic();
+    tracing_subscriber::fmt().with_max_level(command.log).with_writer(std::io::stderr).init();
+    let json_output = command.output == Output::Json;
+    let done = match command.task {
+        Task::Up(options) => up::run(options, started, json_output),
+        Task::Demo(options) => on_one_thread(demo::run(options)),
+        Task::Client(command) => on_one_thread(cli::run(command, json_output)),
+        Task::Bench(bench) => bodkin_bench::run(bench, json_output),
+    };
+    match done {
+        Ok(code) => code.into(),
+        Err(error) => {
+            eprintln!("bodkin: {error:#}");
+            FAILED.into()
+        }
+    }
+}
+
+/// Runs a command that waits more than it works.
+fn on_one_thread(work: impl Future<Output = anyhow::Result<u8>>) -> anyhow::Result<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(work);
+    // A thread that reads standard input cannot be woken.
+    runtime.shutdown_background();
+    done
+}
+
+/// A broken invariant stops the process whichever thread finds it, in every build.
+fn stop_on_panic() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        std::process::abort();
+    }));
+}

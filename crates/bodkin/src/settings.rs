@@ -1,0 +1,219 @@
+//! What was configured, and what it means.
+//!
+//! Every option of `bodkin up` is a flag, an environment variable and a key of a TOML file, all of the same name with its
+//! unit in it. Flags go before the environment, the environment before the file, the file before
+//! `/etc/bodkin/bodkin.toml`, and that before the defaults.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use bodkin_arrowhead::name::NamingRules;
+use bodkin_host::{HostConfig, Limits, Port};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+/// The operator's file, read when it is there.
+const SYSTEM_FILE: &str = "/etc/bodkin/bodkin.toml";
+
+macro_rules! settings {
+    ($($(#[doc = $help:literal])* $(@$kind:ident)? $name:ident: $type:ty = $env:literal,)*) => {
+        /// What was typed: every option, present or not.
+        #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Settings {
+            $(
+                $(#[doc = $help])*
+                #[arg(long, env = $env, value_name = settings!(@value $($kind)?), num_args = settings!(@count $($kind)?), default_missing_value = settings!(@missing $($kind)?))]
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $name: Option<$type>,
+            )*
+        }
+
+        impl Settings {
+            /// Takes what is absent here from `other`.
+            fn or(self, other: Self) -> Self {
+                Self { $($name: self.$name.or(other.$name),)* }
+            }
+        }
+    };
+    (@value flag) => { "true|false" };
+    (@value) => { "VALUE" };
+    (@count flag) => { 0..=1 };
+    (@count) => { 1 };
+    (@missing flag) => { "true" };
+    (@missing) => { "" };
+}
+
+settings! {
+    /// Serve without certificates and access control. On loopback, unless --listen says otherwise
+    @flag insecure: bool = "BODKIN_INSECURE",
+    /// Directory of the database and other state
+    data: PathBuf = "BODKIN_DATA",
+    /// IP address to listen on
+    listen: IpAddr = "BODKIN_LISTEN",
+    /// Host name or IP address under which the core systems are registered; empty: the listening address
+    domain_name: String = "BODKIN_DOMAIN_NAME",
+    /// Added to every standard port (8443 Service Registry, 8445 Authorization, 8441 Orchestrator, 8455 Event Handler, 8440 health and metrics)
+    port_offset: u16 = "BODKIN_PORT_OFFSET",
+    /// Let the system choose every port
+    @flag any_port: bool = "BODKIN_ANY_PORT",
+    /// Service definitions must be 1 to 63 letters, digits and dashes
+    @flag use_strict_service_definition_verifier: bool = "BODKIN_USE_STRICT_SERVICE_DEFINITION_VERIFIER",
+    /// Interface names must be HTTP or HTTPS with JSON or XML
+    @flag use_strict_service_intf_name_verifier: bool = "BODKIN_USE_STRICT_SERVICE_INTF_NAME_VERIFIER",
+    /// Systems may register 127.x, ::1, localhost and loopback
+    @flag allow_self_addressing: bool = "BODKIN_ALLOW_SELF_ADDRESSING",
+    /// Systems may register 169.254.x and fe80::
+    @flag allow_non_routable_addressing: bool = "BODKIN_ALLOW_NON_ROUTABLE_ADDRESSING",
+    /// Milliseconds a pinged provider may take to accept a connection
+    ping_timeout_ms: u64 = "BODKIN_PING_TIMEOUT_MS",
+    /// Open connections, on the Event Handler's port and on all others; one more is answered 503
+    connections_max: usize = "BODKIN_CONNECTIONS_MAX",
+    /// Milliseconds from a request's first byte to the end of its headers
+    header_timeout_ms: u64 = "BODKIN_HEADER_TIMEOUT_MS",
+    /// Further milliseconds to the end of its body
+    body_timeout_ms: u64 = "BODKIN_BODY_TIMEOUT_MS",
+    /// Milliseconds an open connection may stay without a request
+    idle_timeout_ms: u64 = "BODKIN_IDLE_TIMEOUT_MS",
+    /// Milliseconds a client may take to accept an answer
+    send_timeout_ms: u64 = "BODKIN_SEND_TIMEOUT_MS",
+    /// Bytes of a request's body
+    body_bytes_max: usize = "BODKIN_BODY_BYTES_MAX",
+    /// Bytes of the body of a request to the Event Handler
+    event_bytes_max: usize = "BODKIN_EVENT_BYTES_MAX",
+    /// Event streams and pushed subscriptions
+    subscriptions_max: usize = "BODKIN_SUBSCRIPTIONS_MAX",
+    /// Bytes queued for a subscriber; events beyond are lost, counted and told
+    subscriber_queue_bytes_max: u64 = "BODKIN_SUBSCRIBER_QUEUE_BYTES_MAX",
+    /// Milliseconds a subscriber may take to accept a pushed event
+    push_timeout_ms: u64 = "BODKIN_PUSH_TIMEOUT_MS",
+}
+
+impl Settings {
+    /// The defaults, every option present.
+    pub fn defaults() -> Self {
+        let (limits, naming) = (Limits::default(), NamingRules::default());
+        let ms = |duration: Duration| Some(u64::try_from(duration.as_millis()).expect("a default is short"));
+        Self {
+            insecure: Some(false),
+            data: Some("./.bodkin".into()),
+            listen: Some(Ipv4Addr::LOCALHOST.into()),
+            domain_name: Some(String::new()),
+            port_offset: Some(0),
+            any_port: Some(false),
+            use_strict_service_definition_verifier: Some(naming.strict_service_definition),
+            use_strict_service_intf_name_verifier: Some(naming.strict_interface_name),
+            allow_self_addressing: Some(naming.allow_self_addressing),
+            allow_non_routable_addressing: Some(naming.allow_non_routable_addressing),
+            ping_timeout_ms: Some(5000),
+            connections_max: Some(limits.connections_max),
+            header_timeout_ms: ms(limits.header_timeout),
+            body_timeout_ms: ms(limits.body_timeout),
+            idle_timeout_ms: ms(limits.idle_timeout),
+            send_timeout_ms: ms(limits.send_timeout),
+            body_bytes_max: Some(limits.body_bytes_max),
+            event_bytes_max: Some(limits.event_bytes_max),
+            subscriptions_max: Some(limits.subscriptions_max),
+            subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
+            push_timeout_ms: ms(limits.push_timeout),
+        }
+    }
+
+    /// Fills in what flags and environment left open: from the named file, the operator's file, the defaults.
+    pub fn complete(self, file: Option<&Path>) -> anyhow::Result<Self> {
+        let named = file.map(read).transpose()?.unwrap_or_default();
+        let system = Path::new(SYSTEM_FILE);
+        let system = if system.exists() { read(system)? } else { Self::default() };
+        Ok(self.or(named).or(system).or(Self::defaults()))
+    }
+
+    /// The options as a TOML file.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("settings are plain values")
+    }
+
+    /// What complete settings mean.
+    pub fn config(self) -> anyhow::Result<HostConfig> {
+        let all = "complete settings have every option";
+        let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
+        let listen = self.listen.expect(all);
+        if !self.insecure.expect(all) {
+            bail!(
+                "this version serves Arrowhead's insecure mode only: start it with --insecure (it listens on loopback unless --listen says otherwise)"
+            );
+        }
+        let offset = if self.any_port.expect(all) { None } else { self.port_offset };
+        let domain_name = self.domain_name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        if domain_name.is_none() && listen.is_unspecified() {
+            bail!("--listen {listen} needs --domain-name, the address under which clients reach the core systems");
+        }
+        Ok(HostConfig {
+            data: self.data.expect(all),
+            listen,
+            domain_name: domain_name.unwrap_or_else(|| listen.to_string()),
+            ports: ports(offset)?,
+            naming: NamingRules {
+                strict_service_definition: self.use_strict_service_definition_verifier.expect(all),
+                strict_interface_name: self.use_strict_service_intf_name_verifier.expect(all),
+                allow_self_addressing: self.allow_self_addressing.expect(all),
+                allow_non_routable_addressing: self.allow_non_routable_addressing.expect(all),
+            },
+            ping_timeout: ms(self.ping_timeout_ms),
+            limits: Limits {
+                connections_max: self.connections_max.expect(all),
+                header_timeout: ms(self.header_timeout_ms),
+                body_timeout: ms(self.body_timeout_ms),
+                idle_timeout: ms(self.idle_timeout_ms),
+                send_timeout: ms(self.send_timeout_ms),
+                body_bytes_max: self.body_bytes_max.expect(all),
+                event_bytes_max: self.event_bytes_max.expect(all),
+                subscriptions_max: self.subscriptions_max.expect(all),
+                subscriber_queue_bytes_max: self.subscriber_queue_bytes_max.expect(all),
+                push_timeout: ms(self.push_timeout_ms),
+            },
+        })
+    }
+}
+
+/// The port of every listener; without an offset any.
+fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 5]> {
+    let Some(offset) = offset else { return Ok([0; 5]) };
+    let moved = Port::ALL.map(|port| port.default_port().checked_add(offset));
+    if moved.contains(&None) {
+        bail!("--port-offset {offset} moves a port beyond 65535; the largest standard port is 8455");
+    }
+    Ok(moved.map(Option::unwrap_or_default))
+}
+
+fn read(file: &Path) -> anyhow::Result<Settings> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the configuration {}", file.display()))?;
+    toml::from_str(&text).with_context(|| format!("the configuration {} has a mistake", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_file_is_the_defaults() {
+        let example = include_str!("../../../bodkin.example.toml");
+        assert_eq!(toml::from_str::<Settings>(example).unwrap(), Settings::defaults());
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_by_its_name() {
+        let refused = toml::from_str::<Settings>("prot_offset = 1").unwrap_err().to_string();
+        assert!(refused.contains("prot_offset") && refused.contains("port_offset"), "{refused}");
+    }
+
+    #[test]
+    fn ports_stay_ports() {
+        assert_eq!(ports(Some(100)).unwrap(), [8543, 8545, 8541, 8555, 8540]);
+        assert!(ports(Some(57_081)).is_err());
+        assert_eq!(ports(None).unwrap(), [0; 5]);
+    }
+}

@@ -1,0 +1,102 @@
+//! `bodkin up`: the local cloud in the foreground.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use bodkin_host::{Port, Server};
+use clap::Args;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use serde_json::{Map, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{FAILED, USAGE, settings::Settings};
+
+/// How long tasks may take to end once everything under way is answered.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(2);
+
+/// Options of `bodkin up`.
+#[derive(Args, Clone, Debug)]
+pub struct UpOptions {
+    /// Configuration file (TOML); its keys are the options below with underscores
+    #[arg(long, env = "BODKIN_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the effective configuration as TOML and end
+    #[arg(long)]
+    print_config: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Runs until SIGTERM or SIGINT; gives the exit code.
+pub fn run(options: UpOptions, started: Instant, json_output: bool) -> anyhow::Result<u8> {
+    let settings = match options.settings.complete(options.config.as_deref()) {
+        Ok(settings) => settings,
+        Err(error) => return Ok(fail(USAGE, &error)),
+    };
+    if options.print_config {
+        print!("{}", settings.to_toml());
+        return Ok(0);
+    }
+    let config = match settings.config() {
+        Ok(config) => config,
+        Err(error) => return Ok(fail(USAGE, &error)),
+    };
+    raise_open_files();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the control plane's threads")?;
+    let opened = runtime.block_on(async {
+        // Asked for before anything is served, so that an early signal is not lost.
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let server = match Server::start(&config).await {
+            Ok(server) => server,
+            Err(error) => return Ok(Err(fail(FAILED, &error.into()))),
+        };
+        tell_ready(&server, started, json_output);
+        if !config.listen.is_loopback() {
+            tracing::warn!(listen = %config.listen, "INSECURE MODE ON THE NETWORK: whoever reaches these ports may change and read everything");
+        }
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: what is under way is answered");
+        anyhow::Ok(Ok(server.stop().await))
+    })?;
+    // Idle connections and push tasks hold on to the store; they end with the runtime.
+    runtime.shutdown_timeout(SHUTDOWN_MAX);
+    match opened {
+        Ok(opened) => {
+            opened.close();
+            Ok(0)
+        }
+        Err(code) => Ok(code),
+    }
+}
+
+fn fail(code: u8, error: &anyhow::Error) -> u8 {
+    eprintln!("bodkin: {error:#}");
+    code
+}
+
+fn tell_ready(server: &Server, started: Instant, json_output: bool) {
+    let listeners = Port::ALL.iter().zip(&server.addresses);
+    let ready_ms = started.elapsed().as_secs_f64() * 1e3;
+    if json_output {
+        let listeners: Map<_, _> = listeners.map(|(port, address)| (port.name().to_owned(), json!(address.to_string()))).collect();
+        println!("{}", json!({"ready_ms": ready_ms, "pid": std::process::id(), "listeners": listeners}));
+    } else {
+        println!("insecure mode: no certificates, no access control");
+        listeners.for_each(|(port, address)| println!("  {:<16} http://{address}", port.name()));
+        println!("ready in {ready_ms:.0} ms");
+    }
+}
+
+/// Ten thousand connections need as many descriptors: takes all that the system grants without asking for rights.
+fn raise_open_files() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the limit on open files could not be raised; many connections at once may be refused");
+    }
+}

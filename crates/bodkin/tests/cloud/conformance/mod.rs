@@ -1,0 +1,16 @@
+//! The wire, row by row: what is sent, and what must come back.
+
+mod authorization;
+mod authorization_check;
+mod event_delivery;
+mod event_handler;
+mod framework;
+mod orchestrator;
+mod orchestrator_store;
+mod registry_lists;
+mod registry_management;
+mod registry_query;
+mod registry_register;
+mod registry_unregister;
+mod self_registration;
+mod table;

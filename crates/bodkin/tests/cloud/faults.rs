@@ -1,0 +1,259 @@
+//! What goes wrong around the process: each is one clear error with what to do, and loses nothing.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use nix::sched::{CloneFlags, unshare};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::arrowhead::{list, number, service, system, texts, with};
+use crate::support::cloud::{Cloud, Launch, Refusal, System};
+use crate::support::patience::eventually;
+use crate::support::skip;
+
+/// The highest standard port, so the highest port of a cloud on standard ports plus an offset.
+const HIGHEST_PORT: u16 = 8455;
+const SERVICE_REGISTRY_PORT: u16 = 8443;
+
+#[track_caller]
+fn refusal(launch: Launch) -> Refusal {
+    match launch.try_start() {
+        Ok(cloud) => panic!("it started: {}", cloud.ready()),
+        Err(refusal) => refusal,
+    }
+}
+
+/// One message, in one line, that names what is concerned; exit code 1.
+#[track_caller]
+fn assert_told(refusal: &Refusal, named: &str) {
+    assert_eq!(refusal.code, Some(1), "{refusal:?}");
+    assert!(refusal.stderr.contains(named), "{named:?} is not named: {refusal:?}");
+    assert_eq!(refusal.stderr.trim().lines().count(), 1, "one message is enough: {refusal:?}");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a temporary path is text")
+}
+
+/// A data directory in which `entry` is registered, and nothing runs.
+fn data_with(entry: &str) -> TempDir {
+    let data = TempDir::new().expect("a temporary directory");
+    let cloud = Launch::new().data(data.path()).start();
+    cloud.register(&service(entry, system(entry, 1)));
+    assert!(cloud.stop().success());
+    data
+}
+
+#[track_caller]
+fn assert_registered(cloud: &Cloud, entry: &str) {
+    assert_eq!(cloud.query(&json!({"serviceDefinitionRequirement": entry}))["unfilteredHits"], 1, "{entry} is lost");
+}
+
+#[test]
+fn a_taken_port_is_told_with_its_number_and_a_way_out() {
+    let (taken, offset) = loop {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let offset = listener.local_addr().expect("an address").port().saturating_sub(SERVICE_REGISTRY_PORT);
+        if (1..=u16::MAX - HIGHEST_PORT).contains(&offset) {
+            break (listener, offset);
+        }
+    };
+    let refusal = refusal(Launch::new().port_offset(offset));
+    assert_told(&refusal, "port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    // Another port of the block may be taken as well, by another process.
+    let ports = [8440, 8441, 8443, 8445, 8455].map(|port| (port + offset).to_string());
+    assert!(refusal.stderr.contains(&port) || ports.iter().any(|port| refusal.stderr.contains(port)), "{refusal:?}");
+    assert!(refusal.stderr.contains("--port-offset") || refusal.stderr.contains("--any-port"), "no way out: {refusal:?}");
+}
+
+#[test]
+fn a_second_instance_on_the_same_data_is_refused_and_the_first_goes_on() {
+    let data = TempDir::new().expect("a temporary directory");
+    let first = Launch::new().data(data.path()).start();
+    first.register(&service("fault-second", system("fault-second", 1)));
+    assert_told(&refusal(Launch::new().data(data.path())), text(data.path()));
+    first.register(&service("fault-second-more", system("fault-second", 1)));
+    first.kill();
+    let next = Launch::new().data(data.path()).start();
+    assert_registered(&next, "fault-second");
+    assert_registered(&next, "fault-second-more");
+}
+
+#[test]
+fn a_data_directory_that_cannot_be_made_is_told() {
+    let place = TempDir::new().expect("a temporary directory");
+    let file = place.path().join("file");
+    fs::write(&file, "not a directory").expect("written");
+    assert_told(&refusal(Launch::new().data(&file)), text(&file));
+    let below = file.join("below");
+    assert_told(&refusal(Launch::new().data(&below)), text(&below));
+    assert_eq!(fs::read(&file).expect("it is there"), b"not a directory");
+}
+
+/// The database: the one file that says it is one.
+fn database_file(data: &Path) -> PathBuf {
+    let is_database = |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3\0"));
+    let files = fs::read_dir(data).expect("the data directory is there").map(|entry| entry.expect("an entry").path());
+    let mut databases: Vec<PathBuf> = files.filter(is_database).collect();
+    assert_eq!(databases.len(), 1, "{databases:?}");
+    databases.remove(0)
+}
+
+#[test]
+fn a_clean_stop_leaves_everything_in_the_one_database_file() {
+    let data = data_with("fault-one-file");
+    let copy = TempDir::new().expect("a temporary directory");
+    let file = database_file(data.path());
+    fs::copy(&file, copy.path().join(file.file_name().expect("a name"))).expect("copied");
+    assert_registered(&Launch::new().data(copy.path()).start(), "fault-one-file");
+}
+
+#[test]
+fn a_corrupt_database_is_told_and_left_as_it_is() {
+    let data = data_with("fault-corrupt");
+    let file = database_file(data.path());
+    let whole = fs::read(&file).expect("readable");
+    let page_bytes = usize::from(u16::from_be_bytes([whole[16], whole[17]]));
+    let mut headless = whole.clone();
+    headless[..100].fill(0xa5);
+    let mut bodyless = whole.clone();
+    bodyless[page_bytes..].fill(0xa5);
+    for corrupt in [&headless, &bodyless, &whole[..whole.len() / 2].to_vec()] {
+        fs::write(&file, corrupt).expect("writable");
+        assert_told(&refusal(Launch::new().data(data.path())), text(data.path()));
+        assert_eq!(&fs::read(&file).expect("readable"), corrupt, "the evidence was changed");
+    }
+    fs::write(&file, &whole).expect("writable");
+    assert_registered(&Launch::new().data(data.path()).start(), "fault-corrupt");
+}
+
+/// Runs `act` where file systems can be mounted that nobody else sees and that end with it; says so where that is not allowed.
+fn with_own_mounts(test: &str, act: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        let own = scope.spawn(|| {
+            if let Err(error) = unshare(CloneFlags::CLONE_NEWNS) {
+                return skip::note(test, &format!("own mounts need a right this user lacks: {error}"));
+            }
+            if !mount(&["--make-rprivate", "/"]) {
+                return skip::note(test, "mounts cannot be made private here");
+            }
+            act();
+        });
+        own.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+fn mount(arguments: &[&str]) -> bool {
+    Command::new("mount").args(arguments).status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_read_only_data_directory_is_told_and_left_as_it_is() {
+    with_own_mounts("a_read_only_data_directory_is_told_and_left_as_it_is", || {
+        let data = data_with("fault-read-only");
+        let path = text(data.path());
+        assert!(mount(&["--bind", path, path]) && mount(&["-o", "remount,bind,ro", path]), "a bind mount");
+        assert_told(&refusal(Launch::new().data(data.path())), path);
+        assert!(mount(&["-o", "remount,bind,rw", path]), "writable again");
+        assert_registered(&Launch::new().data(data.path()).start(), "fault-read-only");
+        // The thread's end takes the mount along, and then the directory can go.
+        assert!(Command::new("umount").arg(path).status().is_ok_and(|status| status.success()));
+    });
+}
+
+/// Most registrations until a full disk must have been met: room that the database had reserved is used up first.
+const REGISTRATIONS_LIMIT: usize = 2_000;
+/// Metadata that makes each of them take a noticeable part of the disk, in bytes.
+const FILLING_BYTES: usize = 8 * 1024;
+
+/// A file system of this size at `data`.
+fn mount_small(data: &Path, size: &str) {
+    assert!(mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", text(data)]), "a small file system");
+}
+
+/// Takes all the room that is left.
+fn fill_up(path: &Path) {
+    let mut ballast = File::create(path).expect("created");
+    let (block, byte) = (vec![0; 64 * 1024], [0]);
+    while ballast.write_all(&block).is_ok() {}
+    while ballast.write_all(&byte).is_ok() {}
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_start_is_told() {
+    with_own_mounts("a_disk_that_is_full_at_the_start_is_told", || {
+        let data = TempDir::new().expect("a temporary directory");
+        mount_small(data.path(), "64k");
+        fill_up(&data.path().join("ballast"));
+        assert_told(&refusal(Launch::new().data(data.path())), text(data.path()));
+    });
+}
+
+#[test]
+fn a_disk_that_fills_up_stops_writes_only_until_there_is_room() {
+    with_own_mounts("a_disk_that_fills_up_stops_writes_only_until_there_is_room", || {
+        let data = TempDir::new().expect("a temporary directory");
+        mount_small(data.path(), "16m");
+        let cloud = Launch::new().data(data.path()).start();
+        let ballast = data.path().join("ballast");
+        fill_up(&ballast);
+
+        let mut written = Vec::new();
+        let refused = (0..REGISTRATIONS_LIMIT).find_map(|index| {
+            let name = format!("full-{index}");
+            let filling = json!({"filling": "x".repeat(FILLING_BYTES)});
+            let answer = cloud.post("/serviceregistry/register", &with(service("fault-full", system(&name, 1)), "/metadata", filling));
+            match answer.status {
+                201 => written.push(name),
+                _ => return Some(answer),
+            }
+            None
+        });
+        let refused = refused.expect("the disk was never full");
+        assert!((500..600).contains(&refused.status), "{refused:?}");
+        let reason = refused.json()["errorMessage"].as_str().unwrap_or_default().to_lowercase();
+        assert!(["disk", "space", "full"].iter().any(|word| reason.contains(word)), "the reason is not told: {reason:?}");
+
+        assert_full_list(&cloud, &written);
+        cloud.get("/serviceregistry/echo").expect_status(200);
+        cloud.get("/orchestrator/echo").expect_status(200);
+        fs::remove_file(&ballast).expect("removed");
+        let works_again = eventually(|| {
+            let answer = cloud.post("/serviceregistry/register", &service("fault-full", system("full-again", 1)));
+            answer.status == 201
+        });
+        assert!(works_again, "there is room again and nothing is written");
+        written.push("full-again".into());
+        assert_full_list(&cloud, &written);
+        cloud.kill();
+        assert_full_list(&Launch::new().data(data.path()).start(), &written);
+    });
+}
+
+#[track_caller]
+fn assert_full_list(cloud: &Cloud, written: &[String]) {
+    let found = cloud.query(&json!({"serviceDefinitionRequirement": "fault-full"}));
+    let mut names = texts(list(&found, "/serviceQueryData"), "/provider/systemName");
+    names.sort();
+    let mut expected = written.to_vec();
+    expected.sort();
+    assert_eq!(names, expected, "what was answered is what is there");
+}
+
+#[test]
+fn sigterm_ends_it_with_success_and_closes_kept_connections() {
+    let data = TempDir::new().expect("a temporary directory");
+    let cloud = Launch::new().data(data.path()).start();
+    assert!(number(cloud.ready(), "/pid") == i64::from(cloud.pid()), "{}", cloud.ready());
+    assert!(cloud.ready()["ready_ms"].is_number(), "{}", cloud.ready());
+    let mut kept = cloud.connect(System::ServiceRegistry);
+    kept.request("GET", "/serviceregistry/echo", &[], None).expect("an answer");
+    assert_eq!(cloud.stop().code(), Some(0));
+    assert!(kept.is_closed_by_server());
+}

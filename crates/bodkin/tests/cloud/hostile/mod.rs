@@ -1,0 +1,53 @@
+//! Senders that mean harm or do not know better: each has a limit, a told answer and no effect on others.
+
+mod bodies;
+mod framing;
+mod slow;
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::support::cloud::{Cloud, System};
+use crate::support::http::{Answer, Connection};
+
+const ALL: [System; 5] = [System::ServiceRegistry, System::Authorization, System::Orchestrator, System::EventHandler, System::Monitor];
+
+/// A path of each system that answers GET by 200.
+fn living(system: System) -> String {
+    match system {
+        System::Monitor => "/healthz".into(),
+        core => format!("/{}/echo", core.name()),
+    }
+}
+
+/// A path of each core system that takes POST.
+fn posting(system: System) -> &'static str {
+    match system {
+        System::ServiceRegistry => "/serviceregistry/query",
+        System::Authorization => "/authorization/intracloud/check",
+        System::Orchestrator => "/orchestrator/orchestration",
+        System::EventHandler | System::Monitor => "/eventhandler/publish",
+    }
+}
+
+/// How long a refusal of bad bytes may take, and the close after it: nothing is worked on meanwhile.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Sends bytes on a new connection and reads one answer.
+fn exchange(address: SocketAddr, bytes: &[u8]) -> io::Result<(Answer, Connection)> {
+    let mut connection = Connection::open(address)?;
+    connection.wait_at_most(REFUSAL_PATIENCE)?;
+    // The server may refuse and close before it was told everything.
+    let _ = connection.send(bytes);
+    let answer = connection.read_answer()?;
+    Ok((answer, connection))
+}
+
+#[track_caller]
+fn assert_all_live(cloud: &Cloud) {
+    for system in ALL {
+        let answer = cloud.connect(system).request("GET", &living(system), &[], None).expect("an answer");
+        assert_eq!(answer.status, 200, "{}", system.name());
+    }
+}

@@ -1,0 +1,12 @@
+//! What the tests hold in their hands: a running cloud, an HTTP client, an event stream, a push subscriber.
+
+pub mod arrowhead;
+pub mod cloud;
+pub mod http;
+pub mod instant;
+pub mod patience;
+pub mod push;
+pub mod random;
+pub mod skip;
+pub mod sse;
+pub mod stream;

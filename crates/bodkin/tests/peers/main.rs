@@ -1,0 +1,8 @@
+//! Tests against software that was not written here and is not always installed; `./x test --all` runs them.
+
+// The support is the other target's; what this one does not call is called there.
+#[allow(dead_code)]
+#[path = "../cloud/support/mod.rs"]
+mod support;
+
+mod browser;
