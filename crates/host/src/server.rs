@@ -180,7 +180,12 @@ impl Server {
                 Port::Monitor => Service::Monitor(monitor.clone()),
             };
             for listener in group {
-                tasks.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, service.clone(), config.limits, traffic.clone())));
+                tasks.push(tokio::spawn(listener::serve(
+                    TcpListener::from_std(listener)?,
+                    service.clone(),
+                    config.limits,
+                    traffic.clone(),
+                )));
             }
         }
         let listener = shard.expect("the Event Handler has a listener");

@@ -131,7 +131,11 @@ impl Relay {
                         inbound.stream.write_all(ACKNOWLEDGEMENT).context("a publisher of the relay takes nothing")?;
                     }
                     Ok(Filled::Part) => {}
-                    Ok(Filled::Closed) => open -= 1,
+                    Ok(Filled::Closed) => {
+                        // The end of the other direction would be a further event of this socket.
+                        poll.registry().deregister(&mut inbound.stream)?;
+                        open -= 1;
+                    }
                     Err(error) => return Err(error).context("a publisher's connection to the relay broke"),
                 }
             }

@@ -44,22 +44,33 @@ fn requests_are_whole_however_the_stream_is_cut() {
 
 #[test]
 fn chunks_are_joined_and_trailers_passed_over() {
-    let chunked =
-        "POST /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\nGET /r HTTP/1.1\r\nHost: x\r\n\r\n";
+    let chunked = "POST /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\nGET /r HTTP/1.1\r\nHost: x\r\n\r\n";
     check(chunked, &[("POST", "/p", true, "abcde"), ("GET", "/r", true, "")], None);
 }
 
 #[test]
 fn ambiguous_and_oversized_requests_are_refused() {
     let malformed = |why| Some(HttpError::Malformed(why));
-    check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", &[], malformed("Content-Length was given twice."));
+    check(
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+        &[],
+        malformed("Content-Length was given twice."),
+    );
     check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\n", &[], malformed("Content-Length is not a length."));
-    check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", &[], malformed("Content-Length is not a length."));
+    check(
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+        &[],
+        malformed("Content-Length is not a length."),
+    );
     let both = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
     check(both, &[], malformed("Both Content-Length and Transfer-Encoding were given."));
     check("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", &[], Some(HttpError::UnknownCoding));
     check("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", &[], malformed("A chunk of the body is malformed."));
-    check("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n", &[], malformed("A chunk of the body is malformed."));
+    check(
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
+        &[],
+        malformed("A chunk of the body is malformed."),
+    );
     check("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n", &[], Some(HttpError::BodyTooLong));
     check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 33\r\n\r\n", &[], Some(HttpError::BodyTooLong));
     check("GET / HTTP/1.1\r\n\r\n", &[], malformed("Host is missing."));
