@@ -77,8 +77,21 @@ impl<'a> JsonText<'a> {
         out.extend_from_slice(if quoted { b"" } else { b"\"" });
     }
 
+    /// Whether the text is nothing but white space, some of it perhaps escaped.
     fn is_blank(self) -> bool {
-        self.text().trim().is_empty()
+        let mut rest = self.inner().trim_start();
+        while let Some(escape) = rest.strip_prefix('\\') {
+            let (code, length) = match escape.as_bytes().first() {
+                Some(b'n' | b'r' | b't' | b'f') => (u32::from(b' '), 1),
+                Some(b'u') => (escape.get(1..5).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(u32::MAX), 5),
+                _ => return false,
+            };
+            if !char::from_u32(code).is_some_and(char::is_whitespace) {
+                return false;
+            }
+            rest = escape[length..].trim_start();
+        }
+        rest.is_empty()
     }
 }
 
@@ -333,6 +346,14 @@ mod tests {
             let mut written = Vec::new();
             parsed.push_literal(&mut written);
             prop_assert_eq!(written, literal.as_bytes());
+        }
+
+        #[test]
+        fn a_text_is_blank_however_it_is_escaped(text in "[ \\t\\n\\r\u{c}\u{8}\u{2003}a\\\\]{0,4}", escape_all in any::<bool>()) {
+            let escaped = |unit: u16| format!("\\u{unit:04x}");
+            let literal = if escape_all { format!("\"{}\"", text.encode_utf16().map(escaped).collect::<String>()) } else { serde_json::to_string(&text).unwrap() };
+            let parsed: JsonText<'_> = serde_json::from_str(&literal).unwrap();
+            prop_assert_eq!(parsed.is_blank(), text.trim().is_empty());
         }
 
         #[test]

@@ -125,7 +125,9 @@ impl DateText {
         let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         if self.text.is_empty() || second != self.second {
             self.second = second;
-            self.text = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(second));
+            self.text.clear();
+            let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + Duration::from_secs(second));
+            std::fmt::Write::write_fmt(&mut self.text, format_args!("{date}")).expect("a string takes everything");
         }
         &self.text
     }

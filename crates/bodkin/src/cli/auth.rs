@@ -142,12 +142,17 @@ async fn remove(cloud: &CoreSystems, id: Option<i64>, subject: Option<RemovedSub
         }),
         (None, None) => rules.clear(),
     }
-    ensure!(!rules.is_empty(), "there is no such rule; see bodkin auth list");
-    for rule in rules {
-        cloud.remove_rule(rule.id).await?;
-        printer.done(&json!({"removed": rule}), &format!("removed: rule {}: {}", rule.id, told(&rule)))?;
+    match rules.as_slice() {
+        [] => bail!("there is no such rule; see bodkin auth list"),
+        [rule] => {
+            cloud.remove_rule(rule.id).await?;
+            Ok(printer.done(&json!({"removed": rule}), &format!("removed: rule {}: {}", rule.id, told(rule)))?)
+        }
+        several => {
+            let ids: Vec<String> = several.iter().map(|rule| rule.id.to_string()).collect();
+            bail!("the rules {} are for systems of these names; name one by its id", ids.join(", "))
+        }
     }
-    Ok(())
 }
 
 fn told(rule: &Rule) -> String {

@@ -45,7 +45,7 @@ struct Addresses {
 
 /// Runs the demo; gives the exit code.
 pub async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
-    let mut signals = Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? };
+    let mut signals = Signals::listen()?;
     let data = DataDirectory::new(options.data.clone())?;
     let mut cast = Cast::default();
     let played = tokio::select! {
@@ -69,13 +69,23 @@ pub async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
     async fn any(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }
