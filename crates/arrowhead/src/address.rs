@@ -1,6 +1,7 @@
 //! Network addresses as the Service Registry stores them.
 
 use std::{
+    fmt::Write,
     net::{Ipv4Addr, Ipv6Addr},
     sync::Arc,
 };
@@ -75,7 +76,9 @@ impl Address {
             return Err(AddressError::Refused(format!("{text} multicast address is denied.")));
         }
         check_reach(text, ip.is_loopback(), ip.is_unicast_link_local(), rules)?;
-        Ok(Self { text: written_out(ip).into(), kind: AddressKind::Ipv6 })
+        let mut text = String::with_capacity(39);
+        write_out(ip, &mut text);
+        Ok(Self { text: text.into(), kind: AddressKind::Ipv6 })
     }
 
     fn parse_hostname(text: String, rules: &NamingRules) -> Result<Self, AddressError> {
@@ -128,9 +131,11 @@ fn check_reach(text: &str, itself: bool, link_local: bool, rules: &NamingRules) 
     Ok(())
 }
 
-/// Eight groups of four hexadecimal digits.
-pub fn written_out(ip: Ipv6Addr) -> String {
-    ip.segments().map(|group| format!("{group:04x}")).join(":")
+/// Appends eight groups of four hexadecimal digits.
+pub fn write_out(ip: Ipv6Addr, text: &mut String) {
+    for (index, group) in ip.segments().into_iter().enumerate() {
+        let _ = write!(text, "{}{group:04x}", if index == 0 { "" } else { ":" });
+    }
 }
 
 #[cfg(test)]

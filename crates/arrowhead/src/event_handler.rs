@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     authorization::permitted_publishers,
+    caller::Caller,
     error::ArrowheadError,
     form::{SubscriptionRequest, SystemRequest},
     metadata::Metadata,
@@ -45,9 +46,10 @@ pub struct SubscriptionPut {
 
 impl SubscriptionPut {
     /// Checks a form (reference 6.1); that the systems are registered is the database's part.
-    pub fn parse(form: SubscriptionRequest, now: UtcTime) -> Result<Self, ArrowheadError> {
+    pub fn parse(form: SubscriptionRequest, caller: Caller, now: UtcTime) -> Result<Self, ArrowheadError> {
         let refused = |message: &str| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
         let subscriber = SystemReference::parse(form.subscriber_system.as_ref(), "Subscriber system", SUBSCRIBE_ORIGIN)?;
+        caller.may_act_as(&subscriber.name)?;
         if subscriber.port == 0 {
             return Err(refused("Subscriber system: port must be between 1 and 65535."));
         }
@@ -84,8 +86,9 @@ fn parse_notify_uri(text: &str) -> Result<Arc<str>, ArrowheadError> {
     if path.contains("://") || path.starts_with("//") {
         return Err(refused("Notify URI must be a path at the subscriber, for example /notify, not an address."));
     }
-    if path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-        return Err(refused("Notify URI must not contain white space or control characters."));
+    let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&byte);
+    if !path.bytes().all(is_path) {
+        return Err(refused("Notify URI has a character that a path cannot have (RFC 3986); write it percent-encoded."));
     }
     if path.chars().count() > TEXT_LENGTH_MAX {
         return Err(ArrowheadError::database());

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::{
     address::AddressKind,
     authorization::{permitted_interfaces, registered_consumer},
+    caller::Caller,
     error::ArrowheadError,
     form::{OrchestrationForm, PreferredProvider},
     metadata::Metadata,
@@ -64,11 +65,12 @@ impl Flags<'_> {
 
 impl Orchestration {
     /// Checks a form in upstream's order (reference 5.1). There is no Gatekeeper and no QoS Monitor in this cloud.
-    pub fn parse(mut form: OrchestrationForm) -> Result<Self, ArrowheadError> {
+    pub fn parse(mut form: OrchestrationForm, caller: Caller) -> Result<Self, ArrowheadError> {
         let refused = |message: &str| ArrowheadError::bad_payload(message, ORIGIN);
         let flags = form.orchestration_flags.take().unwrap_or_default();
         let flags = Flags(&flags);
         let requester = SystemReference::parse(form.requester_system.as_ref(), "Requester system", ORIGIN)?;
+        caller.may_act_as(&requester.name)?;
         if form.requested_service.is_none() && (flags.set("overrideStore") || flags.set("triggerInterCloud")) {
             return Err(refused("Requested service can not be null when flag overrideStore or triggerInterCloud is set."));
         }

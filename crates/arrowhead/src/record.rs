@@ -241,7 +241,7 @@ pub struct EntryView {
 }
 
 impl EntryView {
-    /// Whether a query's requirements on the entry itself are met: security, version and metadata.
+    /// Whether the entry's metadata has every required pair.
     pub(crate) fn has_metadata(&self, required: &MetadataRequirement) -> bool {
         required.met_by(self.entry.metadata.as_ref())
     }

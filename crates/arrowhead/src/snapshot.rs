@@ -8,7 +8,7 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 
 use crate::{
-    name::{EventType, InterfaceName, ServiceDefinition},
+    name::{InterfaceName, ServiceDefinition},
     record::*,
     system::SystemKey,
 };
@@ -29,7 +29,6 @@ pub struct Snapshot {
     rule_by_consumer: OrdMap<(SystemId, SystemId, DefinitionId), RuleId>,
     rule_by_provider: OrdSet<(SystemId, RuleId)>,
     event_types: OrdMap<EventTypeId, Arc<EventTypeRow>>,
-    event_type_by_name: OrdMap<EventType, EventTypeId>,
     subscriptions: OrdMap<SubscriptionId, Arc<Subscription>>,
     subscription_by_subscriber: OrdMap<(SystemId, EventTypeId), SubscriptionId>,
 }
@@ -83,10 +82,7 @@ impl Snapshot {
             }
             Change::Entry(entry) => self.put_entry(entry),
             Change::Rule(rule) => self.put_rule(rule),
-            Change::EventType(event_type) => {
-                self.event_type_by_name.insert(event_type.event_type_name.clone(), event_type.id);
-                self.event_types.insert(event_type.id, event_type);
-            }
+            Change::EventType(event_type) => drop(self.event_types.insert(event_type.id, event_type)),
             Change::Subscription(subscription) => {
                 self.subscription_by_subscriber.insert((subscription.subscriber, subscription.event_type), subscription.id);
                 self.subscriptions.insert(subscription.id, subscription);
@@ -305,18 +301,8 @@ impl Snapshot {
         self.event_types.get(&id)
     }
 
-    /// An event type by its stored name.
-    pub fn event_type_by_name(&self, name: &str) -> Option<&Arc<EventTypeRow>> {
-        self.event_types.get(self.event_type_by_name.get(name)?)
-    }
-
     /// All subscriptions.
     pub fn subscriptions(&self) -> &OrdMap<SubscriptionId, Arc<Subscription>> {
         &self.subscriptions
-    }
-
-    /// A subscription by subscriber and event type.
-    pub fn subscription_of(&self, subscriber: SystemId, event_type: EventTypeId) -> Option<&Arc<Subscription>> {
-        self.subscriptions.get(self.subscription_by_subscriber.get(&(subscriber, event_type))?)
     }
 }

@@ -91,7 +91,7 @@ impl SystemKey {
         key.push('\n');
         let address = address.trim();
         match address.contains(':').then(|| address.parse::<Ipv6Addr>()) {
-            Some(Ok(ip)) => key.push_str(&address::written_out(ip)),
+            Some(Ok(ip)) => address::write_out(ip, key),
             _ => push_lower_case(key, address),
         }
     }

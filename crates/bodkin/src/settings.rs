@@ -81,11 +81,13 @@ settings! {
     idle_timeout_ms: u64 = "BODKIN_IDLE_TIMEOUT_MS",
     /// Milliseconds a client may take to accept an answer
     send_timeout_ms: u64 = "BODKIN_SEND_TIMEOUT_MS",
+    /// Milliseconds an event stream's client may take nothing of what is queued for it
+    stream_stall_timeout_ms: u64 = "BODKIN_STREAM_STALL_TIMEOUT_MS",
     /// Bytes of a request's body
     body_bytes_max: usize = "BODKIN_BODY_BYTES_MAX",
     /// Bytes of the body of a request to the Event Handler
     event_bytes_max: usize = "BODKIN_EVENT_BYTES_MAX",
-    /// Event streams and pushed subscriptions
+    /// Event streams, and as many subscriptions by push
     subscriptions_max: usize = "BODKIN_SUBSCRIPTIONS_MAX",
     /// Bytes queued for a subscriber; events beyond are lost, counted and told
     subscriber_queue_bytes_max: u64 = "BODKIN_SUBSCRIBER_QUEUE_BYTES_MAX",
@@ -115,6 +117,7 @@ impl Settings {
             body_timeout_ms: ms(limits.body_timeout),
             idle_timeout_ms: ms(limits.idle_timeout),
             send_timeout_ms: ms(limits.send_timeout),
+            stream_stall_timeout_ms: ms(limits.stream_stall_timeout),
             body_bytes_max: Some(limits.body_bytes_max),
             event_bytes_max: Some(limits.event_bytes_max),
             subscriptions_max: Some(limits.subscriptions_max),
@@ -169,6 +172,7 @@ impl Settings {
                 body_timeout: ms(self.body_timeout_ms),
                 idle_timeout: ms(self.idle_timeout_ms),
                 send_timeout: ms(self.send_timeout_ms),
+                stream_stall_timeout: ms(self.stream_stall_timeout_ms),
                 body_bytes_max: self.body_bytes_max.expect(all),
                 event_bytes_max: self.event_bytes_max.expect(all),
                 subscriptions_max: self.subscriptions_max.expect(all),

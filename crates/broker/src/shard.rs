@@ -94,6 +94,7 @@ pub struct Shard<R> {
     next_topic: u64,
     subscriptions: Vec<(u32, Option<Subscription<R>>)>,
     free: Vec<u32>,
+    lost_events: u64,
 }
 
 impl<R> Shard<R> {
@@ -107,6 +108,7 @@ impl<R> Shard<R> {
             next_topic: 0,
             subscriptions: Vec::new(),
             free: Vec::new(),
+            lost_events: 0,
         }
     }
 
@@ -169,6 +171,8 @@ impl<R> Shard<R> {
             let Some(bytes) = offer(&subscription.receiver, event) else { continue };
             if subscription.offer(now, bytes) {
                 outputs.push(Output::Deliver { subscription: key, event });
+            } else {
+                self.lost_events += 1;
             }
         }
     }
@@ -199,6 +203,11 @@ impl<R> Shard<R> {
     pub fn receiver(&self, key: SubscriptionKey) -> Option<&R> {
         let (generation, slot) = self.subscriptions.get(key.index as usize)?;
         slot.as_ref().filter(|_| *generation == key.generation).map(|subscription| &subscription.receiver)
+    }
+
+    /// Events that a full queue has cost a subscriber, told or not yet told.
+    pub fn lost_events(&self) -> u64 {
+        self.lost_events
     }
 
     /// Subscriptions that are there.
@@ -316,6 +325,7 @@ mod tests {
             let rest = sent(&mut shard, key, queued);
             let untold: u64 = rest.iter().map(|output| if let Output::TellLoss { events, .. } = output { *events } else { 0 }).sum();
             prop_assert_eq!(published, last + told + untold);
+            prop_assert!(shard.lost_events() >= told + untold && shard.lost_events() <= published);
         }
     }
 }

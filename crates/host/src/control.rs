@@ -8,7 +8,7 @@ mod service_registry;
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
 
 use bodkin_arrowhead::{
@@ -23,6 +23,7 @@ use bodkin_arrowhead::{
 use bodkin_store::{Draft, OperationError, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
+pub use self::ping::Pings;
 use crate::{
     answer::{Answer, Refusal},
     request::Request,
@@ -38,8 +39,10 @@ pub struct Control {
     pub stages: Arc<Stages>,
     /// The configured naming rules.
     pub naming: NamingRules,
-    /// How long a provider may take to accept a pinging connection.
-    pub ping_timeout: Duration,
+    /// Connects to providers.
+    pub pings: Pings,
+    /// Subscriptions by push; one more is refused.
+    pub subscriptions_max: usize,
 }
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -60,6 +63,8 @@ impl Control {
     }
 
     async fn carry_out(&self, route: Route, request: &Request) -> Result<Answer> {
+        // Operations in which a system acts for itself ask `may_act_as` once they know its name.
+        if route.operation.is_management() { request.caller.may_manage() } else { request.caller.may_ask() }?;
         let id = route.id.unwrap_or_default();
         match route.operation {
             Operation::Echo => Ok(Answer::text(200, "Got it!")),
@@ -160,9 +165,15 @@ pub fn check_body(request: &Request) -> Option<Answer> {
     if request.body.is_empty() {
         return Some(Refusal::Malformed.into());
     }
-    let media_type = request.content_type.split(';').next().unwrap_or_default().trim();
-    let is_json = media_type.eq_ignore_ascii_case("application/json") || media_type.to_ascii_lowercase().ends_with("+json");
-    (!is_json).then(|| Refusal::NotJson.into())
+    (!is_json(&request.content_type)).then(|| Refusal::NotJson.into())
+}
+
+/// Whether a `Content-Type` says that a body is JSON.
+pub fn is_json(content_type: &str) -> bool {
+    const SUFFIX: &str = "+json";
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    let suffix = media_type.len().checked_sub(SUFFIX.len()).and_then(|at| media_type.get(at..));
+    media_type.eq_ignore_ascii_case("application/json") || suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(SUFFIX))
 }
 
 /// A query parameter that must be there.

@@ -123,17 +123,6 @@ impl RequestReader {
         assert!(self.filled <= self.buffer.len(), "more was filled than there was space");
     }
 
-    /// Takes bytes that were read elsewhere.
-    pub fn extend(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let space = self.space();
-            let length = space.len().min(bytes.len());
-            space[..length].copy_from_slice(&bytes[..length]);
-            bytes = &bytes[length..];
-            self.fill(length);
-        }
-    }
-
     /// Whether a request has begun to arrive and is not whole.
     pub fn is_amid_request(&self) -> bool {
         self.filled > self.taken
@@ -144,9 +133,9 @@ impl RequestReader {
         self.head.is_some()
     }
 
-    /// Gives memory back while nothing is under way; an idle connection costs next to nothing.
-    pub fn shrink(&mut self) {
-        if !self.is_amid_request() {
+    /// Gives memory beyond `kept_bytes` back while nothing is under way.
+    pub fn shrink(&mut self, kept_bytes: usize) {
+        if !self.is_amid_request() && self.buffer.len() > kept_bytes {
             *self = Self::new(self.body_bytes_max);
         }
     }
@@ -221,7 +210,7 @@ impl RequestReader {
                     Status::Partial => break,
                 }
             }
-            let size = usize::try_from(size).ok().filter(|size| decoded + size <= self.body_bytes_max).ok_or(HttpError::BodyTooLong)?;
+            let size = usize::try_from(size).ok().filter(|size| *size <= self.body_bytes_max - decoded).ok_or(HttpError::BodyTooLong)?;
             let Some(tail) = rest.get(line + size..line + size + 2) else { break };
             if tail != b"\r\n" {
                 return Err(malformed);
@@ -252,14 +241,16 @@ fn parse_head(bytes: &[u8], body_bytes_max: usize) -> Result<Option<Head>, HttpE
     };
     let place = |part: &[u8]| {
         let from = part.as_ptr() as usize - bytes.as_ptr() as usize;
+        assert!(from + part.len() <= bytes.len(), "a part of the head lies in the buffer");
         (from, from + part.len())
     };
     let version = request.version.expect("a whole head has a version");
-    let target = request.path.expect("a whole head has a target");
+    let target = origin_form(request.path.expect("a whole head has a target"));
+    let target = target.ok_or(HttpError::Malformed("The request's target has no path."))?;
     let mut head = Head {
         length,
         method: place(request.method.expect("a whole head has a method").as_bytes()),
-        target: place(origin_form(target).as_bytes()),
+        target: place(target.as_bytes()),
         host: None,
         content_type: (0, 0),
         event_type: None,
@@ -283,10 +274,10 @@ fn parse_head(bytes: &[u8], body_bytes_max: usize) -> Result<Option<Head>, HttpE
 }
 
 /// The path and query of a target, also of the absolute form that proxies are sent.
-fn origin_form(target: &str) -> &str {
+fn origin_form(target: &str) -> Option<&str> {
     match target.split_once("://") {
-        Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |at| &rest[at..]),
-        _ => target,
+        Some((scheme, rest)) if !scheme.contains('/') => rest.find(['/', '?']).map(|at| &rest[at..]).filter(|path| path.starts_with('/')),
+        _ => Some(target),
     }
 }
 

@@ -15,11 +15,13 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// For an answer to be taken by the client; then the connection is closed.
     pub send_timeout: Duration,
+    /// For a stream's client to take something of what is queued; then the stream is closed.
+    pub stream_stall_timeout: Duration,
     /// Body of a request; then 413.
     pub body_bytes_max: usize,
     /// Body of a request to the Event Handler; then 413.
     pub event_bytes_max: usize,
-    /// Event streams and pushed subscriptions; one more stream is answered 503.
+    /// Event streams, and as many subscriptions by push; one more is answered 503.
     pub subscriptions_max: usize,
     /// Bytes queued for a subscriber; events beyond are lost, counted and told.
     pub subscriber_queue_bytes_max: u64,
@@ -35,6 +37,7 @@ impl Default for Limits {
             body_timeout: Duration::from_secs(20),
             idle_timeout: Duration::from_secs(60),
             send_timeout: Duration::from_secs(10),
+            stream_stall_timeout: Duration::from_secs(60),
             body_bytes_max: 1024 * 1024,
             event_bytes_max: 64 * 1024,
             subscriptions_max: 100_000,

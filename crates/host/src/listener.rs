@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::{Duration, Instant, SystemTime},
 };
@@ -54,28 +54,47 @@ impl Service {
     }
 }
 
-/// Counts that every port shares.
+/// What the ports that share a limit have under way.
 #[derive(Default)]
 pub struct Traffic {
     /// Connections that are open.
     pub connections: AtomicUsize,
     /// Requests that are read and not yet answered.
     pub under_way: AtomicUsize,
+    /// Whether connections are closed behind their next answer.
+    pub stopping: AtomicBool,
 }
 
-/// Adds one while it lives.
-struct Counted<'c>(&'c AtomicUsize);
+/// Counts a connection while it lives.
+struct Connected(Arc<Traffic>);
 
-impl<'c> Counted<'c> {
-    fn new(count: &'c AtomicUsize) -> Self {
-        count.fetch_add(1, Relaxed);
-        Self(count)
+impl Connected {
+    /// `None` if that were more than `connections_max`.
+    fn new(traffic: &Arc<Traffic>, connections_max: usize) -> Option<Self> {
+        let connected = Self(traffic.clone());
+        (traffic.connections.fetch_add(1, Relaxed) < connections_max).then_some(connected)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for Connected {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.0.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Counts a request while it is under way.
+struct UnderWay<'t>(&'t Traffic);
+
+impl<'t> UnderWay<'t> {
+    fn new(traffic: &'t Traffic) -> Self {
+        traffic.under_way.fetch_add(1, Relaxed);
+        Self(traffic)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Relaxed);
     }
 }
 
@@ -83,12 +102,14 @@ impl Drop for Counted<'_> {
 pub async fn serve(listener: TcpListener, service: Service, limits: Limits, traffic: Arc<Traffic>) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) if traffic.connections.load(Relaxed) >= limits.connections_max => refuse(&stream),
             Ok((stream, peer)) => {
-                let (service, traffic) = (service.clone(), traffic.clone());
+                let Some(connected) = Connected::new(&traffic, limits.connections_max) else {
+                    refuse(&stream);
+                    continue;
+                };
+                let service = service.clone();
                 tokio::spawn(async move {
-                    let _counted = Counted::new(&traffic.connections);
-                    if let Err(error) = converse(stream, &service, &limits, &traffic).await {
+                    if let Err(error) = converse(stream, &service, &limits, &connected.0).await {
                         tracing::debug!(%peer, %error, "connection ended");
                     }
                 });
@@ -104,7 +125,7 @@ pub async fn serve(listener: TcpListener, service: Service, limits: Limits, traf
 /// Says 503 as far as that is possible without waiting.
 fn refuse(stream: &TcpStream) {
     let mut out = Vec::new();
-    answer::push_answer(&mut out, &Answer::text(503, "Too many connections."), "", false, false);
+    answer::push_answer(&mut out, &Answer::text(503, "Too many connections."), DateText::default().at(SystemTime::now()), false, false);
     // The client that does not get it sees the connection closed, which says the same.
     let _ = stream.try_write(&out);
 }
@@ -125,9 +146,9 @@ async fn converse(mut stream: TcpStream, service: &Service, limits: &Limits, tra
                 return linger(&mut stream).await;
             }
         };
-        let _counted = Counted::new(&traffic.under_way);
+        let _under_way = UnderWay::new(traffic);
         let answer = service.answer(&request).await;
-        let keep_alive = keep_alive && !answer.close;
+        let keep_alive = keep_alive && !answer.close && !traffic.stopping.load(Relaxed);
         let started = Instant::now();
         let mut out = Vec::with_capacity(512 + answer.body.len());
         answer::push_answer(&mut out, &answer, date.at(SystemTime::now()), keep_alive, request.method == Method::Head);
@@ -136,7 +157,8 @@ async fn converse(mut stream: TcpStream, service: &Service, limits: &Limits, tra
         if !keep_alive {
             return linger(&mut stream).await;
         }
-        reader.shrink();
+        // An idle connection costs next to nothing.
+        reader.shrink(0);
     }
 }
 

@@ -26,7 +26,7 @@ pub struct EventCounts {
     pub published: AtomicU64,
     /// Events put into subscribers' queues.
     pub delivered: AtomicU64,
-    /// Events lost because a subscriber's queue was full, once they were told.
+    /// Events lost because a subscriber's queue was full.
     pub lost: AtomicU64,
     /// Pushed events that the subscriber did not take.
     pub push_failures: AtomicU64,
@@ -83,7 +83,7 @@ impl Monitor {
         let counters = [
             ("bodkin_events_published_total", "Accepted events.", &self.events.published),
             ("bodkin_events_delivered_total", "Events put into subscribers' queues.", &self.events.delivered),
-            ("bodkin_events_lost_total", "Events lost to full subscriber queues, as told to the subscribers.", &self.events.lost),
+            ("bodkin_events_lost_total", "Events lost to full subscriber queues.", &self.events.lost),
             ("bodkin_push_failures_total", "Pushed events that the subscriber did not take.", &self.events.push_failures),
         ];
         for (name, help, value) in gauges {

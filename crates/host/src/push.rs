@@ -9,11 +9,12 @@ use std::{
 
 use bodkin_arrowhead::record::{Subscription, System};
 use bodkin_broker::SubscriptionKey;
+use bodkin_store::Store;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::{net::TcpStream, sync::mpsc, time::timeout};
+use tokio::{net::TcpStream, sync::mpsc, task::JoinHandle, time::timeout};
 
 use crate::{
     inbox::{Inbox, Message},
@@ -30,6 +31,8 @@ pub type PushQueue = mpsc::UnboundedSender<Bytes>;
 /// What every push task shares.
 #[derive(Clone)]
 pub struct PushContext {
+    /// Where subscribers are looked up.
+    pub store: Store,
     /// Where deliveries are reported.
     pub inbox: Arc<Inbox>,
     /// What is counted.
@@ -49,6 +52,10 @@ enum PushError {
     Forbidden(String),
     #[error("{0}")]
     Http(#[from] hyper::Error),
+    #[error("the event was not sent: {0}")]
+    NotSent(hyper::Error),
+    #[error("the subscriber is not registered any more")]
+    Gone,
     #[error("no answer within {0:?}")]
     Late(Duration),
     #[error("the subscriber answered {0}")]
@@ -57,36 +64,48 @@ enum PushError {
     Secure,
 }
 
-/// Delivers in order until the queue's sender is gone.
+/// Delivers in order until the subscription is gone; begins when the former task of the subscription has ended.
 pub async fn deliver(
     key: SubscriptionKey,
     subscription: Arc<Subscription>,
-    subscriber: Arc<System>,
     mut queue: mpsc::UnboundedReceiver<Bytes>,
+    former: Option<JoinHandle<()>>,
     context: PushContext,
 ) {
-    let mut link = Link { subscriber, notify_uri: subscription.notify_uri.to_string(), sender: None };
+    if let Some(former) = former {
+        // It finishes the event it is posting; how it ended does not matter.
+        let _ = former.await;
+    }
+    let mut link = Link { notify_uri: subscription.notify_uri.to_string(), sender: None };
     let mut failures = 0u64;
     while let Some(event) = queue.recv().await {
         let bytes = event.len() as u64;
-        let taken = match timeout(context.timeout, link.post(event, &context.own)).await {
-            Ok(taken) => taken,
-            Err(_) => {
-                link.sender = None;
-                Err(PushError::Late(context.timeout))
-            }
+        if queue.is_closed() {
+            return drop_rest(key, bytes, queue, &context);
+        }
+        // Looked up for each event: a system may have registered anew without its public key.
+        let subscriber = context.store.snapshot().system(subscription.subscriber).cloned();
+        let taken = match &subscriber {
+            None => Err(PushError::Gone),
+            Some(subscriber) => match timeout(context.timeout, link.post(subscriber, event, &context.own)).await {
+                Ok(taken) => taken,
+                Err(_) => {
+                    link.sender = None;
+                    Err(PushError::Late(context.timeout))
+                }
+            },
         };
-        let name = &link.subscriber.system_name;
+        let name = subscriber.as_ref().map_or("?", |subscriber| subscriber.system_name.as_str());
         match taken {
             Ok(()) if failures > 0 => {
-                tracing::info!(subscriber = %name, failures, "a subscriber takes pushed events again");
+                tracing::info!(subscriber = name, failures, "a subscriber takes pushed events again");
                 failures = 0;
             }
             Ok(()) => {}
             Err(error) => {
                 context.counts.push_failures.fetch_add(1, Relaxed);
                 if failures == 0 {
-                    tracing::warn!(subscriber = %name, uri = %link.notify_uri, %error, "a pushed event was not taken; further failures are only counted");
+                    tracing::warn!(subscriber = name, uri = %link.notify_uri, %error, "a pushed event was not taken; further failures are only counted");
                 }
                 failures += 1;
             }
@@ -95,69 +114,91 @@ pub async fn deliver(
     }
 }
 
+/// What is still queued for a subscription that has ended is not posted any more, but counted.
+fn drop_rest(key: SubscriptionKey, first_bytes: u64, mut queue: mpsc::UnboundedReceiver<Bytes>, context: &PushContext) {
+    let (mut events, mut bytes) = (1, first_bytes);
+    while let Ok(event) = queue.try_recv() {
+        events += 1;
+        bytes += event.len() as u64;
+    }
+    context.counts.push_failures.fetch_add(events, Relaxed);
+    context.inbox.post(Message::Sent { subscription: key, bytes });
+}
+
 /// The kept connection to a subscriber.
 struct Link {
-    subscriber: Arc<System>,
     notify_uri: String,
     sender: Option<http1::SendRequest<Full<Bytes>>>,
 }
 
 impl Link {
-    /// Posts an event. A kept connection may have been closed by the subscriber meanwhile: then once more on a new one.
-    async fn post(&mut self, event: Bytes, own: &[SocketAddr]) -> Result<(), PushError> {
-        if self.subscriber.authentication_info.is_some() {
+    /// Posts an event. A kept connection may have been closed by the subscriber meanwhile: what was certainly not sent on it
+    /// is sent on a new one. An event that may have arrived is not posted again.
+    async fn post(&mut self, subscriber: &System, event: Bytes, own: &[SocketAddr]) -> Result<(), PushError> {
+        if subscriber.authentication_info.is_some() {
             return Err(PushError::Secure);
         }
-        if let Some(mut kept) = self.sender.take().filter(|sender| !sender.is_closed())
+        if let Some(mut kept) = self.sender.take()
             && kept.ready().await.is_ok()
         {
-            match self.post_on(kept, event.clone()).await {
-                Err(PushError::Http(error)) if error.is_canceled() || error.is_incomplete_message() || error.is_closed() => {}
+            match self.post_on(kept, subscriber, event.clone()).await {
+                Err(PushError::NotSent(_)) => {}
                 taken => return taken,
             }
         }
-        let fresh = self.connect(own).await?;
-        self.post_on(fresh, event).await
+        let fresh = connect(subscriber, own).await?;
+        self.post_on(fresh, subscriber, event).await
     }
 
-    async fn post_on(&mut self, mut sender: http1::SendRequest<Full<Bytes>>, event: Bytes) -> Result<(), PushError> {
+    async fn post_on(&mut self, mut sender: http1::SendRequest<Full<Bytes>>, subscriber: &System, event: Bytes) -> Result<(), PushError> {
         let request = http::Request::post(&self.notify_uri)
-            .header("Host", format!("{}:{}", bracketed(self.subscriber.address.as_str()), self.subscriber.port))
+            .header("Host", format!("{}:{}", bracketed(subscriber.address.as_str()), subscriber.port))
             .header("Content-Type", "application/json")
             .header("Accept", "text/plain, application/json")
             .body(Full::new(event))
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let mut response = sender.send_request(request).await?;
-        let mut left = ANSWER_BYTES_MAX;
-        while let Some(frame) = response.frame().await {
-            let bytes = frame?.data_ref().map_or(0, Bytes::len);
-            let Some(less) = left.checked_sub(bytes) else { return Ok(()) };
-            left = less;
+        let mut response = sender.try_send_request(request).await.map_err(|mut error| match error.take_message() {
+            Some(_) => PushError::NotSent(error.into_error()),
+            None => PushError::Http(error.into_error()),
+        })?;
+        let status = response.status();
+        if drain(&mut response).await? {
+            self.sender = Some(sender);
         }
-        self.sender = Some(sender);
-        if response.status().is_success() { Ok(()) } else { Err(PushError::Status(response.status())) }
+        if status.is_success() { Ok(()) } else { Err(PushError::Status(status)) }
     }
+}
 
-    async fn connect(&self, own: &[SocketAddr]) -> Result<http1::SendRequest<Full<Bytes>>, PushError> {
-        let target = (self.subscriber.address.as_str(), self.subscriber.port);
-        let mut refused = PushError::Forbidden(target.0.to_owned());
-        for address in tokio::net::lookup_host(target).await?.filter(|address| may_push_to(address, own)) {
-            match TcpStream::connect(address).await {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-                    tokio::spawn(async move {
-                        if let Err(error) = connection.await {
-                            tracing::debug!(%error, "a push connection ended");
-                        }
-                    });
-                    return Ok(sender);
-                }
-                Err(error) => refused = error.into(),
-            }
-        }
-        Err(refused)
+/// Reads an answer's body and drops it; false if it is longer than anybody needs, so that the connection is not kept.
+async fn drain(response: &mut http::Response<hyper::body::Incoming>) -> Result<bool, hyper::Error> {
+    let mut left = ANSWER_BYTES_MAX;
+    while let Some(frame) = response.frame().await {
+        let bytes = frame?.data_ref().map_or(0, Bytes::len);
+        let Some(less) = left.checked_sub(bytes) else { return Ok(false) };
+        left = less;
     }
+    Ok(true)
+}
+
+async fn connect(subscriber: &System, own: &[SocketAddr]) -> Result<http1::SendRequest<Full<Bytes>>, PushError> {
+    let target = (subscriber.address.as_str(), subscriber.port);
+    let mut refused = PushError::Forbidden(target.0.to_owned());
+    for address in tokio::net::lookup_host(target).await?.filter(|address| may_push_to(address, own)) {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+                tokio::spawn(async move {
+                    if let Err(error) = connection.await {
+                        tracing::debug!(%error, "a push connection ended");
+                    }
+                });
+                return Ok(sender);
+            }
+            Err(error) => refused = error.into(),
+        }
+    }
+    Err(refused)
 }
 
 fn bracketed(address: &str) -> String {

@@ -83,6 +83,13 @@ pub enum Operation {
     EventStream,
 }
 
+impl Operation {
+    /// Whether its path is below `/mgmt`.
+    pub fn is_management(self) -> bool {
+        ROUTES.iter().any(|row| row.3 == self && row.2.starts_with("mgmt"))
+    }
+}
+
 /// An operation, and the `{id}` of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {

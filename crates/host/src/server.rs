@@ -20,10 +20,14 @@ use bodkin_arrowhead::{
     system::CoreSystemNames,
 };
 use bodkin_store::{OpenError, Opened, Store, StoreError};
-use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle as Task};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, mpsc},
+    task::JoinHandle as Task,
+};
 
 use crate::{
-    control::Control,
+    control::{Control, Pings},
     inbox::{Inbox, Message},
     limits::Limits,
     listener::{self, Service, Traffic},
@@ -36,6 +40,10 @@ use crate::{
 /// How long requests under way may take once a shutdown has begun.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
+/// Requests of the shard's that are carried out at the same time; more wait in their channel.
+const SHARD_REQUESTS_MAX: usize = 1024;
+/// Open connections of the monitor's port.
+const MONITOR_CONNECTIONS_MAX: usize = 64;
 
 /// A port of Bodkin's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,7 +133,10 @@ pub struct Server {
     traffic: Arc<Traffic>,
     inbox: Arc<Inbox>,
     shard: JoinHandle<io::Result<()>>,
-    tasks: Vec<Task<()>>,
+    /// Accept connections.
+    acceptors: Vec<Task<()>>,
+    /// Answers the shard's requests to the control plane.
+    answerer: Task<()>,
 }
 
 impl Server {
@@ -143,7 +154,8 @@ impl Server {
             store: opened.store.clone(),
             stages: stages.clone(),
             naming: config.naming,
-            ping_timeout: config.ping_timeout,
+            pings: Pings::new(config.ping_timeout),
+            subscriptions_max: config.limits.subscriptions_max,
         });
         let monitor = Arc::new(Monitor {
             store: opened.store.clone(),
@@ -160,6 +172,7 @@ impl Server {
             limits: config.limits,
             control: requests,
             push: PushContext {
+                store: opened.store.clone(),
                 inbox: inbox.clone(),
                 counts: counts.clone(),
                 timeout: config.limits.push_timeout,
@@ -168,7 +181,8 @@ impl Server {
             counts,
             runtime: tokio::runtime::Handle::current(),
         };
-        let mut tasks = vec![tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()))];
+        let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
+        let mut acceptors = Vec::new();
         let mut shard = None;
         for (port, mut group) in Port::ALL.into_iter().zip(listeners) {
             let service = match port {
@@ -176,41 +190,41 @@ impl Server {
                     shard = group.pop();
                     continue;
                 }
-                Port::System(system) => Service::System(system, control.clone()),
-                Port::Monitor => Service::Monitor(monitor.clone()),
+                Port::System(system) => (Service::System(system, control.clone()), config.limits, traffic.clone()),
+                // Its own small limit: whoever watches Bodkin must get through when clients have used up theirs.
+                Port::Monitor => {
+                    let limits = Limits { connections_max: MONITOR_CONNECTIONS_MAX, ..config.limits };
+                    (Service::Monitor(monitor.clone()), limits, Arc::new(Traffic::default()))
+                }
             };
+            let (service, limits, traffic) = service;
             for listener in group {
-                tasks.push(tokio::spawn(listener::serve(
-                    TcpListener::from_std(listener)?,
-                    service.clone(),
-                    config.limits,
-                    traffic.clone(),
-                )));
+                acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, service.clone(), limits, traffic.clone())));
             }
         }
         let listener = shard.expect("the Event Handler has a listener");
         let shard = Shard::new(context, poll, inbox.clone(), listener)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
         monitor.ready.store(true, Relaxed);
-        Ok(Self { addresses, opened, monitor, traffic, inbox, shard, tasks })
+        Ok(Self { addresses, opened, monitor, traffic, inbox, shard, acceptors, answerer })
     }
 
     /// Accepts nothing more, answers what is under way, writes out what is queued. The store is left to be closed when
     /// the runtime, whose idle connections hold on to it, is gone.
     pub async fn stop(self) -> Opened {
         self.monitor.ready.store(false, Relaxed);
+        self.acceptors.iter().for_each(Task::abort);
+        self.traffic.stopping.store(true, Relaxed);
         self.inbox.post(Message::Stop);
         let begun = Instant::now();
         while self.traffic.under_way.load(Relaxed) > 0 && begun.elapsed() < DRAIN_MAX {
             tokio::time::sleep(DRAIN_LOOK).await;
         }
-        for task in self.tasks {
-            task.abort();
-        }
         match tokio::task::spawn_blocking(|| self.shard.join()).await {
             Ok(Ok(Ok(()))) => {}
             ended => tracing::error!(?ended, "the data plane ended badly"),
         }
+        self.answerer.abort();
         self.opened
     }
 }
@@ -259,11 +273,14 @@ async fn register_core_services(store: &Store, config: &HostConfig, addresses: &
 
 /// Answers the requests that came in on the shard's port and are not its own.
 async fn answer_shard(mut asked: mpsc::Receiver<ControlRequest>, control: Arc<Control>, inbox: Arc<Inbox>) {
+    let places = Arc::new(Semaphore::new(SHARD_REQUESTS_MAX));
     while let Some(ControlRequest { connection, request }) = asked.recv().await {
+        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
         let (control, inbox) = (control.clone(), inbox.clone());
         tokio::spawn(async move {
             let answer = control.answer(CoreSystem::EventHandler, &request).await;
             inbox.post(Message::Answer { connection, answer });
+            drop(place);
         });
     }
 }

@@ -7,11 +7,12 @@
 mod connection;
 mod frames;
 mod publish;
+mod pushed;
 mod stream;
 
 use std::{
     collections::BTreeMap,
-    io,
+    io::{self, Write},
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant, SystemTime},
 };
@@ -34,6 +35,7 @@ use tokio::sync::mpsc;
 use self::{
     connection::{Connection, Phase},
     frames::Frames,
+    pushed::Pushed,
     stream::StreamForm,
 };
 use crate::{
@@ -43,7 +45,7 @@ use crate::{
     inbox::{ConnectionKey, Inbox, Message},
     limits::Limits,
     monitor::EventCounts,
-    push::{self, PushContext, PushQueue},
+    push::{PushContext, PushQueue},
     request::{Method, Request},
     route::{self, NoRoute, Operation},
     stage::{Stage, Stages},
@@ -56,6 +58,8 @@ pub const CONTROL_REQUESTS_MAX: usize = 4096;
 
 /// Readiness events taken in one turn.
 const TURN_EVENTS_MAX: usize = 1024;
+/// Connections accepted in one turn, so that thousands at once do not hold up events.
+const TURN_ACCEPTS_MAX: usize = 64;
 /// How often connections are looked over for deadlines.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 /// How long a stopping shard goes on writing out what is queued.
@@ -87,7 +91,7 @@ enum Receiver {
     Push {
         /// Its limits.
         subscription: Arc<Subscription>,
-        /// Where its events go.
+        /// Where its events go. The task ends when it is dropped.
         queue: PushQueue,
     },
 }
@@ -123,11 +127,15 @@ pub struct Shard {
     outputs: Vec<Output>,
     /// The pushed subscriptions as of the last look, and their keys.
     known: OrdMap<SubscriptionId, Arc<Subscription>>,
-    pushed: BTreeMap<SubscriptionId, SubscriptionKey>,
+    pushed: BTreeMap<SubscriptionId, Pushed>,
+    /// Bytes of events that push tasks have not reported as sent.
+    pushing_bytes: u64,
     /// Slots with something to write at the end of the turn.
     dirty: Vec<usize>,
-    /// Slots whose socket may have more to read than a turn takes.
+    /// Slots that have more to read or to serve than a turn takes.
     unread: Vec<usize>,
+    /// Whether more connections wait to be accepted than a turn takes.
+    unaccepted: bool,
     frames: Frames,
     scratch: Scratch,
     clock: Clock,
@@ -181,8 +189,11 @@ impl Shard {
         let clock = Clock::new();
         let since_epoch = clock.system.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let incarnation = Incarnation(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX));
-        let limits =
-            ShardLimits { subscriptions_max: context.limits.subscriptions_max, queue_bytes_max: context.limits.subscriber_queue_bytes_max };
+        let limits = ShardLimits {
+            // Streams are limited here, subscriptions by push where they are made.
+            subscriptions_max: context.limits.subscriptions_max.saturating_mul(2),
+            queue_bytes_max: context.limits.subscriber_queue_bytes_max,
+        };
         let next_sweep = clock.now + SWEEP_PERIOD;
         Ok(Self {
             context,
@@ -196,8 +207,10 @@ impl Shard {
             outputs: Vec::new(),
             known: OrdMap::new(),
             pushed: BTreeMap::new(),
+            pushing_bytes: 0,
             dirty: Vec::new(),
             unread: Vec::new(),
+            unaccepted: false,
             frames: Frames::default(),
             scratch: Scratch::default(),
             clock,
@@ -217,12 +230,16 @@ impl Shard {
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(TURN_EVENTS_MAX);
         while !self.is_drained() {
-            let patience = if self.unread.is_empty() { self.next_sweep.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
+            let is_idle = self.unread.is_empty() && !self.unaccepted;
+            let patience = if is_idle { self.next_sweep.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
             match self.poll.poll(&mut events, Some(patience)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
             self.turn(&events);
+        }
+        if self.pushing_bytes > 0 {
+            tracing::warn!(bytes = self.pushing_bytes, "the time to stop was over before these pushed events were taken");
         }
         Ok(())
     }
@@ -234,11 +251,14 @@ impl Shard {
 
     fn is_drained(&self) -> bool {
         let all_settled = || self.connections.iter().all(|(_, connection)| connection.is_settled());
-        self.drain_until.is_some_and(|until| Instant::now() >= until || all_settled())
+        self.drain_until.is_some_and(|until| Instant::now() >= until || (self.pushing_bytes == 0 && all_settled()))
     }
 
     fn turn(&mut self, events: &Events) {
         self.clock.read();
+        if std::mem::take(&mut self.unaccepted) {
+            self.accept();
+        }
         for slot in std::mem::take(&mut self.unread) {
             self.read(slot);
         }
@@ -267,13 +287,15 @@ impl Shard {
             // A message whose wake-up failed is found here, and a connection that the system refused to accept before.
             self.take_messages();
             self.accept();
-            self.sweep();
+            let snapshot = self.context.store.snapshot();
+            self.sync(&snapshot);
+            self.sweep(&snapshot);
             self.flush();
         }
     }
 
     fn accept(&mut self) {
-        loop {
+        for _ in 0..TURN_ACCEPTS_MAX {
             let Some(listener) = &self.listener else { return };
             match listener.accept() {
                 Ok((socket, _)) => self.welcome(socket),
@@ -285,26 +307,27 @@ impl Shard {
                 }
             }
         }
+        self.unaccepted = true;
     }
 
     fn welcome(&mut self, mut socket: mio::net::TcpStream) {
         let limits = &self.context.limits;
+        if self.connections.len() >= limits.connections_max {
+            let mut told = Vec::new();
+            answer::push_answer(&mut told, &Answer::text(503, "Too many connections."), self.clock.date(), false, false);
+            // The client that does not get it sees the connection closed, which says the same.
+            let _ = socket.write(&told);
+            return;
+        }
         let slot = self.connections.vacant_key();
-        let registered = socket
-            .set_nodelay(true)
-            .and_then(|()| self.poll.registry().register(&mut socket, Token(slot), Interest::READABLE | Interest::WRITABLE));
+        let both = Interest::READABLE | Interest::WRITABLE;
+        let registered = socket.set_nodelay(true).and_then(|()| self.poll.registry().register(&mut socket, Token(slot), both));
         if let Err(error) = registered {
             tracing::debug!(%error, "a connection was gone before it was served");
             return;
         }
-        let mut connection = Connection::new(socket, self.next_serial, limits.event_bytes_max, self.clock.now);
+        self.connections.insert(Connection::new(socket, self.next_serial, limits.event_bytes_max, self.clock.now));
         self.next_serial += 1;
-        if self.connections.len() >= limits.connections_max {
-            answer::push_answer(connection.out(), &Answer::text(503, "Too many connections."), self.clock.date(), false, false);
-            connection.phase = Phase::Closing;
-            self.dirty.push(slot);
-        }
-        self.connections.insert(connection);
         self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
     }
 
@@ -314,7 +337,10 @@ impl Shard {
         for message in messages.drain(..) {
             match message {
                 Message::Answer { connection, answer } => self.answered(connection, &answer),
-                Message::Sent { subscription, bytes } => self.sent(subscription, bytes),
+                Message::Sent { subscription, bytes } => {
+                    self.pushing_bytes -= bytes;
+                    self.sent(subscription, bytes);
+                }
                 Message::Stop => {
                     self.listener = None;
                     self.drain_until = Some(self.clock.now + DRAIN_MAX);
@@ -327,7 +353,7 @@ impl Shard {
     /// Reads what is there and serves every whole request in it.
     fn read(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
-        if connection.postpones_reading() {
+        if connection.postpones() {
             return;
         }
         match connection.read(self.clock.now) {
@@ -349,26 +375,39 @@ impl Shard {
         }
     }
 
-    /// Serves the whole requests a connection has read, until one has to wait for the control plane.
+    /// Serves the whole requests a connection has read, until one has to wait.
     fn serve(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
-        let mut reader = std::mem::replace(&mut connection.reader, RequestReader::new(0));
-        while let Some(Connection { phase: Phase::Requests, .. }) = self.connections.get(slot) {
+        if connection.phase == Phase::Requests {
+            let mut reader = std::mem::replace(&mut connection.reader, RequestReader::new(0));
+            let served = self.serve_from(slot, &mut reader);
+            let now = self.clock.now;
+            if let Some(connection) = self.connections.get_mut(slot) {
+                if reader.take_expects_continue() {
+                    connection.out().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                    self.dirty.push(slot);
+                }
+                connection.put_back(reader, served, now);
+            }
+        }
+        self.finish_ended(slot);
+    }
+
+    /// Gives whether at least one request was served.
+    fn serve_from(&mut self, slot: usize, reader: &mut RequestReader) -> bool {
+        let mut served = false;
+        while let Some(connection) = self.connections.get_mut(slot)
+            && connection.phase == Phase::Requests
+            && !connection.postpones()
+        {
             match reader.next() {
                 Ok(Some(raw)) => self.request(slot, &raw),
                 Ok(None) => break,
                 Err(error) => self.refuse(slot, error),
             }
+            served = true;
         }
-        let now = self.clock.now;
-        if let Some(connection) = self.connections.get_mut(slot) {
-            if reader.take_expects_continue() {
-                connection.out().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-                self.dirty.push(slot);
-            }
-            connection.put_back(reader, now);
-        }
-        self.finish_ended(slot);
+        served
     }
 
     fn request(&mut self, slot: usize, raw: &RawRequest<'_>) {
@@ -398,8 +437,11 @@ impl Shard {
         let key = ConnectionKey { slot, serial: connection.serial };
         match self.context.control.try_send(ControlRequest { connection: key, request }) {
             Ok(()) => connection.phase = Phase::Waiting { keep_alive, is_head },
-            Err(_) => {
-                let told = format!("{CONTROL_REQUESTS_MAX} requests are waiting. Try again later.");
+            Err(error) => {
+                let told = match error {
+                    mpsc::error::TrySendError::Full(_) => format!("{CONTROL_REQUESTS_MAX} requests are waiting. Try again later."),
+                    mpsc::error::TrySendError::Closed(_) => "The local cloud is shutting down.".to_owned(),
+                };
                 self.write(slot, &Answer::text(503, told), keep_alive, is_head);
             }
         }
@@ -409,18 +451,22 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(key.slot).filter(|connection| connection.serial == key.serial) else { return };
         if let Phase::Waiting { keep_alive, is_head } = connection.phase {
             connection.phase = Phase::Requests;
-            let unread = connection.take_postponed();
             self.write(key.slot, answer, keep_alive, is_head);
             self.serve(key.slot);
-            if unread {
-                self.read(key.slot);
-            }
+            self.resume(key.slot);
+        }
+    }
+
+    /// Lets what was postponed go on in the next turn, if it can.
+    fn resume(&mut self, slot: usize) {
+        if self.connections.get_mut(slot).is_some_and(Connection::resumes) {
+            self.unread.push(slot);
         }
     }
 
     fn write(&mut self, slot: usize, answer: &Answer, keep_alive: bool, is_head: bool) {
         let connection = &mut self.connections[slot];
-        let keep_alive = keep_alive && !answer.close;
+        let keep_alive = keep_alive && !answer.close && self.drain_until.is_none();
         answer::push_answer(connection.out(), answer, self.clock.date(), keep_alive, is_head);
         if !keep_alive {
             connection.phase = Phase::Closing;
@@ -469,14 +515,16 @@ impl Shard {
                 if ended {
                     self.linger(slot);
                 }
+                self.resume(slot);
             }
         }
     }
 
     /// Says that nothing more comes, and waits for the client to close: a reset would take the answer back.
     fn linger(&mut self, slot: usize) {
+        let now = self.clock.now;
         let connection = &mut self.connections[slot];
-        if !connection.shut_down() || connection.has_ended() {
+        if !connection.shut_down(now) || connection.has_ended() {
             self.close(slot);
         }
     }
@@ -497,12 +545,18 @@ impl Shard {
         self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
     }
 
-    /// Ends what is past its deadline.
-    fn sweep(&mut self) {
+    /// Ends what is past its deadline, and streams whose listening system is not registered any more.
+    fn sweep(&mut self, snapshot: &Snapshot) {
         let (now, limits) = (self.clock.now, self.context.limits);
-        let overdue: Vec<(usize, bool)> =
-            self.connections.iter().filter_map(|(slot, c)| c.overdue(now, &limits).map(|told| (slot, told))).collect();
-        for (slot, told) in overdue {
+        let mut ending: Vec<(usize, bool)> = Vec::new();
+        for (slot, connection) in &self.connections {
+            let is_orphan = || match connection.phase {
+                Phase::Stream { subscription } => self.is_orphan(subscription, snapshot),
+                _ => false,
+            };
+            ending.extend(connection.overdue(now, &limits).or_else(|| is_orphan().then_some(false)).map(|told| (slot, told)));
+        }
+        for (slot, told) in ending {
             if told {
                 self.write(slot, &Answer::text(408, "The request did not arrive in time."), false, false);
             } else {
@@ -511,45 +565,18 @@ impl Shard {
         }
     }
 
+    fn is_orphan(&self, subscription: SubscriptionKey, snapshot: &Snapshot) -> bool {
+        match self.broker.receiver(subscription) {
+            Some(Receiver::Stream { consumer: Some(consumer), .. }) => snapshot.system(*consumer).is_none(),
+            _ => false,
+        }
+    }
+
     fn count_subscriptions(&self) {
         self.context.counts.subscriptions.store(self.broker.subscription_count() as u64, Relaxed);
     }
 
-    /// Brings the pushed subscriptions up to the snapshot's; costs what has changed.
-    fn sync(&mut self, snapshot: &Snapshot) {
-        if self.known.ptr_eq(snapshot.subscriptions()) {
-            return;
-        }
-        let before = std::mem::replace(&mut self.known, snapshot.subscriptions().clone());
-        let changed: Vec<(SubscriptionId, Option<Arc<Subscription>>)> = before
-            .diff(snapshot.subscriptions())
-            .map(|change| match change {
-                imbl::ordmap::DiffItem::Add(id, new) | imbl::ordmap::DiffItem::Update { new: (id, new), .. } => (*id, Some(new.clone())),
-                imbl::ordmap::DiffItem::Remove(id, _) => (*id, None),
-            })
-            .collect();
-        for (id, new) in changed {
-            if let Some(subscription) = self.pushed.remove(&id) {
-                self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
-            }
-            if let Some(subscription) = new {
-                self.start_push(snapshot, id, subscription);
-            }
-        }
-        self.count_subscriptions();
-    }
-
-    fn start_push(&mut self, snapshot: &Snapshot, id: SubscriptionId, subscription: Arc<Subscription>) {
-        let topic = snapshot.event_type(subscription.event_type).expect("a subscription's event type is there");
-        let subscriber = snapshot.system(subscription.subscriber).expect("a subscription's subscriber is there").clone();
-        let (queue, events) = mpsc::unbounded_channel();
-        let receiver = Receiver::Push { subscription: subscription.clone(), queue };
-        match self.broker.subscribe(topic.event_type_name.as_str(), receiver) {
-            Ok(key) => {
-                self.pushed.insert(id, key);
-                self.context.runtime.spawn(push::deliver(key, subscription, subscriber, events, self.context.push.clone()));
-            }
-            Err(error) => tracing::error!(?error, subscription = %id, "a subscription is not served; raise subscriptions_max"),
-        }
+    fn stream_count(&self) -> usize {
+        self.broker.subscription_count() - self.pushed.len()
     }
 }

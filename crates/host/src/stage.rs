@@ -52,7 +52,7 @@ const BUCKETS_PER_OCTAVE: usize = 16;
 const OCTAVES: usize = 36;
 const BUCKETS: usize = BUCKETS_PER_OCTAVE * OCTAVES;
 
-/// A log-linear histogram of durations from 1 ns to 68 s (longer ones are in the last bucket).
+/// A log-linear histogram of durations from 1 ns to 549 s (longer ones are in the last bucket).
 pub struct Histogram {
     counts: [AtomicU64; BUCKETS],
     sum_ns: AtomicU64,

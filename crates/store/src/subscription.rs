@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use bodkin_arrowhead::{event_handler::SubscriptionPut, name::EventType, record::*, snapshot::Change, system::SystemKey};
+use bodkin_arrowhead::{
+    error::ArrowheadError, event_handler::SubscriptionPut, name::EventType, record::*, snapshot::Change, system::SystemKey,
+};
 use rusqlite::params;
 
 use crate::{
@@ -11,8 +13,9 @@ use crate::{
 };
 
 impl Draft<'_> {
-    /// Makes a subscription, in place of the subscriber's former one to the same event type.
-    pub fn put_subscription(&mut self, put: SubscriptionPut) -> Result<SubscriptionId, OperationError> {
+    /// Makes a subscription, in place of the subscriber's former one to the same event type. More than
+    /// `subscriptions_max` are refused.
+    pub fn put_subscription(&mut self, put: SubscriptionPut, subscriptions_max: usize) -> Result<SubscriptionId, OperationError> {
         let subscriber = self.registered(&put.subscriber, "Subscriber")?;
         let mut sources = BTreeSet::new();
         for source in put.sources.iter().flatten() {
@@ -41,6 +44,11 @@ impl Draft<'_> {
             |row| Ok((SubscriptionId(row.get(0)?), timestamps(row, 1)?)),
         )?;
         let (id, timestamps) = row.expect("an upsert gives its row");
+        let count = self.id("SELECT count(*) FROM subscription", [])?.unwrap_or_default();
+        if usize::try_from(count).is_ok_and(|count| count > subscriptions_max) {
+            let told = format!("There are {subscriptions_max} subscriptions, which is the limit.");
+            return Err(OperationError::Refused(ArrowheadError::unavailable(told)));
+        }
         self.run("DELETE FROM subscription_publisher_connection WHERE subscription_id = ?1", [id.0])?;
         for source in &sources {
             self.run("INSERT INTO subscription_publisher_connection (subscription_id, system_id) VALUES (?1, ?2)", [id.0, source.0])?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bodkin_arrowhead::{
     authorization::RuleInsertion,
+    caller::Caller,
     event_handler::SubscriptionPut,
     form::{ServiceRegistryRequest, SubscriptionRequest, SystemRequest},
     name::{EventType, NamingRules},
@@ -111,8 +112,8 @@ async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError
                 sources: sources.map(|sources| sources.into_iter().map(|source| Some(system_form(source))).collect()),
                 ..Default::default()
             };
-            let put = SubscriptionPut::parse(form, UtcTime::from_unix_seconds(0))?;
-            store.write(move |draft| draft.put_subscription(put).map(drop), done).await
+            let put = SubscriptionPut::parse(form, Caller::Anonymous, UtcTime::from_unix_seconds(0))?;
+            store.write(move |draft| draft.put_subscription(put, 1000).map(drop), done).await
         }
         Operation::Unsubscribe { event_type, system } => {
             let event_type = EventType::parse(&format!("event-{event_type}")).unwrap();

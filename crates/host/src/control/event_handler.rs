@@ -23,14 +23,16 @@ const SUBSCRIPTION: &str = "/eventhandler/mgmt/subscriptions/{id}";
 impl Control {
     pub(super) async fn subscribe(&self, request: &Request) -> Result<Answer> {
         let form: SubscriptionRequest = self.form(SYSTEM, request)?;
-        let put = SubscriptionPut::parse(form, now())?;
-        self.change(SYSTEM, |draft| draft.put_subscription(put).map(drop)).await
+        let put = SubscriptionPut::parse(form, request.caller, now())?;
+        let subscriptions_max = self.subscriptions_max;
+        self.change(SYSTEM, move |draft| draft.put_subscription(put, subscriptions_max).map(drop)).await
     }
 
     pub(super) async fn unsubscribe(&self, request: &Request) -> Result<Answer> {
         let event_type = EventType::parse(required(request, "event_type")?);
         let event_type = event_type.map_err(|error| ArrowheadError::bad_payload(format!("Event type {error}"), UNSUBSCRIBE))?;
         let (name, address, port) = system_parameters(request)?;
+        request.caller.may_act_as(name)?;
         let subscriber = parse_system_parameters(name, address, port, UNSUBSCRIBE)?;
         self.change(SYSTEM, move |draft| draft.unsubscribe(&event_type, &subscriber)).await
     }

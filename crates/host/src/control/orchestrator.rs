@@ -12,7 +12,7 @@ use bodkin_arrowhead::{
     orchestrator::{self, Kind, Orchestration},
 };
 
-use super::{Control, Result, now, ping};
+use super::{Control, Result, now};
 use crate::{answer::Answer, request::Request, stage::Stage};
 
 const SYSTEM: CoreSystem = CoreSystem::Orchestrator;
@@ -20,7 +20,7 @@ const SYSTEM: CoreSystem = CoreSystem::Orchestrator;
 impl Control {
     pub(super) async fn orchestrate(&self, request: &Request) -> Result<Answer> {
         let form: OrchestrationForm = self.form(SYSTEM, request)?;
-        let orchestration = Orchestration::parse(form)?;
+        let orchestration = Orchestration::parse(form, request.caller)?;
         let started = Instant::now();
         // Held while providers are pinged, so as a count of its own.
         let snapshot = Arc::clone(&self.store.snapshot());
@@ -30,7 +30,7 @@ impl Control {
                 let mut candidates = orchestrator::candidates(&snapshot, query);
                 self.record(SYSTEM, Stage::Execute, started);
                 if query.ping_providers {
-                    candidates = ping::reachable(candidates, self.ping_timeout).await;
+                    candidates = self.pings.reachable(candidates).await;
                 }
                 let asked = Instant::now();
                 let response = orchestrator::orchestrate(&snapshot, &orchestration, candidates, now(), choose)?;

@@ -11,7 +11,7 @@ use bodkin_arrowhead::{
     system::{CoreSystemNames, SystemRegistration},
 };
 
-use super::{Control, Result, check_id, found, page_answer, page_request, ping, required};
+use super::{Control, Result, check_id, found, page_answer, page_request, required};
 use crate::{
     answer::{Answer, Refusal},
     request::Request,
@@ -31,6 +31,7 @@ impl Control {
         let form: ServiceRegistryRequest = self.form(SYSTEM, request)?;
         let core_systems = if origin.ends_with("/register") { CoreSystemNames::Allowed } else { CoreSystemNames::Refused };
         let registration = Registration::parse(form, core_systems, &self.naming, origin)?;
+        request.caller.may_act_as(registration.provider.name.as_str())?;
         let registered = self.write(
             SYSTEM,
             |draft| draft.register(registration),
@@ -42,6 +43,7 @@ impl Control {
     pub(super) async fn unregister(&self, request: &Request) -> Result<Answer> {
         let definition = required(request, "service_definition")?;
         let (name, address, port) = system_parameters(request)?;
+        request.caller.may_act_as(name)?;
         let service_uri = required(request, "service_uri")?;
         let unregistration = Unregistration::parse(definition, name, address, port, service_uri, UNREGISTER)?;
         self.change(SYSTEM, move |draft| draft.unregister(&unregistration)).await
@@ -54,7 +56,7 @@ impl Control {
         let mut result = service_registry::query(&self.store.snapshot(), &query);
         self.record(SYSTEM, Stage::Execute, started);
         if query.ping_providers {
-            result.service_query_data = ping::reachable(result.service_query_data, self.ping_timeout).await;
+            result.service_query_data = self.pings.reachable(result.service_query_data).await;
         }
         Ok(Answer::json(200, &result))
     }
@@ -62,6 +64,7 @@ impl Control {
     pub(super) async fn register_system(&self, request: &Request, origin: &str) -> Result<Answer> {
         let form: SystemRequest = self.form(SYSTEM, request)?;
         let system = SystemRegistration::parse(form, CoreSystemNames::Refused, &self.naming, origin)?;
+        request.caller.may_act_as(system.name.as_str())?;
         let registered = self.write(
             SYSTEM,
             move |draft| draft.register_system(&system),
@@ -72,6 +75,7 @@ impl Control {
 
     pub(super) async fn unregister_system(&self, request: &Request) -> Result<Answer> {
         let (name, address, port) = system_parameters(request)?;
+        request.caller.may_act_as(name)?;
         let key = service_registry::parse_system_parameters(name, address, port, UNREGISTER_SYSTEM)?;
         self.change(SYSTEM, move |draft| draft.unregister_system(&key)).await
     }

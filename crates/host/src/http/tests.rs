@@ -4,6 +4,18 @@ const BODY_MAX: usize = 32;
 
 type Taken = Vec<(String, String, bool, Vec<u8>)>;
 
+impl RequestReader {
+    fn extend(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let space = self.space();
+            let length = space.len().min(bytes.len());
+            space[..length].copy_from_slice(&bytes[..length]);
+            bytes = &bytes[length..];
+            self.fill(length);
+        }
+    }
+}
+
 /// Feeds bytes in pieces and gives the requests, or the error behind them.
 fn read(bytes: &[u8], piece: usize) -> (Taken, Option<HttpError>) {
     let mut reader = RequestReader::new(BODY_MAX);
@@ -72,9 +84,14 @@ fn ambiguous_and_oversized_requests_are_refused() {
         malformed("A chunk of the body is malformed."),
     );
     check("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n", &[], Some(HttpError::BodyTooLong));
+    let wrapping = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nfffffffffffffffe\r\n";
+    check(wrapping, &[], Some(HttpError::BodyTooLong));
     check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 33\r\n\r\n", &[], Some(HttpError::BodyTooLong));
     check("GET / HTTP/1.1\r\n\r\n", &[], malformed("Host is missing."));
     check("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", &[], malformed("Host was given twice."));
+    for pathless in ["GET http://h HTTP/1.1\r\nHost: x\r\n\r\n", "GET http://h?x HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        check(pathless, &[], malformed("The request's target has no path."));
+    }
     check("GET / HTTP/2.0\r\n\r\n", &[], Some(HttpError::UnknownVersion));
     check("\u{16}\u{3}\u{1}", &[], malformed("This is not an HTTP/1.1 request."));
     let flood = format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));

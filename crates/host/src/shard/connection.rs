@@ -3,18 +3,23 @@
 use std::{
     io::{self, Read as _, Write as _},
     net::Shutdown,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bodkin_broker::SubscriptionKey;
 use mio::net::TcpStream;
+use socket2::{SockRef, TcpKeepalive};
 
 use crate::{http::RequestReader, limits::Limits};
 
 /// Bytes read from one connection in a turn, so that a fast publisher leaves the others their turn.
-const TURN_BYTES_MAX: usize = 256 * 1024;
-/// A send buffer that grew beyond this is given back when it is empty.
+const TURN_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of answers that may wait to be taken by the client; behind them its further requests wait.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
+/// Buffers that grew beyond this are given back when they are empty.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// A subscriber whose client's host is silent is probed after this time, and given up after three further thirds of it.
+const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +77,12 @@ pub struct Connection {
     /// The first byte of the request under way, or the end of the last one.
     since: Instant,
     amid_request: bool,
-    shut_down: bool,
+    /// Since when the client has taken nothing of what waits to be written.
+    stalled_since: Option<Instant>,
+    /// Since when nothing more is expected of the client but its end.
+    shut_down: Option<Instant>,
     end: End,
-    /// Whether the socket may hold bytes that were not read while an answer was awaited.
+    /// Whether reading and serving wait until an answer has come or the client has taken what it was sent.
     postponed: bool,
 }
 
@@ -91,7 +99,8 @@ impl Connection {
             queued: 0,
             since: now,
             amid_request: false,
-            shut_down: false,
+            stalled_since: None,
+            shut_down: None,
             end: End::Open,
             postponed: false,
         }
@@ -135,16 +144,30 @@ impl Connection {
         self.is_written() && !matches!(self.phase, Phase::Waiting { .. })
     }
 
-    /// Whether reading has to wait for the control plane's answer, so that a client that sends on cannot fill our memory.
-    pub fn postpones_reading(&mut self) -> bool {
-        let waits = matches!(self.phase, Phase::Waiting { .. });
+    /// Whether the next request has to wait: for the control plane's answer, or for a client that sends on without taking
+    /// its answers. Neither can fill our memory.
+    pub fn postpones(&mut self) -> bool {
+        let waits = match self.phase {
+            Phase::Requests => self.unsent_bytes() > UNSENT_BYTES_MAX,
+            Phase::Waiting { .. } => true,
+            Phase::Stream { .. } | Phase::Closing => false,
+        };
         self.postponed |= waits;
         waits
     }
 
-    /// Whether reading was postponed since the last time this was asked.
-    pub fn take_postponed(&mut self) -> bool {
-        std::mem::take(&mut self.postponed)
+    fn unsent_bytes(&self) -> usize {
+        self.out.len() - self.written
+    }
+
+    /// Bytes of events that the client has not taken.
+    pub fn queued_bytes(&self) -> u64 {
+        self.queued
+    }
+
+    /// Whether something was postponed that can go on now. True once.
+    pub fn resumes(&mut self) -> bool {
+        self.postponed && !self.postpones() && std::mem::take(&mut self.postponed)
     }
 
     /// Reads what is there. What an event stream's or a closing connection's client sends is dropped.
@@ -183,33 +206,48 @@ impl Connection {
         Ok(Read::MoreToCome)
     }
 
-    /// Takes its reader back after its requests were served.
-    pub fn put_back(&mut self, reader: RequestReader, now: Instant) {
-        self.reader = reader;
-        if !self.reader.is_amid_request() {
-            self.amid_request = false;
+    /// Takes its reader back after requests were served. A stream or a closing connection needs none any more.
+    pub fn put_back(&mut self, mut reader: RequestReader, served: bool, now: Instant) {
+        if matches!(self.phase, Phase::Stream { .. } | Phase::Closing) {
+            return;
+        }
+        self.amid_request = reader.is_amid_request();
+        if served || !self.amid_request {
+            // What is left has begun to arrive just now, as far as its own request is concerned.
             self.since = now;
         }
+        reader.shrink(KEPT_BYTES_MAX);
+        self.reader = reader;
+    }
+
+    /// Becomes an event stream. A host that vanishes is noticed by probes, for a stream may be silent for hours.
+    pub fn begin_stream(&mut self, subscription: SubscriptionKey) -> io::Result<()> {
+        self.phase = Phase::Stream { subscription };
+        let probes = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
+        SockRef::from(&self.socket).set_tcp_keepalive(&probes)
     }
 
     /// Writes as much as the socket takes; gives the queued bytes that are thereby released.
     pub fn write_out(&mut self, now: Instant) -> io::Result<u64> {
+        let before = self.written;
         while self.written < self.out.len() {
             match self.socket.write(&self.out[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(bytes) => {
-                    self.written += bytes;
-                    if !self.amid_request {
-                        self.since = now;
-                    }
-                }
+                Ok(bytes) => self.written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        let left = self.out.len() - self.written;
-        let queued = self.queued.min(left as u64);
+        self.stalled_since = match self.stalled_since {
+            _ if self.is_written() => None,
+            Some(since) if self.written == before => Some(since),
+            _ => Some(now),
+        };
+        if !self.amid_request && self.written > before {
+            self.since = now;
+        }
+        let queued = self.queued.min(self.unsent_bytes() as u64);
         let released = self.queued - queued;
         self.queued = queued;
         self.tidy();
@@ -229,22 +267,25 @@ impl Connection {
     }
 
     /// Says once that nothing more comes; false if the connection is gone.
-    pub fn shut_down(&mut self) -> bool {
-        self.shut_down || {
-            self.shut_down = true;
+    pub fn shut_down(&mut self, now: Instant) -> bool {
+        self.shut_down.is_some() || {
+            self.shut_down = Some(now);
             self.socket.shutdown(Shutdown::Write).is_ok()
         }
     }
 
     /// Whether a deadline is past: `Some(true)` if the client is still to be told, `Some(false)` if there is nothing to say.
     pub fn overdue(&self, now: Instant, limits: &Limits) -> Option<bool> {
-        let elapsed = now.saturating_duration_since(self.since);
+        let over = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
+        let stalled = |limit| self.stalled_since.is_some_and(|since| over(since, limit));
         match self.phase {
-            _ if !self.is_written() && !matches!(self.phase, Phase::Stream { .. }) => (elapsed > limits.send_timeout).then_some(false),
-            Phase::Requests if self.amid_request => (elapsed > limits.request_timeout(self.reader.is_amid_body())).then_some(true),
-            Phase::Requests => (elapsed > limits.idle_timeout).then_some(false),
-            Phase::Closing => (elapsed > limits.send_timeout).then_some(false),
-            Phase::Waiting { .. } | Phase::Stream { .. } => None,
+            Phase::Stream { .. } => stalled(limits.stream_stall_timeout).then_some(false),
+            _ if stalled(limits.send_timeout) => Some(false),
+            Phase::Requests if !self.is_written() => None,
+            Phase::Requests if self.amid_request => over(self.since, limits.request_timeout(self.reader.is_amid_body())).then_some(true),
+            Phase::Requests => over(self.since, limits.idle_timeout).then_some(false),
+            Phase::Closing => self.shut_down.is_some_and(|since| over(since, limits.send_timeout)).then_some(false),
+            Phase::Waiting { .. } => None,
         }
     }
 }

@@ -8,7 +8,7 @@ use bodkin_arrowhead::{
     publication::{self, Publication, PublishForm},
     snapshot::Snapshot,
 };
-use bodkin_broker::{EventId, Input, Output, PublisherId};
+use bodkin_broker::{EventId, Input, Output, PublisherId, SubscriptionKey};
 
 use super::{Receiver, Shard};
 use crate::{
@@ -30,7 +30,7 @@ impl Shard {
     }
 
     fn try_publish(&mut self, raw: &RawRequest<'_>) -> Result<(), Answer> {
-        let is_plain = !raw.body.is_empty() && raw.content_type.starts_with("application/json");
+        let is_plain = !raw.body.is_empty() && control::is_json(raw.content_type);
         if !is_plain && let Some(refusal) = control::check_body(&Request::from_raw(raw, Caller::Anonymous)) {
             return Err(refusal);
         }
@@ -67,6 +67,7 @@ impl Shard {
         let input = Input::Publish { topic: &self.scratch.event_type, publisher, offer: &mut offer };
         self.broker.step(self.clock.broker(), input, &mut self.outputs);
         self.context.counts.published.fetch_add(1, Relaxed);
+        self.context.counts.lost.store(self.broker.lost_events(), Relaxed);
         self.carry_out();
     }
 
@@ -76,23 +77,34 @@ impl Shard {
         for output in outputs.drain(..) {
             match output {
                 Output::Deliver { subscription, .. } => {
-                    match self.broker.receiver(subscription) {
-                        Some(Receiver::Stream { slot, form, .. }) => {
-                            self.connections[*slot].push_frame(self.frames.made(*form));
-                            self.dirty.push(*slot);
-                        }
-                        // A task that is gone has left its queue's account to a subscription that is gone as well.
-                        Some(Receiver::Push { queue, .. }) => drop(queue.send(self.frames.shared_json())),
-                        None => unreachable!("the broker delivers to subscriptions that are there"),
-                    }
+                    self.hand_over(subscription);
                     self.context.counts.delivered.fetch_add(1, Relaxed);
                 }
-                Output::TellLoss { subscription, events, during } => {
-                    self.context.counts.lost.fetch_add(events, Relaxed);
-                    self.tell_loss(subscription, events, during);
-                }
+                Output::TellLoss { subscription, events, during } => self.tell_loss(subscription, events, during),
             }
         }
         self.outputs = outputs;
+    }
+
+    /// Puts the event whose frames are made into a subscriber's queue.
+    fn hand_over(&mut self, subscription: SubscriptionKey) {
+        match self.broker.receiver(subscription) {
+            Some(Receiver::Stream { slot, form, .. }) => {
+                let slot = *slot;
+                self.connections[slot].push_frame(self.frames.made(*form));
+                self.dirty.push(slot);
+                // A long turn must not fill the queue of a subscriber that keeps up.
+                if self.connections[slot].queued_bytes() > self.context.limits.subscriber_queue_bytes_max / 4 {
+                    self.write_out(slot);
+                }
+            }
+            Some(Receiver::Push { queue, .. }) => {
+                let event = self.frames.shared_json();
+                self.pushing_bytes += event.len() as u64;
+                // The task lives as long as this sender.
+                queue.send(event).expect("a push task takes events while its subscription is there");
+            }
+            None => unreachable!("the broker delivers to subscriptions that are there"),
+        }
     }
 }

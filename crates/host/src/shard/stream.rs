@@ -5,7 +5,7 @@ use std::{io::Write, time::Duration};
 use bodkin_arrowhead::{error::ArrowheadError, name::EventType, record::SystemId, service_registry::parse_system_parameters};
 use bodkin_broker::{SubscribeError, SubscriptionKey};
 
-use super::{Receiver, Shard, connection::Phase};
+use super::{Receiver, Shard};
 use crate::{
     answer::{self, Refusal},
     http::RawRequest,
@@ -37,13 +37,18 @@ impl Shard {
         let event_type = EventType::parse(name.ok_or(Refusal::Malformed)?);
         let event_type = event_type.map_err(|error| ArrowheadError::bad_payload(format!("Event type {error}"), &request.path))?;
         let consumer = self.consumer(request)?;
-        let subscription = self.broker.subscribe(event_type.as_str(), Receiver::Stream { slot, form, consumer }).map_err(
-            |SubscribeError::TooMany { subscriptions_max }| {
-                ArrowheadError::unavailable(format!("There are {subscriptions_max} subscriptions, which is the limit."))
-            },
-        )?;
+        let too_many = || {
+            ArrowheadError::unavailable(format!("There are {} event streams, which is the limit.", self.context.limits.subscriptions_max))
+        };
+        if self.stream_count() >= self.context.limits.subscriptions_max {
+            return Err(too_many().into());
+        }
+        let receiver = Receiver::Stream { slot, form, consumer };
+        let subscription = self.broker.subscribe(event_type.as_str(), receiver).map_err(|SubscribeError::TooMany { .. }| too_many())?;
         let connection = &mut self.connections[slot];
-        connection.phase = Phase::Stream { subscription };
+        if let Err(error) = connection.begin_stream(subscription) {
+            tracing::debug!(%error, "a vanished listener will not be noticed by probes");
+        }
         answer::push_stream_head(connection.out(), self.clock.date());
         self.dirty.push(slot);
         self.count_subscriptions();
@@ -53,7 +58,11 @@ impl Shard {
     /// The system that listens, where the parameters `system_name`, `address` and `port` name it: then it hears the
     /// publishers that the authorization rules let it hear, as a pushed subscription does.
     fn consumer(&self, request: &Request) -> Result<Option<SystemId>, Refusal> {
-        let Some(name) = request.parameter("system_name") else { return Ok(None) };
+        let Some(name) = request.parameter("system_name") else {
+            request.caller.may_ask()?;
+            return Ok(None);
+        };
+        request.caller.may_act_as(name)?;
         let address = request.parameter("address").ok_or(Refusal::Malformed)?;
         let port = request.parameter("port").and_then(|text| text.trim().parse().ok()).ok_or(Refusal::Malformed)?;
         let key = parse_system_parameters(name, address, port, &request.path)?;
