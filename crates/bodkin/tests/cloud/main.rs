@@ -8,5 +8,6 @@ mod faults;
 mod hostile;
 mod kill;
 mod options;
+mod pushes;
 mod races;
 mod support;

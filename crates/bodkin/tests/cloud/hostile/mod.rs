@@ -3,6 +3,7 @@
 mod bodies;
 mod framing;
 mod slow;
+mod unread;
 
 use std::io;
 use std::net::SocketAddr;

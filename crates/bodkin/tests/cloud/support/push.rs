@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::http::{find, header};
-use super::patience::PATIENCE;
+use super::patience::{PATIENCE, eventually};
 
 /// Longest request that the listener accepts, in bytes.
 const REQUEST_LIMIT_BYTES: usize = 1024 * 1024;
@@ -22,6 +22,8 @@ pub enum Manner {
     Answers,
     /// Reads and never answers.
     KeepsSilent,
+    /// Reads, and answers from [`PushSubscriber::release`] on.
+    Waits,
 }
 
 /// One notification as it came.
@@ -59,6 +61,7 @@ struct Inbox {
     arrived: Condvar,
     open: Mutex<Vec<TcpStream>>,
     connections: Mutex<usize>,
+    released: AtomicBool,
     ended: AtomicBool,
 }
 
@@ -78,6 +81,7 @@ impl PushSubscriber {
             arrived: Condvar::new(),
             open: Mutex::default(),
             connections: Mutex::default(),
+            released: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         });
         let shared = Arc::clone(&inbox);
@@ -101,6 +105,11 @@ impl PushSubscriber {
     /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// Lets one that [`Manner::Waits`] answer.
+    pub fn release(&self) {
+        self.inbox.released.store(true, Ordering::SeqCst);
     }
 
     /// What arrived until now.
@@ -164,7 +173,12 @@ fn serve(mut stream: TcpStream, manner: Manner, inbox: &Inbox) -> io::Result<()>
         let notification = read_request(&mut stream, &mut unread)?;
         inbox.notifications.lock().expect("no thread panics").push(notification);
         inbox.arrived.notify_all();
-        if manner == Manner::Answers {
+        let answers = match manner {
+            Manner::Answers => true,
+            Manner::KeepsSilent => false,
+            Manner::Waits => eventually(|| inbox.released.load(Ordering::SeqCst)),
+        };
+        if answers {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")?;
         }
     }

@@ -1,0 +1,71 @@
+//! Pushed events while their subscription, or the whole cloud, is ending.
+
+use serde_json::Value;
+
+use crate::support::arrowhead::{event, subscription, system};
+use crate::support::cloud::{Cloud, Launch};
+use crate::support::push::{Manner, PushSubscriber};
+
+const EVENTS: usize = 20;
+
+/// A cloud with a publisher that `subscriber` may hear, and the subscriber itself.
+struct Scene {
+    cloud: Cloud,
+    listener: PushSubscriber,
+}
+
+impl Scene {
+    fn new(launch: Launch) -> Self {
+        let (cloud, listener) = (launch.start(), PushSubscriber::listen(Manner::Waits));
+        let (publisher, definition) = cloud.register_publisher("publisher", 1);
+        let subscriber = cloud.register_system("subscriber", listener.port());
+        cloud.allow(subscriber, publisher, definition, &[2]);
+        Self { cloud, listener }
+    }
+
+    fn subscription(&self, notify_uri: &str) -> Value {
+        subscription("pushes", system("subscriber", self.listener.port()), notify_uri)
+    }
+
+    fn publish(&self, payload: &str) {
+        self.cloud.publish(&event("pushes", system("publisher", 1), payload));
+    }
+}
+
+#[test]
+fn a_stop_lets_pushed_events_be_taken() {
+    let scene = Scene::new(Launch::new());
+    scene.cloud.subscribe(&scene.subscription("/notify"));
+    let payloads: Vec<String> = (0..EVENTS).map(|number| number.to_string()).collect();
+    payloads.iter().for_each(|payload| scene.publish(payload));
+    scene.listener.wait_for_payload("0");
+    scene.listener.release();
+    assert!(scene.cloud.stop().success());
+    assert_eq!(scene.listener.payloads(), payloads);
+}
+
+#[test]
+fn what_waits_for_an_ended_subscription_is_not_pushed_and_its_successor_begins_behind_it() {
+    let scene = Scene::new(Launch::new());
+    scene.cloud.subscribe(&scene.subscription("/notify"));
+    scene.publish("first");
+    scene.publish("waiting");
+    scene.listener.wait_for_payload("first");
+    scene.cloud.subscribe(&scene.subscription("/elsewhere"));
+    scene.publish("after");
+    scene.listener.release();
+    assert_eq!(scene.listener.wait_for_payload("after").target, "/elsewhere");
+    assert_eq!(scene.listener.payloads(), ["first", "after"]);
+}
+
+#[test]
+fn one_subscription_more_than_the_limit_is_refused() {
+    let scene = Scene::new(Launch::new().flags(["--subscriptions-max", "1"]));
+    scene.cloud.subscribe(&scene.subscription("/notify"));
+    scene.cloud.subscribe(&scene.subscription("/replaced"));
+    let second = subscription("others", system("subscriber", scene.listener.port()), "/notify");
+    let refused = scene.cloud.post("/eventhandler/subscribe", &second).expect_status(503).json();
+    assert_eq!(refused["exceptionType"], "UNAVAILABLE");
+    let known = scene.cloud.get("/eventhandler/mgmt/subscriptions").json();
+    assert_eq!((&known["count"], &known["data"][0]["notifyUri"]), (&Value::from(1), &Value::from("/replaced")));
+}
