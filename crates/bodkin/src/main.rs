@@ -5,7 +5,7 @@ mod demo;
 mod settings;
 mod up;
 
-use std::{process::ExitCode, time::Instant};
+use std::{io::IsTerminal, process::ExitCode, time::Instant};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use tracing_subscriber::filter::LevelFilter;
@@ -17,7 +17,12 @@ const USAGE: u8 = 2;
 
 /// A local cloud for the industrial Internet of Things in one small binary.
 #[derive(Parser)]
-#[command(name = "bodkin", version, about, arg_required_else_help = true)]
+#[command(
+    name = "bodkin",
+    version,
+    about = "A local cloud for the industrial Internet of Things in one small binary",
+    arg_required_else_help = true
+)]
 struct Command {
     /// How results are printed
     #[arg(long, global = true, env = "BODKIN_OUTPUT", value_name = "FORM", default_value = "table")]
@@ -54,7 +59,7 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let command = Command::parse();
     stop_on_panic();
-    tracing_subscriber::fmt().with_max_level(command.log).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_max_level(command.log).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
     let json_output = command.output == Output::Json;
     let done = match command.task {
         Task::Up(options) => up::run(options, started, json_output),

@@ -75,7 +75,7 @@ settings! {
     connections_max: usize = "BODKIN_CONNECTIONS_MAX",
     /// Milliseconds from a request's first byte to the end of its headers
     header_timeout_ms: u64 = "BODKIN_HEADER_TIMEOUT_MS",
-    /// Further milliseconds to the end of its body
+    /// Further milliseconds, behind those of the headers, to the end of a request's body
     body_timeout_ms: u64 = "BODKIN_BODY_TIMEOUT_MS",
     /// Milliseconds an open connection may stay without a request
     idle_timeout_ms: u64 = "BODKIN_IDLE_TIMEOUT_MS",

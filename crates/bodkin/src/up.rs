@@ -19,6 +19,10 @@ const SHUTDOWN_MAX: Duration = Duration::from_secs(2);
 
 /// Options of `bodkin up`.
 #[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Defaults: `bodkin up --print-config` prints the configuration that these options, the environment and the files make.\n\
+    Files: that of --config goes before /etc/bodkin/bodkin.toml; bodkin.example.toml explains every key."
+)]
 pub struct UpOptions {
     /// Configuration file (TOML); its keys are the options below with underscores
     #[arg(long, env = "BODKIN_CONFIG", value_name = "FILE")]
@@ -61,7 +65,9 @@ pub fn run(options: UpOptions, started: Instant, json_output: bool) -> anyhow::R
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::info!("stopping: what is under way is answered");
+        if !json_output {
+            println!("stopping: what is under way is answered");
+        }
         anyhow::Ok(Ok(server.stop().await))
     })?;
     // Idle connections and push tasks hold on to the store; they end with the runtime.
@@ -85,7 +91,7 @@ fn tell_ready(server: &Server, started: Instant, json_output: bool) {
     let ready_ms = started.elapsed().as_secs_f64() * 1e3;
     if json_output {
         let listeners: Map<_, _> = listeners.map(|(port, address)| (port.name().to_owned(), json!(address.to_string()))).collect();
-        println!("{}", json!({"ready_ms": ready_ms, "pid": std::process::id(), "listeners": listeners}));
+        println!("{}", json!({"ready_ms": ready_ms, "pid": std::process::id(), "mode": "insecure", "listeners": listeners}));
     } else {
         println!("insecure mode: no certificates, no access control");
         listeners.for_each(|(port, address)| println!("  {:<16} http://{address}", port.name()));

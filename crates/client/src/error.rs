@@ -60,6 +60,14 @@ pub enum CallError {
         /// The service definition it was looked up by.
         definition: &'static str,
     },
+    /// The Event Handler has ended an event stream.
+    #[error(
+        "the Event Handler at {address} has ended the event stream: it is stopping, or this listener took nothing for too long. Open it again."
+    )]
+    StreamEnded {
+        /// Host and port of the Event Handler.
+        address: String,
+    },
     /// An event stream was ended by its limit.
     #[error("an event from {address} is longer than {limit_bytes} bytes. Raise Limits::event_bytes_max, or publish less at once.")]
     EventTooLong {

@@ -53,7 +53,7 @@ impl Events {
                     Some(Ok(())) | None => None,
                 },
                 Some(Err(error)) => Some(self.broken(&format!("the event stream broke ({error})"))),
-                None => Some(self.broken("the event stream was ended by the Event Handler")),
+                None => Some(CallError::StreamEnded { address: self.address.clone() }),
             };
         }
     }

@@ -182,7 +182,7 @@ async fn a_stream_gives_its_events_and_says_why_it_ended() {
     let event = events.next().await.unwrap();
     assert_eq!((event.id.as_str(), event.event.as_str(), event.data.as_str()), ("1", "LOAD", "12"));
     assert_eq!(events.next().await, None);
-    assert!(matches!(events.end(), Some(CallError::Unreachable { .. })));
+    assert!(matches!(events.end(), Some(CallError::StreamEnded { .. })));
 
     let mut events = cloud.events("t", EventForm::Event, None).await.unwrap();
     assert_eq!(events.next().await, None);

@@ -105,7 +105,7 @@ impl Monitor {
                 let histogram = self.stages.of(system, stage);
                 let labels = format!("system=\"{}\",stage=\"{}\"", system.name(), stage.name());
                 let buckets = histogram.buckets();
-                // From 1 us to 16.8 s, each bound four times the one before.
+                // From 1 us to 17.2 s, each bound four times the one before.
                 for exponent in (10..=34).step_by(2) {
                     let bound_ns = 1u64 << exponent;
                     let below: u64 = buckets.iter().take_while(|(upper, _)| *upper < bound_ns).map(|(_, count)| count).sum();

@@ -1,6 +1,6 @@
 //! The data plane: one thread that owns the Event Handler's port, its connections and the broker's topics.
 //!
-//! A turn reads what is there, decides, and writes at its end: one write for each subscriber however many events the turn
+//! A turn reads what is there, serves it, and writes at its end: one write for each subscriber however many events the turn
 //! brought, subscribers before publishers. Requests that are neither publish nor an event stream go to the control plane
 //! as values and come back through the [`Inbox`].
 
@@ -134,6 +134,8 @@ pub struct Shard {
     dirty: Vec<usize>,
     /// Slots that have more to read or to serve than a turn takes.
     unread: Vec<usize>,
+    /// Slots that the turn has read and not yet served.
+    unserved: Vec<usize>,
     /// Whether more connections wait to be accepted than a turn takes.
     unaccepted: bool,
     frames: Frames,
@@ -210,6 +212,7 @@ impl Shard {
             pushing_bytes: 0,
             dirty: Vec::new(),
             unread: Vec::new(),
+            unserved: Vec::new(),
             unaccepted: false,
             frames: Frames::default(),
             scratch: Scratch::default(),
@@ -281,6 +284,7 @@ impl Shard {
                 }
             }
         }
+        self.serve_all();
         self.flush();
         if self.clock.now >= self.next_sweep {
             self.next_sweep = self.clock.now + SWEEP_PERIOD;
@@ -350,7 +354,7 @@ impl Shard {
         self.messages = messages;
     }
 
-    /// Reads what is there and serves every whole request in it.
+    /// Reads what is there, to be served when the turn has read everything.
     fn read(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
         if connection.postpones() {
@@ -361,8 +365,18 @@ impl Shard {
             Ok(connection::Read::MoreToCome) => self.unread.push(slot),
             Err(_) => return self.close(slot),
         }
+        self.unserved.push(slot);
+    }
+
+    /// Serves what the turn has read.
+    fn serve_all(&mut self) {
+        if self.unserved.is_empty() {
+            return;
+        }
         self.lap(Stage::Receive);
-        self.serve(slot);
+        let mut unserved = std::mem::take(&mut self.unserved);
+        unserved.drain(..).for_each(|slot| self.serve(slot));
+        self.unserved = unserved;
     }
 
     /// Lets a connection go whose client has said everything: at once, or when its answers are written.

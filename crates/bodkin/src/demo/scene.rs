@@ -294,11 +294,12 @@ impl Addresses {
              curl http://{}/{SERVICE}\n  \
              curl -N 'http://{}/eventhandler/subscription?eventtype={}'\n  \
              curl http://{}/metrics\n  \
-             bodkin service list --service-registry {}\n\n",
+             {} service list --service-registry {}\n\n",
             self.provider,
             at("eventhandler"),
             SERVICE.to_uppercase(),
             at("monitor"),
+            std::env::args().next().unwrap_or_else(|| "bodkin".to_owned()),
             at("serviceregistry"),
         )
     }
