@@ -4,15 +4,17 @@
 //! brought, subscribers before publishers. Requests that are neither publish nor an event stream go to the control plane
 //! as values and come back through the [`Inbox`].
 
+mod accept;
 mod connection;
 mod frames;
 mod publish;
 mod pushed;
 mod stream;
+mod sweep;
 
 use std::{
     collections::BTreeMap,
-    io::{self, Write},
+    io,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant, SystemTime},
 };
@@ -22,7 +24,6 @@ use bodkin_arrowhead::{
     core_service::CoreSystem,
     publication::Scratch,
     record::{Subscription, SubscriptionId, SystemId},
-    snapshot::Snapshot,
     utc::UtcTime,
 };
 use bodkin_broker::{Incarnation, Input, Output, ShardLimits, SubscriptionKey};
@@ -58,8 +59,6 @@ pub const CONTROL_REQUESTS_MAX: usize = 4096;
 
 /// Readiness events taken in one turn.
 const TURN_EVENTS_MAX: usize = 1024;
-/// Connections accepted in one turn, so that thousands at once do not hold up events.
-const TURN_ACCEPTS_MAX: usize = 64;
 /// How often connections are looked over for deadlines.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 /// How long a stopping shard goes on writing out what is queued.
@@ -298,43 +297,6 @@ impl Shard {
         }
     }
 
-    fn accept(&mut self) {
-        for _ in 0..TURN_ACCEPTS_MAX {
-            let Some(listener) = &self.listener else { return };
-            match listener.accept() {
-                Ok((socket, _)) => self.welcome(socket),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection; is the limit on open files too low?");
-                    return;
-                }
-            }
-        }
-        self.unaccepted = true;
-    }
-
-    fn welcome(&mut self, mut socket: mio::net::TcpStream) {
-        let limits = &self.context.limits;
-        if self.connections.len() >= limits.connections_max {
-            let mut told = Vec::new();
-            answer::push_answer(&mut told, &Answer::text(503, "Too many connections."), self.clock.date(), false, false);
-            // The client that does not get it sees the connection closed, which says the same.
-            let _ = socket.write(&told);
-            return;
-        }
-        let slot = self.connections.vacant_key();
-        let both = Interest::READABLE | Interest::WRITABLE;
-        let registered = socket.set_nodelay(true).and_then(|()| self.poll.registry().register(&mut socket, Token(slot), both));
-        if let Err(error) = registered {
-            tracing::debug!(%error, "a connection was gone before it was served");
-            return;
-        }
-        self.connections.insert(Connection::new(socket, self.next_serial, limits.event_bytes_max, self.clock.now));
-        self.next_serial += 1;
-        self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
-    }
-
     fn take_messages(&mut self) {
         let mut messages = std::mem::take(&mut self.messages);
         self.inbox.take(&mut messages);
@@ -557,33 +519,6 @@ impl Shard {
         // A socket that is gone already needs no deregistration.
         let _ = self.poll.registry().deregister(connection.socket());
         self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
-    }
-
-    /// Ends what is past its deadline, and streams whose listening system is not registered any more.
-    fn sweep(&mut self, snapshot: &Snapshot) {
-        let (now, limits) = (self.clock.now, self.context.limits);
-        let mut ending: Vec<(usize, bool)> = Vec::new();
-        for (slot, connection) in &self.connections {
-            let is_orphan = || match connection.phase {
-                Phase::Stream { subscription } => self.is_orphan(subscription, snapshot),
-                _ => false,
-            };
-            ending.extend(connection.overdue(now, &limits).or_else(|| is_orphan().then_some(false)).map(|told| (slot, told)));
-        }
-        for (slot, told) in ending {
-            if told {
-                self.write(slot, &Answer::text(408, "The request did not arrive in time."), false, false);
-            } else {
-                self.close(slot);
-            }
-        }
-    }
-
-    fn is_orphan(&self, subscription: SubscriptionKey, snapshot: &Snapshot) -> bool {
-        match self.broker.receiver(subscription) {
-            Some(Receiver::Stream { consumer: Some(consumer), .. }) => snapshot.system(*consumer).is_none(),
-            _ => false,
-        }
     }
 
     fn count_subscriptions(&self) {

@@ -1,0 +1,36 @@
+//! Looking connections over once a second.
+
+use bodkin_arrowhead::snapshot::Snapshot;
+use bodkin_broker::SubscriptionKey;
+
+use super::{Receiver, Shard, connection::Phase};
+use crate::answer::Answer;
+
+impl Shard {
+    /// Ends what is past its deadline, and streams whose listening system is not registered any more.
+    pub(super) fn sweep(&mut self, snapshot: &Snapshot) {
+        let (now, limits) = (self.clock.now, self.context.limits);
+        let mut ending: Vec<(usize, bool)> = Vec::new();
+        for (slot, connection) in &self.connections {
+            let is_orphan = || match connection.phase {
+                Phase::Stream { subscription } => self.is_orphan(subscription, snapshot),
+                _ => false,
+            };
+            ending.extend(connection.overdue(now, &limits).or_else(|| is_orphan().then_some(false)).map(|told| (slot, told)));
+        }
+        for (slot, told) in ending {
+            if told {
+                self.write(slot, &Answer::text(408, "The request did not arrive in time."), false, false);
+            } else {
+                self.close(slot);
+            }
+        }
+    }
+
+    fn is_orphan(&self, subscription: SubscriptionKey, snapshot: &Snapshot) -> bool {
+        match self.broker.receiver(subscription) {
+            Some(Receiver::Stream { consumer: Some(consumer), .. }) => snapshot.system(*consumer).is_none(),
+            _ => false,
+        }
+    }
+}
