@@ -1,4 +1,4 @@
-//! Durable state: one writer with group commit, immutable snapshots for every reader.
+//! Durable state: one writer with group commit, immutable snapshots for every reader; and the [`event_log`].
 //!
 //! An operation is answered after the commit that holds it and after the published snapshot shows it, so that a kill at
 //! any instant loses nothing that was answered. Conflicts are decided by the database's constraints, never by a look at
@@ -6,6 +6,7 @@
 
 mod authorization;
 mod draft;
+pub mod event_log;
 mod load;
 mod open;
 mod schema;

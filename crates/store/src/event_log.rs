@@ -1,0 +1,271 @@
+//! The event log: every accepted event, in the order it was accepted, in files that are only appended to.
+//!
+//! The shard appends to memory and writes once a turn, in front of its answers: what was answered survives the end of the
+//! process, however it comes. A thread of the log's own, its keeper, syncs once a second and whenever an answer waits for it
+//! (`durable` event types), makes the next file ahead, and removes what is too old or too much. A disk that takes nothing
+//! more suspends the log, which is told, and never blocks the shard.
+
+mod keeper;
+mod reader;
+mod record;
+mod segment;
+mod tail;
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::*},
+        mpsc::{SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use bodkin_broker::EventId;
+
+use self::{
+    keeper::{Keeper, Task},
+    segment::Segment,
+    tail::Tail,
+};
+pub use self::{
+    reader::{Cursor, EventLogReader, LogState},
+    record::Record,
+};
+
+/// Place of an event in the log, from 0 in steps of 1. It goes on after a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position(pub u64);
+
+/// What the log keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventLogLimits {
+    /// Bytes of all files together; beyond, the oldest file goes.
+    pub bytes_max: u64,
+    /// Age of an event; a file whose events are all older goes.
+    pub age_max: Duration,
+}
+
+impl EventLogLimits {
+    /// Bytes after which a new file is begun: small enough that retention is even, large enough that files are few.
+    fn segment_bytes(&self) -> u64 {
+        (self.bytes_max / 16).clamp(64 * 1024, 16 * 1024 * 1024)
+    }
+}
+
+/// How often what was written is synced when no answer waits for it.
+const SYNC_PERIOD: Duration = Duration::from_secs(1);
+/// How long a disk that took nothing is left alone before it is tried again.
+const RETRY_PERIOD: Duration = Duration::from_secs(1);
+/// Messages to the keeper that may wait. It is told of files and waiting answers only, never of single events.
+const TASKS_MAX: usize = 64;
+
+/// What the shard, the keeper and the readers share.
+#[derive(Debug)]
+struct Shared {
+    /// Behind the last record that was written, or skipped while the log was suspended.
+    end: AtomicU64,
+    /// Behind the last record that is synced.
+    synced: AtomicU64,
+    /// The number of the file that is written; readers may learn of the file itself a little later.
+    written_file: AtomicU64,
+    /// The files, ascending; at least one.
+    segments: ArcSwap<Vec<Segment>>,
+    /// The next file, made ahead.
+    spare: Mutex<Option<(u64, File)>>,
+    /// Why nothing is written, while it is so.
+    suspended: ArcSwapOption<String>,
+    /// Records that were not written.
+    skipped: AtomicU64,
+}
+
+/// Called on the keeper's thread: everything in front of the position is on disk, or why it is not.
+pub type OnSync = Box<dyn Fn(Result<Position, String>) + Send>;
+
+/// The writing side, owned by a shard.
+#[derive(Debug)]
+pub struct EventLog {
+    tail: Tail,
+    next: Position,
+    /// Bytes of the tail's newer half that are in the file.
+    written: usize,
+    file: File,
+    /// Bytes of the file, its header included.
+    file_bytes: u64,
+    segment_bytes: u64,
+    retry_at: Option<Instant>,
+    shared: Arc<Shared>,
+    tasks: Option<SyncSender<Task>>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl EventLog {
+    /// Opens (or makes) the log in `directory`, which the caller has locked.
+    pub fn open(directory: &Path, limits: EventLogLimits, now_ns: u64, on_sync: OnSync) -> io::Result<(Self, EventLogReader)> {
+        fs::create_dir_all(directory)?;
+        let mut segments = segment::list(directory)?;
+        if segments.is_empty() {
+            segments.push(first_segment(directory, now_ns)?);
+        }
+        let newest = segments.last().expect("there is a file");
+        let end = segment::recover(newest)?;
+        let shared = Arc::new(Shared {
+            end: AtomicU64::new(end.next.0),
+            synced: AtomicU64::new(0),
+            written_file: AtomicU64::new(newest.number),
+            spare: Mutex::new(None),
+            suspended: ArcSwapOption::empty(),
+            skipped: AtomicU64::new(0),
+            segments: ArcSwap::from_pointee(segments),
+        });
+        let (tasks, queue) = sync_channel(TASKS_MAX);
+        let keeper = Keeper::new(directory.to_owned(), limits, shared.clone(), end.file.try_clone()?, on_sync);
+        let keeper = std::thread::Builder::new().name("event-log".into()).spawn(move || keeper.run(&queue))?;
+        let log = Self {
+            tail: Tail::new(end.next),
+            next: end.next,
+            written: 0,
+            file: end.file,
+            file_bytes: end.bytes,
+            segment_bytes: limits.segment_bytes(),
+            retry_at: None,
+            shared: shared.clone(),
+            tasks: Some(tasks),
+            keeper: Some(keeper),
+        };
+        Ok((log, EventLogReader::new(shared)))
+    }
+
+    /// Takes an accepted event in; it is in the file after the next [`Self::write`].
+    pub fn append(&mut self, time_ns: u64, id: EventId, topic: &str, event: &str, now: Instant) -> Position {
+        if self.tail.is_full() {
+            self.write(now);
+            self.tail.turn();
+            self.written = 0;
+        }
+        let position = self.next;
+        self.tail.push(&Record { position, time_ns, id, topic, event });
+        self.next = Position(position.0 + 1);
+        position
+    }
+
+    /// Writes what was appended. A disk that takes nothing suspends the log: the records are skipped, counted and told, and
+    /// a second later the next ones are tried.
+    pub fn write(&mut self, now: Instant) {
+        if self.written == self.tail.newer().len() {
+            return;
+        }
+        if self.retry_at.is_none_or(|at| now >= at) {
+            self.begin_segment_if_due();
+            match self.try_write() {
+                Ok(()) => self.resume(),
+                Err(error) => self.suspend(&error, now),
+            }
+        }
+        if self.retry_at.is_some() {
+            self.shared.skipped.fetch_add(self.next.0 - self.shared.end.load(Relaxed), Relaxed);
+        }
+        self.written = self.tail.newer().len();
+        self.shared.end.store(self.next.0, Release);
+    }
+
+    fn try_write(&mut self) -> io::Result<()> {
+        let bytes = &self.tail.newer()[self.written..];
+        if let Err(error) = self.file.write_all(bytes) {
+            // What was written of them is no record. If even that cannot be undone, the next start cuts it off.
+            use io::Seek;
+            let _ = self.file.set_len(self.file_bytes).and_then(|()| self.file.seek(io::SeekFrom::Start(self.file_bytes)));
+            return Err(error);
+        }
+        self.file_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Goes on in the file that was made ahead. If there is none yet, the present one grows a little longer.
+    fn begin_segment_if_due(&mut self) {
+        if self.file_bytes < self.segment_bytes {
+            return;
+        }
+        let Some((number, mut file)) = self.shared.spare.try_lock().ok().and_then(|mut spare| spare.take()) else { return };
+        let first = Position(self.shared.end.load(Relaxed));
+        let begun_ns = self.tail.records(first).and_then(|mut records| records.next()).map_or(0, |record| record.time_ns);
+        let told = self.tasks.as_ref().expect("the keeper lives as long as the log").try_send(Task::Begun {
+            number,
+            first,
+            begun_ns,
+            former_bytes: self.file_bytes,
+        });
+        // The keeper knows of the file in front of its first record, so that no sync of a record is promised on another file.
+        if told.is_ok() && file.write_all(&segment::header(first, begun_ns)).is_ok() {
+            self.file = file;
+            self.file_bytes = segment::HEADER_BYTES;
+            self.shared.written_file.store(number, Release);
+        }
+    }
+
+    fn suspend(&mut self, error: &io::Error, now: Instant) {
+        if self.retry_at.is_none() {
+            tracing::error!(%error, "the event log is suspended: events go on being delivered, but are not kept. Make room on the disk");
+        }
+        self.retry_at = Some(now + RETRY_PERIOD);
+        self.shared.suspended.store(Some(Arc::new(error.to_string())));
+    }
+
+    fn resume(&mut self) {
+        if self.retry_at.take().is_some() {
+            self.shared.suspended.store(None);
+            let skipped = self.shared.skipped.load(Relaxed);
+            tracing::warn!(skipped, "the event log is written again; so many events in all are not in it");
+        }
+    }
+
+    /// Asks for everything written so far to be synced; [`OnSync`] tells when it is.
+    pub fn sync(&self) {
+        // A full queue holds a request that is younger than what was written.
+        let _ = self.tasks.as_ref().expect("the keeper lives as long as the log").try_send(Task::Sync);
+    }
+
+    /// Behind the last record that was appended.
+    pub fn next_position(&self) -> Position {
+        self.next
+    }
+
+    /// Whether records are being skipped.
+    pub fn is_suspended(&self) -> bool {
+        self.retry_at.is_some()
+    }
+
+    /// The appended records from `from` on, if all of them are still in memory.
+    pub fn recent(&self, from: Position) -> Option<impl Iterator<Item = Record<'_>>> {
+        self.tail.records(from)
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        self.write(Instant::now());
+        drop(self.tasks.take());
+        if self.keeper.take().is_some_and(|keeper| keeper.join().is_err()) {
+            tracing::error!("the event log's keeper had stopped before");
+        }
+    }
+}
+
+fn first_segment(directory: &Path, now_ns: u64) -> io::Result<Segment> {
+    let (number, first) = (1, Position(0));
+    segment::create(directory, number)?.write_all(&segment::header(first, now_ns))?;
+    Ok(Segment { number, path: segment::path_of(directory, number), first, begun_ns: now_ns, bytes: segment::HEADER_BYTES })
+}
+
+impl Shared {
+    fn put_spare(&self, number: u64, file: File) {
+        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, file));
+    }
+}
+
+#[cfg(test)]
+mod tests;

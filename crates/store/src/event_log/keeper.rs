@@ -1,0 +1,146 @@
+//! The log's own thread: syncs, files made ahead, retention.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::Ordering::*,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::{Duration, SystemTime},
+};
+
+use super::{EventLogLimits, OnSync, Position, SYNC_PERIOD, Shared, segment, segment::Segment};
+
+/// What the shard asks of the keeper.
+#[derive(Debug)]
+pub(super) enum Task {
+    /// Sync what is written.
+    Sync,
+    /// The shard goes on in the file that was made ahead.
+    Begun { number: u64, first: Position, begun_ns: u64, former_bytes: u64 },
+}
+
+pub(super) struct Keeper {
+    directory: PathBuf,
+    limits: EventLogLimits,
+    shared: Arc<Shared>,
+    /// The file that is written.
+    current: File,
+    /// Files made ahead and not begun.
+    ahead: BTreeMap<u64, File>,
+    on_sync: OnSync,
+    is_told: bool,
+}
+
+impl Keeper {
+    pub fn new(directory: PathBuf, limits: EventLogLimits, shared: Arc<Shared>, current: File, on_sync: OnSync) -> Self {
+        Self { directory, limits, shared, current, ahead: BTreeMap::new(), on_sync, is_told: false }
+    }
+
+    /// Runs until the log is dropped; then syncs a last time.
+    pub fn run(mut self, tasks: &Receiver<Task>) {
+        loop {
+            self.make_ahead();
+            self.retain();
+            let first = match tasks.recv_timeout(SYNC_PERIOD) {
+                Ok(task) => Some(task),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            // Read in front of the tasks: a file that holds a record before this end is in one of them.
+            let end = Position(self.shared.end.load(Acquire));
+            let mut is_asked = false;
+            for task in first.into_iter().chain(tasks.try_iter()) {
+                is_asked |= self.carry_out(task);
+            }
+            self.sync(end, is_asked);
+        }
+        for task in tasks.try_iter() {
+            self.carry_out(task);
+        }
+        self.sync(Position(self.shared.end.load(Acquire)), false);
+        // What was made ahead and never begun; the next start would remove it too.
+        self.ahead.keys().for_each(|number| drop(fs::remove_file(segment::path_of(&self.directory, *number))));
+    }
+
+    /// Gives whether somebody waits for a sync.
+    fn carry_out(&mut self, task: Task) -> bool {
+        let Task::Begun { number, first, begun_ns, former_bytes } = task else { return true };
+        if let Err(error) = self.current.sync_data() {
+            self.tell(&error);
+        }
+        self.current = self.ahead.remove(&number).expect("a file that was begun was made ahead");
+        let mut segments = Vec::clone(&self.shared.segments.load());
+        segments.last_mut().expect("there is a file").bytes = former_bytes;
+        let path = segment::path_of(&self.directory, number);
+        segments.push(Segment { number, path, first, begun_ns, bytes: segment::HEADER_BYTES });
+        self.shared.segments.store(Arc::new(segments));
+        false
+    }
+
+    fn sync(&mut self, end: Position, is_asked: bool) {
+        let synced = if end.0 == self.shared.synced.load(Relaxed) { Ok(()) } else { self.current.sync_data() };
+        match &synced {
+            Ok(()) => {
+                self.is_told = false;
+                self.shared.synced.store(end.0, Release);
+            }
+            Err(error) => self.tell(error),
+        }
+        if is_asked {
+            (self.on_sync)(synced.map(|()| end).map_err(|error| error.to_string()));
+        }
+    }
+
+    fn tell(&mut self, error: &std::io::Error) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            tracing::error!(%error, "the event log cannot be synced: what was answered last may be lost if the machine loses power");
+        }
+    }
+
+    /// Makes the next file ahead, so that the shard never waits for a directory.
+    fn make_ahead(&mut self) {
+        if !self.ahead.is_empty() {
+            return;
+        }
+        let number = self.shared.segments.load().last().expect("there is a file").number + 1;
+        let made = segment::create(&self.directory, number).and_then(|file| Ok((file.try_clone()?, file)));
+        match made {
+            Ok((ours, theirs)) => {
+                self.ahead.insert(number, ours);
+                self.shared.put_spare(number, theirs);
+            }
+            Err(error) => tracing::warn!(%error, "the event log's next file could not be made; the present one grows on"),
+        }
+    }
+
+    /// Removes the oldest files while there are too many bytes, or all of a file's events are too old. The newest one stays.
+    fn retain(&self) {
+        let segments = self.shared.segments.load();
+        let now_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let eldest_ns = now_ns.saturating_sub(self.limits.age_max.max(Duration::from_secs(1)).as_nanos());
+        let newest_bytes = self.current.metadata().map_or(0, |metadata| metadata.len());
+        let mut bytes = segments.iter().rev().skip(1).map(|segment| segment.bytes).sum::<u64>() + newest_bytes;
+        let mut gone = 0;
+        while gone + 1 < segments.len() {
+            let is_old = u128::from(segments[gone + 1].begun_ns) < eldest_ns;
+            if bytes <= self.limits.bytes_max && !is_old {
+                break;
+            }
+            bytes -= segments[gone].bytes;
+            gone += 1;
+        }
+        if gone == 0 {
+            return;
+        }
+        self.shared.segments.store(Arc::new(segments[gone..].to_vec()));
+        for segment in &segments[..gone] {
+            if let Err(error) = fs::remove_file(&segment.path) {
+                tracing::warn!(file = %segment.path.display(), %error, "a file of the event log that is too old could not be removed");
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The reading side: any thread may follow the log while the shard writes it. It blocks on the disk, so no shard does.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    sync::{Arc, atomic::Ordering::*},
+};
+
+use bodkin_broker::EventId;
+
+use super::{
+    Position, Shared,
+    record::{Frame, Record, frame},
+    segment::{HEADER_BYTES, Segment},
+};
+
+/// Bytes read at once.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// A handle on the log for everybody but its shard.
+#[derive(Clone, Debug)]
+pub struct EventLogReader {
+    shared: Arc<Shared>,
+}
+
+/// What the log holds, for those who watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogState {
+    /// Files.
+    pub segments: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The oldest record's position.
+    pub first: Position,
+    /// Behind the newest one's.
+    pub next: Position,
+    /// Behind the newest one that is synced.
+    pub synced: Position,
+    /// When the oldest file was begun, in nanoseconds since 1970.
+    pub oldest_ns: u64,
+    /// Records that are missing because the disk took nothing.
+    pub skipped: u64,
+    /// Why nothing is written at present.
+    pub suspended: Option<String>,
+}
+
+impl EventLogReader {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Behind the last record that was written.
+    pub fn end(&self) -> Position {
+        Position(self.shared.end.load(Acquire))
+    }
+
+    /// Reads from `from` on, or from the oldest record if that is younger.
+    pub fn cursor(&self, from: Position) -> Cursor {
+        let first = self.shared.segments.load().first().expect("there is a file").first;
+        Cursor { shared: self.shared.clone(), next: from.max(first), open: None, chunk: Vec::new(), at: 0 }
+    }
+
+    /// The position of an event of a topic; `None` if it is not in the log (any more). Files are searched from the newest on,
+    /// for who asks has mostly been away for a short time.
+    pub fn find(&self, topic: &str, id: EventId) -> io::Result<Option<Position>> {
+        let segments = self.shared.segments.load_full();
+        let mut until = self.end();
+        for segment in segments.iter().rev() {
+            let mut cursor = self.cursor(segment.first);
+            let mut is_beyond = false;
+            while let Some(record) = cursor.read()?.filter(|record| record.position < until) {
+                let stream = |id: EventId| (id.publisher, id.incarnation);
+                if record.topic == topic && stream(record.id) == stream(id) {
+                    if record.id.sequence == id.sequence {
+                        return Ok(Some(record.position));
+                    }
+                    is_beyond |= record.id.sequence < id.sequence;
+                }
+            }
+            // Its predecessors are here and it is not: it never was, or was skipped. Older files hold older events only.
+            if is_beyond || segment.begun_ns < id.incarnation.0 {
+                return Ok(None);
+            }
+            until = segment.first;
+        }
+        Ok(None)
+    }
+
+    /// The position of the first event that was accepted at `time_ns` or later.
+    pub fn since(&self, time_ns: u64) -> io::Result<Position> {
+        let segments = self.shared.segments.load_full();
+        let begun = segments.iter().rev().find(|segment| segment.begun_ns <= time_ns).or(segments.first()).expect("there is a file");
+        let mut cursor = self.cursor(begun.first);
+        while let Some(record) = cursor.read()? {
+            if record.time_ns >= time_ns {
+                return Ok(record.position);
+            }
+        }
+        Ok(cursor.position())
+    }
+
+    /// What the log holds.
+    pub fn state(&self) -> LogState {
+        let segments = self.shared.segments.load_full();
+        let newest = segments.last().expect("there is a file");
+        let newest_bytes = newest.path.metadata().map_or(newest.bytes, |metadata| metadata.len());
+        LogState {
+            segments: segments.len(),
+            bytes: segments.iter().rev().skip(1).map(|segment| segment.bytes).sum::<u64>() + newest_bytes,
+            first: segments[0].first,
+            next: self.end(),
+            synced: Position(self.shared.synced.load(Acquire)),
+            oldest_ns: segments[0].begun_ns,
+            skipped: self.shared.skipped.load(Relaxed),
+            suspended: self.shared.suspended.load().as_ref().map(|reason| reason.to_string()),
+        }
+    }
+}
+
+/// A place in the log that moves on as it is read.
+#[derive(Debug)]
+pub struct Cursor {
+    shared: Arc<Shared>,
+    next: Position,
+    open: Option<Open>,
+    chunk: Vec<u8>,
+    /// Where in the chunk the next record begins.
+    at: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    number: u64,
+    file: File,
+    /// Where in the file the chunk ends.
+    offset: u64,
+}
+
+impl Cursor {
+    /// The position behind the last record that was read.
+    pub fn position(&self) -> Position {
+        self.next
+    }
+
+    /// The next record, or `None` when everything that is written was read; more may come later. Damage is told and costs
+    /// what follows it in its file.
+    pub fn read(&mut self) -> io::Result<Option<Record<'_>>> {
+        let range = loop {
+            match frame(&self.chunk[self.at..]) {
+                Frame::Whole { bytes, position } => {
+                    let range = self.at..self.at + bytes;
+                    if position < self.next {
+                        self.at += bytes;
+                    } else if Record::parse(&self.chunk[range.clone()]).is_some() {
+                        self.at += bytes;
+                        self.next = Position(position.0 + 1);
+                        break range;
+                    } else {
+                        self.skip_damage()?;
+                    }
+                }
+                Frame::Partial { wanted } => {
+                    if !self.fill(wanted)? {
+                        return Ok(None);
+                    }
+                }
+                Frame::Damaged => self.skip_damage()?,
+            }
+        };
+        Ok(Record::parse(&self.chunk[range]))
+    }
+
+    /// Reads on, in the next file where this one is at its end; false at the end of what is written.
+    fn fill(&mut self, wanted: usize) -> io::Result<bool> {
+        // Both are read in front of the file: then a file that is not written any more is read to its end, and what is not in
+        // the one that is written, although it is before this end, was skipped.
+        let end = Position(self.shared.end.load(Acquire));
+        let written = self.shared.written_file.load(Acquire);
+        if self.open.is_none() {
+            self.open_at(|segment, next| segment.first <= next)?;
+        }
+        self.chunk.drain(..self.at);
+        self.at = 0;
+        let had = self.chunk.len();
+        self.chunk.resize(wanted.max(had + CHUNK_BYTES), 0);
+        let open = self.open.as_mut().expect("a file is open");
+        let read = open.file.read_at(&mut self.chunk[had..], open.offset);
+        self.chunk.truncate(had + *read.as_ref().unwrap_or(&0));
+        let read = read?;
+        open.offset += read as u64;
+        let number = open.number;
+        if read > 0 {
+            return Ok(true);
+        }
+        if number < written {
+            return self.open_at(|segment, _| segment.number > number);
+        }
+        if had == 0 {
+            self.next = self.next.max(end);
+        }
+        Ok(false)
+    }
+
+    /// Opens the newest file that fits where `next` is looked for, or the oldest one behind the present.
+    fn open_at(&mut self, fits: impl Fn(&Segment, Position) -> bool) -> io::Result<bool> {
+        let segments = self.shared.segments.load_full();
+        let fitting = |segment: &&Segment| fits(segment, self.next);
+        let is_first = self.open.is_none();
+        let found = if is_first { segments.iter().rev().find(fitting).or(segments.first()) } else { segments.iter().find(fitting) };
+        let Some(segment) = found else { return Ok(false) };
+        self.open = Some(Open { number: segment.number, file: File::open(&segment.path)?, offset: HEADER_BYTES });
+        self.next = self.next.max(segment.first);
+        self.chunk.clear();
+        self.at = 0;
+        Ok(true)
+    }
+
+    fn skip_damage(&mut self) -> io::Result<()> {
+        let number = self.open.as_ref().expect("what is damaged was read").number;
+        tracing::error!(file = number, position = self.next.0, "the event log is damaged; what follows in this file is lost");
+        if !self.open_at(|segment, _| segment.number > number)? {
+            // Nothing more can be read until a next file is begun.
+            self.chunk.clear();
+            self.at = 0;
+            let open = self.open.as_mut().expect("a file is open");
+            open.offset = open.file.metadata()?.len();
+        }
+        Ok(())
+    }
+}
