@@ -11,13 +11,16 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use bodkin_arrowhead::name::NamingRules;
-use bodkin_host::{HostConfig, Limits, Port};
+use bodkin_arrowhead::name::{EventType, NamingRules};
+use bodkin_host::{EventLogLimits, HostConfig, Limits, Port};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 /// The operator's file, read when it is there.
 const SYSTEM_FILE: &str = "/etc/bodkin/bodkin.toml";
+
+/// What the event log keeps by default.
+const EVENT_LOG: EventLogLimits = EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(7 * 24 * 3600) };
 
 macro_rules! settings {
     ($($(#[doc = $help:literal])* $(@$kind:ident)? $name:ident: $type:ty = $env:literal,)*) => {
@@ -27,7 +30,7 @@ macro_rules! settings {
         pub struct Settings {
             $(
                 $(#[doc = $help])*
-                #[arg(long, env = $env, value_name = settings!(@value $($kind)?), num_args = settings!(@count $($kind)?), default_missing_value = settings!(@missing $($kind)?))]
+                #[arg(long, env = $env, value_name = settings!(@value $($kind)?), num_args = settings!(@count $($kind)?), default_missing_value = settings!(@missing $($kind)?), value_delimiter = settings!(@delimiter $($kind)?))]
                 #[serde(skip_serializing_if = "Option::is_none")]
                 pub $name: Option<$type>,
             )*
@@ -41,7 +44,12 @@ macro_rules! settings {
         }
     };
     (@value flag) => { "true|false" };
+    (@value list) => { "VALUE,..." };
     (@value) => { "VALUE" };
+    (@delimiter list) => { ',' };
+    (@delimiter $($other:ident)?) => { None::<char> };
+    (@count list) => { 1 };
+    (@missing list) => { "" };
     (@count flag) => { 0..=1 };
     (@count) => { 1 };
     (@missing flag) => { "true" };
@@ -89,6 +97,16 @@ settings! {
     event_bytes_max: usize = "BODKIN_EVENT_BYTES_MAX",
     /// Event streams, and as many subscriptions by push
     subscriptions_max: usize = "BODKIN_SUBSCRIPTIONS_MAX",
+    /// Event types; an event of one more is answered 503
+    event_types_max: usize = "BODKIN_EVENT_TYPES_MAX",
+    /// Keep every accepted event in a log, so that who was away can have what it missed
+    @flag event_log: bool = "BODKIN_EVENT_LOG",
+    /// Bytes the event log keeps; beyond, the oldest events go
+    event_log_bytes_max: u64 = "BODKIN_EVENT_LOG_BYTES_MAX",
+    /// Seconds the event log keeps an event
+    event_log_age_max_s: u64 = "BODKIN_EVENT_LOG_AGE_MAX_S",
+    /// Event types, separated by commas, whose publishers are answered when the event is synced to the disk
+    @list durable_event_types: Vec<String> = "BODKIN_DURABLE_EVENT_TYPES",
     /// Bytes queued for a subscriber; events beyond are lost, counted and told
     subscriber_queue_bytes_max: u64 = "BODKIN_SUBSCRIBER_QUEUE_BYTES_MAX",
     /// Milliseconds a subscriber may take to accept a pushed event
@@ -121,6 +139,11 @@ impl Settings {
             body_bytes_max: Some(limits.body_bytes_max),
             event_bytes_max: Some(limits.event_bytes_max),
             subscriptions_max: Some(limits.subscriptions_max),
+            event_types_max: Some(limits.event_types_max),
+            event_log: Some(true),
+            event_log_bytes_max: Some(EVENT_LOG.bytes_max),
+            event_log_age_max_s: Some(EVENT_LOG.age_max.as_secs()),
+            durable_event_types: Some(Vec::new()),
             subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
             push_timeout_ms: ms(limits.push_timeout),
         }
@@ -166,6 +189,11 @@ impl Settings {
                 allow_non_routable_addressing: self.allow_non_routable_addressing.expect(all),
             },
             ping_timeout: ms(self.ping_timeout_ms),
+            event_log: self.event_log.expect(all).then_some(EventLogLimits {
+                bytes_max: self.event_log_bytes_max.expect(all),
+                age_max: Duration::from_secs(self.event_log_age_max_s.expect(all)),
+            }),
+            durable_event_types: durable(self.durable_event_types.expect(all))?,
             limits: Limits {
                 connections_max: self.connections_max.expect(all),
                 header_timeout: ms(self.header_timeout_ms),
@@ -176,11 +204,17 @@ impl Settings {
                 body_bytes_max: self.body_bytes_max.expect(all),
                 event_bytes_max: self.event_bytes_max.expect(all),
                 subscriptions_max: self.subscriptions_max.expect(all),
+                event_types_max: self.event_types_max.expect(all),
                 subscriber_queue_bytes_max: self.subscriber_queue_bytes_max.expect(all),
                 push_timeout: ms(self.push_timeout_ms),
             },
         })
     }
+}
+
+fn durable(names: Vec<String>) -> anyhow::Result<Vec<EventType>> {
+    let parse = |name: &String| EventType::parse(name).with_context(|| format!("'{name}' of durable_event_types is no event type"));
+    names.iter().map(parse).collect()
 }
 
 /// The port of every listener; without an offset any.

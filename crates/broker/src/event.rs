@@ -1,6 +1,6 @@
 //! The identity of an event: publisher, incarnation, topic, sequence.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 /// Who publishes: the system's id in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -10,9 +10,15 @@ pub struct PublisherId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Incarnation(pub u64);
 
-/// A topic of this shard. Never used again within an incarnation once the topic is gone.
+/// A topic of this shard, from 0 in the order of their making; it names the same topic for the whole incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TopicId(pub u64);
+
+impl TopicId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// Position in the stream of one publisher on one topic, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +43,30 @@ impl fmt::Display for EventId {
     }
 }
 
+/// A text that is not the identity of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event's id is four hexadecimal numbers with dashes between them, such as 1a-18aa3f-0-7")]
+pub struct EventIdError;
+
+impl FromStr for EventId {
+    type Err = EventIdError;
+
+    fn from_str(text: &str) -> Result<Self, EventIdError> {
+        let mut parts = text.split('-').map(|part| match part.as_bytes().first() {
+            Some(b'+') | None => Err(EventIdError),
+            Some(_) => u64::from_str_radix(part, 16).map_err(|_| EventIdError),
+        });
+        let mut next = || parts.next().unwrap_or(Err(EventIdError));
+        let id = Self {
+            publisher: PublisherId(next()?),
+            incarnation: Incarnation(next()?),
+            topic: TopicId(next()?),
+            sequence: Sequence(next()?),
+        };
+        if parts.next().is_some() { Err(EventIdError) } else { Ok(id) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +75,9 @@ mod tests {
     fn an_identity_is_four_hexadecimal_numbers() {
         let id = EventId { publisher: PublisherId(26), incarnation: Incarnation(u64::MAX), topic: TopicId(0), sequence: Sequence(1) };
         assert_eq!(id.to_string(), "1a-ffffffffffffffff-0-1");
+        assert_eq!("1A-ffffffffffffffff-0-1".parse(), Ok(id));
+        for text in ["", "1a-2-3", "1a-2-3-4-5", "1a-2--4", "+1-2-3-4", "1a-2-3-10000000000000000", "x-2-3-4", " 1-2-3-4"] {
+            assert_eq!(text.parse::<EventId>(), Err(EventIdError), "{text}");
+        }
     }
 }

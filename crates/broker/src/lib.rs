@@ -1,6 +1,7 @@
 //! The real-time broker as a pure machine: what is published, who hears it, and what a slow subscriber loses.
 //!
-//! [`Shard::step`] takes everything that can happen and writes everything it wants done into a buffer of the caller's.
+//! [`Shard::publish`] and [`Shard::step`] take everything that can happen and write everything they want done into a buffer of
+//! the caller's.
 //! There is no socket, clock or thread here; the host owns those and the bytes.
 
 mod event;
@@ -9,8 +10,8 @@ mod subscription;
 mod time;
 
 pub use crate::{
-    event::{EventId, Incarnation, PublisherId, Sequence, TopicId},
-    shard::{Input, Offer, Output, Shard, ShardLimits, SubscribeError},
+    event::{EventId, EventIdError, Incarnation, PublisherId, Sequence, TopicId},
+    shard::{Input, Offer, Output, Shard, ShardError, ShardLimits, TopicView},
     subscription::SubscriptionKey,
     time::Instant,
 };

@@ -8,17 +8,9 @@ use crate::{
     time::Instant,
 };
 
-/// Everything that can happen to a shard.
-pub enum Input<'i, R> {
-    /// An event was published on a topic, which is named as stored (upper-case).
-    Publish {
-        /// The topic's name.
-        topic: &'i str,
-        /// Who published; what it may publish was decided before.
-        publisher: PublisherId,
-        /// Asked once for every subscription of the topic.
-        offer: &'i mut Offer<'i, R>,
-    },
+/// What can happen to a subscription. That an event is published is a call of its own ([`Shard::publish`]), for it can be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
     /// Bytes of a subscription's queue were handed over for good.
     Sent {
         /// Whose queue.
@@ -62,26 +54,45 @@ pub enum Output {
 pub struct ShardLimits {
     /// Subscriptions; one more is refused.
     pub subscriptions_max: usize,
+    /// Topics, and streams (a publisher on a topic) per topic on average; one more is refused. A topic lasts as long as the
+    /// shard, for its events are numbered whether anybody listens or not: who comes back asks for what it has missed.
+    pub topics_max: usize,
     /// Bytes a subscription may have queued; events beyond are lost, counted and told.
     pub queue_bytes_max: u64,
 }
 
-/// Why a subscription was not made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SubscribeError {
+/// Streams for each topic that [`ShardLimits::topics_max`] allows.
+const STREAMS_PER_TOPIC: usize = 16;
+
+/// Why a subscription was not made, or an event not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShardError {
     /// [`ShardLimits::subscriptions_max`] are there.
-    TooMany {
-        /// The limit.
-        subscriptions_max: usize,
-    },
+    #[error("there are {0} subscriptions, which is the limit")]
+    Subscriptions(usize),
+    /// [`ShardLimits::topics_max`] are there.
+    #[error("there are {0} event types, which is the limit")]
+    Topics(usize),
+    /// So many pairs of publisher and topic are there.
+    #[error("there are {0} pairs of publisher and event type, which is the limit")]
+    Streams(usize),
 }
 
-/// A topic lives as long as it has subscriptions: what nobody hears needs no order and no identity.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Topic {
-    id: TopicId,
     subscriptions: Vec<SubscriptionKey>,
     streams: BTreeMap<PublisherId, Sequence>,
+}
+
+/// What a topic has seen, for those who watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicView<'t> {
+    /// Its name.
+    pub name: &'t str,
+    /// Events accepted in this incarnation.
+    pub published: u64,
+    /// Who hears it.
+    pub subscriptions: &'t [SubscriptionKey],
 }
 
 /// The machine. `R` is whatever the host needs to reach a receiver.
@@ -89,9 +100,10 @@ struct Topic {
 pub struct Shard<R> {
     incarnation: Incarnation,
     limits: ShardLimits,
-    topics: BTreeMap<Box<str>, Topic>,
-    topic_names: BTreeMap<TopicId, Box<str>>,
-    next_topic: u64,
+    /// Indexed by [`TopicId`].
+    topics: Vec<Topic>,
+    topic_by_name: BTreeMap<Box<str>, TopicId>,
+    stream_count: usize,
     subscriptions: Vec<(u32, Option<Subscription<R>>)>,
     free: Vec<u32>,
     lost_events: u64,
@@ -103,9 +115,9 @@ impl<R> Shard<R> {
         Self {
             incarnation,
             limits,
-            topics: BTreeMap::new(),
-            topic_names: BTreeMap::new(),
-            next_topic: 0,
+            topics: Vec::new(),
+            topic_by_name: BTreeMap::new(),
+            stream_count: 0,
             subscriptions: Vec::new(),
             free: Vec::new(),
             lost_events: 0,
@@ -113,13 +125,13 @@ impl<R> Shard<R> {
     }
 
     /// Makes a subscription to a topic, which is named as stored (upper-case). It hears what is published from now on.
-    pub fn subscribe(&mut self, topic: &str, receiver: R) -> Result<SubscriptionKey, SubscribeError> {
-        let subscriptions_max = self.limits.subscriptions_max;
-        if self.subscription_count() >= subscriptions_max {
-            return Err(SubscribeError::TooMany { subscriptions_max });
+    pub fn subscribe(&mut self, topic: &str, receiver: R) -> Result<SubscriptionKey, ShardError> {
+        if self.subscription_count() >= self.limits.subscriptions_max {
+            return Err(ShardError::Subscriptions(self.limits.subscriptions_max));
         }
-        let topic_id = self.topic(topic);
-        let subscription = Subscription::new(topic_id, receiver, self.limits.queue_bytes_max);
+        let topic_id = self.topic(topic)?;
+        let heard = &mut self.topics[topic_id.index()].subscriptions;
+        let subscription = Subscription::new(topic_id, heard.len(), receiver, self.limits.queue_bytes_max);
         let key = match self.free.pop() {
             Some(index) => {
                 let (generation, slot) = &mut self.subscriptions[index as usize];
@@ -132,25 +144,26 @@ impl<R> Shard<R> {
                 SubscriptionKey { index, generation: 0 }
             }
         };
-        self.topics.get_mut(topic).expect("the topic was just made").subscriptions.push(key);
+        heard.push(key);
         Ok(key)
     }
 
-    fn topic(&mut self, name: &str) -> TopicId {
-        if let Some(topic) = self.topics.get(name) {
-            return topic.id;
+    fn topic(&mut self, name: &str) -> Result<TopicId, ShardError> {
+        if let Some(id) = self.topic_by_name.get(name) {
+            return Ok(*id);
         }
-        let id = TopicId(self.next_topic);
-        self.next_topic += 1;
-        self.topics.insert(name.into(), Topic { id, subscriptions: Vec::new(), streams: BTreeMap::new() });
-        self.topic_names.insert(id, name.into());
-        id
+        if self.topics.len() >= self.limits.topics_max {
+            return Err(ShardError::Topics(self.limits.topics_max));
+        }
+        let id = TopicId(self.topics.len() as u64);
+        self.topics.push(Topic::default());
+        self.topic_by_name.insert(name.into(), id);
+        Ok(id)
     }
 
-    /// Everything that can happen, and everything wanted done. `outputs` is appended to.
-    pub fn step(&mut self, now: Instant, input: Input<'_, R>, outputs: &mut Vec<Output>) {
+    /// Takes what happened to a subscription. `outputs` is appended to.
+    pub fn step(&mut self, now: Instant, input: Input, outputs: &mut Vec<Output>) {
         match input {
-            Input::Publish { topic, publisher, offer } => self.publish(now, topic, publisher, offer, outputs),
             Input::Sent { subscription: key, bytes } => {
                 let Some(subscription) = self.get_mut(key) else { return };
                 if let Some((events, during)) = subscription.sent(now, bytes) {
@@ -161,11 +174,31 @@ impl<R> Shard<R> {
         }
     }
 
-    fn publish(&mut self, now: Instant, topic: &str, publisher: PublisherId, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) {
-        let Some(topic) = self.topics.get_mut(topic) else { return };
-        let sequence = topic.streams.entry(publisher).or_insert(Sequence(0));
+    /// Accepts an event of a topic, which is named as stored (upper-case), and gives its identity. What the publisher may
+    /// publish was decided before; `offer` is asked once for every subscription of the topic.
+    pub fn publish(
+        &mut self,
+        now: Instant,
+        topic: &str,
+        publisher: PublisherId,
+        offer: &mut Offer<'_, R>,
+        outputs: &mut Vec<Output>,
+    ) -> Result<EventId, ShardError> {
+        let id = self.topic(topic)?;
+        let topic = &mut self.topics[id.index()];
+        let sequence = match topic.streams.get_mut(&publisher) {
+            Some(sequence) => sequence,
+            None => {
+                let streams_max = self.limits.topics_max.saturating_mul(STREAMS_PER_TOPIC);
+                if self.stream_count >= streams_max {
+                    return Err(ShardError::Streams(streams_max));
+                }
+                self.stream_count += 1;
+                topic.streams.entry(publisher).or_insert(Sequence(0))
+            }
+        };
         sequence.0 += 1;
-        let event = EventId { publisher, incarnation: self.incarnation, topic: topic.id, sequence: *sequence };
+        let event = EventId { publisher, incarnation: self.incarnation, topic: id, sequence: *sequence };
         for &key in &topic.subscriptions {
             let subscription = self.subscriptions[key.index as usize].1.as_mut().expect("a topic's subscriptions are there");
             let Some(bytes) = offer(&subscription.receiver, event) else { continue };
@@ -175,6 +208,7 @@ impl<R> Shard<R> {
                 self.lost_events += 1;
             }
         }
+        Ok(event)
     }
 
     fn unsubscribe(&mut self, key: SubscriptionKey) {
@@ -185,18 +219,24 @@ impl<R> Shard<R> {
         *generation = generation.wrapping_add(1);
         let subscription = slot.take().expect("the key was valid");
         self.free.push(key.index);
-        let name = self.topic_names.get(&subscription.topic).expect("a subscription's topic is there");
-        let topic = self.topics.get_mut(name).expect("a named topic is there");
-        topic.subscriptions.retain(|other| *other != key);
-        if topic.subscriptions.is_empty() {
-            self.topics.remove(name);
-            self.topic_names.remove(&subscription.topic);
+        let heard = &mut self.topics[subscription.topic.index()].subscriptions;
+        heard.swap_remove(subscription.place);
+        if let Some(moved) = heard.get(subscription.place).copied() {
+            self.get_mut(moved).expect("a topic's subscriptions are there").place = subscription.place;
         }
     }
 
     fn get_mut(&mut self, key: SubscriptionKey) -> Option<&mut Subscription<R>> {
         let (generation, slot) = self.subscriptions.get_mut(key.index as usize)?;
         slot.as_mut().filter(|_| *generation == key.generation)
+    }
+
+    /// All topics, in order of their names.
+    pub fn topics(&self) -> impl Iterator<Item = TopicView<'_>> {
+        self.topic_by_name.iter().map(|(name, id)| {
+            let topic = &self.topics[id.index()];
+            TopicView { name, published: topic.streams.values().map(|sequence| sequence.0).sum(), subscriptions: &topic.subscriptions }
+        })
     }
 
     /// The receiver of a subscription that is there.
@@ -222,7 +262,7 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: ShardLimits = ShardLimits { subscriptions_max: 3, queue_bytes_max: 4 };
+    const LIMITS: ShardLimits = ShardLimits { subscriptions_max: 3, topics_max: 3, queue_bytes_max: 4 };
 
     fn shard() -> Shard<u8> {
         Shard::new(Incarnation(7), LIMITS)
@@ -230,11 +270,7 @@ mod tests {
 
     fn publish(shard: &mut Shard<u8>, topic: &str, publisher: u64, size: u64) -> Vec<Output> {
         let mut outputs = Vec::new();
-        shard.step(
-            Instant::default(),
-            Input::Publish { topic, publisher: PublisherId(publisher), offer: &mut |_, _| Some(size) },
-            &mut outputs,
-        );
+        shard.publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| Some(size), &mut outputs).unwrap();
         outputs
     }
 
@@ -254,7 +290,7 @@ mod tests {
             .collect();
         assert_eq!(heard, [true, true]);
         assert!(publish(&mut shard, "C", 5, 1).is_empty());
-        assert_eq!(shard.subscribe("A", 4), Err(SubscribeError::TooMany { subscriptions_max: 3 }));
+        assert_eq!(shard.subscribe("A", 4), Err(ShardError::Subscriptions(3)));
     }
 
     #[test]
@@ -262,7 +298,7 @@ mod tests {
         let mut shard = shard();
         shard.subscribe("A", 1).unwrap();
         let mut outputs = Vec::new();
-        shard.step(Instant::default(), Input::Publish { topic: "A", publisher: PublisherId(1), offer: &mut |_, _| None }, &mut outputs);
+        shard.publish(Instant::default(), "A", PublisherId(1), &mut |_, _| None, &mut outputs).unwrap();
         assert_eq!(outputs, []);
     }
 
@@ -296,6 +332,34 @@ mod tests {
         assert_eq!(sent(&mut shard, old, 1), []);
         shard.step(Instant::default(), Input::Unsubscribe { subscription: old }, &mut Vec::new());
         assert_eq!(shard.subscription_count(), 1);
+    }
+
+    #[test]
+    fn events_are_numbered_whether_anybody_listens_or_not() {
+        let mut shard = shard();
+        let mut numbers = |topic: &str, publisher| {
+            shard
+                .publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| None, &mut Vec::new())
+                .map(|id| (id.topic.0, id.sequence.0))
+        };
+        assert_eq!([numbers("A", 1), numbers("A", 1), numbers("A", 2), numbers("B", 1)], [Ok((0, 1)), Ok((0, 2)), Ok((0, 1)), Ok((1, 1))]);
+        assert_eq!([numbers("C", 1), numbers("D", 1)], [Ok((2, 1)), Err(ShardError::Topics(3))]);
+        for publisher in 3..47 {
+            assert!(numbers("A", publisher).is_ok(), "{publisher}");
+        }
+        assert_eq!(numbers("A", 47), Err(ShardError::Streams(48)));
+        assert_eq!(shard.topics().map(|topic| (topic.name, topic.published)).collect::<Vec<_>>(), [("A", 47), ("B", 1), ("C", 1)]);
+    }
+
+    #[test]
+    fn the_others_hear_on_when_subscriptions_end_in_any_order() {
+        let mut shard = Shard::new(Incarnation(7), ShardLimits { subscriptions_max: 100, ..LIMITS });
+        let mut keys: Vec<_> = (0..20).map(|receiver| shard.subscribe("A", receiver).unwrap()).collect();
+        while !keys.is_empty() {
+            let ended = keys.swap_remove(keys.len() * 7 % 11 % keys.len());
+            shard.step(Instant::default(), Input::Unsubscribe { subscription: ended }, &mut Vec::new());
+            assert_eq!(publish(&mut shard, "A", 1, 0).len(), keys.len());
+        }
     }
 
     proptest! {

@@ -16,6 +16,8 @@ pub struct SubscriptionKey {
 #[derive(Debug)]
 pub(crate) struct Subscription<R> {
     pub topic: TopicId,
+    /// Where the topic's list has it.
+    pub place: usize,
     pub receiver: R,
     capacity_bytes: u64,
     queued_bytes: u64,
@@ -29,8 +31,8 @@ struct Loss {
 }
 
 impl<R> Subscription<R> {
-    pub fn new(topic: TopicId, receiver: R, capacity_bytes: u64) -> Self {
-        Self { topic, receiver, capacity_bytes, queued_bytes: 0, loss: None }
+    pub fn new(topic: TopicId, place: usize, receiver: R, capacity_bytes: u64) -> Self {
+        Self { topic, place, receiver, capacity_bytes, queued_bytes: 0, loss: None }
     }
 
     /// Takes an event of this size into the queue, or counts it as lost.

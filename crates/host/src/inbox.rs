@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bodkin_broker::SubscriptionKey;
+use bodkin_store::event_log::Position;
 
 use crate::answer::Answer;
 
@@ -32,6 +33,8 @@ pub enum Message {
         /// The event's bytes.
         bytes: u64,
     },
+    /// The event log is synced up to here, or cannot be.
+    Synced(Result<Position, String>),
     /// Close the listener, write out what is queued, end.
     Stop,
 }

@@ -19,6 +19,8 @@ pub mod server;
 pub mod shard;
 pub mod stage;
 
+pub use bodkin_store::event_log::EventLogLimits;
+
 pub use crate::{
     limits::Limits,
     server::{HostConfig, Port, Server, StartError},

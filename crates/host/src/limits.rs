@@ -23,6 +23,8 @@ pub struct Limits {
     pub event_bytes_max: usize,
     /// Event streams, and as many subscriptions by push; one more is answered 503.
     pub subscriptions_max: usize,
+    /// Event types; an event of one more is answered 503.
+    pub event_types_max: usize,
     /// Bytes queued for a subscriber; events beyond are lost, counted and told.
     pub subscriber_queue_bytes_max: u64,
     /// For a subscriber to take a pushed event.
@@ -41,6 +43,7 @@ impl Default for Limits {
             body_bytes_max: 1024 * 1024,
             event_bytes_max: 64 * 1024,
             subscriptions_max: 100_000,
+            event_types_max: 100_000,
             subscriber_queue_bytes_max: 1024 * 1024,
             push_timeout: Duration::from_secs(10),
         }

@@ -9,17 +9,20 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use bodkin_arrowhead::{
     core_service::CoreSystem,
     form::{ServiceRegistryRequest, SystemRequest},
-    name::NamingRules,
+    name::{EventType, NamingRules},
     service_registry::Registration,
     system::CoreSystemNames,
 };
-use bodkin_store::{OpenError, Opened, Store, StoreError};
+use bodkin_store::{
+    OpenError, Opened, Store, StoreError,
+    event_log::{EventLog, EventLogLimits, EventLogReader},
+};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, mpsc},
@@ -98,6 +101,10 @@ pub struct HostConfig {
     pub ping_timeout: Duration,
     /// The limits.
     pub limits: Limits,
+    /// What the event log keeps; `None` switches it off.
+    pub event_log: Option<EventLogLimits>,
+    /// Event types whose publishers are answered when the event is synced to the disk.
+    pub durable_event_types: Vec<EventType>,
 }
 
 /// Why the local cloud did not start.
@@ -119,6 +126,14 @@ pub enum StartError {
     /// The core systems could not be registered.
     #[error("cannot register the core systems' services: {0}")]
     Register(#[from] StoreError),
+    /// The event log cannot be used.
+    #[error("cannot use the event log {directory}: {error}. Repair it, move it away, or switch it off with --event-log false.")]
+    EventLog {
+        /// Its directory.
+        directory: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
     /// A thread or poll could not be made.
     #[error("the system refuses what the data plane needs: {0}")]
     System(#[from] io::Error),
@@ -165,11 +180,13 @@ impl Server {
             ready: AtomicBool::new(false),
         });
         let (poll, inbox) = Shard::inbox()?;
+        let (log, _log_reader) = open_event_log(config, &inbox)?.unzip();
         let (requests, asked) = mpsc::channel(CONTROL_REQUESTS_MAX);
         let context = ShardContext {
             store: opened.store.clone(),
             stages,
             limits: config.limits,
+            durable: config.durable_event_types.iter().map(|event_type| event_type.as_str().into()).collect(),
             control: requests,
             push: PushContext {
                 store: opened.store.clone(),
@@ -203,7 +220,7 @@ impl Server {
             }
         }
         let listener = shard.expect("the Event Handler has a listener");
-        let shard = Shard::new(context, poll, inbox.clone(), listener)?;
+        let shard = Shard::new(context, poll, inbox.clone(), listener, log)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
         monitor.ready.store(true, Relaxed);
         Ok(Self { addresses, opened, monitor, traffic, inbox, shard, acceptors, answerer })
@@ -227,6 +244,17 @@ impl Server {
         self.answerer.abort();
         self.opened
     }
+}
+
+/// Opens the event log of the one shard; its keeper tells the shard what is synced.
+fn open_event_log(config: &HostConfig, inbox: &Arc<Inbox>) -> Result<Option<(EventLog, EventLogReader)>, StartError> {
+    let Some(limits) = config.event_log else { return Ok(None) };
+    let directory = config.data.join("events").join("shard-0");
+    let now_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    let inbox = inbox.clone();
+    let on_sync = Box::new(move |synced| inbox.post(Message::Synced(synced)));
+    let opened = EventLog::open(&directory, limits, u64::try_from(now_ns).unwrap_or(u64::MAX), on_sync);
+    opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
 }
 
 /// The listening sockets of every port; the shard takes connections from one.

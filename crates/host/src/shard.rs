@@ -7,13 +7,14 @@
 mod accept;
 mod connection;
 mod frames;
+mod log;
 mod publish;
 mod pushed;
 mod stream;
 mod sweep;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, VecDeque},
     io,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant, SystemTime},
@@ -27,7 +28,10 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_broker::{Incarnation, Input, Output, ShardLimits, SubscriptionKey};
-use bodkin_store::Store;
+use bodkin_store::{
+    Store,
+    event_log::{EventLog, Position},
+};
 use imbl::OrdMap;
 use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
@@ -105,6 +109,8 @@ pub struct ShardContext {
     pub counts: Arc<EventCounts>,
     /// The limits.
     pub limits: Limits,
+    /// Event types, as stored, whose publishers are answered when the event is synced to the disk.
+    pub durable: BTreeSet<Box<str>>,
     /// Where other requests go.
     pub control: mpsc::Sender<ControlRequest>,
     /// What push tasks need.
@@ -124,6 +130,10 @@ pub struct Shard {
     next_serial: u64,
     broker: bodkin_broker::Shard<Receiver>,
     outputs: Vec<Output>,
+    /// Keeps every accepted event, unless it is switched off.
+    log: Option<EventLog>,
+    /// Publishers that are answered when everything in front of the position is synced.
+    unsynced: VecDeque<(Position, ConnectionKey)>,
     /// The pushed subscriptions as of the last look, and their keys.
     known: OrdMap<SubscriptionId, Arc<Subscription>>,
     pushed: BTreeMap<SubscriptionId, Pushed>,
@@ -173,6 +183,12 @@ impl Clock {
         self.lap - before
     }
 
+    /// The turn's time in nanoseconds since 1970.
+    fn utc_ns(&self) -> u64 {
+        let since = self.system.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    }
+
     fn date(&mut self) -> &str {
         self.date.at(self.system)
     }
@@ -184,15 +200,21 @@ impl Clock {
 
 impl Shard {
     /// Takes over a bound listener. `inbox` must belong to `poll` ([`Self::inbox`] makes it).
-    pub fn new(context: ShardContext, poll: Poll, inbox: Arc<Inbox>, listener: std::net::TcpListener) -> io::Result<Self> {
+    pub fn new(
+        context: ShardContext,
+        poll: Poll,
+        inbox: Arc<Inbox>,
+        listener: std::net::TcpListener,
+        log: Option<EventLog>,
+    ) -> io::Result<Self> {
         let mut listener = mio::net::TcpListener::from_std(listener);
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let clock = Clock::new();
-        let since_epoch = clock.system.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let incarnation = Incarnation(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX));
+        let incarnation = Incarnation(clock.utc_ns());
         let limits = ShardLimits {
             // Streams are limited here, subscriptions by push where they are made.
             subscriptions_max: context.limits.subscriptions_max.saturating_mul(2),
+            topics_max: context.limits.event_types_max,
             queue_bytes_max: context.limits.subscriber_queue_bytes_max,
         };
         let next_sweep = clock.now + SWEEP_PERIOD;
@@ -206,6 +228,8 @@ impl Shard {
             next_serial: 0,
             broker: bodkin_broker::Shard::new(incarnation, limits),
             outputs: Vec::new(),
+            log,
+            unsynced: VecDeque::new(),
             known: OrdMap::new(),
             pushed: BTreeMap::new(),
             pushing_bytes: 0,
@@ -307,6 +331,7 @@ impl Shard {
                     self.pushing_bytes -= bytes;
                     self.sent(subscription, bytes);
                 }
+                Message::Synced(synced) => self.synced(synced),
                 Message::Stop => {
                     self.listener = None;
                     self.drain_until = Some(self.clock.now + DRAIN_MAX);
@@ -455,10 +480,11 @@ impl Shard {
         self.write(slot, &Answer::text(status, told), false, false);
     }
 
-    /// Writes what the turn has produced: subscribers first, for their latency is what counts.
+    /// Writes what the turn has produced: subscribers first, for their latency is what counts, then the event log, then the
+    /// answers that say it is written.
     fn flush(&mut self) {
         if self.dirty.is_empty() {
-            return;
+            return self.write_log();
         }
         let mut dirty = std::mem::take(&mut self.dirty);
         for streams in [true, false] {
@@ -467,6 +493,9 @@ impl Shard {
                 if self.connections.get(slot).is_some_and(is_turn) {
                     self.write_out(slot);
                 }
+            }
+            if streams {
+                self.write_log();
             }
         }
         dirty.clear();

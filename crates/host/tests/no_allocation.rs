@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use bodkin_host::{HostConfig, Limits, Server};
+use bodkin_host::{EventLogLimits, HostConfig, Limits, Server};
 
 /// Counts the allocations of one thread.
 struct Counting;
@@ -65,6 +65,8 @@ fn publishing_to_streams_allocates_nothing() {
         naming: Default::default(),
         ping_timeout: Duration::from_secs(1),
         limits: Limits::default(),
+        event_log: Some(EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(3600) }),
+        durable_event_types: Vec::new(),
     };
     let server = runtime.block_on(Server::start(&config)).unwrap();
     let [registry, .., event_handler, _] = server.addresses;

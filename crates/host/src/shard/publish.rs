@@ -4,11 +4,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_arrowhead::{
     caller::{Authorized, Caller},
+    error::ArrowheadError,
     event_handler, json,
     publication::{self, Publication, PublishForm},
     snapshot::Snapshot,
 };
-use bodkin_broker::{EventId, Input, Output, PublisherId, SubscriptionKey};
+use bodkin_broker::{EventId, Output, PublisherId, ShardError, SubscriptionKey};
+use bodkin_store::event_log::Position;
 
 use super::{Receiver, Shard};
 use crate::{
@@ -20,16 +22,17 @@ use crate::{
 };
 
 impl Shard {
-    /// Serves one publish request. It is answered when the event is in the queues, before it is delivered.
+    /// Serves one publish request. It is answered when the event is in the queues and in the event log, of a durable event
+    /// type when it is synced to the disk; before it is delivered in either case.
     pub(super) fn publish(&mut self, slot: usize, raw: &RawRequest<'_>) {
-        let refusal = match self.try_publish(raw) {
-            Ok(()) => Answer::empty(200),
-            Err(refusal) => refusal,
-        };
-        self.write(slot, &refusal, raw.keep_alive, false);
+        match self.try_publish(raw) {
+            Ok(Some(position)) if self.is_durable() => self.answer_when_synced(slot, raw.keep_alive, position),
+            Ok(_) => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
+            Err(refusal) => self.write(slot, &refusal, raw.keep_alive, false),
+        }
     }
 
-    fn try_publish(&mut self, raw: &RawRequest<'_>) -> Result<(), Answer> {
+    fn try_publish(&mut self, raw: &RawRequest<'_>) -> Result<Option<Position>, Answer> {
         let is_plain = !raw.body.is_empty() && control::is_json(raw.content_type);
         if !is_plain && let Some(refusal) = control::check_body(&Request::from_raw(raw, Caller::Anonymous)) {
             return Err(refusal);
@@ -41,15 +44,16 @@ impl Shard {
         self.sync(&snapshot);
         let publication = publication::authorize(&snapshot, Caller::Anonymous, &form, self.clock.utc, &mut self.scratch);
         let publication = publication.map_err(|error| Answer::from(Refusal::from(error)))?;
+        self.check_durable().map_err(|error| Answer::from(Refusal::from(error)))?;
         self.lap(Stage::Authorise);
-        self.deliver(&snapshot, &publication);
+        let position = self.deliver(&snapshot, &publication);
         self.lap(Stage::Execute);
-        Ok(())
+        position.map_err(|error| Refusal::from(ArrowheadError::unavailable(format!("The event was not taken: {error}."))).into())
     }
 
     /// Hands an event to the broker and carries its decisions out. The one caller of the broker's publish: it takes
-    /// nothing but a publication that may be published.
-    fn deliver(&mut self, snapshot: &Snapshot, publication: &Authorized<Publication<'_>>) {
+    /// nothing but a publication that may be published. Gives the event's place in the log.
+    fn deliver(&mut self, snapshot: &Snapshot, publication: &Authorized<Publication<'_>>) -> Result<Option<Position>, ShardError> {
         self.frames.clear();
         let facts = publication.facts();
         let frames = &mut self.frames;
@@ -64,11 +68,12 @@ impl Shard {
             }
         };
         let publisher = PublisherId(facts.source.0.unsigned_abs());
-        let input = Input::Publish { topic: &self.scratch.event_type, publisher, offer: &mut offer };
-        self.broker.step(self.clock.broker(), input, &mut self.outputs);
+        let event = self.broker.publish(self.clock.broker(), &self.scratch.event_type, publisher, &mut offer, &mut self.outputs)?;
+        let position = self.append(event, publication);
         self.context.counts.published.fetch_add(1, Relaxed);
         self.context.counts.lost.store(self.broker.lost_events(), Relaxed);
         self.carry_out();
+        Ok(position)
     }
 
     /// Carries out what the broker wants done. Deliveries are of the event whose frames are made.

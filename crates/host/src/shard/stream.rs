@@ -3,7 +3,7 @@
 use std::{io::Write, time::Duration};
 
 use bodkin_arrowhead::{error::ArrowheadError, name::EventType, record::SystemId, service_registry::parse_system_parameters};
-use bodkin_broker::{SubscribeError, SubscriptionKey};
+use bodkin_broker::SubscriptionKey;
 
 use super::{Receiver, Shard};
 use crate::{
@@ -37,14 +37,15 @@ impl Shard {
         let event_type = EventType::parse(name.ok_or(Refusal::Malformed)?);
         let event_type = event_type.map_err(|error| ArrowheadError::bad_payload(format!("Event type {error}"), &request.path))?;
         let consumer = self.consumer(request)?;
-        let too_many = || {
-            ArrowheadError::unavailable(format!("There are {} event streams, which is the limit.", self.context.limits.subscriptions_max))
-        };
         if self.stream_count() >= self.context.limits.subscriptions_max {
-            return Err(too_many().into());
+            let told = format!("There are {} event streams, which is the limit.", self.context.limits.subscriptions_max);
+            return Err(ArrowheadError::unavailable(told).into());
         }
         let receiver = Receiver::Stream { slot, form, consumer };
-        let subscription = self.broker.subscribe(event_type.as_str(), receiver).map_err(|SubscribeError::TooMany { .. }| too_many())?;
+        let subscription = self
+            .broker
+            .subscribe(event_type.as_str(), receiver)
+            .map_err(|error| ArrowheadError::unavailable(format!("The stream was not opened: {error}.")))?;
         let connection = &mut self.connections[slot];
         if let Err(error) = connection.begin_stream(subscription) {
             tracing::debug!(%error, "a vanished listener will not be noticed by probes");

@@ -1,0 +1,67 @@
+//! The shard's side of the event log: what is accepted goes in, and durable answers wait until it is synced.
+
+use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
+use bodkin_broker::EventId;
+use bodkin_store::event_log::Position;
+
+use super::{ConnectionKey, Phase, Shard};
+use crate::answer::{Answer, Refusal};
+
+impl Shard {
+    /// Puts an accepted event into the log; the topic is the one that was just authorised.
+    pub(super) fn append(&mut self, event: EventId, publication: &Publication<'_>) -> Option<Position> {
+        let log = self.log.as_mut()?;
+        let json = std::str::from_utf8(self.frames.json(publication)).expect("JSON is UTF-8");
+        Some(log.append(self.clock.utc_ns(), event, &self.scratch.event_type, json, self.clock.now))
+    }
+
+    /// Whether the event type that was just authorised is a durable one.
+    pub(super) fn is_durable(&self) -> bool {
+        self.context.durable.contains(self.scratch.event_type.as_str())
+    }
+
+    /// A durable event that cannot be kept is not taken at all: then its publisher knows, and may try again.
+    pub(super) fn check_durable(&self) -> Result<(), ArrowheadError> {
+        if !self.is_durable() || self.log.as_ref().is_some_and(|log| !log.is_suspended()) {
+            return Ok(());
+        }
+        let event_type = &self.scratch.event_type;
+        Err(ArrowheadError::unavailable(format!("Event type {event_type} is durable, but the event log is suspended. Try again later.")))
+    }
+
+    /// Answers a publisher when everything up to its event is on the disk.
+    pub(super) fn answer_when_synced(&mut self, slot: usize, keep_alive: bool, position: Position) {
+        let connection = &mut self.connections[slot];
+        connection.phase = Phase::Waiting { keep_alive, is_head: false };
+        self.unsynced.push_back((position, ConnectionKey { slot, serial: connection.serial }));
+    }
+
+    /// Writes what the turn has accepted, in front of the answers that say so.
+    pub(super) fn write_log(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        log.write(self.clock.now);
+        if self.unsynced.is_empty() {
+            return;
+        }
+        if log.is_suspended() {
+            return self.synced(Err("the disk takes nothing".into()));
+        }
+        log.sync();
+    }
+
+    /// Answers the durable publishers whose events are on the disk, or all of them if they cannot be brought there.
+    pub(super) fn synced(&mut self, synced: Result<Position, String>) {
+        let (end, answer) = match synced {
+            Ok(end) => (end, Answer::empty(200)),
+            Err(error) => {
+                let told =
+                    format!("The event was delivered, but is not on the disk: {error}. If it is published again, it is delivered again.");
+                (Position(u64::MAX), Refusal::from(ArrowheadError::unavailable(told)).into())
+            }
+        };
+        while let Some(&(_, connection)) = self.unsynced.front().filter(|(position, _)| *position < end) {
+            self.unsynced.pop_front();
+            self.answered(connection, &answer);
+        }
+    }
+}
