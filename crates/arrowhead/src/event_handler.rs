@@ -1,6 +1,6 @@
 //! Event Handler: subscriptions, and which of them hear an event (reference section 6).
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 
@@ -8,10 +8,12 @@ use crate::{
     authorization::permitted_publishers,
     caller::Caller,
     error::ArrowheadError,
+    event_filter::{EventFilter, FilterError, Severity},
     form::{SubscriptionRequest, SystemRequest},
     metadata::Metadata,
     name::{EventType, TEXT_LENGTH_MAX},
-    record::{EventFilter, EventTypeRow, Subscription, SubscriptionId, System, Timestamps},
+    publication::Publication,
+    record::{EventTypeRow, Subscription, SubscriptionId, System, Timestamps},
     snapshot::Snapshot,
     system::{SystemKey, SystemReference},
     utc::UtcTime,
@@ -36,6 +38,12 @@ pub struct SubscriptionPut {
     pub filter: Option<Metadata>,
     /// Whether the filter is used.
     pub match_metadata: bool,
+    /// Only events of at least this severity.
+    pub min_severity: Option<Severity>,
+    /// Conditions on fields of a JSON payload, by their place.
+    pub payload_filter: Option<Metadata>,
+    /// All three as they are matched.
+    pub matched: EventFilter,
     /// No events earlier than this; whole seconds.
     pub start_date: Option<UtcTime>,
     /// No events later than this; whole seconds.
@@ -68,7 +76,24 @@ impl SubscriptionPut {
         }
         let sources = form.sources.filter(|sources| !sources.is_empty()).map(parse_sources).transpose()?;
         let filter = Metadata::parse_optional(form.filter_meta_data)?;
-        Ok(Self { event_type, subscriber: subscriber.key, notify_uri, filter, match_metadata, start_date, end_date, sources })
+        let min_severity = form.min_severity.map(|text| Severity::parse(&text).ok_or(FilterError::Severity(text))).transpose();
+        let min_severity = min_severity.map_err(|error| refused(&format!("minSeverity: {error}.")))?;
+        let payload_filter = Metadata::parse_optional(form.payload_filter)?;
+        let matched = Subscription::matched(filter.as_ref(), match_metadata, min_severity, payload_filter.as_ref());
+        let matched = matched.map_err(|error| refused(&format!("payloadFilter: {error}.")))?;
+        Ok(Self {
+            event_type,
+            subscriber: subscriber.key,
+            notify_uri,
+            filter,
+            match_metadata,
+            min_severity,
+            payload_filter,
+            matched,
+            start_date,
+            end_date,
+            sources,
+        })
     }
 }
 
@@ -106,24 +131,15 @@ fn parse_date(text: Option<String>, what: &str, now: UtcTime) -> Result<Option<U
     Ok(Some(date.whole_seconds()))
 }
 
-/// Whether an event passes a subscription's own limits: publisher, dates and filter.
+/// Whether an event passes a subscription's own limits: publisher, dates and filter. `text` is a buffer of the caller's.
 ///
-/// `find` looks a key of the event's metadata up. Authorization is asked of the snapshot, so a changed rule counts for
-/// the next event.
-pub fn hears<'m>(
-    snapshot: &Snapshot,
-    subscription: &Subscription,
-    event: &EventFacts,
-    find: impl Fn(&str) -> Option<Cow<'m, str>>,
-) -> bool {
-    let named = subscription.sources.as_ref().is_none_or(|sources| sources.contains(&event.source));
-    let started = subscription.start_date.is_none_or(|start| event.time >= start);
-    let ended = subscription.end_date.is_some_and(|end| event.time > end.plus(TIME_STAMP_TOLERANCE));
-    named
-        && started
-        && !ended
-        && subscription.matched.as_ref().is_none_or(|filter| filter.met_by(find))
-        && snapshot.may_hear(subscription.subscriber, event.source)
+/// Authorization is asked of the snapshot, so a changed rule counts for the next event.
+pub fn hears(snapshot: &Snapshot, subscription: &Subscription, event: &Publication<'_>, text: &mut String) -> bool {
+    let facts = event.facts();
+    let named = subscription.sources.as_ref().is_none_or(|sources| sources.contains(&facts.source));
+    let started = subscription.start_date.is_none_or(|start| facts.time >= start);
+    let ended = subscription.end_date.is_some_and(|end| facts.time > end.plus(TIME_STAMP_TOLERANCE));
+    named && started && !ended && subscription.matched.passes(event, text) && snapshot.may_hear(subscription.subscriber, facts.source)
 }
 
 /// What the limits of a subscription look at.
@@ -145,6 +161,10 @@ pub struct SubscriptionView {
     filter_meta_data: Option<Metadata>,
     notify_uri: Arc<str>,
     match_meta_data: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_severity: Option<Severity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_filter: Option<Metadata>,
     start_date: Option<UtcTime>,
     end_date: Option<UtcTime>,
     sources: Vec<Arc<System>>,
@@ -165,7 +185,9 @@ impl SubscriptionView {
             subscriber_system: snapshot.system(subscription.subscriber).expect("a subscription's subscriber is there").clone(),
             filter_meta_data: subscription.filter.clone(),
             notify_uri: subscription.notify_uri.clone(),
-            match_meta_data: subscription.matched.is_some(),
+            match_meta_data: subscription.match_metadata,
+            min_severity: subscription.min_severity,
+            payload_filter: subscription.payload_filter.clone(),
             start_date: subscription.start_date,
             end_date: subscription.end_date,
             sources,
@@ -175,8 +197,15 @@ impl SubscriptionView {
 }
 
 impl Subscription {
-    /// The filter as it is matched: none unless `matchMetaData` was given.
-    pub fn filter_for(filter: Option<&Metadata>, match_metadata: bool) -> Option<EventFilter> {
-        filter.filter(|_| match_metadata).cloned().map(EventFilter::new)
+    /// The filter as it is matched: metadata only if `matchMetaData` was given.
+    pub fn matched(
+        filter: Option<&Metadata>,
+        match_metadata: bool,
+        min_severity: Option<Severity>,
+        payload_filter: Option<&Metadata>,
+    ) -> Result<EventFilter, FilterError> {
+        let none = Metadata::default();
+        let metadata = filter.filter(|_| match_metadata).cloned().unwrap_or_default();
+        EventFilter::new(metadata, min_severity, payload_filter.unwrap_or(&none).pairs())
     }
 }

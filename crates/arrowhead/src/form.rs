@@ -229,6 +229,12 @@ form! {
         /// Whether the filter is used.
         #[serde(deserialize_with = "json::flag")]
         match_meta_data: Option<bool>,
+        /// Only events whose metadata says this severity or a graver one; Bodkin's own.
+        #[serde(deserialize_with = "json::text", skip_serializing_if = "Option::is_none")]
+        min_severity: Option<String>,
+        /// Conditions on fields of a JSON payload, by their place; Bodkin's own.
+        #[serde(deserialize_with = "json::text_map", skip_serializing_if = "Option::is_none")]
+        payload_filter: Option<MetadataForm>,
         /// No events earlier than this.
         #[serde(deserialize_with = "json::text")]
         start_date: Option<String>,

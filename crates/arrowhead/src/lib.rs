@@ -10,6 +10,7 @@ pub mod authorization;
 pub mod caller;
 pub mod core_service;
 pub mod error;
+pub mod event_filter;
 pub mod event_handler;
 pub mod form;
 pub mod json;

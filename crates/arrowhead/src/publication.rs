@@ -285,7 +285,20 @@ fn registered_source(
     })
 }
 
-impl Publication<'_> {
+impl<'a> Publication<'a> {
+    /// Reads an accepted event again, as [`Self::push_event_json`] wrote it.
+    pub fn reread(event: &'a str, source: SystemId, time: UtcTime) -> Result<Self, serde_json::Error> {
+        let form: PublishForm<'a> = json::parse_object(event)?;
+        let missing = || de::Error::custom("an event without type or payload");
+        Ok(Self {
+            event_type: form.event_type.ok_or_else(missing)?,
+            payload: form.payload.ok_or_else(missing)?,
+            metadata: form.meta_data,
+            time_stamp: form.time_stamp,
+            facts: EventFacts { source, time },
+        })
+    }
+
     /// Who published, and when.
     pub fn facts(&self) -> EventFacts {
         self.facts
@@ -359,6 +372,19 @@ mod tests {
             let literal = if escape_all { format!("\"{}\"", text.encode_utf16().map(escaped).collect::<String>()) } else { serde_json::to_string(&text).unwrap() };
             let parsed: JsonText<'_> = serde_json::from_str(&literal).unwrap();
             prop_assert_eq!(parsed.is_blank(), text.trim().is_empty());
+        }
+
+        #[test]
+        fn an_event_is_reread_as_it_was_written(event_type in ".+", payload in ".*", pairs in proptest::option::of(proptest::collection::btree_map(".*", ".*", 0..3))) {
+            let form = serde_json::json!({"eventType": event_type, "payload": payload, "metaData": pairs, "timeStamp": "x"}).to_string();
+            let first = Publication::reread(&form, SystemId(1), UtcTime::from_unix_seconds(1)).unwrap();
+            let mut written = Vec::new();
+            first.push_event_json(&mut written);
+            let again = Publication::reread(std::str::from_utf8(&written).unwrap(), SystemId(1), UtcTime::from_unix_seconds(1)).unwrap();
+            prop_assert_eq!((again.event_type().text().into_owned(), again.payload().text().into_owned()), (event_type, payload));
+            for (key, value) in pairs.iter().flatten() {
+                prop_assert_eq!(again.metadata_value(key), Some(Cow::Borrowed(value.as_str())));
+            }
         }
 
         #[test]

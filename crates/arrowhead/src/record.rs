@@ -1,11 +1,12 @@
 //! The rows of the local cloud. Serialised, a system, definition or interface is its response DTO (reference section 2).
 
-use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     address::Address,
+    event_filter::{EventFilter, Severity},
     metadata::{Metadata, MetadataRequirement},
     name::{EventType, InterfaceName, ServiceDefinition, SystemName},
     utc::UtcTime,
@@ -198,8 +199,14 @@ pub struct Subscription {
     pub notify_uri: Arc<str>,
     /// Pairs that were given as a filter.
     pub filter: Option<Metadata>,
-    /// The filter as it is matched; `None` when `matchMetaData` is false.
-    pub matched: Option<EventFilter>,
+    /// Whether events must match these pairs.
+    pub match_metadata: bool,
+    /// Only events of at least this severity.
+    pub min_severity: Option<Severity>,
+    /// Conditions on fields of a JSON payload, by their place.
+    pub payload_filter: Option<Metadata>,
+    /// All three as they are matched.
+    pub matched: EventFilter,
     /// No events earlier than this.
     pub start_date: Option<UtcTime>,
     /// No events later than this.
@@ -208,22 +215,6 @@ pub struct Subscription {
     pub sources: Option<BTreeSet<SystemId>>,
     /// Times of the row.
     pub timestamps: Timestamps,
-}
-
-/// Pairs an event's metadata must contain: keys exact, values in any case (reference 6.2).
-#[derive(Clone, Debug, PartialEq)]
-pub struct EventFilter(Metadata);
-
-impl EventFilter {
-    /// Makes a filter of the given pairs.
-    pub fn new(pairs: Metadata) -> Self {
-        Self(pairs)
-    }
-
-    /// Whether the filter is met; `find` looks a key of the event's metadata up.
-    pub fn met_by<'m>(&self, find: impl Fn(&str) -> Option<Cow<'m, str>>) -> bool {
-        self.0.pairs().iter().all(|(key, value)| find(key).is_some_and(|found| found.to_lowercase() == value.to_lowercase()))
-    }
 }
 
 /// A registry entry with the rows it refers to. Serialised it is `ServiceRegistryResponse`.

@@ -149,6 +149,8 @@ pub struct Shard {
     unaccepted: bool,
     frames: Frames,
     scratch: Scratch,
+    /// A payload whose escapes a filter had to resolve.
+    filter_text: String,
     clock: Clock,
     next_sweep: Instant,
     drain_until: Option<Instant>,
@@ -239,6 +241,7 @@ impl Shard {
             unaccepted: false,
             frames: Frames::default(),
             scratch: Scratch::default(),
+            filter_text: String::new(),
             clock,
             next_sweep,
             drain_until: None,

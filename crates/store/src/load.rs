@@ -7,6 +7,7 @@ use std::{
 
 use bodkin_arrowhead::{
     address::Address,
+    event_filter::Severity,
     metadata::Metadata,
     name::{EventType, InterfaceName, ServiceDefinition, SystemName},
     record::*,
@@ -48,7 +49,7 @@ const ENTRIES: &str = "SELECT id, service_id, system_id, service_uri, end_of_val
 const RULES: &str =
     "SELECT id, consumer_system_id, provider_system_id, service_id, created_at, updated_at FROM authorization_intra_cloud ORDER BY id";
 const SUBSCRIPTIONS: &str = "SELECT id, event_type_id, system_id, notify_uri, filter_meta_data, match_meta_data, start_date, end_date,
-    only_predefined_publishers, created_at, updated_at FROM subscription ORDER BY id";
+    only_predefined_publishers, created_at, updated_at, min_severity, payload_filter FROM subscription ORDER BY id";
 
 /// Pairs of a table, grouped by the first column.
 fn groups(connection: &Connection, sql: &str) -> rusqlite::Result<BTreeMap<i64, Vec<i64>>> {
@@ -134,6 +135,13 @@ fn event_type(row: &Row<'_>) -> rusqlite::Result<Change> {
 fn subscription(row: &Row<'_>, sources: &mut BTreeMap<i64, Vec<i64>>) -> rusqlite::Result<Change> {
     let id = row.get(0)?;
     let filter = metadata(row, 4)?;
+    let match_metadata = row.get(5)?;
+    let min_severity = row.get::<_, Option<String>>(11)?;
+    let unknown = |text: String| rusqlite::Error::InvalidColumnType(11, text, Type::Text);
+    let min_severity = min_severity.map(|text| Severity::parse(&text).ok_or_else(|| unknown(text))).transpose()?;
+    let payload_filter = metadata(row, 12)?;
+    let matched = Subscription::matched(filter.as_ref(), match_metadata, min_severity, payload_filter.as_ref());
+    let matched = matched.map_err(|error| rusqlite::Error::FromSqlConversionFailure(12, Type::Text, Box::new(error)))?;
     let named: bool = row.get(8)?;
     let sources: BTreeSet<SystemId> = sources.remove(&id).unwrap_or_default().into_iter().map(SystemId).collect();
     Ok(Change::Subscription(Arc::new(Subscription {
@@ -141,8 +149,11 @@ fn subscription(row: &Row<'_>, sources: &mut BTreeMap<i64, Vec<i64>>) -> rusqlit
         event_type: EventTypeId(row.get(1)?),
         subscriber: SystemId(row.get(2)?),
         notify_uri: text(row, 3)?.into(),
-        matched: Subscription::filter_for(filter.as_ref(), row.get(5)?),
         filter,
+        match_metadata,
+        min_severity,
+        payload_filter,
+        matched,
         start_date: row.get::<_, Option<i64>>(6)?.map(time),
         end_date: row.get::<_, Option<i64>>(7)?.map(time),
         sources: named.then_some(sources),

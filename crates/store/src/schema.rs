@@ -3,7 +3,9 @@
 use rusqlite::Connection;
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: &[&str] = &[SPINE, EVENT_FILTERS];
+
+const SPINE: &str = "
 CREATE TABLE system_ (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     system_name TEXT NOT NULL,
@@ -93,7 +95,12 @@ CREATE TABLE subscription_publisher_connection (
 CREATE INDEX subscription_publisher_system ON subscription_publisher_connection (system_id);
 INSERT INTO service_interface (id, interface_name, created_at, updated_at)
     VALUES (1, 'HTTP-SECURE-JSON', unixepoch(), unixepoch()), (2, 'HTTP-INSECURE-JSON', unixepoch(), unixepoch());
-"];
+";
+
+const EVENT_FILTERS: &str = "
+ALTER TABLE subscription ADD COLUMN min_severity TEXT;
+ALTER TABLE subscription ADD COLUMN payload_filter TEXT;
+";
 
 /// Why the tables are not what this version works with.
 #[derive(Debug, thiserror::Error)]

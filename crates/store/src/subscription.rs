@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bodkin_arrowhead::{
-    error::ArrowheadError, event_handler::SubscriptionPut, name::EventType, record::*, snapshot::Change, system::SystemKey,
+    error::ArrowheadError, event_filter::Severity, event_handler::SubscriptionPut, name::EventType, record::*, snapshot::Change,
+    system::SystemKey,
 };
 use rusqlite::params;
 
@@ -24,11 +25,12 @@ impl Draft<'_> {
         let event_type = self.find_or_make_event_type(&put.event_type)?;
         let row = self.row(
             "INSERT INTO subscription (event_type_id, system_id, notify_uri, filter_meta_data, match_meta_data, start_date, end_date,
-                 only_predefined_publishers, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)
+                 only_predefined_publishers, created_at, updated_at, min_severity, payload_filter)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)
              ON CONFLICT DO UPDATE SET notify_uri = excluded.notify_uri, filter_meta_data = excluded.filter_meta_data,
                  match_meta_data = excluded.match_meta_data, start_date = excluded.start_date, end_date = excluded.end_date,
-                 only_predefined_publishers = excluded.only_predefined_publishers, updated_at = excluded.updated_at
+                 only_predefined_publishers = excluded.only_predefined_publishers, updated_at = excluded.updated_at,
+                 min_severity = excluded.min_severity, payload_filter = excluded.payload_filter
              RETURNING id, created_at, updated_at",
             params![
                 event_type.0,
@@ -39,7 +41,9 @@ impl Draft<'_> {
                 put.start_date.map(seconds),
                 put.end_date.map(seconds),
                 put.sources.is_some(),
-                self.now_seconds()
+                self.now_seconds(),
+                put.min_severity.map(Severity::as_str),
+                metadata_text(put.payload_filter.as_ref()),
             ],
             |row| Ok((SubscriptionId(row.get(0)?), timestamps(row, 1)?)),
         )?;
@@ -58,8 +62,11 @@ impl Draft<'_> {
             event_type,
             subscriber,
             notify_uri: put.notify_uri,
-            matched: Subscription::filter_for(put.filter.as_ref(), put.match_metadata),
             filter: put.filter,
+            match_metadata: put.match_metadata,
+            min_severity: put.min_severity,
+            payload_filter: put.payload_filter,
+            matched: put.matched,
             start_date: put.start_date,
             end_date: put.end_date,
             sources: put.sources.map(|_| sources),

@@ -109,6 +109,8 @@ async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError
                 notify_uri: Some("/notify".into()),
                 filter_meta_data: filter.then(|| BTreeMap::from([("k".into(), Some("v".into()))])),
                 match_meta_data: Some(filter),
+                min_severity: filter.then(|| "error".into()),
+                payload_filter: filter.then(|| BTreeMap::from([("a/b".into(), Some(">1".into()))])),
                 sources: sources.map(|sources| sources.into_iter().map(|source| Some(system_form(source))).collect()),
                 ..Default::default()
             };

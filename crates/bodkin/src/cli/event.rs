@@ -155,9 +155,8 @@ async fn subscribe(cloud: &CoreSystems, new: NewSubscription, printer: Printer) 
         match_meta_data: Some(!new.metadata.is_empty()),
         filter_meta_data: metadata(new.metadata),
         notify_uri: Some(new.notify_uri.clone()),
-        start_date: None,
-        end_date: None,
         sources: (!sources.is_empty()).then_some(sources),
+        ..SubscriptionRequest::default()
     };
     cloud.subscribe(&form).await?;
     let sentence = format!("subscribed: {} to {}, posted to {}", lookup::told(&subscriber), new.event_type, new.notify_uri);

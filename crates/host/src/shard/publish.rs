@@ -56,14 +56,14 @@ impl Shard {
     fn deliver(&mut self, snapshot: &Snapshot, publication: &Authorized<Publication<'_>>) -> Result<Option<Position>, ShardError> {
         self.frames.clear();
         let facts = publication.facts();
-        let frames = &mut self.frames;
+        let (frames, filter_text) = (&mut self.frames, &mut self.filter_text);
         let mut offer = |receiver: &Receiver, event: EventId| match receiver {
             Receiver::Stream { form, consumer, .. } => {
                 let hears = consumer.is_none_or(|consumer| snapshot.may_hear(consumer, facts.source));
                 hears.then(|| frames.stream(*form, event, publication).len() as u64)
             }
             Receiver::Push { subscription, .. } => {
-                let hears = event_handler::hears(snapshot, subscription, &facts, |key| publication.metadata_value(key));
+                let hears = event_handler::hears(snapshot, subscription, publication, filter_text);
                 hears.then(|| frames.json(publication).len() as u64)
             }
         };

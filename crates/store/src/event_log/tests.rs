@@ -56,6 +56,15 @@ impl Bench {
         }
     }
 
+    /// As [`Self::fill`], waiting for the keeper now and then, so that it has a file ahead when one is due.
+    fn fill_files(&mut self, sequences: std::ops::Range<u64>) {
+        for begin in sequences.clone().step_by(100) {
+            self.fill(begin..sequences.end.min(begin + 100));
+            self.log.sync();
+            self.synced.recv_timeout(Duration::from_secs(10)).unwrap().unwrap();
+        }
+    }
+
     fn files(&self) -> usize {
         segment::list(self.directory.path()).unwrap().len()
     }
@@ -120,9 +129,7 @@ fn files_follow_each_other_and_the_oldest_go() {
     let mut cursor = bench.reader.cursor(Position(0));
     let mut read = Vec::new();
     for part in 0..60 {
-        bench.fill(part * 100..part * 100 + 100);
-        bench.log.sync();
-        bench.synced.recv_timeout(Duration::from_secs(10)).unwrap().unwrap();
+        bench.fill_files(part * 100..part * 100 + 100);
         read.extend(sequences(&mut cursor));
     }
     assert_eq!(read, (0..6000).collect::<Vec<_>>(), "a reader that keeps up misses nothing");
@@ -140,7 +147,7 @@ fn files_follow_each_other_and_the_oldest_go() {
 #[test]
 fn old_files_go_and_the_newest_stays() {
     let mut bench = Bench::new(EventLogLimits { bytes_max: 1 << 20, age_max: Duration::from_secs(1) });
-    bench.fill(0..3000);
+    bench.fill_files(0..3000);
     let begun = Instant::now();
     while bench.files() > 1 && begun.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(100));
@@ -154,7 +161,7 @@ fn old_files_go_and_the_newest_stays() {
 fn an_event_is_found_by_its_identity_and_by_its_time() {
     let mut bench = Bench::new(EventLogLimits { bytes_max: 1 << 20, ..LIMITS });
     let before = now_ns();
-    bench.fill(1..2000);
+    bench.fill_files(1..2000);
     let between = now_ns();
     bench.fill(2000..2500);
     for sequence in [1, 700, 1999, 2499] {
@@ -211,9 +218,7 @@ fn a_disk_that_takes_nothing_suspends_the_log_until_it_does() {
 #[test]
 fn damage_in_the_middle_costs_the_rest_of_its_file_only() {
     let mut bench = Bench::new(EventLogLimits { bytes_max: 1 << 20, ..LIMITS });
-    bench.fill(0..3000);
-    bench.log.sync();
-    bench.synced.recv_timeout(Duration::from_secs(10)).unwrap().unwrap();
+    bench.fill_files(0..3000);
     let segments = bench.log.shared.segments.load_full();
     assert!(segments.len() > 2);
     let path = &segments[0].path;
