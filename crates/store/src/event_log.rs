@@ -14,7 +14,7 @@ mod tail;
 use std::{
     fs::{self, File},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::*},
@@ -67,6 +67,7 @@ const TASKS_MAX: usize = 64;
 /// What the shard, the keeper and the readers share.
 #[derive(Debug)]
 struct Shared {
+    directory: PathBuf,
     /// Behind the last record that was written, or skipped while the log was suspended.
     end: AtomicU64,
     /// Behind the last record that is synced.
@@ -114,6 +115,7 @@ impl EventLog {
         let newest = segments.last().expect("there is a file");
         let end = segment::recover(newest)?;
         let shared = Arc::new(Shared {
+            directory: directory.to_owned(),
             end: AtomicU64::new(end.next.0),
             synced: AtomicU64::new(0),
             written_file: AtomicU64::new(newest.number),
@@ -123,7 +125,7 @@ impl EventLog {
             segments: ArcSwap::from_pointee(segments),
         });
         let (tasks, queue) = sync_channel(TASKS_MAX);
-        let keeper = Keeper::new(directory.to_owned(), limits, shared.clone(), end.file.try_clone()?, on_sync);
+        let keeper = Keeper::new(limits, shared.clone(), end.file.try_clone()?, on_sync);
         let keeper = std::thread::Builder::new().name("event-log".into()).spawn(move || keeper.run(&queue))?;
         let log = Self {
             tail: Tail::new(end.next),

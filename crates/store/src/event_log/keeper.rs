@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    path::PathBuf,
     sync::{
         Arc,
         atomic::Ordering::*,
@@ -24,7 +23,6 @@ pub(super) enum Task {
 }
 
 pub(super) struct Keeper {
-    directory: PathBuf,
     limits: EventLogLimits,
     shared: Arc<Shared>,
     /// The file that is written.
@@ -36,8 +34,8 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub fn new(directory: PathBuf, limits: EventLogLimits, shared: Arc<Shared>, current: File, on_sync: OnSync) -> Self {
-        Self { directory, limits, shared, current, ahead: BTreeMap::new(), on_sync, is_told: false }
+    pub fn new(limits: EventLogLimits, shared: Arc<Shared>, current: File, on_sync: OnSync) -> Self {
+        Self { limits, shared, current, ahead: BTreeMap::new(), on_sync, is_told: false }
     }
 
     /// Runs until the log is dropped; then syncs a last time.
@@ -63,7 +61,7 @@ impl Keeper {
         }
         self.sync(Position(self.shared.end.load(Acquire)), false);
         // What was made ahead and never begun; the next start would remove it too.
-        self.ahead.keys().for_each(|number| drop(fs::remove_file(segment::path_of(&self.directory, *number))));
+        self.ahead.keys().for_each(|number| drop(fs::remove_file(segment::path_of(&self.shared.directory, *number))));
     }
 
     /// Gives whether somebody waits for a sync.
@@ -75,7 +73,7 @@ impl Keeper {
         self.current = self.ahead.remove(&number).expect("a file that was begun was made ahead");
         let mut segments = Vec::clone(&self.shared.segments.load());
         segments.last_mut().expect("there is a file").bytes = former_bytes;
-        let path = segment::path_of(&self.directory, number);
+        let path = segment::path_of(&self.shared.directory, number);
         segments.push(Segment { number, path, first, begun_ns, bytes: segment::HEADER_BYTES });
         self.shared.segments.store(Arc::new(segments));
         false
@@ -107,7 +105,7 @@ impl Keeper {
             return;
         }
         let number = self.shared.segments.load().last().expect("there is a file").number + 1;
-        let made = segment::create(&self.directory, number).and_then(|file| Ok((file.try_clone()?, file)));
+        let made = segment::create(&self.shared.directory, number).and_then(|file| Ok((file.try_clone()?, file)));
         match made {
             Ok((ours, theirs)) => {
                 self.ahead.insert(number, ours);

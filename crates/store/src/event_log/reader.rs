@@ -12,7 +12,7 @@ use bodkin_broker::EventId;
 use super::{
     Position, Shared,
     record::{Frame, Record, frame},
-    segment::{HEADER_BYTES, Segment},
+    segment::{self, HEADER_BYTES, Segment},
 };
 
 /// Bytes read at once.
@@ -194,7 +194,7 @@ impl Cursor {
             return Ok(true);
         }
         if number < written {
-            return self.open_at(|segment, _| segment.number > number);
+            return Ok(self.open_at(|segment, _| segment.number > number)? || self.open_unlisted(number + 1)?);
         }
         if had == 0 {
             self.next = self.next.max(end);
@@ -211,6 +211,15 @@ impl Cursor {
         let Some(segment) = found else { return Ok(false) };
         self.open = Some(Open { number: segment.number, file: File::open(&segment.path)?, offset: HEADER_BYTES });
         self.next = self.next.max(segment.first);
+        self.chunk.clear();
+        self.at = 0;
+        Ok(true)
+    }
+
+    /// Opens a file that the shard has begun and the keeper has not listed yet.
+    fn open_unlisted(&mut self, number: u64) -> io::Result<bool> {
+        let file = File::open(segment::path_of(&self.shared.directory, number))?;
+        self.open = Some(Open { number, file, offset: HEADER_BYTES });
         self.chunk.clear();
         self.at = 0;
         Ok(true)
