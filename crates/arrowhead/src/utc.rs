@@ -38,6 +38,16 @@ impl UtcTime {
         Self(Duration::from_secs(seconds.min(UNIX_SECONDS_MAX)))
     }
 
+    /// Nanoseconds since 1970.
+    pub fn from_unix_nanos(nanos: u64) -> Self {
+        Self(Duration::from_nanos(nanos))
+    }
+
+    /// Nanoseconds since 1970; what is later than the year 2554 is cut there.
+    pub fn unix_nanos(self) -> u64 {
+        u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Whole seconds since 1970.
     pub fn unix_seconds(self) -> u64 {
         self.0.as_secs()

@@ -91,6 +91,8 @@ settings! {
     send_timeout_ms: u64 = "BODKIN_SEND_TIMEOUT_MS",
     /// Milliseconds an event stream's client may take nothing of what is queued for it
     stream_stall_timeout_ms: u64 = "BODKIN_STREAM_STALL_TIMEOUT_MS",
+    /// Milliseconds without anything sent on an event stream before a heartbeat is
+    heartbeat_ms: u64 = "BODKIN_HEARTBEAT_MS",
     /// Bytes of a request's body
     body_bytes_max: usize = "BODKIN_BODY_BYTES_MAX",
     /// Bytes of the body of a request to the Event Handler
@@ -136,6 +138,7 @@ impl Settings {
             idle_timeout_ms: ms(limits.idle_timeout),
             send_timeout_ms: ms(limits.send_timeout),
             stream_stall_timeout_ms: ms(limits.stream_stall_timeout),
+            heartbeat_ms: ms(limits.heartbeat),
             body_bytes_max: Some(limits.body_bytes_max),
             event_bytes_max: Some(limits.event_bytes_max),
             subscriptions_max: Some(limits.subscriptions_max),
@@ -201,6 +204,7 @@ impl Settings {
                 idle_timeout: ms(self.idle_timeout_ms),
                 send_timeout: ms(self.send_timeout_ms),
                 stream_stall_timeout: ms(self.stream_stall_timeout_ms),
+                heartbeat: ms(self.heartbeat_ms),
                 body_bytes_max: self.body_bytes_max.expect(all),
                 event_bytes_max: self.event_bytes_max.expect(all),
                 subscriptions_max: self.subscriptions_max.expect(all),

@@ -150,10 +150,13 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, keep_alive: b
     }
 }
 
+/// Milliseconds after which a client of a stream that has ended should come back.
+const RETRY_MS: u32 = 1000;
+
 /// Appends the head of an endless event stream.
 pub fn push_stream_head(out: &mut Vec<u8>, date: &str) {
     let head = format_args!(
-        "HTTP/1.1 200 OK\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Type: text/event-stream;charset=UTF-8\r\nConnection: close\r\n\r\n: subscribed\n\n"
+        "HTTP/1.1 200 OK\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Type: text/event-stream;charset=UTF-8\r\nConnection: close\r\n\r\nretry: {RETRY_MS}\n: subscribed\n\n"
     );
     out.write_fmt(head).expect("a vector takes everything");
 }

@@ -54,6 +54,8 @@ pub struct RawRequest<'b> {
     pub content_type: &'b str,
     /// The header `eventtype` of the improved Event Handler's subscribers.
     pub event_type: Option<&'b str>,
+    /// The header `Last-Event-ID` of a listener that comes back.
+    pub last_event_id: Option<&'b str>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// Whether the connection stays open behind the answer.
@@ -77,6 +79,7 @@ struct Head {
     host: Option<(usize, usize)>,
     content_type: (usize, usize),
     event_type: Option<(usize, usize)>,
+    last_event_id: Option<(usize, usize)>,
     body: BodyLength,
     says_empty: bool,
     keep_alive: bool,
@@ -169,6 +172,7 @@ impl RequestReader {
             host: head.host.map_or(Ok(""), text).map_err(malformed)?,
             content_type: text(head.content_type).map_err(malformed)?,
             event_type: head.event_type.map(text).transpose().map_err(malformed)?,
+            last_event_id: head.last_event_id.map(text).transpose().map_err(malformed)?,
             says_empty: head.says_empty,
             keep_alive: head.keep_alive,
             body: &self.buffer[body_start..body_start + body_length],
@@ -254,6 +258,7 @@ fn parse_head(bytes: &[u8], body_bytes_max: usize) -> Result<Option<Head>, HttpE
         host: None,
         content_type: (0, 0),
         event_type: None,
+        last_event_id: None,
         body: BodyLength::Bytes(0),
         says_empty: false,
         keep_alive: version == 1,
@@ -304,6 +309,7 @@ fn read_header(
             }
         }
         12 if is("Content-Type") => head.content_type = place(value),
+        13 if is("Last-Event-ID") => head.last_event_id = Some(place(value)),
         14 if is("Content-Length") => lengths.content_length(value)?,
         17 if is("Transfer-Encoding") => lengths.transfer_encoding(value)?,
         _ => {}

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bodkin_broker::SubscriptionKey;
 use bodkin_store::event_log::Position;
 
-use crate::answer::Answer;
+use crate::{answer::Answer, replay::Chunk};
 
 /// Names a connection of the shard; a closed one's name is not valid for its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,18 @@ pub enum Message {
         subscription: SubscriptionKey,
         /// The event's bytes.
         bytes: u64,
+    },
+    /// A part of what a listener has missed.
+    Replayed {
+        /// Whose stream.
+        connection: ConnectionKey,
+        /// What to send.
+        chunk: Chunk,
+    },
+    /// A replay cannot go on.
+    ReplayFailed {
+        /// Whose stream.
+        connection: ConnectionKey,
     },
     /// The event log is synced up to here, or cannot be.
     Synced(Result<Position, String>),

@@ -3,16 +3,19 @@
 //! The **control plane** ([`control`], [`listener`]) runs on tokio and carries out every operation as a function of a
 //! request. The **data plane** ([`shard`]) is a thread of its own that owns the Event Handler's port: publish and event
 //! streams never leave it. Where a published event goes: `shard::publish` -> `arrowhead::publication` (may it?) ->
-//! `broker::Shard::step` (who hears it?) -> `shard::frames` (its bytes) -> the subscribers' connections and `push`.
+//! `broker::Shard::step` (who hears it?) -> `frames` (its bytes) -> the subscribers' connections and `push`.
 
 pub mod answer;
 pub mod control;
+pub mod frames;
 pub mod http;
 pub mod inbox;
 pub mod limits;
 pub mod listener;
+pub mod listening;
 pub mod monitor;
 pub mod push;
+pub mod replay;
 pub mod request;
 pub mod route;
 pub mod server;

@@ -17,6 +17,8 @@ pub struct Limits {
     pub send_timeout: Duration,
     /// For a stream's client to take something of what is queued; then the stream is closed.
     pub stream_stall_timeout: Duration,
+    /// Without anything sent on an event stream; then a heartbeat is.
+    pub heartbeat: Duration,
     /// Body of a request; then 413.
     pub body_bytes_max: usize,
     /// Body of a request to the Event Handler; then 413.
@@ -40,6 +42,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(60),
             send_timeout: Duration::from_secs(10),
             stream_stall_timeout: Duration::from_secs(60),
+            heartbeat: Duration::from_secs(15),
             body_bytes_max: 1024 * 1024,
             event_bytes_max: 64 * 1024,
             subscriptions_max: 100_000,

@@ -9,7 +9,7 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread::JoinHandle,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use bodkin_arrowhead::{
@@ -30,12 +30,13 @@ use tokio::{
 };
 
 use crate::{
-    control::{Control, Pings},
+    control::{self, Control, Pings},
     inbox::{Inbox, Message},
     limits::Limits,
     listener::{self, Service, Traffic},
     monitor::{EventCounts, Monitor},
     push::PushContext,
+    replay::{READERS_MAX, ReplayContext},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
     stage::Stages,
 };
@@ -180,7 +181,7 @@ impl Server {
             ready: AtomicBool::new(false),
         });
         let (poll, inbox) = Shard::inbox()?;
-        let (log, _log_reader) = open_event_log(config, &inbox)?.unzip();
+        let (log, log_reader) = open_event_log(config, &inbox)?.unzip();
         let (requests, asked) = mpsc::channel(CONTROL_REQUESTS_MAX);
         let context = ShardContext {
             store: opened.store.clone(),
@@ -195,6 +196,12 @@ impl Server {
                 timeout: config.limits.push_timeout,
                 own: addresses.to_vec().into(),
             },
+            replay: log_reader.map(|log| ReplayContext {
+                store: opened.store.clone(),
+                log,
+                inbox: inbox.clone(),
+                readers: Arc::new(Semaphore::new(READERS_MAX)),
+            }),
             counts,
             runtime: tokio::runtime::Handle::current(),
         };
@@ -250,10 +257,9 @@ impl Server {
 fn open_event_log(config: &HostConfig, inbox: &Arc<Inbox>) -> Result<Option<(EventLog, EventLogReader)>, StartError> {
     let Some(limits) = config.event_log else { return Ok(None) };
     let directory = config.data.join("events").join("shard-0");
-    let now_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     let inbox = inbox.clone();
     let on_sync = Box::new(move |synced| inbox.post(Message::Synced(synced)));
-    let opened = EventLog::open(&directory, limits, u64::try_from(now_ns).unwrap_or(u64::MAX), on_sync);
+    let opened = EventLog::open(&directory, limits, control::now().unix_nanos(), on_sync);
     opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
 }
 

@@ -6,10 +6,10 @@
 
 mod accept;
 mod connection;
-mod frames;
 mod log;
 mod publish;
 mod pushed;
+mod replay;
 mod stream;
 mod sweep;
 
@@ -24,7 +24,7 @@ use bodkin_arrowhead::{
     caller::Caller,
     core_service::CoreSystem,
     publication::Scratch,
-    record::{Subscription, SubscriptionId, SystemId},
+    record::{Subscription, SubscriptionId},
     utc::UtcTime,
 };
 use bodkin_broker::{Incarnation, Input, Output, ShardLimits, SubscriptionKey};
@@ -39,18 +39,19 @@ use tokio::sync::mpsc;
 
 use self::{
     connection::{Connection, Phase},
-    frames::Frames,
     pushed::Pushed,
-    stream::StreamForm,
 };
 use crate::{
     answer::{self, Answer, DateText},
     control,
+    frames::Frames,
     http::{HttpError, RawRequest, RequestReader},
     inbox::{ConnectionKey, Inbox, Message},
     limits::Limits,
+    listening::Listening,
     monitor::EventCounts,
     push::{PushContext, PushQueue},
+    replay::ReplayContext,
     request::{Method, Request},
     route::{self, NoRoute, Operation},
     stage::{Stage, Stages},
@@ -85,10 +86,8 @@ enum Receiver {
     Stream {
         /// The connection's slot.
         slot: usize,
-        /// What a frame looks like.
-        form: StreamForm,
-        /// Who listens; `None` hears every publisher (insecure mode only).
-        consumer: Option<SystemId>,
+        /// What is wanted.
+        listening: Arc<Listening>,
     },
     /// A registered subscription.
     Push {
@@ -115,6 +114,8 @@ pub struct ShardContext {
     pub control: mpsc::Sender<ControlRequest>,
     /// What push tasks need.
     pub push: PushContext,
+    /// What replays need; `None` where there is no event log.
+    pub replay: Option<ReplayContext>,
     /// Where push tasks run.
     pub runtime: tokio::runtime::Handle,
 }
@@ -139,6 +140,8 @@ pub struct Shard {
     pushed: BTreeMap<SubscriptionId, Pushed>,
     /// Bytes of events that push tasks have not reported as sent.
     pushing_bytes: u64,
+    /// Streams that are being sent what they have missed.
+    replaying: usize,
     /// Slots with something to write at the end of the turn.
     dirty: Vec<usize>,
     /// Slots that have more to read or to serve than a turn takes.
@@ -185,12 +188,6 @@ impl Clock {
         self.lap - before
     }
 
-    /// The turn's time in nanoseconds since 1970.
-    fn utc_ns(&self) -> u64 {
-        let since = self.system.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    }
-
     fn date(&mut self) -> &str {
         self.date.at(self.system)
     }
@@ -212,7 +209,7 @@ impl Shard {
         let mut listener = mio::net::TcpListener::from_std(listener);
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let clock = Clock::new();
-        let incarnation = Incarnation(clock.utc_ns());
+        let incarnation = Incarnation(clock.utc.unix_nanos());
         let limits = ShardLimits {
             // Streams are limited here, subscriptions by push where they are made.
             subscriptions_max: context.limits.subscriptions_max.saturating_mul(2),
@@ -235,6 +232,7 @@ impl Shard {
             known: OrdMap::new(),
             pushed: BTreeMap::new(),
             pushing_bytes: 0,
+            replaying: 0,
             dirty: Vec::new(),
             unread: Vec::new(),
             unserved: Vec::new(),
@@ -334,6 +332,8 @@ impl Shard {
                     self.pushing_bytes -= bytes;
                     self.sent(subscription, bytes);
                 }
+                Message::Replayed { connection, chunk } => self.replayed(connection, &chunk),
+                Message::ReplayFailed { connection } => self.replay_failed(connection),
                 Message::Synced(synced) => self.synced(synced),
                 Message::Stop => {
                     self.listener = None;
@@ -374,7 +374,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(slot).filter(|connection| connection.has_ended()) else { return };
         match connection.phase {
             Phase::Requests | Phase::Closing if !connection.is_written() => connection.phase = Phase::Closing,
-            Phase::Requests | Phase::Stream { .. } | Phase::Closing => self.close(slot),
+            Phase::Requests | Phase::Replay | Phase::Stream { .. } | Phase::Closing => self.close(slot),
             Phase::Waiting { .. } => {}
         }
     }
@@ -524,6 +524,7 @@ impl Shard {
                     self.linger(slot);
                 }
                 self.resume(slot);
+                self.ask_for_replay(slot);
             }
         }
     }
@@ -548,16 +549,20 @@ impl Shard {
             self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
             self.count_subscriptions();
         }
+        if connection.replay.take().is_some() {
+            self.replaying -= 1;
+            self.count_subscriptions();
+        }
         // A socket that is gone already needs no deregistration.
         let _ = self.poll.registry().deregister(connection.socket());
         self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
     }
 
     fn count_subscriptions(&self) {
-        self.context.counts.subscriptions.store(self.broker.subscription_count() as u64, Relaxed);
+        self.context.counts.subscriptions.store((self.broker.subscription_count() + self.replaying) as u64, Relaxed);
     }
 
     fn stream_count(&self) -> usize {
-        self.broker.subscription_count() - self.pushed.len()
+        self.broker.subscription_count() - self.pushed.len() + self.replaying
     }
 }

@@ -10,4 +10,5 @@ mod kill;
 mod options;
 mod pushes;
 mod races;
+mod replay;
 mod support;

@@ -10,6 +10,7 @@ use bodkin_broker::SubscriptionKey;
 use mio::net::TcpStream;
 use socket2::{SockRef, TcpKeepalive};
 
+use super::replay::Replay;
 use crate::{http::RequestReader, limits::Limits};
 
 /// Bytes read from one connection in a turn, so that a fast publisher leaves the others their turn.
@@ -33,6 +34,8 @@ pub enum Phase {
         /// Whether the answer is written without its body.
         is_head: bool,
     },
+    /// An event stream that is being sent what it has missed.
+    Replay,
     /// An event stream.
     Stream {
         /// Whose events.
@@ -70,6 +73,8 @@ pub struct Connection {
     pub reader: RequestReader,
     /// What it is doing.
     pub phase: Phase,
+    /// The replay under way in that phase.
+    pub replay: Option<Replay>,
     out: Vec<u8>,
     written: usize,
     /// Bytes of `out` that the broker counts as queued.
@@ -77,6 +82,8 @@ pub struct Connection {
     /// The first byte of the request under way, or the end of the last one.
     since: Instant,
     amid_request: bool,
+    /// When something was last sent.
+    sent: Instant,
     /// Since when the client has taken nothing of what waits to be written.
     stalled_since: Option<Instant>,
     /// Since when nothing more is expected of the client but its end.
@@ -94,11 +101,13 @@ impl Connection {
             serial,
             reader: RequestReader::new(body_bytes_max),
             phase: Phase::Requests,
+            replay: None,
             out: Vec::new(),
             written: 0,
             queued: 0,
             since: now,
             amid_request: false,
+            sent: now,
             stalled_since: None,
             shut_down: None,
             end: End::Open,
@@ -150,13 +159,14 @@ impl Connection {
         let waits = match self.phase {
             Phase::Requests => self.unsent_bytes() > UNSENT_BYTES_MAX,
             Phase::Waiting { .. } => true,
-            Phase::Stream { .. } | Phase::Closing => false,
+            Phase::Replay | Phase::Stream { .. } | Phase::Closing => false,
         };
         self.postponed |= waits;
         waits
     }
 
-    fn unsent_bytes(&self) -> usize {
+    /// Bytes that are to be written.
+    pub fn unsent_bytes(&self) -> usize {
         self.out.len() - self.written
     }
 
@@ -208,7 +218,7 @@ impl Connection {
 
     /// Takes its reader back after requests were served. A stream or a closing connection needs none any more.
     pub fn put_back(&mut self, mut reader: RequestReader, served: bool, now: Instant) {
-        if matches!(self.phase, Phase::Stream { .. } | Phase::Closing) {
+        if matches!(self.phase, Phase::Replay | Phase::Stream { .. } | Phase::Closing) {
             return;
         }
         self.amid_request = reader.is_amid_request();
@@ -220,11 +230,31 @@ impl Connection {
         self.reader = reader;
     }
 
-    /// Becomes an event stream. A host that vanishes is noticed by probes, for a stream may be silent for hours.
-    pub fn begin_stream(&mut self, subscription: SubscriptionKey) -> io::Result<()> {
+    /// Becomes an event stream that begins with what was missed.
+    pub fn begin_replay(&mut self, replay: Replay) {
+        self.phase = Phase::Replay;
+        self.replay = Some(replay);
+        self.probe();
+    }
+
+    /// Becomes a live event stream.
+    pub fn begin_stream(&mut self, subscription: SubscriptionKey) {
         self.phase = Phase::Stream { subscription };
+        self.probe();
+    }
+
+    /// A host that vanishes is noticed by probes, for what nobody takes is noticed only when there is much of it.
+    fn probe(&self) {
         let probes = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
-        SockRef::from(&self.socket).set_tcp_keepalive(&probes)
+        if let Err(error) = SockRef::from(&self.socket).set_tcp_keepalive(&probes) {
+            tracing::debug!(%error, "a vanished listener will not be noticed by probes");
+        }
+    }
+
+    /// Whether nothing was sent for so long that the listener should hear that we are still here.
+    pub fn wants_heartbeat(&self, now: Instant, period: Duration) -> bool {
+        let is_stream = matches!(self.phase, Phase::Replay | Phase::Stream { .. });
+        is_stream && self.is_written() && now.saturating_duration_since(self.sent) >= period
     }
 
     /// Writes as much as the socket takes; gives the queued bytes that are thereby released.
@@ -244,8 +274,11 @@ impl Connection {
             Some(since) if self.written == before => Some(since),
             _ => Some(now),
         };
-        if !self.amid_request && self.written > before {
-            self.since = now;
+        if self.written > before {
+            self.sent = now;
+            if !self.amid_request {
+                self.since = now;
+            }
         }
         let queued = self.queued.min(self.unsent_bytes() as u64);
         let released = self.queued - queued;
@@ -279,7 +312,7 @@ impl Connection {
         let over = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
         let stalled = |limit| self.stalled_since.is_some_and(|since| over(since, limit));
         match self.phase {
-            Phase::Stream { .. } => stalled(limits.stream_stall_timeout).then_some(false),
+            Phase::Replay | Phase::Stream { .. } => stalled(limits.stream_stall_timeout).then_some(false),
             _ if stalled(limits.send_timeout) => Some(false),
             Phase::Requests if !self.is_written() => None,
             Phase::Requests if self.amid_request => over(self.since, limits.request_timeout(self.reader.is_amid_body())).then_some(true),

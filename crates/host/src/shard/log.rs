@@ -12,7 +12,7 @@ impl Shard {
     pub(super) fn append(&mut self, event: EventId, publication: &Publication<'_>) -> Option<Position> {
         let log = self.log.as_mut()?;
         let json = std::str::from_utf8(self.frames.json(publication)).expect("JSON is UTF-8");
-        Some(log.append(self.clock.utc_ns(), event, &self.scratch.event_type, json, self.clock.now))
+        Some(log.append(self.clock.utc.unix_nanos(), event, &self.scratch.event_type, json, self.clock.now))
     }
 
     /// Whether the event type that was just authorised is a durable one.

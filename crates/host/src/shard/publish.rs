@@ -58,9 +58,9 @@ impl Shard {
         let facts = publication.facts();
         let (frames, filter_text) = (&mut self.frames, &mut self.filter_text);
         let mut offer = |receiver: &Receiver, event: EventId| match receiver {
-            Receiver::Stream { form, consumer, .. } => {
-                let hears = consumer.is_none_or(|consumer| snapshot.may_hear(consumer, facts.source));
-                hears.then(|| frames.stream(*form, event, publication).len() as u64)
+            Receiver::Stream { listening, .. } => {
+                let hears = listening.hears(snapshot, publication, filter_text);
+                hears.then(|| frames.stream(listening.form, event, publication).len() as u64)
             }
             Receiver::Push { subscription, .. } => {
                 let hears = event_handler::hears(snapshot, subscription, publication, filter_text);
@@ -94,9 +94,9 @@ impl Shard {
     /// Puts the event whose frames are made into a subscriber's queue.
     fn hand_over(&mut self, subscription: SubscriptionKey) {
         match self.broker.receiver(subscription) {
-            Some(Receiver::Stream { slot, form, .. }) => {
+            Some(Receiver::Stream { slot, listening }) => {
                 let slot = *slot;
-                self.connections[slot].push_frame(self.frames.made(*form));
+                self.connections[slot].push_frame(self.frames.made(listening.form));
                 self.dirty.push(slot);
                 // A long turn must not fill the queue of a subscriber that keeps up.
                 if self.connections[slot].queued_bytes() > self.context.limits.subscriber_queue_bytes_max / 4 {

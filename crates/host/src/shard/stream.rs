@@ -1,58 +1,59 @@
 //! Event streams (Server-Sent Events): opening one, and telling a slow one what it lost.
 
-use std::{io::Write, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 
-use bodkin_arrowhead::{error::ArrowheadError, name::EventType, record::SystemId, service_registry::parse_system_parameters};
-use bodkin_broker::SubscriptionKey;
+use bodkin_arrowhead::{error::ArrowheadError, record::SystemId, service_registry::parse_system_parameters};
+use bodkin_broker::{ShardError, SubscriptionKey};
 
 use super::{Receiver, Shard};
 use crate::{
     answer::{self, Refusal},
     http::RawRequest,
+    listening::{self, Listening},
+    replay,
     request::Request,
 };
-
-/// What a frame of a stream looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamForm {
-    /// The improved Event Handler's: `event:` is the event type, `data:` the payload.
-    Payload,
-    /// `data:` is the event as JSON.
-    Event,
-}
 
 impl Shard {
     /// Opens an event stream on the connection, or answers why not.
     pub(super) fn stream(&mut self, slot: usize, request: &Request, raw: &RawRequest<'_>) {
-        if let Err(refusal) = self.try_stream(slot, request, raw.event_type) {
+        if let Err(refusal) = self.try_stream(slot, request, raw) {
             self.write(slot, &refusal.into(), raw.keep_alive, false);
         }
     }
 
-    fn try_stream(&mut self, slot: usize, request: &Request, header: Option<&str>) -> Result<(), Refusal> {
-        let (form, name) = match request.path.as_str() {
-            "/eventhandler/events" => (StreamForm::Event, request.parameter("event_type")),
-            _ => (StreamForm::Payload, header.or_else(|| request.parameter("eventtype"))),
-        };
-        let event_type = EventType::parse(name.ok_or(Refusal::Malformed)?);
-        let event_type = event_type.map_err(|error| ArrowheadError::bad_payload(format!("Event type {error}"), &request.path))?;
-        let consumer = self.consumer(request)?;
+    fn try_stream(&mut self, slot: usize, request: &Request, raw: &RawRequest<'_>) -> Result<(), Refusal> {
+        let listening = Listening::parse(request, raw.event_type, self.consumer(request)?)?;
+        let since = listening::parse_since(request, raw.last_event_id)?;
         if self.stream_count() >= self.context.limits.subscriptions_max {
             let told = format!("There are {} event streams, which is the limit.", self.context.limits.subscriptions_max);
             return Err(ArrowheadError::unavailable(told).into());
         }
-        let receiver = Receiver::Stream { slot, form, consumer };
-        let subscription = self
-            .broker
-            .subscribe(event_type.as_str(), receiver)
-            .map_err(|error| ArrowheadError::unavailable(format!("The stream was not opened: {error}.")))?;
-        let connection = &mut self.connections[slot];
-        if let Err(error) = connection.begin_stream(subscription) {
-            tracing::debug!(%error, "a vanished listener will not be noticed by probes");
+        match (since, self.context.replay.clone()) {
+            (Some(since), Some(context)) => {
+                answer::push_stream_head(self.connections[slot].out(), self.clock.date());
+                self.begin_replay(slot, listening, since, context);
+            }
+            (since, _) => {
+                self.listen(slot, Arc::new(listening))
+                    .map_err(|error| ArrowheadError::unavailable(format!("The stream was not opened: {error}.")))?;
+                let out = self.connections[slot].out();
+                answer::push_stream_head(out, self.clock.date());
+                if since.is_some() {
+                    out.extend_from_slice(replay::LOST);
+                }
+            }
         }
-        answer::push_stream_head(connection.out(), self.clock.date());
         self.dirty.push(slot);
         self.count_subscriptions();
+        Ok(())
+    }
+
+    /// Lets a connection hear what is published from now on.
+    pub(super) fn listen(&mut self, slot: usize, listening: Arc<Listening>) -> Result<(), ShardError> {
+        let topic = listening.clone();
+        let subscription = self.broker.subscribe(topic.event_type.as_str(), Receiver::Stream { slot, listening })?;
+        self.connections[slot].begin_stream(subscription);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use bodkin_arrowhead::publication::Publication;
 use bodkin_broker::EventId;
 use bytes::Bytes;
 
-use super::stream::StreamForm;
+use crate::listening::StreamForm;
 
 /// Frames of the event that is being published.
 #[derive(Default)]

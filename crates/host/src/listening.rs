@@ -1,0 +1,93 @@
+//! What an event stream's listener wants to hear, and in which form: asked for every live event and every replayed one.
+
+use std::collections::BTreeMap;
+
+use bodkin_arrowhead::{
+    error::ArrowheadError,
+    event_filter::{EventFilter, FilterError, SEVERITY_KEY, Severity},
+    name::EventType,
+    publication::Publication,
+    record::SystemId,
+    snapshot::Snapshot,
+    utc::UtcTime,
+};
+use bodkin_broker::EventId;
+
+use crate::{answer::Refusal, request::Request};
+
+/// What a frame of a stream looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamForm {
+    /// The improved Event Handler's: `event:` is the event type, `data:` the payload.
+    Payload,
+    /// `data:` is the event as JSON.
+    Event,
+}
+
+/// Where a stream begins that does not begin with the present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Behind this event.
+    Event(EventId),
+    /// With the first event of this time or later, in nanoseconds since 1970.
+    Time(u64),
+    /// With the oldest event that is kept: what the listener named is no event of ours.
+    Oldest,
+}
+
+/// A listener's wishes.
+#[derive(Debug)]
+pub struct Listening {
+    /// Which events.
+    pub event_type: EventType,
+    /// What a frame looks like.
+    pub form: StreamForm,
+    /// Who listens; `None` hears every publisher (insecure mode only).
+    pub consumer: Option<SystemId>,
+    filter: EventFilter,
+}
+
+impl Listening {
+    /// Reads form, event type and filter of a request; `header` is its `eventtype`. Who listens is looked up by the caller.
+    pub fn parse(request: &Request, header: Option<&str>, consumer: Option<SystemId>) -> Result<Self, Refusal> {
+        let (form, name) = match request.path.as_str() {
+            "/eventhandler/events" => (StreamForm::Event, request.parameter("event_type")),
+            _ => (StreamForm::Payload, header.or_else(|| request.parameter("eventtype"))),
+        };
+        let refused = |message: String| ArrowheadError::bad_payload(message, &request.path);
+        let event_type = EventType::parse(name.ok_or(Refusal::Malformed)?);
+        let event_type = event_type.map_err(|error| refused(format!("Event type {error}")))?;
+        let filter = parse_filter(request).map_err(|error| refused(format!("Filter: {error}.")))?;
+        Ok(Self { event_type, form, consumer, filter })
+    }
+
+    /// Whether the listener is to get an event of its event type. `text` is a buffer of the caller's.
+    pub fn hears(&self, snapshot: &Snapshot, event: &Publication<'_>, text: &mut String) -> bool {
+        self.consumer.is_none_or(|consumer| snapshot.may_hear(consumer, event.facts().source)) && self.filter.passes(event, text)
+    }
+}
+
+/// The parameters `severity`, `metadata.KEY` and `payload.PLACE`.
+fn parse_filter(request: &Request) -> Result<EventFilter, FilterError> {
+    let named = |prefix: &str| {
+        let pairs = request.query.iter().filter_map(|(name, value)| Some((name.strip_prefix(prefix)?.to_owned(), value.clone())));
+        pairs.collect::<BTreeMap<String, String>>()
+    };
+    let severity = request.parameter(SEVERITY_KEY);
+    let severity = severity.map(|text| Severity::parse(text).ok_or_else(|| FilterError::Severity(text.to_owned()))).transpose()?;
+    EventFilter::new(named("metadata.").into(), severity, &named("payload."))
+}
+
+/// Reads where a stream begins: `header` is its `Last-Event-ID`, which a parameter of that name may stand for. An id that is
+/// none of ours is no error, for a listener that is refused does not come back: it gets everything.
+pub fn parse_since(request: &Request, header: Option<&str>) -> Result<Option<Since>, Refusal> {
+    if let Some(id) = header.or_else(|| request.parameter("last_event_id")).filter(|id| !id.trim().is_empty()) {
+        return Ok(Some(id.trim().parse().map_or(Since::Oldest, Since::Event)));
+    }
+    let Some(text) = request.parameter("since").map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
+    if text == "0" {
+        return Ok(Some(Since::Time(0)));
+    }
+    let refused = |error| Refusal::from(ArrowheadError::bad_payload(format!("Since {error}"), &request.path));
+    Ok(Some(Since::Time(UtcTime::parse(text).map_err(refused)?.unix_nanos())))
+}
