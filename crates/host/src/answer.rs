@@ -56,6 +56,12 @@ impl Answer {
         Self::new(status, TEXT, body.into().into_bytes())
     }
 
+    /// An error of Bodkin's own interface (RFC 9457): a title that names the kind and a sentence that says what to do.
+    pub fn problem(status: u16, title: &str, detail: &str) -> Self {
+        let body = json!({"type": "about:blank", "title": title, "status": status, "detail": detail});
+        Self::new(status, "application/problem+json", body.to_string().into_bytes())
+    }
+
     /// Closes the connection behind the answer.
     pub fn and_close(self) -> Self {
         Self { close: true, ..self }

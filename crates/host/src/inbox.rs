@@ -4,8 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bodkin_broker::SubscriptionKey;
 use bodkin_store::event_log::Position;
+use tokio::sync::oneshot;
 
-use crate::{answer::Answer, replay::Chunk};
+use crate::{answer::Answer, api::TopicState, replay::Chunk};
 
 /// Names a connection of the shard; a closed one's name is not valid for its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub enum Message {
     },
     /// The event log is synced up to here, or cannot be.
     Synced(Result<Position, String>),
+    /// Somebody asks for the topics.
+    Topics(oneshot::Sender<Vec<TopicState>>),
     /// Close the listener, write out what is queued, end.
     Stop,
 }

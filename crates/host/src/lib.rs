@@ -6,6 +6,7 @@
 //! `broker::Shard::step` (who hears it?) -> `frames` (its bytes) -> the subscribers' connections and `push`.
 
 pub mod answer;
+pub mod api;
 pub mod control;
 pub mod frames;
 pub mod http;

@@ -43,7 +43,7 @@ impl Service {
     async fn answer(&self, request: &Request) -> Answer {
         match self {
             Self::System(system, control) => control.answer(*system, request).await,
-            Self::Monitor(monitor) => monitor.answer(request),
+            Self::Monitor(monitor) => monitor.answer(request).await,
         }
     }
 

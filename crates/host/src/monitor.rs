@@ -13,6 +13,7 @@ use bodkin_store::Store;
 
 use crate::{
     answer::Answer,
+    api::{self, Api},
     control::now,
     listener::Traffic,
     request::{Method, Request},
@@ -46,19 +47,21 @@ pub struct Monitor {
     pub traffic: Arc<Traffic>,
     /// The shard's counts.
     pub events: Arc<EventCounts>,
+    /// Bodkin's own interface.
+    pub api: Api,
     /// Whether every listener answers, and no shutdown has begun.
     pub ready: AtomicBool,
 }
 
 impl Monitor {
     /// Answers one request.
-    pub fn answer(&self, request: &Request) -> Answer {
+    pub async fn answer(&self, request: &Request) -> Answer {
         let answer = match request.path.as_str() {
             "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" if self.ready.load(Relaxed) => Answer::text(200, "ready\n"),
             "/readyz" => Answer::text(503, "not ready\n"),
             "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },
-            "/api/v1/stages" => Answer::json(200, &self.stages.json()),
+            path if path.starts_with(api::BASE) => return self.api.answer(request).await,
             path => return Answer::not_found(path, now()),
         };
         match request.method {
@@ -86,6 +89,14 @@ impl Monitor {
             ("bodkin_events_lost_total", "Events lost to full subscriber queues.", &self.events.lost),
             ("bodkin_push_failures_total", "Pushed events that the subscriber did not take.", &self.events.push_failures),
         ];
+        let log = self.api.log_state();
+        let (bytes, records, suspended) =
+            log.map_or((0, 0, 0), |log| (log.bytes, log.next.0.saturating_sub(log.first.0), u64::from(log.suspended.is_some())));
+        let gauges = gauges.into_iter().chain([
+            ("bodkin_event_log_bytes", "Bytes of the event log's files.", bytes),
+            ("bodkin_event_log_events", "Events that are kept.", records),
+            ("bodkin_event_log_suspended", "1 while the disk takes nothing and events are not kept.", suspended),
+        ]);
         for (name, help, value) in gauges {
             push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"));
         }

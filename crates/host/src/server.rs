@@ -1,6 +1,7 @@
 //! Starting and stopping the local cloud.
 
 use std::{
+    collections::BTreeSet,
     io,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
@@ -30,6 +31,7 @@ use tokio::{
 };
 
 use crate::{
+    api::Api,
     control::{self, Control, Pings},
     inbox::{Inbox, Message},
     limits::Limits,
@@ -173,21 +175,29 @@ impl Server {
             pings: Pings::new(config.ping_timeout),
             subscriptions_max: config.limits.subscriptions_max,
         });
+        let (poll, inbox) = Shard::inbox()?;
+        let (log, log_reader) = open_event_log(config, &inbox)?.unzip();
+        let durable: BTreeSet<Box<str>> = config.durable_event_types.iter().map(|event_type| event_type.as_str().into()).collect();
         let monitor = Arc::new(Monitor {
             store: opened.store.clone(),
             stages: stages.clone(),
             traffic: traffic.clone(),
             events: counts.clone(),
+            api: Api {
+                store: opened.store.clone(),
+                stages: stages.clone(),
+                log: log_reader.clone(),
+                durable: durable.clone(),
+                inbox: inbox.clone(),
+            },
             ready: AtomicBool::new(false),
         });
-        let (poll, inbox) = Shard::inbox()?;
-        let (log, log_reader) = open_event_log(config, &inbox)?.unzip();
         let (requests, asked) = mpsc::channel(CONTROL_REQUESTS_MAX);
         let context = ShardContext {
             store: opened.store.clone(),
             stages,
             limits: config.limits,
-            durable: config.durable_event_types.iter().map(|event_type| event_type.as_str().into()).collect(),
+            durable,
             control: requests,
             push: PushContext {
                 store: opened.store.clone(),

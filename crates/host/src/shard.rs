@@ -27,7 +27,7 @@ use bodkin_arrowhead::{
     record::{Subscription, SubscriptionId},
     utc::UtcTime,
 };
-use bodkin_broker::{Incarnation, Input, Output, ShardLimits, SubscriptionKey};
+use bodkin_broker::{Incarnation, Input, Output, ShardLimits, SubscriptionKey, TopicView};
 use bodkin_store::{
     Store,
     event_log::{EventLog, Position},
@@ -43,6 +43,7 @@ use self::{
 };
 use crate::{
     answer::{self, Answer, DateText},
+    api::TopicState,
     control,
     frames::Frames,
     http::{HttpError, RawRequest, RequestReader},
@@ -334,6 +335,8 @@ impl Shard {
                 }
                 Message::Replayed { connection, chunk } => self.replayed(connection, &chunk),
                 Message::ReplayFailed { connection } => self.replay_failed(connection),
+                // Whoever has asked and gone needs no answer.
+                Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced(synced) => self.synced(synced),
                 Message::Stop => {
                     self.listener = None;
@@ -560,6 +563,21 @@ impl Shard {
 
     fn count_subscriptions(&self) {
         self.context.counts.subscriptions.store((self.broker.subscription_count() + self.replaying) as u64, Relaxed);
+    }
+
+    fn topics(&self) -> Vec<TopicState> {
+        let is_stream = |key: &&SubscriptionKey| matches!(self.broker.receiver(**key), Some(Receiver::Stream { .. }));
+        let state = |topic: TopicView<'_>| {
+            let streams = topic.subscriptions.iter().filter(is_stream).count();
+            TopicState {
+                event_type: topic.name.to_owned(),
+                published: topic.published,
+                subscriptions: topic.subscriptions.len() - streams,
+                streams,
+                durable: self.context.durable.contains(topic.name),
+            }
+        };
+        self.broker.topics().map(state).collect()
     }
 
     fn stream_count(&self) -> usize {

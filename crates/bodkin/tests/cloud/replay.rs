@@ -334,3 +334,30 @@ fn listeners_hear_what_their_filters_let_pass() {
         assert_eq!(refused["exceptionType"], "BAD_PAYLOAD", "{parameters}");
     }
 }
+
+#[test]
+fn event_types_and_the_log_can_be_looked_at() {
+    let cloud = Launch::new().flags(["--durable-event-types", "alarm"]).start();
+    register(&cloud);
+    let empty = cloud.get("/api/v1/event-log").expect_status(200).json();
+    assert_eq!((&empty["nextPosition"], &empty["oldest"], &empty["suspended"]), (&json!(0), &Value::Null, &Value::Null));
+    cloud.register_system("subscriber", 1);
+    cloud.subscribe(&crate::support::arrowhead::subscription("Replayed", system("subscriber", 1), "/notify"));
+    let _stream = listen(&cloud, "", &[]);
+    publish(&cloud, 0..3);
+    let types = cloud.get("/api/v1/event-types").expect_status(200).json();
+    let expected = json!([
+        {"eventType": "ALARM", "published": 0, "subscriptions": 0, "streams": 0, "durable": true},
+        {"eventType": "REPLAYED", "published": 3, "subscriptions": 1, "streams": 1, "durable": false},
+    ]);
+    assert_eq!((&types["data"], &types["count"]), (&expected, &json!(2)));
+    let log = cloud.get("/api/v1/event-log").expect_status(200).json();
+    assert_eq!((&log["firstPosition"], &log["nextPosition"], &log["segments"]), (&json!(0), &json!(3), &json!(1)), "{log}");
+    assert!(log["oldest"].is_string() && log["bytes"].as_u64().is_some_and(|bytes| bytes > 300), "{log}");
+    let metrics = cloud.get("/metrics").expect_status(200).text();
+    assert!(metrics.contains("\nbodkin_event_log_events 3\n") && metrics.contains("\nbodkin_event_log_suspended 0\n"), "{metrics}");
+    let refused = cloud.post("/api/v1/event-types", &json!({})).expect_status(405);
+    assert_eq!((refused.header("allow"), refused.header("content-type")), (Some("GET"), Some("application/problem+json")));
+    let missing = cloud.get("/api/v1/nothing").expect_status(404).json();
+    assert_eq!((&missing["status"], &missing["title"]), (&json!(404), &json!("Not found")));
+}

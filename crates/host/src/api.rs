@@ -1,0 +1,113 @@
+//! Bodkin's own interface under `/api/v1`: what Arrowhead's has no word for. Errors are problem details (RFC 9457).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bodkin_arrowhead::utc::UtcTime;
+use bodkin_store::{
+    Store,
+    event_log::{EventLogReader, LogState},
+};
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use crate::{
+    answer::Answer,
+    inbox::{Inbox, Message},
+    request::{Method, Request},
+    stage::Stages,
+};
+
+/// What every path of it begins with.
+pub const BASE: &str = "/api/v1/";
+
+/// What the interface is made of.
+pub struct Api {
+    /// Durable state.
+    pub store: Store,
+    /// Where time goes.
+    pub stages: Arc<Stages>,
+    /// The event log, unless it is switched off.
+    pub log: Option<EventLogReader>,
+    /// Event types whose publishers are answered when the event is synced, as stored.
+    pub durable: BTreeSet<Box<str>>,
+    /// The shard, which knows its topics.
+    pub inbox: Arc<Inbox>,
+}
+
+/// What an event type has seen since the start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TopicState {
+    /// Its name as stored: upper-case.
+    pub event_type: String,
+    /// Events that were accepted.
+    pub published: u64,
+    /// Subscriptions by push.
+    pub subscriptions: usize,
+    /// Event streams that are live.
+    pub streams: usize,
+    /// Whether its publishers are answered when the event is synced.
+    pub durable: bool,
+}
+
+impl Api {
+    /// Answers a request below [`BASE`].
+    pub async fn answer(&self, request: &Request) -> Answer {
+        let path = request.path.strip_prefix(BASE).unwrap_or_default();
+        let is_read = matches!(request.method, Method::Get | Method::Head);
+        match path {
+            "stages" | "event-log" | "event-types" if !is_read => method_not_allowed("GET"),
+            "stages" => Answer::json(200, &self.stages.json()),
+            "event-log" => self.event_log(),
+            "event-types" => self.event_types().await,
+            _ => Answer::problem(404, "Not found", &format!("Nothing is at {}.", request.path)),
+        }
+    }
+
+    /// What the event log holds; `None` if it is switched off.
+    pub fn log_state(&self) -> Option<LogState> {
+        self.log.as_ref().map(EventLogReader::state)
+    }
+
+    fn event_log(&self) -> Answer {
+        let Some(state) = self.log_state() else {
+            return Answer::problem(404, "No event log", "The event log is switched off (event_log = false).");
+        };
+        let oldest = (state.first < state.next).then(|| UtcTime::from_unix_nanos(state.oldest_ns));
+        Answer::json(
+            200,
+            &json!({
+                "segments": state.segments,
+                "bytes": state.bytes,
+                "firstPosition": state.first.0,
+                "nextPosition": state.next.0,
+                "syncedPosition": state.synced.0,
+                "oldest": oldest,
+                "skipped": state.skipped,
+                "suspended": state.suspended,
+            }),
+        )
+    }
+
+    /// All event types that anybody has published, subscribed to or declared durable.
+    async fn event_types(&self) -> Answer {
+        let (ask, told) = oneshot::channel();
+        self.inbox.post(Message::Topics(ask));
+        let Ok(mut topics) = told.await else {
+            return Answer::problem(503, "Shutting down", "The local cloud is shutting down.");
+        };
+        let known: BTreeSet<String> = topics.iter().map(|topic| topic.event_type.clone()).collect();
+        for name in self.durable.iter().filter(|name| !known.contains(&***name)) {
+            topics.push(TopicState { event_type: name.to_string(), published: 0, subscriptions: 0, streams: 0, durable: true });
+        }
+        topics.sort_unstable_by(|a, b| a.event_type.cmp(&b.event_type));
+        Answer::json(200, &json!({"count": topics.len(), "data": topics}))
+    }
+}
+
+/// 405 with the methods that are there.
+pub(crate) fn method_not_allowed(allow: &'static str) -> Answer {
+    let answer = Answer::problem(405, "Method not allowed", &format!("This resource takes {allow}."));
+    Answer { header: Some(("Allow", allow.into())), ..answer }
+}
