@@ -288,6 +288,9 @@ impl Shard {
             self.accept();
         }
         for slot in std::mem::take(&mut self.unread) {
+            if let Some(connection) = self.connections.get_mut(slot) {
+                connection.is_to_be_read = false;
+            }
             self.read(slot);
         }
         for event in events {
@@ -353,9 +356,14 @@ impl Shard {
         if connection.postpones() {
             return;
         }
+        // What is there goes first: a client that sends faster than it takes its answers must not fill our memory.
+        if connection.holds_unserved {
+            self.read_next_turn(slot);
+            return self.unserved.push(slot);
+        }
         match connection.read(self.clock.now) {
             Ok(connection::Read::Drained) => {}
-            Ok(connection::Read::MoreToCome) => self.unread.push(slot),
+            Ok(connection::Read::MoreToCome) => self.read_next_turn(slot),
             Err(_) => return self.close(slot),
         }
         self.unserved.push(slot);
@@ -403,10 +411,11 @@ impl Shard {
     /// Gives whether at least one request was served.
     fn serve_from(&mut self, slot: usize, reader: &mut RequestReader) -> bool {
         let mut served = false;
-        while let Some(connection) = self.connections.get_mut(slot)
-            && connection.phase == Phase::Requests
-            && !connection.postpones()
-        {
+        while let Some(connection) = self.connections.get_mut(slot) {
+            connection.holds_unserved = connection.phase == Phase::Requests && connection.postpones();
+            if connection.holds_unserved || connection.phase != Phase::Requests {
+                break;
+            }
             match reader.next() {
                 Ok(Some(raw)) => self.request(slot, &raw),
                 Ok(None) => break,
@@ -467,6 +476,13 @@ impl Shard {
     /// Lets what was postponed go on in the next turn, if it can.
     fn resume(&mut self, slot: usize) {
         if self.connections.get_mut(slot).is_some_and(Connection::resumes) {
+            self.read_next_turn(slot);
+        }
+    }
+
+    /// Has a connection read in the next turn, once: twice would be two shares of a turn.
+    fn read_next_turn(&mut self, slot: usize) {
+        if !std::mem::replace(&mut self.connections[slot].is_to_be_read, true) {
             self.unread.push(slot);
         }
     }

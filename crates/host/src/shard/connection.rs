@@ -89,6 +89,10 @@ pub struct Connection {
     /// Since when nothing more is expected of the client but its end.
     shut_down: Option<Instant>,
     end: End,
+    /// Whether the next turn reads it without waiting for the system to say that something is there.
+    pub is_to_be_read: bool,
+    /// Whether the reader holds what was not looked at, because serving had to stop: it is served before more is read.
+    pub holds_unserved: bool,
     /// Whether reading and serving wait until an answer has come or the client has taken what it was sent.
     postponed: bool,
 }
@@ -111,6 +115,8 @@ impl Connection {
             stalled_since: None,
             shut_down: None,
             end: End::Open,
+            is_to_be_read: false,
+            holds_unserved: false,
             postponed: false,
         }
     }
