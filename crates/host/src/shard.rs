@@ -5,6 +5,7 @@
 //! as values and come back through the [`Inbox`].
 
 mod accept;
+mod clock;
 mod connection;
 mod log;
 mod publish;
@@ -17,7 +18,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     io,
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use bodkin_arrowhead::{
@@ -25,7 +26,6 @@ use bodkin_arrowhead::{
     core_service::CoreSystem,
     publication::Scratch,
     record::{Subscription, SubscriptionId},
-    utc::UtcTime,
 };
 use bodkin_broker::{Incarnation, Input, Output, ShardLimits, SubscriptionKey, TopicView};
 use bodkin_store::{
@@ -38,11 +38,12 @@ use slab::Slab;
 use tokio::sync::mpsc;
 
 use self::{
+    clock::Clock,
     connection::{Connection, Phase},
     pushed::Pushed,
 };
 use crate::{
-    answer::{self, Answer, DateText},
+    answer::{self, Answer},
     api::TopicState,
     control,
     frames::Frames,
@@ -158,44 +159,6 @@ pub struct Shard {
     clock: Clock,
     next_sweep: Instant,
     drain_until: Option<Instant>,
-}
-
-/// The turn's time in the forms it is needed in.
-struct Clock {
-    start: Instant,
-    now: Instant,
-    utc: UtcTime,
-    date: DateText,
-    system: SystemTime,
-    lap: Instant,
-}
-
-impl Clock {
-    fn new() -> Self {
-        let now = Instant::now();
-        Self { start: now, now, utc: control::now(), date: DateText::default(), system: SystemTime::now(), lap: now }
-    }
-
-    fn read(&mut self) {
-        self.now = Instant::now();
-        self.lap = self.now;
-        self.system = SystemTime::now();
-        self.utc = UtcTime::from_system_time(self.system).expect("the clock shows a year from 1970 to 9999");
-    }
-
-    /// Ends a stage and begins the next: one reading of the clock for both.
-    fn lap(&mut self) -> Duration {
-        let before = std::mem::replace(&mut self.lap, Instant::now());
-        self.lap - before
-    }
-
-    fn date(&mut self) -> &str {
-        self.date.at(self.system)
-    }
-
-    fn broker(&self) -> bodkin_broker::Instant {
-        bodkin_broker::Instant::from_nanos(u64::try_from((self.now - self.start).as_nanos()).unwrap_or(u64::MAX))
-    }
 }
 
 impl Shard {
