@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use bodkin_arrowhead::name::{EventType, NamingRules};
-use bodkin_host::{EventLogLimits, HostConfig, Limits, Port};
+use bodkin_host::{EventLogLimits, HostConfig, Limits, Port, gate::Origin};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +65,12 @@ settings! {
     listen: IpAddr = "BODKIN_LISTEN",
     /// Host name or IP address under which the core systems are registered; empty: the listening address
     domain_name: String = "BODKIN_DOMAIN_NAME",
+    /// Further names, separated by commas, under which clients call; addresses and names without a dot need none, * takes all
+    @list host_names: Vec<String> = "BODKIN_HOST_NAMES",
+    /// Origins, separated by commas, whose web pages may call, such as http://localhost:3000; the own dashboard always may
+    @list cors_origins: Vec<String> = "BODKIN_CORS_ORIGINS",
+    /// The origin of Arrowhead's management web tool, whose pages may call as well; empty: none
+    management_tool_origin: String = "BODKIN_MANAGEMENT_TOOL_ORIGIN",
     /// Added to every standard port (8443 Service Registry, 8445 Authorization, 8441 Orchestrator, 8455 Event Handler, 8440 health and metrics)
     port_offset: u16 = "BODKIN_PORT_OFFSET",
     /// Let the system choose every port
@@ -125,6 +131,9 @@ impl Settings {
             data: Some("./.bodkin".into()),
             listen: Some(Ipv4Addr::LOCALHOST.into()),
             domain_name: Some(String::new()),
+            host_names: Some(Vec::new()),
+            cors_origins: Some(Vec::new()),
+            management_tool_origin: Some(String::new()),
             port_offset: Some(0),
             any_port: Some(false),
             use_strict_service_definition_verifier: Some(naming.strict_service_definition),
@@ -185,6 +194,8 @@ impl Settings {
             listen,
             domain_name: domain_name.unwrap_or_else(|| listen.to_string()),
             ports: ports(offset)?,
+            host_names: self.host_names.expect(all),
+            cors_origins: origins(self.cors_origins.expect(all).into_iter().chain(self.management_tool_origin))?,
             naming: NamingRules {
                 strict_service_definition: self.use_strict_service_definition_verifier.expect(all),
                 strict_interface_name: self.use_strict_service_intf_name_verifier.expect(all),
@@ -219,6 +230,11 @@ impl Settings {
 fn durable(names: Vec<String>) -> anyhow::Result<Vec<EventType>> {
     let parse = |name: &String| EventType::parse(name).with_context(|| format!("'{name}' of durable_event_types is no event type"));
     names.iter().map(parse).collect()
+}
+
+fn origins(texts: impl Iterator<Item = String>) -> anyhow::Result<Vec<Origin>> {
+    let given = texts.filter(|text| !text.trim().is_empty());
+    given.map(|text| Origin::parse(&text).context("cors_origins or management_tool_origin")).collect()
 }
 
 /// The port of every listener; without an offset any.

@@ -10,6 +10,8 @@ use bodkin_store::StoreError;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::gate;
+
 /// `Content-Type` of what operations answer.
 pub const JSON: &str = "application/json;charset=UTF-8";
 /// `Content-Type` of plain words.
@@ -30,6 +32,8 @@ pub struct Answer {
     pub content_type: Option<&'static str>,
     /// A further header, such as `Allow`.
     pub header: Option<(&'static str, String)>,
+    /// The method that a preflight asked for and may use.
+    pub preflight_method: Option<&'static str>,
     /// The body.
     pub body: Vec<u8>,
     /// Whether the connection is closed behind it.
@@ -38,12 +42,12 @@ pub struct Answer {
 
 impl Answer {
     fn new(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
-        Self { status, content_type: Some(content_type), header: None, body, close: false }
+        Self { status, content_type: Some(content_type), header: None, preflight_method: None, body, close: false }
     }
 
     /// A status without a body.
     pub fn empty(status: u16) -> Self {
-        Self { status, content_type: None, header: None, body: Vec::new(), close: false }
+        Self { status, content_type: None, header: None, preflight_method: None, body: Vec::new(), close: false }
     }
 
     /// A JSON body.
@@ -139,8 +143,24 @@ impl DateText {
     }
 }
 
-/// Appends an answer's bytes. A `HEAD` request gets the headers only.
-pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, keep_alive: bool, is_head: bool) {
+/// How an answer goes to the one who asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipient<'r> {
+    /// Whether the connection stays open behind the answer.
+    pub keep_alive: bool,
+    /// Whether the request was `HEAD`, which gets the headers only.
+    pub is_head: bool,
+    /// The origin whose pages may read the answer.
+    pub reader: Option<&'r str>,
+}
+
+impl Recipient<'_> {
+    /// Whoever is told why the connection is closed.
+    pub const CLOSED: Self = Self { keep_alive: false, is_head: false, reader: None };
+}
+
+/// Appends an answer's bytes.
+pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Recipient<'_>) {
     let reason = http::StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Unknown");
     let mut write = |part: std::fmt::Arguments<'_>| out.write_fmt(part).expect("a vector takes everything");
     write(format_args!("HTTP/1.1 {} {reason}\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Length: {}\r\n", answer.status, answer.body.len()));
@@ -150,8 +170,11 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, keep_alive: b
     if let Some((name, value)) = &answer.header {
         write(format_args!("{name}: {value}\r\n"));
     }
-    write(format_args!("{}\r\n", if keep_alive { "" } else { "Connection: close\r\n" }));
-    if !is_head {
+    if let Some(reader) = recipient.reader {
+        gate::push_reader(out, reader, answer.preflight_method);
+    }
+    out.extend_from_slice(if recipient.keep_alive { b"\r\n" } else { b"Connection: close\r\n\r\n" });
+    if !recipient.is_head {
         out.extend_from_slice(&answer.body);
     }
 }
@@ -160,11 +183,13 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, keep_alive: b
 const RETRY_MS: u32 = 1000;
 
 /// Appends the head of an endless event stream.
-pub fn push_stream_head(out: &mut Vec<u8>, date: &str) {
-    let head = format_args!(
-        "HTTP/1.1 200 OK\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Type: text/event-stream;charset=UTF-8\r\nConnection: close\r\n\r\nretry: {RETRY_MS}\n: subscribed\n\n"
-    );
+pub fn push_stream_head(out: &mut Vec<u8>, date: &str, reader: Option<&str>) {
+    let head = format_args!("HTTP/1.1 200 OK\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Type: text/event-stream;charset=UTF-8\r\n");
     out.write_fmt(head).expect("a vector takes everything");
+    if let Some(reader) = reader {
+        gate::push_reader(out, reader, None);
+    }
+    write!(out, "Connection: close\r\n\r\nretry: {RETRY_MS}\n: subscribed\n\n").expect("a vector takes everything");
 }
 
 #[cfg(test)]
@@ -174,7 +199,8 @@ mod tests {
     #[test]
     fn an_answer_is_written_with_its_length_and_the_common_headers() {
         let mut out = Vec::new();
-        push_answer(&mut out, &Answer::text(200, "Got it!"), "D", true, false);
+        let recipient = Recipient { keep_alive: true, is_head: false, reader: None };
+        push_answer(&mut out, &Answer::text(200, "Got it!"), "D", recipient);
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\nX-Content-Type-Options: nosniff\r\n"), "{text}");
         assert!(text.contains("Content-Length: 7\r\n") && text.ends_with("\r\n\r\nGot it!") && !text.contains("Connection"), "{text}");

@@ -53,6 +53,7 @@ impl Control {
         let route = match route::route(system, request.method, &request.path) {
             Ok(route) => route,
             Err(NoRoute::NotFound) => return Answer::not_found(&request.path, now()),
+            Err(NoRoute::Asked { allow }) => return Answer { header: Some(("Allow", allow)), ..Answer::empty(200) },
             Err(NoRoute::MethodNotAllowed { allow }) => return Answer { header: Some(("Allow", allow)), ..Answer::empty(405) },
             Err(NoRoute::Malformed) => return Refusal::Malformed.into(),
         };

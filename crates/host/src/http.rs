@@ -56,6 +56,10 @@ pub struct RawRequest<'b> {
     pub event_type: Option<&'b str>,
     /// The header `Last-Event-ID` of a listener that comes back.
     pub last_event_id: Option<&'b str>,
+    /// `Origin`: the page that sends the request.
+    pub origin: Option<&'b str>,
+    /// `Access-Control-Request-Method`: what a preflight asks for.
+    pub asked_method: Option<&'b str>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// Whether the connection stays open behind the answer.
@@ -80,6 +84,8 @@ struct Head {
     content_type: (usize, usize),
     event_type: Option<(usize, usize)>,
     last_event_id: Option<(usize, usize)>,
+    origin: Option<(usize, usize)>,
+    asked_method: Option<(usize, usize)>,
     body: BodyLength,
     says_empty: bool,
     keep_alive: bool,
@@ -173,6 +179,8 @@ impl RequestReader {
             content_type: text(head.content_type).map_err(malformed)?,
             event_type: head.event_type.map(text).transpose().map_err(malformed)?,
             last_event_id: head.last_event_id.map(text).transpose().map_err(malformed)?,
+            origin: head.origin.map(text).transpose().map_err(malformed)?,
+            asked_method: head.asked_method.map(text).transpose().map_err(malformed)?,
             says_empty: head.says_empty,
             keep_alive: head.keep_alive,
             body: &self.buffer[body_start..body_start + body_length],
@@ -259,6 +267,8 @@ fn parse_head(bytes: &[u8], body_bytes_max: usize) -> Result<Option<Head>, HttpE
         content_type: (0, 0),
         event_type: None,
         last_event_id: None,
+        origin: None,
+        asked_method: None,
         body: BodyLength::Bytes(0),
         says_empty: false,
         keep_alive: version == 1,
@@ -299,6 +309,7 @@ fn read_header(
         4 if is("Host") && head.host.is_some() => return Err(HttpError::Malformed("Host was given twice.")),
         4 if is("Host") => head.host = Some(place(value)),
         9 if is("eventtype") => head.event_type = Some(place(value)),
+        6 if is("Origin") => head.origin = Some(place(value)),
         6 if is("Expect") => head.expects_continue = value.eq_ignore_ascii_case(b"100-continue") && version == 1,
         10 if is("Connection") => {
             let words = || value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
@@ -311,6 +322,7 @@ fn read_header(
         12 if is("Content-Type") => head.content_type = place(value),
         13 if is("Last-Event-ID") => head.last_event_id = Some(place(value)),
         14 if is("Content-Length") => lengths.content_length(value)?,
+        29 if is("Access-Control-Request-Method") => head.asked_method = Some(place(value)),
         17 if is("Transfer-Encoding") => lengths.transfer_encoding(value)?,
         _ => {}
     }

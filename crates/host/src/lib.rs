@@ -9,6 +9,8 @@ pub mod answer;
 pub mod api;
 pub mod control;
 pub mod frames;
+pub mod gate;
+pub mod host_name;
 pub mod http;
 pub mod inbox;
 pub mod limits;

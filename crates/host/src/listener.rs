@@ -18,8 +18,9 @@ use tokio::{
 };
 
 use crate::{
-    answer::{self, Answer, DateText},
+    answer::{self, Answer, DateText, Recipient},
     control::Control,
+    gate::{Admission, Gate, Reader},
     http::{HttpError, RequestReader},
     limits::Limits,
     monitor::Monitor,
@@ -52,6 +53,19 @@ impl Service {
             control.stages.record(*system, stage, duration);
         }
     }
+}
+
+/// What a port's connections are served with.
+#[derive(Clone)]
+pub struct PortContext {
+    /// Who answers.
+    pub service: Service,
+    /// What every request passes first.
+    pub gate: Arc<Gate>,
+    /// The limits.
+    pub limits: Limits,
+    /// What is under way, here and on the ports that share the limits.
+    pub traffic: Arc<Traffic>,
 }
 
 /// What the ports that share a limit have under way.
@@ -99,17 +113,18 @@ impl Drop for UnderWay<'_> {
 }
 
 /// Accepts until the task is aborted.
-pub async fn serve(listener: TcpListener, service: Service, limits: Limits, traffic: Arc<Traffic>) {
+pub async fn serve(listener: TcpListener, context: PortContext) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let Some(connected) = Connected::new(&traffic, limits.connections_max) else {
+                let Some(connected) = Connected::new(&context.traffic, context.limits.connections_max) else {
                     refuse(&stream);
                     continue;
                 };
-                let service = service.clone();
+                let context = context.clone();
                 tokio::spawn(async move {
-                    if let Err(error) = converse(stream, &service, &limits, &connected.0).await {
+                    let _connected = connected;
+                    if let Err(error) = converse(stream, &context).await {
                         tracing::debug!(%peer, %error, "connection ended");
                     }
                 });
@@ -125,33 +140,43 @@ pub async fn serve(listener: TcpListener, service: Service, limits: Limits, traf
 /// Says 503 as far as that is possible without waiting.
 fn refuse(stream: &TcpStream) {
     let mut out = Vec::new();
-    answer::push_answer(&mut out, &Answer::text(503, "Too many connections."), DateText::default().at(SystemTime::now()), false, false);
+    answer::push_answer(
+        &mut out,
+        &Answer::text(503, "Too many connections."),
+        DateText::default().at(SystemTime::now()),
+        Recipient::CLOSED,
+    );
     // The client that does not get it sees the connection closed, which says the same.
     let _ = stream.try_write(&out);
 }
 
 /// Serves one connection until either side ends it.
-async fn converse(mut stream: TcpStream, service: &Service, limits: &Limits, traffic: &Traffic) -> io::Result<()> {
+async fn converse(mut stream: TcpStream, context: &PortContext) -> io::Result<()> {
+    let PortContext { service, limits, traffic, .. } = context;
     stream.set_nodelay(true)?;
     let mut reader = RequestReader::new(limits.body_bytes_max);
     let mut date = DateText::default();
     loop {
-        let (request, keep_alive) = match receive(&mut stream, &mut reader, service, limits).await? {
-            Received::Request(request, keep_alive) => (request, keep_alive),
+        let Arrived { request, keep_alive, page, answer } = match receive(&mut stream, &mut reader, context).await? {
+            Received::Request(arrived) => *arrived,
             Received::Closed => return Ok(()),
             Received::Broken(status, told) => {
                 let mut out = Vec::new();
-                answer::push_answer(&mut out, &Answer::text(status, told), date.at(SystemTime::now()), false, false);
+                answer::push_answer(&mut out, &Answer::text(status, told), date.at(SystemTime::now()), Recipient::CLOSED);
                 send(&mut stream, &out, limits).await?;
                 return linger(&mut stream).await;
             }
         };
         let _under_way = UnderWay::new(traffic);
-        let answer = service.answer(&request).await;
+        let answer = match answer {
+            Some(answer) => *answer,
+            None => service.answer(&request).await,
+        };
         let keep_alive = keep_alive && !answer.close && !traffic.stopping.load(Relaxed);
         let started = Instant::now();
         let mut out = Vec::with_capacity(512 + answer.body.len());
-        answer::push_answer(&mut out, &answer, date.at(SystemTime::now()), keep_alive, request.method == Method::Head);
+        let recipient = Recipient { keep_alive, is_head: request.method == Method::Head, reader: page.as_deref() };
+        answer::push_answer(&mut out, &answer, date.at(SystemTime::now()), recipient);
         send(&mut stream, &out, limits).await?;
         service.record(Stage::Send, started.elapsed());
         if !keep_alive {
@@ -162,20 +187,33 @@ async fn converse(mut stream: TcpStream, service: &Service, limits: &Limits, tra
     }
 }
 
+/// A whole request, and what the gate says of it.
+struct Arrived {
+    request: Request,
+    keep_alive: bool,
+    /// Whose page may read the answer.
+    page: Reader,
+    /// The answer, where the gate has one.
+    answer: Option<Box<Answer>>,
+}
+
 enum Received {
-    Request(Request, bool),
+    Request(Box<Arrived>),
     Closed,
     Broken(u16, String),
 }
 
 /// Reads one request: `idle_timeout` until its first byte, `header_timeout` for its head, `body_timeout` more for its body.
-async fn receive(stream: &mut TcpStream, reader: &mut RequestReader, service: &Service, limits: &Limits) -> io::Result<Received> {
+async fn receive(stream: &mut TcpStream, reader: &mut RequestReader, context: &PortContext) -> io::Result<Received> {
+    let PortContext { service, gate, limits, .. } = context;
     let mut first_byte: Option<Instant> = reader.is_amid_request().then(Instant::now);
     loop {
         match reader.next() {
             Ok(Some(raw)) => {
                 service.record(Stage::Receive, first_byte.map_or(Duration::ZERO, |first| first.elapsed()));
-                return Ok(Received::Request(Request::from_raw(&raw, Caller::Anonymous), raw.keep_alive));
+                let Admission { reader: page, answer } = gate.admit(&raw);
+                let request = Request::from_raw(&raw, Caller::Anonymous);
+                return Ok(Received::Request(Box::new(Arrived { request, keep_alive: raw.keep_alive, page, answer })));
             }
             Ok(None) => {}
             Err(error) => return Ok(broken(error)),

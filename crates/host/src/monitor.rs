@@ -66,6 +66,7 @@ impl Monitor {
         };
         match request.method {
             Method::Get | Method::Head => answer,
+            Method::Options => Answer { header: Some(("Allow", "GET, HEAD, OPTIONS".into())), ..Answer::empty(200) },
             _ => Answer { header: Some(("Allow", "GET".into())), ..Answer::empty(405) },
         }
     }

@@ -1,5 +1,7 @@
 //! A request as a value, whichever thread and transport it came by.
 
+use std::borrow::Cow;
+
 use bodkin_arrowhead::caller::Caller;
 
 use crate::http::RawRequest;
@@ -19,6 +21,8 @@ pub enum Method {
     Patch,
     /// Remove.
     Delete,
+    /// Which methods are there?
+    Options,
     /// Anything else.
     Other,
 }
@@ -33,6 +37,7 @@ impl Method {
             "PUT" => Self::Put,
             "PATCH" => Self::Patch,
             "DELETE" => Self::Delete,
+            "OPTIONS" => Self::Options,
             _ => Self::Other,
         }
     }
@@ -50,7 +55,7 @@ pub struct Request {
     pub caller: Caller,
     /// What is to be done with it.
     pub method: Method,
-    /// Path, not decoded, without the query and a trailing slash.
+    /// Path, decoded but for slashes, without the query and a trailing slash.
     pub path: String,
     /// Query parameters, decoded, in the order they came.
     pub query: Vec<(String, String)>,
@@ -71,7 +76,7 @@ impl Request {
         Self {
             caller,
             method: Method::parse(raw.method),
-            path: path.to_owned(),
+            path: path.into_owned(),
             query,
             url: format!("http://{}{}", raw.host, raw.target),
             content_type: raw.content_type.to_owned(),
@@ -86,14 +91,38 @@ impl Request {
     }
 }
 
-/// Splits a request target into its path, without trailing slash, and decoded query parameters.
-pub fn split_target(target: &str) -> (&str, Vec<(String, String)>) {
+/// Splits a request target into its path, decoded and without trailing slash, and decoded query parameters.
+pub fn split_target(target: &str) -> (Cow<'_, str>, Vec<(String, String)>) {
     let target = target.split('#').next().unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = path.strip_suffix('/').filter(|shorter| !shorter.is_empty()).unwrap_or(path);
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(key, value)| (decode(key), decode(value)));
-    (path, pairs.collect())
+    (decode_path(path), pairs.collect())
+}
+
+/// Resolves `%XX` once. An encoded slash stays encoded, for it is a byte of its segment; so does a path that would not be
+/// text, and nothing is found at either.
+fn decode_path(path: &str) -> Cow<'_, str> {
+    if !path.contains('%') {
+        return path.into();
+    }
+    let bytes = path.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escaped = escaped_byte(path, at).filter(|byte| *byte != b'/');
+        decoded.push(escaped.unwrap_or(bytes[at]));
+        at += if escaped.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(decoded).map_or(path.into(), Cow::from)
+}
+
+/// The byte that a `%XX` at this place stands for.
+fn escaped_byte(text: &str, at: usize) -> Option<u8> {
+    let digits = text.get(at..at + 3)?.strip_prefix('%')?;
+    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
 /// Resolves `%XX` and `+`; bytes that are no UTF-8 become U+FFFD.
@@ -105,8 +134,7 @@ fn decode(text: &str) -> String {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let escaped = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten().and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match escaped {
+        match escaped_byte(text, at) {
             Some(byte) => {
                 decoded.push(byte);
                 at += 3;
@@ -127,7 +155,7 @@ mod tests {
     fn check(target: &str, path: &str, query: &[(&str, &str)]) {
         let (found, pairs) = split_target(target);
         let pairs: Vec<_> = pairs.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        assert_eq!((found, pairs.as_slice()), (path, query), "{target}");
+        assert_eq!((&*found, pairs.as_slice()), (path, query), "{target}");
     }
 
     #[test]
@@ -138,5 +166,18 @@ mod tests {
         check("/a/?uri=%2Fsensor%2f1&n=a+b%20c#f", "/a", &[("uri", "/sensor/1"), ("n", "a b c")]);
         check("/a?bad=%zz%&lone=%ff", "/a", &[("bad", "%zz%"), ("lone", "\u{fffd}")]);
         check("/a?é=%", "/a", &[("é", "%")]);
+    }
+
+    #[test]
+    fn paths_are_decoded_once_and_keep_their_segments() {
+        check("/serviceregistry/%65cho", "/serviceregistry/echo", &[]);
+        check("/a/v%C3%A4rme/%e6%b8%a9", "/a/värme/温", &[]);
+        check("/a%2Fb%2f", "/a%2Fb%2f", &[]);
+        check("/a/%2565cho", "/a/%65cho", &[]);
+        check("/a/%", "/a/%", &[]);
+        check("/a/%6", "/a/%6", &[]);
+        check("/a/%+1/%zz", "/a/%+1/%zz", &[]);
+        check("/a/%ff%65", "/a/%ff%65", &[]);
+        check("/a+b/%3F%23", "/a+b/?#", &[]);
     }
 }

@@ -111,6 +111,11 @@ pub enum NoRoute {
     },
     /// The path's id is not a number.
     Malformed,
+    /// `OPTIONS`: which methods are there?
+    Asked {
+        /// The `Allow` header.
+        allow: String,
+    },
 }
 
 type Row = (CoreSystem, Method, &'static str, Operation);
@@ -164,6 +169,11 @@ const ROUTES: &[Row] = {
     ]
 };
 
+/// Methods and paths of a system's operations.
+pub fn of_system(system: CoreSystem) -> impl Iterator<Item = (Method, &'static str)> {
+    ROUTES.iter().filter(move |row| row.0 == system).map(|row| (row.1, row.2))
+}
+
 /// Finds the operation. `path` is without query and trailing slash; `HEAD` is taken as `GET`.
 pub fn route(system: CoreSystem, method: Method, path: &str) -> Result<Route, NoRoute> {
     let below = path.strip_prefix('/').and_then(|path| path.strip_prefix(system.name())).and_then(|path| path.strip_prefix('/'));
@@ -180,8 +190,18 @@ pub fn route(system: CoreSystem, method: Method, path: &str) -> Result<Route, No
             Ok(Route { operation: row.3, id: Some(id) })
         }
         None => {
-            let allow: Vec<&str> = matching().map(|row| word(row.1)).collect();
-            if allow.is_empty() { Err(NoRoute::NotFound) } else { Err(NoRoute::MethodNotAllowed { allow: allow.join(", ") }) }
+            let mut allow: Vec<&str> = matching().map(|row| word(row.1)).collect();
+            if allow.is_empty() {
+                return Err(NoRoute::NotFound);
+            }
+            if method != Method::Options {
+                return Err(NoRoute::MethodNotAllowed { allow: allow.join(", ") });
+            }
+            if matching().any(|row| row.1 == Method::Get && row.3 != Operation::EventStream) {
+                allow.push("HEAD");
+            }
+            allow.push("OPTIONS");
+            Err(NoRoute::Asked { allow: allow.join(", ") })
         }
     }
 }
@@ -197,7 +217,7 @@ fn word(method: Method) -> &'static str {
         Method::Get => "GET",
         Method::Post => "POST",
         Method::Delete => "DELETE",
-        Method::Head | Method::Put | Method::Patch | Method::Other => unreachable!("no row has this method"),
+        Method::Head | Method::Put | Method::Patch | Method::Options | Method::Other => unreachable!("no row has this method"),
     }
 }
 
@@ -221,6 +241,9 @@ mod tests {
         check(Method::Get, "/authorization/echo", Err(NoRoute::NotFound));
         check(Method::Get, "/", Err(NoRoute::NotFound));
         check(Method::Put, "/serviceregistry/register", Err(NoRoute::MethodNotAllowed { allow: "POST".into() }));
+        check(Method::Options, "/serviceregistry/mgmt/7", Err(NoRoute::Asked { allow: "GET, DELETE, HEAD, OPTIONS".into() }));
+        check(Method::Options, "/serviceregistry/register", Err(NoRoute::Asked { allow: "POST, OPTIONS".into() }));
+        check(Method::Options, "/serviceregistry/nothing", Err(NoRoute::NotFound));
         check(Method::Post, "/serviceregistry/mgmt/7", Err(NoRoute::MethodNotAllowed { allow: "GET, DELETE".into() }));
     }
 }

@@ -33,9 +33,11 @@ use tokio::{
 use crate::{
     api::Api,
     control::{self, Control, Pings},
+    gate::{Gate, Origin},
+    host_name::OwnNames,
     inbox::{Inbox, Message},
     limits::Limits,
-    listener::{self, Service, Traffic},
+    listener::{self, PortContext, Service, Traffic},
     monitor::{EventCounts, Monitor},
     push::PushContext,
     replay::{READERS_MAX, ReplayContext},
@@ -108,6 +110,10 @@ pub struct HostConfig {
     pub event_log: Option<EventLogLimits>,
     /// Event types whose publishers are answered when the event is synced to the disk.
     pub durable_event_types: Vec<EventType>,
+    /// Names under which clients call, beside those that need no list ([`OwnNames`]).
+    pub host_names: Vec<String>,
+    /// Origins whose pages may call, beside the own dashboard's.
+    pub cors_origins: Vec<Origin>,
 }
 
 /// Why the local cloud did not start.
@@ -192,12 +198,14 @@ impl Server {
             },
             ready: AtomicBool::new(false),
         });
+        let gate = Arc::new(gate(config, &addresses));
         let (requests, asked) = mpsc::channel(CONTROL_REQUESTS_MAX);
         let context = ShardContext {
             store: opened.store.clone(),
             stages,
             limits: config.limits,
             durable,
+            gate: gate.clone(),
             control: requests,
             push: PushContext {
                 store: opened.store.clone(),
@@ -219,7 +227,7 @@ impl Server {
         let mut acceptors = Vec::new();
         let mut shard = None;
         for (port, mut group) in Port::ALL.into_iter().zip(listeners) {
-            let service = match port {
+            let (service, limits, traffic) = match port {
                 Port::System(CoreSystem::EventHandler) => {
                     shard = group.pop();
                     continue;
@@ -231,9 +239,9 @@ impl Server {
                     (Service::Monitor(monitor.clone()), limits, Arc::new(Traffic::default()))
                 }
             };
-            let (service, limits, traffic) = service;
+            let context = PortContext { service, gate: gate.clone(), limits, traffic };
             for listener in group {
-                acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, service.clone(), limits, traffic.clone())));
+                acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone())));
             }
         }
         let listener = shard.expect("the Event Handler has a listener");
@@ -271,6 +279,14 @@ fn open_event_log(config: &HostConfig, inbox: &Arc<Inbox>) -> Result<Option<(Eve
     let on_sync = Box::new(move |synced| inbox.post(Message::Synced(synced)));
     let opened = EventLog::open(&directory, limits, control::now().unix_nanos(), on_sync);
     opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
+}
+
+/// The checks in front of every operation. Where the machine tells no name of its own there is none to take.
+fn gate(config: &HostConfig, addresses: &[SocketAddr; 5]) -> Gate {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let listen = config.listen.to_string();
+    let own = [machine.as_str(), &config.domain_name, &listen].into_iter().chain(config.host_names.iter().map(String::as_str));
+    Gate::new(OwnNames::new(own), config.cors_origins.clone(), addresses[4].port())
 }
 
 /// The listening sockets of every port; the shard takes connections from one.

@@ -43,10 +43,11 @@ use self::{
     pushed::Pushed,
 };
 use crate::{
-    answer::{self, Answer},
+    answer::{self, Answer, Recipient},
     api::TopicState,
     control,
     frames::Frames,
+    gate::Gate,
     http::{HttpError, RawRequest, RequestReader},
     inbox::{ConnectionKey, Inbox, Message},
     limits::Limits,
@@ -112,6 +113,8 @@ pub struct ShardContext {
     pub limits: Limits,
     /// Event types, as stored, whose publishers are answered when the event is synced to the disk.
     pub durable: BTreeSet<Box<str>>,
+    /// What every request passes first.
+    pub gate: Arc<Gate>,
     /// Where other requests go.
     pub control: mpsc::Sender<ControlRequest>,
     /// What push tasks need.
@@ -390,6 +393,11 @@ impl Shard {
     }
 
     fn request(&mut self, slot: usize, raw: &RawRequest<'_>) {
+        let admission = self.context.gate.admit(raw);
+        self.connections[slot].page = admission.reader;
+        if let Some(answer) = admission.answer {
+            return self.write(slot, &answer, raw.keep_alive, raw.method == "HEAD");
+        }
         if raw.method == "POST" && raw.target == "/eventhandler/publish" {
             return self.publish(slot, raw);
         }
@@ -404,7 +412,7 @@ impl Shard {
                 }
                 (_, None) => self.stream(slot, &request, raw),
             },
-            Ok(_) | Err(NoRoute::Malformed | NoRoute::NotFound | NoRoute::MethodNotAllowed { .. }) => {
+            Ok(_) | Err(NoRoute::Malformed | NoRoute::NotFound | NoRoute::MethodNotAllowed { .. } | NoRoute::Asked { .. }) => {
                 self.ask_control(slot, request, raw.keep_alive)
             }
         }
@@ -453,7 +461,9 @@ impl Shard {
     fn write(&mut self, slot: usize, answer: &Answer, keep_alive: bool, is_head: bool) {
         let connection = &mut self.connections[slot];
         let keep_alive = keep_alive && !answer.close && self.drain_until.is_none();
-        answer::push_answer(connection.out(), answer, self.clock.date(), keep_alive, is_head);
+        let page = connection.page.take();
+        let recipient = Recipient { keep_alive, is_head, reader: page.as_deref() };
+        answer::push_answer(connection.out(), answer, self.clock.date(), recipient);
         if !keep_alive {
             connection.phase = Phase::Closing;
         }

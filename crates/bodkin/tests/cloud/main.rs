@@ -8,6 +8,7 @@ mod faults;
 mod hostile;
 mod kill;
 mod options;
+mod pages_of_others;
 mod pushes;
 mod races;
 mod replay;

@@ -8,7 +8,7 @@ use std::{
 use mio::{Interest, Token};
 
 use super::{Shard, connection::Connection};
-use crate::answer::{self, Answer};
+use crate::answer::{self, Answer, Recipient};
 
 /// Connections accepted in one turn, so that thousands at once do not hold up events.
 const TURN_ACCEPTS_MAX: usize = 64;
@@ -34,7 +34,7 @@ impl Shard {
         let limits = &self.context.limits;
         if self.connections.len() >= limits.connections_max {
             let mut told = Vec::new();
-            answer::push_answer(&mut told, &Answer::text(503, "Too many connections."), self.clock.date(), false, false);
+            answer::push_answer(&mut told, &Answer::text(503, "Too many connections."), self.clock.date(), Recipient::CLOSED);
             // The client that does not get it sees the connection closed, which says the same.
             let _ = socket.write(&told);
             return;

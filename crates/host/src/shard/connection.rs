@@ -11,7 +11,7 @@ use mio::net::TcpStream;
 use socket2::{SockRef, TcpKeepalive};
 
 use super::replay::Replay;
-use crate::{http::RequestReader, limits::Limits};
+use crate::{gate::Reader, http::RequestReader, limits::Limits};
 
 /// Bytes read from one connection in a turn, so that a fast publisher leaves the others their turn.
 const TURN_BYTES_MAX: usize = 64 * 1024;
@@ -75,6 +75,8 @@ pub struct Connection {
     pub phase: Phase,
     /// The replay under way in that phase.
     pub replay: Option<Replay>,
+    /// Whose page may read the answer to the request under way.
+    pub page: Reader,
     out: Vec<u8>,
     written: usize,
     /// Bytes of `out` that the broker counts as queued.
@@ -106,6 +108,7 @@ impl Connection {
             reader: RequestReader::new(body_bytes_max),
             phase: Phase::Requests,
             replay: None,
+            page: None,
             out: Vec::new(),
             written: 0,
             queued: 0,

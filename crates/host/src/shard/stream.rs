@@ -31,22 +31,27 @@ impl Shard {
         }
         match (since, self.context.replay.clone()) {
             (Some(since), Some(context)) => {
-                answer::push_stream_head(self.connections[slot].out(), self.clock.date());
+                self.write_stream_head(slot);
                 self.begin_replay(slot, listening, since, context);
             }
             (since, _) => {
                 self.listen(slot, Arc::new(listening))
                     .map_err(|error| ArrowheadError::unavailable(format!("The stream was not opened: {error}.")))?;
-                let out = self.connections[slot].out();
-                answer::push_stream_head(out, self.clock.date());
+                self.write_stream_head(slot);
                 if since.is_some() {
-                    out.extend_from_slice(replay::LOST);
+                    self.connections[slot].out().extend_from_slice(replay::LOST);
                 }
             }
         }
         self.dirty.push(slot);
         self.count_subscriptions();
         Ok(())
+    }
+
+    fn write_stream_head(&mut self, slot: usize) {
+        let connection = &mut self.connections[slot];
+        let page = connection.page.take();
+        answer::push_stream_head(connection.out(), self.clock.date(), page.as_deref());
     }
 
     /// Lets a connection hear what is published from now on.

@@ -270,3 +270,54 @@ fn text_beyond_ascii_survives_the_round() {
     assert_eq!(found["serviceQueryData"][0]["serviceUri"], entry["serviceUri"]);
     assert_eq!(found["serviceQueryData"][0]["metadata"], entry["metadata"]);
 }
+
+#[test]
+fn options_tells_the_methods_of_a_path() {
+    let cloud = Cloud::shared();
+    let paths = [
+        ("/serviceregistry/register", "POST, OPTIONS"),
+        ("/serviceregistry/echo", "GET, HEAD, OPTIONS"),
+        ("/authorization/mgmt/intracloud", "GET, POST, HEAD, OPTIONS"),
+        ("/eventhandler/publish", "POST, OPTIONS"),
+        ("/eventhandler/subscription", "GET, OPTIONS"),
+    ];
+    for (path, allow) in paths {
+        let answer = cloud.call("OPTIONS", path, None).expect_status(200);
+        assert_eq!((answer.header("allow"), answer.body.len()), (Some(allow), 0), "{path}");
+    }
+    cloud.call("OPTIONS", "/orchestrator/nothing-here", None).expect_status(404);
+}
+
+#[test]
+fn head_is_get_without_the_body() {
+    let cloud = Cloud::shared();
+    for system in System::CORE {
+        let path = format!("/{}/echo", system.name());
+        let mut connection = cloud.connect(system);
+        connection.send_request("HEAD", &path, &[], None).expect("sent");
+        let head = connection.read_head().expect("a head");
+        assert_eq!(head.status, 200);
+        assert_eq!(crate::support::http::header(&head.headers, "content-length"), Some("7"), "the length that GET would have");
+        // Nothing stands between this answer and the next.
+        connection.request("GET", &path, &[], None).expect("an answer").expect_status(200);
+    }
+}
+
+#[test]
+fn a_path_is_decoded_once_and_an_encoded_slash_is_none() {
+    let cloud = Cloud::shared();
+    let row = |target: &str| Row::get("decoded", target).text("Got it!");
+    check(&cloud, &[row("/serviceregistry/%65cho"), row("/serviceregistry/%65%63h%6f/"), row("/eventhandler/ech%6F")]);
+    for target in [
+        "/serviceregistry%2Fecho",
+        "/serviceregistry/%2565cho",
+        "/serviceregistry/echo%2f",
+        "/serviceregistry/%c0%afecho",
+        "/serviceregistry/x/../echo",
+        "/serviceregistry/echo%00",
+    ] {
+        cloud.connect(System::ServiceRegistry).request("GET", target, &[], None).expect("an answer").expect_status(404);
+    }
+    let event = json!({"eventType": "DECODED", "source": system("framework-decoded", 1), "payload": "x"});
+    check(&cloud, &[Row::post("publish", "/eventhandler/pub%6Cish", &event).refused(400, "INVALID_PARAMETER")]);
+}

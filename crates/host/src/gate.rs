@@ -1,0 +1,191 @@
+//! What is asked of every request before its operation: is the name that it calls us by ours, and may the page that sends
+//! it, if a page does, read the answer (reference 1.3, by an allow-list instead of any origin)?
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    answer::Answer,
+    host_name::{self, OwnNames},
+    http::RawRequest,
+};
+
+/// Seconds a browser may keep what a preflight told it, as upstream's.
+const PREFLIGHT_AGE_S: u32 = 600;
+/// Request headers that pages may send: upstream's, and those that open an event stream.
+const ALLOWED_HEADERS: &str = "Origin, Content-Type, Accept, Authorization, Last-Event-ID, eventtype";
+/// Methods that pages may use.
+const ALLOWED_METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+/// A foreign name is told to the log at most so often.
+const TOLD_PERIOD: Duration = Duration::from_secs(60);
+
+/// The origin of a page, as browsers write it: scheme, host, and the port where it is not the scheme's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin(Arc<str>);
+
+/// A text that is no origin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no origin: write scheme, host and port only, such as http://localhost:3000")]
+pub struct OriginError(String);
+
+impl Origin {
+    /// Takes an origin as an operator writes it. There is none for any page: with credentials that were everybody's right.
+    pub fn parse(text: &str) -> Result<Self, OriginError> {
+        let refused = || OriginError(text.to_owned());
+        let lower = text.trim().to_ascii_lowercase();
+        let (scheme, authority) = lower.split_once("://").ok_or_else(refused)?;
+        let is_plain = !authority.contains(['/', '?', '#', '@', '*', ' ', ',']);
+        let name = host_name::name_of(authority).filter(|name| is_plain && !name.is_empty()).ok_or_else(refused)?;
+        let usual = match scheme {
+            "http" => ":80",
+            "https" => ":443",
+            _ => return Err(refused()),
+        };
+        let port = authority[name.len()..].trim_start_matches('.');
+        let port = if port == usual || port == ":" { "" } else { port };
+        Ok(Self(format!("{scheme}://{name}{port}").into()))
+    }
+}
+
+/// The page that may read an answer; its origin is repeated in the answer.
+pub type Reader = Option<Arc<str>>;
+
+/// How far a request comes.
+#[derive(Debug)]
+pub struct Admission {
+    /// Who may read the answer besides clients that are no pages of other origins.
+    pub reader: Reader,
+    /// The answer, where the request goes no further: a foreign name or a preflight.
+    pub answer: Option<Box<Answer>>,
+}
+
+/// The checks.
+pub struct Gate {
+    names: OwnNames,
+    origins: Vec<Origin>,
+    /// Where the dashboard is served; its pages are ours.
+    dashboard_port: u16,
+    started: Instant,
+    /// Milliseconds from the start to the last time that a foreign name was told, plus one; 0 is never.
+    told_ms: AtomicU64,
+}
+
+impl Gate {
+    /// Lets the pages of `origins` and of our own `dashboard_port` in.
+    pub fn new(names: OwnNames, origins: Vec<Origin>, dashboard_port: u16) -> Self {
+        Self { names, origins, dashboard_port, started: Instant::now(), told_ms: AtomicU64::new(0) }
+    }
+
+    /// Checks one request.
+    pub fn admit(&self, raw: &RawRequest<'_>) -> Admission {
+        if !self.names.accept(raw.host) {
+            self.tell(raw.host);
+            return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))) };
+        }
+        let Some(origin) = raw.origin else { return Admission { reader: None, answer: None } };
+        let reader = self.reader(origin, raw.host);
+        let asked = raw.asked_method.filter(|_| raw.method == "OPTIONS");
+        let answer = asked.map(|method| Box::new(preflight(method, reader.is_some())));
+        Admission { reader, answer }
+    }
+
+    /// The origin, if its pages may read what we answer.
+    fn reader(&self, origin: &str, host: &str) -> Reader {
+        let listed = self.origins.iter().find(|listed| *listed.0 == *origin).map(|listed| listed.0.clone());
+        listed.or_else(|| self.is_dashboard(origin, host).then(|| origin.into()))
+    }
+
+    /// Whether an origin is our dashboard: under a name of ours, or the one under which its browser reaches us just now.
+    fn is_dashboard(&self, origin: &str, host: &str) -> bool {
+        let Some(authority) = origin.strip_prefix("http://") else { return false };
+        let (Some(name), Some((_, port))) = (host_name::name_of(authority), authority.rsplit_once(':')) else { return false };
+        let is_here = || host_name::name_of(host).is_some_and(|here| here.eq_ignore_ascii_case(name));
+        port.parse() == Ok(self.dashboard_port) && (self.names.contain(name) || is_here())
+    }
+
+    fn tell(&self, host: &str) {
+        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        let told_ms = self.told_ms.load(Relaxed);
+        let is_due = told_ms == 0 || now_ms - told_ms.min(now_ms) >= TOLD_PERIOD.as_millis() as u64;
+        if is_due && self.told_ms.compare_exchange(told_ms, now_ms, Relaxed, Relaxed).is_ok() {
+            tracing::warn!(host, "a request under a name that is not ours was refused; if it is, name it in host_names");
+        }
+    }
+}
+
+/// Does not say which names are known: whoever reads it may be the attacker's page.
+fn misdirected(host: &str) -> Answer {
+    Answer::text(421, format!("'{host}' is no name of this server. Call it by its IP address, or start it with --host-names."))
+}
+
+/// The answer to a browser that asks whether a page's request may be sent (Fetch standard, CORS-preflight). The path plays
+/// no part: what is not there is told to the request itself.
+fn preflight(method: &str, allowed: bool) -> Answer {
+    match ALLOWED_METHODS.iter().find(|known| **known == method) {
+        Some(known) if allowed => Answer { preflight_method: Some(known), ..Answer::empty(200) },
+        Some(_) => Answer::text(403, "Pages of this origin may not call. Allow them with --cors-origins."),
+        None => Answer::text(403, format!("Pages may use {}.", ALLOWED_METHODS.join(", "))),
+    }
+}
+
+/// Appends the headers that let a page of `origin` read the answer; to a preflight also what it may send.
+pub fn push_reader(out: &mut Vec<u8>, origin: &str, preflight_method: Option<&str>) {
+    let mut push = |parts: &[&str]| parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
+    push(&["Vary: Origin\r\nVary: Access-Control-Request-Method\r\nVary: Access-Control-Request-Headers\r\n"]);
+    push(&["Access-Control-Allow-Origin: ", origin, "\r\nAccess-Control-Allow-Credentials: true\r\n"]);
+    if let Some(method) = preflight_method {
+        push(&["Access-Control-Allow-Methods: ", method, "\r\nAccess-Control-Allow-Headers: ", ALLOWED_HEADERS]);
+        push(&["\r\nAccess-Control-Max-Age: ", &PREFLIGHT_AGE_S.to_string(), "\r\n"]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate() -> Gate {
+        let origins = ["http://tool.example:3000", "https://tool.example"].map(|text| Origin::parse(text).unwrap());
+        Gate::new(OwnNames::new(["cloud.example"]), origins.to_vec(), 8440)
+    }
+
+    #[test]
+    fn origins_are_taken_as_browsers_write_them() {
+        let check = |text: &str, expected: &str| assert_eq!(*Origin::parse(text).unwrap().0, *expected, "{text}");
+        check("http://localhost:3000", "http://localhost:3000");
+        check(" HTTPS://Tool.Example:443 ", "https://tool.example");
+        check("http://tool.example:80", "http://tool.example");
+        check("http://[::1]:3000", "http://[::1]:3000");
+        for text in
+            ["*", "null", "", "tool.example", "http://", "http://a/", "http://a/b", "ftp://a", "http://a:b", "http://*", "http://u@a"]
+        {
+            assert!(Origin::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn pages_of_the_list_and_of_our_dashboard_may_read() {
+        let gate = gate();
+        let reads = |origin: &str, host: &str| gate.reader(origin, host).is_some();
+        let origins = ["http://tool.example:3000", "https://tool.example", "http://localhost:8440", "http://127.0.0.1:8440"];
+        origins.iter().for_each(|origin| assert!(reads(origin, "127.0.0.1:8443"), "{origin}"));
+        assert!(reads("http://cloud.example:8440", "127.0.0.1:8443"));
+        assert!(reads("http://192.168.7.9:8440", "192.168.7.9:8443"), "the dashboard under the address that its browser uses");
+        let foreign = [
+            "null",
+            "http://192.168.7.9:8440",
+            "http://tool.example",
+            "https://localhost:8440",
+            "http://localhost:8441",
+            "http://localhost",
+            "http://evil.example:8440",
+            "http://localhost:8440.evil.example",
+            "http://tool.example:3000.evil.example",
+        ];
+        foreign.iter().for_each(|origin| assert!(!reads(origin, "127.0.0.1:8443"), "{origin}"));
+    }
+}
