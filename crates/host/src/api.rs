@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::{
     answer::Answer,
     inbox::{Inbox, Message},
-    request::{Method, Request},
+    request::Request,
     stage::Stages,
 };
 
@@ -52,12 +52,10 @@ pub struct TopicState {
 }
 
 impl Api {
-    /// Answers a request below [`BASE`].
+    /// Answers a request below [`BASE`] for which there is a row in `document::monitor`.
     pub async fn answer(&self, request: &Request) -> Answer {
         let path = request.path.strip_prefix(BASE).unwrap_or_default();
-        let is_read = matches!(request.method, Method::Get | Method::Head);
         match path {
-            "stages" | "event-log" | "event-types" if !is_read => method_not_allowed("GET"),
             "stages" => Answer::json(200, &self.stages.json()),
             "event-log" => self.event_log(),
             "event-types" => self.event_types().await,
@@ -104,10 +102,4 @@ impl Api {
         topics.sort_unstable_by(|a, b| a.event_type.cmp(&b.event_type));
         Answer::json(200, &json!({"count": topics.len(), "data": topics}))
     }
-}
-
-/// 405 with the methods that are there.
-pub(crate) fn method_not_allowed(allow: &'static str) -> Answer {
-    let answer = Answer::problem(405, "Method not allowed", &format!("This resource takes {allow}."));
-    Answer { header: Some(("Allow", allow.into())), ..answer }
 }

@@ -26,8 +26,10 @@ use serde::{Deserialize, Serialize};
 pub use self::ping::Pings;
 use crate::{
     answer::{Answer, Refusal},
+    document,
     request::Request,
     route::{self, NoRoute, Operation, Route},
+    server::Port,
     stage::{Stage, Stages},
 };
 
@@ -52,7 +54,9 @@ impl Control {
     pub async fn answer(&self, system: CoreSystem, request: &Request) -> Answer {
         let route = match route::route(system, request.method, &request.path) {
             Ok(route) => route,
-            Err(NoRoute::NotFound) => return Answer::not_found(&request.path, now()),
+            Err(NoRoute::NotFound) => {
+                return document::answer(Port::System(system), request).unwrap_or_else(|| Answer::not_found(&request.path, now()));
+            }
             Err(NoRoute::Asked { allow }) => return Answer { header: Some(("Allow", allow)), ..Answer::empty(200) },
             Err(NoRoute::MethodNotAllowed { allow }) => return Answer { header: Some(("Allow", allow)), ..Answer::empty(405) },
             Err(NoRoute::Malformed) => return Refusal::Malformed.into(),

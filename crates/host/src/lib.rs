@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod api;
 pub mod control;
+pub mod document;
 pub mod frames;
 pub mod gate;
 pub mod host_name;

@@ -15,8 +15,11 @@ use crate::{
     answer::Answer,
     api::{self, Api},
     control::now,
+    document,
     listener::Traffic,
     request::{Method, Request},
+    route,
+    server::Port,
     stage::{Stage, Stages},
 };
 
@@ -56,18 +59,15 @@ pub struct Monitor {
 impl Monitor {
     /// Answers one request.
     pub async fn answer(&self, request: &Request) -> Answer {
-        let answer = match request.path.as_str() {
+        if let Some(answer) = document::answer(Port::Monitor, request).or_else(|| unroutable(request)) {
+            return answer;
+        }
+        match request.path.as_str() {
             "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" if self.ready.load(Relaxed) => Answer::text(200, "ready\n"),
             "/readyz" => Answer::text(503, "not ready\n"),
             "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },
-            path if path.starts_with(api::BASE) => return self.api.answer(request).await,
-            path => return Answer::not_found(path, now()),
-        };
-        match request.method {
-            Method::Get | Method::Head => answer,
-            Method::Options => Answer { header: Some(("Allow", "GET, HEAD, OPTIONS".into())), ..Answer::empty(200) },
-            _ => Answer { header: Some(("Allow", "GET".into())), ..Answer::empty(405) },
+            _ => self.api.answer(request).await,
         }
     }
 
@@ -129,6 +129,31 @@ impl Monitor {
             }
         }
     }
+}
+
+/// The answer to a path or method that no operation is described for, and to the question which there are.
+fn unroutable(request: &Request) -> Option<Answer> {
+    let path = &request.path;
+    let methods = document::methods_at(path);
+    let asked = if request.method == Method::Head { Method::Get } else { request.method };
+    let is_api = path.starts_with(api::BASE);
+    if methods.is_empty() {
+        let problem = || Answer::problem(404, "Not found", &format!("Nothing is at {path}."));
+        return Some(if is_api { problem() } else { Answer::not_found(path, now()) });
+    }
+    if methods.contains(&asked) {
+        return None;
+    }
+    let allow = match asked {
+        Method::Options => route::allow_for_options(&methods, methods.contains(&Method::Get)),
+        _ => route::allow(&methods),
+    };
+    let answer = match asked {
+        Method::Options => Answer::empty(200),
+        _ if is_api => Answer::problem(405, "Method not allowed", &format!("This resource takes {allow}.")),
+        _ => Answer::empty(405),
+    };
+    Some(Answer { header: Some(("Allow", allow)), ..answer })
 }
 
 fn push(text: &mut String, part: std::fmt::Arguments<'_>) {

@@ -42,6 +42,20 @@ impl Method {
         }
     }
 
+    /// The request line's word; of one that no operation uses there is none.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::Options => "OPTIONS",
+            Self::Other => "",
+        }
+    }
+
     /// Whether a request of this method carries a body.
     pub fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)

@@ -190,18 +190,13 @@ pub fn route(system: CoreSystem, method: Method, path: &str) -> Result<Route, No
             Ok(Route { operation: row.3, id: Some(id) })
         }
         None => {
-            let mut allow: Vec<&str> = matching().map(|row| word(row.1)).collect();
-            if allow.is_empty() {
-                return Err(NoRoute::NotFound);
+            let methods: Vec<Method> = matching().map(|row| row.1).collect();
+            let takes_head = matching().any(|row| row.1 == Method::Get && row.3 != Operation::EventStream);
+            match method {
+                _ if methods.is_empty() => Err(NoRoute::NotFound),
+                Method::Options => Err(NoRoute::Asked { allow: allow_for_options(&methods, takes_head) }),
+                _ => Err(NoRoute::MethodNotAllowed { allow: allow(&methods) }),
             }
-            if method != Method::Options {
-                return Err(NoRoute::MethodNotAllowed { allow: allow.join(", ") });
-            }
-            if matching().any(|row| row.1 == Method::Get && row.3 != Operation::EventStream) {
-                allow.push("HEAD");
-            }
-            allow.push("OPTIONS");
-            Err(NoRoute::Asked { allow: allow.join(", ") })
         }
     }
 }
@@ -212,13 +207,14 @@ fn id_of<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
     path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'))
 }
 
-fn word(method: Method) -> &'static str {
-    match method {
-        Method::Get => "GET",
-        Method::Post => "POST",
-        Method::Delete => "DELETE",
-        Method::Head | Method::Put | Method::Patch | Method::Options | Method::Other => unreachable!("no row has this method"),
-    }
+/// The `Allow` header of a 405.
+pub fn allow(methods: &[Method]) -> String {
+    methods.iter().map(|method| method.word()).collect::<Vec<_>>().join(", ")
+}
+
+/// The `Allow` header of an answer to `OPTIONS`.
+pub fn allow_for_options(methods: &[Method], takes_head: bool) -> String {
+    allow(methods) + if takes_head { ", HEAD, OPTIONS" } else { ", OPTIONS" }
 }
 
 #[cfg(test)]

@@ -1,0 +1,89 @@
+//! What each port says of itself: the page, OpenAPI and Swagger.
+
+use serde_json::Value;
+
+use crate::support::cloud::{Cloud, System};
+use crate::support::http::Answer;
+
+const PORTS: [(System, &str); 5] = [
+    (System::ServiceRegistry, "Arrowhead Service Registry Core System API"),
+    (System::Authorization, "Arrowhead Authorization Core System API"),
+    (System::Orchestrator, "Arrowhead Orchestrator Core System API"),
+    (System::EventHandler, "Arrowhead Event Handler Core System API"),
+    (System::Monitor, "Bodkin API"),
+];
+
+fn get(system: System, target: &str) -> Answer {
+    Cloud::shared().connect(system).request("GET", target, &[], None).expect("an answer")
+}
+
+/// Method and path of every operation of a document.
+fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = document["paths"].as_object().expect("paths");
+    let of_path = |(path, item)| {
+        let (path, item): (&String, &Value) = (path, item);
+        item.as_object().expect("a path").iter().map(move |(method, operation)| (method.as_str(), path.as_str(), operation))
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+#[test]
+fn the_root_leads_to_a_page_that_needs_nothing_else() {
+    for (system, _) in PORTS {
+        let moved = get(system, "/").expect_status(302);
+        assert_eq!(moved.header("location"), Some("/swagger-ui.html"));
+        let page = get(system, "/swagger-ui.html").expect_status(200);
+        assert_eq!(page.header("content-type"), Some("text/html;charset=UTF-8"));
+        assert!(page.header("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'none'")));
+        let text = page.text();
+        assert!(text.contains("/openapi.json") && text.ends_with("</html>\n"), "{text}");
+        for external in ["http://", "https://", "src=", "<link", "@import"] {
+            assert!(!text.contains(external), "the page refers to {external}");
+        }
+    }
+}
+
+#[test]
+fn every_port_has_both_documents() {
+    for (system, title) in PORTS {
+        let open_api = get(system, "/openapi.json").expect_status(200).json();
+        assert_eq!((&open_api["openapi"], &open_api["info"]["title"]), (&"3.1.0".into(), &title.into()));
+        let swagger = get(system, "/v2/api-docs").expect_status(200).json();
+        assert_eq!((&swagger["swagger"], &swagger["info"]["title"]), (&"2.0".into(), &title.into()));
+        let tags: Vec<&str> = swagger["tags"].as_array().expect("tags").iter().filter_map(|tag| tag["name"].as_str()).collect();
+        assert_eq!(tags, ["All", "Client", "Management", "Private"]);
+        let names =
+            |document: &Value| operations(document).into_iter().map(|(method, path, _)| format!("{method} {path}")).collect::<Vec<_>>();
+        assert_eq!(names(&open_api), names(&swagger));
+        for (method, path, operation) in operations(&swagger) {
+            assert_eq!(operation["tags"][0], "All", "{method} {path}");
+        }
+        let resources = get(system, "/swagger-resources").expect_status(200).json();
+        assert_eq!((&resources[0]["location"], &resources[0]["swaggerVersion"]), (&"/v2/api-docs".into(), &"2.0".into()));
+    }
+}
+
+#[test]
+fn what_is_documented_is_served() {
+    for (system, _) in PORTS {
+        let document = get(system, "/openapi.json").expect_status(200).json();
+        let described = operations(&document);
+        assert!(described.len() >= 3, "{described:?}");
+        for (method, path, _) in described {
+            // Numbers stand for ids and are texts as well.
+            let parts: Vec<&str> = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part }).collect();
+            let answer = Cloud::shared().connect(system).request("OPTIONS", &parts.join("/"), &[], None).expect("an answer");
+            let allow = answer.expect_status(200).header("allow").expect("Allow").to_owned();
+            assert!(allow.split(", ").any(|allowed| allowed.eq_ignore_ascii_case(method)), "{method} {path}: {allow}");
+        }
+    }
+}
+
+#[test]
+fn upstreams_paths_carry_their_tags() {
+    let document = get(System::ServiceRegistry, "/openapi.json").json();
+    let tag = |method: &str, path: &str| document["paths"][path][method]["tags"][0].as_str().unwrap_or_default().to_owned();
+    assert_eq!(tag("post", "/serviceregistry/register"), "Client");
+    assert_eq!(tag("get", "/serviceregistry/mgmt"), "Management");
+    assert_eq!(document["paths"]["/serviceregistry/register"]["post"]["responses"]["201"]["description"], "Done.");
+}

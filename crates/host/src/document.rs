@@ -1,0 +1,143 @@
+//! What each port says of itself: an OpenAPI document, upstream's Swagger document, and a page that shows them.
+//!
+//! A document is made of the table of routes and of a description of each ([`description`]), when it is asked for: that
+//! takes a millisecond or two, and nothing at the start or in memory.
+
+mod authorization;
+mod description;
+mod event_handler;
+mod form;
+mod monitor;
+mod open_api;
+mod orchestrator;
+mod service_registry;
+
+use bodkin_arrowhead::core_service::CoreSystem;
+use serde_json::json;
+
+use self::{
+    description::{Description, ON_EVERY_SYSTEM},
+    open_api::{Subject, open_api, swagger},
+};
+use crate::{
+    answer::Answer,
+    request::{Method, Request},
+    route,
+    server::Port,
+};
+
+/// The page; everything it needs is in it.
+const PAGE: &str = include_str!("document/page.html");
+/// The page may load nothing and call nobody but the port it came from.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const PAGE_PATH: &str = "/swagger-ui.html";
+const SWAGGER_PATH: &str = "/v2/api-docs";
+
+/// The answer, if the path is one of the documents'.
+pub fn answer(port: Port, request: &Request) -> Option<Answer> {
+    let answer = match request.path.as_str() {
+        "/" => Answer { header: Some(("Location", PAGE_PATH.into())), ..Answer::empty(302) },
+        PAGE_PATH => Answer {
+            content_type: Some("text/html;charset=UTF-8"),
+            header: Some(("Content-Security-Policy", PAGE_POLICY.into())),
+            ..Answer::text(200, PAGE)
+        },
+        "/openapi.json" => Answer::json(200, &open_api(&subject(port, &operations(port)))),
+        SWAGGER_PATH => Answer::json(200, &swagger(&subject(port, &operations(port)))),
+        "/swagger-resources" => {
+            Answer::json(200, &json!([{"name": "default", "url": SWAGGER_PATH, "swaggerVersion": "2.0", "location": SWAGGER_PATH}]))
+        }
+        "/swagger-resources/configuration/ui" | "/swagger-resources/configuration/security" => Answer::json(200, &json!({})),
+        _ => return None,
+    };
+    match request.method {
+        Method::Get | Method::Head => Some(answer),
+        Method::Options => Some(Answer { header: Some(("Allow", "GET, HEAD, OPTIONS".into())), ..Answer::empty(200) }),
+        _ => Some(Answer { header: Some(("Allow", "GET".into())), ..Answer::empty(405) }),
+    }
+}
+
+/// Methods that Bodkin's own port takes at a path. Its descriptions are its routes: what is not described is not served.
+pub fn methods_at(path: &str) -> Vec<Method> {
+    let parts = || path.split('/').skip(1);
+    let fits = |pattern: &str| {
+        pattern.split('/').count() == parts().count()
+            && pattern.split('/').zip(parts()).all(|(expected, part)| expected == part || (expected.starts_with('{') && !part.is_empty()))
+    };
+    monitor::OPERATIONS.iter().filter(|row| fits(row.path)).map(|row| row.method).collect()
+}
+
+fn subject(port: Port, operations: &[Description]) -> Subject<'_> {
+    let (name, base) = match port {
+        Port::System(CoreSystem::ServiceRegistry) => ("Service Registry Core System", "/serviceregistry/"),
+        Port::System(CoreSystem::Authorization) => ("Authorization Core System", "/authorization/"),
+        Port::System(CoreSystem::Orchestrator) => ("Orchestrator Core System", "/orchestrator/"),
+        Port::System(CoreSystem::EventHandler) => ("Event Handler Core System", "/eventhandler/"),
+        Port::Monitor => return Subject { title: "Bodkin API".into(), base: "/".into(), operations },
+    };
+    Subject { title: format!("Arrowhead {name} API"), base: base.into(), operations }
+}
+
+/// The descriptions of what is served on a port.
+fn operations(port: Port) -> Vec<Description> {
+    match port {
+        Port::System(system) => route::of_system(system).filter_map(|(method, path)| description(system, method, path)).collect(),
+        Port::Monitor => monitor::OPERATIONS.to_vec(),
+    }
+}
+
+fn description(system: CoreSystem, method: Method, path: &str) -> Option<Description> {
+    let own = match system {
+        CoreSystem::ServiceRegistry => service_registry::OPERATIONS,
+        CoreSystem::Authorization => authorization::OPERATIONS,
+        CoreSystem::Orchestrator => orchestrator::OPERATIONS,
+        CoreSystem::EventHandler => event_handler::OPERATIONS,
+    };
+    own.iter().chain(ON_EVERY_SYSTEM).find(|row| row.method == method && row.path == path).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_described() {
+        for system in CoreSystem::ALL {
+            for (method, path) in route::of_system(system) {
+                assert!(description(system, method, path).is_some(), "{method:?} /{}/{path} has no row in document", system.name());
+            }
+        }
+    }
+
+    #[test]
+    fn documents_refer_only_to_what_they_have() {
+        for port in Port::ALL {
+            let operations = operations(port);
+            let document = open_api(&subject(port, &operations));
+            let swagger = swagger(&subject(port, &operations));
+            for (document, place) in [(&document, "#/components/schemas/"), (&swagger, "#/definitions/")] {
+                let text = document.to_string();
+                assert!(text.split("\"$ref\":\"").skip(1).all(|rest| {
+                    let reference = rest.split('"').next().unwrap();
+                    reference.starts_with(place) && document.pointer(&reference[1..]).is_some()
+                }));
+            }
+            assert!(!swagger.to_string().contains("anyOf"), "Swagger 2.0 knows no anyOf");
+        }
+    }
+
+    #[test]
+    fn operation_ids_are_unique() {
+        for port in Port::ALL {
+            let document = open_api(&subject(port, &operations(port)));
+            let paths = document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values());
+            let mut ids: Vec<&str> = paths.map(|operation| operation["operationId"].as_str().unwrap()).collect();
+            let count = ids.len();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), count, "{ids:?}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The document of a port in the forms of OpenAPI 3.1 and Swagger 2.0.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    description::{Content, Description, Tag},
+    form::{self, Member},
+};
+use crate::{answer, request::Method};
+
+const ERROR: &str = "ErrorMessage";
+const PROBLEM: &str = "Problem";
+
+/// What a document is of.
+pub struct Subject<'s> {
+    /// Its title.
+    pub title: String,
+    /// In front of every path, with its slashes.
+    pub base: String,
+    /// Its operations.
+    pub operations: &'s [Description],
+}
+
+/// The document as OpenAPI 3.1.
+pub fn open_api(subject: &Subject<'_>) -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for description in subject.operations {
+        let path = format!("{}{}", subject.base, description.path);
+        let item = paths.entry(path).or_insert_with(|| json!({}));
+        item[description.method.word().to_ascii_lowercase()] = operation(description);
+    }
+    let mut tags: Vec<&str> = subject.operations.iter().map(|description| description.tag.name()).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    let tags: Vec<Value> = tags.into_iter().map(|name| json!({"name": name})).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": info(subject),
+        "tags": tags,
+        "paths": paths,
+        "components": {"schemas": used_schemas(&paths)},
+    })
+}
+
+fn info(subject: &Subject<'_>) -> Value {
+    let description = "Strings are taken for numbers and booleans, and unknown members are ignored. \
+        Requests that are not JSON or lack a parameter get an empty 400, other content types an empty 415.";
+    json!({"title": subject.title, "version": env!("CARGO_PKG_VERSION"), "description": description})
+}
+
+fn operation(description: &Description) -> Value {
+    let parts = description.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let in_path = parts.map(|name| {
+        let kind = if name == "id" { "id" } else { "name" };
+        json!({"name": name, "in": "path", "required": true, "schema": form::schema(kind)})
+    });
+    let in_query = description.parameters.iter().map(|line| {
+        let member = Member::parse(line);
+        json!({"name": member.name, "in": "query", "required": member.is_required, "schema": member.schema()})
+    });
+    let parameters: Vec<Value> = in_path.chain(in_query).collect();
+    let mut operation = json!({
+        "operationId": operation_id(description),
+        "summary": description.summary,
+        "tags": [description.tag.name()],
+        "responses": responses(description, !parameters.is_empty()),
+    });
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
+    }
+    if let Some(body) = description.body {
+        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": form::schema(body)}}});
+    }
+    operation
+}
+
+/// `getMgmtSystemsId`: the method and the path's words.
+fn operation_id(description: &Description) -> String {
+    let capital = |word: &str| {
+        let (first, rest) = word.split_at(1);
+        first.to_ascii_uppercase() + rest
+    };
+    let words = description.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(description.method.word().to_ascii_lowercase(), |id, word| id + &capital(word))
+}
+
+fn responses(description: &Description, takes_parameters: bool) -> Value {
+    let success = match description.content {
+        Content::Nothing => json!({"description": "Done."}),
+        Content::Json(kind) => with_content("Done.", answer::JSON, &form::schema(kind)),
+        Content::Text => with_content("Done.", "text/plain", &form::schema("text")),
+        Content::Events => with_content("The stream, without end.", "text/event-stream", &form::schema("text")),
+    };
+    let mut responses = json!({ description.status.to_string(): success });
+    let (media_type, kind) =
+        if description.tag == Tag::Bodkin { ("application/problem+json", PROBLEM) } else { ("application/json", ERROR) };
+    let error = |what: &str| with_content(what, media_type, &form::schema(kind));
+    if takes_parameters || description.body.is_some() {
+        responses["400"] = error("Refused; without a body where the request is malformed.");
+    }
+    if description.body.is_some() {
+        responses["413"] = json!({"description": "The body is longer than its limit."});
+        responses["415"] = json!({"description": "The body is not said to be JSON."});
+    }
+    if description.needs_keys {
+        responses["500"] = error("There are no keys in insecure mode.");
+    } else if description.body.is_some() || description.method == Method::Delete {
+        responses["500"] = error("A text is longer than its column, or a map has a null.");
+    }
+    responses["503"] = error("Not now: a limit is reached, a queue is full, or the disk does not write. The message says which.");
+    responses
+}
+
+fn with_content(what: &str, media_type: &str, schema: &Value) -> Value {
+    json!({"description": what, "content": {media_type: {"schema": schema}}})
+}
+
+/// The forms that the paths refer to, and those that these refer to.
+fn used_schemas(paths: &Map<String, Value>) -> Map<String, Value> {
+    let mut all = form::schemas();
+    let mut used = Map::new();
+    let mut open = references(&Value::Object(paths.clone()).to_string());
+    while let Some(name) = open.pop() {
+        if let Some(schema) = all.remove(&name) {
+            open.extend(references(&schema.to_string()));
+            used.insert(name, schema);
+        }
+    }
+    used
+}
+
+/// Names of the forms that a JSON text refers to.
+fn references(text: &str) -> Vec<String> {
+    text.split(form::PLACE).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+}
+
+/// The document as Swagger 2.0, with upstream's tag `All` on every operation.
+pub fn swagger(subject: &Subject<'_>) -> Value {
+    let mut document = open_api(subject);
+    let tags = ["All", "Client", "Management", "Private"].map(|name| json!({"name": name}));
+    let mut paths = document["paths"].take();
+    for item in paths.as_object_mut().expect("paths are an object").values_mut() {
+        for operation in item.as_object_mut().expect("a path is an object").values_mut() {
+            *operation = swagger_operation(operation.take());
+        }
+    }
+    let mut swagger = json!({
+        "swagger": "2.0",
+        "info": document["info"].take(),
+        "basePath": "/",
+        "tags": tags,
+        "paths": paths,
+        "definitions": document["components"]["schemas"].take(),
+    });
+    rewrite_schemas(&mut swagger);
+    swagger
+}
+
+fn swagger_operation(mut operation: Value) -> Value {
+    operation["tags"].as_array_mut().expect("tags are a list").insert(0, "All".into());
+    let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+    for parameter in &mut parameters {
+        let schema = parameter["schema"].take();
+        let members = parameter.as_object_mut().expect("a parameter is an object");
+        members.remove("schema");
+        members.extend(schema.as_object().expect("a schema is an object").clone());
+    }
+    let members = operation.as_object_mut().expect("an operation is an object");
+    if let Some(body) = members.remove("requestBody") {
+        let schema = &body["content"]["application/json"]["schema"];
+        parameters.push(json!({"name": "body", "in": "body", "required": true, "schema": schema}));
+        members.insert("consumes".into(), json!(["application/json"]));
+    }
+    members.insert("parameters".into(), parameters.into());
+    let mut produces = Vec::new();
+    for response in members["responses"].as_object_mut().expect("responses are an object").values_mut() {
+        let content = response.as_object_mut().expect("a response is an object").remove("content");
+        if let Some((media_type, inner)) = content.as_ref().and_then(|content| content.as_object()?.iter().next()) {
+            response["schema"] = inner["schema"].clone();
+            produces.push(media_type.clone());
+        }
+    }
+    produces.sort();
+    produces.dedup();
+    members.insert("produces".into(), produces.into());
+    operation
+}
+
+/// References point to `definitions`, and what may be null says so by the usual extension.
+fn rewrite_schemas(value: &mut Value) {
+    if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+        value["$ref"] = reference.replace(form::PLACE, "#/definitions/").into();
+    }
+    if let Some(kind) = value.get("type").and_then(Value::as_array).and_then(|kinds| kinds.first()).cloned() {
+        value["type"] = kind;
+        value["x-nullable"] = true.into();
+    }
+    if let Some(of) = value.get("anyOf").and_then(Value::as_array).and_then(|of| of.first()).cloned() {
+        *value = json!({"allOf": [of], "x-nullable": true});
+    }
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(rewrite_schemas),
+        Value::Object(members) => members.values_mut().for_each(rewrite_schemas),
+        _ => {}
+    }
+}
