@@ -14,6 +14,7 @@ pub mod event_filter;
 pub mod event_handler;
 pub mod form;
 pub mod json;
+pub mod log;
 pub mod metadata;
 pub mod name;
 pub mod orchestrator;

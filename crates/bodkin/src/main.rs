@@ -2,11 +2,13 @@
 
 mod cli;
 mod demo;
+mod log;
 mod settings;
 mod up;
 
-use std::{io::IsTerminal, process::ExitCode, time::Instant};
+use std::{process::ExitCode, sync::Arc, time::Instant};
 
+use bodkin_host::log_book::LogBook;
 use clap::{Parser, Subcommand, ValueEnum};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -59,10 +61,11 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let command = Command::parse();
     stop_on_panic();
-    tracing_subscriber::fmt().with_max_level(command.log).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
+    let log_book = Arc::new(LogBook::default());
+    log::begin(command.log, matches!(command.task, Task::Up(_)).then(|| log_book.clone()));
     let json_output = command.output == Output::Json;
     let done = match command.task {
-        Task::Up(options) => up::run(options, started, json_output),
+        Task::Up(options) => up::run(options, log_book, started, json_output),
         Task::Demo(options) => on_one_thread(demo::run(options)),
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),

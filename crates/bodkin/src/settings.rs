@@ -7,6 +7,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -115,6 +116,8 @@ settings! {
     event_log_age_max_s: u64 = "BODKIN_EVENT_LOG_AGE_MAX_S",
     /// Event types, separated by commas, whose publishers are answered when the event is synced to the disk
     @list durable_event_types: Vec<String> = "BODKIN_DURABLE_EVENT_TYPES",
+    /// Log entries that are kept for /mgmt/logs; beyond, the oldest go
+    log_entries_max: u64 = "BODKIN_LOG_ENTRIES_MAX",
     /// Bytes queued for a subscriber; events beyond are lost, counted and told
     subscriber_queue_bytes_max: u64 = "BODKIN_SUBSCRIBER_QUEUE_BYTES_MAX",
     /// Milliseconds a subscriber may take to accept a pushed event
@@ -156,6 +159,7 @@ impl Settings {
             event_log_bytes_max: Some(EVENT_LOG.bytes_max),
             event_log_age_max_s: Some(EVENT_LOG.age_max.as_secs()),
             durable_event_types: Some(Vec::new()),
+            log_entries_max: Some(10_000),
             subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
             push_timeout_ms: ms(limits.push_timeout),
         }
@@ -194,6 +198,8 @@ impl Settings {
             listen,
             domain_name: domain_name.unwrap_or_else(|| listen.to_string()),
             ports: ports(offset)?,
+            log_book: Arc::default(),
+            log_entries_max: self.log_entries_max.expect(all),
             host_names: self.host_names.expect(all),
             cors_origins: origins(self.cors_origins.expect(all).into_iter().chain(self.management_tool_origin))?,
             naming: NamingRules {

@@ -2,11 +2,12 @@
 
 use std::{
     path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use bodkin_host::{Port, Server};
+use bodkin_host::{HostConfig, Port, Server, log_book::LogBook};
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, json};
@@ -35,7 +36,7 @@ pub struct UpOptions {
 }
 
 /// Runs until SIGTERM or SIGINT; gives the exit code.
-pub fn run(options: UpOptions, started: Instant, json_output: bool) -> anyhow::Result<u8> {
+pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_output: bool) -> anyhow::Result<u8> {
     let settings = match options.settings.complete(options.config.as_deref()) {
         Ok(settings) => settings,
         Err(error) => return Ok(fail(USAGE, &error)),
@@ -45,7 +46,7 @@ pub fn run(options: UpOptions, started: Instant, json_output: bool) -> anyhow::R
         return Ok(0);
     }
     let config = match settings.config() {
-        Ok(config) => config,
+        Ok(config) => HostConfig { log_book, ..config },
         Err(error) => return Ok(fail(USAGE, &error)),
     };
     raise_open_files();

@@ -2,6 +2,7 @@
 
 mod authorization;
 mod event_handler;
+mod logs;
 mod orchestrator;
 mod ping;
 mod service_registry;
@@ -27,6 +28,7 @@ pub use self::ping::Pings;
 use crate::{
     answer::{Answer, Refusal},
     document,
+    log_book::LogBook,
     request::Request,
     route::{self, NoRoute, Operation, Route},
     server::Port,
@@ -43,6 +45,8 @@ pub struct Control {
     pub naming: NamingRules,
     /// Connects to providers.
     pub pings: Pings,
+    /// What is logged.
+    pub log_book: Arc<LogBook>,
     /// Subscriptions by push; one more is refused.
     pub subscriptions_max: usize,
 }
@@ -64,15 +68,16 @@ impl Control {
         if let Some(refusal) = check_body(request) {
             return refusal;
         }
-        self.carry_out(route, request).await.unwrap_or_else(Answer::from)
+        self.carry_out(system, route, request).await.unwrap_or_else(Answer::from)
     }
 
-    async fn carry_out(&self, route: Route, request: &Request) -> Result<Answer> {
+    async fn carry_out(&self, system: CoreSystem, route: Route, request: &Request) -> Result<Answer> {
         // Operations in which a system acts for itself ask `may_act_as` once they know its name.
         if route.operation.is_management() { request.caller.may_manage() } else { request.caller.may_ask() }?;
         let id = route.id.unwrap_or_default();
         match route.operation {
             Operation::Echo => Ok(Answer::text(200, "Got it!")),
+            Operation::LogList => self.list_logs(system, request).await,
             Operation::Register => self.register(request, "/serviceregistry/register").await,
             Operation::EntryAdd => self.register(request, "/serviceregistry/mgmt").await,
             Operation::Unregister => self.unregister(request).await,

@@ -1,18 +1,13 @@
 //! What is asked of every request before its operation: is the name that it calls us by ours, and may the page that sends
 //! it, if a page does, read the answer (reference 1.3, by an allow-list instead of any origin)?
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
 use crate::{
     answer::Answer,
     host_name::{self, OwnNames},
     http::RawRequest,
+    seldom::Seldom,
 };
 
 /// Seconds a browser may keep what a preflight told it, as upstream's.
@@ -21,8 +16,6 @@ const PREFLIGHT_AGE_S: u32 = 600;
 const ALLOWED_HEADERS: &str = "Origin, Content-Type, Accept, Authorization, Last-Event-ID, eventtype";
 /// Methods that pages may use.
 const ALLOWED_METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-/// A foreign name is told to the log at most so often.
-const TOLD_PERIOD: Duration = Duration::from_secs(60);
 
 /// The origin of a page, as browsers write it: scheme, host, and the port where it is not the scheme's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,21 +63,25 @@ pub struct Gate {
     origins: Vec<Origin>,
     /// Where the dashboard is served; its pages are ours.
     dashboard_port: u16,
-    started: Instant,
-    /// Milliseconds from the start to the last time that a foreign name was told, plus one; 0 is never.
-    told_ms: AtomicU64,
+    refused: Seldom,
 }
 
 impl Gate {
     /// Lets the pages of `origins` and of our own `dashboard_port` in.
     pub fn new(names: OwnNames, origins: Vec<Origin>, dashboard_port: u16) -> Self {
-        Self { names, origins, dashboard_port, started: Instant::now(), told_ms: AtomicU64::new(0) }
+        Self { names, origins, dashboard_port, refused: Seldom::default() }
     }
 
     /// Checks one request.
     pub fn admit(&self, raw: &RawRequest<'_>) -> Admission {
         if !self.names.accept(raw.host) {
-            self.tell(raw.host);
+            if let Some(times) = self.refused.due() {
+                tracing::warn!(
+                    host = raw.host,
+                    times,
+                    "a request under a name that is not ours was refused; if it is, name it in host_names"
+                );
+            }
             return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))) };
         }
         let Some(origin) = raw.origin else { return Admission { reader: None, answer: None } };
@@ -106,15 +103,6 @@ impl Gate {
         let (Some(name), Some((_, port))) = (host_name::name_of(authority), authority.rsplit_once(':')) else { return false };
         let is_here = || host_name::name_of(host).is_some_and(|here| here.eq_ignore_ascii_case(name));
         port.parse() == Ok(self.dashboard_port) && (self.names.contain(name) || is_here())
-    }
-
-    fn tell(&self, host: &str) {
-        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1;
-        let told_ms = self.told_ms.load(Relaxed);
-        let is_due = told_ms == 0 || now_ms - told_ms.min(now_ms) >= TOLD_PERIOD.as_millis() as u64;
-        if is_due && self.told_ms.compare_exchange(told_ms, now_ms, Relaxed, Relaxed).is_ok() {
-            tracing::warn!(host, "a request under a name that is not ours was refused; if it is, name it in host_names");
-        }
     }
 }
 

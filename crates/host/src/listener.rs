@@ -25,6 +25,7 @@ use crate::{
     limits::Limits,
     monitor::Monitor,
     request::{Method, Request},
+    seldom::Seldom,
     stage::Stage,
 };
 
@@ -77,6 +78,8 @@ pub struct Traffic {
     pub under_way: AtomicUsize,
     /// Whether connections are closed behind their next answer.
     pub stopping: AtomicBool,
+    /// Connections that were refused.
+    pub refused: Seldom,
 }
 
 /// Counts a connection while it lives.
@@ -118,6 +121,9 @@ pub async fn serve(listener: TcpListener, context: PortContext) {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let Some(connected) = Connected::new(&context.traffic, context.limits.connections_max) else {
+                    if let Some(times) = context.traffic.refused.due() {
+                        tracing::warn!(times, connections_max = context.limits.connections_max, "a connection too many was refused");
+                    }
                     refuse(&stream);
                     continue;
                 };

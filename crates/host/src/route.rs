@@ -9,6 +9,8 @@ use crate::request::Method;
 pub enum Operation {
     /// `Got it!`
     Echo,
+    /// What the system logged.
+    LogList,
     /// Service Registry: client operations.
     Register,
     /// Removes a service.
@@ -126,6 +128,7 @@ const ROUTES: &[Row] = {
     use Method::{Delete, Get, Post};
     &[
         (ServiceRegistry, Get, "echo", Operation::Echo),
+        (ServiceRegistry, Get, "mgmt/logs", Operation::LogList),
         (ServiceRegistry, Post, "register", Operation::Register),
         (ServiceRegistry, Delete, "unregister", Operation::Unregister),
         (ServiceRegistry, Post, "query", Operation::Query),
@@ -146,6 +149,7 @@ const ROUTES: &[Row] = {
         (ServiceRegistry, Get, "mgmt/{id}", Operation::EntryShow),
         (ServiceRegistry, Delete, "mgmt/{id}", Operation::EntryRemove),
         (Authorization, Get, "echo", Operation::Echo),
+        (Authorization, Get, "mgmt/logs", Operation::LogList),
         (Authorization, Get, "publickey", Operation::PublicKey),
         (Authorization, Get, "mgmt/intracloud", Operation::RuleList),
         (Authorization, Post, "mgmt/intracloud", Operation::RuleAdd),
@@ -155,9 +159,11 @@ const ROUTES: &[Row] = {
         (Authorization, Post, "subscription/check", Operation::SubscriptionCheck),
         (Authorization, Post, "token", Operation::Token),
         (Orchestrator, Get, "echo", Operation::Echo),
+        (Orchestrator, Get, "mgmt/logs", Operation::LogList),
         (Orchestrator, Post, "orchestration", Operation::Orchestrate),
         (Orchestrator, Get, "qos_enabled", Operation::QosEnabled),
         (EventHandler, Get, "echo", Operation::Echo),
+        (EventHandler, Get, "mgmt/logs", Operation::LogList),
         (EventHandler, Post, "publish", Operation::Publish),
         (EventHandler, Post, "subscribe", Operation::Subscribe),
         (EventHandler, Delete, "unsubscribe", Operation::Unsubscribe),

@@ -38,6 +38,7 @@ use crate::{
     inbox::{Inbox, Message},
     limits::Limits,
     listener::{self, PortContext, Service, Traffic},
+    log_book::LogBook,
     monitor::{EventCounts, Monitor},
     push::PushContext,
     replay::{READERS_MAX, ReplayContext},
@@ -110,6 +111,10 @@ pub struct HostConfig {
     pub event_log: Option<EventLogLimits>,
     /// Event types whose publishers are answered when the event is synced to the disk.
     pub durable_event_types: Vec<EventType>,
+    /// Where log entries wait to be kept.
+    pub log_book: Arc<LogBook>,
+    /// Log entries that are kept.
+    pub log_entries_max: u64,
     /// Names under which clients call, beside those that need no list ([`OwnNames`]).
     pub host_names: Vec<String>,
     /// Origins whose pages may call, beside the own dashboard's.
@@ -161,6 +166,10 @@ pub struct Server {
     acceptors: Vec<Task<()>>,
     /// Answers the shard's requests to the control plane.
     answerer: Task<()>,
+    /// Writes the log.
+    log_keeper: Task<()>,
+    log_book: Arc<LogBook>,
+    log_entries_max: u64,
 }
 
 impl Server {
@@ -179,6 +188,7 @@ impl Server {
             stages: stages.clone(),
             naming: config.naming,
             pings: Pings::new(config.ping_timeout),
+            log_book: config.log_book.clone(),
             subscriptions_max: config.limits.subscriptions_max,
         });
         let (poll, inbox) = Shard::inbox()?;
@@ -247,14 +257,20 @@ impl Server {
         let listener = shard.expect("the Event Handler has a listener");
         let shard = Shard::new(context, poll, inbox.clone(), listener, log)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
+        let log_keeper = tokio::spawn(keep_log(config.log_book.clone(), opened.store.clone(), config.log_entries_max));
+        for (port, address) in Port::ALL.iter().zip(&addresses) {
+            tracing::info!(system = port.name(), %address, "serving");
+        }
         monitor.ready.store(true, Relaxed);
-        Ok(Self { addresses, opened, monitor, traffic, inbox, shard, acceptors, answerer })
+        let (log_book, log_entries_max) = (config.log_book.clone(), config.log_entries_max);
+        Ok(Self { addresses, opened, monitor, traffic, inbox, shard, acceptors, answerer, log_keeper, log_book, log_entries_max })
     }
 
     /// Accepts nothing more, answers what is under way, writes out what is queued. The store is left to be closed when
     /// the runtime, whose idle connections hold on to it, is gone.
     pub async fn stop(self) -> Opened {
         self.monitor.ready.store(false, Relaxed);
+        tracing::info!("stopping: what is under way is answered");
         self.acceptors.iter().for_each(Task::abort);
         self.traffic.stopping.store(true, Relaxed);
         self.inbox.post(Message::Stop);
@@ -267,8 +283,14 @@ impl Server {
             ended => tracing::error!(?ended, "the data plane ended badly"),
         }
         self.answerer.abort();
+        self.log_keeper.abort();
+        self.log_book.flush(&self.opened.store, self.log_entries_max).await;
         self.opened
     }
+}
+
+async fn keep_log(book: Arc<LogBook>, store: Store, entries_max: u64) {
+    book.keep(&store, entries_max).await;
 }
 
 /// Opens the event log of the one shard; its keeper tells the shard what is synced.

@@ -57,6 +57,7 @@ use crate::{
     replay::ReplayContext,
     request::{Method, Request},
     route::{self, NoRoute, Operation},
+    seldom::Seldom,
     stage::{Stage, Stages},
 };
 
@@ -162,6 +163,8 @@ pub struct Shard {
     clock: Clock,
     next_sweep: Instant,
     drain_until: Option<Instant>,
+    /// Connections that were refused.
+    refused: Seldom,
 }
 
 impl Shard {
@@ -210,6 +213,7 @@ impl Shard {
             clock,
             next_sweep,
             drain_until: None,
+            refused: Seldom::default(),
         })
     }
 

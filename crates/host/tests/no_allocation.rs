@@ -67,6 +67,8 @@ fn publishing_to_streams_allocates_nothing() {
         limits: Limits::default(),
         event_log: Some(EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(3600) }),
         durable_event_types: Vec::new(),
+        log_book: Default::default(),
+        log_entries_max: 100,
         host_names: Vec::new(),
         cors_origins: Vec::new(),
     };

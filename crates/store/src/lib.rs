@@ -8,6 +8,7 @@ mod authorization;
 mod draft;
 pub mod event_log;
 mod load;
+mod log;
 mod open;
 mod schema;
 mod service_registry;
@@ -17,7 +18,12 @@ mod writer;
 use std::{path::Path, sync::Arc};
 
 use arc_swap::{ArcSwap, Guard};
-use bodkin_arrowhead::{error::ArrowheadError, snapshot::Snapshot};
+use bodkin_arrowhead::{
+    error::ArrowheadError,
+    log::{LogEntryView, LogQuery},
+    page::Page,
+    snapshot::Snapshot,
+};
 use tokio::sync::{mpsc, oneshot};
 
 pub use crate::{
@@ -42,6 +48,8 @@ pub enum StoreError {
 /// The handle everybody holds.
 #[derive(Clone)]
 pub struct Store {
+    /// The database.
+    file: Arc<Path>,
     published: Arc<ArcSwap<Snapshot>>,
     writer: mpsc::Sender<writer::Work>,
 }
@@ -57,6 +65,11 @@ impl Store {
     /// The local cloud as last committed.
     pub fn snapshot(&self) -> Guard<Arc<Snapshot>> {
         self.published.load()
+    }
+
+    /// A page of the log; waits for the disk, so call it where that is no harm.
+    pub fn log(&self, query: &LogQuery) -> Result<Page<LogEntryView>, StoreError> {
+        log::read(&self.file, query)
     }
 
     /// Carries an operation out and waits until it is durable and visible.

@@ -91,7 +91,7 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, OpenError> {
     let (sender, queue) = mpsc::channel(WRITE_QUEUE_OPERATIONS_MAX);
     let writer = Writer { connection, published: published.clone(), queue };
     let writer = std::thread::Builder::new().name("database".into()).spawn(|| writer.run()).map_err(in_directory)?;
-    Ok(Opened { store: Store { published, writer: sender }, writer, lock })
+    Ok(Opened { store: Store { file: file.into(), published, writer: sender }, writer, lock })
 }
 
 /// Takes the directory's lock, which the system releases however this process ends.

@@ -33,6 +33,9 @@ impl Shard {
     fn welcome(&mut self, mut socket: mio::net::TcpStream) {
         let limits = &self.context.limits;
         if self.connections.len() >= limits.connections_max {
+            if let Some(times) = self.refused.due() {
+                tracing::warn!(times, connections_max = limits.connections_max, "a connection too many was refused");
+            }
             let mut told = Vec::new();
             answer::push_answer(&mut told, &Answer::text(503, "Too many connections."), self.clock.date(), Recipient::CLOSED);
             // The client that does not get it sees the connection closed, which says the same.

@@ -1,0 +1,56 @@
+//! Telling the log of what may happen often, without filling it.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+/// What is told again at most so often.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// Decides whether something is to be told, and counts what was not.
+#[derive(Debug)]
+pub struct Seldom {
+    started: Instant,
+    /// Milliseconds from the start to when it was last told, plus one; 0 is never.
+    told_ms: AtomicU64,
+    untold: AtomicU64,
+}
+
+impl Default for Seldom {
+    fn default() -> Self {
+        Self { started: Instant::now(), told_ms: AtomicU64::new(0), untold: AtomicU64::new(0) }
+    }
+}
+
+impl Seldom {
+    /// How often it has happened since it was last told, this time included; `None` if that is not to be told yet.
+    pub fn due(&self) -> Option<u64> {
+        self.due_at(self.started.elapsed())
+    }
+
+    fn due_at(&self, since_start: Duration) -> Option<u64> {
+        let now_ms = u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        let happened = self.untold.fetch_add(1, Relaxed) + 1;
+        let told_ms = self.told_ms.load(Relaxed);
+        let is_due = told_ms == 0 || u128::from(now_ms.saturating_sub(told_ms)) >= PERIOD.as_millis();
+        let takes_turn = is_due && self.told_ms.compare_exchange(told_ms, now_ms, Relaxed, Relaxed).is_ok();
+        takes_turn.then(|| {
+            self.untold.store(0, Relaxed);
+            happened
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_told_at_once_and_then_counted_for_a_period() {
+        let seldom = Seldom::default();
+        let at = |ms| seldom.due_at(Duration::from_millis(ms));
+        assert_eq!([at(5), at(6), at(59_000), at(60_004)], [Some(1), None, None, None]);
+        assert_eq!([at(60_005), at(60_006), at(121_000)], [Some(4), None, Some(2)]);
+    }
+}
