@@ -136,6 +136,21 @@ stand_in apt-get "exit 100"
 x test --all
 expect "success: the tests decide whether they skip themselves" exits 0
 expect "why" says "no chromium: the tests that need a browser will be skipped"
+expect "the same of what pip installs" says "no schemathesis: the test that needs it will be skipped"
+upheld
+
+prepare "x test --all installs Schemathesis by pip into the build directory" <<<"$peers"
+stand_in python3 "
+if [[ \$2 == venv ]]; then
+    mkdir -p \"\$3/bin\"
+    printf '#!/usr/bin/env bash\necho \"pip \$*\" >>\"$calls\"\n' >\"\$3/bin/pip\"
+    chmod +x \"\$3/bin/pip\"
+fi"
+x test --all
+expect "success" exits 0
+expect "the environment, then the tests" called_in_order "^python3 -m venv .*/target/schemathesis" "^cargo test .*--test peers"
+expect "the package at its version" called "^pip install --quiet schemathesis==4"
+expect "no package of Debian's" never_called "^apt-get install .*python3"
 upheld
 
 prepare "x test adds the formatter and the linter where rustup can" <<<"$peers"

@@ -13,7 +13,7 @@ use crate::support::push::{Manner, PushSubscriber};
 use crate::support::skip;
 
 /// Names under which the browser is installed.
-const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+pub const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Any user may run it, it fetches nothing of its own, and a page of a file may read from another origin.
 const FLAGS: [&str; 12] = [

@@ -7,3 +7,5 @@ mod support;
 
 mod browser;
 mod jersey;
+mod page;
+mod schemathesis;

@@ -21,7 +21,7 @@ macro_rules! stream {
 pub const OPERATIONS: &[Description] = &[
     post(Client, "publish", "EventPublishRequest", "", "Publishes an event.").saying(Content::Nothing),
     post(Client, "subscribe", "SubscriptionRequest", "", "Has events posted to the subscriber.").saying(Content::Nothing),
-    delete(Client, "unsubscribe", "Ends a subscription.").asking(&["event_type text", "system_name text", "address text", "port port"]),
+    delete(Client, "unsubscribe", "Ends a subscription.").asking(&["event_type text", "system_name word", "address address", "port port"]),
     get(Client, "subscription", "", "An event stream of payloads.")
         .asking(stream!("eventtype text - or the header of this name"))
         .saying(Content::Events),

@@ -8,6 +8,11 @@ const DICTIONARY: &str = include_str!("schemas.txt");
 /// Where a document of OpenAPI 3.1 keeps its forms.
 pub const PLACE: &str = "#/components/schemas/";
 
+/// Letters, digits and dashes; begins with a letter, ends with none of the dashes.
+const WORD: &str = "^[A-Za-z]([0-9A-Za-z-]*[0-9A-Za-z])?$";
+/// Protocol, security and format.
+const INTERFACE: &str = "^[A-Z_0-9]+-(SECURE|INSECURE)-[A-Z_0-9]+$";
+
 /// The schemas of all forms by name.
 pub fn schemas() -> Map<String, Value> {
     let mut schemas = Map::new();
@@ -88,6 +93,9 @@ pub fn schema(kind: &str) -> Value {
     match kind {
         "text" => json!({"type": "string"}),
         "name" => json!({"type": "string", "minLength": 1, "maxLength": 255}),
+        "word" => json!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": WORD}),
+        "interface" => json!({"type": "string", "maxLength": 255, "pattern": INTERFACE}),
+        "address" => json!({"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}, {"format": "hostname"}]}),
         "uri" => json!({"type": "string", "maxLength": 255}),
         "key" => json!({"type": "string", "maxLength": 2047}),
         "time" => json!({"type": "string", "format": "date-time"}),

@@ -195,8 +195,10 @@ fn rewrite_schemas(value: &mut Value) {
         value["type"] = kind;
         value["x-nullable"] = true.into();
     }
-    if let Some(of) = value.get("anyOf").and_then(Value::as_array).and_then(|of| of.first()).cloned() {
-        *value = json!({"allOf": [of], "x-nullable": true});
+    match value.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([of, null]) if *null == json!({"type": "null"}) => *value = json!({"allOf": [of], "x-nullable": true}),
+        Some(_) => drop(value.as_object_mut().expect("a schema is an object").remove("anyOf")),
+        None => {}
     }
     match value {
         Value::Array(elements) => elements.iter_mut().for_each(rewrite_schemas),

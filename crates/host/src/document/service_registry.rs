@@ -3,7 +3,7 @@
 use super::description::{Description, Tag::*, delete, get, paging, patch, post, put};
 
 const BY_ROW: &[&str] = paging!("id|createdAt|updatedAt");
-const SYSTEM: &[&str] = &["system_name text", "address text", "port port"];
+const SYSTEM: &[&str] = &["system_name word", "address address", "port port"];
 
 /// A row each.
 pub const OPERATIONS: &[Description] = &[
