@@ -48,12 +48,12 @@ fn written_in_host(name: &str) -> Box<str> {
 
 /// `Host` or an origin's authority without its port; `None` where that is no port.
 pub fn name_of(host: &str) -> Option<&str> {
-    let at = match host.rfind(']') {
-        Some(bracket) => host[bracket..].find(':').map(|colon| bracket + colon),
-        None => host.find(':'),
-    };
-    let (name, port) = at.map_or((host, "0"), |at| (&host[..at], &host[at + 1..]));
-    port.bytes().all(|byte| byte.is_ascii_digit()).then(|| plain(name))
+    let bytes = host.as_bytes();
+    // An IPv6 address has its own colons in brackets. Loops over bytes: hosts are short, and this is on the path of events.
+    let begin = if bytes.first() == Some(&b'[') { bytes.iter().position(|byte| *byte == b']')? } else { 0 };
+    let at = begin + bytes[begin..].iter().position(|byte| *byte == b':').unwrap_or(bytes.len() - begin);
+    let is_port = |port: &[u8]| port.iter().all(u8::is_ascii_digit);
+    is_port(bytes.get(at + 1..).unwrap_or_default()).then(|| plain(&host[..at]))
 }
 
 /// Without the dot that ends a fully qualified name.
