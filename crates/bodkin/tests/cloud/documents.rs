@@ -13,8 +13,8 @@ const PORTS: [(System, &str); 5] = [
     (System::Monitor, "Bodkin API"),
 ];
 
-fn get(system: System, target: &str) -> Answer {
-    Cloud::shared().connect(system).request("GET", target, &[], None).expect("an answer")
+fn get(cloud: &Cloud, system: System, target: &str) -> Answer {
+    cloud.connect(system).request("GET", target, &[], None).expect("an answer")
 }
 
 /// Method and path of every operation of a document.
@@ -29,10 +29,11 @@ fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
 
 #[test]
 fn the_root_leads_to_a_page_that_needs_nothing_else() {
+    let cloud = Cloud::shared();
     for (system, _) in PORTS {
-        let moved = get(system, "/").expect_status(302);
+        let moved = get(&cloud, system, "/").expect_status(302);
         assert_eq!(moved.header("location"), Some("/swagger-ui.html"));
-        let page = get(system, "/swagger-ui.html").expect_status(200);
+        let page = get(&cloud, system, "/swagger-ui.html").expect_status(200);
         assert_eq!(page.header("content-type"), Some("text/html;charset=UTF-8"));
         assert!(page.header("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'none'")));
         let text = page.text();
@@ -45,10 +46,11 @@ fn the_root_leads_to_a_page_that_needs_nothing_else() {
 
 #[test]
 fn every_port_has_both_documents() {
+    let cloud = Cloud::shared();
     for (system, title) in PORTS {
-        let open_api = get(system, "/openapi.json").expect_status(200).json();
+        let open_api = get(&cloud, system, "/openapi.json").expect_status(200).json();
         assert_eq!((&open_api["openapi"], &open_api["info"]["title"]), (&"3.1.0".into(), &title.into()));
-        let swagger = get(system, "/v2/api-docs").expect_status(200).json();
+        let swagger = get(&cloud, system, "/v2/api-docs").expect_status(200).json();
         assert_eq!((&swagger["swagger"], &swagger["info"]["title"]), (&"2.0".into(), &title.into()));
         let tags: Vec<&str> = swagger["tags"].as_array().expect("tags").iter().filter_map(|tag| tag["name"].as_str()).collect();
         assert_eq!(tags, ["All", "Client", "Management", "Private"]);
@@ -58,21 +60,22 @@ fn every_port_has_both_documents() {
         for (method, path, operation) in operations(&swagger) {
             assert_eq!(operation["tags"][0], "All", "{method} {path}");
         }
-        let resources = get(system, "/swagger-resources").expect_status(200).json();
+        let resources = get(&cloud, system, "/swagger-resources").expect_status(200).json();
         assert_eq!((&resources[0]["location"], &resources[0]["swaggerVersion"]), (&"/v2/api-docs".into(), &"2.0".into()));
     }
 }
 
 #[test]
 fn what_is_documented_is_served() {
+    let cloud = Cloud::shared();
     for (system, _) in PORTS {
-        let document = get(system, "/openapi.json").expect_status(200).json();
+        let document = get(&cloud, system, "/openapi.json").expect_status(200).json();
         let described = operations(&document);
         assert!(described.len() >= 3, "{described:?}");
         for (method, path, _) in described {
             // Numbers stand for ids and are texts as well.
             let parts: Vec<&str> = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part }).collect();
-            let answer = Cloud::shared().connect(system).request("OPTIONS", &parts.join("/"), &[], None).expect("an answer");
+            let answer = cloud.connect(system).request("OPTIONS", &parts.join("/"), &[], None).expect("an answer");
             let allow = answer.expect_status(200).header("allow").expect("Allow").to_owned();
             assert!(allow.split(", ").any(|allowed| allowed.eq_ignore_ascii_case(method)), "{method} {path}: {allow}");
         }
@@ -81,7 +84,8 @@ fn what_is_documented_is_served() {
 
 #[test]
 fn upstreams_paths_carry_their_tags() {
-    let document = get(System::ServiceRegistry, "/openapi.json").json();
+    let cloud = Cloud::shared();
+    let document = get(&cloud, System::ServiceRegistry, "/openapi.json").json();
     let tag = |method: &str, path: &str| document["paths"][path][method]["tags"][0].as_str().unwrap_or_default().to_owned();
     assert_eq!(tag("post", "/serviceregistry/register"), "Client");
     assert_eq!(tag("get", "/serviceregistry/mgmt"), "Management");

@@ -5,6 +5,7 @@ mod authorization_check;
 mod event_delivery;
 mod event_handler;
 mod framework;
+mod framework_everywhere;
 mod logs;
 mod orchestrator;
 mod orchestrator_store;
