@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::{
     answer::Answer,
     host_name::{self, OwnNames},
-    http::RawRequest,
+    http::{RawRequest, RequestReader},
     seldom::Seldom,
 };
 
@@ -89,6 +89,12 @@ impl Gate {
         let asked = raw.asked_method.filter(|_| raw.method == "OPTIONS");
         let answer = asked.map(|method| Box::new(preflight(method, reader.is_some())));
         Admission { reader, answer }
+    }
+
+    /// Who may read the refusal of a request that did not become whole.
+    pub fn reader_of(&self, reader: &RequestReader) -> Reader {
+        let (origin, host) = reader.page().filter(|(_, host)| self.names.accept(host))?;
+        self.reader(origin, host)
     }
 
     /// The origin, if its pages may read what we answer.

@@ -154,12 +154,24 @@ impl RequestReader {
         self.head.as_mut().is_some_and(|head| std::mem::take(&mut head.expects_continue))
     }
 
+    /// `Origin` and `Host` of a request whose head is whole, although the rest of it was refused or is awaited.
+    pub fn page(&self) -> Option<(&str, &str)> {
+        let head = self.head.as_ref()?;
+        let text = |place: (usize, usize)| std::str::from_utf8(&self.buffer[self.taken + place.0..self.taken + place.1]).ok();
+        Some((text(head.origin?)?, text(head.host?)?))
+    }
+
     /// The next whole request, or `None` if more bytes are needed. After an error the connection is of no more use.
     #[allow(clippy::should_implement_trait)] // What it gives borrows from the reader, which an iterator's items cannot.
     pub fn next(&mut self) -> Result<Option<RawRequest<'_>>, HttpError> {
         let start = self.taken;
         let Some(head) = self.head()? else { return Ok(None) };
         let (body_start, body_length, end) = match head.body {
+            BodyLength::Bytes(length) if length > self.body_bytes_max => {
+                // It gets an answer instead.
+                self.take_expects_continue();
+                return Err(HttpError::BodyTooLong);
+            }
             BodyLength::Bytes(length) if self.filled - start < head.length + length => return Ok(None),
             BodyLength::Bytes(length) => (start + head.length, length, start + head.length + length),
             BodyLength::Chunked => match self.decode_chunks(start, head.length)? {
@@ -191,7 +203,7 @@ impl RequestReader {
     fn head(&mut self) -> Result<Option<Head>, HttpError> {
         if self.head.is_none() {
             let bytes = &self.buffer[self.taken..self.filled];
-            self.head = parse_head(bytes, self.body_bytes_max)?;
+            self.head = parse_head(bytes)?;
             if self.head.is_none() && bytes.len() >= HEAD_BYTES_MAX {
                 return Err(HttpError::HeadTooLong);
             }
@@ -240,7 +252,7 @@ impl RequestReader {
     }
 }
 
-fn parse_head(bytes: &[u8], body_bytes_max: usize) -> Result<Option<Head>, HttpError> {
+fn parse_head(bytes: &[u8]) -> Result<Option<Head>, HttpError> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(bytes) {
@@ -282,10 +294,7 @@ fn parse_head(bytes: &[u8], body_bytes_max: usize) -> Result<Option<Head>, HttpE
     if version == 1 && head.host.is_none() {
         return Err(HttpError::Malformed("Host is missing."));
     }
-    match head.body {
-        BodyLength::Bytes(length) if length > body_bytes_max => Err(HttpError::BodyTooLong),
-        _ => Ok(Some(head)),
-    }
+    Ok(Some(head))
 }
 
 /// The path and query of a target, also of the absolute form that proxies are sent.

@@ -167,8 +167,10 @@ async fn converse(mut stream: TcpStream, context: &PortContext) -> io::Result<()
             Received::Request(arrived) => *arrived,
             Received::Closed => return Ok(()),
             Received::Broken(status, told) => {
+                let page = context.gate.reader_of(&reader);
+                let recipient = Recipient { reader: page.as_deref(), ..Recipient::CLOSED };
                 let mut out = Vec::new();
-                answer::push_answer(&mut out, &Answer::text(status, told), date.at(SystemTime::now()), Recipient::CLOSED);
+                answer::push_answer(&mut out, &Answer::text(status, told), date.at(SystemTime::now()), recipient);
                 send(&mut stream, &out, limits).await?;
                 return linger(&mut stream).await;
             }

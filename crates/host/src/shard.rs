@@ -389,7 +389,10 @@ impl Shard {
             match reader.next() {
                 Ok(Some(raw)) => self.request(slot, &raw),
                 Ok(None) => break,
-                Err(error) => self.refuse(slot, error),
+                Err(error) => {
+                    self.connections[slot].page = self.context.gate.reader_of(reader);
+                    self.refuse(slot, error);
+                }
             }
             served = true;
         }

@@ -121,6 +121,29 @@ fn pages_may_publish_and_listen() {
     readable(&answer.expect_status(200), TOOL);
 }
 
+#[test]
+fn a_page_may_read_that_its_body_is_too_long_or_late() {
+    let flags = ["--management-tool-origin", TOOL, "--body-bytes-max", "100", "--event-bytes-max", "100"];
+    let cloud = Launch::new().flags(flags).flags(["--header-timeout-ms", "100", "--body-timeout-ms", "100"]).start();
+    for (system, path) in [(System::ServiceRegistry, "/serviceregistry/query"), (System::EventHandler, "/eventhandler/publish")] {
+        for (status, length, expectation) in [(413, 101, ""), (413, 101, "Expect: 100-continue\r\n"), (408, 100, "")] {
+            for (origin, may_read) in [(TOOL, true), (FOREIGN, false)] {
+                let mut connection = cloud.connect(system);
+                let head =
+                    format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n{expectation}Content-Length: {length}\r\n\r\n");
+                connection.send(head.as_bytes()).expect("sent");
+                let answer = connection.read_answer().expect("an answer").expect_status(status);
+                if may_read {
+                    readable(&answer, origin)
+                } else {
+                    closed_to_pages(&answer)
+                }
+                assert!(connection.is_closed_by_server());
+            }
+        }
+    }
+}
+
 /// One request under a name.
 fn call_as(cloud: &Cloud, system: System, host: &str, target: &str) -> Answer {
     let mut connection = Connection::open(cloud.address(system)).expect("a connection");

@@ -28,6 +28,8 @@ impl Shard {
         }
         for (slot, told) in ending {
             if told {
+                let connection = &mut self.connections[slot];
+                connection.page = self.context.gate.reader_of(&connection.reader);
                 self.write(slot, &Answer::text(408, "The request did not arrive in time."), false, false);
             } else {
                 self.close(slot);
