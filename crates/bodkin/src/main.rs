@@ -12,6 +12,8 @@ use bodkin_host::log_book::LogBook;
 use clap::{Parser, Subcommand, ValueEnum};
 use tracing_subscriber::filter::LevelFilter;
 
+/// The command did what it was asked.
+const DONE: u8 = 0;
 /// The command did not do what it was asked.
 const FAILED: u8 = 1;
 /// The command was not understood.
@@ -27,10 +29,10 @@ const USAGE: u8 = 2;
 )]
 struct Command {
     /// How results are printed
-    #[arg(long, global = true, env = "BODKIN_OUTPUT", value_name = "FORM", default_value = "table")]
+    #[arg(long, global = true, help_heading = "Output", env = "BODKIN_OUTPUT", value_name = "FORM", default_value = "table")]
     output: Output,
     /// What is logged to stderr
-    #[arg(long, global = true, env = "BODKIN_LOG", value_name = "LEVEL", default_value = "warn")]
+    #[arg(long, global = true, help_heading = "Output", env = "BODKIN_LOG", value_name = "LEVEL", default_value = "warn")]
     log: LevelFilter,
     #[command(subcommand)]
     task: Task,

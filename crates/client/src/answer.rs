@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! answer {
     ($(#[$documentation:meta])* $name:ident { $($(#[$member:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$documentation])*
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
             $($(#[$member])* pub $field: $type,)*
@@ -15,17 +15,43 @@ macro_rules! answer {
     };
 }
 
-answer! {
-    /// A registered system.
+/// An [`answer`] that is a row of a table: it has an id and the times of the row.
+macro_rules! row {
+    ($(#[$documentation:meta])* $name:ident { $($body:tt)* }) => {
+        answer! {
+            $(#[$documentation])*
+            $name {
+                /// Row id.
+                id: i64,
+                $($body)*
+                /// When the row was made (UTC).
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                created_at: Option<String>,
+                /// When it was changed last (UTC).
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                updated_at: Option<String>,
+            }
+        }
+    };
+}
+
+mod delivery;
+mod rule;
+
+pub use self::{delivery::*, rule::*};
+
+row! {
+    /// A registered system. Its id is the same for all core systems.
     System {
-        /// Row id, the same for all core systems.
-        id: i64,
         /// Its name.
         system_name: String,
         /// Host name or IP address.
         address: String,
         /// Where it listens.
         port: u16,
+        /// Base64 of its public key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        authentication_info: Option<String>,
         /// Free pairs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<BTreeMap<String, String>>,
@@ -39,31 +65,25 @@ impl System {
     }
 }
 
-answer! {
+row! {
     /// A service definition.
     ServiceDefinition {
-        /// Row id.
-        id: i64,
         /// Its name.
         service_definition: String,
     }
 }
 
-answer! {
+row! {
     /// An interface.
     Interface {
-        /// Row id.
-        id: i64,
         /// Its name.
         interface_name: String,
     }
 }
 
-answer! {
+row! {
     /// A service that a provider offers.
     Service {
-        /// Row id.
-        id: i64,
         /// What.
         service_definition: ServiceDefinition,
         /// By whom.
@@ -97,22 +117,6 @@ answer! {
 }
 
 answer! {
-    /// An intracloud authorization rule.
-    Rule {
-        /// Row id.
-        id: i64,
-        /// Who may consume.
-        consumer_system: System,
-        /// From whom.
-        provider_system: System,
-        /// What.
-        service_definition: ServiceDefinition,
-        /// Over what.
-        interfaces: Vec<Interface>,
-    }
-}
-
-answer! {
     /// A provider that the Orchestrator names.
     Offer {
         /// Who offers.
@@ -134,21 +138,17 @@ answer! {
     }
 }
 
-answer! {
+row! {
     /// An event type.
     EventType {
-        /// Row id.
-        id: i64,
         /// Its name.
         event_type_name: String,
     }
 }
 
-answer! {
+row! {
     /// A subscription served by HTTP push.
     Subscription {
-        /// Row id.
-        id: i64,
         /// Which events.
         event_type: EventType,
         /// Who receives them.
@@ -161,6 +161,18 @@ answer! {
         /// Whether the filter is used.
         #[serde(default)]
         match_meta_data: bool,
+        /// Least severity an event must have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        min_severity: Option<String>,
+        /// Conditions on the event's JSON payload by JSON pointer without its first slash.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        payload_filter: Option<BTreeMap<String, String>>,
+        /// No events earlier than this (UTC).
+        #[serde(default)]
+        start_date: Option<String>,
+        /// No events later than this (UTC).
+        #[serde(default)]
+        end_date: Option<String>,
         /// The publishers it hears.
         sources: Vec<System>,
     }
@@ -182,7 +194,7 @@ answer! {
 }
 
 /// A list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct List<T> {
     /// The rows that were asked for.
     pub data: Vec<T>,

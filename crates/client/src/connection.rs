@@ -14,7 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::{net::TcpStream, sync::Mutex, time::timeout};
 
 use crate::{
-    error::{CallError, Refusal},
+    error::{CallError, Problem, Refusal},
     limits::Limits,
 };
 
@@ -123,8 +123,11 @@ impl Connection {
     }
 
     pub(crate) fn refusal(&self, answer: &Answer) -> CallError {
-        match serde_json::from_slice::<Refusal>(&answer.body) {
-            Ok(refusal) => CallError::Refused(refusal),
+        if let Ok(refusal) = serde_json::from_slice::<Refusal>(&answer.body) {
+            return CallError::Refused(refusal);
+        }
+        match serde_json::from_slice::<Problem>(&answer.body) {
+            Ok(problem) => CallError::Problem(problem),
             Err(_) => self.unexpected(answer.status, String::from_utf8_lossy(&answer.body).into_owned()),
         }
     }

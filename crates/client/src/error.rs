@@ -38,6 +38,9 @@ pub enum CallError {
     /// The core system answered with an Arrowhead error.
     #[error("{0}")]
     Refused(Refusal),
+    /// Bodkin's own interface answered with an error.
+    #[error("{0}")]
+    Problem(Problem),
     /// The answer is not what Arrowhead 4.x answers.
     #[error("{address} answered {status} with {}. Check that an Arrowhead 4.x core system listens at this address.", shown(body))]
     Unexpected {
@@ -81,7 +84,11 @@ pub enum CallError {
 impl CallError {
     /// Whether the caller lacks the right to do this.
     pub fn is_denied(&self) -> bool {
-        matches!(self, Self::Refused(refusal) if refusal.exception_type == "AUTH")
+        match self {
+            Self::Refused(refusal) => refusal.exception_type == "AUTH",
+            Self::Problem(problem) => matches!(problem.status, 401 | 403),
+            _ => false,
+        }
     }
 }
 
@@ -107,6 +114,24 @@ impl fmt::Display for Refusal {
             write!(f, ", {origin}")?;
         }
         write!(f, "): {}", self.error_message)
+    }
+}
+
+/// The error JSON of Bodkin's own interface (RFC 9457).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What kind of error it is.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What was expected, what came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "refused ({}): {}", self.status, self.detail.as_ref().unwrap_or(&self.title))
     }
 }
 

@@ -8,18 +8,13 @@ use crate::{
     core_systems::CoreSystems,
     error::CallError,
     event_stream::Events,
+    page::Page,
     query_string::path_with,
     service_registry::parts,
+    stream_request::{EventForm, StreamRequest},
 };
 
-/// What the `data` of a stream's events is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventForm {
-    /// The payload; the event type is the `event` field.
-    Payload,
-    /// The event as JSON, with its metadata and time stamp.
-    Event,
-}
+const SUBSCRIPTIONS: &str = "/eventhandler/mgmt/subscriptions";
 
 impl CoreSystems {
     /// Publishes an event. Returns when it is in the queue of everybody who may hear it.
@@ -39,30 +34,34 @@ impl CoreSystems {
         self.event_handler.delete(&path_with("/eventhandler/unsubscribe", &parameters)).await
     }
 
-    /// All subscriptions.
-    pub async fn subscriptions(&self) -> Result<List<Subscription>, CallError> {
-        self.event_handler.get("/eventhandler/mgmt/subscriptions").await
+    /// Subscriptions.
+    pub async fn subscriptions(&self, page: &Page) -> Result<List<Subscription>, CallError> {
+        self.event_handler.get(&page.of(SUBSCRIPTIONS, &[])).await
+    }
+
+    /// A subscription by its row id.
+    pub async fn subscription(&self, id: i64) -> Result<Subscription, CallError> {
+        self.event_handler.get(&format!("{SUBSCRIPTIONS}/{id}")).await
+    }
+
+    /// Makes a subscription what the form says.
+    pub async fn change_subscription(&self, id: i64, form: &SubscriptionRequest) -> Result<Subscription, CallError> {
+        self.event_handler.ask(Method::PUT, &format!("{SUBSCRIPTIONS}/{id}"), Some(form)).await
     }
 
     /// Removes a subscription by its row id; none to remove is no error.
     pub async fn remove_subscription(&self, id: i64) -> Result<(), CallError> {
-        self.event_handler.delete(&format!("/eventhandler/mgmt/subscriptions/{id}")).await
+        self.event_handler.delete(&format!("{SUBSCRIPTIONS}/{id}")).await
     }
 
     /// Opens a stream of the events of a type from now on. With a `consumer`, a registered system, it hears the publishers
     /// that the authorization rules let that system hear; without, every publisher (insecure mode only).
     pub async fn events(&self, event_type: &str, form: EventForm, consumer: Option<&SystemRequest>) -> Result<Events, CallError> {
-        let (path, key) = match form {
-            EventForm::Payload => ("/eventhandler/subscription", "eventtype"),
-            EventForm::Event => ("/eventhandler/events", "event_type"),
-        };
-        let port;
-        let mut parameters = vec![(key, event_type)];
-        if let Some(consumer) = consumer {
-            let (name, address, number) = parts(consumer);
-            port = number;
-            parameters.extend([("system_name", name), ("address", address), ("port", port.as_str())]);
-        }
-        Events::open(&self.event_handler, &path_with(path, &parameters)).await
+        self.stream(&StreamRequest { form, consumer: consumer.cloned(), ..StreamRequest::of(event_type) }).await
+    }
+
+    /// Opens a stream of what the request says, which may begin in the past.
+    pub async fn stream(&self, request: &StreamRequest) -> Result<Events, CallError> {
+        Events::open(&self.event_handler, &request.path()).await
     }
 }

@@ -13,6 +13,15 @@ pub struct Event {
     pub data: String,
 }
 
+/// What a stream gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// An event.
+    Event(Event),
+    /// The text of a comment, without the space in front of it.
+    Comment(String),
+}
+
 /// A line, or the data of one event, is longer than the parser's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a line or the data of an event is longer than {limit_bytes} bytes")]
@@ -21,9 +30,9 @@ pub struct EventTooLong {
     pub limit_bytes: usize,
 }
 
-/// Takes a stream in pieces of any size and gives its events.
+/// Takes a stream in pieces of any size and gives its events and comments.
 ///
-/// Call [`Self::push`] with what was received, then [`Self::pop`] until there is no event.
+/// Call [`Self::push`] with what was received, then [`Self::pop`] until there is nothing.
 #[derive(Debug)]
 pub struct EventParser {
     limit_bytes: usize,
@@ -35,7 +44,7 @@ pub struct EventParser {
     id: String,
     event: String,
     data: String,
-    ready: VecDeque<Event>,
+    ready: VecDeque<Part>,
 }
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
@@ -55,8 +64,8 @@ impl EventParser {
         }
     }
 
-    /// The next whole event.
-    pub fn pop(&mut self) -> Option<Event> {
+    /// The next whole event or comment.
+    pub fn pop(&mut self) -> Option<Part> {
         self.ready.pop_front()
     }
 
@@ -107,7 +116,7 @@ impl EventParser {
         Ok(())
     }
 
-    /// Comments (an empty field), `retry` and unknown fields are ignored.
+    /// A comment is a line with an empty field; `retry` and unknown fields are ignored.
     fn take_field(&mut self, field: &str, value: &str) -> Result<(), EventTooLong> {
         match field {
             "data" => {
@@ -117,6 +126,7 @@ impl EventParser {
                 self.data.push_str(value);
                 self.data.push('\n');
             }
+            "" => self.ready.push_back(Part::Comment(value.to_owned())),
             "event" => value.clone_into(&mut self.event),
             "id" if !value.contains('\0') => value.clone_into(&mut self.id),
             _ => {}
@@ -129,7 +139,7 @@ impl EventParser {
         let event = mem::take(&mut self.event);
         if self.data.pop().is_some() {
             let event = if event.is_empty() { "message".to_owned() } else { event };
-            self.ready.push_back(Event { id: self.id.clone(), event, data: mem::take(&mut self.data) });
+            self.ready.push_back(Part::Event(Event { id: self.id.clone(), event, data: mem::take(&mut self.data) }));
         }
     }
 }
@@ -140,14 +150,19 @@ mod tests {
 
     const LIMIT_BYTES: usize = 64;
 
-    fn parse(pieces: &[&[u8]]) -> Result<Vec<Event>, EventTooLong> {
+    fn parts(pieces: &[&[u8]]) -> Result<Vec<Part>, EventTooLong> {
         let mut parser = EventParser::new(LIMIT_BYTES);
-        let mut events = Vec::new();
+        let mut parts = Vec::new();
         for piece in pieces {
             parser.push(piece)?;
-            events.extend(std::iter::from_fn(|| parser.pop()));
+            parts.extend(std::iter::from_fn(|| parser.pop()));
         }
-        Ok(events)
+        Ok(parts)
+    }
+
+    fn parse(pieces: &[&[u8]]) -> Result<Vec<Event>, EventTooLong> {
+        let event = |part| if let Part::Event(event) = part { Some(event) } else { None };
+        Ok(parts(pieces)?.into_iter().filter_map(event).collect())
     }
 
     fn check(stream: &str, expected: &[(&str, &str, &str)]) {
@@ -166,6 +181,13 @@ mod tests {
         check("event: lost\n\ndata: a\n\n", &[("", "message", "a")]);
         check("data\n\n", &[("", "message", "")]);
         check("data: unfinished\n", &[]);
+    }
+
+    #[test]
+    fn comments_keep_their_place() {
+        let told = parts(&[b"retry: 10\n: live\n\n:heartbeat\ndata: a\n\n"]).unwrap();
+        assert_eq!(told[..2], [Part::Comment("live".into()), Part::Comment("heartbeat".into())]);
+        assert!(matches!(&told[2..], [Part::Event(event)] if event.data == "a"));
     }
 
     #[test]

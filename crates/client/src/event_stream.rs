@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use crate::{
     connection::Connection,
     error::CallError,
-    event_parser::{Event, EventParser},
+    event_parser::{Event, EventParser, Part},
 };
 
 /// Events as the Event Handler sends them, over a connection of their own. Dropping it ends the subscription.
@@ -39,8 +39,18 @@ impl Events {
     /// stream has ended; [`Self::end`] then says why. Cancel safe.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.parser.pop() {
+            if let Part::Event(event) = self.next_part().await? {
                 return Some(event);
+            }
+        }
+    }
+
+    /// As [`Self::next`], comments too: Bodkin's Event Handler tells `live` when a replay has reached the present, and
+    /// `heartbeat` when there was nothing else to send.
+    pub async fn next_part(&mut self) -> Option<Part> {
+        loop {
+            if let Some(part) = self.parser.pop() {
+                return Some(part);
             }
             if self.end.is_some() {
                 return None;

@@ -1,7 +1,8 @@
 //! What an application links to take part in a local cloud: calls to the core systems, and event streams.
 //!
 //! [`CoreSystems::discover`] asks the Service Registry where the other core systems are; every call is then a method of
-//! [`CoreSystems`]. Requests are the forms of [`bodkin_arrowhead::form`], answers the structs of [`answer`]. One HTTP/1.1
+//! [`CoreSystems`]. Requests are the forms of [`bodkin_arrowhead::form`] and [`request`], answers the structs of [`answer`];
+//! [`Monitor`] is Bodkin's own port. One HTTP/1.1
 //! connection is kept to each core system; every wait and every answer has a limit, see [`Limits`].
 //!
 //! ```no_run
@@ -47,14 +48,21 @@ mod event_handler;
 mod event_parser;
 mod event_stream;
 mod limits;
+mod monitor;
 mod orchestrator;
+mod page;
 mod query_string;
+pub mod request;
 mod service_registry;
+mod stream_request;
 
 pub use connection::{Answer, Connection};
 pub use core_systems::CoreSystems;
-pub use error::{CallError, Refusal};
-pub use event_handler::EventForm;
-pub use event_parser::{Event, EventParser, EventTooLong};
+pub use error::{CallError, Problem, Refusal};
+pub use event_parser::{Event, EventParser, EventTooLong, Part};
 pub use event_stream::Events;
 pub use limits::Limits;
+pub use monitor::Monitor;
+pub use page::Page;
+pub use service_registry::Change;
+pub use stream_request::{EventForm, Start, StreamRequest};

@@ -2,15 +2,22 @@
 
 use std::fmt::Write;
 
-/// A path with query parameters, values percent-encoded. Keys are the API's own words and need none.
+/// A path with query parameters, keys and values percent-encoded.
 pub(crate) fn path_with(path: &str, parameters: &[(&str, &str)]) -> String {
     let mut out = path.to_owned();
     for (at, (key, value)) in parameters.iter().enumerate() {
         out.push(if at == 0 { '?' } else { '&' });
-        out.push_str(key);
+        push_encoded(&mut out, key);
         out.push('=');
         push_encoded(&mut out, value);
     }
+    out
+}
+
+/// A text as one segment of a path.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    push_encoded(&mut out, text);
     out
 }
 
@@ -32,6 +39,7 @@ mod tests {
     fn values_cannot_break_out_of_their_parameter() {
         let path = path_with("/x", &[("service_uri", "/a b?c&d=e"), ("name", "ü-1")]);
         assert_eq!(path, "/x?service_uri=%2Fa%20b%3Fc%26d%3De&name=%C3%BC-1");
-        assert_eq!(path_with("/x", &[]), "/x");
+        assert_eq!(path_with("/x", &[("payload.a/b", ">1")]), "/x?payload.a%2Fb=%3E1");
+        assert_eq!((path_with("/x", &[]), encoded("a/../b")), ("/x".into(), "a%2F..%2Fb".into()));
     }
 }

@@ -2,14 +2,39 @@
 
 use bodkin_arrowhead::form::{ServiceQueryForm, ServiceRegistryRequest, SystemRequest};
 use http::Method;
+use serde_json::{Value, json};
 
 use crate::{
     answer::{Interface, List, Service, ServiceDefinition, ServiceQueryResult, System},
     connection::Connection,
     core_systems::CoreSystems,
     error::CallError,
-    query_string::path_with,
+    page::Page,
+    query_string::{encoded, path_with},
 };
+
+const SERVICES: &str = "/serviceregistry/mgmt";
+const SYSTEMS: &str = "/serviceregistry/mgmt/systems";
+const DEFINITIONS: &str = "/serviceregistry/mgmt/services";
+const INTERFACES: &str = "/serviceregistry/mgmt/interfaces";
+
+/// How a row is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Members that the form leaves out stay, but for a service's `secure`, which becomes `NOT_SECURE`.
+    Patch,
+    /// The row becomes what the form says.
+    Replace,
+}
+
+impl Change {
+    fn method(self) -> Method {
+        match self {
+            Self::Patch => Method::PATCH,
+            Self::Replace => Method::PUT,
+        }
+    }
+}
 
 pub(crate) async fn query(registry: &Connection, form: &ServiceQueryForm) -> Result<ServiceQueryResult, CallError> {
     registry.ask(Method::POST, "/serviceregistry/query", Some(form)).await
@@ -51,35 +76,108 @@ impl CoreSystems {
         self.service_registry.delete(&path_with("/serviceregistry/unregister-system", &parameters)).await
     }
 
-    /// All services.
-    pub async fn services(&self) -> Result<List<Service>, CallError> {
-        self.service_registry.get("/serviceregistry/mgmt").await
+    /// Services.
+    pub async fn services(&self, page: &Page) -> Result<List<Service>, CallError> {
+        self.service_registry.get(&page.of(SERVICES, &[])).await
+    }
+
+    /// Services of one definition, which must be known.
+    pub async fn services_of(&self, definition: &str, page: &Page) -> Result<List<Service>, CallError> {
+        self.service_registry.get(&page.of(&format!("{SERVICES}/servicedef/{}", encoded(definition)), &[])).await
+    }
+
+    /// A service by its row id.
+    pub async fn service(&self, id: i64) -> Result<Service, CallError> {
+        self.service_registry.get(&format!("{SERVICES}/{id}")).await
+    }
+
+    /// Changes a service.
+    pub async fn change_service(&self, id: i64, change: Change, form: &ServiceRegistryRequest) -> Result<Service, CallError> {
+        self.service_registry.ask(change.method(), &format!("{SERVICES}/{id}"), Some(form)).await
     }
 
     /// Removes a service by its row id.
     pub async fn remove_service(&self, id: i64) -> Result<(), CallError> {
-        self.service_registry.delete(&format!("/serviceregistry/mgmt/{id}")).await
+        self.service_registry.delete(&format!("{SERVICES}/{id}")).await
     }
 
-    /// All systems.
-    pub async fn systems(&self) -> Result<List<System>, CallError> {
-        self.service_registry.get("/serviceregistry/mgmt/systems").await
+    /// Systems.
+    pub async fn systems(&self, page: &Page) -> Result<List<System>, CallError> {
+        self.service_registry.get(&page.of(SYSTEMS, &[])).await
+    }
+
+    /// A system by its row id.
+    pub async fn system(&self, id: i64) -> Result<System, CallError> {
+        self.service_registry.get(&format!("{SYSTEMS}/{id}")).await
+    }
+
+    /// Changes a system.
+    pub async fn change_system(&self, id: i64, change: Change, form: &SystemRequest) -> Result<System, CallError> {
+        self.service_registry.ask(change.method(), &format!("{SYSTEMS}/{id}"), Some(form)).await
     }
 
     /// Removes a system by its row id, with its services, rules and subscriptions.
     pub async fn remove_system(&self, id: i64) -> Result<(), CallError> {
-        self.service_registry.delete(&format!("/serviceregistry/mgmt/systems/{id}")).await
+        self.service_registry.delete(&format!("{SYSTEMS}/{id}")).await
     }
 
-    /// All service definitions.
-    pub async fn service_definitions(&self) -> Result<List<ServiceDefinition>, CallError> {
-        self.service_registry.get("/serviceregistry/mgmt/services").await
+    /// Service definitions.
+    pub async fn service_definitions(&self, page: &Page) -> Result<List<ServiceDefinition>, CallError> {
+        self.service_registry.get(&page.of(DEFINITIONS, &[])).await
     }
 
-    /// All interfaces.
-    pub async fn interfaces(&self) -> Result<List<Interface>, CallError> {
-        self.service_registry.get("/serviceregistry/mgmt/interfaces").await
+    /// A service definition by its row id.
+    pub async fn service_definition(&self, id: i64) -> Result<ServiceDefinition, CallError> {
+        self.service_registry.get(&format!("{DEFINITIONS}/{id}")).await
     }
+
+    /// Makes a service definition that nobody offers yet.
+    pub async fn add_service_definition(&self, name: &str) -> Result<ServiceDefinition, CallError> {
+        self.service_registry.ask(Method::POST, DEFINITIONS, Some(&definition_form(name))).await
+    }
+
+    /// Renames a service definition, for all who offer it.
+    pub async fn rename_service_definition(&self, id: i64, name: &str) -> Result<ServiceDefinition, CallError> {
+        self.service_registry.ask(Method::PUT, &format!("{DEFINITIONS}/{id}"), Some(&definition_form(name))).await
+    }
+
+    /// Removes a service definition with its services and rules.
+    pub async fn remove_service_definition(&self, id: i64) -> Result<(), CallError> {
+        self.service_registry.delete(&format!("{DEFINITIONS}/{id}")).await
+    }
+
+    /// Interfaces.
+    pub async fn interfaces(&self, page: &Page) -> Result<List<Interface>, CallError> {
+        self.service_registry.get(&page.of(INTERFACES, &[])).await
+    }
+
+    /// An interface by its row id.
+    pub async fn interface(&self, id: i64) -> Result<Interface, CallError> {
+        self.service_registry.get(&format!("{INTERFACES}/{id}")).await
+    }
+
+    /// Makes an interface that nobody has yet.
+    pub async fn add_interface(&self, name: &str) -> Result<Interface, CallError> {
+        self.service_registry.ask(Method::POST, INTERFACES, Some(&interface_form(name))).await
+    }
+
+    /// Renames an interface, for all who have it.
+    pub async fn rename_interface(&self, id: i64, name: &str) -> Result<Interface, CallError> {
+        self.service_registry.ask(Method::PUT, &format!("{INTERFACES}/{id}"), Some(&interface_form(name))).await
+    }
+
+    /// Removes an interface from all who have it.
+    pub async fn remove_interface(&self, id: i64) -> Result<(), CallError> {
+        self.service_registry.delete(&format!("{INTERFACES}/{id}")).await
+    }
+}
+
+fn definition_form(name: &str) -> Value {
+    json!({"serviceDefinition": name})
+}
+
+fn interface_form(name: &str) -> Value {
+    json!({"interfaceName": name})
 }
 
 /// Name, address and port for query parameters; what is absent is empty, and refused by the core system.

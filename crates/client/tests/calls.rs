@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use bodkin_arrowhead::form::SystemRequest;
-use bodkin_client::{CallError, Connection, CoreSystems, EventForm, Limits};
+use bodkin_client::{CallError, Connection, CoreSystems, EventForm, Limits, Page};
 use http::{Method, StatusCode};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -144,17 +144,20 @@ async fn refusals_and_foreign_answers_are_told_apart() {
     let script = vec![vec![
         answer("400 Bad Request", refused),
         answer("401 Unauthorized", denied),
+        answer("404 Not Found", r#"{"type":"about:blank","title":"Not Found","status":404,"detail":"There is no subscription 7."}"#),
         answer("404 Not Found", "<html>"),
         answer("200 OK", "?"),
     ]];
     let server = Server::play(script).await;
     let cloud = cloud_at(server.address).await;
 
-    let error = cloud.rules().await.unwrap_err();
+    let error = cloud.rules(&Page::default()).await.unwrap_err();
     assert_eq!(error.to_string(), "refused (BAD_PAYLOAD, /x): System name is blank.");
-    assert!(!error.is_denied() && cloud.rules().await.unwrap_err().is_denied());
+    assert!(!error.is_denied() && cloud.rules(&Page::default()).await.unwrap_err().is_denied());
+    let problem = cloud.rules(&Page::default()).await.unwrap_err();
+    assert_eq!(problem.to_string(), "refused (404): There is no subscription 7.");
     for status in [StatusCode::NOT_FOUND, StatusCode::OK] {
-        let error = cloud.rules().await.unwrap_err();
+        let error = cloud.rules(&Page::default()).await.unwrap_err();
         assert!(matches!(&error, CallError::Unexpected { status: told, .. } if *told == status), "{error}");
     }
 }

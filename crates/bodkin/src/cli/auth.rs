@@ -1,15 +1,24 @@
 //! `bodkin auth`: who may use what.
 
+mod intercloud;
+
 use anyhow::{bail, ensure};
 use bodkin_arrowhead::form::{IntracloudRuleRequest, ServiceQueryForm};
 use bodkin_client::{
-    CoreSystems,
+    CoreSystems, Page,
     answer::{Rule, Service},
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{lookup, printer::Printer, registry::RegistryOptions, service::interface_names, table::Table};
+use self::intercloud::IntercloudCommand;
+use super::{
+    DENIED, details::Details, lookup, page::PageOptions, printer::Printer, registry::RegistryOptions, service::interface_names,
+    table::Table, verdict,
+};
+use crate::DONE;
+
+const LIST_COMMAND: &str = "bodkin auth list";
 
 /// Options of `bodkin auth`.
 #[derive(Args, Clone, Debug)]
@@ -23,8 +32,19 @@ pub struct AuthOptions {
 /// What to do with authorization rules.
 #[derive(Subcommand, Clone, Debug)]
 enum AuthCommand {
-    /// List all rules
-    List,
+    /// List rules
+    List {
+        #[command(flatten)]
+        filter: Filter,
+        #[command(flatten)]
+        page: PageOptions,
+    },
+    /// Show one rule
+    Show {
+        /// Id of the rule, as the list shows it
+        #[arg(value_name = "ID")]
+        id: i64,
+    },
     /// Allow a consumer to use a provider's service
     Add {
         #[command(flatten)]
@@ -41,6 +61,24 @@ enum AuthCommand {
         #[command(flatten)]
         subject: Option<RemovedSubject>,
     },
+    /// May a consumer use a service, of whom, over what, and why or why not? Exit code 3 if it may not
+    Test {
+        /// Name or id of the system that would consume
+        #[arg(long, value_name = "SYSTEM")]
+        consumer: String,
+        /// The service definition
+        #[arg(long, value_name = "SERVICE")]
+        service: String,
+        /// Name or id of the system that offers it [default: all that do]
+        #[arg(long, value_name = "SYSTEM")]
+        provider: Option<String>,
+        /// Over this interface; may be repeated [default: any]
+        #[arg(long = "interface", value_name = "NAME")]
+        interfaces: Vec<String>,
+    },
+    /// Rules for consumers of other clouds
+    #[command(subcommand)]
+    Intercloud(IntercloudCommand),
 }
 
 /// What a rule is about.
@@ -61,10 +99,10 @@ struct Subject {
 #[derive(Args, Clone, Debug)]
 #[group(conflicts_with = "id")]
 struct RemovedSubject {
-    /// Name of the system that may consume
+    /// Name or id of the system that may consume
     #[arg(long, value_name = "SYSTEM", required = false)]
     consumer: String,
-    /// Name of the system that offers the service
+    /// Name or id of the system that offers the service
     #[arg(long, value_name = "SYSTEM", required = false)]
     provider: String,
     /// The service definition
@@ -72,17 +110,68 @@ struct RemovedSubject {
     service: String,
 }
 
-/// Carries a command out.
-pub async fn run(options: AuthOptions, printer: Printer) -> anyhow::Result<()> {
+/// Which rules are printed.
+#[derive(Args, Clone, Debug)]
+struct Filter {
+    /// Only rules of this consumer: name or id
+    #[arg(long, value_name = "SYSTEM", conflicts_with = "page")]
+    consumer: Option<String>,
+    /// Only rules of this provider: name or id
+    #[arg(long, value_name = "SYSTEM", conflicts_with = "page")]
+    provider: Option<String>,
+    /// Only rules of this service definition
+    #[arg(long, value_name = "SERVICE", conflicts_with = "page")]
+    service: Option<String>,
+}
+
+impl Filter {
+    fn is_met_by(&self, rule: &Rule) -> bool {
+        self.consumer.as_ref().is_none_or(|text| lookup::is_named(&rule.consumer_system, text))
+            && self.provider.as_ref().is_none_or(|text| lookup::is_named(&rule.provider_system, text))
+            && self.service.as_ref().is_none_or(|text| rule.service_definition.service_definition.eq_ignore_ascii_case(text.trim()))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.consumer.is_none() && self.provider.is_none() && self.service.is_none()
+    }
+}
+
+/// Carries a command out; gives the exit code.
+pub async fn run(options: AuthOptions, printer: Printer) -> anyhow::Result<u8> {
     let cloud = options.registry.discover().await?;
     match options.command {
-        AuthCommand::List => {
-            let rules = cloud.rules().await?;
-            Ok(printer.rows(&rules, table(&rules.data), "no rules: nobody may use any service")?)
+        AuthCommand::List { filter, page } => list(&cloud, &filter, page.into(), printer).await?,
+        AuthCommand::Show { id } => {
+            let rule = lookup::found(cloud.rule(id).await, "rule", id, LIST_COMMAND)?;
+            printer.one(&rule, &details(&rule))?;
         }
-        AuthCommand::Add { subject, interfaces } => add(&cloud, &subject, &interfaces, printer).await,
-        AuthCommand::Remove { id, subject } => remove(&cloud, id, subject, printer).await,
+        AuthCommand::Add { subject, interfaces } => add(&cloud, &subject, &interfaces, printer).await?,
+        AuthCommand::Remove { id: Some(id), .. } => {
+            let rule = lookup::found(cloud.rule(id).await, "rule", id, LIST_COMMAND)?;
+            remove(&cloud, &rule, printer).await?;
+        }
+        AuthCommand::Remove { id: None, subject } => {
+            let subject = subject.expect("clap requires an id or a subject");
+            let filter = Filter { consumer: Some(subject.consumer), provider: Some(subject.provider), service: Some(subject.service) };
+            remove(&cloud, &the_one(&cloud, &filter).await?, printer).await?;
+        }
+        AuthCommand::Test { consumer, service, provider, interfaces } => {
+            return test(&cloud, &consumer, service, provider.as_deref(), interfaces, printer).await;
+        }
+        AuthCommand::Intercloud(command) => return intercloud::run(&cloud, command, printer).await,
     }
+    Ok(DONE)
+}
+
+async fn list(cloud: &CoreSystems, filter: &Filter, page: Page, printer: Printer) -> anyhow::Result<()> {
+    let mut rules = cloud.rules(&page).await?;
+    let mut none = "no rules: nobody may use any service";
+    if !filter.is_empty() {
+        rules.data.retain(|rule| filter.is_met_by(rule));
+        rules.count = rules.data.len() as u64;
+        none = "no such rules";
+    }
+    Ok(printer.rows(&rules, &table(&rules.data), none)?)
 }
 
 async fn add(cloud: &CoreSystems, subject: &Subject, interfaces: &[String], printer: Printer) -> anyhow::Result<()> {
@@ -100,7 +189,7 @@ async fn add(cloud: &CoreSystems, subject: &Subject, interfaces: &[String], prin
     let made = cloud.add_rules(&form).await?;
     let Some(rule) = made.data.first() else {
         bail!(
-            "a rule for {}, {} and {} is there already and was not changed; to change its interfaces, remove it first (bodkin auth list)",
+            "a rule for {}, {} and {} is there already and was not changed; to change its interfaces, remove it first ({LIST_COMMAND})",
             consumer.system_name,
             provider.system_name,
             definition.service_definition
@@ -109,11 +198,20 @@ async fn add(cloud: &CoreSystems, subject: &Subject, interfaces: &[String], prin
     Ok(printer.done(rule, &format!("rule {}: {}", rule.id, told(rule)))?)
 }
 
+/// The services of a definition that a provider offers.
 async fn services_of(cloud: &CoreSystems, definition: &str, provider_id: i64) -> anyhow::Result<Vec<Service>> {
-    let form = ServiceQueryForm { service_definition_requirement: Some(definition.to_owned()), ..ServiceQueryForm::default() };
-    let mut services = cloud.query(&form).await?.service_query_data;
+    let mut services = offered(cloud, definition.to_owned(), Vec::new()).await?;
     services.retain(|service| service.provider.id == provider_id);
     Ok(services)
+}
+
+async fn offered(cloud: &CoreSystems, definition: String, interfaces: Vec<String>) -> anyhow::Result<Vec<Service>> {
+    let form = ServiceQueryForm {
+        service_definition_requirement: Some(definition),
+        interface_requirements: Some(interfaces.into_iter().map(Some).collect()),
+        ..ServiceQueryForm::default()
+    };
+    Ok(cloud.query(&form).await?.service_query_data)
 }
 
 /// Ids of the named interfaces, or of all that the services have.
@@ -131,28 +229,42 @@ fn interface_ids(services: &[Service], names: &[String]) -> anyhow::Result<Vec<i
     Ok(ids)
 }
 
-async fn remove(cloud: &CoreSystems, id: Option<i64>, subject: Option<RemovedSubject>, printer: Printer) -> anyhow::Result<()> {
-    let mut rules = cloud.rules().await?.data;
-    match (id, &subject) {
-        (Some(id), _) => rules.retain(|rule| rule.id == id),
-        (None, Some(subject)) => rules.retain(|rule| {
-            rule.consumer_system.system_name.eq_ignore_ascii_case(&subject.consumer)
-                && rule.provider_system.system_name.eq_ignore_ascii_case(&subject.provider)
-                && rule.service_definition.service_definition.eq_ignore_ascii_case(&subject.service)
-        }),
-        (None, None) => rules.clear(),
-    }
-    match rules.as_slice() {
-        [] => bail!("there is no such rule; see bodkin auth list"),
-        [rule] => {
-            cloud.remove_rule(rule.id).await?;
-            Ok(printer.done(&json!({"removed": rule}), &format!("removed: rule {}: {}", rule.id, told(rule)))?)
-        }
-        several => {
-            let ids: Vec<String> = several.iter().map(|rule| rule.id.to_string()).collect();
-            bail!("the rules {} are for systems of these names; name one by its id", ids.join(", "))
+/// The rule that a filter of names and ids means.
+async fn the_one(cloud: &CoreSystems, filter: &Filter) -> anyhow::Result<Rule> {
+    let mut rules = cloud.rules(&Page::default()).await?.data;
+    rules.retain(|rule| filter.is_met_by(rule));
+    match rules.len() {
+        0 => bail!("there is no such rule; see {LIST_COMMAND}"),
+        1 => Ok(rules.remove(0)),
+        _ => {
+            let ids: Vec<String> = rules.iter().map(|rule| rule.id.to_string()).collect();
+            bail!("several rules are about that: {}; name the systems by their ids, or the rule by its own", ids.join(", "))
         }
     }
+}
+
+async fn remove(cloud: &CoreSystems, rule: &Rule, printer: Printer) -> anyhow::Result<()> {
+    cloud.remove_rule(rule.id).await?;
+    Ok(printer.done(&json!({"removed": rule}), &format!("removed: rule {}: {}", rule.id, told(rule)))?)
+}
+
+async fn test(
+    cloud: &CoreSystems,
+    consumer: &str,
+    definition: String,
+    provider: Option<&str>,
+    interfaces: Vec<String>,
+    printer: Printer,
+) -> anyhow::Result<u8> {
+    let consumer = lookup::system(cloud, consumer).await?;
+    let mut services = offered(cloud, definition.clone(), interfaces).await?;
+    services.retain(|service| provider.is_none_or(|text| lookup::is_named(&service.provider, text)));
+    if services.is_empty() {
+        bail!("no such service {definition} is offered, so there is nothing to allow; see bodkin service query {definition}");
+    }
+    let verdicts = verdict::verdicts(cloud, &consumer, services).await?;
+    printer.rows(&json!({"consumer": consumer, "verdicts": verdicts}), &verdict::table(&verdicts), "")?;
+    Ok(if verdicts.iter().any(|verdict| verdict.allowed) { DONE } else { DENIED })
 }
 
 fn told(rule: &Rule) -> String {
@@ -165,7 +277,17 @@ fn told(rule: &Rule) -> String {
     )
 }
 
-fn table(rules: &[Rule]) -> Option<Table> {
+fn details(rule: &Rule) -> Details {
+    Details::default()
+        .with("id", rule.id)
+        .with("consumer", format!("{}, id {}", lookup::told(&rule.consumer_system), rule.consumer_system.id))
+        .with("provider", format!("{}, id {}", lookup::told(&rule.provider_system), rule.provider_system.id))
+        .with("service", &rule.service_definition.service_definition)
+        .with("interfaces", interface_names(&rule.interfaces))
+        .with_times(rule.created_at.as_ref(), rule.updated_at.as_ref())
+}
+
+fn table(rules: &[Rule]) -> Table {
     let mut table = Table::new(&["ID", "CONSUMER", "PROVIDER", "SERVICE", "INTERFACES"]);
     for rule in rules {
         table.push([
@@ -176,5 +298,5 @@ fn table(rules: &[Rule]) -> Option<Table> {
             interface_names(&rule.interfaces),
         ]);
     }
-    (!rules.is_empty()).then_some(table)
+    table
 }

@@ -1,19 +1,27 @@
-//! `bodkin event`: what happened.
+//! `bodkin event`: what happened, who hears it, and who did not take it.
 
-use anyhow::bail;
-use bodkin_arrowhead::form::{EventPublishRequest, SubscriptionRequest};
-use bodkin_client::{CoreSystems, EventForm, answer::Subscription};
-use clap::{Args, Subcommand, ValueEnum};
+mod dead;
+mod delivery;
+mod subscription;
+mod tail;
+
+use bodkin_arrowhead::form::EventPublishRequest;
+use clap::{Args, Subcommand};
 use serde_json::json;
 
+use self::{
+    dead::DeadCommand,
+    subscription::{NewSubscription, Unsubscribed},
+    tail::{Replaying, Tailing},
+};
 use super::{
     lookup,
+    page::PageOptions,
     pair::{metadata, parse_pair},
     printer::Printer,
     registry::RegistryOptions,
-    system::pairs,
-    table::Table,
 };
+use crate::DONE;
 
 /// Options of `bodkin event`.
 #[derive(Args, Clone, Debug)]
@@ -27,184 +35,103 @@ pub struct EventOptions {
 /// What to do with events.
 #[derive(Subcommand, Clone, Debug)]
 enum EventCommand {
+    /// List event types, and push subscriptions with the state of their delivery
+    List,
     /// Publish an event
-    Publish {
-        /// Event type, for example OVERHEATED
-        #[arg(value_name = "TYPE")]
-        event_type: String,
-        /// What happened
-        #[arg(value_name = "PAYLOAD")]
-        payload: String,
-        /// Name or id of the registered system that publishes
-        #[arg(long, value_name = "SYSTEM")]
-        system: String,
-        /// A free pair; may be repeated
-        #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
-        metadata: Vec<(String, String)>,
-    },
+    Publish(NewEvent),
+    /// Print events as they come, until Ctrl-C; goes on where it was when the connection breaks
+    #[command(alias = "listen")]
+    Tail(Tailing),
+    /// Print the events that are kept, and end when the present is reached
+    Replay(Replaying),
     /// Have events posted to a system; replaces its former subscription to the event type
     Subscribe(NewSubscription),
-    /// Print events as they come, until Ctrl-C
-    Listen(Listening),
     /// End a system's subscription to an event type
-    Unsubscribe {
-        /// Event type
-        #[arg(value_name = "TYPE")]
-        event_type: String,
-        /// Name or id of the subscriber
-        #[arg(long, value_name = "SYSTEM")]
-        system: String,
+    Unsubscribe(Unsubscribed),
+    /// List push subscriptions as they were made
+    Subscriptions(PageOptions),
+    /// Show one push subscription and its delivery
+    Show(Id),
+    /// Make a push subscription what is given
+    Replace {
+        #[command(flatten)]
+        id: Id,
+        #[command(flatten)]
+        subscription: NewSubscription,
     },
-    /// List all push subscriptions
-    Subscriptions,
     /// Remove a push subscription
-    Remove {
-        /// Id of the subscription, as the list shows it
-        #[arg(value_name = "ID")]
-        id: i64,
-    },
+    Remove(Id),
+    /// Post nothing to a subscriber until it is resumed; its events stay in the event log
+    Pause(Id),
+    /// Post to a paused or failing subscriber again, at once
+    Resume(Id),
+    /// Dead letters: events that a subscriber did not take
+    #[command(subcommand)]
+    Dead(DeadCommand),
+    /// Show what the event log keeps
+    Log,
 }
 
 #[derive(Args, Clone, Debug)]
-struct NewSubscription {
-    /// Event type
+struct Id {
+    /// Id of the subscription, as the list shows it
+    #[arg(value_name = "ID")]
+    id: i64,
+}
+
+#[derive(Args, Clone, Debug)]
+struct NewEvent {
+    /// Event type, for example OVERHEATED
     #[arg(value_name = "TYPE")]
     event_type: String,
-    /// Name or id of the registered system that events are posted to
+    /// What happened
+    #[arg(value_name = "PAYLOAD")]
+    payload: String,
+    /// Name or id of the registered system that publishes
     #[arg(long, value_name = "SYSTEM")]
     system: String,
-    /// Path at the system that events are posted to
-    #[arg(long, value_name = "PATH")]
-    notify_uri: String,
-    /// A pair the event's metadata must have; may be repeated
+    /// A free pair; may be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
     metadata: Vec<(String, String)>,
-    /// Name or id of a publisher to hear; may be repeated [default: all the system may hear]
-    #[arg(long = "source", value_name = "SYSTEM")]
-    sources: Vec<String>,
+    /// When it happened (UTC) [default: now]
+    #[arg(long, value_name = "TIME")]
+    time: Option<String>,
 }
 
-#[derive(Args, Clone, Debug)]
-struct Listening {
-    /// Event type
-    #[arg(value_name = "TYPE")]
-    event_type: String,
-    /// End after so many events
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    count: Option<u64>,
-    /// Name or id of a registered system: hear only the publishers it may hear [default: all, insecure mode only]
-    #[arg(long, value_name = "SYSTEM")]
-    system: Option<String>,
-    /// The payload alone, or the whole event as JSON
-    #[arg(long, value_enum, default_value = "payload")]
-    form: ListenForm,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ListenForm {
-    Payload,
-    Event,
-}
-
-/// Carries a command out.
-pub async fn run(options: EventOptions, printer: Printer) -> anyhow::Result<()> {
-    let cloud = options.registry.discover().await?;
+/// Carries a command out; gives the exit code.
+pub async fn run(options: EventOptions, printer: Printer) -> anyhow::Result<u8> {
+    let registry = options.registry;
     match options.command {
-        EventCommand::Publish { event_type, payload, system, metadata: pairs } => {
-            let source = lookup::system(&cloud, &system).await?;
-            let form = EventPublishRequest {
-                event_type: Some(event_type),
-                source: Some(lookup::form(&source)),
-                meta_data: metadata(pairs),
-                payload: Some(payload),
-                time_stamp: None,
-            };
-            cloud.publish(&form).await?;
-            let sentence = format!("published: {} by {}", form.event_type.as_deref().unwrap_or_default(), lookup::told(&source));
-            printer.done(&json!({"published": form}), &sentence)?;
+        EventCommand::List => delivery::list(&registry.monitor(), printer).await?,
+        EventCommand::Pause(Id { id }) => delivery::pause(&registry.monitor(), id, printer).await?,
+        EventCommand::Resume(Id { id }) => delivery::resume(&registry.monitor(), id, printer).await?,
+        EventCommand::Dead(command) => return dead::run(&registry.monitor(), command, printer).await,
+        EventCommand::Log => delivery::log(&registry.monitor(), printer).await?,
+        EventCommand::Show(Id { id }) => delivery::show(&registry.discover().await?, &registry.monitor(), id, printer).await?,
+        EventCommand::Publish(event) => publish(&registry, event, printer).await?,
+        EventCommand::Tail(options) => tail::tail(&registry.discover().await?, options, printer).await?,
+        EventCommand::Replay(options) => tail::replay(&registry.discover().await?, options, printer).await?,
+        EventCommand::Subscribe(new) => subscription::subscribe(&registry.discover().await?, new, printer).await?,
+        EventCommand::Unsubscribe(ended) => subscription::unsubscribe(&registry.discover().await?, ended, printer).await?,
+        EventCommand::Subscriptions(page) => subscription::list(&registry.discover().await?, page.into(), printer).await?,
+        EventCommand::Replace { id: Id { id }, subscription } => {
+            subscription::replace(&registry.discover().await?, id, subscription, printer).await?;
         }
-        EventCommand::Subscribe(new) => subscribe(&cloud, new, printer).await?,
-        EventCommand::Listen(options) => listen(&cloud, options, printer).await?,
-        EventCommand::Unsubscribe { event_type, system } => {
-            let subscriber = lookup::system(&cloud, &system).await?;
-            cloud.unsubscribe(&event_type, &lookup::form(&subscriber)).await?;
-            let sentence = format!("no subscription to {event_type} is left for {}", lookup::told(&subscriber));
-            printer.done(&json!({"unsubscribed": {"eventType": event_type, "subscriberSystem": subscriber}}), &sentence)?;
-        }
-        EventCommand::Subscriptions => {
-            let subscriptions = cloud.subscriptions().await?;
-            printer.rows(&subscriptions, table(&subscriptions.data), "no push subscriptions")?;
-        }
-        EventCommand::Remove { id } => {
-            cloud.remove_subscription(id).await?;
-            printer.done(&json!({"removed": {"id": id}}), &format!("no subscription {id} is left"))?;
-        }
+        EventCommand::Remove(Id { id }) => subscription::remove(&registry.discover().await?, id, printer).await?,
     }
-    Ok(())
+    Ok(DONE)
 }
 
-async fn subscribe(cloud: &CoreSystems, new: NewSubscription, printer: Printer) -> anyhow::Result<()> {
-    let subscriber = lookup::system(cloud, &new.system).await?;
-    let mut sources = Vec::with_capacity(new.sources.len());
-    for source in &new.sources {
-        sources.push(Some(lookup::form(&lookup::system(cloud, source).await?)));
-    }
-    let form = SubscriptionRequest {
-        event_type: Some(new.event_type.clone()),
-        subscriber_system: Some(lookup::form(&subscriber)),
-        match_meta_data: Some(!new.metadata.is_empty()),
-        filter_meta_data: metadata(new.metadata),
-        notify_uri: Some(new.notify_uri.clone()),
-        sources: (!sources.is_empty()).then_some(sources),
-        ..SubscriptionRequest::default()
+async fn publish(registry: &RegistryOptions, event: NewEvent, printer: Printer) -> anyhow::Result<()> {
+    let cloud = registry.discover().await?;
+    let source = lookup::system(&cloud, &event.system).await?;
+    let form = EventPublishRequest {
+        event_type: Some(event.event_type.clone()),
+        source: Some(lookup::form(&source)),
+        meta_data: metadata(event.metadata),
+        payload: Some(event.payload),
+        time_stamp: event.time,
     };
-    cloud.subscribe(&form).await?;
-    let sentence = format!("subscribed: {} to {}, posted to {}", lookup::told(&subscriber), new.event_type, new.notify_uri);
-    Ok(printer.done(&json!({"subscribed": form}), &sentence)?)
-}
-
-async fn listen(cloud: &CoreSystems, options: Listening, printer: Printer) -> anyhow::Result<()> {
-    let Listening { event_type, count, system, form } = options;
-    let consumer = match system {
-        Some(system) => Some(lookup::form(&lookup::system(cloud, &system).await?)),
-        None => None,
-    };
-    let form = match form {
-        ListenForm::Payload => EventForm::Payload,
-        ListenForm::Event => EventForm::Event,
-    };
-    let mut events = cloud.events(&event_type, form, consumer.as_ref()).await?;
-    eprintln!("listening to {event_type}; Ctrl-C ends");
-    let mut left = count.unwrap_or(u64::MAX);
-    while left > 0 {
-        let event = tokio::select! {
-            event = events.next() => event,
-            stopped = tokio::signal::ctrl_c() => return Ok(stopped?),
-        };
-        let Some(event) = event else {
-            match events.end() {
-                Some(why) => return Err(why.clone().into()),
-                None => bail!("the event stream has ended"),
-            }
-        };
-        printer.done(&json!({"id": event.id, "event": event.event, "data": event.data}), &event.data)?;
-        left -= 1;
-    }
-    Ok(())
-}
-
-fn table(subscriptions: &[Subscription]) -> Option<Table> {
-    let mut table = Table::new(&["ID", "EVENT TYPE", "SUBSCRIBER", "POSTED TO", "FILTER", "HEARS"]);
-    for subscription in subscriptions {
-        let heard: Vec<&str> = subscription.sources.iter().map(|source| source.system_name.as_str()).collect();
-        table.push([
-            subscription.id.to_string(),
-            subscription.event_type.event_type_name.clone(),
-            subscription.subscriber_system.system_name.clone(),
-            format!("{}{}", subscription.subscriber_system.host_and_port(), subscription.notify_uri),
-            pairs(subscription.filter_meta_data.as_ref().filter(|_| subscription.match_meta_data)),
-            heard.join(", "),
-        ]);
-    }
-    (!subscriptions.is_empty()).then_some(table)
+    cloud.publish(&form).await?;
+    Ok(printer.done(&json!({"published": form}), &format!("published: {} by {}", event.event_type, lookup::told(&source)))?)
 }

@@ -1,18 +1,27 @@
-//! From what people write to what the registry has: a system by its name or id.
+//! From what people write to what the registry has: rows by their names or ids.
+//!
+//! Names begin with a letter, so digits are an id.
+
+use std::fmt::Display;
 
 use anyhow::bail;
 use bodkin_arrowhead::form::SystemRequest;
-use bodkin_client::{CoreSystems, answer::System};
+use bodkin_client::{
+    CallError, CoreSystems, Page,
+    answer::{Interface, ServiceDefinition, System},
+};
 
-/// The system that `text` names. A name begins with a letter, so digits are an id.
+/// The system that `text` names.
 pub async fn system(cloud: &CoreSystems, text: &str) -> anyhow::Result<System> {
-    let systems = cloud.systems().await?.data;
-    choose(systems, text)
+    match id(text) {
+        Some(id) => found(cloud.system(id).await, "system", text, "bodkin system list"),
+        None => choose(cloud.systems(&Page::default()).await?.data, text),
+    }
 }
 
 /// As [`system`] for several names with one call.
 pub async fn systems<const N: usize>(cloud: &CoreSystems, texts: [&str; N]) -> anyhow::Result<[System; N]> {
-    let all = cloud.systems().await?.data;
+    let all = cloud.systems(&Page::default()).await?.data;
     let mut chosen = Vec::with_capacity(N);
     for text in texts {
         chosen.push(choose(all.clone(), text)?);
@@ -21,10 +30,7 @@ pub async fn systems<const N: usize>(cloud: &CoreSystems, texts: [&str; N]) -> a
 }
 
 fn choose(mut systems: Vec<System>, text: &str) -> anyhow::Result<System> {
-    match text.trim().parse::<i64>() {
-        Ok(id) => systems.retain(|system| system.id == id),
-        Err(_) => systems.retain(|system| system.system_name.eq_ignore_ascii_case(text.trim())),
-    }
+    systems.retain(|system| is_named(system, text));
     match systems.len() {
         0 => bail!("no system {text} is registered; see bodkin system list"),
         1 => Ok(systems.remove(0)),
@@ -35,6 +41,54 @@ fn choose(mut systems: Vec<System>, text: &str) -> anyhow::Result<System> {
     }
 }
 
+/// Whether `text` is the system's id or name.
+pub fn is_named(system: &System, text: &str) -> bool {
+    match id(text) {
+        Some(id) => system.id == id,
+        None => system.system_name.eq_ignore_ascii_case(text.trim()),
+    }
+}
+
+/// The service definition that `text` names.
+pub async fn definition(cloud: &CoreSystems, text: &str) -> anyhow::Result<ServiceDefinition> {
+    const LIST: &str = "bodkin service definition list";
+    if let Some(id) = id(text) {
+        return found(cloud.service_definition(id).await, "service definition", text, LIST);
+    }
+    let all = cloud.service_definitions(&Page::default()).await?.data;
+    match all.into_iter().find(|row| row.service_definition.eq_ignore_ascii_case(text.trim())) {
+        Some(row) => Ok(row),
+        None => bail!("no service definition {text} is registered; see {LIST}"),
+    }
+}
+
+/// The interface that `text` names.
+pub async fn interface(cloud: &CoreSystems, text: &str) -> anyhow::Result<Interface> {
+    const LIST: &str = "bodkin service interface list";
+    if let Some(id) = id(text) {
+        return found(cloud.interface(id).await, "interface", text, LIST);
+    }
+    let all = cloud.interfaces(&Page::default()).await?.data;
+    match all.into_iter().find(|row| row.interface_name.eq_ignore_ascii_case(text.trim())) {
+        Some(row) => Ok(row),
+        None => bail!("no interface {text} is registered; see {LIST}"),
+    }
+}
+
+/// The row of an id. That there is none is a refusal in Arrowhead; here it says where to look.
+pub fn found<T>(answer: Result<T, CallError>, what: &str, id: impl Display, list: &str) -> anyhow::Result<T> {
+    match answer {
+        Ok(row) => Ok(row),
+        Err(CallError::Refused(refusal)) if refusal.error_code == 400 => bail!("there is no {what} {id}; see {list}"),
+        Err(CallError::Problem(problem)) if problem.status == 404 => bail!("there is no {what} {id}; see {list}"),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn id(text: &str) -> Option<i64> {
+    text.trim().parse().ok()
+}
+
 /// The registered system as a request names it.
 pub fn form(system: &System) -> SystemRequest {
     SystemRequest {
@@ -43,6 +97,12 @@ pub fn form(system: &System) -> SystemRequest {
         port: Some(i64::from(system.port)),
         ..SystemRequest::default()
     }
+}
+
+/// As [`form`], with its key and metadata: a request that names a provider without them would take them away.
+pub fn whole_form(system: &System) -> SystemRequest {
+    let metadata = system.metadata.clone().map(|pairs| pairs.into_iter().map(|(key, value)| (key, Some(value))).collect());
+    SystemRequest { authentication_info: system.authentication_info.clone(), metadata, ..form(system) }
 }
 
 /// `name at address:port`.
@@ -56,7 +116,7 @@ mod tests {
 
     fn registered(id: i64, name: &str) -> System {
         let port = 8000 + u16::try_from(id).unwrap();
-        System { id, system_name: name.into(), address: "10.0.0.1".into(), port, metadata: None }
+        System { id, system_name: name.into(), address: "10.0.0.1".into(), port, ..System::default() }
     }
 
     #[test]

@@ -1,22 +1,29 @@
-//! The client commands: `service`, `system`, `auth` and `event`, each the management of one thing by its name.
+//! The client commands: `service`, `system`, `auth`, `rule`, `orchestrate` and `event`, the management of one thing each by
+//! its name.
 //!
-//! A command is one or two calls to the core systems, found through the Service Registry. Results go to stdout, errors
-//! and remarks to stderr.
+//! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
+//! stdout, errors and remarks to stderr.
 
 mod auth;
+mod details;
 mod event;
 mod lookup;
+mod orchestrate;
+mod page;
 mod pair;
 mod printer;
+mod probe;
 mod registry;
+mod rule;
 mod service;
 mod system;
 mod table;
+mod verdict;
 
 use bodkin_client::CallError;
 use clap::Subcommand;
 
-use self::printer::Printer;
+pub use self::printer::{Printer, write_out};
 
 /// The caller may not do what was asked.
 const DENIED: u8 = 3;
@@ -30,7 +37,11 @@ pub enum ClientCommand {
     System(system::SystemOptions),
     /// Authorization rules: who may use what
     Auth(auth::AuthOptions),
-    /// Events: publish, subscribe, listen
+    /// Rules of the orchestration store: whom a consumer is sent to first
+    Rule(rule::RuleOptions),
+    /// Ask the Orchestrator what a consumer should use, and why it is nothing
+    Orchestrate(orchestrate::OrchestrateOptions),
+    /// Events: publish, subscribe, tail, replay, dead letters
     Event(event::EventOptions),
 }
 
@@ -41,14 +52,15 @@ pub async fn run(command: ClientCommand, json_output: bool) -> anyhow::Result<u8
         ClientCommand::Service(options) => service::run(options, printer).await,
         ClientCommand::System(options) => system::run(options, printer).await,
         ClientCommand::Auth(options) => auth::run(options, printer).await,
+        ClientCommand::Rule(options) => rule::run(options, printer).await,
+        ClientCommand::Orchestrate(options) => orchestrate::run(options, printer).await,
         ClientCommand::Event(options) => event::run(options, printer).await,
     };
     match done {
-        Ok(()) => Ok(0),
         Err(error) if error.downcast_ref::<CallError>().is_some_and(CallError::is_denied) => {
             eprintln!("bodkin: {error:#}");
             Ok(DENIED)
         }
-        Err(error) => Err(error),
+        done => done,
     }
 }

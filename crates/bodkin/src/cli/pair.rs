@@ -1,4 +1,6 @@
-//! `KEY=VALUE` options.
+//! Options of two parts: `KEY=VALUE` and `OPERATOR/NAME`.
+
+use std::collections::BTreeMap;
 
 use bodkin_arrowhead::metadata::MetadataForm;
 
@@ -15,6 +17,30 @@ pub fn metadata(pairs: Vec<(String, String)>) -> Option<MetadataForm> {
     (!pairs.is_empty()).then(|| pairs.into_iter().map(|(key, value)| (key, Some(value))).collect())
 }
 
+/// The pairs as a map; `None` if there are none.
+pub fn map(pairs: Vec<(String, String)>) -> Option<BTreeMap<String, String>> {
+    (!pairs.is_empty()).then(|| pairs.into_iter().collect())
+}
+
+/// A cloud as an option names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloudOption {
+    /// Who runs it.
+    pub operator: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Parses `OPERATOR/NAME`.
+pub fn parse_cloud(text: &str) -> Result<CloudOption, String> {
+    match text.split_once('/').map(|(operator, name)| (operator.trim(), name.trim())) {
+        Some((operator, name)) if !operator.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(CloudOption { operator: operator.to_owned(), name: name.to_owned() })
+        }
+        _ => Err(format!("expected OPERATOR/NAME, for example aitia/testcloud1, not {text:?}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +50,11 @@ mod tests {
         assert_eq!(parse_pair("unit=a=b"), Ok(("unit".into(), "a=b".into())));
         assert_eq!(parse_pair("unit="), Ok(("unit".into(), String::new())));
         assert!(parse_pair("unit").is_err() && parse_pair("=x").is_err());
+    }
+
+    #[test]
+    fn a_cloud_has_an_operator_and_a_name() {
+        assert_eq!(parse_cloud("aitia/one"), Ok(CloudOption { operator: "aitia".into(), name: "one".into() }));
+        assert!(parse_cloud("one").is_err() && parse_cloud("/one").is_err() && parse_cloud("a/b/c").is_err());
     }
 }

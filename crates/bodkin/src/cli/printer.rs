@@ -4,10 +4,10 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use serde::Serialize;
 
-use super::table::Table;
+use super::{details::Details, table::Table};
 
 /// Widest table on a terminal, in characters; elsewhere (a pipe, a file) nothing is cut.
-const TERMINAL_WIDTH: usize = 100;
+const TERMINAL_WIDTH: usize = 120;
 
 /// Prints results in the form asked for. A reader that has gone away (`| head`) is no error.
 #[derive(Clone, Copy)]
@@ -21,31 +21,45 @@ impl Printer {
         Self { json }
     }
 
+    /// Whether programs read the results.
+    pub fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Prints rows: as a table, or the whole answer as JSON. Without rows people read `none` instead.
-    pub fn rows(&self, answer: &impl Serialize, table: Option<Table>, none: &str) -> io::Result<()> {
-        if self.json {
-            return self.document(answer);
+    pub fn rows(self, answer: &impl Serialize, table: &Table, none: &str) -> io::Result<()> {
+        if self.json { self.document(answer) } else { self.table(table, none) }
+    }
+
+    /// Prints a table for people, and nothing for programs.
+    pub fn table(self, table: &Table, none: &str) -> io::Result<()> {
+        match (self.json, table.is_empty()) {
+            (true, _) => Ok(()),
+            (false, true) => write_out(&format!("{none}\n")),
+            (false, false) if io::stdout().is_terminal() => write_out(&table.cut_to(TERMINAL_WIDTH)),
+            (false, false) => write_out(&table.to_string()),
         }
-        match table {
-            Some(table) if io::stdout().is_terminal() => write_out(&table.fit(TERMINAL_WIDTH).to_string()),
-            Some(table) => write_out(&table.to_string()),
-            None => write_out(&format!("{none}\n")),
-        }
+    }
+
+    /// Prints one thing whole.
+    pub fn one(self, answer: &impl Serialize, details: &Details) -> io::Result<()> {
+        if self.json { self.document(answer) } else { write_out(&details.to_string()) }
     }
 
     /// Prints what was done: a sentence, or as JSON what it was done to.
-    pub fn done(&self, answer: &impl Serialize, sentence: &str) -> io::Result<()> {
+    pub fn done(self, answer: &impl Serialize, sentence: &str) -> io::Result<()> {
         if self.json { self.document(answer) } else { write_out(&format!("{sentence}\n")) }
     }
 
-    fn document(&self, answer: &impl Serialize) -> io::Result<()> {
+    fn document(self, answer: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_string(answer)?;
         text.push('\n');
         write_out(&text)
     }
 }
 
-fn write_out(text: &str) -> io::Result<()> {
+/// Writes to stdout; a reader that has gone away ends the process.
+pub fn write_out(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),

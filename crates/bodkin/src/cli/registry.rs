@@ -1,27 +1,42 @@
 //! Which local cloud a command is for.
 
 use bodkin_arrowhead::core_service::CoreSystem;
-use bodkin_client::{CallError, CoreSystems};
+use bodkin_client::{CallError, CoreSystems, Limits, Monitor};
+use bodkin_host::Port;
 use clap::Args;
 
 /// Options that say where the Service Registry is; the other core systems are found through it.
 #[derive(Args, Clone, Debug)]
 pub struct RegistryOptions {
     /// The cloud's Service Registry [default: 127.0.0.1:8443, plus the port offset]
-    #[arg(long, global = true, env = "BODKIN_SERVICE_REGISTRY", value_name = "HOST:PORT", value_parser = parse_host_and_port)]
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_SERVICE_REGISTRY", value_name = "HOST:PORT", value_parser = parse_host_and_port)]
     service_registry: Option<String>,
     /// The port offset that the cloud on this machine was started with
-    #[arg(long, global = true, env = "BODKIN_PORT_OFFSET", value_name = "N", default_value_t = 0)]
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_PORT_OFFSET", value_name = "N", default_value_t = 0)]
     port_offset: u16,
+    /// Bodkin's own port [default: on the Service Registry's host, 8440 plus the port offset]
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_MONITOR", value_name = "HOST:PORT", value_parser = parse_host_and_port)]
+    monitor: Option<String>,
 }
 
 impl RegistryOptions {
     /// Finds the core systems.
     pub async fn discover(&self) -> Result<CoreSystems, CallError> {
-        match &self.service_registry {
-            Some(address) => CoreSystems::discover(address).await,
-            None => CoreSystems::discover(default_address(self.port_offset)).await,
-        }
+        CoreSystems::discover(self.service_registry()).await
+    }
+
+    /// Bodkin's own port.
+    pub fn monitor(&self) -> Monitor {
+        let address = self.monitor.clone().unwrap_or_else(|| {
+            let registry = self.service_registry();
+            let host = registry.rsplit_once(':').map_or(registry.as_str(), |(host, _)| host);
+            format!("{host}:{}", u32::from(Port::Monitor.default_port()) + u32::from(self.port_offset))
+        });
+        Monitor::new(address, Limits::default())
+    }
+
+    fn service_registry(&self) -> String {
+        self.service_registry.clone().unwrap_or_else(|| default_address(self.port_offset))
     }
 }
 
@@ -50,5 +65,17 @@ mod tests {
             assert!(parse_host_and_port(bad).is_err(), "{bad}");
         }
         assert_eq!(default_address(10_000), "127.0.0.1:18443");
+    }
+
+    #[test]
+    fn bodkins_own_port_is_on_the_registrys_host() {
+        let options = |registry: Option<&str>, monitor: Option<&str>, port_offset| RegistryOptions {
+            service_registry: registry.map(str::to_owned),
+            monitor: monitor.map(str::to_owned),
+            port_offset,
+        };
+        assert_eq!(options(None, None, 100).monitor().address(), "127.0.0.1:8540");
+        assert_eq!(options(Some("[::1]:18443"), None, 10_000).monitor().address(), "[::1]:18440");
+        assert_eq!(options(Some("h:1"), Some("i:2"), 0).monitor().address(), "i:2");
     }
 }

@@ -1,25 +1,26 @@
 //! `bodkin service`: who offers what.
 
-use anyhow::Context;
-use bodkin_arrowhead::form::{ServiceQueryForm, ServiceRegistryRequest};
+mod catalog;
+mod form;
+mod state;
+
 use bodkin_client::{
-    CoreSystems,
-    answer::{Interface, Service},
+    Change, CoreSystems,
+    answer::{Interface, List, Service},
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{
-    lookup,
-    pair::{metadata, parse_pair},
-    printer::Printer,
-    registry::RegistryOptions,
-    system::NewSystem,
-    table::Table,
+use self::{
+    catalog::{DefinitionCommand, InterfaceCommand},
+    form::{NewService, Requirement, ServiceChange},
 };
+use super::{details::Details, lookup, page::PageOptions, printer::Printer, probe, registry::RegistryOptions, system::pairs, table::Table};
+use crate::{DONE, FAILED};
 
-/// What an interface is when none is named.
-const DEFAULT_INTERFACE: &str = "HTTP-INSECURE-JSON";
+/// What ends the name of an interface that speaks HTTP without TLS.
+const PLAIN_HTTP: &str = "HTTP-INSECURE-";
+const LIST_COMMAND: &str = "bodkin service list";
 
 /// Options of `bodkin service`.
 #[derive(Args, Clone, Debug)]
@@ -33,120 +34,155 @@ pub struct ServiceOptions {
 /// What to do with services.
 #[derive(Subcommand, Clone, Debug)]
 enum ServiceCommand {
-    /// List all services
-    List,
+    /// List services
+    List(Listing),
+    /// Show one service
+    Show(Id),
     /// Register a service, and its provider where that is new
     Add(NewService),
-    /// Remove a service; its provider stays
-    Remove {
-        /// Id of the service, as the list shows it
-        #[arg(value_name = "ID")]
-        id: i64,
+    /// Change what is given of a service; the rest stays
+    Update {
+        #[command(flatten)]
+        id: Id,
+        #[command(flatten)]
+        change: ServiceChange,
     },
-    /// Find the services of one definition
+    /// Make a service what is given; what is not given becomes the default
+    Replace {
+        #[command(flatten)]
+        id: Id,
+        #[command(flatten)]
+        service: NewService,
+    },
+    /// Remove a service; its provider stays
+    Remove(Id),
+    /// Find the services of one definition, whoever may use them
     Query(Requirement),
+    /// Connect to the provider of a service and say what is found; exit code 1 if it is not there
+    Test(Id),
+    /// Service definitions: the names of what can be offered
+    #[command(subcommand)]
+    Definition(DefinitionCommand),
+    /// Interfaces: over what it can be used
+    #[command(subcommand)]
+    Interface(InterfaceCommand),
 }
 
 #[derive(Args, Clone, Debug)]
-struct NewService {
-    /// What is offered, for example temperature
-    #[arg(value_name = "SERVICE")]
-    definition: String,
+struct Id {
+    /// Id of the service, as the list shows it
+    #[arg(value_name = "ID")]
+    id: i64,
+}
+
+#[derive(Args, Clone, Debug)]
+struct Listing {
+    /// Only the services of this definition
+    #[arg(long, value_name = "SERVICE")]
+    definition: Option<String>,
+    /// Show what is known of each service's life: time to live, last probe
+    #[arg(long, conflicts_with_all = ["definition", "page", "sort", "descending"])]
+    state: bool,
+    /// As --state, of the services that are expired or unreachable
+    #[arg(long, conflicts_with_all = ["definition", "page", "sort", "descending"])]
+    stale: bool,
     #[command(flatten)]
-    provider: NewSystem,
-    /// Where at the provider
-    #[arg(long, value_name = "PATH", default_value = "")]
-    uri: String,
-    /// An interface; may be repeated
-    #[arg(long = "interface", value_name = "NAME", default_value = DEFAULT_INTERFACE)]
-    interfaces: Vec<String>,
-    /// A free pair; may be repeated
-    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
-    metadata: Vec<(String, String)>,
-    /// Version of the service
-    #[arg(long = "service-version", value_name = "N", default_value_t = 1)]
-    version: i64,
-    /// Until when it is offered (UTC), for example 2031-01-01T00:00:00Z
-    #[arg(long, value_name = "TIME")]
-    valid_until: Option<String>,
+    page: PageOptions,
 }
 
-#[derive(Args, Clone, Debug)]
-struct Requirement {
-    /// What is wanted
-    #[arg(value_name = "SERVICE")]
-    definition: String,
-    /// At least one of these interfaces
-    #[arg(long = "interface", value_name = "NAME")]
-    interfaces: Vec<String>,
-    /// A pair the service must have; may be repeated
-    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
-    metadata: Vec<(String, String)>,
-    /// Exactly this version
-    #[arg(long = "service-version", value_name = "N")]
-    version: Option<i64>,
-    /// Only providers that accept a connection now
-    #[arg(long)]
-    ping: bool,
-}
-
-/// Carries a command out.
-pub async fn run(options: ServiceOptions, printer: Printer) -> anyhow::Result<()> {
+/// Carries a command out; gives the exit code.
+pub async fn run(options: ServiceOptions, printer: Printer) -> anyhow::Result<u8> {
+    if let ServiceCommand::List(listing) = &options.command
+        && (listing.state || listing.stale)
+    {
+        return state::list(&options.registry.monitor(), listing.stale, printer).await;
+    }
     let cloud = options.registry.discover().await?;
     match options.command {
-        ServiceCommand::List => {
-            let services = cloud.services().await?;
-            printer.rows(&services, table(&services.data), "no services are registered")?;
+        ServiceCommand::List(listing) => list(&cloud, listing, printer).await?,
+        ServiceCommand::Show(Id { id }) => {
+            let service = found(&cloud, id).await?;
+            printer.one(&service, &details(&service))?;
         }
-        ServiceCommand::Add(new) => add(&cloud, new, printer).await?,
-        ServiceCommand::Remove { id } => {
-            let found = cloud.services().await?.data.into_iter().find(|service| service.id == id);
-            let service = found.with_context(|| format!("no service has id {id}; see bodkin service list"))?;
+        ServiceCommand::Add(new) => {
+            let service = cloud.register(&new.into()).await?;
+            printer.done(&service, &format!("registered: {}, id {}", told(&service), service.id))?;
+        }
+        ServiceCommand::Update { id: Id { id }, change } => {
+            let form = change.form(&cloud, &found(&cloud, id).await?).await?;
+            let service = cloud.change_service(id, Change::Patch, &form).await?;
+            printer.done(&service, &format!("changed: {}, id {}", told(&service), service.id))?;
+        }
+        ServiceCommand::Replace { id: Id { id }, service } => {
+            let service = cloud.change_service(id, Change::Replace, &service.into()).await?;
+            printer.done(&service, &format!("replaced: {}, id {}", told(&service), service.id))?;
+        }
+        ServiceCommand::Remove(Id { id }) => {
+            let service = found(&cloud, id).await?;
             cloud.remove_service(id).await?;
             printer.done(&json!({"removed": service}), &format!("removed: {}", told(&service)))?;
         }
         ServiceCommand::Query(requirement) => query(&cloud, requirement, printer).await?,
+        ServiceCommand::Test(Id { id }) => return test(&found(&cloud, id).await?, printer).await,
+        ServiceCommand::Definition(command) => catalog::definition(&cloud, command, printer).await?,
+        ServiceCommand::Interface(command) => catalog::interface(&cloud, command, printer).await?,
     }
-    Ok(())
+    Ok(DONE)
 }
 
-async fn add(cloud: &CoreSystems, new: NewService, printer: Printer) -> anyhow::Result<()> {
-    let form = ServiceRegistryRequest {
-        service_definition: Some(new.definition),
-        provider_system: Some(new.provider.into()),
-        service_uri: Some(new.uri),
-        end_of_validity: new.valid_until,
-        secure: Some("NOT_SECURE".to_owned()),
-        metadata: metadata(new.metadata),
-        version: Some(new.version),
-        interfaces: Some(new.interfaces.into_iter().map(Some).collect()),
+async fn found(cloud: &CoreSystems, id: i64) -> anyhow::Result<Service> {
+    lookup::found(cloud.service(id).await, "service", id, LIST_COMMAND)
+}
+
+async fn list(cloud: &CoreSystems, listing: Listing, printer: Printer) -> anyhow::Result<()> {
+    let page = listing.page.into();
+    let services: List<Service> = match listing.definition {
+        Some(definition) => {
+            let known = lookup::definition(cloud, &definition).await?;
+            cloud.services_of(&known.service_definition, &page).await?
+        }
+        None => cloud.services(&page).await?,
     };
-    let service = cloud.register(&form).await?;
-    Ok(printer.done(&service, &format!("registered: {}, id {}", told(&service), service.id))?)
+    Ok(printer.rows(&services, &table(&services.data), "no services are registered")?)
 }
 
 async fn query(cloud: &CoreSystems, requirement: Requirement, printer: Printer) -> anyhow::Result<()> {
-    let form = ServiceQueryForm {
-        service_definition_requirement: Some(requirement.definition.clone()),
-        interface_requirements: Some(requirement.interfaces.into_iter().map(Some).collect()),
-        metadata_requirements: metadata(requirement.metadata),
-        version_requirement: requirement.version,
-        ping_providers: Some(requirement.ping),
-        ..ServiceQueryForm::default()
-    };
-    let found = cloud.query(&form).await?;
+    let definition = requirement.definition.clone();
+    let found = cloud.query(&requirement.into()).await?;
     let none = match found.unfiltered_hits {
-        0 => format!("no service {} is registered; see bodkin service list", requirement.definition),
-        hits => format!("none of the {hits} registered {} services fits the requirements", requirement.definition),
+        0 => format!("no service {definition} is registered; see {LIST_COMMAND}"),
+        hits => format!("none of the {hits} registered {definition} services fits the requirements"),
     };
-    Ok(printer.rows(&found, table(&found.service_query_data), &none)?)
+    Ok(printer.rows(&found, &table(&found.service_query_data), &none)?)
 }
 
+async fn test(service: &Service, printer: Printer) -> anyhow::Result<u8> {
+    let plain_http = service.interfaces.iter().any(|interface| interface.interface_name.starts_with(PLAIN_HTTP));
+    let found = probe::look(service.provider.host_and_port(), plain_http.then_some(service.service_uri.as_str())).await;
+    printer.done(&json!({"service": service, "found": found}), &format!("{}: {}", told(service), found.told()))?;
+    Ok(if found.is_there() { DONE } else { FAILED })
+}
+
+/// `temperature of sensor at 127.0.0.1:9000`.
 fn told(service: &Service) -> String {
     format!("{} of {}", service.service_definition.service_definition, lookup::told(&service.provider))
 }
 
-fn table(services: &[Service]) -> Option<Table> {
+fn details(service: &Service) -> Details {
+    Details::default()
+        .with("id", service.id)
+        .with("service", &service.service_definition.service_definition)
+        .with("provider", format!("{}, id {}", lookup::told(&service.provider), service.provider.id))
+        .with("uri", &service.service_uri)
+        .with("interfaces", interface_names(&service.interfaces))
+        .with("secure", &service.secure)
+        .with("version", service.version)
+        .with("valid until", service.end_of_validity.as_deref().unwrap_or("for ever"))
+        .with("metadata", pairs(service.metadata.as_ref()))
+        .with_times(service.created_at.as_ref(), service.updated_at.as_ref())
+}
+
+fn table(services: &[Service]) -> Table {
     let mut table = Table::new(&["ID", "SERVICE", "PROVIDER", "ADDRESS", "URI", "INTERFACES"]);
     for service in services {
         table.push([
@@ -158,7 +194,7 @@ fn table(services: &[Service]) -> Option<Table> {
             interface_names(&service.interfaces),
         ]);
     }
-    (!services.is_empty()).then_some(table)
+    table
 }
 
 /// Interface names in one cell.

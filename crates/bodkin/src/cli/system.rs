@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 
 use bodkin_arrowhead::form::SystemRequest;
-use bodkin_client::answer::System;
+use bodkin_client::{Change, answer::System};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
+    details::Details,
     lookup,
+    page::PageOptions,
     pair::{metadata, parse_pair},
     printer::Printer,
+    probe,
     registry::RegistryOptions,
     table::Table,
 };
+use crate::{DONE, FAILED};
 
 /// Options of `bodkin system`.
 #[derive(Args, Clone, Debug)]
@@ -27,25 +31,110 @@ pub struct SystemOptions {
 /// What to do with systems.
 #[derive(Subcommand, Clone, Debug)]
 enum SystemCommand {
-    /// List all systems
-    List,
+    /// List systems
+    List(PageOptions),
+    /// Show one system
+    Show(Named),
     /// Register a system
-    Add {
-        /// Name of the system
-        #[arg(value_name = "NAME")]
-        name: String,
+    Add(WholeSystem),
+    /// Change what is given of a system; the rest stays
+    Update {
         #[command(flatten)]
-        place: Place,
-        /// A free pair; may be repeated
-        #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
-        metadata: Vec<(String, String)>,
+        named: Named,
+        #[command(flatten)]
+        change: SystemChange,
+    },
+    /// Make a system what is given; what is not given becomes empty
+    Replace {
+        #[command(flatten)]
+        named: Named,
+        #[command(flatten)]
+        system: ReplacedBy,
     },
     /// Remove a system with its services, rules and subscriptions
-    Remove {
-        /// Name or id of the system
-        #[arg(value_name = "SYSTEM")]
-        system: String,
-    },
+    Remove(Named),
+    /// Connect to a system and say what is found; exit code 1 if it is not there
+    Test(Named),
+}
+
+#[derive(Args, Clone, Debug)]
+struct Named {
+    /// Name or id of the system
+    #[arg(value_name = "SYSTEM")]
+    system: String,
+}
+
+/// A system that is registered.
+#[derive(Args, Clone, Debug)]
+struct WholeSystem {
+    /// Name of the system
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    further: Further,
+}
+
+/// What a system is replaced by.
+#[derive(Args, Clone, Debug)]
+struct ReplacedBy {
+    /// Its new name
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    further: Further,
+}
+
+/// What a system may have besides its identity.
+#[derive(Args, Clone, Debug)]
+struct Further {
+    /// A free pair; may be repeated
+    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    metadata: Vec<(String, String)>,
+    /// Base64 of its public key
+    #[arg(long, value_name = "KEY")]
+    authentication_info: Option<String>,
+}
+
+/// What is to be another in a system.
+#[derive(Args, Clone, Debug)]
+#[group(required = true, multiple = true)]
+struct SystemChange {
+    /// Its name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Its host name or IP address
+    #[arg(long, value_name = "HOST")]
+    address: Option<String>,
+    /// Where it listens
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// A free pair, instead of all that it has; may be repeated
+    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    metadata: Vec<(String, String)>,
+    /// Base64 of its public key
+    #[arg(long, value_name = "KEY")]
+    authentication_info: Option<String>,
+}
+
+impl From<SystemChange> for SystemRequest {
+    fn from(change: SystemChange) -> Self {
+        Self {
+            system_name: change.name,
+            address: change.address,
+            port: change.port.map(i64::from),
+            authentication_info: change.authentication_info,
+            metadata: metadata(change.metadata),
+        }
+    }
+}
+
+fn whole(name: String, place: Place, further: Further) -> SystemRequest {
+    let Further { metadata: pairs, authentication_info } = further;
+    SystemRequest { metadata: metadata(pairs), authentication_info, ..NewSystem { name, place }.into() }
 }
 
 /// Where a system is.
@@ -80,35 +169,64 @@ impl From<NewSystem> for SystemRequest {
     }
 }
 
-/// Carries a command out.
-pub async fn run(options: SystemOptions, printer: Printer) -> anyhow::Result<()> {
+/// Carries a command out; gives the exit code.
+pub async fn run(options: SystemOptions, printer: Printer) -> anyhow::Result<u8> {
     let cloud = options.registry.discover().await?;
     match options.command {
-        SystemCommand::List => {
-            let systems = cloud.systems().await?;
-            printer.rows(&systems, table(&systems.data), "no systems are registered")?;
+        SystemCommand::List(page) => {
+            let systems = cloud.systems(&page.into()).await?;
+            printer.rows(&systems, &table(&systems.data), "no systems are registered")?;
         }
-        SystemCommand::Add { name, place, metadata: pairs } => {
-            let form = SystemRequest { metadata: metadata(pairs), ..NewSystem { name, place }.into() };
-            let system = cloud.register_system(&form).await?;
+        SystemCommand::Show(named) => {
+            let system = lookup::system(&cloud, &named.system).await?;
+            printer.one(&system, &details(&system))?;
+        }
+        SystemCommand::Add(WholeSystem { name, place, further }) => {
+            let system = cloud.register_system(&whole(name, place, further)).await?;
             printer.done(&system, &format!("registered: {}, id {}", lookup::told(&system), system.id))?;
         }
-        SystemCommand::Remove { system } => {
-            let system = lookup::system(&cloud, &system).await?;
+        SystemCommand::Update { named, change } => {
+            let id = lookup::system(&cloud, &named.system).await?.id;
+            let system = cloud.change_system(id, Change::Patch, &change.into()).await?;
+            printer.done(&system, &format!("changed: {}, id {id}", lookup::told(&system)))?;
+        }
+        SystemCommand::Replace { named, system: ReplacedBy { name, place, further } } => {
+            let id = lookup::system(&cloud, &named.system).await?.id;
+            let system = cloud.change_system(id, Change::Replace, &whole(name, place, further)).await?;
+            printer.done(&system, &format!("replaced: {}, id {id}", lookup::told(&system)))?;
+        }
+        SystemCommand::Remove(named) => {
+            let system = lookup::system(&cloud, &named.system).await?;
             cloud.remove_system(system.id).await?;
             let sentence = format!("removed: {}, with its services, rules and subscriptions", lookup::told(&system));
             printer.done(&json!({"removed": system}), &sentence)?;
         }
+        SystemCommand::Test(named) => {
+            let system = lookup::system(&cloud, &named.system).await?;
+            let found = probe::look(system.host_and_port(), None).await;
+            printer.done(&json!({"system": system, "found": found}), &format!("{}: {}", system.system_name, found.told()))?;
+            return Ok(if found.is_there() { DONE } else { FAILED });
+        }
     }
-    Ok(())
+    Ok(DONE)
 }
 
-fn table(systems: &[System]) -> Option<Table> {
+fn details(system: &System) -> Details {
+    Details::default()
+        .with("id", system.id)
+        .with("system", &system.system_name)
+        .with("address", system.host_and_port())
+        .with("metadata", pairs(system.metadata.as_ref()))
+        .with_some("authentication info", system.authentication_info.as_ref())
+        .with_times(system.created_at.as_ref(), system.updated_at.as_ref())
+}
+
+fn table(systems: &[System]) -> Table {
     let mut table = Table::new(&["ID", "SYSTEM", "ADDRESS", "METADATA"]);
     for system in systems {
         table.push([system.id.to_string(), system.system_name.clone(), system.host_and_port(), pairs(system.metadata.as_ref())]);
     }
-    (!systems.is_empty()).then_some(table)
+    table
 }
 
 /// Metadata in one cell.

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use bodkin_arrowhead::form::{IntracloudRuleRequest, ServiceQueryForm};
-use bodkin_client::{CoreSystems, answer::Service};
+use bodkin_client::{CoreSystems, Page, answer::Service};
 use bodkin_host::Port;
 use tempfile::TempDir;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -184,7 +184,7 @@ fn taken_port() -> Option<u16> {
 /// A demo that was killed leaves its systems in a data directory of the caller's.
 async fn remove_former_participants(operator: &CoreSystems) -> anyhow::Result<()> {
     let began = Instant::now();
-    let systems = operator.systems().await?.data.into_iter();
+    let systems = operator.systems(&Page::default()).await?.data.into_iter();
     let former: Vec<_> = systems.filter(|system| [provider::SYSTEM, consumer::SYSTEM].contains(&system.system_name.as_str())).collect();
     for system in &former {
         operator.remove_system(system.id).await?;
@@ -239,7 +239,7 @@ async fn expect(consumer: &mut Child, expected: Step) -> anyhow::Result<()> {
 async fn allow(operator: &CoreSystems) -> anyhow::Result<()> {
     let began = Instant::now();
     let service = registered_service(operator).await?;
-    let consumer = operator.systems().await?.data.into_iter().find(|system| system.system_name == consumer::SYSTEM);
+    let consumer = operator.systems(&Page::default()).await?.data.into_iter().find(|system| system.system_name == consumer::SYSTEM);
     let consumer = consumer.context("the consumer is not registered")?;
     let form = IntracloudRuleRequest {
         consumer_id: Some(consumer.id),

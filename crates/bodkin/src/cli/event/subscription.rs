@@ -1,0 +1,196 @@
+//! Push subscriptions as they were made: list, make, replace, remove.
+
+use bodkin_arrowhead::form::SubscriptionRequest;
+use bodkin_client::{CoreSystems, Page, answer::Subscription};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use crate::cli::{
+    details::Details,
+    lookup,
+    pair::{metadata, parse_pair},
+    printer::Printer,
+    system::pairs,
+    table::Table,
+};
+
+const LIST_COMMAND: &str = "bodkin event list";
+
+/// How grave an event is, by its metadata's `severity`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum Severity {
+    Debugging,
+    Informational,
+    Notification,
+    Warning,
+    Error,
+    Critical,
+}
+
+impl Severity {
+    /// As the wire says it.
+    pub fn name(self) -> String {
+        self.to_possible_value().expect("no value is skipped").get_name().to_owned()
+    }
+}
+
+/// Which of the events of a type are heard.
+#[derive(Args, Clone, Debug, Default)]
+pub struct EventFilter {
+    /// A pair the event's metadata must have; may be repeated
+    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pub metadata: Vec<(String, String)>,
+    /// Only events whose metadata says this severity or a graver one
+    #[arg(long, value_enum, value_name = "LEVEL", ignore_case = true)]
+    pub severity: Option<Severity>,
+    /// A condition on a field of the JSON payload, for example 'temperature/value=>21.5'; may be repeated
+    #[arg(long = "payload", value_name = "FIELD=CONDITION", value_parser = parse_pair)]
+    pub payload: Vec<(String, String)>,
+}
+
+/// A subscription that is made, or what one is replaced by.
+#[derive(Args, Clone, Debug)]
+pub struct NewSubscription {
+    /// Event type
+    #[arg(value_name = "TYPE")]
+    event_type: String,
+    /// Name or id of the registered system that events are posted to
+    #[arg(long, value_name = "SYSTEM")]
+    system: String,
+    /// Path at the system that events are posted to
+    #[arg(long, value_name = "PATH")]
+    notify_uri: String,
+    #[command(flatten)]
+    filter: EventFilter,
+    /// Name or id of a publisher to hear; may be repeated [default: all the system may hear]
+    #[arg(long = "source", value_name = "SYSTEM")]
+    sources: Vec<String>,
+    /// No events earlier than this (UTC)
+    #[arg(long, value_name = "TIME")]
+    start: Option<String>,
+    /// No events later than this (UTC)
+    #[arg(long, value_name = "TIME")]
+    end: Option<String>,
+}
+
+/// A subscription that is ended.
+#[derive(Args, Clone, Debug)]
+pub struct Unsubscribed {
+    /// Event type
+    #[arg(value_name = "TYPE")]
+    event_type: String,
+    /// Name or id of the subscriber
+    #[arg(long, value_name = "SYSTEM")]
+    system: String,
+}
+
+impl NewSubscription {
+    async fn form(self, cloud: &CoreSystems) -> anyhow::Result<SubscriptionRequest> {
+        let subscriber = lookup::system(cloud, &self.system).await?;
+        let mut sources = Vec::with_capacity(self.sources.len());
+        for source in &self.sources {
+            sources.push(Some(lookup::form(&lookup::system(cloud, source).await?)));
+        }
+        Ok(SubscriptionRequest {
+            event_type: Some(self.event_type),
+            subscriber_system: Some(lookup::form(&subscriber)),
+            match_meta_data: Some(!self.filter.metadata.is_empty()),
+            filter_meta_data: metadata(self.filter.metadata),
+            notify_uri: Some(self.notify_uri),
+            start_date: self.start,
+            end_date: self.end,
+            sources: (!sources.is_empty()).then_some(sources),
+            min_severity: self.filter.severity.map(Severity::name),
+            payload_filter: metadata(self.filter.payload),
+        })
+    }
+}
+
+/// Subscribes a system.
+pub async fn subscribe(cloud: &CoreSystems, new: NewSubscription, printer: Printer) -> anyhow::Result<()> {
+    let (system, event_type, notify_uri) = (new.system.clone(), new.event_type.clone(), new.notify_uri.clone());
+    let form = new.form(cloud).await?;
+    cloud.subscribe(&form).await?;
+    Ok(printer.done(&json!({"subscribed": form}), &format!("subscribed: {system} to {event_type}, posted to {notify_uri}"))?)
+}
+
+/// Ends a system's subscription to an event type.
+pub async fn unsubscribe(cloud: &CoreSystems, ended: Unsubscribed, printer: Printer) -> anyhow::Result<()> {
+    let Unsubscribed { event_type, system } = ended;
+    let subscriber = lookup::system(cloud, &system).await?;
+    cloud.unsubscribe(&event_type, &lookup::form(&subscriber)).await?;
+    let sentence = format!("no subscription to {event_type} is left for {}", lookup::told(&subscriber));
+    Ok(printer.done(&json!({"unsubscribed": {"eventType": event_type, "subscriberSystem": subscriber}}), &sentence)?)
+}
+
+/// Lists subscriptions.
+pub async fn list(cloud: &CoreSystems, page: Page, printer: Printer) -> anyhow::Result<()> {
+    let subscriptions = cloud.subscriptions(&page).await?;
+    Ok(printer.rows(&subscriptions, &table(&subscriptions.data), "no push subscriptions")?)
+}
+
+/// The subscription of an id.
+pub async fn found(cloud: &CoreSystems, id: i64) -> anyhow::Result<Subscription> {
+    lookup::found(cloud.subscription(id).await, "subscription", id, LIST_COMMAND)
+}
+
+/// Makes a subscription another.
+pub async fn replace(cloud: &CoreSystems, id: i64, new: NewSubscription, printer: Printer) -> anyhow::Result<()> {
+    found(cloud, id).await?;
+    let changed = cloud.change_subscription(id, &new.form(cloud).await?).await?;
+    Ok(printer.done(&changed, &format!("replaced: subscription {id}: {}", told(&changed)))?)
+}
+
+/// Removes a subscription.
+pub async fn remove(cloud: &CoreSystems, id: i64, printer: Printer) -> anyhow::Result<()> {
+    let subscription = found(cloud, id).await?;
+    cloud.remove_subscription(id).await?;
+    Ok(printer.done(&json!({"removed": subscription}), &format!("removed: subscription {id}: {}", told(&subscription)))?)
+}
+
+fn told(subscription: &Subscription) -> String {
+    format!("{} to {}", subscription.subscriber_system.system_name, subscription.event_type.event_type_name)
+}
+
+/// All that is known of a subscription as it was made.
+pub fn details(subscription: &Subscription) -> Details {
+    Details::default()
+        .with("id", subscription.id)
+        .with("event type", &subscription.event_type.event_type_name)
+        .with("subscriber", format!("{}, id {}", lookup::told(&subscription.subscriber_system), subscription.subscriber_system.id))
+        .with("posted to", &subscription.notify_uri)
+        .with("filter", filter(subscription))
+        .with("hears", heard(subscription))
+        .with_some("start", subscription.start_date.as_ref())
+        .with_some("end", subscription.end_date.as_ref())
+        .with_times(subscription.created_at.as_ref(), subscription.updated_at.as_ref())
+}
+
+fn filter(subscription: &Subscription) -> String {
+    let metadata = pairs(subscription.filter_meta_data.as_ref().filter(|_| subscription.match_meta_data));
+    let severity = subscription.min_severity.as_ref().map(|level| format!("severity>={level}"));
+    let payload = pairs(subscription.payload_filter.as_ref());
+    let parts = [metadata, severity.unwrap_or_default(), payload];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn heard(subscription: &Subscription) -> String {
+    let names: Vec<&str> = subscription.sources.iter().map(|source| source.system_name.as_str()).collect();
+    names.join(", ")
+}
+
+fn table(subscriptions: &[Subscription]) -> Table {
+    let mut table = Table::new(&["ID", "EVENT TYPE", "SUBSCRIBER", "POSTED TO", "FILTER", "HEARS"]);
+    for subscription in subscriptions {
+        table.push([
+            subscription.id.to_string(),
+            subscription.event_type.event_type_name.clone(),
+            subscription.subscriber_system.system_name.clone(),
+            format!("{}{}", subscription.subscriber_system.host_and_port(), subscription.notify_uri),
+            filter(subscription),
+            heard(subscription),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,196 @@
+//! Events on stdout: as they come, or what is kept of them.
+
+use std::{
+    io,
+    time::{Duration, Instant},
+};
+
+use bodkin_client::{CallError, CoreSystems, Event, EventForm, Events, Part, Start, StreamRequest};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::subscription::{EventFilter, Severity};
+use crate::cli::{lookup, printer::Printer};
+
+/// Name of the event that tells a loss.
+const LOST: &str = "bodkin-lost";
+/// The comment that ends a replay.
+const LIVE: &str = "live";
+/// The comment that comes when nothing else was sent.
+const HEARTBEAT: &str = "heartbeat";
+/// Time between two attempts to open a broken stream again.
+const RETRY_PERIOD: Duration = Duration::from_secs(1);
+/// A stream that has beaten and is silent for so long is taken for broken: four of the heartbeats that are missing.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+#[derive(Args, Clone, Debug)]
+pub struct Tailing {
+    #[command(flatten)]
+    heard: Heard,
+    /// End after so many events
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Begin with what is kept from this time (UTC), for example 2031-01-01T00:00:00Z; 0 is everything kept [default: now]
+    #[arg(long, value_name = "TIME", conflicts_with = "after")]
+    since: Option<String>,
+    /// Begin behind the event of this id
+    #[arg(long, value_name = "EVENT")]
+    after: Option<String>,
+    /// Seconds to try to open a broken stream again, then end with exit code 1
+    #[arg(long, value_name = "S", default_value_t = 300)]
+    reconnect_max_s: u64,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Replaying {
+    #[command(flatten)]
+    heard: Heard,
+    /// From this time (UTC), for example 2031-01-01T00:00:00Z; 0 is everything kept
+    #[arg(long, value_name = "TIME", required_unless_present = "after", conflicts_with = "after")]
+    since: Option<String>,
+    /// Behind the event of this id
+    #[arg(long, value_name = "EVENT")]
+    after: Option<String>,
+}
+
+/// Which events are printed, and how.
+#[derive(Args, Clone, Debug)]
+struct Heard {
+    /// Event type
+    #[arg(value_name = "TYPE")]
+    event_type: String,
+    #[command(flatten)]
+    filter: EventFilter,
+    /// Name or id of a registered system: only the publishers it may hear [default: all, insecure mode only]
+    #[arg(long, value_name = "SYSTEM")]
+    system: Option<String>,
+    /// The payload alone, or the whole event as JSON
+    #[arg(long, value_enum, value_name = "FORM", default_value = "payload")]
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Form {
+    Payload,
+    Event,
+}
+
+impl Heard {
+    async fn request(self, cloud: &CoreSystems, since: Option<String>, after: Option<String>) -> anyhow::Result<StreamRequest> {
+        let consumer = match self.system {
+            Some(system) => Some(lookup::form(&lookup::system(cloud, &system).await?)),
+            None => None,
+        };
+        let form = match self.form {
+            Form::Payload => EventForm::Payload,
+            Form::Event => EventForm::Event,
+        };
+        let start = match (since, after) {
+            (_, Some(id)) => Start::After(id),
+            (Some(instant), None) => Start::Since(instant),
+            (None, None) => Start::Now,
+        };
+        Ok(StreamRequest {
+            event_type: self.event_type,
+            form,
+            consumer,
+            start,
+            metadata: self.filter.metadata,
+            severity: self.filter.severity.map(Severity::name),
+            payload: self.filter.payload,
+        })
+    }
+}
+
+/// Prints events until Ctrl-C or the count is reached. A broken stream is opened again behind the last event that came.
+pub async fn tail(cloud: &CoreSystems, options: Tailing, printer: Printer) -> anyhow::Result<()> {
+    let mut request = options.heard.request(cloud, options.since, options.after).await?;
+    let mut events = cloud.stream(&request).await?;
+    eprintln!("listening to {}; Ctrl-C ends", request.event_type);
+    let mut left = options.count.unwrap_or(u64::MAX);
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(interrupted);
+    while left > 0 {
+        let next = tokio::select! {
+            next = next_event(&mut events) => next,
+            stopped = &mut interrupted => return Ok(stopped?),
+        };
+        match next {
+            Ok(event) => {
+                left -= u64::from(print(&event, printer)?);
+                if !event.id.is_empty() {
+                    request.start = Start::After(event.id);
+                }
+            }
+            Err(why) => {
+                eprintln!("bodkin: {why}");
+                let window = Duration::from_secs(options.reconnect_max_s);
+                events = tokio::select! {
+                    opened = open_again(cloud, &request, window) => opened?,
+                    stopped = &mut interrupted => return Ok(stopped?),
+                };
+                eprintln!("listening to {} again", request.event_type);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The next event, or why there is none.
+async fn next_event(events: &mut Events) -> Result<Event, String> {
+    let mut beats = false;
+    loop {
+        let silence_max = if beats { SILENCE_MAX } else { Duration::MAX };
+        match timeout(silence_max, events.next_part()).await {
+            Ok(Some(Part::Event(event))) => return Ok(event),
+            Ok(Some(Part::Comment(text))) => beats |= text == HEARTBEAT,
+            Ok(None) => return Err(ended(events).to_string()),
+            Err(_) => return Err(format!("the event stream was silent for {} s, although it beats", SILENCE_MAX.as_secs())),
+        }
+    }
+}
+
+fn ended(events: &Events) -> CallError {
+    events.end().cloned().expect("a stream that gives nothing more says why")
+}
+
+/// Tries until the stream is open or `window` has passed. A refusal is final.
+async fn open_again(cloud: &CoreSystems, request: &StreamRequest, window: Duration) -> Result<Events, CallError> {
+    let begun = Instant::now();
+    loop {
+        tokio::time::sleep(RETRY_PERIOD).await;
+        match cloud.stream(request).await {
+            Err(error) if begun.elapsed() < window && !matches!(error, CallError::Refused(_) | CallError::Problem(_)) => {}
+            opened => return opened,
+        }
+    }
+}
+
+/// Prints the kept events; ends when the present is reached.
+pub async fn replay(cloud: &CoreSystems, options: Replaying, printer: Printer) -> anyhow::Result<()> {
+    let request = options.heard.request(cloud, options.since, options.after).await?;
+    let mut events = cloud.stream(&request).await?;
+    loop {
+        match events.next_part().await {
+            Some(Part::Event(event)) => {
+                print(&event, printer)?;
+            }
+            Some(Part::Comment(text)) if text == LIVE => return Ok(()),
+            Some(Part::Comment(_)) => {}
+            None => return Err(ended(&events).into()),
+        }
+    }
+}
+
+/// Prints an event; gives whether it was one: a loss is told on stderr and to programs.
+fn print(event: &Event, printer: Printer) -> io::Result<bool> {
+    let lost = event.event == LOST;
+    if lost {
+        eprintln!("bodkin: events were lost here: {}", event.data);
+    }
+    if printer.is_json() || !lost {
+        printer.done(&json!({"id": event.id, "event": event.event, "data": event.data}), &event.data)?;
+    }
+    Ok(!lost)
+}

@@ -1,0 +1,159 @@
+//! `bodkin orchestrate`: what should a consumer use?
+
+mod explanation;
+
+use bodkin_arrowhead::form::{CloudRequest, OrchestrationForm, PreferredProvider, ServiceQueryForm};
+use bodkin_client::{CoreSystems, answer::Offer};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+pub use self::explanation::Explanation;
+use super::{
+    lookup,
+    pair::{metadata, parse_pair},
+    printer::Printer,
+    registry::RegistryOptions,
+    service::interface_names,
+    table::Table,
+};
+use crate::DONE;
+
+/// Options of `bodkin orchestrate`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Exit codes: 0 something is offered, 3 no rule lets the consumer use what is offered, 1 nothing fits.")]
+pub struct OrchestrateOptions {
+    #[command(flatten)]
+    registry: RegistryOptions,
+    #[command(flatten)]
+    question: Question,
+}
+
+#[derive(Args, Clone, Debug)]
+struct Question {
+    /// The service definition that is wanted [default, with --store: all that the store has for the consumer]
+    #[arg(value_name = "SERVICE", required_unless_present = "store")]
+    service: Option<String>,
+    /// Name or id of the registered system that asks
+    #[arg(long, value_name = "SYSTEM")]
+    consumer: String,
+    /// Ask the orchestration store, instead of everything that is registered and allowed
+    #[arg(long)]
+    store: bool,
+    /// At least one of these interfaces; may be repeated. The store needs exactly one
+    #[arg(long = "interface", value_name = "NAME")]
+    interfaces: Vec<String>,
+    /// A pair the service must have; may be repeated. It sets the flag metadataSearch
+    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    metadata: Vec<(String, String)>,
+    /// Exactly this version
+    #[arg(long = "service-version", value_name = "N")]
+    version: Option<i64>,
+    /// Name or id of a provider to prefer; may be repeated
+    #[arg(long = "prefer", value_name = "SYSTEM")]
+    preferred: Vec<String>,
+    /// A further orchestration flag; may be repeated
+    #[arg(long = "flag", value_enum, value_name = "FLAG", ignore_case = true)]
+    flags: Vec<Flag>,
+}
+
+/// Orchestration flags, as Arrowhead names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "camelCase")]
+enum Flag {
+    /// Exactly one provider: a preferred one, or any
+    Matchmaking,
+    /// Honour --metadata
+    MetadataSearch,
+    /// Only providers that accept a connection now
+    PingProviders,
+    /// Only providers of --prefer
+    OnlyPreferred,
+    /// Ask other clouds when this one has nothing
+    EnableInterCloud,
+    /// Ask other clouds at once
+    TriggerInterCloud,
+    /// Honour requirements on the quality of service
+    #[value(name = "enableQoS")]
+    EnableQos,
+    /// Only providers with an IP address
+    #[value(name = "onlyIPAddressResponse")]
+    OnlyIpAddressResponse,
+    /// Only providers with an IPv4 address
+    #[value(name = "onlyIPv4AddressResponse")]
+    OnlyIpv4AddressResponse,
+    /// Only providers with an IPv6 address
+    #[value(name = "onlyIPv6AddressResponse")]
+    OnlyIpv6AddressResponse,
+}
+
+impl Flag {
+    fn name(self) -> String {
+        self.to_possible_value().expect("no value is skipped").get_name().to_owned()
+    }
+}
+
+impl Question {
+    /// What is wanted; `None` where no service is named.
+    fn service(&self) -> Option<ServiceQueryForm> {
+        Some(ServiceQueryForm {
+            service_definition_requirement: Some(self.service.clone()?),
+            interface_requirements: Some(self.interfaces.iter().cloned().map(Some).collect()),
+            metadata_requirements: metadata(self.metadata.clone()),
+            version_requirement: self.version,
+            ping_providers: Some(self.flags.contains(&Flag::PingProviders)),
+            ..ServiceQueryForm::default()
+        })
+    }
+
+    async fn form(&self, cloud: &CoreSystems) -> anyhow::Result<OrchestrationForm> {
+        let mut flags: Vec<String> = self.flags.iter().map(|flag| flag.name()).collect();
+        flags.extend((!self.store).then(|| "overrideStore".to_owned()));
+        flags.extend((!self.metadata.is_empty()).then(|| Flag::MetadataSearch.name()));
+        let mut preferred = Vec::with_capacity(self.preferred.len());
+        for text in &self.preferred {
+            let provider_system = Some(lookup::form(&lookup::system(cloud, text).await?));
+            preferred.push(Some(PreferredProvider { provider_system, provider_cloud: None::<CloudRequest> }));
+        }
+        Ok(OrchestrationForm {
+            requester_system: Some(lookup::form(&lookup::system(cloud, &self.consumer).await?)),
+            requested_service: self.service(),
+            orchestration_flags: Some(flags.into_iter().map(|flag| (flag, Some(true))).collect()),
+            preferred_providers: (!preferred.is_empty()).then_some(preferred),
+            ..OrchestrationForm::default()
+        })
+    }
+}
+
+/// Carries the command out; gives the exit code.
+pub async fn run(options: OrchestrateOptions, printer: Printer) -> anyhow::Result<u8> {
+    let cloud = options.registry.discover().await?;
+    let question = &options.question;
+    let offers = cloud.orchestrate(&question.form(&cloud).await?).await?;
+    if !offers.is_empty() {
+        printer.rows(&json!({"response": offers}), &table(&offers), "")?;
+        return Ok(DONE);
+    }
+    let consumer = lookup::system(&cloud, &question.consumer).await?;
+    let explanation = match question.service() {
+        Some(service) if !question.store => Explanation::of_dynamic(&cloud, &consumer, &service).await?,
+        _ => Explanation::of_store(&cloud, &consumer, question.service.as_deref(), question.interfaces.first().map(String::as_str)).await?,
+    };
+    explanation.print(&json!({"response": [], "explanation": explanation}), printer)?;
+    Ok(explanation.exit_code())
+}
+
+/// What the Orchestrator offers, as people read it.
+pub fn table(offers: &[Offer]) -> Table {
+    let mut table = Table::new(&["SERVICE", "PROVIDER", "ADDRESS", "URI", "INTERFACES", "WARNINGS"]);
+    for offer in offers {
+        table.push([
+            offer.service.service_definition.clone(),
+            offer.provider.system_name.clone(),
+            offer.provider.host_and_port(),
+            offer.service_uri.clone(),
+            interface_names(&offer.interfaces),
+            offer.warnings.join(", "),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,189 @@
+//! What Bodkin's own interface (port 8440) tells: deliveries, dead letters, event types, the event log, services' states.
+
+use serde::{Deserialize, Serialize};
+
+use super::{PushedEvent, ServiceDefinition, System};
+
+answer! {
+    /// How a pushed subscription is delivered.
+    Delivery {
+        /// Row id of the subscription.
+        id: i64,
+        /// Which events.
+        event_type: String,
+        /// Who receives them.
+        subscriber: System,
+        /// Path at the subscriber.
+        notify_uri: String,
+        /// `live`, `retrying`, `open`, `behind` or `paused`.
+        state: String,
+        /// Events the subscriber took.
+        delivered: u64,
+        /// Requests that were made.
+        attempts: u64,
+        /// Requests that failed.
+        failures: u64,
+        /// Events that were lost.
+        lost: u64,
+        /// Events that were given up and kept as dead letters.
+        dead_letters: u64,
+        /// What is still to deliver of the event log; `None` when it is not known.
+        #[serde(default)]
+        behind: Option<u64>,
+        /// Failures since the last success.
+        consecutive_failures: u64,
+        /// When an event was taken last (UTC).
+        #[serde(default)]
+        last_success_at: Option<String>,
+        /// When a request failed last (UTC).
+        #[serde(default)]
+        last_failure_at: Option<String>,
+        /// Why.
+        #[serde(default)]
+        last_error: Option<String>,
+        /// When the next request is made (UTC).
+        #[serde(default)]
+        next_attempt_at: Option<String>,
+    }
+}
+
+answer! {
+    /// An event that a subscriber did not take.
+    DeadLetter {
+        /// Its number.
+        id: i64,
+        /// Row id of the subscription.
+        subscription: i64,
+        /// Identity of the event, as streams write it.
+        event_id: String,
+        /// Event type.
+        event_type: String,
+        /// When it was accepted (UTC).
+        published_at: String,
+        /// How often it was tried.
+        attempts: u64,
+        /// Why it was given up.
+        reason: String,
+        /// When (UTC).
+        died_at: String,
+        /// The event.
+        event: PushedEvent,
+    }
+}
+
+answer! {
+    /// What a replay of dead letters did.
+    Replayed {
+        /// Events that were taken now.
+        replayed: u64,
+        /// Events that failed again.
+        failed: u64,
+        /// Dead letters that are left.
+        remaining: u64,
+    }
+}
+
+answer! {
+    /// What a removal of dead letters did.
+    Removed {
+        /// How many are gone.
+        removed: u64,
+    }
+}
+
+answer! {
+    /// An event type the Event Handler knows.
+    EventTypeState {
+        /// Its name.
+        event_type: String,
+        /// Events that were accepted since the start.
+        published: u64,
+        /// Push subscriptions.
+        subscriptions: u64,
+        /// Open event streams.
+        streams: u64,
+        /// Whether publishers are answered after the sync.
+        durable: bool,
+    }
+}
+
+answer! {
+    /// The event log as it is.
+    EventLogState {
+        /// Files.
+        segments: u64,
+        /// Bytes of all files.
+        bytes: u64,
+        /// Position of the oldest event that is kept.
+        first_position: u64,
+        /// Position of the next event.
+        next_position: u64,
+        /// When the oldest event that is kept was accepted (UTC).
+        #[serde(default)]
+        oldest: Option<String>,
+        /// Why nothing is kept now; `None` while the log works.
+        #[serde(default)]
+        suspended: Option<String>,
+    }
+}
+
+/// A service definition as the states of services name it: by its name or by the whole row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum DefinitionName {
+    /// The name.
+    Name(String),
+    /// The row.
+    Row(ServiceDefinition),
+}
+
+impl Default for DefinitionName {
+    fn default() -> Self {
+        Self::Name(String::new())
+    }
+}
+
+impl DefinitionName {
+    /// The name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Row(row) => &row.service_definition,
+        }
+    }
+}
+
+answer! {
+    /// What is known of a service's life.
+    ServiceState {
+        /// Row id of the service.
+        id: i64,
+        /// What.
+        service_definition: DefinitionName,
+        /// By whom.
+        provider: System,
+        /// Where at the provider.
+        #[serde(default)]
+        service_uri: String,
+        /// Until when it was offered (UTC).
+        #[serde(default)]
+        end_of_validity: Option<String>,
+        /// Seconds until then, negative afterwards; `None` is never.
+        #[serde(default)]
+        expires_in_seconds: Option<i64>,
+        /// `fresh`, `expired`, `unreachable` or `unknown`.
+        state: String,
+        /// When a connection was tried last (UTC).
+        #[serde(default)]
+        last_probe_at: Option<String>,
+        /// `reachable` or `unreachable`.
+        #[serde(default)]
+        last_probe: Option<String>,
+        /// Since when no connection was accepted (UTC).
+        #[serde(default)]
+        unreachable_since: Option<String>,
+        /// When it will be deregistered (UTC), if the operator chose that.
+        #[serde(default)]
+        deregister_at: Option<String>,
+    }
+}

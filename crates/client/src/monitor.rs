@@ -1,0 +1,96 @@
+//! Calls to Bodkin's own port (8440): readiness, deliveries, dead letters, event types, the event log, states of services.
+
+use http::Method;
+
+use crate::{
+    answer::{DeadLetter, Delivery, EventLogState, EventTypeState, List, Removed, Replayed, ServiceState},
+    connection::Connection,
+    error::CallError,
+    limits::Limits,
+    page::Page,
+    query_string::path_with,
+};
+
+const DELIVERIES: &str = "/api/v1/subscriptions";
+const DEAD_LETTERS: &str = "/api/v1/dead-letters";
+
+/// Bodkin's own port, with a kept connection.
+#[derive(Debug)]
+pub struct Monitor {
+    connection: Connection,
+}
+
+impl Monitor {
+    /// The port at `host:port`; nothing is connected before the first call.
+    pub fn new(address: impl ToString, limits: Limits) -> Self {
+        Self { connection: Connection::new(address, limits) }
+    }
+
+    /// Host and port of it.
+    pub fn address(&self) -> &str {
+        self.connection.address()
+    }
+
+    /// Whether every listener answers and no shutdown has begun.
+    pub async fn is_ready(&self) -> Result<bool, CallError> {
+        Ok(self.connection.send(Method::GET, "/readyz", None).await?.status.is_success())
+    }
+
+    /// How each pushed subscription is delivered.
+    pub async fn deliveries(&self) -> Result<List<Delivery>, CallError> {
+        self.connection.get(DELIVERIES).await
+    }
+
+    /// How one is.
+    pub async fn delivery(&self, id: i64) -> Result<Delivery, CallError> {
+        self.connection.get(&format!("{DELIVERIES}/{id}")).await
+    }
+
+    /// Pushes nothing to a subscriber until [`Self::resume`]; its events stay in the event log.
+    pub async fn pause(&self, id: i64) -> Result<Delivery, CallError> {
+        self.connection.ask(Method::POST, &format!("{DELIVERIES}/{id}/pause"), None::<&()>).await
+    }
+
+    /// Pushes to a subscriber again, at once.
+    pub async fn resume(&self, id: i64) -> Result<Delivery, CallError> {
+        self.connection.ask(Method::POST, &format!("{DELIVERIES}/{id}/resume"), None::<&()>).await
+    }
+
+    /// Events that a subscriber did not take; without `subscription` those of all.
+    pub async fn dead_letters(&self, subscription: Option<i64>, page: &Page) -> Result<List<DeadLetter>, CallError> {
+        let id = subscription.map(|id| id.to_string());
+        self.connection.get(&page.of(DEAD_LETTERS, &of_subscription(id.as_deref()))).await
+    }
+
+    /// Pushes dead letters again, in order; what is taken is removed.
+    pub async fn replay_dead_letters(&self, subscription: Option<i64>) -> Result<Replayed, CallError> {
+        let id = subscription.map(|id| id.to_string());
+        let path = path_with(&format!("{DEAD_LETTERS}/replay"), &of_subscription(id.as_deref()));
+        self.connection.ask(Method::POST, &path, None::<&()>).await
+    }
+
+    /// Removes dead letters.
+    pub async fn remove_dead_letters(&self, subscription: Option<i64>) -> Result<Removed, CallError> {
+        let id = subscription.map(|id| id.to_string());
+        self.connection.ask(Method::DELETE, &path_with(DEAD_LETTERS, &of_subscription(id.as_deref())), None::<&()>).await
+    }
+
+    /// All event types.
+    pub async fn event_types(&self) -> Result<List<EventTypeState>, CallError> {
+        self.connection.get("/api/v1/event-types").await
+    }
+
+    /// The event log as it is.
+    pub async fn event_log(&self) -> Result<EventLogState, CallError> {
+        self.connection.get("/api/v1/event-log").await
+    }
+
+    /// What is known of the life of each service.
+    pub async fn service_states(&self) -> Result<List<ServiceState>, CallError> {
+        self.connection.get("/api/v1/services").await
+    }
+}
+
+fn of_subscription(id: Option<&str>) -> Vec<(&'static str, &str)> {
+    id.map(|id| ("subscription", id)).into_iter().collect()
+}
