@@ -2,14 +2,18 @@
 
 mod cli;
 mod demo;
+mod doctor;
+mod environment;
 mod log;
 mod settings;
+mod shell;
 mod up;
+mod wrap;
 
 use std::{process::ExitCode, sync::Arc, time::Instant};
 
 use bodkin_host::log_book::LogBook;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::filter::LevelFilter;
 
 /// The command did what it was asked.
@@ -55,12 +59,23 @@ enum Task {
     Demo(demo::DemoOptions),
     #[command(flatten)]
     Client(cli::ClientCommand),
+    /// Is this machine fit for a local cloud? Clocks, rights, stalls, ports, disk, database; changes nothing
+    Doctor(doctor::DoctorOptions),
     /// Measure a local cloud, Bodkin or a peer
     Bench(bodkin_bench::BenchCommand),
+    /// Print what lets a shell complete commands and options
+    Completions(shell::CompletionOptions),
+    /// Print a manual page, of bodkin or one of its commands
+    Man(shell::ManualOptions),
 }
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    let variables = std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
+    if let Err(mistake) = environment::check(&Command::command(), variables) {
+        eprintln!("bodkin: {mistake}");
+        return USAGE.into();
+    }
     let command = Command::parse();
     stop_on_panic();
     let log_book = Arc::new(LogBook::default());
@@ -68,9 +83,16 @@ fn main() -> ExitCode {
     let json_output = command.output == Output::Json;
     let done = match command.task {
         Task::Up(options) => up::run(options, log_book, started, json_output),
+        Task::Demo(_) if json_output => {
+            eprintln!("bodkin: the demo speaks to people only; leave out --output json (or BODKIN_OUTPUT), and see its exit code");
+            return USAGE.into();
+        }
         Task::Demo(options) => on_one_thread(demo::run(options)),
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
+        Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),
+        Task::Completions(options) => shell::completions(Command::command(), &options).map(|()| DONE),
+        Task::Man(options) => shell::manual(Command::command(), &options).map(|()| DONE),
     };
     match done {
         Ok(code) => code.into(),

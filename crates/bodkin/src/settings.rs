@@ -244,7 +244,7 @@ fn origins(texts: impl Iterator<Item = String>) -> anyhow::Result<Vec<Origin>> {
 }
 
 /// The port of every listener; without an offset any.
-fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 5]> {
+pub fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 5]> {
     let Some(offset) = offset else { return Ok([0; 5]) };
     let moved = Port::ALL.map(|port| port.default_port().checked_add(offset));
     if moved.contains(&None) {

@@ -7,6 +7,7 @@
 mod authorization;
 mod draft;
 pub mod event_log;
+pub mod inspection;
 mod load;
 mod log;
 mod open;

@@ -14,6 +14,9 @@ use tokio::sync::mpsc;
 
 use crate::{Store, WRITE_QUEUE_OPERATIONS_MAX, load, schema, schema::SchemaError, writer::Writer};
 
+/// The database in the data directory.
+pub(crate) const DATABASE_FILE: &str = "bodkin.sqlite";
+
 /// Why the data directory cannot be used. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -79,7 +82,7 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, OpenError> {
     let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
     fs::create_dir_all(directory).map_err(in_directory)?;
     let lock = lock(directory)?;
-    let file = directory.join("bodkin.sqlite");
+    let file = directory.join(DATABASE_FILE);
     let damaged_or = |error: SchemaError| match error {
         SchemaError::Database(error) if is_damage(&error) => OpenError::Damaged { file: file.clone(), error },
         error => OpenError::Database { file: file.clone(), error: error.to_string() },

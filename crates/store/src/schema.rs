@@ -130,5 +130,10 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), SchemaError> {
     Ok(())
 }
 
+/// The version of the tables that this Bodkin works with.
+pub(crate) fn newest() -> u32 {
+    MIGRATIONS.len() as u32
+}
+
 /// Prepared statements kept: all there are.
 const STATEMENTS_MAX: usize = 128;

@@ -1,0 +1,65 @@
+//! `bodkin doctor`: is this machine fit for what `bodkin up` with the same options would do? It only looks.
+
+mod clocks;
+mod data;
+mod finding;
+mod network;
+mod processes;
+mod rights;
+mod stalls;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use serde_json::json;
+
+pub use self::finding::{Finding, Verdict};
+use crate::{
+    DONE, FAILED, USAGE,
+    cli::{Printer, write_out},
+    settings::Settings,
+};
+
+/// Options of `bodkin doctor`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "The options are those of `bodkin up`: give the same. Exit codes: 0 no problem, 1 a problem, 2 usage.")]
+pub struct DoctorOptions {
+    /// Configuration file (TOML) of the local cloud
+    #[arg(long, env = "BODKIN_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Seconds to measure how late this machine wakes a thread that is due
+    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    stall_s: u64,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Examines and prints; gives the exit code.
+pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8> {
+    let settings = match options.settings.complete(options.config.as_deref()) {
+        Ok(settings) => settings,
+        Err(error) => {
+            eprintln!("bodkin: {error:#}");
+            return Ok(USAGE);
+        }
+    };
+    let mut findings = Vec::new();
+    let mut tell = |found: Vec<Finding>| {
+        if !printer.is_json() {
+            found.iter().try_for_each(|finding| write_out(&finding.to_string()))?;
+        }
+        findings.extend(found);
+        anyhow::Ok(())
+    };
+    tell(clocks::examine())?;
+    tell(rights::examine(&settings))?;
+    tell(vec![stalls::examine(Duration::from_secs(options.stall_s))])?;
+    tell(network::examine(&settings).await)?;
+    tell(data::examine(&settings))?;
+    let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let (warnings, problems) = (count(Verdict::Warning), count(Verdict::Problem));
+    let sentence = format!("{problems} problems, {warnings} warnings, {} in order", count(Verdict::Ok));
+    printer.done(&json!({"verdict": worst, "findings": findings}), &sentence)?;
+    Ok(if worst == Verdict::Problem { FAILED } else { DONE })
+}

@@ -1,0 +1,199 @@
+//! The data directory: may it be written, is there space, how fast is its disk, who uses it; the database; the event log.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{self, Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use bodkin_store::inspection::{self, Inspection};
+use nix::{
+    sys::statvfs::statvfs,
+    unistd::{AccessFlags, access},
+};
+
+use super::{finding::Finding, processes::holder};
+use crate::settings::Settings;
+
+/// Space below which the database may soon not be written.
+const FREE_BYTES_MIN: u64 = 64 << 20;
+/// Syncs that are timed.
+const SYNCS: usize = 20;
+/// A sync that is slower makes every registration slow.
+const SYNC_SLOW: Duration = Duration::from_millis(20);
+const MIB: u64 = 1 << 20;
+
+/// Looks at the data directory.
+pub fn examine(settings: &Settings) -> Vec<Finding> {
+    let all = "complete settings have every option";
+    let directory = settings.data.clone().expect(all);
+    let directory = path::absolute(&directory).unwrap_or(directory);
+    let event_log_bytes_max = settings.event_log.expect(all).then(|| settings.event_log_bytes_max.expect(all));
+    let Some(there) = existing(&directory) else {
+        return vec![Finding::problem("data", format!("nothing of the path {} exists", directory.display()), "give --data a directory")];
+    };
+    let mut found = vec![writable(&directory, &there)];
+    found.push(space(&there, event_log_bytes_max.unwrap_or_default()));
+    found.push(sync_time(&there));
+    if there == directory {
+        found.push(lock(&directory));
+        found.push(database(&directory));
+        found.extend(event_log_bytes_max.map(|bytes_max| event_log(&directory, bytes_max)));
+    }
+    found
+}
+
+/// The directory, or the nearest above it that exists: there it would be made.
+fn existing(directory: &Path) -> Option<PathBuf> {
+    directory.ancestors().find(|path| path.exists()).map(Path::to_owned)
+}
+
+fn writable(directory: &Path, there: &Path) -> Finding {
+    let shown = directory.display();
+    if !there.is_dir() {
+        return Finding::problem("data", format!("{} is no directory", there.display()), "give --data a directory");
+    }
+    match access(there, AccessFlags::R_OK | AccessFlags::W_OK | AccessFlags::X_OK) {
+        Ok(()) if there == directory => Finding::ok("data", format!("{shown} can be written")),
+        Ok(()) => Finding::ok("data", format!("{shown} does not exist; bodkin up makes it in {}", there.display())),
+        Err(error) => {
+            let told = format!("{} cannot be written: {error}", there.display());
+            Finding::problem("data", told, "give --data a directory that this user may write, or change its owner")
+        }
+    }
+}
+
+fn space(there: &Path, event_log_bytes_max: u64) -> Finding {
+    let free = match statvfs(there) {
+        Ok(system) => system.blocks_available().saturating_mul(system.fragment_size()),
+        Err(error) => return Finding::warning("space", format!("free space is not known: {error}"), "see df"),
+    };
+    judge_space(free, event_log_bytes_max)
+}
+
+fn judge_space(free: u64, event_log_bytes_max: u64) -> Finding {
+    let told = format!("{} MiB are free; the event log takes at most {} MiB", free / MIB, event_log_bytes_max / MIB);
+    if free < FREE_BYTES_MIN {
+        Finding::problem("space", told, "make space: a full disk refuses every change, and keeps no events")
+    } else if free < FREE_BYTES_MIN + event_log_bytes_max {
+        Finding::warning("space", told, "make space, or give a smaller --event-log-bytes-max: on a full disk no events are kept")
+    } else {
+        Finding::ok("space", told)
+    }
+}
+
+/// Times syncs of a file without a name, which leaves nothing behind.
+fn sync_time(there: &Path) -> Finding {
+    match timed_syncs(there) {
+        Ok(mut times) => {
+            times.sort_unstable();
+            let (median, worst) = (times[SYNCS / 2], times[SYNCS - 1]);
+            let told = format!("a sync takes {} us, the slowest of {SYNCS} took {} us", median.as_micros(), worst.as_micros());
+            if median > SYNC_SLOW {
+                Finding::warning("disk", told, "use a faster disk: every registration and durable event waits for one")
+            } else {
+                Finding::ok("disk", told)
+            }
+        }
+        Err(error) => {
+            Finding::problem("disk", format!("a file in {} cannot be written: {error}", there.display()), "see df and the mount's options")
+        }
+    }
+}
+
+fn timed_syncs(there: &Path) -> io::Result<Vec<Duration>> {
+    let mut file = tempfile::tempfile_in(there)?;
+    let mut times = Vec::with_capacity(SYNCS);
+    for _ in 0..SYNCS {
+        file.write_all(&[0; 4096])?;
+        let begun = Instant::now();
+        file.sync_data()?;
+        times.push(begun.elapsed());
+    }
+    Ok(times)
+}
+
+fn lock(directory: &Path) -> Finding {
+    let file = directory.join("lock").canonicalize();
+    match file.ok().and_then(|file| holder(&file)) {
+        Some(process) => Finding::ok("lock", format!("the data directory is in use by {process}; another bodkin up would be refused")),
+        None => Finding::ok("lock", "no process uses the data directory"),
+    }
+}
+
+fn database(directory: &Path) -> Finding {
+    const RESTORE: &str = "stop Bodkin, then restore the database from a backup, or move it away (with its -wal file) to start empty";
+    match inspection::inspect(directory) {
+        Ok(None) => Finding::ok("database", "there is none yet; bodkin up makes it"),
+        Ok(Some(Inspection { faults, schema, schema_known, bytes })) => {
+            let told = format!("{bytes} bytes, schema version {schema} of {schema_known}");
+            if let Some(fault) = faults.first() {
+                Finding::problem("database", format!("{told}, damaged: {fault}"), RESTORE)
+            } else if schema > schema_known {
+                Finding::problem("database", format!("{told}: a newer Bodkin wrote it"), "use that Bodkin")
+            } else {
+                Finding::ok("database", format!("{told}, whole"))
+            }
+        }
+        Err(error) => Finding::problem("database", format!("it cannot be read: {error}"), RESTORE),
+    }
+}
+
+/// The files under `events/`, whatever shards they are of.
+fn event_log(directory: &Path, bytes_max: u64) -> Finding {
+    let events = directory.join("events");
+    if !events.exists() {
+        return Finding::ok("event log", "there is none yet; bodkin up makes it");
+    }
+    match sizes(&events) {
+        Ok((files, bytes)) => {
+            Finding::ok("event log", format!("{files} files with {bytes} of at most {bytes_max} bytes in {}", events.display()))
+        }
+        Err(error) => Finding::problem(
+            "event log",
+            format!("{} cannot be read: {error}", events.display()),
+            "give this user the right to read and write it, or switch the log off with --event-log false",
+        ),
+    }
+}
+
+/// Files and their bytes in the directories of a directory.
+fn sizes(directory: &Path) -> io::Result<(u64, u64)> {
+    let (mut files, mut bytes) = (0, 0);
+    for shard in fs::read_dir(directory)? {
+        for file in fs::read_dir(shard?.path())? {
+            files += 1;
+            bytes += file?.metadata()?.len();
+        }
+    }
+    Ok((files, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Verdict, *};
+
+    #[test]
+    fn space_must_do_for_the_event_log_too() {
+        for (free, verdict) in [(2048 * MIB, Verdict::Ok), (1000 * MIB, Verdict::Warning), (10 * MIB, Verdict::Problem)] {
+            assert_eq!(judge_space(free, 1024 * MIB).verdict, verdict, "{free}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_to_be_made_is_looked_at_where_it_would_be() {
+        let place = tempfile::TempDir::new().unwrap();
+        let missing = place.path().join("a/b");
+        assert_eq!(existing(&missing), Some(place.path().to_owned()));
+        assert!(writable(&missing, place.path()).found.contains("does not exist"));
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn syncs_leave_nothing_behind() {
+        let place = tempfile::TempDir::new().unwrap();
+        assert_eq!(timed_syncs(place.path()).unwrap().len(), SYNCS);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}

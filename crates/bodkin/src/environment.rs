@@ -1,0 +1,100 @@
+//! Variables named BODKIN_*: one that no option has is a mistake, as an unknown key of the configuration file is.
+
+use std::collections::BTreeSet;
+
+use clap::Command;
+
+/// What such a name begins with.
+const PREFIX: &str = "BODKIN_";
+/// Variables of the script `x` and of the tests.
+const OF_THE_TREE: [&str; 4] = ["BODKIN_RUSTUP_URL", "BODKIN_SKIPS", "BODKIN_TEST_ALL", "BODKIN_TEST_SEED"];
+/// A name that differs in more places is another word.
+const NEAR_EDITS_MAX: usize = 3;
+
+/// Says what is wrong if the environment has a variable that no option of `command` or its subcommands has.
+pub fn check(command: &Command, variables: impl Iterator<Item = (String, String)>) -> Result<(), String> {
+    let mut known = BTreeSet::new();
+    collect(command, &mut known);
+    known.extend(OF_THE_TREE.map(str::to_owned));
+    for (name, value) in variables.filter(|(name, _)| name.starts_with(PREFIX)) {
+        if !known.contains(&name) && !is_of_kubernetes(&name, &value) {
+            let nearest = known.iter().map(|known| (edits(known, &name), known)).min();
+            let near = nearest.filter(|(edits, _)| *edits <= NEAR_EDITS_MAX).map(|(_, known)| format!(" Did you mean {known}?"));
+            let near = near.unwrap_or_else(|| " See bodkin up --help for those there are.".to_owned());
+            return Err(format!("no option has the environment variable {name}.{near} Correct or unset it."));
+        }
+    }
+    Ok(())
+}
+
+fn collect(command: &Command, known: &mut BTreeSet<String>) {
+    known.extend(command.get_arguments().filter_map(|option| Some(option.get_env()?.to_string_lossy().into_owned())));
+    command.get_subcommands().for_each(|below| collect(below, known));
+}
+
+/// Kubernetes tells every container of services by such variables: for one called `bodkin` they begin as ours do.
+fn is_of_kubernetes(name: &str, value: &str) -> bool {
+    let numbered_port = name.split("_PORT_").skip(1).any(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    let url = value.starts_with("tcp://") || value.starts_with("udp://");
+    name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT") || numbered_port || name.ends_with("_PORT") && url
+}
+
+/// Letters to put in, take out or change to make one word of the other (Levenshtein).
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (to, wanted) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *wanted);
+            diagonal = row[to + 1];
+            row[to + 1] = changed.min(row[to] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Arg;
+
+    use super::*;
+
+    fn checked(name: &str, value: &str) -> Result<(), String> {
+        let below = Command::new("up").arg(Arg::new("data").long("data").env("BODKIN_DATA"));
+        let command = Command::new("bodkin").arg(Arg::new("log").long("log").env("BODKIN_LOG")).subcommand(below);
+        check(&command, [("PATH".to_owned(), String::new()), (name.to_owned(), value.to_owned())].into_iter())
+    }
+
+    #[test]
+    fn a_misspelt_variable_is_told_with_the_nearest_name() {
+        let told = checked("BODKIN_DTAA", "x").unwrap_err();
+        assert!(told.contains("BODKIN_DTAA") && told.contains("Did you mean BODKIN_DATA?"), "{told}");
+        assert!(checked("BODKIN_SOMETHING_ELSE", "x").unwrap_err().contains("bodkin up --help"));
+        for known in ["BODKIN_DATA", "BODKIN_LOG", "BODKIN_SKIPS", "BODKINS_OWN", "bodkin_data"] {
+            assert_eq!(checked(known, "x"), Ok(()), "{known}");
+        }
+    }
+
+    #[test]
+    fn what_kubernetes_sets_is_no_mistake() {
+        let set = [
+            ("BODKIN_SERVICE_HOST", "10.0.0.1"),
+            ("BODKIN_SERVICE_PORT_REGISTRY", "8443"),
+            ("BODKIN_PORT", "tcp://10.0.0.1:8443"),
+            ("BODKIN_PORT_8443_TCP_ADDR", "10.0.0.1"),
+            ("BODKIN_CLOUD_PORT_8443_TCP", "tcp://10.0.0.1:8443"),
+        ];
+        for (name, value) in set {
+            assert_eq!(checked(name, value), Ok(()), "{name}");
+        }
+        assert!(checked("BODKIN_PORT", "8443").is_err());
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        for (one, other, count) in [("", "abc", 3), ("kitten", "sitting", 3), ("same", "same", 0), ("ab", "ba", 2)] {
+            assert_eq!(edits(one, other), count, "{one} {other}");
+        }
+    }
+}

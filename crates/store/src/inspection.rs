@@ -1,0 +1,105 @@
+//! A look at a database from outside, which changes nothing: for diagnosis, while a Bodkin works on it or not.
+
+use std::{fs, io, path::Path};
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{open::DATABASE_FILE, schema};
+
+/// Faults that are told; one is enough to know.
+const FAULTS_MAX: usize = 10;
+
+/// What a database is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// What SQLite's quick check finds wrong; empty when it is whole.
+    pub faults: Vec<String>,
+    /// Version of its tables.
+    pub schema: u32,
+    /// The newest version of tables that this Bodkin works with.
+    pub schema_known: u32,
+    /// Bytes of the database file.
+    pub bytes: u64,
+}
+
+/// Why a database cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectionError {
+    /// The system's words.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// The database's words.
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+}
+
+/// Looks at the database in `directory`; `None` if there is none.
+pub fn inspect(directory: &Path) -> Result<Option<Inspection>, InspectionError> {
+    let file = directory.join(DATABASE_FILE);
+    if !file.try_exists()? {
+        return Ok(None);
+    }
+    let connection = open(&file)?;
+    let faults = {
+        let mut check = connection.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
+        let lines = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+        lines.into_iter().filter(|line| line != "ok").collect()
+    };
+    let schema = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(Some(Inspection { faults, schema, schema_known: schema::newest(), bytes: fs::metadata(&file)?.len() }))
+}
+
+/// Without a write-ahead log nobody has the database open and nothing is left to recover: it is read as it is, and SQLite
+/// makes no files beside it.
+fn open(file: &Path) -> Result<Connection, InspectionError> {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    if Path::new(&log).try_exists()? {
+        return Ok(Connection::open_with_flags(file, flags - OpenFlags::SQLITE_OPEN_URI)?);
+    }
+    let path = file.canonicalize()?;
+    let uri = format!("file:{}?immutable=1", path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23"));
+    Ok(Connection::open_with_flags(uri, flags)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Store;
+
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_database_is_looked_at_whether_it_is_open_or_not() {
+        let place = tempfile::Builder::new().prefix("a%20?#b").tempdir().unwrap();
+        assert_eq!(inspect(place.path()).unwrap(), None);
+        let opened = Store::open(place.path()).unwrap();
+        let whole = inspect(place.path()).unwrap().unwrap();
+        assert_eq!((whole.faults.as_slice(), whole.schema), ([].as_slice(), whole.schema_known));
+        opened.close();
+        let before = names(place.path());
+        assert_eq!(inspect(place.path()).unwrap().unwrap().schema, whole.schema);
+        assert_eq!(names(place.path()), before);
+    }
+
+    #[test]
+    fn a_damaged_database_is_told() {
+        let place = tempfile::TempDir::new().unwrap();
+        Store::open(place.path()).unwrap().close();
+        let file = place.path().join(DATABASE_FILE);
+        let mut bytes = fs::read(&file).unwrap();
+        let length = bytes.len();
+        bytes[4096..length].fill(0xAA);
+        fs::write(&file, bytes).unwrap();
+        assert!(inspect(place.path()).map_or(true, |found| !found.unwrap().faults.is_empty()));
+        fs::write(&file, b"no database").unwrap();
+        assert!(inspect(place.path()).is_err());
+    }
+}
