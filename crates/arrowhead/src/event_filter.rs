@@ -38,7 +38,8 @@ pub enum Severity {
 }
 
 impl Severity {
-    const ALL: [Self; 6] = [Self::Debugging, Self::Informational, Self::Notification, Self::Warning, Self::Error, Self::Critical];
+    /// All of them, the least grave first.
+    pub const ALL: [Self; 6] = [Self::Debugging, Self::Informational, Self::Notification, Self::Warning, Self::Error, Self::Critical];
 
     /// The spelling in answers.
     pub fn as_str(self) -> &'static str {

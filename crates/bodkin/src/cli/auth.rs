@@ -264,6 +264,9 @@ async fn test(
     }
     let verdicts = verdict::verdicts(cloud, &consumer, services).await?;
     printer.rows(&json!({"consumer": consumer, "verdicts": verdicts}), &verdict::table(&verdicts), "")?;
+    if let Some(remedy) = verdict::remedy(&consumer, &verdicts) {
+        printer.remark(&remedy)?;
+    }
     Ok(if verdicts.iter().any(|verdict| verdict.allowed) { DONE } else { DENIED })
 }
 

@@ -1,4 +1,4 @@
-//! From what people write to what the registry has: rows by their names or ids.
+//! From what people write to what the registry has: systems by their names or ids.
 //!
 //! Names begin with a letter, so digits are an id.
 
@@ -6,10 +6,7 @@ use std::fmt::Display;
 
 use anyhow::bail;
 use bodkin_arrowhead::form::SystemRequest;
-use bodkin_client::{
-    CallError, CoreSystems, Page,
-    answer::{Interface, ServiceDefinition, System},
-};
+use bodkin_client::{CallError, CoreSystems, Page, answer::System};
 
 /// The system that `text` names.
 pub async fn system(cloud: &CoreSystems, text: &str) -> anyhow::Result<System> {
@@ -49,32 +46,6 @@ pub fn is_named(system: &System, text: &str) -> bool {
     }
 }
 
-/// The service definition that `text` names.
-pub async fn definition(cloud: &CoreSystems, text: &str) -> anyhow::Result<ServiceDefinition> {
-    const LIST: &str = "bodkin service definition list";
-    if let Some(id) = id(text) {
-        return found(cloud.service_definition(id).await, "service definition", text, LIST);
-    }
-    let all = cloud.service_definitions(&Page::default()).await?.data;
-    match all.into_iter().find(|row| row.service_definition.eq_ignore_ascii_case(text.trim())) {
-        Some(row) => Ok(row),
-        None => bail!("no service definition {text} is registered; see {LIST}"),
-    }
-}
-
-/// The interface that `text` names.
-pub async fn interface(cloud: &CoreSystems, text: &str) -> anyhow::Result<Interface> {
-    const LIST: &str = "bodkin service interface list";
-    if let Some(id) = id(text) {
-        return found(cloud.interface(id).await, "interface", text, LIST);
-    }
-    let all = cloud.interfaces(&Page::default()).await?.data;
-    match all.into_iter().find(|row| row.interface_name.eq_ignore_ascii_case(text.trim())) {
-        Some(row) => Ok(row),
-        None => bail!("no interface {text} is registered; see {LIST}"),
-    }
-}
-
 /// The row of an id. That there is none is a refusal in Arrowhead; here it says where to look.
 pub fn found<T>(answer: Result<T, CallError>, what: &str, id: impl Display, list: &str) -> anyhow::Result<T> {
     match answer {
@@ -85,7 +56,8 @@ pub fn found<T>(answer: Result<T, CallError>, what: &str, id: impl Display, list
     }
 }
 
-fn id(text: &str) -> Option<i64> {
+/// The id that `text` is, where it is one.
+pub fn id(text: &str) -> Option<i64> {
     text.trim().parse().ok()
 }
 

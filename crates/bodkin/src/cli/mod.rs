@@ -8,6 +8,7 @@ mod auth;
 mod details;
 mod event;
 mod lookup;
+mod name_row;
 mod orchestrate;
 mod page;
 mod pair;

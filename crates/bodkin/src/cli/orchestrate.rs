@@ -10,10 +10,9 @@ use serde_json::json;
 pub use self::explanation::Explanation;
 use super::{
     lookup,
-    pair::{metadata, parse_pair},
     printer::Printer,
     registry::RegistryOptions,
-    service::interface_names,
+    service::{Wanted, interface_names},
     table::Table,
 };
 use crate::DONE;
@@ -36,18 +35,11 @@ struct Question {
     /// Name or id of the registered system that asks
     #[arg(long, value_name = "SYSTEM")]
     consumer: String,
-    /// Ask the orchestration store, instead of everything that is registered and allowed
+    /// Ask the orchestration store, which needs one --interface, instead of everything that is registered and allowed
     #[arg(long)]
     store: bool,
-    /// At least one of these interfaces; may be repeated. The store needs exactly one
-    #[arg(long = "interface", value_name = "NAME")]
-    interfaces: Vec<String>,
-    /// A pair the service must have; may be repeated. It sets the flag metadataSearch
-    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
-    metadata: Vec<(String, String)>,
-    /// Exactly this version
-    #[arg(long = "service-version", value_name = "N")]
-    version: Option<i64>,
+    #[command(flatten)]
+    wanted: Wanted,
     /// Name or id of a provider to prefer; may be repeated
     #[arg(long = "prefer", value_name = "SYSTEM")]
     preferred: Vec<String>,
@@ -62,7 +54,7 @@ struct Question {
 enum Flag {
     /// Exactly one provider: a preferred one, or any
     Matchmaking,
-    /// Honour --metadata
+    /// Honour --metadata, which sets this flag
     MetadataSearch,
     /// Only providers that accept a connection now
     PingProviders,
@@ -96,19 +88,15 @@ impl Question {
     /// What is wanted; `None` where no service is named.
     fn service(&self) -> Option<ServiceQueryForm> {
         Some(ServiceQueryForm {
-            service_definition_requirement: Some(self.service.clone()?),
-            interface_requirements: Some(self.interfaces.iter().cloned().map(Some).collect()),
-            metadata_requirements: metadata(self.metadata.clone()),
-            version_requirement: self.version,
             ping_providers: Some(self.flags.contains(&Flag::PingProviders)),
-            ..ServiceQueryForm::default()
+            ..self.wanted.clone().form(self.service.clone()?)
         })
     }
 
     async fn form(&self, cloud: &CoreSystems) -> anyhow::Result<OrchestrationForm> {
         let mut flags: Vec<String> = self.flags.iter().map(|flag| flag.name()).collect();
         flags.extend((!self.store).then(|| "overrideStore".to_owned()));
-        flags.extend((!self.metadata.is_empty()).then(|| Flag::MetadataSearch.name()));
+        flags.extend((!self.wanted.metadata.is_empty()).then(|| Flag::MetadataSearch.name()));
         let mut preferred = Vec::with_capacity(self.preferred.len());
         for text in &self.preferred {
             let provider_system = Some(lookup::form(&lookup::system(cloud, text).await?));
@@ -136,7 +124,10 @@ pub async fn run(options: OrchestrateOptions, printer: Printer) -> anyhow::Resul
     let consumer = lookup::system(&cloud, &question.consumer).await?;
     let explanation = match question.service() {
         Some(service) if !question.store => Explanation::of_dynamic(&cloud, &consumer, &service).await?,
-        _ => Explanation::of_store(&cloud, &consumer, question.service.as_deref(), question.interfaces.first().map(String::as_str)).await?,
+        _ => {
+            Explanation::of_store(&cloud, &consumer, question.service.as_deref(), question.wanted.interfaces.first().map(String::as_str))
+                .await?
+        }
     };
     explanation.print(&json!({"response": [], "explanation": explanation}), printer)?;
     Ok(explanation.exit_code())

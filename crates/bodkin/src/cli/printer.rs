@@ -41,6 +41,11 @@ impl Printer {
         }
     }
 
+    /// Prints a sentence for people, and nothing for programs.
+    pub fn remark(self, sentence: &str) -> io::Result<()> {
+        if self.json { Ok(()) } else { write_out(&format!("{sentence}\n")) }
+    }
+
     /// Prints one thing whole.
     pub fn one(self, answer: &impl Serialize, details: &Details) -> io::Result<()> {
         if self.json { self.document(answer) } else { write_out(&details.to_string()) }

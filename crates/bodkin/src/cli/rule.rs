@@ -6,7 +6,7 @@ mod priority;
 use anyhow::bail;
 use bodkin_client::{
     CoreSystems,
-    answer::{List, StoreEntry},
+    answer::{Interface, List, ServiceDefinition, StoreEntry},
     request::{CloudName, Provider, StoreRequest},
 };
 use clap::{Args, Subcommand};
@@ -15,7 +15,7 @@ use serde_json::json;
 use self::flexible::FlexibleCommand;
 use super::{
     details::Details,
-    lookup, orchestrate,
+    lookup, name_row, orchestrate,
     page::PageOptions,
     pair::{CloudOption, map, parse_cloud, parse_pair},
     printer::Printer,
@@ -182,8 +182,8 @@ async fn add(cloud: &CoreSystems, new: NewRule) -> anyhow::Result<StoreEntry> {
         Some(_) => parse_provider(&new.provider)?,
         None => {
             let system = lookup::system(cloud, &new.provider).await?;
-            lookup::definition(cloud, &new.service).await?;
-            lookup::interface(cloud, &new.interface).await?;
+            name_row::find::<ServiceDefinition>(cloud, &new.service).await?;
+            name_row::find::<Interface>(cloud, &new.interface).await?;
             Provider { system_name: system.system_name, address: system.address, port: system.port }
         }
     };

@@ -6,16 +6,19 @@ mod state;
 
 use bodkin_client::{
     Change, CoreSystems,
-    answer::{Interface, List, Service},
+    answer::{Interface, List, Service, ServiceDefinition},
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+pub use self::form::Wanted;
 use self::{
-    catalog::{DefinitionCommand, InterfaceCommand},
+    catalog::CatalogCommand,
     form::{NewService, Requirement, ServiceChange},
 };
-use super::{details::Details, lookup, page::PageOptions, printer::Printer, probe, registry::RegistryOptions, system::pairs, table::Table};
+use super::{
+    details::Details, lookup, name_row, page::PageOptions, printer::Printer, probe, registry::RegistryOptions, system::pairs, table::Table,
+};
 use crate::{DONE, FAILED};
 
 /// What ends the name of an interface that speaks HTTP without TLS.
@@ -62,10 +65,10 @@ enum ServiceCommand {
     Test(Id),
     /// Service definitions: the names of what can be offered
     #[command(subcommand)]
-    Definition(DefinitionCommand),
+    Definition(CatalogCommand),
     /// Interfaces: over what it can be used
     #[command(subcommand)]
-    Interface(InterfaceCommand),
+    Interface(CatalogCommand),
 }
 
 #[derive(Args, Clone, Debug)]
@@ -124,8 +127,8 @@ pub async fn run(options: ServiceOptions, printer: Printer) -> anyhow::Result<u8
         }
         ServiceCommand::Query(requirement) => query(&cloud, requirement, printer).await?,
         ServiceCommand::Test(Id { id }) => return test(&found(&cloud, id).await?, printer).await,
-        ServiceCommand::Definition(command) => catalog::definition(&cloud, command, printer).await?,
-        ServiceCommand::Interface(command) => catalog::interface(&cloud, command, printer).await?,
+        ServiceCommand::Definition(command) => catalog::run::<ServiceDefinition>(&cloud, command, printer).await?,
+        ServiceCommand::Interface(command) => catalog::run::<Interface>(&cloud, command, printer).await?,
     }
     Ok(DONE)
 }
@@ -138,7 +141,7 @@ async fn list(cloud: &CoreSystems, listing: Listing, printer: Printer) -> anyhow
     let page = listing.page.into();
     let services: List<Service> = match listing.definition {
         Some(definition) => {
-            let known = lookup::definition(cloud, &definition).await?;
+            let known = name_row::find::<ServiceDefinition>(cloud, &definition).await?;
             cloud.services_of(&known.service_definition, &page).await?
         }
         None => cloud.services(&page).await?,

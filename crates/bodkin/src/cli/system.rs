@@ -36,7 +36,13 @@ enum SystemCommand {
     /// Show one system
     Show(Named),
     /// Register a system
-    Add(WholeSystem),
+    Add {
+        /// Name of the system
+        #[arg(value_name = "NAME")]
+        name: String,
+        #[command(flatten)]
+        further: Further,
+    },
     /// Change what is given of a system; the rest stays
     Update {
         #[command(flatten)]
@@ -48,8 +54,11 @@ enum SystemCommand {
     Replace {
         #[command(flatten)]
         named: Named,
+        /// Its new name
+        #[arg(long, value_name = "NAME")]
+        name: String,
         #[command(flatten)]
-        system: ReplacedBy,
+        further: Further,
     },
     /// Remove a system with its services, rules and subscriptions
     Remove(Named),
@@ -64,33 +73,11 @@ struct Named {
     system: String,
 }
 
-/// A system that is registered.
-#[derive(Args, Clone, Debug)]
-struct WholeSystem {
-    /// Name of the system
-    #[arg(value_name = "NAME")]
-    name: String,
-    #[command(flatten)]
-    place: Place,
-    #[command(flatten)]
-    further: Further,
-}
-
-/// What a system is replaced by.
-#[derive(Args, Clone, Debug)]
-struct ReplacedBy {
-    /// Its new name
-    #[arg(long, value_name = "NAME")]
-    name: String,
-    #[command(flatten)]
-    place: Place,
-    #[command(flatten)]
-    further: Further,
-}
-
-/// What a system may have besides its identity.
+/// What a system has besides its name.
 #[derive(Args, Clone, Debug)]
 struct Further {
+    #[command(flatten)]
+    place: Place,
     /// A free pair; may be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
     metadata: Vec<(String, String)>,
@@ -132,8 +119,8 @@ impl From<SystemChange> for SystemRequest {
     }
 }
 
-fn whole(name: String, place: Place, further: Further) -> SystemRequest {
-    let Further { metadata: pairs, authentication_info } = further;
+fn whole(name: String, further: Further) -> SystemRequest {
+    let Further { place, metadata: pairs, authentication_info } = further;
     SystemRequest { metadata: metadata(pairs), authentication_info, ..NewSystem { name, place }.into() }
 }
 
@@ -181,8 +168,8 @@ pub async fn run(options: SystemOptions, printer: Printer) -> anyhow::Result<u8>
             let system = lookup::system(&cloud, &named.system).await?;
             printer.one(&system, &details(&system))?;
         }
-        SystemCommand::Add(WholeSystem { name, place, further }) => {
-            let system = cloud.register_system(&whole(name, place, further)).await?;
+        SystemCommand::Add { name, further } => {
+            let system = cloud.register_system(&whole(name, further)).await?;
             printer.done(&system, &format!("registered: {}, id {}", lookup::told(&system), system.id))?;
         }
         SystemCommand::Update { named, change } => {
@@ -190,9 +177,9 @@ pub async fn run(options: SystemOptions, printer: Printer) -> anyhow::Result<u8>
             let system = cloud.change_system(id, Change::Patch, &change.into()).await?;
             printer.done(&system, &format!("changed: {}, id {id}", lookup::told(&system)))?;
         }
-        SystemCommand::Replace { named, system: ReplacedBy { name, place, further } } => {
+        SystemCommand::Replace { named, name, further } => {
             let id = lookup::system(&cloud, &named.system).await?.id;
-            let system = cloud.change_system(id, Change::Replace, &whole(name, place, further)).await?;
+            let system = cloud.change_system(id, Change::Replace, &whole(name, further)).await?;
             printer.done(&system, &format!("replaced: {}, id {id}", lookup::told(&system)))?;
         }
         SystemCommand::Remove(named) => {

@@ -36,7 +36,7 @@ pub async fn verdicts(cloud: &CoreSystems, consumer: &System, services: Vec<Serv
     let allowed = cloud.check_intracloud(&form).await?.authorized_provider_ids_with_interface_ids;
     let mut rules = cloud.rules(&Page::default()).await?.data;
     rules.retain(|rule| rule.consumer_system.id == consumer.id && rule.service_definition.id == definition.id);
-    Ok(services.into_iter().map(|service| verdict(consumer, service, &allowed, &rules)).collect())
+    Ok(services.into_iter().map(|service| verdict(service, &allowed, &rules)).collect())
 }
 
 /// Every provider with all interfaces of its services.
@@ -52,7 +52,7 @@ fn asked(services: &[Service]) -> Vec<IdIdList> {
     asked
 }
 
-fn verdict(consumer: &System, service: Service, allowed: &[AuthorizedProvider], rules: &[Rule]) -> Verdict {
+fn verdict(service: Service, allowed: &[AuthorizedProvider], rules: &[Rule]) -> Verdict {
     let allowed = allowed.iter().find(|provider| provider.id == service.provider.id);
     let is_allowed = |interface: &&Interface| allowed.is_some_and(|provider| provider.id_list.contains(&interface.id));
     let interfaces: Vec<String> = service.interfaces.iter().filter(is_allowed).map(|interface| interface.interface_name.clone()).collect();
@@ -60,20 +60,18 @@ fn verdict(consumer: &System, service: Service, allowed: &[AuthorizedProvider], 
     let offered = interface_names(&service.interfaces);
     let why = match rule {
         Some(rule) if interfaces.len() == service.interfaces.len() => format!("rule {} allows it", rule.id),
-        Some(rule) => format!("rule {} allows {} only, and it is offered over {offered}", rule.id, interface_names(&rule.interfaces)),
-        None => format!(
-            "no rule allows it; to make one: bodkin auth add --consumer {} --provider {} --service {}",
-            consumer.id, service.provider.id, service.service_definition.service_definition
-        ),
+        Some(rule) => format!("rule {} allows {} only, of {offered}", rule.id, interface_names(&rule.interfaces)),
+        None => "no rule allows it".to_owned(),
     };
     Verdict { allowed: !interfaces.is_empty(), interfaces, rule: rule.map(|rule| rule.id), why, service }
 }
 
 /// The verdicts as people read them.
 pub fn table(verdicts: &[Verdict]) -> Table {
-    let mut table = Table::new(&["PROVIDER", "ADDRESS", "URI", "MAY BE USED OVER", "WHY"]);
+    let mut table = Table::new(&["ID", "PROVIDER", "ADDRESS", "URI", "MAY BE USED OVER", "WHY"]);
     for verdict in verdicts {
         table.push([
+            verdict.service.provider.id.to_string(),
             verdict.service.provider.system_name.clone(),
             verdict.service.provider.host_and_port(),
             verdict.service.service_uri.clone(),
@@ -82,6 +80,15 @@ pub fn table(verdicts: &[Verdict]) -> Table {
         ]);
     }
     table
+}
+
+/// The command that makes a missing rule, where rules are missing.
+pub fn remedy(consumer: &System, verdicts: &[Verdict]) -> Option<String> {
+    let mut missing = verdicts.iter().filter(|verdict| verdict.rule.is_none()).map(|verdict| &verdict.service);
+    let first = missing.next()?;
+    let provider = if missing.next().is_some() { "ID".to_owned() } else { first.provider.id.to_string() };
+    let service = &first.service_definition.service_definition;
+    Some(format!("to make a rule: bodkin auth add --consumer {} --provider {provider} --service {service}", consumer.id))
 }
 
 #[cfg(test)]
@@ -105,7 +112,6 @@ mod tests {
 
     #[test]
     fn a_verdict_says_over_what_and_why() {
-        let consumer = System { id: 1, ..System::default() };
         let allowed = [AuthorizedProvider { id: 5, id_list: vec![2] }];
         let rules = [Rule {
             id: 7,
@@ -113,12 +119,17 @@ mod tests {
             interfaces: vec![interface(2, "I2")],
             ..Rule::default()
         }];
-        let verdict = |provider, interfaces: &[i64]| verdict(&consumer, service(provider, interfaces), &allowed, &rules);
+        let verdict = |provider, interfaces: &[i64]| verdict(service(provider, interfaces), &allowed, &rules);
         assert_eq!((verdict(5, &[2]).interfaces, verdict(5, &[2]).why), (vec!["I2".to_owned()], "rule 7 allows it".to_owned()));
-        assert_eq!(verdict(5, &[2, 3]).why, "rule 7 allows I2 only, and it is offered over I2, I3");
+        assert_eq!(verdict(5, &[2, 3]).why, "rule 7 allows I2 only, of I2, I3");
         assert!(!verdict(5, &[3]).allowed && verdict(5, &[3]).rule == Some(7));
-        let denied = verdict(6, &[2]);
-        assert!(!denied.allowed && denied.why.contains("bodkin auth add --consumer 1 --provider 6 --service heat"), "{}", denied.why);
+        assert!(!verdict(6, &[2]).allowed && verdict(6, &[2]).why == "no rule allows it");
+
+        let consumer = System { id: 1, ..System::default() };
+        let told = remedy(&consumer, &[verdict(5, &[2]), verdict(6, &[2])]);
+        assert_eq!(told.as_deref(), Some("to make a rule: bodkin auth add --consumer 1 --provider 6 --service heat"));
+        assert!(remedy(&consumer, &[verdict(6, &[2]), verdict(7, &[2])]).unwrap().contains("--provider ID"));
+        assert_eq!(remedy(&consumer, &[verdict(5, &[2])]), None);
     }
 
     #[test]

@@ -118,6 +118,12 @@ answer! {
         first_position: u64,
         /// Position of the next event.
         next_position: u64,
+        /// Events before this position are on the disk.
+        #[serde(default)]
+        synced_position: u64,
+        /// Positions that were skipped while the disk took nothing.
+        #[serde(default)]
+        skipped: u64,
         /// When the oldest event that is kept was accepted (UTC).
         #[serde(default)]
         oldest: Option<String>,

@@ -1,8 +1,11 @@
 //! Push subscriptions as they were made: list, make, replace, remove.
 
-use bodkin_arrowhead::form::SubscriptionRequest;
+use bodkin_arrowhead::{event_filter::Severity, form::SubscriptionRequest};
 use bodkin_client::{CoreSystems, Page, answer::Subscription};
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use serde_json::json;
 
 use crate::cli::{
@@ -16,33 +19,18 @@ use crate::cli::{
 
 const LIST_COMMAND: &str = "bodkin event list";
 
-/// How grave an event is, by its metadata's `severity`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "PascalCase")]
-pub enum Severity {
-    Debugging,
-    Informational,
-    Notification,
-    Warning,
-    Error,
-    Critical,
-}
-
-impl Severity {
-    /// As the wire says it.
-    pub fn name(self) -> String {
-        self.to_possible_value().expect("no value is skipped").get_name().to_owned()
-    }
+fn severity() -> impl TypedValueParser<Value = Severity> {
+    PossibleValuesParser::new(Severity::ALL.map(Severity::as_str)).map(|name| Severity::parse(&name).expect("it is one of them"))
 }
 
 /// Which of the events of a type are heard.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug)]
 pub struct EventFilter {
     /// A pair the event's metadata must have; may be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
     pub metadata: Vec<(String, String)>,
     /// Only events whose metadata says this severity or a graver one
-    #[arg(long, value_enum, value_name = "LEVEL", ignore_case = true)]
+    #[arg(long, value_parser = severity(), value_name = "LEVEL", ignore_case = true)]
     pub severity: Option<Severity>,
     /// A condition on a field of the JSON payload, for example 'temperature/value=>21.5'; may be repeated
     #[arg(long = "payload", value_name = "FIELD=CONDITION", value_parser = parse_pair)]
@@ -101,7 +89,7 @@ impl NewSubscription {
             start_date: self.start,
             end_date: self.end,
             sources: (!sources.is_empty()).then_some(sources),
-            min_severity: self.filter.severity.map(Severity::name),
+            min_severity: self.filter.severity.map(|severity| severity.as_str().to_owned()),
             payload_filter: metadata(self.filter.payload),
         })
     }

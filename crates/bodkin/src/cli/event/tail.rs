@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::subscription::{EventFilter, Severity};
+use super::subscription::EventFilter;
 use crate::cli::{lookup, printer::Printer};
 
 /// Name of the event that tells a loss.
@@ -97,7 +97,7 @@ impl Heard {
             consumer,
             start,
             metadata: self.filter.metadata,
-            severity: self.filter.severity.map(Severity::name),
+            severity: self.filter.severity.map(|severity| severity.as_str().to_owned()),
             payload: self.filter.payload,
         })
     }

@@ -25,6 +25,8 @@ pub struct Explanation {
     why: String,
     verdicts: Vec<Verdict>,
     entries: Vec<EntryState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
 }
 
 /// An entry of the orchestration store, and whether its provider can be used now.
@@ -38,7 +40,7 @@ pub struct EntryState {
 
 impl Explanation {
     fn new(why: String) -> Self {
-        Self { why, verdicts: Vec::new(), entries: Vec::new() }
+        Self { why, verdicts: Vec::new(), entries: Vec::new(), remedy: None }
     }
 
     /// Of a dynamic orchestration: the registry's and Authorization's part of it are done again, step by step.
@@ -58,7 +60,8 @@ impl Explanation {
         } else {
             format!("DENIED: {definition} is offered, but no rule lets {} use it", consumer.system_name)
         };
-        Ok(Self { why, verdicts, entries: Vec::new() })
+        let remedy = verdict::remedy(consumer, &verdicts);
+        Ok(Self { why, verdicts, entries: Vec::new(), remedy })
     }
 
     /// Of an orchestration from the store: its entries by priority, and what keeps each from being used.
@@ -83,13 +86,13 @@ impl Explanation {
         states.sort_by_key(|state| state.entry.priority);
         let name = &consumer.system_name;
         let why = if states.is_empty() {
-            format!("nothing: the orchestration store has no entry for {name}; to make one: bodkin rule add --consumer {}", consumer.id)
+            format!("nothing: the orchestration store has no such entry for {name}; see bodkin rule list")
         } else if states.iter().any(|state| state.usable) {
             format!("the orchestration store names a provider that {name} can use")
         } else {
             format!("nothing: no provider that the orchestration store names for {name} can be used")
         };
-        Ok(Self { why, verdicts: Vec::new(), entries: states })
+        Ok(Self { why, verdicts: Vec::new(), entries: states, remedy: None })
     }
 
     /// Prints it for people; programs get `document`.
@@ -100,6 +103,9 @@ impl Explanation {
         }
         if !self.entries.is_empty() {
             printer.table(&entry_table(&self.entries), "")?;
+        }
+        if let Some(remedy) = &self.remedy {
+            printer.remark(remedy)?;
         }
         Ok(())
     }

@@ -1,24 +1,31 @@
 //! `bodkin service definition` and `bodkin service interface`: the names that services are made of.
 
-use bodkin_client::{
-    CoreSystems,
-    answer::{Interface, ServiceDefinition},
-};
+use bodkin_client::CoreSystems;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::cli::{details::Details, lookup, page::PageOptions, printer::Printer, table::Table};
+use crate::cli::{
+    details::Details,
+    name_row::{self, NameRow},
+    page::PageOptions,
+    printer::Printer,
+    table::Table,
+};
 
-/// What to do with service definitions.
+/// What to do with such names.
 #[derive(Subcommand, Clone, Debug)]
-pub enum DefinitionCommand {
-    /// List service definitions
+pub enum CatalogCommand {
+    /// List them
     List(PageOptions),
-    /// Show one service definition
+    /// Show one
     Show(Named),
-    /// Make a service definition that nobody offers yet
-    Add(NewName),
-    /// Rename a service definition, for all who offer it
+    /// Add one that no service has yet
+    Add {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Rename one, for all services that have it
     Rename {
         #[command(flatten)]
         named: Named,
@@ -26,28 +33,7 @@ pub enum DefinitionCommand {
         #[arg(value_name = "NEW")]
         new_name: String,
     },
-    /// Remove a service definition with its services and rules
-    Remove(Named),
-}
-
-/// What to do with interfaces.
-#[derive(Subcommand, Clone, Debug)]
-pub enum InterfaceCommand {
-    /// List interfaces
-    List(PageOptions),
-    /// Show one interface
-    Show(Named),
-    /// Make an interface that nobody has yet, for example HTTP-INSECURE-JSON
-    Add(NewName),
-    /// Rename an interface, for all who have it
-    Rename {
-        #[command(flatten)]
-        named: Named,
-        /// The new name
-        #[arg(value_name = "NEW")]
-        new_name: String,
-    },
-    /// Remove an interface from all who have it
+    /// Remove one: a definition with its services and rules, an interface from all services that have it
     Remove(Named),
 }
 
@@ -58,85 +44,39 @@ pub struct Named {
     name: String,
 }
 
-#[derive(Args, Clone, Debug)]
-pub struct NewName {
-    /// Its name
-    #[arg(value_name = "NAME")]
-    name: String,
-}
-
-/// Carries out what is asked about service definitions.
-pub async fn definition(cloud: &CoreSystems, command: DefinitionCommand, printer: Printer) -> anyhow::Result<()> {
+/// Carries out what is asked about rows of one kind.
+pub async fn run<R: NameRow>(cloud: &CoreSystems, command: CatalogCommand, printer: Printer) -> anyhow::Result<()> {
     match command {
-        DefinitionCommand::List(page) => {
-            let rows = cloud.service_definitions(&page.into()).await?;
-            let table = table("SERVICE DEFINITION", rows.data.iter().map(|row| (row.id, &row.service_definition)));
-            printer.rows(&rows, &table, "no service definitions are registered")?;
+        CatalogCommand::List(page) => {
+            let rows = R::list(cloud, &page.into()).await?;
+            let mut table = Table::new(&["ID", R::COLUMN]);
+            rows.data.iter().for_each(|row| table.push([row.id().to_string(), row.name().to_owned()]));
+            printer.rows(&rows, &table, &format!("no {} is registered", R::WHAT))?;
         }
-        DefinitionCommand::Show(named) => {
-            let row = lookup::definition(cloud, &named.name).await?;
-            let details = Details::default().with("id", row.id).with("service definition", &row.service_definition);
-            printer.one(&row, &details.with_times(row.created_at.as_ref(), row.updated_at.as_ref()))?;
+        CatalogCommand::Show(named) => {
+            let row = name_row::find::<R>(cloud, &named.name).await?;
+            let [created_at, updated_at] = row.times();
+            let details = Details::default().with("id", row.id()).with(R::WHAT, row.name()).with_times(created_at, updated_at);
+            printer.one(&row, &details)?;
         }
-        DefinitionCommand::Add(new) => {
-            let row = cloud.add_service_definition(&new.name).await?;
-            printer.done(&row, &format!("added: {}", told_definition(&row)))?;
+        CatalogCommand::Add { name } => {
+            let row = R::add(cloud, &name).await?;
+            printer.done(&row, &format!("added: {}", told(&row)))?;
         }
-        DefinitionCommand::Rename { named, new_name } => {
-            let row = lookup::definition(cloud, &named.name).await?;
-            let renamed = cloud.rename_service_definition(row.id, &new_name).await?;
-            printer.done(&renamed, &format!("renamed: {} is {}", row.service_definition, told_definition(&renamed)))?;
+        CatalogCommand::Rename { named, new_name } => {
+            let row = name_row::find::<R>(cloud, &named.name).await?;
+            let renamed = R::rename(cloud, row.id(), &new_name).await?;
+            printer.done(&renamed, &format!("renamed: {} is {}", row.name(), told(&renamed)))?;
         }
-        DefinitionCommand::Remove(named) => {
-            let row = lookup::definition(cloud, &named.name).await?;
-            cloud.remove_service_definition(row.id).await?;
-            printer.done(&json!({"removed": row}), &format!("removed: {}, with its services and rules", told_definition(&row)))?;
+        CatalogCommand::Remove(named) => {
+            let row = name_row::find::<R>(cloud, &named.name).await?;
+            R::remove(cloud, row.id()).await?;
+            printer.done(&json!({"removed": row}), &format!("removed: {}, with all that depended on it", told(&row)))?;
         }
     }
     Ok(())
 }
 
-/// Carries out what is asked about interfaces.
-pub async fn interface(cloud: &CoreSystems, command: InterfaceCommand, printer: Printer) -> anyhow::Result<()> {
-    match command {
-        InterfaceCommand::List(page) => {
-            let rows = cloud.interfaces(&page.into()).await?;
-            let table = table("INTERFACE", rows.data.iter().map(|row| (row.id, &row.interface_name)));
-            printer.rows(&rows, &table, "no interfaces are registered")?;
-        }
-        InterfaceCommand::Show(named) => {
-            let row = lookup::interface(cloud, &named.name).await?;
-            let details = Details::default().with("id", row.id).with("interface", &row.interface_name);
-            printer.one(&row, &details.with_times(row.created_at.as_ref(), row.updated_at.as_ref()))?;
-        }
-        InterfaceCommand::Add(new) => {
-            let row = cloud.add_interface(&new.name).await?;
-            printer.done(&row, &format!("added: {}", told_interface(&row)))?;
-        }
-        InterfaceCommand::Rename { named, new_name } => {
-            let row = lookup::interface(cloud, &named.name).await?;
-            let renamed = cloud.rename_interface(row.id, &new_name).await?;
-            printer.done(&renamed, &format!("renamed: {} is {}", row.interface_name, told_interface(&renamed)))?;
-        }
-        InterfaceCommand::Remove(named) => {
-            let row = lookup::interface(cloud, &named.name).await?;
-            cloud.remove_interface(row.id).await?;
-            printer.done(&json!({"removed": row}), &format!("removed: {}, from all who had it", told_interface(&row)))?;
-        }
-    }
-    Ok(())
-}
-
-fn told_definition(row: &ServiceDefinition) -> String {
-    format!("service definition {}, id {}", row.service_definition, row.id)
-}
-
-fn told_interface(row: &Interface) -> String {
-    format!("interface {}, id {}", row.interface_name, row.id)
-}
-
-fn table<'n>(what: &'static str, rows: impl Iterator<Item = (i64, &'n String)>) -> Table {
-    let mut table = Table::new(&["ID", what]);
-    rows.for_each(|(id, name)| table.push([id.to_string(), name.clone()]));
-    table
+fn told<R: NameRow>(row: &R) -> String {
+    format!("{} {}, id {}", R::WHAT, row.name(), row.id())
 }

@@ -17,24 +17,24 @@ const DEFAULT_INTERFACE: &str = "HTTP-INSECURE-JSON";
 /// How a service is secured.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Secure {
+pub enum Protection {
     NotSecure,
     Certificate,
     Token,
 }
 
-impl Secure {
+impl Protection {
     fn name(self) -> String {
         self.to_possible_value().expect("no value is skipped").get_name().to_owned()
     }
 }
 
-impl From<Secure> for Security {
-    fn from(secure: Secure) -> Self {
+impl From<Protection> for Security {
+    fn from(secure: Protection) -> Self {
         match secure {
-            Secure::NotSecure => Self::NotSecure,
-            Secure::Certificate => Self::Certificate,
-            Secure::Token => Self::Token,
+            Protection::NotSecure => Self::NotSecure,
+            Protection::Certificate => Self::Certificate,
+            Protection::Token => Self::Token,
         }
     }
 }
@@ -64,7 +64,7 @@ pub struct NewService {
     valid_until: Option<String>,
     /// How it is secured
     #[arg(long, value_enum, value_name = "HOW", default_value = "NOT_SECURE", ignore_case = true)]
-    secure: Secure,
+    secure: Protection,
     /// Base64 of the provider's public key
     #[arg(long, value_name = "KEY")]
     authentication_info: Option<String>,
@@ -112,7 +112,7 @@ pub struct ServiceChange {
     valid_until: Option<String>,
     /// How it is secured
     #[arg(long, value_enum, value_name = "HOW", ignore_case = true)]
-    secure: Option<Secure>,
+    secure: Option<Protection>,
 }
 
 impl ServiceChange {
@@ -128,11 +128,38 @@ impl ServiceChange {
             provider_system: provider,
             service_uri: self.uri,
             end_of_validity: self.valid_until,
-            secure: Some(self.secure.map_or_else(|| service.secure.clone(), Secure::name)),
+            secure: Some(self.secure.map_or_else(|| service.secure.clone(), Protection::name)),
             metadata: metadata(self.metadata),
             version: self.version,
             interfaces: (!self.interfaces.is_empty()).then(|| self.interfaces.into_iter().map(Some).collect()),
         })
+    }
+}
+
+/// What a service must have.
+#[derive(Args, Clone, Debug)]
+pub struct Wanted {
+    /// At least one of these interfaces; may be repeated
+    #[arg(long = "interface", value_name = "NAME")]
+    pub interfaces: Vec<String>,
+    /// A pair the service must have; may be repeated
+    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pub metadata: Vec<(String, String)>,
+    /// Exactly this version
+    #[arg(long = "service-version", value_name = "N")]
+    version: Option<i64>,
+}
+
+impl Wanted {
+    /// A query for the services of a definition.
+    pub fn form(self, definition: String) -> ServiceQueryForm {
+        ServiceQueryForm {
+            service_definition_requirement: Some(definition),
+            interface_requirements: Some(self.interfaces.into_iter().map(Some).collect()),
+            metadata_requirements: metadata(self.metadata),
+            version_requirement: self.version,
+            ..ServiceQueryForm::default()
+        }
     }
 }
 
@@ -142,15 +169,8 @@ pub struct Requirement {
     /// What is wanted
     #[arg(value_name = "SERVICE")]
     pub definition: String,
-    /// At least one of these interfaces; may be repeated
-    #[arg(long = "interface", value_name = "NAME")]
-    interfaces: Vec<String>,
-    /// A pair the service must have; may be repeated
-    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
-    metadata: Vec<(String, String)>,
-    /// Exactly this version
-    #[arg(long = "service-version", value_name = "N")]
-    version: Option<i64>,
+    #[command(flatten)]
+    wanted: Wanted,
     /// At least this version
     #[arg(long, value_name = "N", conflicts_with = "version")]
     min_version: Option<i64>,
@@ -159,7 +179,7 @@ pub struct Requirement {
     max_version: Option<i64>,
     /// One of these; may be repeated
     #[arg(long, value_enum, value_name = "HOW", ignore_case = true)]
-    secure: Vec<Secure>,
+    secure: Vec<Protection>,
     /// Only providers that accept a connection now
     #[arg(long)]
     ping: bool,
@@ -168,15 +188,11 @@ pub struct Requirement {
 impl From<Requirement> for ServiceQueryForm {
     fn from(requirement: Requirement) -> Self {
         Self {
-            service_definition_requirement: Some(requirement.definition),
-            interface_requirements: Some(requirement.interfaces.into_iter().map(Some).collect()),
             security_requirements: Some(requirement.secure.into_iter().map(|secure| Some(secure.into())).collect()),
-            metadata_requirements: metadata(requirement.metadata),
-            version_requirement: requirement.version,
             min_version_requirement: requirement.min_version,
             max_version_requirement: requirement.max_version,
             ping_providers: Some(requirement.ping),
-            ..Self::default()
+            ..requirement.wanted.form(requirement.definition)
         }
     }
 }

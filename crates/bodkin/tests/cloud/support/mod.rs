@@ -2,6 +2,7 @@
 
 pub mod arrowhead;
 pub mod cloud;
+pub mod double;
 pub mod http;
 pub mod instant;
 pub mod patience;

@@ -1,0 +1,141 @@
+//! What `bodkin rule` asks, and what it makes of the answers.
+
+use serde_json::{Value, json};
+
+use super::{asked, has_row, lines};
+use crate::support::double::{Double, Row};
+
+fn display() -> Value {
+    json!({"id": 4, "systemName": "display", "address": "127.0.0.1", "port": 9001})
+}
+
+fn sensor() -> Value {
+    json!({"id": 5, "systemName": "sensor", "address": "127.0.0.1", "port": 9000})
+}
+
+fn entry(id: i64, priority: i64) -> Value {
+    json!({"id": id, "serviceDefinition": {"id": 3, "serviceDefinition": "heat"}, "consumerSystem": display(), "foreign": false,
+        "providerSystem": sensor(), "providerCloud": null, "serviceInterface": {"id": 2, "interfaceName": "HTTP-INSECURE-JSON"},
+        "priority": priority, "attribute": null})
+}
+
+fn entries() -> Value {
+    json!({"data": [entry(11, 1), entry(12, 2), entry(13, 3)], "count": 3})
+}
+
+fn table() -> Vec<Row> {
+    vec![
+        ("GET /orchestrator/mgmt/store", 200, entries()),
+        ("GET /orchestrator/mgmt/store/all_top_priority", 200, json!({"data": [entry(11, 1)], "count": 1})),
+        ("GET /orchestrator/mgmt/store/12", 200, entry(12, 2)),
+        ("POST /orchestrator/mgmt/store/all_by_consumer", 200, entries()),
+        ("POST /orchestrator/mgmt/store/modify_priorities", 200, Value::Null),
+        ("POST /orchestrator/mgmt/store", 200, json!({"data": [entry(14, 4)], "count": 1})),
+        ("DELETE /orchestrator/mgmt/store/12", 200, Value::Null),
+        ("GET /serviceregistry/mgmt/systems/4", 200, display()),
+        ("GET /serviceregistry/mgmt/systems/5", 200, sensor()),
+        ("GET /serviceregistry/mgmt/services", 200, json!({"data": [{"id": 3, "serviceDefinition": "heat"}], "count": 1})),
+        ("GET /serviceregistry/mgmt/interfaces", 200, json!({"data": [{"id": 2, "interfaceName": "HTTP-INSECURE-JSON"}], "count": 1})),
+    ]
+}
+
+#[test]
+fn rules_are_listed_shown_and_removed() {
+    let double = Double::start(table());
+    has_row(&asked(&double, "rule list", 0).0, &["12", "display", "heat", "HTTP-INSECURE-JSON", "2", "sensor at 127.0.0.1:9000"]);
+    let (_, requests) = asked(&double, "rule list --top", 0);
+    assert_eq!(lines(&requests), ["GET /orchestrator/mgmt/store/all_top_priority"]);
+    let (_, requests) = asked(&double, "rule list --consumer 4 --service heat", 0);
+    let form = json!({"consumerSystemId": 4, "serviceDefinitionName": "heat", "serviceInterfaceName": null});
+    assert_eq!(requests.last().expect("a POST").body, form);
+    has_row(&asked(&double, "rule show 12", 0).0, &["priority", "2"]);
+    let (told, requests) = asked(&double, "rule remove 12", 0);
+    assert!(told.contains("removed: rule 12: display is sent to sensor"), "{told}");
+    assert_eq!(lines(&requests).last(), Some(&"DELETE /orchestrator/mgmt/store/12"));
+}
+
+#[test]
+fn a_rule_is_added_at_a_priority() {
+    let double = Double::start(table());
+    let (told, requests) = asked(&double, "rule add --consumer 4 --service heat --provider 5 --priority 2 --attribute a=b", 0);
+    assert!(told.contains("rule 14: display is sent to sensor at 127.0.0.1:9000 for heat over HTTP-INSECURE-JSON, priority 4"), "{told}");
+    let form = json!([{"serviceDefinitionName": "heat", "consumerSystemId": 4,
+        "providerSystem": {"systemName": "sensor", "address": "127.0.0.1", "port": 9000}, "cloud": null,
+        "serviceInterfaceName": "HTTP-INSECURE-JSON", "priority": 2, "attribute": {"a": "b"}}]);
+    assert_eq!(requests.last().expect("a POST").body, form);
+    let (_, requests) = asked(&double, "rule add --consumer 4 --service heat --provider s@10.0.0.1:7 --cloud aitia/one", 0);
+    let form = &requests.last().expect("a POST").body[0];
+    assert_eq!((&form["cloud"]["name"], &form["providerSystem"]["port"]), (&json!("one"), &json!(7)));
+}
+
+/// The Orchestrator leaves out what it does not take, without an error.
+#[test]
+fn a_rule_that_was_not_taken_is_a_failure() {
+    let mut rows = table();
+    rows.retain(|row| row.0 != "POST /orchestrator/mgmt/store");
+    rows.push(("POST /orchestrator/mgmt/store", 200, json!({"data": [], "count": 0})));
+    let double = Double::start(rows);
+    asked(&double, "rule add --consumer 4 --service heat --provider 5", 1);
+    asked(&double, "rule add --consumer 4 --service cold --provider 5", 1);
+}
+
+#[test]
+fn a_move_names_the_priorities_of_the_whole_group() {
+    let double = Double::start(table());
+    let (_, requests) = asked(&double, "rule move 12 1", 0);
+    let told = requests.iter().find(|asked| asked.line.ends_with("modify_priorities")).expect("the priorities are set");
+    assert_eq!(told.body, json!({"priorityMap": {"12": 1, "11": 2, "13": 3}}));
+    let (_, requests) = asked(&double, "rule move 12 4", 1);
+    assert!(requests.iter().all(|asked| !asked.line.ends_with("modify_priorities")), "there are three");
+}
+
+#[test]
+fn a_test_says_which_rule_is_used_and_what_keeps_the_others() {
+    let allowed = json!({"authorizedProviderIdsWithInterfaceIds": [{"id": 5, "idList": [2]}]});
+    let service = json!({"id": 7, "serviceDefinition": {"id": 3, "serviceDefinition": "heat"}, "provider": sensor(), "serviceUri": "",
+        "secure": "NOT_SECURE", "version": 1, "interfaces": [{"id": 2, "interfaceName": "HTTP-INSECURE-JSON"}]});
+    let offered = json!({"serviceQueryData": [service], "unfilteredHits": 1});
+    let with = |offered: &Value, allowed: &Value| {
+        let mut rows = table();
+        rows.push(("POST /serviceregistry/query", 200, offered.clone()));
+        rows.push(("POST /authorization/intracloud/check", 200, allowed.clone()));
+        rows.push(("GET /authorization/mgmt/intracloud", 200, json!({"data": [], "count": 0})));
+        rows.push(("POST /orchestrator/orchestration", 200, json!({"response": []})));
+        Double::start(rows)
+    };
+    let line = "rule test --consumer 4 --service heat";
+    has_row(&asked(&with(&offered, &allowed), line, 0).0, &["11", "1", "sensor", "yes"]);
+    let denied = json!({"authorizedProviderIdsWithInterfaceIds": []});
+    has_row(&asked(&with(&offered, &denied), line, 3).0, &["11", "NO", "no rule allows it"]);
+    let nobody = json!({"serviceQueryData": [], "unfilteredHits": 0});
+    has_row(&asked(&with(&nobody, &allowed), line, 1).0, &["11", "NO", "the provider does not offer it"]);
+    let (told, _) = asked(&with(&offered, &denied), "orchestrate heat --consumer 4 --store --interface HTTP-INSECURE-JSON", 3);
+    assert!(told.contains("no provider that the orchestration store names for display can be used"), "{told}");
+}
+
+#[test]
+fn flexible_rules_are_made_of_names_and_metadata() {
+    let rule = json!({"id": 3, "consumerSystem": {"systemName": null, "metadata": {"room": "7"}},
+        "providerSystem": {"systemName": "sensor", "metadata": null}, "serviceDefinition": {"id": 3, "serviceDefinition": "heat"},
+        "serviceInterface": null, "serviceMetadata": null, "priority": 2_147_483_647});
+    let rules = json!({"data": [rule], "count": 1});
+    let double = Double::start(vec![
+        ("GET /orchestrator/mgmt/store/flexible", 200, rules.clone()),
+        ("POST /orchestrator/mgmt/store/flexible", 201, rules),
+        ("DELETE /orchestrator/mgmt/store/flexible/3", 200, Value::Null),
+        ("DELETE /orchestrator/store/flexible/all", 200, Value::Null),
+    ]);
+    has_row(&asked(&double, "rule flexible list", 0).0, &["3", "any with room=7", "heat", "any", "sensor"]);
+    has_row(&asked(&double, "rule flexible show 3", 0).0, &["consumer", "any with room=7"]);
+    let (_, requests) = asked(&double, "rule flexible add --service heat --consumer-metadata room=7 --provider sensor", 0);
+    let form = json!([{"consumerSystem": {"systemName": null, "metadata": {"room": "7"}},
+        "providerSystem": {"systemName": "sensor", "metadata": null}, "serviceDefinitionName": "heat", "serviceInterfaceName": null,
+        "serviceMetadata": null, "priority": null}]);
+    assert_eq!(requests[0].body, form);
+    let (_, requests) = asked(&double, "rule flexible remove 3", 0);
+    assert_eq!(lines(&requests).last(), Some(&"DELETE /orchestrator/mgmt/store/flexible/3"));
+    let (_, requests) = asked(&double, "rule flexible remove --all", 0);
+    assert_eq!(lines(&requests).last(), Some(&"DELETE /orchestrator/store/flexible/all"));
+    asked(&double, "rule flexible remove", 2);
+    asked(&double, "rule flexible add --service heat --provider sensor", 2);
+}
