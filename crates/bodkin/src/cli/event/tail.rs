@@ -2,9 +2,10 @@
 
 use std::{
     io,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
+use bodkin_arrowhead::utc::UtcTime;
 use bodkin_client::{CallError, CoreSystems, Event, EventForm, Events, Part, Start, StreamRequest};
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -106,6 +107,7 @@ impl Heard {
 /// Prints events until Ctrl-C or the count is reached. A broken stream is opened again behind the last event that came.
 pub async fn tail(cloud: &CoreSystems, options: Tailing, printer: Printer) -> anyhow::Result<()> {
     let mut request = options.heard.request(cloud, options.since, options.after).await?;
+    let begun = UtcTime::from_system_time(SystemTime::now())?;
     let mut events = cloud.stream(&request).await?;
     eprintln!("listening to {}; Ctrl-C ends", request.event_type);
     let mut left = options.count.unwrap_or(u64::MAX);
@@ -125,6 +127,10 @@ pub async fn tail(cloud: &CoreSystems, options: Tailing, printer: Printer) -> an
             }
             Err(why) => {
                 eprintln!("bodkin: {why}");
+                if request.start == Start::Now {
+                    // No event has come that could be named, so nothing is heard twice.
+                    request.start = Start::Since(begun.to_string());
+                }
                 let window = Duration::from_secs(options.reconnect_max_s);
                 events = tokio::select! {
                     opened = open_again(cloud, &request, window) => opened?,
