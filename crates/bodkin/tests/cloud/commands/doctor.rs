@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::{WIDTH_MAX, text};
 use crate::support::cloud::{BINARY, Launch};
+use crate::support::ports::free_offset;
 
 fn doctor(arguments: &[&str]) -> Output {
     let mut command = Command::new(BINARY);
@@ -80,10 +81,10 @@ fn an_empty_machine_is_examined_and_left_as_it_is() {
 
 #[test]
 fn a_running_cloud_is_found_and_left_as_it_is() {
-    const PORT_OFFSET: u16 = 12_800;
+    let port_offset = free_offset();
     let data = TempDir::new().expect("a temporary directory");
-    let cloud = Launch::new().data(data.path()).port_offset(PORT_OFFSET).start();
-    let (path, offset) = (data.path().to_str().expect("text"), PORT_OFFSET.to_string());
+    let cloud = Launch::new().data(data.path()).port_offset(port_offset).start();
+    let (path, offset) = (data.path().to_str().expect("text"), port_offset.to_string());
     let arguments = ["--data", path, "--port-offset", offset.as_str()];
     let running = findings(&arguments, 0);
     let pid = format!("(pid {})", cloud.pid());

@@ -10,6 +10,7 @@ use super::{bodkin, done, has_row, json, started, text};
 use crate::support::arrowhead::{service, system};
 use crate::support::cloud::{Cloud, Launch};
 use crate::support::patience::eventually;
+use crate::support::ports::free_offset;
 
 /// A listener that runs; killed when dropped.
 struct Tail {
@@ -111,8 +112,9 @@ fn a_replay_prints_what_is_kept_and_ends() {
     assert!(text(&expired.stderr).contains("events were lost here"), "{expired:?}");
 }
 
-/// Ports of its own below the range that the kernel chooses from, so that the cloud comes back where it was.
-fn goes_on(port_offset: u16, heard_before: bool) {
+/// A listener hears what was published before it came back, whether it had `heard_before` or not.
+fn goes_on(heard_before: bool) {
+    let port_offset = free_offset();
     let data = TempDir::new().expect("a temporary directory");
     let start = || Launch::new().data(data.path()).port_offset(port_offset).start();
     let cloud = start();
@@ -132,12 +134,12 @@ fn goes_on(port_offset: u16, heard_before: bool) {
 
 #[test]
 fn a_tail_goes_on_where_it_was_when_the_cloud_comes_back() {
-    goes_on(12_700, true);
+    goes_on(true);
 }
 
 #[test]
 fn a_tail_that_has_heard_nothing_misses_nothing_when_the_cloud_comes_back() {
-    goes_on(12_750, false);
+    goes_on(false);
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub mod double;
 pub mod http;
 pub mod instant;
 pub mod patience;
+pub mod ports;
 pub mod push;
 pub mod random;
 pub mod skip;
