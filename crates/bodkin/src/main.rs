@@ -13,7 +13,7 @@ mod wrap;
 use std::{process::ExitCode, sync::Arc, time::Instant};
 
 use bodkin_host::log_book::LogBook;
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::filter::LevelFilter;
 
 /// The command did what it was asked.
@@ -72,11 +72,12 @@ enum Task {
 fn main() -> ExitCode {
     let started = Instant::now();
     let variables = std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    if let Err(mistake) = environment::check(&Command::command(), variables) {
+    let definition = Command::command();
+    if let Err(mistake) = environment::check(&definition, variables) {
         eprintln!("bodkin: {mistake}");
         return USAGE.into();
     }
-    let command = Command::parse();
+    let command = Command::from_arg_matches(&definition.get_matches()).unwrap_or_else(|error| error.exit());
     stop_on_panic();
     let log_book = Arc::new(LogBook::default());
     log::begin(command.log, matches!(command.task, Task::Up(_)).then(|| log_book.clone()));

@@ -193,6 +193,28 @@ answer! {
     }
 }
 
+answer! {
+    /// An entry of a core system's log.
+    LogEntry {
+        /// A UUID.
+        log_id: String,
+        /// When (UTC).
+        entry_date: String,
+        /// The part of the program that said it.
+        logger: String,
+        /// `TRACE` to `FATAL`.
+        log_level: String,
+        /// The system, in upper case.
+        #[serde(default)]
+        system_name: String,
+        /// What happened.
+        message: String,
+        /// A stack trace, where there is one.
+        #[serde(default)]
+        exception: Option<String>,
+    }
+}
+
 /// A list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct List<T> {

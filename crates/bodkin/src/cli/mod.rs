@@ -1,4 +1,4 @@
-//! The client commands: `service`, `system`, `auth`, `rule`, `orchestrate` and `event`, the management of one thing each by
+//! The client commands: `service`, `system`, `auth`, `rule`, `orchestrate`, `event` and `log`, the management of one thing each by
 //! its name.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
@@ -7,6 +7,7 @@
 mod auth;
 mod details;
 mod event;
+mod log;
 mod lookup;
 mod name_row;
 mod orchestrate;
@@ -44,6 +45,8 @@ pub enum ClientCommand {
     Orchestrate(orchestrate::OrchestrateOptions),
     /// Events: publish, subscribe, tail, replay, dead letters
     Event(event::EventOptions),
+    /// What a core system logged
+    Log(log::LogOptions),
 }
 
 /// Carries a command out; gives the exit code. A failed call is an error, but for a denied one, which is told here.
@@ -55,6 +58,7 @@ pub async fn run(command: ClientCommand, json_output: bool) -> anyhow::Result<u8
         ClientCommand::Auth(options) => auth::run(options, printer).await,
         ClientCommand::Rule(options) => rule::run(options, printer).await,
         ClientCommand::Orchestrate(options) => orchestrate::run(options, printer).await,
+        ClientCommand::Log(options) => log::run(options, printer).await,
         ClientCommand::Event(options) => event::run(options, printer).await,
     };
     match done {

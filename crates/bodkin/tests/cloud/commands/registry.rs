@@ -6,6 +6,7 @@ use super::{bodkin, done, ended, has_row, json, started, text};
 use crate::support::arrowhead::{list, service, system, texts, with};
 use crate::support::cloud::{BINARY, Launch};
 use crate::support::double::Double;
+use crate::support::patience::eventually;
 
 #[test]
 fn a_service_is_added_listed_shown_found_and_removed() {
@@ -114,6 +115,18 @@ fn a_command_that_fails_says_what_to_do() {
         assert!(told.contains(says), "{line}: {told}");
         assert!(!told.contains('\u{1b}'), "colours without a terminal: {told}");
     }
+}
+
+#[test]
+fn what_a_core_system_logged_is_printed() {
+    let cloud = Launch::new().start();
+    let entries = || json(&cloud, "log serviceregistry --level info --page 0 --rows 2");
+    assert!(eventually(|| entries()["data"].as_array().is_some_and(|entries| entries.len() == 2)), "{}", entries());
+    has_row(&done(&cloud, "log eventhandler"), &["INFO", "Z"]);
+    assert!(done(&cloud, "log orchestrator --level OFF").contains("nothing of that kind"));
+    assert!(done(&cloud, "log orchestrator --from 2099-01-01T00:00:00Z").contains("nothing of that kind"));
+    assert_eq!(bodkin(&cloud, "log orchestrator --from yesterday").status.code(), Some(1));
+    assert_eq!(bodkin(&cloud, "log nobody").status.code(), Some(2));
 }
 
 #[test]
