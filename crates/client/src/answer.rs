@@ -215,6 +215,42 @@ answer! {
     }
 }
 
+/// What an answer names by its name alone, or by the whole row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum NameOrRow<R> {
+    /// The name.
+    Name(String),
+    /// The row.
+    Row(R),
+}
+
+impl<R> Default for NameOrRow<R> {
+    fn default() -> Self {
+        Self::Name(String::new())
+    }
+}
+
+impl NameOrRow<ServiceDefinition> {
+    /// The name of the service definition.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Row(row) => &row.service_definition,
+        }
+    }
+}
+
+impl NameOrRow<Interface> {
+    /// The name of the interface.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Row(row) => &row.interface_name,
+        }
+    }
+}
+
 /// A list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct List<T> {

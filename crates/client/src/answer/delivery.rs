@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PushedEvent, ServiceDefinition, System};
+use super::{NameOrRow, PushedEvent, ServiceDefinition, System};
 
 answer! {
     /// How a pushed subscription is delivered.
@@ -133,39 +133,13 @@ answer! {
     }
 }
 
-/// A service definition as the states of services name it: by its name or by the whole row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum DefinitionName {
-    /// The name.
-    Name(String),
-    /// The row.
-    Row(ServiceDefinition),
-}
-
-impl Default for DefinitionName {
-    fn default() -> Self {
-        Self::Name(String::new())
-    }
-}
-
-impl DefinitionName {
-    /// The name.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Name(name) => name,
-            Self::Row(row) => &row.service_definition,
-        }
-    }
-}
-
 answer! {
     /// What is known of a service's life.
     ServiceState {
         /// Row id of the service.
         id: i64,
         /// What.
-        service_definition: DefinitionName,
+        service_definition: NameOrRow<ServiceDefinition>,
         /// By whom.
         provider: System,
         /// Where at the provider.

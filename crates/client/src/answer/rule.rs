@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Interface, ServiceDefinition, System};
+use super::{Interface, NameOrRow, ServiceDefinition, System};
 
 row! {
     /// An intracloud authorization rule.
@@ -78,7 +78,7 @@ answer! {
         address: String,
         /// Where it listens; absent when it is gone.
         #[serde(default)]
-        port: Option<u16>,
+        port: Option<i64>,
     }
 }
 
@@ -126,10 +126,10 @@ row! {
         /// Who is offered.
         provider_system: SystemDescriber,
         /// What.
-        service_definition: ServiceDefinition,
+        service_definition: NameOrRow<ServiceDefinition>,
         /// Over what; absent is any.
         #[serde(default)]
-        service_interface: Option<Interface>,
+        service_interface: Option<NameOrRow<Interface>>,
         /// Pairs the service must have.
         #[serde(default)]
         service_metadata: Option<BTreeMap<String, String>>,

@@ -134,7 +134,7 @@ async fn state(cloud: &CoreSystems, consumer: &System, entry: StoreEntry) -> any
     };
     let is_provider = |service: &Service| {
         let (provider, named) = (&service.provider, &entry.provider_system);
-        provider.system_name == named.system_name && provider.address == named.address && Some(provider.port) == named.port
+        provider.system_name == named.system_name && provider.address == named.address && Some(i64::from(provider.port)) == named.port
     };
     let mut offered = cloud.query(&wanted).await?.service_query_data;
     offered.retain(is_provider);

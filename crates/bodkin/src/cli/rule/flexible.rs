@@ -134,7 +134,7 @@ fn described(system: &SystemDescriber) -> String {
 }
 
 fn told(rule: &FlexibleRule) -> String {
-    let service = &rule.service_definition.service_definition;
+    let service = rule.service_definition.name();
     format!(
         "{} is sent to {} for {service}, priority {}",
         described(&rule.consumer_system),
@@ -144,14 +144,14 @@ fn told(rule: &FlexibleRule) -> String {
 }
 
 fn interface(rule: &FlexibleRule) -> String {
-    rule.service_interface.as_ref().map_or_else(|| "any".to_owned(), |interface| interface.interface_name.clone())
+    rule.service_interface.as_ref().map_or_else(|| "any".to_owned(), |interface| interface.name().to_owned())
 }
 
 fn details(rule: &FlexibleRule) -> Details {
     Details::default()
         .with("id", rule.id)
         .with("consumer", described(&rule.consumer_system))
-        .with("service", &rule.service_definition.service_definition)
+        .with("service", rule.service_definition.name())
         .with("service metadata", pairs(rule.service_metadata.as_ref()))
         .with("interface", interface(rule))
         .with("priority", rule.priority)
@@ -165,7 +165,7 @@ fn table(rules: &[FlexibleRule]) -> Table {
         table.push([
             rule.id.to_string(),
             described(&rule.consumer_system),
-            rule.service_definition.service_definition.clone(),
+            rule.service_definition.name().to_owned(),
             interface(rule),
             rule.priority.to_string(),
             described(&rule.provider_system),

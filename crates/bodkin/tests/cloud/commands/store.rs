@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{asked, has_row, lines};
+use crate::support::arrowhead::with;
 use crate::support::double::{Double, Row};
 
 fn display() -> Value {
@@ -95,7 +96,7 @@ fn a_test_says_which_rule_is_used_and_what_keeps_the_others() {
     let service = json!({"id": 7, "serviceDefinition": {"id": 3, "serviceDefinition": "heat"}, "provider": sensor(), "serviceUri": "",
         "secure": "NOT_SECURE", "version": 1, "interfaces": [{"id": 2, "interfaceName": "HTTP-INSECURE-JSON"}]});
     let offered = json!({"serviceQueryData": [service], "unfilteredHits": 1});
-    let with = |offered: &Value, allowed: &Value| {
+    let cloud = |offered: &Value, allowed: &Value| {
         let mut rows = table();
         rows.push(("POST /serviceregistry/query", 200, offered.clone()));
         rows.push(("POST /authorization/intracloud/check", 200, allowed.clone()));
@@ -104,12 +105,12 @@ fn a_test_says_which_rule_is_used_and_what_keeps_the_others() {
         Double::start(rows)
     };
     let line = "rule test --consumer 4 --service heat";
-    has_row(&asked(&with(&offered, &allowed), line, 0).0, &["11", "1", "sensor", "yes"]);
+    has_row(&asked(&cloud(&offered, &allowed), line, 0).0, &["11", "1", "sensor", "yes"]);
     let denied = json!({"authorizedProviderIdsWithInterfaceIds": []});
-    has_row(&asked(&with(&offered, &denied), line, 3).0, &["11", "NO", "no rule allows it"]);
+    has_row(&asked(&cloud(&offered, &denied), line, 3).0, &["11", "NO", "no rule allows it"]);
     let nobody = json!({"serviceQueryData": [], "unfilteredHits": 0});
-    has_row(&asked(&with(&nobody, &allowed), line, 1).0, &["11", "NO", "the provider does not offer it"]);
-    let (told, _) = asked(&with(&offered, &denied), "orchestrate heat --consumer 4 --store --interface HTTP-INSECURE-JSON", 3);
+    has_row(&asked(&cloud(&nobody, &allowed), line, 1).0, &["11", "NO", "the provider does not offer it"]);
+    let (told, _) = asked(&cloud(&offered, &denied), "orchestrate heat --consumer 4 --store --interface HTTP-INSECURE-JSON", 3);
     assert!(told.contains("no provider that the orchestration store names for display can be used"), "{told}");
 }
 
@@ -118,7 +119,8 @@ fn flexible_rules_are_made_of_names_and_metadata() {
     let rule = json!({"id": 3, "consumerSystem": {"systemName": null, "metadata": {"room": "7"}},
         "providerSystem": {"systemName": "sensor", "metadata": null}, "serviceDefinition": {"id": 3, "serviceDefinition": "heat"},
         "serviceInterface": null, "serviceMetadata": null, "priority": 2_147_483_647});
-    let rules = json!({"data": [rule], "count": 1});
+    let by_name = with(with(with(rule.clone(), "/id", 4), "/serviceDefinition", "cold"), "/serviceInterface", "HTTP-INSECURE-JSON");
+    let rules = json!({"data": [rule, by_name], "count": 2});
     let double = Double::start(vec![
         ("GET /orchestrator/mgmt/store/flexible", 200, rules.clone()),
         ("POST /orchestrator/mgmt/store/flexible", 201, rules),
@@ -126,6 +128,7 @@ fn flexible_rules_are_made_of_names_and_metadata() {
         ("DELETE /orchestrator/store/flexible/all", 200, Value::Null),
     ]);
     has_row(&asked(&double, "rule flexible list", 0).0, &["3", "any with room=7", "heat", "any", "sensor"]);
+    has_row(&asked(&double, "rule flexible list", 0).0, &["4", "any with room=7", "cold", "HTTP-INSECURE-JSON"]);
     has_row(&asked(&double, "rule flexible show 3", 0).0, &["consumer", "any with room=7"]);
     let (_, requests) = asked(&double, "rule flexible add --service heat --consumer-metadata room=7 --provider sensor", 0);
     let form = json!([{"consumerSystem": {"systemName": null, "metadata": {"room": "7"}},
