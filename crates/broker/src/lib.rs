@@ -4,12 +4,14 @@
 //! the caller's.
 //! There is no socket, clock or thread here; the host owns those and the bytes.
 
+mod delivery;
 mod event;
 mod shard;
 mod subscription;
 mod time;
 
 pub use crate::{
+    delivery::{Circuit, Delivery, DeliveryPolicy, Outcome, RETRY_AFTER_MAX, Verdict},
     event::{EventId, EventIdError, Incarnation, PublisherId, Sequence, TopicId},
     shard::{Input, Offer, Output, Shard, ShardError, ShardLimits, TopicView},
     subscription::SubscriptionKey,
