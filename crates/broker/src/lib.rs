@@ -14,6 +14,6 @@ pub use crate::{
     delivery::{Circuit, Delivery, DeliveryPolicy, Outcome, RETRY_AFTER_MAX, Verdict},
     event::{EventId, EventIdError, Incarnation, PublisherId, Sequence, TopicId},
     shard::{Input, Offer, Output, Shard, ShardError, ShardLimits, TopicView},
-    subscription::SubscriptionKey,
+    subscription::{Overflow, SubscriptionKey},
     time::Instant,
 };

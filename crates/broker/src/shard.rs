@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     event::{EventId, Incarnation, PublisherId, Sequence, TopicId},
-    subscription::{Subscription, SubscriptionKey},
+    subscription::{Offered, Overflow, Subscription, SubscriptionKey},
     time::Instant,
 };
 
@@ -16,6 +16,18 @@ pub enum Input {
         /// Whose queue.
         subscription: SubscriptionKey,
         /// How many, in the sizes [`Offer`] gave.
+        bytes: u64,
+    },
+    /// A subscription reads the event log from now on.
+    FallBehind {
+        /// Which one; one that is behind already, or gone, is no error.
+        subscription: SubscriptionKey,
+    },
+    /// A subscription that was behind is back in the present.
+    CatchUp {
+        /// Which one; one that is gone is no error.
+        subscription: SubscriptionKey,
+        /// What the host has put into its queue meanwhile.
         bytes: u64,
     },
     /// A subscription has ended.
@@ -37,6 +49,12 @@ pub enum Output {
         subscription: SubscriptionKey,
         /// Which event.
         event: EventId,
+    },
+    /// Tell the subscriber, behind what is queued, that it has to read the event log, from the event of this step on if that
+    /// has filled its queue, else from the next one.
+    FellBehind {
+        /// Who.
+        subscription: SubscriptionKey,
     },
     /// Tell the subscriber, behind what is queued, that events were lost because its queue was full.
     TellLoss {
@@ -125,13 +143,13 @@ impl<R> Shard<R> {
     }
 
     /// Makes a subscription to a topic, which is named as stored (upper-case). It hears what is published from now on.
-    pub fn subscribe(&mut self, topic: &str, receiver: R) -> Result<SubscriptionKey, ShardError> {
+    pub fn subscribe(&mut self, topic: &str, receiver: R, overflow: Overflow) -> Result<SubscriptionKey, ShardError> {
         if self.subscription_count() >= self.limits.subscriptions_max {
             return Err(ShardError::Subscriptions(self.limits.subscriptions_max));
         }
         let topic_id = self.topic(topic)?;
         let heard = &mut self.topics[topic_id.index()].subscriptions;
-        let subscription = Subscription::new(topic_id, heard.len(), receiver, self.limits.queue_bytes_max);
+        let subscription = Subscription::new(topic_id, heard.len(), receiver, overflow, self.limits.queue_bytes_max);
         let key = match self.free.pop() {
             Some(index) => {
                 let (generation, slot) = &mut self.subscriptions[index as usize];
@@ -170,12 +188,22 @@ impl<R> Shard<R> {
                     outputs.push(Output::TellLoss { subscription: key, events, during });
                 }
             }
+            Input::FallBehind { subscription: key } => {
+                if self.get_mut(key).is_some_and(Subscription::fall_behind) {
+                    outputs.push(Output::FellBehind { subscription: key });
+                }
+            }
+            Input::CatchUp { subscription, bytes } => {
+                if let Some(subscription) = self.get_mut(subscription) {
+                    subscription.catch_up(bytes);
+                }
+            }
             Input::Unsubscribe { subscription } => self.unsubscribe(subscription),
         }
     }
 
     /// Accepts an event of a topic, which is named as stored (upper-case), and gives its identity. What the publisher may
-    /// publish was decided before; `offer` is asked once for every subscription of the topic.
+    /// publish was decided before; `offer` is asked once for every subscription of the topic that is not behind.
     pub fn publish(
         &mut self,
         now: Instant,
@@ -201,11 +229,14 @@ impl<R> Shard<R> {
         let event = EventId { publisher, incarnation: self.incarnation, topic: id, sequence: *sequence };
         for &key in &topic.subscriptions {
             let subscription = self.subscriptions[key.index as usize].1.as_mut().expect("a topic's subscriptions are there");
+            if subscription.is_behind() {
+                continue;
+            }
             let Some(bytes) = offer(&subscription.receiver, event) else { continue };
-            if subscription.offer(now, bytes) {
-                outputs.push(Output::Deliver { subscription: key, event });
-            } else {
-                self.lost_events += 1;
+            match subscription.offer(now, bytes) {
+                Offered::Queued => outputs.push(Output::Deliver { subscription: key, event }),
+                Offered::Lost => self.lost_events += 1,
+                Offered::FellBehind => outputs.push(Output::FellBehind { subscription: key }),
             }
         }
         Ok(event)
@@ -283,20 +314,24 @@ mod tests {
     #[test]
     fn every_subscription_of_the_topic_hears_the_event_once() {
         let mut shard = shard();
-        let keys = [shard.subscribe("A", 1).unwrap(), shard.subscribe("B", 2).unwrap(), shard.subscribe("A", 3).unwrap()];
+        let keys = [
+            shard.subscribe("A", 1, Overflow::Loses).unwrap(),
+            shard.subscribe("B", 2, Overflow::Loses).unwrap(),
+            shard.subscribe("A", 3, Overflow::Loses).unwrap(),
+        ];
         let heard: Vec<_> = publish(&mut shard, "A", 5, 1)
             .into_iter()
             .map(|output| matches!(output, Output::Deliver { subscription, .. } if subscription == keys[0] || subscription == keys[2]))
             .collect();
         assert_eq!(heard, [true, true]);
         assert!(publish(&mut shard, "C", 5, 1).is_empty());
-        assert_eq!(shard.subscribe("A", 4), Err(ShardError::Subscriptions(3)));
+        assert_eq!(shard.subscribe("A", 4, Overflow::Loses), Err(ShardError::Subscriptions(3)));
     }
 
     #[test]
     fn an_event_that_is_not_for_a_receiver_is_no_loss() {
         let mut shard = shard();
-        shard.subscribe("A", 1).unwrap();
+        shard.subscribe("A", 1, Overflow::Loses).unwrap();
         let mut outputs = Vec::new();
         shard.publish(Instant::default(), "A", PublisherId(1), &mut |_, _| None, &mut outputs).unwrap();
         assert_eq!(outputs, []);
@@ -305,7 +340,7 @@ mod tests {
     #[test]
     fn an_overflowing_subscriber_is_told_its_loss_behind_what_was_queued() {
         let mut shard = shard();
-        let key = shard.subscribe("A", 1).unwrap();
+        let key = shard.subscribe("A", 1, Overflow::Loses).unwrap();
         assert_eq!(publish(&mut shard, "A", 1, 3).len(), 1);
         assert_eq!(publish(&mut shard, "A", 1, 2).len(), 0);
         assert_eq!(publish(&mut shard, "A", 1, 1).len(), 0, "the loss keeps its place in the order");
@@ -315,9 +350,32 @@ mod tests {
     }
 
     #[test]
+    fn who_falls_behind_is_offered_nothing_and_loses_nothing_until_it_has_caught_up() {
+        let mut shard = shard();
+        let key = shard.subscribe("A", 1, Overflow::FallsBehind).unwrap();
+        assert_eq!(publish(&mut shard, "A", 1, 3).len(), 1);
+        assert_eq!(publish(&mut shard, "A", 1, 2), [Output::FellBehind { subscription: key }]);
+        let unasked = &mut |_: &u8, _| panic!("who is behind is not asked");
+        shard.publish(Instant::default(), "A", PublisherId(1), unasked, &mut Vec::new()).unwrap();
+        let mut step = |input| {
+            let mut outputs = Vec::new();
+            shard.step(Instant::default(), input, &mut outputs);
+            outputs
+        };
+        assert_eq!(step(Input::Sent { subscription: key, bytes: 3 }), []);
+        assert_eq!(step(Input::FallBehind { subscription: key }), [], "it is told once");
+        assert_eq!(step(Input::CatchUp { subscription: key, bytes: 2 }), []);
+        assert_eq!(step(Input::FallBehind { subscription: key }), [Output::FellBehind { subscription: key }]);
+        assert_eq!(step(Input::CatchUp { subscription: key, bytes: 0 }), []);
+        assert_eq!(publish(&mut shard, "A", 1, 2).len(), 1);
+        assert_eq!(publish(&mut shard, "A", 1, 1), [Output::FellBehind { subscription: key }]);
+        assert_eq!(shard.lost_events(), 0);
+    }
+
+    #[test]
     fn an_event_larger_than_the_queue_passes_an_empty_one() {
         let mut shard = shard();
-        let key = shard.subscribe("A", 1).unwrap();
+        let key = shard.subscribe("A", 1, Overflow::Loses).unwrap();
         assert_eq!(publish(&mut shard, "A", 1, 100).len(), 1);
         assert_eq!(sent(&mut shard, key, 100), []);
     }
@@ -325,9 +383,9 @@ mod tests {
     #[test]
     fn a_removed_subscription_leaves_nothing_behind() {
         let mut shard = shard();
-        let old = shard.subscribe("A", 1).unwrap();
+        let old = shard.subscribe("A", 1, Overflow::Loses).unwrap();
         shard.step(Instant::default(), Input::Unsubscribe { subscription: old }, &mut Vec::new());
-        let new = shard.subscribe("A", 2).unwrap();
+        let new = shard.subscribe("A", 2, Overflow::Loses).unwrap();
         assert_eq!((shard.receiver(old), shard.receiver(new)), (None, Some(&2)));
         assert_eq!(sent(&mut shard, old, 1), []);
         shard.step(Instant::default(), Input::Unsubscribe { subscription: old }, &mut Vec::new());
@@ -354,7 +412,7 @@ mod tests {
     #[test]
     fn the_others_hear_on_when_subscriptions_end_in_any_order() {
         let mut shard = Shard::new(Incarnation(7), ShardLimits { subscriptions_max: 100, ..LIMITS });
-        let mut keys: Vec<_> = (0..20).map(|receiver| shard.subscribe("A", receiver).unwrap()).collect();
+        let mut keys: Vec<_> = (0..20).map(|receiver| shard.subscribe("A", receiver, Overflow::Loses).unwrap()).collect();
         while !keys.is_empty() {
             let ended = keys.swap_remove(keys.len() * 7 % 11 % keys.len());
             shard.step(Instant::default(), Input::Unsubscribe { subscription: ended }, &mut Vec::new());
@@ -367,7 +425,7 @@ mod tests {
         #[test]
         fn gaps_are_told_exactly(script in prop::collection::vec((0u64..3, 0u64..3), 1..200)) {
             let mut shard = shard();
-            let key = shard.subscribe("A", 1).unwrap();
+            let key = shard.subscribe("A", 1, Overflow::Loses).unwrap();
             let (mut queued, mut last, mut told, mut published) = (0u64, 0u64, 0u64, 0u64);
             for (size, drained) in script {
                 let mut outputs = publish(&mut shard, "A", 1, size);
@@ -383,6 +441,7 @@ mod tests {
                             (last, told) = (event.sequence.0, 0);
                         }
                         Output::TellLoss { events, .. } => told += events,
+                        Output::FellBehind { .. } => prop_assert!(false, "this one loses"),
                     }
                 }
             }

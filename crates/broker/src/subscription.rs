@@ -11,7 +11,25 @@ pub struct SubscriptionKey {
     pub(crate) generation: u32,
 }
 
-/// A subscriber that overflows loses events until it has read half of its queue, and is told how many then: so the
+/// What a full queue costs a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// Events, until it has read half of the queue; it is told how many.
+    Loses,
+    /// The present: it falls behind, is offered nothing, and reads the event log until it has caught up.
+    FallsBehind,
+}
+
+/// What became of an offered event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    Queued,
+    Lost,
+    /// The queue is full: neither this event nor a later one is queued until the subscription has caught up.
+    FellBehind,
+}
+
+/// A subscriber that overflows and has no log to read loses events until it has read half of its queue, and is told how many then: so the
 /// loss has one place in the order, behind what was queued before it and in front of what comes after it.
 #[derive(Debug)]
 pub(crate) struct Subscription<R> {
@@ -19,9 +37,11 @@ pub(crate) struct Subscription<R> {
     /// Where the topic's list has it.
     pub place: usize,
     pub receiver: R,
+    overflow: Overflow,
     capacity_bytes: u64,
     queued_bytes: u64,
     loss: Option<Loss>,
+    is_behind: bool,
 }
 
 #[derive(Debug)]
@@ -31,23 +51,47 @@ struct Loss {
 }
 
 impl<R> Subscription<R> {
-    pub fn new(topic: TopicId, place: usize, receiver: R, capacity_bytes: u64) -> Self {
-        Self { topic, place, receiver, capacity_bytes, queued_bytes: 0, loss: None }
+    pub fn new(topic: TopicId, place: usize, receiver: R, overflow: Overflow, capacity_bytes: u64) -> Self {
+        Self { topic, place, receiver, overflow, capacity_bytes, queued_bytes: 0, loss: None, is_behind: false }
     }
 
-    /// Takes an event of this size into the queue, or counts it as lost.
-    pub fn offer(&mut self, now: Instant, bytes: u64) -> bool {
+    /// Whether it reads the event log and is offered nothing.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Leaves the present; false if it had left it already.
+    pub fn fall_behind(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_behind, true)
+    }
+
+    /// Is back in the present, with so many bytes queued that lie between the log and the next event.
+    pub fn catch_up(&mut self, bytes: u64) {
+        self.is_behind = false;
+        self.queued_bytes += bytes;
+    }
+
+    /// Takes an event of this size into the queue, or counts it as lost, or leaves it to the event log.
+    pub fn offer(&mut self, now: Instant, bytes: u64) -> Offered {
         if let Some(loss) = &mut self.loss {
             loss.events += 1;
-            return false;
+            return Offered::Lost;
         }
         // An empty queue takes any event, so that one larger than the queue is not lost for ever.
-        if self.queued_bytes > 0 && self.queued_bytes + bytes > self.capacity_bytes {
-            self.loss = Some(Loss { events: 1, since: now });
-            return false;
+        if self.queued_bytes == 0 || self.queued_bytes + bytes <= self.capacity_bytes {
+            self.queued_bytes += bytes;
+            return Offered::Queued;
         }
-        self.queued_bytes += bytes;
-        true
+        match self.overflow {
+            Overflow::Loses => {
+                self.loss = Some(Loss { events: 1, since: now });
+                Offered::Lost
+            }
+            Overflow::FallsBehind => {
+                self.is_behind = true;
+                Offered::FellBehind
+            }
+        }
     }
 
     /// Notes that bytes have left the queue; gives the loss that is to be told now.
