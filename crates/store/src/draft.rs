@@ -106,6 +106,16 @@ impl<'w> Draft<'w> {
     pub(crate) fn ids(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<Vec<i64>> {
         self.prepare(sql)?.query_map(parameters, |row| row.get(0))?.collect()
     }
+
+    /// Runs a statement and reads all its rows.
+    pub(crate) fn rows<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, OperationError> {
+        Ok(self.prepare(sql)?.query_map(parameters, read)?.collect::<rusqlite::Result<_>>()?)
+    }
 }
 
 /// Reads `created_at` and `updated_at` from two neighbouring columns.

@@ -5,6 +5,7 @@
 //! the snapshot. Readers take [`Store::snapshot`] and are never blocked.
 
 mod authorization;
+pub mod delivery;
 mod draft;
 pub mod event_log;
 pub mod inspection;

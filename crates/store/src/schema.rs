@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
-const MIGRATIONS: &[&str] = &[SPINE, EVENT_FILTERS, crate::log::MIGRATION];
+const MIGRATIONS: &[&str] = &[SPINE, EVENT_FILTERS, crate::log::MIGRATION, crate::delivery::MIGRATION];
 
 const SPINE: &str = "
 CREATE TABLE system_ (

@@ -3,48 +3,37 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bodkin_arrowhead::{
-    error::ArrowheadError, event_filter::Severity, event_handler::SubscriptionPut, name::EventType, record::*, snapshot::Change,
-    system::SystemKey,
+    error::ArrowheadError, event_handler::SubscriptionPut, name::EventType, record::*, snapshot::Change, system::SystemKey,
 };
-use rusqlite::params;
+use rusqlite::{params, params_from_iter, types::Value};
 
 use crate::{
     draft::{Draft, OperationError, seconds, timestamps},
     service_registry::metadata_text,
 };
 
+/// Whom a subscription names.
+struct Parties {
+    event_type: EventTypeId,
+    subscriber: SystemId,
+    sources: BTreeSet<SystemId>,
+}
+
 impl Draft<'_> {
     /// Makes a subscription, in place of the subscriber's former one to the same event type. More than
     /// `subscriptions_max` are refused.
     pub fn put_subscription(&mut self, put: SubscriptionPut, subscriptions_max: usize) -> Result<SubscriptionId, OperationError> {
-        let subscriber = self.registered(&put.subscriber, "Subscriber")?;
-        let mut sources = BTreeSet::new();
-        for source in put.sources.iter().flatten() {
-            sources.insert(self.registered(source, "Source")?);
-        }
-        let event_type = self.find_or_make_event_type(&put.event_type)?;
+        let parties = self.parties(&put)?;
         let row = self.row(
             "INSERT INTO subscription (event_type_id, system_id, notify_uri, filter_meta_data, match_meta_data, start_date, end_date,
-                 only_predefined_publishers, created_at, updated_at, min_severity, payload_filter)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)
+                 only_predefined_publishers, updated_at, min_severity, payload_filter, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?9)
              ON CONFLICT DO UPDATE SET notify_uri = excluded.notify_uri, filter_meta_data = excluded.filter_meta_data,
                  match_meta_data = excluded.match_meta_data, start_date = excluded.start_date, end_date = excluded.end_date,
                  only_predefined_publishers = excluded.only_predefined_publishers, updated_at = excluded.updated_at,
                  min_severity = excluded.min_severity, payload_filter = excluded.payload_filter
              RETURNING id, created_at, updated_at",
-            params![
-                event_type.0,
-                subscriber.0,
-                &*put.notify_uri,
-                metadata_text(put.filter.as_ref()),
-                put.match_metadata,
-                put.start_date.map(seconds),
-                put.end_date.map(seconds),
-                put.sources.is_some(),
-                self.now_seconds(),
-                put.min_severity.map(Severity::as_str),
-                metadata_text(put.payload_filter.as_ref()),
-            ],
+            params_from_iter(self.columns(&put, &parties)),
             |row| Ok((SubscriptionId(row.get(0)?), timestamps(row, 1)?)),
         )?;
         let (id, timestamps) = row.expect("an upsert gives its row");
@@ -53,6 +42,66 @@ impl Draft<'_> {
             let told = format!("There are {subscriptions_max} subscriptions, which is the limit.");
             return Err(OperationError::Refused(ArrowheadError::unavailable(told)));
         }
+        self.subscribed(id, put, parties, timestamps)?;
+        Ok(id)
+    }
+
+    /// Makes a subscription another one. Its id, and what is known of its delivery, stay.
+    pub fn update_subscription(&mut self, id: SubscriptionId, put: SubscriptionPut) -> Result<SubscriptionId, OperationError> {
+        let parties = self.parties(&put)?;
+        let same = "SELECT id FROM subscription WHERE event_type_id = ?1 AND system_id = ?2 AND id <> ?3";
+        if let Some(other) = self.id(same, [parties.event_type.0, parties.subscriber.0, id.0])? {
+            return Err(OperationError::invalid(format!("Subscription with id '{other}' has this event type and subscriber already.")));
+        }
+        let timestamps = self.row(
+            "UPDATE subscription SET event_type_id = ?1, system_id = ?2, notify_uri = ?3, filter_meta_data = ?4, match_meta_data = ?5,
+                 start_date = ?6, end_date = ?7, only_predefined_publishers = ?8, updated_at = ?9, min_severity = ?10, payload_filter = ?11
+             WHERE id = ?12 RETURNING created_at, updated_at",
+            params_from_iter(self.columns(&put, &parties).into_iter().chain([id.0.into()])),
+            |row| timestamps(row, 0),
+        )?;
+        let missing = || OperationError::invalid(format!("Subscription with id '{}' does not exist.", id.0));
+        self.subscribed(id, put, parties, timestamps.ok_or_else(missing)?)?;
+        Ok(id)
+    }
+
+    /// Looks up whom a subscription names; its event type is made if it is new.
+    fn parties(&mut self, put: &SubscriptionPut) -> Result<Parties, OperationError> {
+        let subscriber = self.registered(&put.subscriber, "Subscriber")?;
+        let mut sources = BTreeSet::new();
+        for source in put.sources.iter().flatten() {
+            sources.insert(self.registered(source, "Source")?);
+        }
+        Ok(Parties { event_type: self.find_or_make_event_type(&put.event_type)?, subscriber, sources })
+    }
+
+    /// The row's values: event type, subscriber, URI, filter, whether it is matched, dates, whether sources are named, the
+    /// time, severity, payload filter.
+    fn columns(&self, put: &SubscriptionPut, parties: &Parties) -> [Value; 11] {
+        [
+            parties.event_type.0.into(),
+            parties.subscriber.0.into(),
+            put.notify_uri.to_string().into(),
+            metadata_text(put.filter.as_ref()).into(),
+            put.match_metadata.into(),
+            put.start_date.map(seconds).into(),
+            put.end_date.map(seconds).into(),
+            put.sources.is_some().into(),
+            self.now_seconds().into(),
+            put.min_severity.map(|severity| severity.as_str().to_owned()).into(),
+            metadata_text(put.payload_filter.as_ref()).into(),
+        ]
+    }
+
+    /// Notes the sources of a subscription whose row is written, and the change.
+    fn subscribed(
+        &mut self,
+        id: SubscriptionId,
+        put: SubscriptionPut,
+        parties: Parties,
+        timestamps: Timestamps,
+    ) -> Result<(), OperationError> {
+        let Parties { event_type, subscriber, sources } = parties;
         self.run("DELETE FROM subscription_publisher_connection WHERE subscription_id = ?1", [id.0])?;
         for source in &sources {
             self.run("INSERT INTO subscription_publisher_connection (subscription_id, system_id) VALUES (?1, ?2)", [id.0, source.0])?;
@@ -72,7 +121,7 @@ impl Draft<'_> {
             sources: put.sources.map(|_| sources),
             timestamps,
         })));
-        Ok(id)
+        Ok(())
     }
 
     fn registered(&self, key: &SystemKey, what: &str) -> Result<SystemId, OperationError> {

@@ -1,0 +1,254 @@
+//! How far pushed subscriptions are in the event log, which are paused, and which events were given up.
+
+use bodkin_arrowhead::record::SubscriptionId;
+use rusqlite::{Row, params};
+
+use crate::{
+    draft::{Draft, OperationError},
+    event_log::Position,
+};
+
+/// The tables. Who is at the present and not paused has no row in `delivery`.
+pub(crate) const MIGRATION: &str = "
+CREATE TABLE delivery (
+    subscription_id INTEGER PRIMARY KEY REFERENCES subscription (id) ON DELETE CASCADE,
+    cursor INTEGER,
+    paused INTEGER NOT NULL
+) STRICT;
+CREATE TABLE delivery_present (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    position INTEGER NOT NULL
+) STRICT;
+CREATE TABLE dead_letter (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    subscription_id INTEGER NOT NULL REFERENCES subscription (id) ON DELETE CASCADE,
+    first_position INTEGER NOT NULL,
+    last_position INTEGER NOT NULL,
+    is_range INTEGER NOT NULL,
+    events INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    died_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX dead_letter_subscription ON dead_letter (subscription_id, first_position);
+";
+
+/// What is known of deliveries at the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeliveriesAtStart {
+    /// Where those are that have no place of their own; `None` before the first checkpoint.
+    pub present: Option<Position>,
+    /// Those that are elsewhere than the present, or paused.
+    pub rows: Vec<DeliveryRow>,
+    /// Dead letters of each subscription that has some.
+    pub dead_letters: Vec<(SubscriptionId, u64)>,
+}
+
+/// Where a subscription is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryRow {
+    /// Which one.
+    pub subscription: SubscriptionId,
+    /// Everything in front of it is delivered or dead; `None` is the present.
+    pub cursor: Option<Position>,
+    /// Whether the operator holds its events back.
+    pub paused: bool,
+}
+
+/// Events of a subscription that were given up together: a single one, or what its filter lets through of a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetters {
+    /// Row id; 0 while it has none.
+    pub id: i64,
+    /// Whose.
+    pub subscription: SubscriptionId,
+    /// Position of the first one.
+    pub first: Position,
+    /// Position of the last one.
+    pub last: Position,
+    /// Whether it is a range, of which the subscription's filter lets some through.
+    pub is_range: bool,
+    /// How many they are.
+    pub events: u64,
+    /// How often the first one was tried.
+    pub attempts: u32,
+    /// Why they were given up.
+    pub reason: String,
+    /// When, in seconds since 1970; set when they are added.
+    pub died_at: i64,
+}
+
+const COLUMNS: &str = "id, subscription_id, first_position, last_position, is_range, events, attempts, reason, died_at";
+
+fn position(stored: i64) -> Position {
+    Position(stored.unsigned_abs())
+}
+
+fn stored(position: Position) -> i64 {
+    i64::try_from(position.0).expect("a log has fewer than 2^63 events")
+}
+
+fn dead_letters(row: &Row<'_>) -> rusqlite::Result<DeadLetters> {
+    Ok(DeadLetters {
+        id: row.get(0)?,
+        subscription: SubscriptionId(row.get(1)?),
+        first: position(row.get(2)?),
+        last: position(row.get(3)?),
+        is_range: row.get(4)?,
+        events: row.get::<_, i64>(5)?.unsigned_abs(),
+        attempts: row.get(6)?,
+        reason: row.get(7)?,
+        died_at: row.get(8)?,
+    })
+}
+
+fn events_of(row: &Row<'_>) -> rusqlite::Result<(SubscriptionId, u64)> {
+    Ok((SubscriptionId(row.get(0)?), row.get::<_, i64>(1)?.unsigned_abs()))
+}
+
+impl Draft<'_> {
+    /// Reads where every delivery was left.
+    pub fn deliveries_at_start(&mut self) -> Result<DeliveriesAtStart, OperationError> {
+        let row = |row: &Row<'_>| {
+            let cursor = row.get::<_, Option<i64>>(1)?.map(position);
+            Ok(DeliveryRow { subscription: SubscriptionId(row.get(0)?), cursor, paused: row.get(2)? })
+        };
+        Ok(DeliveriesAtStart {
+            present: self.id("SELECT position FROM delivery_present", [])?.map(position),
+            rows: self.rows("SELECT subscription_id, cursor, paused FROM delivery", [], row)?,
+            dead_letters: self.rows("SELECT subscription_id, sum(events) FROM dead_letter GROUP BY subscription_id", [], events_of)?,
+        })
+    }
+
+    /// Notes the present, and the places of those that have left it or come back to it. Who has ended meanwhile is skipped.
+    pub fn note_deliveries(&mut self, present: Position, places: &[(SubscriptionId, Option<Position>)]) -> Result<(), OperationError> {
+        self.run("INSERT INTO delivery_present (id, position) VALUES (1, ?1) ON CONFLICT DO UPDATE SET position = ?1", [stored(present)])?;
+        for (subscription, cursor) in places {
+            self.run(
+                "INSERT INTO delivery (subscription_id, cursor, paused) SELECT id, ?2, 0 FROM subscription WHERE id = ?1
+                 ON CONFLICT DO UPDATE SET cursor = ?2",
+                params![subscription.0, cursor.map(stored)],
+            )?;
+        }
+        self.run("DELETE FROM delivery WHERE cursor IS NULL AND paused = 0", [])?;
+        Ok(())
+    }
+
+    /// Holds a subscription's events back, or lets them go. False if there is no such subscription.
+    pub fn pause_delivery(&mut self, subscription: SubscriptionId, paused: bool) -> Result<bool, OperationError> {
+        let changed = self.run(
+            "INSERT INTO delivery (subscription_id, cursor, paused) SELECT id, NULL, ?2 FROM subscription WHERE id = ?1
+             ON CONFLICT DO UPDATE SET paused = ?2",
+            params![subscription.0, paused],
+        )?;
+        Ok(changed > 0)
+    }
+
+    /// Adds dead letters, a range to the range that it continues. If there are more than `rows_max` rows then, the oldest go:
+    /// gives the events of each subscription that went. A subscription that has ended meanwhile has none.
+    pub fn add_dead_letters(&mut self, added: &DeadLetters, rows_max: usize) -> Result<Vec<(SubscriptionId, u64)>, OperationError> {
+        let continued = self.run(
+            "UPDATE dead_letter SET last_position = ?3, events = events + ?4, died_at = ?5
+             WHERE ?6 AND is_range AND subscription_id = ?1 AND last_position + 1 = ?2",
+            params![
+                added.subscription.0,
+                stored(added.first),
+                stored(added.last),
+                i64::try_from(added.events).unwrap_or(i64::MAX),
+                self.now_seconds(),
+                added.is_range
+            ],
+        )?;
+        if continued > 0 {
+            return Ok(Vec::new());
+        }
+        self.insert_dead_letters(added)?;
+        let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
+        let surplus = self.id("SELECT count(*) FROM dead_letter", [])?.unwrap_or_default() - rows_max;
+        if surplus <= 0 {
+            return Ok(Vec::new());
+        }
+        self.rows(
+            "DELETE FROM dead_letter WHERE id IN (SELECT id FROM dead_letter ORDER BY id LIMIT ?1) RETURNING subscription_id, events",
+            [surplus],
+            events_of,
+        )
+    }
+
+    fn insert_dead_letters(&mut self, added: &DeadLetters) -> Result<(), OperationError> {
+        self.run(
+            "INSERT INTO dead_letter (subscription_id, first_position, last_position, is_range, events, attempts, reason, died_at)
+             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM subscription WHERE id = ?1",
+            params![
+                added.subscription.0,
+                stored(added.first),
+                stored(added.last),
+                added.is_range,
+                i64::try_from(added.events).unwrap_or(i64::MAX),
+                added.attempts,
+                added.reason,
+                self.now_seconds(),
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// The dead letters of a subscription, or of all, in the order of subscription and position: rows until there are
+    /// `events` events behind the first `skipped` ones, and how many of the first row's events are still to be skipped.
+    pub fn dead_letters(
+        &mut self,
+        subscription: Option<SubscriptionId>,
+        skipped: u64,
+        events: u64,
+    ) -> Result<(Vec<DeadLetters>, u64), OperationError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM (SELECT {COLUMNS}, sum(events) OVER (ORDER BY subscription_id, first_position, id) AS upto
+             FROM dead_letter WHERE ?1 IS NULL OR subscription_id = ?1)
+             WHERE upto > ?2 AND upto - events < ?2 + ?3 ORDER BY subscription_id, first_position, id"
+        );
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX / 2);
+        let chosen = params![subscription.map(|id| id.0), number(skipped), number(events)];
+        let rows = self.rows(&sql, chosen, dead_letters)?;
+        let Some(first) = rows.first() else { return Ok((rows, 0)) };
+        let in_front = self.id(
+            "SELECT coalesce(sum(events), 0) FROM dead_letter WHERE (?1 IS NULL OR subscription_id = ?1)
+             AND (subscription_id, first_position, id) < (?2, ?3, ?4)",
+            params![subscription.map(|id| id.0), first.subscription.0, stored(first.first), first.id],
+        )?;
+        let in_front = in_front.unwrap_or_default().unsigned_abs();
+        Ok((rows, skipped.saturating_sub(in_front)))
+    }
+
+    /// How many dead letters a subscription has, or all have.
+    pub fn dead_letter_count(&mut self, subscription: Option<SubscriptionId>) -> Result<u64, OperationError> {
+        let counted = self.id(
+            "SELECT coalesce(sum(events), 0) FROM dead_letter WHERE ?1 IS NULL OR subscription_id = ?1",
+            [subscription.map(|id| id.0)],
+        )?;
+        Ok(counted.unwrap_or_default().unsigned_abs())
+    }
+
+    /// Notes how far dead letters were replayed: a row is `None` if nothing of it is left, else as it is now; those that
+    /// failed once more come anew. Rows that are gone meanwhile stay gone.
+    pub fn note_replayed(&mut self, rows: &[(i64, Option<(Position, u64)>)], failed: &[DeadLetters]) -> Result<(), OperationError> {
+        for (id, left) in rows {
+            match left {
+                None => self.run("DELETE FROM dead_letter WHERE id = ?1", [id])?,
+                Some((first, events)) => self.run(
+                    "UPDATE dead_letter SET first_position = ?2, events = ?3 WHERE id = ?1",
+                    params![id, stored(*first), i64::try_from(*events).unwrap_or(i64::MAX)],
+                )?,
+            };
+        }
+        failed.iter().try_for_each(|letter| self.insert_dead_letters(letter))
+    }
+
+    /// Removes the dead letters of a subscription, or of all; gives the events of each row that went.
+    pub fn remove_dead_letters(&mut self, subscription: Option<SubscriptionId>) -> Result<Vec<(SubscriptionId, u64)>, OperationError> {
+        self.rows(
+            "DELETE FROM dead_letter WHERE ?1 IS NULL OR subscription_id = ?1 RETURNING subscription_id, events",
+            [subscription.map(|id| id.0)],
+            events_of,
+        )
+    }
+}

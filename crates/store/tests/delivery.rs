@@ -1,0 +1,164 @@
+//! Where deliveries are and what they gave up, as it is found again at the next start.
+
+use std::path::Path;
+
+use bodkin_arrowhead::{
+    caller::Caller,
+    event_handler::SubscriptionPut,
+    form::{SubscriptionRequest, SystemRequest},
+    name::NamingRules,
+    record::SubscriptionId,
+    system::{CoreSystemNames, SystemRegistration},
+    utc::UtcTime,
+};
+use bodkin_store::{
+    Draft, Opened, OperationError, Store, StoreError,
+    delivery::{DeadLetters, DeliveriesAtStart, DeliveryRow},
+    event_log::Position,
+};
+
+const FIRST: SubscriptionId = SubscriptionId(1);
+const SECOND: SubscriptionId = SubscriptionId(2);
+
+struct Scene {
+    opened: Opened,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Scene {
+    fn open(directory: &Path) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Self { opened: Store::open(directory).unwrap(), runtime }
+    }
+
+    /// With the subscriptions [`FIRST`] and [`SECOND`].
+    fn new(directory: &Path) -> Self {
+        let scene = Self::open(directory);
+        let system = |port| SystemRequest {
+            system_name: Some("subscriber".into()),
+            address: Some("127.0.0.1".into()),
+            port: Some(port),
+            ..Default::default()
+        };
+        for port in [1, 2] {
+            let registration = SystemRegistration::parse(system(port), CoreSystemNames::Refused, &NamingRules::default(), "/t").unwrap();
+            scene.run(move |draft| draft.register_system(&registration).map(drop)).unwrap();
+            scene.run(move |draft| draft.put_subscription(put(system(port)), 10).map(drop)).unwrap();
+        }
+        scene
+    }
+
+    fn run<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.runtime.block_on(self.opened.store.write(operation, |_, result| result))
+    }
+
+    fn reopened(self, directory: &Path) -> Self {
+        self.opened.close();
+        Self::open(directory)
+    }
+
+    fn listed(&self, subscription: Option<SubscriptionId>, skipped: u64, events: u64) -> (Vec<(u64, u64, u64)>, u64) {
+        let (rows, rest) = self.run(move |draft| draft.dead_letters(subscription, skipped, events)).unwrap();
+        (rows.into_iter().map(|row| (row.first.0, row.last.0, row.events)).collect(), rest)
+    }
+
+    fn add(&self, letters: DeadLetters, rows_max: usize) -> Vec<(SubscriptionId, u64)> {
+        self.run(move |draft| draft.add_dead_letters(&letters, rows_max)).unwrap()
+    }
+}
+
+fn put(subscriber: SystemRequest) -> SubscriptionPut {
+    let form = SubscriptionRequest {
+        event_type: Some("hot".into()),
+        subscriber_system: Some(subscriber),
+        notify_uri: Some("/notify".into()),
+        ..Default::default()
+    };
+    SubscriptionPut::parse(form, Caller::Anonymous, UtcTime::from_unix_seconds(0)).unwrap()
+}
+
+fn letters(subscription: SubscriptionId, first: u64, last: u64, events: u64) -> DeadLetters {
+    DeadLetters {
+        id: 0,
+        subscription,
+        first: Position(first),
+        last: Position(last),
+        is_range: last > first,
+        events,
+        attempts: 5,
+        reason: "the subscriber answered 400".into(),
+        died_at: 0,
+    }
+}
+
+#[test]
+fn places_pauses_and_counts_are_there_at_the_next_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let scene = Scene::new(directory.path());
+    assert_eq!(scene.run(|draft| draft.deliveries_at_start()).unwrap(), DeliveriesAtStart::default());
+    let gone = SubscriptionId(99);
+    scene.run(move |draft| draft.note_deliveries(Position(7), &[(FIRST, Some(Position(3))), (gone, Some(Position(1)))])).unwrap();
+    assert!(scene.run(|draft| draft.pause_delivery(SECOND, true)).unwrap());
+    assert!(!scene.run(move |draft| draft.pause_delivery(gone, true)).unwrap());
+    scene.add(letters(SECOND, 10, 19, 6), 10);
+    scene.add(letters(gone, 10, 19, 6), 10);
+    let scene = scene.reopened(directory.path());
+    let row = |subscription, cursor: Option<u64>, paused| DeliveryRow { subscription, cursor: cursor.map(Position), paused };
+    let expected = DeliveriesAtStart {
+        present: Some(Position(7)),
+        rows: vec![row(FIRST, Some(3), false), row(SECOND, None, true)],
+        dead_letters: vec![(SECOND, 6)],
+    };
+    assert_eq!(scene.run(|draft| draft.deliveries_at_start()).unwrap(), expected);
+    scene.run(|draft| draft.note_deliveries(Position(9), &[(FIRST, None), (SECOND, Some(Position(8)))])).unwrap();
+    scene.run(|draft| draft.pause_delivery(SECOND, false)).unwrap();
+    let rows = scene.run(|draft| draft.deliveries_at_start()).unwrap().rows;
+    assert_eq!(rows, [row(SECOND, Some(8), false)], "who is in the present needs no row");
+    scene.run(|draft| draft.remove_subscription(SECOND)).unwrap();
+    let left = scene.run(|draft| draft.deliveries_at_start()).unwrap();
+    assert_eq!((left.rows.len(), left.dead_letters.len()), (0, 0), "a subscription takes everything with it");
+}
+
+#[test]
+fn dead_letters_are_paged_continued_and_limited() {
+    let directory = tempfile::tempdir().unwrap();
+    let scene = Scene::new(directory.path());
+    assert_eq!(scene.add(letters(SECOND, 10, 19, 6), 3), []);
+    assert_eq!(scene.add(letters(SECOND, 20, 29, 4), 3), [], "a range goes on");
+    assert_eq!(scene.add(letters(FIRST, 5, 5, 1), 3), []);
+    assert_eq!(scene.add(letters(SECOND, 30, 30, 1), 3), [], "a single one is no part of a range");
+    let (first, range, single) = ((5, 5, 1), (10, 29, 10), (30, 30, 1));
+    for (subscription, skipped, events, rows, rest) in [
+        (None, 0, 100, vec![first, range, single], 0),
+        (None, 0, 1, vec![first], 0),
+        (None, 1, 1, vec![range], 0),
+        (None, 4, 2, vec![range], 3),
+        (None, 10, 2, vec![range, single], 9),
+        (None, 12, 2, vec![], 0),
+        (Some(SECOND), 9, 2, vec![range, single], 9),
+        (Some(FIRST), 0, 9, vec![first], 0),
+    ] {
+        let found = scene.listed(subscription, skipped, events);
+        assert_eq!(found, (rows, rest), "{subscription:?} {skipped} {events}");
+    }
+    assert_eq!(scene.run(|draft| draft.dead_letter_count(None)).unwrap(), 12);
+    assert_eq!(scene.add(letters(FIRST, 40, 40, 1), 3), [(SECOND, 10)], "the oldest go");
+    assert_eq!(scene.run(|draft| draft.remove_dead_letters(Some(FIRST))).unwrap(), [(FIRST, 1), (FIRST, 1)]);
+    assert_eq!(scene.run(|draft| draft.dead_letter_count(None)).unwrap(), 1);
+}
+
+#[test]
+fn a_replay_shortens_what_is_left_and_keeps_what_failed_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let scene = Scene::new(directory.path());
+    scene.add(letters(FIRST, 10, 19, 6), 10);
+    scene.add(letters(FIRST, 30, 30, 1), 10);
+    scene.run(|draft| draft.note_replayed(&[(1, Some((Position(15), 3))), (2, None)], &[letters(FIRST, 12, 12, 1)])).unwrap();
+    assert_eq!(scene.listed(None, 0, 100).0, [(12, 12, 1), (15, 19, 3)]);
+    scene.run(|draft| draft.remove_dead_letters(None)).unwrap();
+    scene.run(|draft| draft.note_replayed(&[(1, Some((Position(16), 2)))], &[])).unwrap();
+    assert_eq!(scene.listed(None, 0, 100).0, [], "what was removed meanwhile stays removed");
+}
