@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use bodkin_arrowhead::name::{EventType, NamingRules};
-use bodkin_host::{EventLogLimits, HostConfig, Limits, Port, gate::Origin};
+use bodkin_host::{DeliveryPolicy, EventLogLimits, HostConfig, Limits, Port, gate::Origin};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +122,18 @@ settings! {
     subscriber_queue_bytes_max: u64 = "BODKIN_SUBSCRIBER_QUEUE_BYTES_MAX",
     /// Milliseconds a subscriber may take to accept a pushed event
     push_timeout_ms: u64 = "BODKIN_PUSH_TIMEOUT_MS",
+    /// Refusals (4xx) after which a pushed event is a dead letter
+    push_attempts_max: u32 = "BODKIN_PUSH_ATTEMPTS_MAX",
+    /// Failures in a row after which a subscriber is only probed now and then
+    push_breaker_failures: u32 = "BODKIN_PUSH_BREAKER_FAILURES",
+    /// Milliseconds, at the most, behind a first failure; doubled with each further one
+    push_backoff_min_ms: u64 = "BODKIN_PUSH_BACKOFF_MIN_MS",
+    /// Milliseconds, at the most, behind any failure
+    push_backoff_max_ms: u64 = "BODKIN_PUSH_BACKOFF_MAX_MS",
+    /// Seconds without a success after which what waits for a subscriber is dead letters
+    push_give_up_s: u64 = "BODKIN_PUSH_GIVE_UP_S",
+    /// Rows of dead letters that are kept; beyond, the oldest go
+    dead_letters_max: usize = "BODKIN_DEAD_LETTERS_MAX",
 }
 
 impl Settings {
@@ -162,6 +174,12 @@ impl Settings {
             log_entries_max: Some(10_000),
             subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
             push_timeout_ms: ms(limits.push_timeout),
+            push_attempts_max: Some(limits.delivery.attempts_max),
+            push_breaker_failures: Some(limits.delivery.breaker_failures),
+            push_backoff_min_ms: ms(limits.delivery.backoff_min),
+            push_backoff_max_ms: ms(limits.delivery.backoff_max),
+            push_give_up_s: Some(limits.delivery.give_up.as_secs()),
+            dead_letters_max: Some(limits.dead_letters_max),
         }
     }
 
@@ -182,7 +200,7 @@ impl Settings {
     pub fn config(self) -> anyhow::Result<HostConfig> {
         let all = "complete settings have every option";
         let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
-        let listen = self.listen.expect(all);
+        let (listen, delivery) = (self.listen.expect(all), delivery(&self)?);
         if !self.insecure.expect(all) {
             bail!(
                 "this version serves Arrowhead's insecure mode only: start it with --insecure (it listens on loopback unless --listen says otherwise)"
@@ -228,6 +246,8 @@ impl Settings {
                 event_types_max: self.event_types_max.expect(all),
                 subscriber_queue_bytes_max: self.subscriber_queue_bytes_max.expect(all),
                 push_timeout: ms(self.push_timeout_ms),
+                delivery,
+                dead_letters_max: self.dead_letters_max.expect(all),
             },
         })
     }
@@ -241,6 +261,26 @@ fn durable(names: Vec<String>) -> anyhow::Result<Vec<EventType>> {
 fn origins(texts: impl Iterator<Item = String>) -> anyhow::Result<Vec<Origin>> {
     let given = texts.filter(|text| !text.trim().is_empty());
     given.map(|text| Origin::parse(&text).context("cors_origins or management_tool_origin")).collect()
+}
+
+/// How patient push is; what would never try or never wait is refused.
+fn delivery(settings: &Settings) -> anyhow::Result<DeliveryPolicy> {
+    let all = "complete settings have every option";
+    let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
+    let policy = DeliveryPolicy {
+        attempts_max: settings.push_attempts_max.expect(all),
+        breaker_failures: settings.push_breaker_failures.expect(all),
+        backoff_min: ms(settings.push_backoff_min_ms),
+        backoff_max: ms(settings.push_backoff_max_ms),
+        give_up: Duration::from_secs(settings.push_give_up_s.expect(all)),
+    };
+    if policy.attempts_max == 0 || policy.breaker_failures == 0 || policy.backoff_min.is_zero() {
+        bail!("push_attempts_max, push_breaker_failures and push_backoff_min_ms must be at least 1");
+    }
+    if policy.backoff_max < policy.backoff_min {
+        bail!("push_backoff_max_ms must not be less than push_backoff_min_ms");
+    }
+    Ok(policy)
 }
 
 /// The port of every listener; without an offset any.

@@ -135,7 +135,7 @@ impl Delivery {
         let doublings = self.failures.saturating_sub(1).min(31);
         let limit = self.policy.backoff_min.saturating_mul(1 << doublings).min(self.policy.backoff_max);
         let nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos((u128::from(nanos) * u128::from(jitter) >> 64) as u64)
+        Duration::from_nanos(((u128::from(nanos) * u128::from(jitter)) >> 64) as u64)
     }
 
     /// Another event is at the head.

@@ -1,10 +1,13 @@
 //! Bodkin's own interface under `/api/v1`: what Arrowhead's has no word for. Errors are problem details (RFC 9457).
 
+mod dead_letters;
+mod subscriptions;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use bodkin_arrowhead::utc::UtcTime;
 use bodkin_store::{
-    Store,
+    Store, StoreError,
     event_log::{EventLogReader, LogState},
 };
 use serde::Serialize;
@@ -14,6 +17,7 @@ use tokio::sync::oneshot;
 use crate::{
     answer::Answer,
     inbox::{Inbox, Message},
+    push::PushContext,
     request::Request,
     stage::Stages,
 };
@@ -33,6 +37,8 @@ pub struct Api {
     pub durable: BTreeSet<Box<str>>,
     /// The shard, which knows its topics.
     pub inbox: Arc<Inbox>,
+    /// Deliveries to pushed subscriptions.
+    pub push: PushContext,
 }
 
 /// What an event type has seen since the start.
@@ -59,6 +65,8 @@ impl Api {
             "stages" => Answer::json(200, &self.stages.json()),
             "event-log" => self.event_log(),
             "event-types" => self.event_types().await,
+            path if is_at(path, "subscriptions") => self.subscriptions(request).await,
+            path if is_at(path, "dead-letters") => self.dead_letters(request).await,
             _ => Answer::problem(404, "Not found", &format!("Nothing is at {}.", request.path)),
         }
     }
@@ -102,4 +110,19 @@ impl Api {
         topics.sort_unstable_by(|a, b| a.event_type.cmp(&b.event_type));
         Answer::json(200, &json!({"count": topics.len(), "data": topics}))
     }
+}
+
+/// Whether a path is a resource or below it.
+fn is_at(path: &str, resource: &str) -> bool {
+    path.strip_prefix(resource).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A list and how many there are of all.
+fn list(data: &[impl Serialize], count: u64) -> Answer {
+    Answer::json(200, &json!({"data": data, "count": count}))
+}
+
+/// A change that the database did not take.
+fn not_stored(error: &StoreError) -> Answer {
+    Answer::problem(503, "Not changed", &error.to_string())
 }

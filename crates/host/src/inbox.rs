@@ -34,6 +34,18 @@ pub enum Message {
         /// The event's bytes.
         bytes: u64,
     },
+    /// A push task cannot take events now: they are to stay in the event log.
+    FallBehind {
+        /// Whose.
+        subscription: SubscriptionKey,
+    },
+    /// A push task has worked the event log off, and waits for what follows.
+    CaughtUp {
+        /// Whose.
+        subscription: SubscriptionKey,
+        /// Everything in front of it is done with.
+        from: Position,
+    },
     /// A part of what a listener has missed.
     Replayed {
         /// Whose stream.

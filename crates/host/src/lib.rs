@@ -28,6 +28,7 @@ pub mod server;
 pub mod shard;
 pub mod stage;
 
+pub use bodkin_broker::DeliveryPolicy;
 pub use bodkin_store::event_log::EventLogLimits;
 
 pub use crate::{

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bodkin_broker::DeliveryPolicy;
+
 /// What a client may take of the server. Reaching a limit is always told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -27,10 +29,15 @@ pub struct Limits {
     pub subscriptions_max: usize,
     /// Event types; an event of one more is answered 503.
     pub event_types_max: usize,
-    /// Bytes queued for a subscriber; events beyond are lost, counted and told.
+    /// Bytes queued for a subscriber. Beyond, a stream loses events, counted and told; a pushed subscriber falls behind, and
+    /// loses as a stream does where there is no event log.
     pub subscriber_queue_bytes_max: u64,
     /// For a subscriber to take a pushed event.
     pub push_timeout: Duration,
+    /// How often and how long a subscriber that does not take pushed events is tried.
+    pub delivery: DeliveryPolicy,
+    /// Rows of dead letters; one more, and the oldest goes, told. A backlog that is given up is one row.
+    pub dead_letters_max: usize,
 }
 
 impl Default for Limits {
@@ -49,6 +56,8 @@ impl Default for Limits {
             event_types_max: 100_000,
             subscriber_queue_bytes_max: 1024 * 1024,
             push_timeout: Duration::from_secs(10),
+            delivery: DeliveryPolicy::default(),
+            dead_letters_max: 100_000,
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     control::now,
     document,
     listener::Traffic,
+    push::delivery::State,
     request::{Method, Request},
     route,
     server::Port,
@@ -30,10 +31,16 @@ pub struct EventCounts {
     pub published: AtomicU64,
     /// Events put into subscribers' queues.
     pub delivered: AtomicU64,
-    /// Events lost because a subscriber's queue was full.
+    /// Events lost because a subscriber's queue was full, or because the event log did not keep them long enough.
     pub lost: AtomicU64,
     /// Pushed events that the subscriber did not take.
     pub push_failures: AtomicU64,
+    /// Attempts to push an event.
+    pub push_attempts: AtomicU64,
+    /// Pushed events that the subscriber took.
+    pub push_delivered: AtomicU64,
+    /// Pushed events that were given up, and can be replayed.
+    pub dead_letters: AtomicU64,
     /// Connections on the Event Handler's port.
     pub connections: AtomicU64,
     /// Event streams and pushed subscriptions.
@@ -87,8 +94,15 @@ impl Monitor {
         let counters = [
             ("bodkin_events_published_total", "Accepted events.", &self.events.published),
             ("bodkin_events_delivered_total", "Events put into subscribers' queues.", &self.events.delivered),
-            ("bodkin_events_lost_total", "Events lost to full subscriber queues.", &self.events.lost),
-            ("bodkin_push_failures_total", "Pushed events that the subscriber did not take.", &self.events.push_failures),
+            (
+                "bodkin_events_lost_total",
+                "Events lost to full subscriber queues, or gone from the event log before they were delivered.",
+                &self.events.lost,
+            ),
+            ("bodkin_push_attempts_total", "Attempts to push an event.", &self.events.push_attempts),
+            ("bodkin_push_delivered_total", "Pushed events that the subscriber took.", &self.events.push_delivered),
+            ("bodkin_push_failures_total", "Attempts to push an event that failed.", &self.events.push_failures),
+            ("bodkin_dead_letters_total", "Pushed events that were given up.", &self.events.dead_letters),
         ];
         let log = self.api.log_state();
         let (bytes, records, suspended) =
@@ -104,8 +118,22 @@ impl Monitor {
         for (name, help, value) in counters {
             push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {}\n", value.load(Relaxed)));
         }
+        self.push_deliveries(&mut text);
         self.push_stages(&mut text);
         text
+    }
+
+    /// How many pushed subscriptions are in which state.
+    fn push_deliveries(&self, text: &mut String) {
+        const NAME: &str = "bodkin_push_subscriptions";
+        let mut counts = [0u64; State::ALL.len()];
+        for delivery in self.api.push.deliveries.all().values() {
+            counts[delivery.state() as usize] += 1;
+        }
+        push(text, format_args!("# HELP {NAME} Pushed subscriptions by the state of their delivery.\n# TYPE {NAME} gauge\n"));
+        for (state, count) in State::ALL.into_iter().zip(counts) {
+            push(text, format_args!("{NAME}{{state=\"{}\"}} {count}\n", state.name()));
+        }
     }
 
     /// The stages with coarse bounds; the whole histograms are at `/api/v1/stages`.

@@ -26,7 +26,7 @@ use bodkin_store::{
 };
 use tokio::{
     net::TcpListener,
-    sync::{Semaphore, mpsc},
+    sync::{Semaphore, mpsc, oneshot},
     task::JoinHandle as Task,
 };
 
@@ -40,7 +40,7 @@ use crate::{
     listener::{self, PortContext, Service, Traffic},
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
-    push::PushContext,
+    push::{PushContext, backlog::BacklogSource, checkpoint::Checkpoint, delivery::Deliveries},
     replay::{READERS_MAX, ReplayContext},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
     stage::Stages,
@@ -170,6 +170,8 @@ pub struct Server {
     log_keeper: Task<()>,
     log_book: Arc<LogBook>,
     log_entries_max: u64,
+    /// Writes down where deliveries are, a last time when it is told to end; `None` where there is no event log.
+    checkpoint: Option<(oneshot::Sender<()>, Task<()>)>,
 }
 
 impl Server {
@@ -194,6 +196,19 @@ impl Server {
         let (poll, inbox) = Shard::inbox()?;
         let (log, log_reader) = open_event_log(config, &inbox)?.unzip();
         let durable: BTreeSet<Box<str>> = config.durable_event_types.iter().map(|event_type| event_type.as_str().into()).collect();
+        let (deliveries, checkpoint) = restore_deliveries(&opened.store, log_reader.as_ref()).await?;
+        let push = PushContext {
+            store: opened.store.clone(),
+            inbox: inbox.clone(),
+            counts: counts.clone(),
+            timeout: config.limits.push_timeout,
+            policy: config.limits.delivery,
+            dead_letters_max: config.limits.dead_letters_max,
+            own: addresses.to_vec().into(),
+            backlog: log_reader.clone().map(|log| BacklogSource::new(opened.store.clone(), log)),
+            deliveries,
+            started: Instant::now(),
+        };
         let monitor = Arc::new(Monitor {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -205,6 +220,7 @@ impl Server {
                 log: log_reader.clone(),
                 durable: durable.clone(),
                 inbox: inbox.clone(),
+                push: push.clone(),
             },
             ready: AtomicBool::new(false),
         });
@@ -217,13 +233,7 @@ impl Server {
             durable,
             gate: gate.clone(),
             control: requests,
-            push: PushContext {
-                store: opened.store.clone(),
-                inbox: inbox.clone(),
-                counts: counts.clone(),
-                timeout: config.limits.push_timeout,
-                own: addresses.to_vec().into(),
-            },
+            push,
             replay: log_reader.map(|log| ReplayContext {
                 store: opened.store.clone(),
                 log,
@@ -263,7 +273,20 @@ impl Server {
         }
         monitor.ready.store(true, Relaxed);
         let (log_book, log_entries_max) = (config.log_book.clone(), config.log_entries_max);
-        Ok(Self { addresses, opened, monitor, traffic, inbox, shard, acceptors, answerer, log_keeper, log_book, log_entries_max })
+        Ok(Self {
+            addresses,
+            opened,
+            monitor,
+            traffic,
+            inbox,
+            shard,
+            acceptors,
+            answerer,
+            log_keeper,
+            log_book,
+            log_entries_max,
+            checkpoint,
+        })
     }
 
     /// Accepts nothing more, answers what is under way, writes out what is queued. The store is left to be closed when
@@ -283,6 +306,12 @@ impl Server {
             ended => tracing::error!(?ended, "the data plane ended badly"),
         }
         self.answerer.abort();
+        if let Some((end, checkpoint)) = self.checkpoint {
+            drop(end);
+            if let Err(error) = checkpoint.await {
+                tracing::error!(%error, "where deliveries are was not written at the end");
+            }
+        }
         self.log_keeper.abort();
         self.log_book.flush(&self.opened.store, self.log_entries_max).await;
         self.opened
@@ -309,6 +338,28 @@ fn gate(config: &HostConfig, addresses: &[SocketAddr; 5]) -> Gate {
     let listen = config.listen.to_string();
     let own = [machine.as_str(), &config.domain_name, &listen].into_iter().chain(config.host_names.iter().map(String::as_str));
     Gate::new(OwnNames::new(own), config.cors_origins.clone(), addresses[4].port())
+}
+
+/// Finds the deliveries where the last run left them, and starts to write down where they are.
+async fn restore_deliveries(
+    store: &Store,
+    log: Option<&EventLogReader>,
+) -> Result<(Arc<Deliveries>, Option<(oneshot::Sender<()>, Task<()>)>), StartError> {
+    let start = store.write(|draft| draft.deliveries_at_start(), |_, start| start).await?;
+    if let (None, Some(log)) = (start.present, log) {
+        // Who is killed before the first checkpoint must not lose what was not delivered yet.
+        let present = log.end();
+        store.write(move |draft| draft.note_deliveries(present, &[]), |_, ()| ()).await?;
+    }
+    let cursors = start.rows.iter().filter_map(|row| Some((row.subscription, row.cursor?))).collect();
+    let (snapshot, reader) = (Arc::clone(&store.snapshot()), log.cloned());
+    let restored = tokio::task::spawn_blocking(move || Deliveries::restore(&start, &snapshot, reader.as_ref()));
+    let deliveries = Arc::new(restored.await.map_err(io::Error::other)??);
+    let checkpoint = log.map(|log| {
+        let (end, ending) = oneshot::channel();
+        (end, tokio::spawn(Checkpoint::new(store.clone(), log.clone(), deliveries.clone(), cursors).run(ending)))
+    });
+    Ok((deliveries, checkpoint))
 }
 
 /// The listening sockets of every port; the shard takes connections from one.

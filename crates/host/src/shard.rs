@@ -53,7 +53,7 @@ use crate::{
     limits::Limits,
     listening::Listening,
     monitor::EventCounts,
-    push::{PushContext, PushQueue},
+    push::{PushContext, PushQueue, delivery::Delivery},
     replay::ReplayContext,
     request::{Method, Request},
     route::{self, NoRoute, Operation},
@@ -99,6 +99,8 @@ enum Receiver {
         subscription: Arc<Subscription>,
         /// Where its events go. The task ends when it is dropped.
         queue: PushQueue,
+        /// What is known of its delivery.
+        delivery: Arc<Delivery>,
     },
 }
 
@@ -227,6 +229,9 @@ impl Shard {
     /// Runs until it is stopped and everything queued is written, or [`DRAIN_MAX`] is over.
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(TURN_EVENTS_MAX);
+        // Deliveries of the last run go on at once.
+        let snapshot = Arc::clone(&self.context.store.snapshot());
+        self.sync(&snapshot);
         while !self.is_drained() {
             let is_idle = self.unread.is_empty() && !self.unaccepted;
             let patience = if is_idle { self.next_sweep.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
@@ -306,6 +311,11 @@ impl Shard {
                     self.pushing_bytes -= bytes;
                     self.sent(subscription, bytes);
                 }
+                Message::FallBehind { subscription } => {
+                    self.broker.step(self.clock.broker(), Input::FallBehind { subscription }, &mut self.outputs);
+                    self.carry_out_now();
+                }
+                Message::CaughtUp { subscription, from } => self.caught_up(subscription, from),
                 Message::Replayed { connection, chunk } => self.replayed(connection, &chunk),
                 Message::ReplayFailed { connection } => self.replay_failed(connection),
                 // Whoever has asked and gone needs no answer.
@@ -539,7 +549,7 @@ impl Shard {
 
     fn sent(&mut self, subscription: SubscriptionKey, bytes: u64) {
         self.broker.step(self.clock.broker(), Input::Sent { subscription, bytes }, &mut self.outputs);
-        self.carry_out();
+        self.carry_out_now();
     }
 
     fn close(&mut self, slot: usize) {

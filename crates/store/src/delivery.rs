@@ -228,19 +228,33 @@ impl Draft<'_> {
         Ok(counted.unwrap_or_default().unsigned_abs())
     }
 
-    /// Notes how far dead letters were replayed: a row is `None` if nothing of it is left, else as it is now; those that
-    /// failed once more come anew. Rows that are gone meanwhile stay gone.
-    pub fn note_replayed(&mut self, rows: &[(i64, Option<(Position, u64)>)], failed: &[DeadLetters]) -> Result<(), OperationError> {
-        for (id, left) in rows {
-            match left {
-                None => self.run("DELETE FROM dead_letter WHERE id = ?1", [id])?,
-                Some((first, events)) => self.run(
-                    "UPDATE dead_letter SET first_position = ?2, events = ?3 WHERE id = ?1",
-                    params![id, stored(*first), i64::try_from(*events).unwrap_or(i64::MAX)],
-                )?,
-            };
+    /// The row of dead letters that a subscription got last; `None` if it has none.
+    pub fn newest_dead_letters(&mut self, subscription: SubscriptionId) -> Result<Option<i64>, OperationError> {
+        Ok(self.id("SELECT id FROM dead_letter WHERE subscription_id = ?1 ORDER BY id DESC LIMIT 1", [subscription.0])?)
+    }
+
+    /// The first rows of a subscription's dead letters in the order of position, but none that is younger than `newest`.
+    pub fn first_dead_letters(
+        &mut self,
+        subscription: SubscriptionId,
+        newest: i64,
+        rows_max: u64,
+    ) -> Result<Vec<DeadLetters>, OperationError> {
+        let sql = format!("SELECT {COLUMNS} FROM dead_letter WHERE subscription_id = ?1 AND id <= ?2 ORDER BY first_position, id LIMIT ?3");
+        self.rows(&sql, params![subscription.0, newest, i64::try_from(rows_max).unwrap_or(i64::MAX)], dead_letters)
+    }
+
+    /// Notes how far dead letters were replayed: each row's id, where it goes on, and how many of its events are gone. Those
+    /// that failed once more come anew. Rows that were removed meanwhile stay removed, and a range that was continued goes on.
+    pub fn note_replayed(&mut self, rows: &[(i64, Position, u64)], failed: &[DeadLetters]) -> Result<(), OperationError> {
+        for (id, next, gone) in rows {
+            self.run(
+                "UPDATE dead_letter SET first_position = ?2, events = max(events - ?3, 1) WHERE id = ?1",
+                params![id, stored(*next), i64::try_from(*gone).unwrap_or(i64::MAX)],
+            )?;
+            self.run("DELETE FROM dead_letter WHERE id = ?1 AND first_position > last_position", [id])?;
         }
-        failed.iter().try_for_each(|letter| self.insert_dead_letters(letter))
+        failed.iter().try_for_each(|letters| self.insert_dead_letters(letters))
     }
 
     /// Removes the dead letters of a subscription, or of all; gives the events of each row that went.

@@ -156,9 +156,16 @@ fn a_replay_shortens_what_is_left_and_keeps_what_failed_again() {
     let scene = Scene::new(directory.path());
     scene.add(letters(FIRST, 10, 19, 6), 10);
     scene.add(letters(FIRST, 30, 30, 1), 10);
-    scene.run(|draft| draft.note_replayed(&[(1, Some((Position(15), 3))), (2, None)], &[letters(FIRST, 12, 12, 1)])).unwrap();
+    scene.run(|draft| draft.note_replayed(&[(1, Position(15), 3), (2, Position(31), 1)], &[letters(FIRST, 12, 12, 1)])).unwrap();
     assert_eq!(scene.listed(None, 0, 100).0, [(12, 12, 1), (15, 19, 3)]);
+    let first_of = |newest: i64| scene.run(move |draft| draft.first_dead_letters(FIRST, newest, 10)).unwrap().len();
+    assert_eq!((first_of(1), first_of(3)), (1, 2), "what failed again is younger than the replay");
+    assert_eq!(scene.run(|draft| draft.newest_dead_letters(FIRST)).unwrap(), Some(3));
+    scene.add(letters(FIRST, 20, 29, 4), 10);
+    scene.run(|draft| draft.note_replayed(&[(1, Position(20), 3)], &[])).unwrap();
+    assert_eq!(scene.listed(None, 0, 100).0, [(12, 12, 1), (20, 29, 4)], "a range that was continued goes on");
     scene.run(|draft| draft.remove_dead_letters(None)).unwrap();
-    scene.run(|draft| draft.note_replayed(&[(1, Some((Position(16), 2)))], &[])).unwrap();
+    scene.run(|draft| draft.note_replayed(&[(1, Position(25), 2)], &[])).unwrap();
     assert_eq!(scene.listed(None, 0, 100).0, [], "what was removed meanwhile stays removed");
+    assert_eq!(scene.run(|draft| draft.newest_dead_letters(FIRST)).unwrap(), None);
 }

@@ -3,6 +3,7 @@
 
 mod commands;
 mod conformance;
+mod deliveries;
 mod documents;
 mod events;
 mod faults;

@@ -45,7 +45,7 @@ fn a_stop_lets_pushed_events_be_taken() {
 }
 
 #[test]
-fn what_waits_for_an_ended_subscription_is_not_pushed_and_its_successor_begins_behind_it() {
+fn what_waits_for_a_subscription_that_is_replaced_is_pushed_where_the_new_one_wants_it() {
     let scene = Scene::new(Launch::new());
     scene.cloud.subscribe(&scene.subscription("/notify"));
     scene.publish("first");
@@ -55,6 +55,25 @@ fn what_waits_for_an_ended_subscription_is_not_pushed_and_its_successor_begins_b
     scene.publish("after");
     scene.listener.release();
     assert_eq!(scene.listener.wait_for_payload("after").target, "/elsewhere");
+    assert_eq!(scene.listener.payloads(), ["first", "waiting", "after"]);
+    assert_eq!(scene.listener.notifications()[1].target, "/elsewhere");
+}
+
+#[test]
+fn what_waits_for_an_ended_subscription_is_not_pushed() {
+    let scene = Scene::new(Launch::new());
+    scene.cloud.subscribe(&scene.subscription("/notify"));
+    scene.publish("first");
+    scene.publish("waiting");
+    scene.listener.wait_for_payload("first");
+    let port = scene.listener.port();
+    let ending = format!("/eventhandler/unsubscribe?event_type=pushes&system_name=subscriber&address=127.0.0.1&port={port}");
+    scene.cloud.delete(&ending).expect_status(200);
+    scene.publish("for nobody");
+    scene.cloud.subscribe(&scene.subscription("/anew"));
+    scene.publish("after");
+    scene.listener.release();
+    scene.listener.wait_for_payload("after");
     assert_eq!(scene.listener.payloads(), ["first", "after"]);
 }
 

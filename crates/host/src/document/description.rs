@@ -78,6 +78,11 @@ pub const fn post(tag: Tag, path: &'static str, body: &'static str, answer: &'st
     describe(tag, Method::Post, path, answer, summary).taking(body)
 }
 
+/// An operation of Bodkin's own that does something by POST without a body.
+pub const fn act(path: &'static str, answer: &'static str, summary: &'static str) -> Description {
+    describe(Tag::Bodkin, Method::Post, path, answer, summary)
+}
+
 /// An operation that replaces.
 pub const fn put(path: &'static str, body: &'static str, answer: &'static str, summary: &'static str) -> Description {
     describe(Tag::Management, Method::Put, path, answer, summary).taking(body)

@@ -1,6 +1,6 @@
 //! Operations of Bodkin's own port (`docs/formats/monitor.md`).
 
-use super::description::{Content, Description, Tag::Bodkin, get};
+use super::description::{Content, Description, Tag::Bodkin, act, delete, get};
 
 /// A row each.
 pub const OPERATIONS: &[Description] = &[
@@ -9,5 +9,19 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "metrics", "", "Prometheus's text form.").saying(Content::Text),
     get(Bodkin, "api/v1/stages", "Stages", "Histograms of the stages of an answer's making."),
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),
+    get(Bodkin, "api/v1/subscriptions", "Page[Delivery]", "How the delivery to each pushed subscription goes."),
+    get(Bodkin, "api/v1/subscriptions/{id}", "Delivery", "How the delivery to a pushed subscription goes."),
+    act("api/v1/subscriptions/{id}/pause", "Delivery", "Holds a subscription's events back."),
+    act("api/v1/subscriptions/{id}/resume", "Delivery", "Lets a subscription's events go."),
+    get(Bodkin, "api/v1/dead-letters", "Page[DeadLetter]", "Pushed events that were given up.").asking(&[
+        "subscription? id",
+        "page? int",
+        "item_per_page? int - 100 if absent, 10000 at the most",
+    ]),
+    delete(Bodkin, "api/v1/dead-letters", "Removes dead letters.")
+        .asking(&["subscription? id - of all, if absent"])
+        .saying(Content::Json("Removed")),
+    act("api/v1/dead-letters/replay", "Replayed", "Delivers dead letters once more.")
+        .asking(&["subscription? id - of all that are not paused, if absent"]),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
 ];

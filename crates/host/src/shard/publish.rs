@@ -10,13 +10,14 @@ use bodkin_arrowhead::{
     snapshot::Snapshot,
 };
 use bodkin_broker::{EventId, Output, PublisherId, ShardError, SubscriptionKey};
-use bodkin_store::event_log::Position;
+use bodkin_store::event_log::{EventLog, Position};
 
 use super::{Receiver, Shard};
 use crate::{
     answer::{Answer, Refusal},
     control,
     http::RawRequest,
+    push::{PushQueue, delivery::Delivery, link::PushEvent, task::Queued},
     request::Request,
     stage::Stage,
 };
@@ -72,18 +73,27 @@ impl Shard {
         let position = self.append(event, publication);
         self.context.counts.published.fetch_add(1, Relaxed);
         self.context.counts.lost.store(self.broker.lost_events(), Relaxed);
-        self.carry_out();
+        self.carry_out(position);
         Ok(position)
     }
 
-    /// Carries out what the broker wants done. Deliveries are of the event whose frames are made.
-    pub(super) fn carry_out(&mut self) {
+    /// Carries out what the broker wants done about no event.
+    pub(super) fn carry_out_now(&mut self) {
+        self.carry_out(self.log.as_ref().map(EventLog::next_position));
+    }
+
+    /// Carries out what the broker wants done. Deliveries are of the event whose frames are made, which is at this place in the
+    /// log; who falls behind reads on there.
+    fn carry_out(&mut self, position: Option<Position>) {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
-                Output::Deliver { subscription, .. } => {
-                    self.hand_over(subscription);
+                Output::Deliver { subscription, event } => {
+                    self.hand_over(subscription, event, position);
                     self.context.counts.delivered.fetch_add(1, Relaxed);
+                }
+                Output::FellBehind { subscription } => {
+                    self.tell_behind(subscription, position.expect("only who has a log to read falls behind"));
                 }
                 Output::TellLoss { subscription, events, during } => self.tell_loss(subscription, events, during),
             }
@@ -92,7 +102,7 @@ impl Shard {
     }
 
     /// Puts the event whose frames are made into a subscriber's queue.
-    fn hand_over(&mut self, subscription: SubscriptionKey) {
+    fn hand_over(&mut self, subscription: SubscriptionKey, event: EventId, position: Option<Position>) {
         match self.broker.receiver(subscription) {
             Some(Receiver::Stream { slot, listening }) => {
                 let slot = *slot;
@@ -103,13 +113,21 @@ impl Shard {
                     self.write_out(slot);
                 }
             }
-            Some(Receiver::Push { queue, .. }) => {
-                let event = self.frames.shared_json();
-                self.pushing_bytes += event.len() as u64;
-                // The task lives as long as this sender.
-                queue.send(event).expect("a push task takes events while its subscription is there");
+            Some(Receiver::Push { queue, delivery, .. }) => {
+                let json = self.frames.shared_json();
+                self.pushing_bytes += json.len() as u64;
+                push(queue, delivery, PushEvent { position, id: event, json });
             }
             None => unreachable!("the broker delivers to subscriptions that are there"),
         }
+    }
+}
+
+/// Puts an event into a task's queue.
+pub(super) fn push(queue: &PushQueue, delivery: &Delivery, event: PushEvent) {
+    delivery.handed_over(event.position);
+    // The task lives as long as the subscription, but for a runtime that is shutting down.
+    if queue.send(Queued::Event(event)).is_err() {
+        tracing::debug!("a pushed event has come too late");
     }
 }

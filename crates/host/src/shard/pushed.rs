@@ -1,22 +1,41 @@
-//! The subscriptions that are served by push: kept as the snapshot has them, each with a task of its own.
+//! The subscriptions that are served by push: kept as the snapshot has them, each with a task of its own that is live or behind.
 
 use std::sync::Arc;
 
 use bodkin_arrowhead::{
+    event_handler,
     record::{Subscription, SubscriptionId},
     snapshot::Snapshot,
 };
-use bodkin_broker::{Input, SubscriptionKey};
+use bodkin_broker::{Input, Overflow, SubscriptionKey};
+use bodkin_store::event_log::{EventLog, Position};
 use imbl::ordmap::DiffItem;
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
 
-use super::{Receiver, Shard};
-use crate::push;
+use super::{Receiver, Shard, publish::push};
+use crate::{
+    push::{
+        backlog::push_event,
+        delivery::Delivery,
+        task::{self, Queued, Seat},
+    },
+    replay::publication,
+};
+
+/// Records that a subscription may lack to be taken into the present; if it lacks more, it reads on. They are looked at
+/// between two turns, so they are few.
+const RECENT_RECORDS_MAX: u64 = 512;
 
 /// A subscription that is served.
 pub struct Pushed {
     key: SubscriptionKey,
+    subscription: Arc<Subscription>,
     task: JoinHandle<()>,
+    /// The task ends when it is dropped.
+    _ends: oneshot::Sender<()>,
 }
 
 impl Shard {
@@ -34,27 +53,40 @@ impl Shard {
             })
             .collect();
         for (id, new) in changed {
-            let former = self.pushed.remove(&id).map(|pushed| {
-                self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription: pushed.key }, &mut self.outputs);
-                pushed.task
-            });
-            if let Some(subscription) = new {
-                self.start_push(snapshot, subscription, former);
+            let former = self.pushed.remove(&id);
+            if let Some(former) = &former {
+                self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription: former.key }, &mut self.outputs);
+            }
+            match new {
+                Some(subscription) => self.start_push(snapshot, subscription, former),
+                None => self.context.push.deliveries.remove(id),
             }
         }
         self.count_subscriptions();
     }
 
-    /// Starts a task for a subscription. It begins when the former one has ended, so that events stay in order.
-    fn start_push(&mut self, snapshot: &Snapshot, subscription: Arc<Subscription>, former: Option<JoinHandle<()>>) {
+    /// Starts a task for a subscription. It begins when the former one has ended, so that events stay in order, and goes on
+    /// where that one was.
+    fn start_push(&mut self, snapshot: &Snapshot, subscription: Arc<Subscription>, former: Option<Pushed>) {
         let id = subscription.id;
         let topic = snapshot.event_type(subscription.event_type).expect("a subscription's event type is there");
+        let delivery = self.context.push.deliveries.of(id);
+        let is_live = self.begin_place(&delivery, former.as_ref().is_none_or(|former| is_continued(&former.subscription, &subscription)));
+        delivery.set_live(is_live);
         let (queue, events) = mpsc::unbounded_channel();
-        let receiver = Receiver::Push { subscription: subscription.clone(), queue };
-        match self.broker.subscribe(topic.event_type_name.as_str(), receiver) {
+        let receiver = Receiver::Push { subscription: subscription.clone(), queue, delivery: delivery.clone() };
+        let overflow = if self.log.is_some() { Overflow::FallsBehind } else { Overflow::Loses };
+        match self.broker.subscribe(topic.event_type_name.as_str(), receiver, overflow) {
             Ok(key) => {
-                let task = self.context.runtime.spawn(push::deliver(key, subscription, events, former, self.context.push.clone()));
-                self.pushed.insert(id, Pushed { key, task });
+                if !is_live {
+                    // The task knows it, so it is not told.
+                    self.broker.step(self.clock.broker(), Input::FallBehind { subscription: key }, &mut Vec::new());
+                }
+                let (ends, ended) = oneshot::channel();
+                let seat = Seat { key, subscription: subscription.clone(), delivery, queue: events, ended, is_live };
+                let former = former.map(|former| former.task);
+                let task = self.context.runtime.spawn(task::deliver(seat, former, self.context.push.clone()));
+                self.pushed.insert(id, Pushed { key, subscription, task, _ends: ends });
             }
             // More than the limit are there only if it was lowered below what the database holds.
             Err(error) => {
@@ -62,4 +94,54 @@ impl Shard {
             }
         }
     }
+
+    /// Decides whether a delivery begins live: if it is new, or was at the present, or begins anew.
+    fn begin_place(&self, delivery: &Delivery, goes_on: bool) -> bool {
+        let Some(end) = self.log.as_ref().map(EventLog::next_position) else { return true };
+        let is_behind = goes_on && !delivery.is_at_present() && delivery.cursor().is_some_and(|cursor| cursor < end);
+        if !is_behind {
+            delivery.move_to(end);
+        }
+        !is_behind
+    }
+
+    /// Tells a task, behind what it was handed, to read the log from here on.
+    pub(super) fn tell_behind(&mut self, subscription: SubscriptionKey, from: Position) {
+        if let Some(Receiver::Push { queue, delivery, .. }) = self.broker.receiver(subscription) {
+            delivery.set_live(false);
+            // A task that has ended reads nothing.
+            let _ = queue.send(Queued::Behind(from));
+        }
+    }
+
+    /// Hands over what was accepted since a task has read the log, and all that follows; or lets it read on if that is too much.
+    pub(super) fn caught_up(&mut self, key: SubscriptionKey, from: Position) {
+        let Some(Receiver::Push { subscription, queue, delivery }) = self.broker.receiver(key) else { return };
+        let log = self.log.as_ref().expect("who is behind has a log to read");
+        let is_near = log.next_position().0.saturating_sub(from.0) <= RECENT_RECORDS_MAX;
+        let Some(recent) = log.recent(from).filter(|_| is_near) else {
+            // A task that has ended reads nothing.
+            let _ = queue.send(Queued::ReadOn);
+            return;
+        };
+        let _ = queue.send(Queued::Live);
+        let snapshot = self.context.store.snapshot();
+        let topic = snapshot.event_type(subscription.event_type).map(|topic| topic.event_type_name.clone());
+        let mut bytes = 0;
+        for record in recent.filter(|record| topic.as_ref().is_some_and(|topic| topic.as_str() == record.topic)) {
+            let Some(event) = publication(&record) else { continue };
+            if event_handler::hears(&snapshot, subscription, &event, &mut self.filter_text) {
+                bytes += record.event.len() as u64;
+                push(queue, delivery, push_event(&record));
+            }
+        }
+        delivery.set_live(true);
+        self.pushing_bytes += bytes;
+        self.broker.step(self.clock.broker(), Input::CatchUp { subscription: key, bytes }, &mut self.outputs);
+    }
+}
+
+/// Whether a subscription is still to the same events for the same subscriber.
+fn is_continued(before: &Subscription, after: &Subscription) -> bool {
+    (before.event_type, before.subscriber) == (after.event_type, after.subscriber)
 }

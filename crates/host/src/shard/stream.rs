@@ -3,7 +3,7 @@
 use std::{io::Write, sync::Arc, time::Duration};
 
 use bodkin_arrowhead::{error::ArrowheadError, record::SystemId, service_registry::parse_system_parameters};
-use bodkin_broker::{ShardError, SubscriptionKey};
+use bodkin_broker::{Overflow, ShardError, SubscriptionKey};
 
 use super::{Receiver, Shard};
 use crate::{
@@ -57,7 +57,7 @@ impl Shard {
     /// Lets a connection hear what is published from now on.
     pub(super) fn listen(&mut self, slot: usize, listening: Arc<Listening>) -> Result<(), ShardError> {
         let topic = listening.clone();
-        let subscription = self.broker.subscribe(topic.event_type.as_str(), Receiver::Stream { slot, listening })?;
+        let subscription = self.broker.subscribe(topic.event_type.as_str(), Receiver::Stream { slot, listening }, Overflow::Loses)?;
         self.connections[slot].begin_stream(subscription);
         Ok(())
     }

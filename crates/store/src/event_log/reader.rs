@@ -143,6 +143,15 @@ impl Cursor {
         self.next
     }
 
+    /// Gives back the memory of what was read ahead, until it is read again: for a cursor that waits.
+    pub fn rest(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.offset -= (self.chunk.len() - self.at) as u64;
+        }
+        self.chunk = Vec::new();
+        self.at = 0;
+    }
+
     /// The next record, or `None` when everything that is written was read; more may come later. Damage is told and costs
     /// what follows it in its file.
     pub fn read(&mut self) -> io::Result<Option<Record<'_>>> {

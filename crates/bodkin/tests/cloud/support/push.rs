@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Instant;
@@ -14,6 +14,12 @@ use super::patience::{PATIENCE, eventually};
 
 /// Longest request that the listener accepts, in bytes.
 const REQUEST_LIMIT_BYTES: usize = 1024 * 1024;
+
+/// A port on which nobody listens.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("a bound listener has an address").port()
+}
 
 /// What the listener does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +68,8 @@ struct Inbox {
     open: Mutex<Vec<TcpStream>>,
     connections: Mutex<usize>,
     released: AtomicBool,
+    status: AtomicU16,
+    headers: Mutex<String>,
     ended: AtomicBool,
 }
 
@@ -74,7 +82,12 @@ pub struct PushSubscriber {
 impl PushSubscriber {
     /// Listens on a port of the kernel's choice.
     pub fn listen(manner: Manner) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::listen_at(0, manner)
+    }
+
+    /// Listens on a port that was free a moment ago.
+    pub fn listen_at(port: u16, manner: Manner) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
         let inbox = Arc::new(Inbox {
             notifications: Mutex::default(),
@@ -82,6 +95,8 @@ impl PushSubscriber {
             open: Mutex::default(),
             connections: Mutex::default(),
             released: AtomicBool::new(false),
+            status: AtomicU16::new(200),
+            headers: Mutex::default(),
             ended: AtomicBool::new(false),
         });
         let shared = Arc::clone(&inbox);
@@ -110,6 +125,12 @@ impl PushSubscriber {
     /// Lets one that [`Manner::Waits`] answer.
     pub fn release(&self) {
         self.inbox.released.store(true, Ordering::SeqCst);
+    }
+
+    /// Answers with this status, and these headers (each with its line end), from now on.
+    pub fn answer_with(&self, status: u16, headers: &str) {
+        headers.clone_into(&mut self.inbox.headers.lock().expect("no thread panics"));
+        self.inbox.status.store(status, Ordering::SeqCst);
     }
 
     /// What arrived until now.
@@ -179,7 +200,8 @@ fn serve(mut stream: TcpStream, manner: Manner, inbox: &Inbox) -> io::Result<()>
             Manner::Waits => eventually(|| inbox.released.load(Ordering::SeqCst)),
         };
         if answers {
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")?;
+            let (status, headers) = (inbox.status.load(Ordering::SeqCst), inbox.headers.lock().expect("no thread panics").clone());
+            stream.write_all(format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: 0\r\n\r\n").as_bytes())?;
         }
     }
 }

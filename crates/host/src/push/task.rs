@@ -1,0 +1,433 @@
+//! The task of a pushed subscription: it delivers in order, from its queue while it is live, from the event log while it is
+//! behind, and waits while the subscriber fails or the operator says so.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+use bodkin_arrowhead::record::Subscription;
+use bodkin_broker::{Circuit, Delivery as Attempts, Instant, Outcome, SubscriptionKey, Verdict};
+use bodkin_store::{delivery::DeadLetters, event_log::Position};
+use tokio::{
+    select,
+    sync::{mpsc, oneshot, watch},
+    task::JoinHandle,
+    time::{Duration, sleep},
+};
+
+use super::{
+    PushContext,
+    backlog::{Backlog, Found},
+    delivery::{Delivery, Trouble},
+    link::{Link, PushError, PushEvent, Target},
+};
+use crate::{control::now, inbox::Message};
+
+/// How long an event log that cannot be read, or a database that takes no dead letter, is left alone.
+const REPAIR_WAIT: Duration = Duration::from_secs(1);
+
+/// What the shard has for a task.
+#[derive(Debug)]
+pub enum Queued {
+    /// An event.
+    Event(PushEvent),
+    /// Nothing more comes until the task has caught up: it goes on in the event log, from here at the latest.
+    Behind(Position),
+    /// The task has caught up: what follows is live.
+    Live,
+    /// The task has not caught up: too much was accepted meanwhile.
+    ReadOn,
+}
+
+/// What a task is given.
+pub struct Seat {
+    /// The subscription's name in the broker.
+    pub key: SubscriptionKey,
+    /// What is wanted, and where it goes.
+    pub subscription: Arc<Subscription>,
+    /// What is known of its delivery.
+    pub delivery: Arc<Delivery>,
+    /// From the shard.
+    pub queue: mpsc::UnboundedReceiver<Queued>,
+    /// Ends the task.
+    pub ended: oneshot::Receiver<()>,
+    /// Whether the shard hands events over from the beginning.
+    pub is_live: bool,
+}
+
+/// Delivers until the subscription is gone; begins when the former task of the subscription has ended.
+pub async fn deliver(seat: Seat, former: Option<JoinHandle<()>>, context: PushContext) {
+    if let Some(former) = former {
+        // It finishes the event it is posting; how it ended does not matter.
+        let _ = former.await;
+    }
+    let mut pusher = Pusher {
+        link: Link::default(),
+        attempts: Attempts::new(context.policy),
+        paused: seat.delivery.paused.subscribe(),
+        place: if seat.is_live { Place::Live } else { Place::Behind(None) },
+        seat,
+        context,
+    };
+    while let Some(head) = pusher.next().await {
+        if pusher.settle(head).await.is_none() {
+            break;
+        }
+    }
+    pusher.leave();
+}
+
+enum Place {
+    /// Events come from the queue.
+    Live,
+    /// Events come from the log; the backlog is opened when it is needed.
+    Behind(Option<Backlog>),
+}
+
+/// The event that is being delivered.
+struct Head {
+    event: PushEvent,
+    /// Whether the broker's account of the queue has it.
+    is_queued: bool,
+}
+
+struct Pusher {
+    seat: Seat,
+    context: PushContext,
+    link: Link,
+    attempts: Attempts,
+    paused: watch::Receiver<bool>,
+    place: Place,
+}
+
+impl Pusher {
+    /// The next event to deliver, when there is one; `None` when the subscription has ended.
+    async fn next(&mut self) -> Option<Head> {
+        while !self.seat.queue.is_closed() {
+            let (is_paused, is_live) = (*self.paused.borrow_and_update(), matches!(self.place, Place::Live));
+            if is_paused && is_live && self.context.backlog.is_some() {
+                self.leave_present(None).await?;
+            } else if is_paused {
+                self.wait(None).await?;
+            } else if is_live {
+                select! {
+                    queued = self.seat.queue.recv() => match queued? {
+                        Queued::Event(event) => return Some(self.begin(event)),
+                        Queued::Behind(from) => self.fall_behind(from),
+                        Queued::Live | Queued::ReadOn => unreachable!("only who is behind asks"),
+                    },
+                    _ = self.paused.changed() => {}
+                }
+            } else if let Some(event) = self.read_on().await? {
+                return Some(Head { event, is_queued: false });
+            }
+        }
+        None
+    }
+
+    /// Takes an event from the queue: what lies in front of it was not for this subscription, or is done with.
+    fn begin(&self, event: PushEvent) -> Head {
+        if let Some(position) = event.position {
+            self.seat.delivery.move_to(position);
+        }
+        Head { event, is_queued: true }
+    }
+
+    fn fall_behind(&mut self, from: Position) {
+        self.seat.delivery.move_to(from);
+        self.place = Place::Behind(None);
+    }
+
+    /// Asks the shard to hand nothing over, and drops what it has: the log has it. `head` is in hand and not done with. Who is behind
+    /// has left it already.
+    async fn leave_present(&mut self, head: Option<&mut Head>) -> Option<()> {
+        if matches!(self.place, Place::Behind(_)) {
+            return Some(());
+        }
+        self.context.inbox.post(Message::FallBehind { subscription: self.seat.key });
+        let mut first = head.as_ref().and_then(|head| head.event.position);
+        if let Some(head) = head.filter(|head| head.is_queued) {
+            head.is_queued = false;
+            self.release(&head.event);
+        }
+        loop {
+            match self.seat.queue.recv().await? {
+                Queued::Event(event) => {
+                    first = first.or(event.position);
+                    self.release(&event);
+                }
+                Queued::Behind(from) => {
+                    self.fall_behind(first.unwrap_or(from));
+                    return Some(());
+                }
+                Queued::Live | Queued::ReadOn => {}
+            }
+        }
+    }
+
+    /// Looks into the log once; at its end asks the shard to go live.
+    async fn read_on(&mut self) -> Option<Option<PushEvent>> {
+        let source = self.context.backlog.clone().expect("who is behind has a log to read");
+        let (delivery, Place::Behind(backlog)) = (&self.seat.delivery, &mut self.place) else { return Some(None) };
+        let cursor = delivery.cursor().unwrap_or_else(|| source.log.end());
+        let backlog = backlog.get_or_insert_with(|| Backlog::at(cursor));
+        let found = backlog.next(&self.seat.subscription, &source).await;
+        let missing = backlog.take_missing();
+        if missing > 0 {
+            delivery.lost.fetch_add(missing, Relaxed);
+            self.context.counts.lost.fetch_add(missing, Relaxed);
+            tracing::warn!(subscription = %self.seat.subscription.id, events = missing,
+                "events were not in the log any more when a pushed subscription came to them; so many of all types are gone");
+        }
+        match found {
+            Ok(Found::Event(event)) => return Some(Some(event)),
+            Ok(Found::Nothing(next)) => delivery.move_to(next),
+            Ok(Found::End(next)) => {
+                delivery.move_to(next);
+                self.context.inbox.post(Message::CaughtUp { subscription: self.seat.key, from: next });
+                match self.seat.queue.recv().await? {
+                    Queued::Live => self.place = Place::Live,
+                    Queued::ReadOn => {}
+                    Queued::Event(_) | Queued::Behind(_) => unreachable!("the shard hands nothing to who is behind"),
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, subscription = %self.seat.subscription.id, "the event log cannot be read; a delivery waits");
+                self.wait(Some(REPAIR_WAIT)).await?;
+            }
+        }
+        Some(None)
+    }
+
+    /// Waits for a time, or for the operator's word; `None` when the subscription has ended.
+    async fn wait(&mut self, duration: Option<Duration>) -> Option<()> {
+        let patience = async {
+            match duration {
+                Some(duration) => sleep(duration).await,
+                None => std::future::pending().await,
+            }
+        };
+        select! {
+            () = patience => Some(()),
+            _ = self.paused.changed() => Some(()),
+            _ = &mut self.seat.ended => None,
+        }
+    }
+
+    /// Delivers an event, or gives it up, or leaves it to the log because of a pause; `None` when the subscription has ended.
+    async fn settle(&mut self, mut head: Head) -> Option<()> {
+        self.attempts.begin_event();
+        let settled = self.try_settle(&mut head).await;
+        if head.is_queued {
+            self.release(&head.event);
+        }
+        settled
+    }
+
+    async fn try_settle(&mut self, head: &mut Head) -> Option<()> {
+        loop {
+            let error = self.attempt(&head.event).await.err();
+            let outcome = error.as_ref().map_or(Outcome::Taken, PushError::outcome);
+            let (failures, attempts, at) = (self.attempts.failures(), self.attempts.attempts() + 1, self.clock());
+            let verdict = self.attempts.step(at, outcome, jitter());
+            self.tell(error.as_ref(), failures, at, verdict);
+            let reason = || error.as_ref().map_or_else(String::new, PushError::to_string);
+            match verdict {
+                Verdict::Next => break,
+                Verdict::Dead => {
+                    self.bury(&head.event, attempts, reason()).await?;
+                    break;
+                }
+                Verdict::Retry { at } => {
+                    if !self.hold(head, at).await? {
+                        return Some(());
+                    }
+                }
+                Verdict::GiveUp { at } => {
+                    self.give_up(head, reason()).await?;
+                    if !self.hold(head, at).await? {
+                        return Some(());
+                    }
+                }
+            }
+        }
+        if let Some(position) = head.event.position {
+            self.seat.delivery.move_to(Position(position.0 + 1));
+        }
+        Some(())
+    }
+
+    /// Waits until an event may be tried again; false if it was left to the log because of a pause.
+    async fn hold(&mut self, head: &mut Head, until: Instant) -> Option<bool> {
+        let has_log = self.context.backlog.is_some();
+        if has_log && self.attempts.circuit() == Circuit::Open {
+            // What waits at an open circuit costs no more than the event at the head.
+            self.leave_present(Some(head)).await?;
+            self.place = Place::Behind(None);
+        }
+        self.wait(Some(until.since(self.clock()))).await?;
+        while *self.paused.borrow_and_update() {
+            if has_log {
+                self.leave_present(Some(head)).await?;
+                self.place = Place::Behind(None);
+                return Some(false);
+            }
+            self.wait(None).await?;
+        }
+        Some(true)
+    }
+
+    async fn attempt(&mut self, event: &PushEvent) -> Result<(), PushError> {
+        self.seat.delivery.attempts.fetch_add(1, Relaxed);
+        self.context.counts.push_attempts.fetch_add(1, Relaxed);
+        // Looked up for each event: a system may have registered anew without its public key.
+        let subscriber = self.context.store.snapshot().system(self.seat.subscription.subscriber).cloned();
+        let subscriber = subscriber.ok_or(PushError::Gone)?;
+        let (own, patience) = (&self.context.own, self.context.timeout);
+        let target = Target { subscriber: &subscriber, notify_uri: &self.seat.subscription.notify_uri, own, timeout: patience };
+        match tokio::time::timeout(patience, self.link.post(&target, event)).await {
+            Ok(taken) => taken,
+            Err(_) => {
+                self.link.close();
+                Err(PushError::Late(patience))
+            }
+        }
+    }
+
+    /// Counts an attempt's outcome, and logs the first failure of a row and its end.
+    fn tell(&self, error: Option<&PushError>, failures_before: u32, at: Instant, verdict: Verdict) {
+        let (delivery, subscription) = (&self.seat.delivery, self.seat.subscription.id);
+        let Some(error) = error else {
+            delivery.succeeded(now());
+            self.context.counts.push_delivered.fetch_add(1, Relaxed);
+            if failures_before > 0 {
+                tracing::info!(%subscription, failures = failures_before, "a subscriber takes pushed events again");
+            }
+            return;
+        };
+        self.context.counts.push_failures.fetch_add(1, Relaxed);
+        let next_attempt = match verdict {
+            Verdict::Retry { at: next } | Verdict::GiveUp { at: next } => Some(now().plus(next.since(at))),
+            Verdict::Next | Verdict::Dead => None,
+        };
+        let trouble = Trouble { at: Some(now()), error: Some(error.to_string()), next_attempt };
+        delivery.failed(self.attempts.failures(), self.attempts.circuit(), trouble);
+        if failures_before == 0 {
+            tracing::warn!(%subscription, uri = %self.seat.subscription.notify_uri, %error,
+                "a pushed event was not taken and is tried again; further failures are only counted");
+        }
+    }
+
+    /// Makes an event a dead letter. Without a log there is nothing to keep it in, and it is lost.
+    async fn bury(&mut self, event: &PushEvent, attempts: u32, reason: String) -> Option<()> {
+        let Some(position) = event.position else {
+            self.seat.delivery.lost.fetch_add(1, Relaxed);
+            self.context.counts.lost.fetch_add(1, Relaxed);
+            tracing::warn!(subscription = %self.seat.subscription.id, reason, "a pushed event is lost: there is no event log to keep it in");
+            return Some(());
+        };
+        self.add_dead_letters(DeadLetters {
+            id: 0,
+            subscription: self.seat.subscription.id,
+            first: position,
+            last: position,
+            is_range: false,
+            events: 1,
+            attempts,
+            reason,
+            died_at: 0,
+        })
+        .await
+    }
+
+    /// Makes everything that waits a dead letter but the newest event, which becomes the head.
+    async fn give_up(&mut self, head: &mut Head, reason: String) -> Option<()> {
+        let (Some(source), Some(first)) = (self.context.backlog.clone(), head.event.position) else { return Some(()) };
+        self.leave_present(Some(head)).await?;
+        let (mut backlog, mut events, mut newest) = (Backlog::at(first), 0, None);
+        loop {
+            match backlog.next(&self.seat.subscription, &source).await {
+                Ok(Found::Event(event)) => {
+                    events += u64::from(newest.is_some());
+                    newest = Some(event);
+                }
+                Ok(Found::Nothing(_)) if self.seat.queue.is_closed() => return None,
+                Ok(Found::Nothing(_)) => {}
+                Ok(Found::End(_)) => break,
+                Err(error) => {
+                    tracing::error!(%error, subscription = %self.seat.subscription.id, "the event log cannot be read; a backlog is kept");
+                    return Some(());
+                }
+            }
+        }
+        let Some((event, last)) = newest.filter(|_| events > 0).and_then(|event| Some((event.clone(), event.position?))) else {
+            return Some(());
+        };
+        tracing::warn!(subscription = %self.seat.subscription.id, events, reason, "a subscriber failed too long; what waited for it is dead letters");
+        self.add_dead_letters(DeadLetters {
+            id: 0,
+            subscription: self.seat.subscription.id,
+            first,
+            last: Position(last.0 - 1),
+            is_range: true,
+            events,
+            attempts: self.attempts.failures(),
+            reason,
+            died_at: 0,
+        })
+        .await?;
+        self.seat.delivery.move_to(last);
+        self.place = Place::Behind(None);
+        *head = Head { event, is_queued: false };
+        Some(())
+    }
+
+    /// Adds dead letters, as often as it takes: a database that is full must not cost an event.
+    async fn add_dead_letters(&mut self, letters: DeadLetters) -> Option<()> {
+        let (events, rows_max) = (letters.events, self.context.dead_letters_max);
+        loop {
+            let added = letters.clone();
+            match self.context.store.write(move |draft| draft.add_dead_letters(&added, rows_max), |_, gone| gone).await {
+                Ok(gone) => {
+                    self.seat.delivery.dead_letters.fetch_add(events, Relaxed);
+                    self.context.counts.dead_letters.fetch_add(events, Relaxed);
+                    self.context.forget_dead_letters(&gone, "the oldest dead letters had to go; raise dead_letters_max to keep more");
+                    return Some(());
+                }
+                Err(error) => {
+                    tracing::error!(%error, "a dead letter could not be kept; it is tried again");
+                    self.wait(Some(REPAIR_WAIT)).await?;
+                }
+            }
+        }
+    }
+
+    /// An event has left the queue.
+    fn release(&self, event: &PushEvent) {
+        self.seat.delivery.queued.fetch_sub(1, Relaxed);
+        let bytes = event.json.len() as u64;
+        self.context.inbox.post(Message::Sent { subscription: self.seat.key, bytes });
+    }
+
+    /// Gives back what is still queued: the log has it, for who replaces the subscription. Without a log it is lost.
+    fn leave(&mut self) {
+        let mut lost = 0;
+        while let Ok(queued) = self.seat.queue.try_recv() {
+            if let Queued::Event(event) = queued {
+                self.release(&event);
+                lost += u64::from(event.position.is_none());
+            }
+        }
+        self.context.counts.push_failures.fetch_add(lost, Relaxed);
+    }
+
+    fn clock(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.context.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Any number, each as likely: the standard library's hashers begin with one.
+fn jitter() -> u64 {
+    RandomState::new().hash_one(0)
+}
