@@ -63,4 +63,9 @@ impl ArrowheadError {
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ExceptionType::Unavailable, 503, message.into(), None)
     }
+
+    /// The same refusal by another operation, which makes the same checks.
+    pub fn at(self, origin: &str) -> Self {
+        Self { origin: self.origin.map(|_| origin.to_owned()), ..self }
+    }
 }

@@ -6,6 +6,7 @@
 //! conflicts. Nothing here knows HTTP, a clock or a database.
 
 pub mod address;
+pub mod auth_update;
 pub mod authorization;
 pub mod caller;
 pub mod core_service;

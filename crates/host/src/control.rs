@@ -107,10 +107,12 @@ impl Control {
             Operation::SubscriptionCheck => self.check_subscription(request),
             Operation::Orchestrate => self.orchestrate(request).await,
             Operation::QosEnabled => Ok(Answer::text(200, "false")),
+            Operation::AuthUpdate => self.auth_update(request),
             Operation::Subscribe => self.subscribe(request).await,
             Operation::Unsubscribe => self.unsubscribe(request).await,
             Operation::SubscriptionList => self.list_subscriptions(request),
             Operation::SubscriptionShow => self.show_subscription(id),
+            Operation::SubscriptionUpdate => self.update_subscription(request, id).await,
             Operation::SubscriptionRemove => self.remove_subscription(id).await,
             Operation::Publish | Operation::EventStream => unreachable!("the shard serves events itself"),
         }

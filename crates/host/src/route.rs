@@ -71,6 +71,8 @@ pub enum Operation {
     QosEnabled,
     /// Event Handler: publishes an event.
     Publish,
+    /// Says that a subscriber's rules have changed.
+    AuthUpdate,
     /// Makes a subscription.
     Subscribe,
     /// Removes a subscription.
@@ -79,6 +81,8 @@ pub enum Operation {
     SubscriptionList,
     /// One subscription.
     SubscriptionShow,
+    /// Makes a subscription another one.
+    SubscriptionUpdate,
     /// Removes a subscription by id.
     SubscriptionRemove,
     /// An event stream; only the shard can serve it.
@@ -125,7 +129,7 @@ type Row = (CoreSystem, Method, &'static str, Operation);
 /// Every operation with its path below the system's base path.
 const ROUTES: &[Row] = {
     use CoreSystem::{Authorization, EventHandler, Orchestrator, ServiceRegistry};
-    use Method::{Delete, Get, Post};
+    use Method::{Delete, Get, Post, Put};
     &[
         (ServiceRegistry, Get, "echo", Operation::Echo),
         (ServiceRegistry, Get, "mgmt/logs", Operation::LogList),
@@ -165,10 +169,12 @@ const ROUTES: &[Row] = {
         (EventHandler, Get, "echo", Operation::Echo),
         (EventHandler, Get, "mgmt/logs", Operation::LogList),
         (EventHandler, Post, "publish", Operation::Publish),
+        (EventHandler, Post, "publish/authupdate", Operation::AuthUpdate),
         (EventHandler, Post, "subscribe", Operation::Subscribe),
         (EventHandler, Delete, "unsubscribe", Operation::Unsubscribe),
         (EventHandler, Get, "mgmt/subscriptions", Operation::SubscriptionList),
         (EventHandler, Get, "mgmt/subscriptions/{id}", Operation::SubscriptionShow),
+        (EventHandler, Put, "mgmt/subscriptions/{id}", Operation::SubscriptionUpdate),
         (EventHandler, Delete, "mgmt/subscriptions/{id}", Operation::SubscriptionRemove),
         (EventHandler, Get, "subscription", Operation::EventStream),
         (EventHandler, Get, "events", Operation::EventStream),

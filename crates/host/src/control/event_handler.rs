@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use bodkin_arrowhead::{
+    auth_update,
     core_service::CoreSystem,
     error::ArrowheadError,
     event_handler::{SubscriptionPut, SubscriptionView},
     form::SubscriptionRequest,
     name::EventType,
     page,
+    publication::PublishForm,
     record::{Subscription, SubscriptionId},
     service_registry::parse_system_parameters,
+    snapshot::Snapshot,
 };
 
 use super::{Control, Result, check_id, found, now, page_answer, page_request, required, service_registry::system_parameters};
@@ -26,6 +29,12 @@ impl Control {
         let put = SubscriptionPut::parse(form, request.caller, now())?;
         let subscriptions_max = self.subscriptions_max;
         self.change(SYSTEM, move |draft| draft.put_subscription(put, subscriptions_max).map(drop)).await
+    }
+
+    pub(super) fn auth_update(&self, request: &Request) -> Result<Answer> {
+        let form: PublishForm<'_> = self.form(SYSTEM, request)?;
+        auth_update::check(&self.store.snapshot(), request.caller, &form, now())?;
+        Ok(Answer::empty(200))
     }
 
     pub(super) async fn unsubscribe(&self, request: &Request) -> Result<Answer> {
@@ -49,6 +58,17 @@ impl Control {
         let snapshot = self.store.snapshot();
         let subscription = found(snapshot.subscriptions().get(&SubscriptionId(id)), "Subscription", id)?;
         Ok(Answer::json(200, &SubscriptionView::new(&snapshot, subscription)))
+    }
+
+    pub(super) async fn update_subscription(&self, request: &Request, id: i64) -> Result<Answer> {
+        check_id(id, SUBSCRIPTION)?;
+        let form: SubscriptionRequest = self.form(SYSTEM, request)?;
+        let put = SubscriptionPut::parse(form, request.caller, now()).map_err(|error| error.at(SUBSCRIPTION))?;
+        let view = |snapshot: &Snapshot, id| {
+            let subscription = snapshot.subscriptions().get(&id).expect("what was just written is there");
+            Answer::json(200, &SubscriptionView::new(snapshot, subscription))
+        };
+        Ok(self.write(SYSTEM, move |draft| draft.update_subscription(SubscriptionId(id), put), view).await?)
     }
 
     pub(super) async fn remove_subscription(&self, id: i64) -> Result<Answer> {

@@ -4,6 +4,7 @@ mod authorization;
 mod authorization_check;
 mod event_delivery;
 mod event_handler;
+mod event_updates;
 mod framework;
 mod framework_everywhere;
 mod logs;
