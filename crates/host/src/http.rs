@@ -225,10 +225,14 @@ impl RequestReader {
                 }
                 break;
             };
+            if has_bare_line_feed(&rest[..line]) {
+                return Err(malformed);
+            }
             if size == 0 {
                 let trailer = &rest[line..];
                 let mut headers = [EMPTY_HEADER; HEADERS_MAX];
                 match httparse::parse_headers(trailer, &mut headers).map_err(|_| malformed)? {
+                    Status::Complete((length, _)) if has_bare_line_feed(&trailer[..length]) => return Err(malformed),
                     Status::Complete((length, _)) => return Ok(Some((decoded, body + next + line + length))),
                     Status::Partial if trailer.len() > HEAD_BYTES_MAX => return Err(HttpError::HeadTooLong),
                     Status::Partial => break,
@@ -257,6 +261,9 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, HttpError> {
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(bytes) {
         Ok(Status::Complete(length)) if length > HEAD_BYTES_MAX => return Err(HttpError::HeadTooLong),
+        Ok(Status::Complete(length)) if has_bare_line_feed(&bytes[..length]) => {
+            return Err(HttpError::Malformed("A line of the head ends without a carriage return."));
+        }
         Ok(Status::Complete(length)) => length,
         Ok(Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLong),
@@ -295,6 +302,14 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, HttpError> {
         return Err(HttpError::Malformed("Host is missing."));
     }
     Ok(Some(head))
+}
+
+/// Whether a line ends by a line feed alone. The parser takes it for an end of line, but a proxy in front may not: what it forwards as
+/// one header or chunk extension would be two here (RFC 9112, section 11.2).
+fn has_bare_line_feed(lines: &[u8]) -> bool {
+    let line_feeds = lines.iter().filter(|byte| **byte == b'\n').count();
+    let line_ends = lines.windows(2).filter(|pair| *pair == b"\r\n").count();
+    line_feeds != line_ends
 }
 
 /// The path and query of a target, also of the absolute form that proxies are sent.

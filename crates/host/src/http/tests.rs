@@ -92,6 +92,13 @@ fn ambiguous_and_oversized_requests_are_refused() {
     for pathless in ["GET http://h HTTP/1.1\r\nHost: x\r\n\r\n", "GET http://h?x HTTP/1.1\r\nHost: x\r\n\r\n"] {
         check(pathless, &[], malformed("The request's target has no path."));
     }
+    for bare in ["GET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\n"] {
+        check(bare, &[], malformed("A line of the head ends without a carriage return."));
+    }
+    for bare in ["2;x=\ny\r\nab\r\n0\r\n\r\n", "2\r\nab\r\n0\r\nT: v\n\r\n"] {
+        let chunked = format!("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{bare}");
+        check(&chunked, &[], malformed("A chunk of the body is malformed."));
+    }
     check("GET / HTTP/2.0\r\n\r\n", &[], Some(HttpError::UnknownVersion));
     check("\u{16}\u{3}\u{1}", &[], malformed("This is not an HTTP/1.1 request."));
     let flood = format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
