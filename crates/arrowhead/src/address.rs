@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::name::{NamingRules, TEXT_LENGTH_MAX, is_name_part};
 
 /// What an address is, as queries by address type see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum AddressKind {
     /// Dot-separated name parts.

@@ -95,7 +95,6 @@ form! {
         #[serde(deserialize_with = "json::integer")]
         max_version_requirement: Option<i64>,
         /// One of `HOSTNAME`, `IPV4`, `IPV6`, if any is given.
-        #[serde(skip_serializing)]
         provider_address_type_requirements: Option<Vec<Option<crate::address::AddressKind>>>,
         /// Only providers that accept a TCP connection now.
         #[serde(deserialize_with = "json::flag")]

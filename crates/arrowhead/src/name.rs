@@ -145,10 +145,7 @@ impl ServiceDefinition {
         if rules.strict_service_definition && !is_name_part(text) {
             return Err(NameError::NamePart);
         }
-        if text.chars().count() > TEXT_LENGTH_MAX {
-            return Err(NameError::TooLong);
-        }
-        Ok(Self(text.to_lowercase().into()))
+        not_too_long(text.to_lowercase()).map(|text| Self(text.into()))
     }
 }
 
@@ -169,11 +166,15 @@ impl InterfaceName {
     }
 }
 
+/// Asked of the form that is stored: folding the case may make a text longer, as `ß` does in capitals.
+fn not_too_long(folded: String) -> Result<String, NameError> {
+    if folded.chars().count() > TEXT_LENGTH_MAX { Err(NameError::TooLong) } else { Ok(folded) }
+}
+
 impl EventType {
     /// Trims, checks and upper-cases.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        let text = not_blank(text)?;
-        if text.chars().count() > TEXT_LENGTH_MAX { Err(NameError::TooLong) } else { Ok(Self(text.to_uppercase().into())) }
+        not_too_long(not_blank(text)?.to_uppercase()).map(|text| Self(text.into()))
     }
 }
 
@@ -190,6 +191,14 @@ mod tests {
         }
         for bad in ["", "1a", "-a", "a-", "a_b", "a.b", "å", "a b", &"a".repeat(64)] {
             assert!(!is_name_part(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_measured_as_it_is_stored() {
+        assert_eq!(EventType::parse(&"x".repeat(TEXT_LENGTH_MAX)).map(|name| name.as_str().len()), Ok(TEXT_LENGTH_MAX));
+        for long in ["x".repeat(TEXT_LENGTH_MAX + 1), "ß".repeat(TEXT_LENGTH_MAX / 2 + 1)] {
+            assert_eq!(EventType::parse(&long), Err(NameError::TooLong), "{long}");
         }
     }
 
