@@ -99,8 +99,8 @@ struct Reading {
 impl Reading {
     fn begin(log: &EventLogReader, listening: &Listening, since: Since) -> io::Result<Self> {
         let (from, tells_loss) = match since {
-            Since::Event(id) => match log.find(listening.event_type.as_str(), id)? {
-                Some(position) => (Position(position.0 + 1), false),
+            Since::Event(id) => match log.behind(listening.event_type.as_str(), id)? {
+                Some(position) => (position, false),
                 None => (Position(0), true),
             },
             Since::Time(0) => (Position(0), false),

@@ -61,26 +61,29 @@ impl EventLogReader {
         Cursor { shared: self.shared.clone(), next: from.max(first), open: None, chunk: Vec::new(), at: 0 }
     }
 
-    /// The position of an event of a topic; `None` if it is not in the log (any more). Files are searched from the newest on,
-    /// for who asks has mostly been away for a short time.
-    pub fn find(&self, topic: &str, id: EventId) -> io::Result<Option<Position>> {
+    /// Where what followed an event of a topic begins; `None` if nothing up to it is in the log (any more). Files are searched from
+    /// the newest on, for who asks has mostly been away for a short time.
+    ///
+    /// An event may have been heard and never written: listeners are served first, and then a kill came, or the log was
+    /// suspended. Then what followed its predecessor is given; some of that may have been heard, none is left out.
+    pub fn behind(&self, topic: &str, id: EventId) -> io::Result<Option<Position>> {
         let segments = self.shared.segments.load_full();
         let mut until = self.end();
         for segment in segments.iter().rev() {
             let mut cursor = self.cursor(segment.first);
-            let mut is_beyond = false;
+            let mut predecessor = None;
             while let Some(record) = cursor.read()?.filter(|record| record.position < until) {
-                let stream = |id: EventId| (id.publisher, id.incarnation);
-                if record.topic == topic && stream(record.id) == stream(id) {
+                let stream = |id: EventId| (id.publisher, id.incarnation, id.topic);
+                if record.topic == topic && stream(record.id) == stream(id) && record.id.sequence <= id.sequence {
+                    predecessor = Some(Position(record.position.0 + 1));
                     if record.id.sequence == id.sequence {
-                        return Ok(Some(record.position));
+                        break;
                     }
-                    is_beyond |= record.id.sequence < id.sequence;
                 }
             }
-            // Its predecessors are here and it is not: it never was, or was skipped. Older files hold older events only.
-            if is_beyond || segment.begun_ns < id.incarnation.0 {
-                return Ok(None);
+            // Older files hold older events only.
+            if predecessor.is_some() || segment.begun_ns < id.incarnation.0 {
+                return Ok(predecessor);
             }
             until = segment.first;
         }

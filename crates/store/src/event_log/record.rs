@@ -14,6 +14,8 @@ const PREFIX_BYTES: usize = 8;
 const NUMBERS_BYTES: usize = 7 * 8 - 8 + 2;
 /// Longest record that is believed; a longer one is damage. Far above the largest event that can be configured.
 pub(super) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Highest position that is believed: no log gets there, and one more is still a number.
+pub(super) const POSITION_MAX: u64 = u64::MAX / 2;
 
 /// An accepted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +98,12 @@ pub(super) fn frame(bytes: &[u8]) -> Frame {
         return Frame::Damaged;
     }
     let whole = PREFIX_BYTES + length;
-    match bytes.get(PREFIX_BYTES..PREFIX_BYTES + 8).filter(|_| bytes.len() >= whole) {
-        Some(position) => Frame::Whole { bytes: whole, position: Position(u64::from_le_bytes(position.try_into().expect("eight bytes"))) },
-        None => Frame::Partial { wanted: whole },
+    let Some(position) = bytes.get(PREFIX_BYTES..PREFIX_BYTES + 8).filter(|_| bytes.len() >= whole) else {
+        return Frame::Partial { wanted: whole };
+    };
+    match u64::from_le_bytes(position.try_into().expect("eight bytes")) {
+        position @ ..=POSITION_MAX => Frame::Whole { bytes: whole, position: Position(position) },
+        _ => Frame::Damaged,
     }
 }
 

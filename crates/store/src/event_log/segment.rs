@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Position,
-    record::{Frame, Record, frame},
+    record::{Frame, POSITION_MAX, Record, frame},
 };
 
 /// Bytes at the beginning of a file: magic, version, first position, first time.
@@ -79,7 +79,7 @@ fn read_header(path: &Path) -> io::Result<Option<(Position, u64)>> {
         Err(error) => return Err(error),
     }
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-    if &header[..8] != MAGIC || number(8) != VERSION {
+    if &header[..8] != MAGIC || number(8) != VERSION || number(16) > POSITION_MAX {
         let told = format!("{} is no event log of version {VERSION}; move it away to start with an empty one", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidData, told));
     }
@@ -96,7 +96,7 @@ pub(super) struct End {
     pub bytes: u64,
 }
 
-/// Opens the newest file to be written on. What follows its last whole record was torn by a kill or a power failure in the
+/// Opens the newest file to be written on. What follows its last whole record in ascending order was torn by a kill or a power failure in the
 /// middle of a write, was never answered for, and is cut off.
 pub(super) fn recover(segment: &Segment) -> io::Result<End> {
     let mut file = OpenOptions::new().read(true).write(true).open(&segment.path)?;
@@ -105,7 +105,8 @@ pub(super) fn recover(segment: &Segment) -> io::Result<End> {
     file.read_to_end(&mut content)?;
     let (mut at, mut next) = (0, segment.first);
     while let Frame::Whole { bytes, .. } = frame(&content[at..]) {
-        let Some(record) = Record::parse(&content[at..at + bytes]) else { break };
+        let whole = Record::parse(&content[at..at + bytes]);
+        let Some(record) = whole.filter(|record| record.position >= next) else { break };
         next = Position(record.position.0 + 1);
         at += bytes;
     }

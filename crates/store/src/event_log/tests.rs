@@ -165,12 +165,13 @@ fn an_event_is_found_by_its_identity_and_by_its_time() {
     let between = now_ns();
     bench.fill(2000..2500);
     for sequence in [1, 700, 1999, 2499] {
-        assert_eq!(bench.reader.find("T", id(sequence)).unwrap(), Some(Position(sequence - 1)));
+        assert_eq!(bench.reader.behind("T", id(sequence)).unwrap(), Some(Position(sequence)));
     }
-    assert_eq!(bench.reader.find("T", id(2500)).unwrap(), None);
-    assert_eq!(bench.reader.find("U", id(7)).unwrap(), None);
+    // Heard, and never written: what followed its predecessor is what it is followed by.
+    assert_eq!(bench.reader.behind("T", id(2500)).unwrap(), Some(Position(2499)));
+    assert_eq!(bench.reader.behind("U", id(7)).unwrap(), None);
     let other_run = EventId { incarnation: Incarnation(6), ..id(7) };
-    assert_eq!(bench.reader.find("T", other_run).unwrap(), None);
+    assert_eq!(bench.reader.behind("T", other_run).unwrap(), None);
     assert_eq!(bench.reader.since(0).unwrap(), Position(0));
     assert_eq!(bench.reader.since(before).unwrap(), Position(0));
     assert_eq!(bench.reader.since(between).unwrap(), Position(1999));
