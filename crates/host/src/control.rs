@@ -98,7 +98,7 @@ impl Control {
             Operation::DefinitionRemove => self.remove_definition(id).await,
             Operation::InterfaceRemove => self.remove_interface(id).await,
             Operation::PublicKey => authorization::public_key(),
-            Operation::Token => authorization::token(),
+            Operation::Token => self.token(request),
             Operation::RuleList => self.list_rules(request),
             Operation::RuleAdd => self.add_rules(request).await,
             Operation::RuleShow => self.show_rule(id),

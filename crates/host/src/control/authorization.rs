@@ -10,6 +10,7 @@ use bodkin_arrowhead::{
     page::{self, Page},
     record::{Rule, RuleId},
 };
+use serde::de::IgnoredAny;
 
 use super::{Control, Result, check_id, found, page_answer, page_request};
 use crate::{answer::Answer, request::Request, stage::Stage};
@@ -23,12 +24,13 @@ pub(super) fn public_key() -> Result<Answer> {
     Err(ArrowheadError::arrowhead("Authorization core service runs in insecure mode, it has no public key.").into())
 }
 
-/// There are no tokens in insecure mode.
-pub(super) fn token() -> Result<Answer> {
-    Err(ArrowheadError::arrowhead("Authorization core service runs in insecure mode, it can not generate tokens.").into())
-}
-
 impl Control {
+    /// There are no tokens in insecure mode; a body that is no form is told first.
+    pub(super) fn token(&self, request: &Request) -> Result<Answer> {
+        let _: IgnoredAny = self.form(SYSTEM, request)?;
+        Err(ArrowheadError::arrowhead("Authorization core service runs in insecure mode, it can not generate tokens.").into())
+    }
+
     pub(super) fn list_rules(&self, request: &Request) -> Result<Answer> {
         let asked = page_request(request, RULES)?;
         let snapshot = self.store.snapshot();
