@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::shape::Shape;
 use crate::support::cloud::{Cloud, system_of};
 use crate::support::http::Answer;
 
@@ -56,6 +57,7 @@ enum Check {
     Missing(String),
     Present(String),
     Length(String, usize),
+    Shaped(String, &'static Shape),
 }
 
 /// One request and the answer it must get.
@@ -195,6 +197,17 @@ impl Row {
         self
     }
 
+    /// With a value of this shape at the JSON pointer of the answer.
+    pub fn shaped(mut self, pointer: &str, shape: &'static Shape) -> Self {
+        self.checks.push(Check::Shaped(pointer.into(), shape));
+        self
+    }
+
+    /// The method, and the target that is asked for.
+    pub fn request_line(&self) -> (&'static str, &str) {
+        (self.method, &self.target)
+    }
+
     fn send(&self, cloud: &Cloud) -> Answer {
         let (headers, bytes) = match &self.body {
             Body::None => (vec![], None),
@@ -235,21 +248,29 @@ impl Row {
             faults.push("the body is not JSON".into());
             return faults;
         };
-        for check in &self.checks {
-            let fault = match check {
-                Check::Is(pointer, value) => {
-                    (body.pointer(pointer) != Some(value)).then(|| format!("{pointer} is {:?}, not {value}", body.pointer(pointer)))
-                }
-                Check::Missing(pointer) => body.pointer(pointer).map(|found| format!("{pointer} is there: {found}")),
-                Check::Present(pointer) => body.pointer(pointer).is_none().then(|| format!("{pointer} is not there")),
-                Check::Length(pointer, length) => {
-                    let found = body.pointer(pointer).and_then(Value::as_array).map(Vec::len);
-                    (found != Some(*length)).then(|| format!("{pointer} has length {found:?}, not {length}"))
-                }
-            };
-            faults.extend(fault);
-        }
+        faults.extend(self.checks.iter().flat_map(|check| check.faults(&body)));
         faults
+    }
+}
+
+impl Check {
+    fn faults(&self, body: &Value) -> Vec<String> {
+        let fault = match self {
+            Self::Is(pointer, value) => {
+                (body.pointer(pointer) != Some(value)).then(|| format!("{pointer} is {:?}, not {value}", body.pointer(pointer)))
+            }
+            Self::Missing(pointer) => body.pointer(pointer).map(|found| format!("{pointer} is there: {found}")),
+            Self::Present(pointer) => body.pointer(pointer).is_none().then(|| format!("{pointer} is not there")),
+            Self::Length(pointer, length) => {
+                let found = body.pointer(pointer).and_then(Value::as_array).map(Vec::len);
+                (found != Some(*length)).then(|| format!("{pointer} has length {found:?}, not {length}"))
+            }
+            Self::Shaped(pointer, shape) => match body.pointer(pointer) {
+                Some(value) => return shape.faults(pointer, value),
+                None => Some(format!("{pointer} is not there")),
+            },
+        };
+        fault.into_iter().collect()
     }
 }
 
