@@ -1,0 +1,30 @@
+//! The body of every fuzz target: bytes in, a panic when a promise is broken.
+//!
+//! A target's file in `fuzz_targets` only calls its function here, and so does the test that replays the seeds.
+
+mod connection;
+mod event_log;
+mod form;
+mod text;
+
+pub use self::{
+    connection::{event_stream, http_request, request_target},
+    event_log::event_log,
+    form::{event_filter, json_form, publication},
+    text::text,
+};
+
+/// A target and its name, which is that of its folder of seeds.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: [Target; 8] = [
+    ("event_filter", event_filter),
+    ("event_log", event_log),
+    ("event_stream", event_stream),
+    ("http_request", http_request),
+    ("json_form", json_form),
+    ("publication", publication),
+    ("request_target", request_target),
+    ("text", text),
+];
