@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 
-use super::{ALL, REFUSAL_PATIENCE, assert_all_live, exchange, living, posting};
+use super::{ALL, REFUSAL_PATIENCE, assert_all_live, exchange, living, posting, two_readings_fault};
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, System};
 use crate::support::sse::EventStream;
@@ -149,25 +149,13 @@ fn a_request_with_two_readings_is_400_and_the_connection_is_closed() {
                 "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{framing}\r\n0\r\n\r\n{smuggled}",
                 posting(system)
             );
-            wrong.extend(two_readings_fault(cloud.address(system), &request).map(|fault| format!("{} {what}: {fault}", system.name())));
+            wrong.extend(
+                two_readings_fault(cloud.address(system), request.as_bytes()).map(|fault| format!("{} {what}: {fault}", system.name())),
+            );
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert_all_live(&cloud);
-}
-
-/// What is wrong with the answer to an ambiguous request: not refused, or read on after it.
-fn two_readings_fault(address: SocketAddr, request: &str) -> Option<String> {
-    match exchange(address, request.as_bytes()) {
-        // 501 is what the standard wants for an unknown transfer coding.
-        Ok((answer, _)) if !matches!(answer.status, 400 | 501) => Some(format!("answered {}", answer.status)),
-        Ok((_, mut connection)) => match connection.read_answer() {
-            Ok(second) => Some(format!("the smuggled request was answered {}", second.status)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some("it stays open".into()),
-            Err(_) => None,
-        },
-        Err(error) => Some(format!("no answer: {error}")),
-    }
 }
 
 /// What is no HTTP request at all.

@@ -1,8 +1,12 @@
 //! Senders that mean harm or do not know better: each has a limit, a told answer and no effect on others.
 
 mod bodies;
+mod crowd;
+mod depth;
 mod framing;
+mod notify_uri;
 mod slow;
+mod smuggling;
 mod unread;
 
 use std::io;
@@ -45,10 +49,32 @@ fn exchange(address: SocketAddr, bytes: &[u8]) -> io::Result<(Answer, Connection
     Ok((answer, connection))
 }
 
+/// What is wrong with the answer to an ambiguous request: not refused, or read on after it.
+fn two_readings_fault(address: SocketAddr, request: &[u8]) -> Option<String> {
+    match exchange(address, request) {
+        // 501 is what the standard wants for an unknown transfer coding, 505 for a version.
+        Ok((answer, _)) if !matches!(answer.status, 400 | 501 | 505) => Some(format!("answered {}", answer.status)),
+        Ok((_, mut connection)) => match connection.read_answer() {
+            Ok(second) => Some(format!("the smuggled request was answered {}", second.status)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some("it stays open".into()),
+            Err(_) => None,
+        },
+        Err(error) => Some(format!("no answer: {error}")),
+    }
+}
+
 #[track_caller]
 fn assert_all_live(cloud: &Cloud) {
     for system in ALL {
         let answer = cloud.connect(system).request("GET", &living(system), &[], None).expect("an answer");
         assert_eq!(answer.status, 200, "{}", system.name());
     }
+}
+
+/// The value of a metric without labels.
+#[track_caller]
+fn metric(cloud: &Cloud, name: &str) -> f64 {
+    let text = cloud.get("/metrics").expect_status(200).text();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
 }
