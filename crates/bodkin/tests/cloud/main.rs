@@ -10,6 +10,7 @@ mod faults;
 mod hostile;
 mod kill;
 mod options;
+mod outage;
 mod pages_of_others;
 mod pushes;
 mod races;

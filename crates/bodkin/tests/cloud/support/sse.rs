@@ -92,6 +92,19 @@ impl EventStream {
         count(&self.heard.0.lock().expect("no reader panics").told)
     }
 
+    /// Waits until the server has ended the stream and gives all that was told.
+    #[track_caller]
+    pub fn until_end(&self) -> Vec<Told> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut heard = self.heard.0.lock().expect("no reader panics");
+        while heard.end.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "the stream goes on; heard {} things", heard.told.len());
+            heard = self.heard.1.wait_timeout(heard, left).expect("no reader panics").0;
+        }
+        heard.told.clone()
+    }
+
     /// Waits until `count` events are heard and gives all; panics with what was heard when they do not come.
     #[track_caller]
     pub fn wait_for(&self, count: usize) -> Vec<Event> {
