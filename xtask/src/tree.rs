@@ -29,7 +29,7 @@ const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 /// What a decision record says, in this order.
 const DECISION_HEADINGS: &[&str] = &["Context", "Choice", "Given up", "Evidence", "How to undo"];
 
-/// Folders, at any depth, that hold nothing of ours.
+/// Folders, at any depth, that hold nothing of ours. In a linked worktree `.git` is a file that names another place.
 const SKIPPED_FOLDERS: &[&str] = &[".git", ".bodkin", "node_modules", "target"];
 
 /// Deepest folder that is read; a deeper one is an error.
@@ -59,7 +59,7 @@ fn read_folder(folder: &Path, prefix: &str, depth: u32, files: &mut Vec<TextFile
         let kind = entry.file_type()?;
         if kind.is_dir() && !SKIPPED_FOLDERS.contains(&name.as_str()) {
             read_folder(&entry.path(), &format!("{path}/"), depth + 1, files)?;
-        } else if kind.is_file() {
+        } else if kind.is_file() && !SKIPPED_FOLDERS.contains(&name.as_str()) {
             let bytes = fs::read(entry.path()).with_context(|| format!("{path} is read"))?;
             files.extend(String::from_utf8(bytes).ok().map(|text| TextFile { path, text }));
         }
