@@ -3,8 +3,6 @@
 //! A form decides nothing; the modules of the core systems turn it into an operation or say what is wrong with it. The
 //! member names are the wire's (reference section 2). Forms are written with their nulls, as upstream's are.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{json, metadata::MetadataForm};
@@ -19,6 +17,10 @@ macro_rules! form {
         }
     };
 }
+
+mod orchestrator;
+
+pub use self::orchestrator::*;
 
 form! {
     /// A system, as requests name one.
@@ -172,41 +174,35 @@ form! {
 }
 
 form! {
-    /// A provider the requester would rather have; with a cloud it is one of another cloud.
-    PreferredProvider {
-        /// The system.
-        #[serde(deserialize_with = "json::object")]
-        provider_system: Option<SystemRequest>,
-        /// Its cloud; absent is the own one.
-        #[serde(deserialize_with = "json::object")]
-        provider_cloud: Option<CloudRequest>,
+    /// `POST /authorization/mgmt/intercloud`.
+    InterCloudRuleRequest {
+        /// Id of the cloud that may consume.
+        #[serde(deserialize_with = "json::integer")]
+        cloud_id: Option<i64>,
+        /// System ids of the providers.
+        #[serde(deserialize_with = "json::integers")]
+        provider_id_list: Option<Vec<Option<i64>>>,
+        /// Ids of the service definitions.
+        #[serde(deserialize_with = "json::integers")]
+        service_definition_id_list: Option<Vec<Option<i64>>>,
+        /// Ids of the interfaces.
+        #[serde(deserialize_with = "json::integers")]
+        interface_id_list: Option<Vec<Option<i64>>>,
     }
 }
 
 form! {
-    /// `POST /orchestrator/orchestration`.
-    OrchestrationForm {
-        /// Who asks.
+    /// `POST /authorization/intercloud/check`.
+    InterCloudCheckRequest {
+        /// Which cloud wants to consume.
         #[serde(deserialize_with = "json::object")]
-        requester_system: Option<SystemRequest>,
-        /// The cloud the requester is of, in external requests.
-        #[serde(deserialize_with = "json::object")]
-        requester_cloud: Option<CloudRequest>,
-        /// What is wanted.
-        #[serde(deserialize_with = "json::object")]
-        requested_service: Option<ServiceQueryForm>,
-        /// Flags by name; unknown names are ignored.
-        #[serde(deserialize_with = "json::flag_map")]
-        orchestration_flags: Option<BTreeMap<String, Option<bool>>>,
-        /// Providers to prefer.
+        cloud: Option<CloudRequest>,
+        /// Which service definition, by name.
+        #[serde(deserialize_with = "json::text")]
+        service_definition: Option<String>,
+        /// From whom, over what.
         #[serde(deserialize_with = "json::objects")]
-        preferred_providers: Option<Vec<Option<PreferredProvider>>>,
-        /// Commands by name.
-        #[serde(deserialize_with = "json::text_map")]
-        commands: Option<MetadataForm>,
-        /// Requirements on the quality of service.
-        #[serde(deserialize_with = "json::text_map")]
-        qos_requirements: Option<MetadataForm>,
+        provider_ids_with_interface_ids: Option<Vec<Option<IdIdList>>>,
     }
 }
 

@@ -132,6 +132,12 @@ pub fn parse_object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_js
     serde_json::from_str(text).map(|Object(value)| value)
 }
 
+/// Parses a request body that must be a list of objects; a `null` element is `None`.
+pub fn parse_objects<'a, T: Deserialize<'a>>(text: &'a str) -> Result<Vec<Option<T>>, serde_json::Error> {
+    let list: Vec<Option<Object<T>>> = serde_json::from_str(text)?;
+    Ok(list.into_iter().map(|object| object.map(|object| object.0)).collect())
+}
+
 /// An optional object member.
 pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|object| object.0))
@@ -169,6 +175,12 @@ pub(crate) fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
 pub(crate) fn integers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Option<i64>>>, D::Error> {
     let list = Option::<Vec<Option<Integer>>>::deserialize(deserializer)?;
     Ok(list.map(|list| list.into_iter().map(|number| number.and_then(|number| number.0)).collect()))
+}
+
+/// An optional map of whole numbers by whole number; a `null` value is `None`.
+pub(crate) fn integer_map<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<i64, Option<i64>>>, D::Error> {
+    let map = Option::<BTreeMap<i64, Option<Integer>>>::deserialize(deserializer)?;
+    Ok(map.map(|map| map.into_iter().map(|(key, value)| (key, value.and_then(|number| number.0))).collect()))
 }
 
 /// An optional boolean.

@@ -9,6 +9,7 @@ pub mod address;
 pub mod auth_update;
 pub mod authorization;
 pub mod caller;
+pub mod cloud;
 pub mod core_service;
 pub mod error;
 pub mod event_filter;

@@ -25,6 +25,12 @@ impl Metadata {
         form.map(Self::parse).transpose()
     }
 
+    /// These pairs, and those of `other` whose keys are not among them.
+    pub fn over(&self, other: Option<&Self>) -> Self {
+        let below = other.into_iter().flat_map(|other| other.pairs());
+        below.chain(self.pairs()).map(|(key, value)| (key.clone(), value.clone())).collect::<BTreeMap<_, _>>().into()
+    }
+
     /// The pairs.
     pub fn pairs(&self) -> &BTreeMap<String, String> {
         &self.0
@@ -46,6 +52,12 @@ impl Serialize for Metadata {
 /// Pairs a provider's metadata must contain: keys and values trimmed (reference 3.4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetadataRequirement(BTreeMap<String, String>);
+
+impl From<&Metadata> for MetadataRequirement {
+    fn from(metadata: &Metadata) -> Self {
+        Self(metadata.pairs().iter().map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect())
+    }
+}
 
 impl MetadataRequirement {
     /// Keys that differ only in white space are refused; a `null` value asks for nothing that can be met and is refused too.

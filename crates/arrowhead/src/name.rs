@@ -34,6 +34,13 @@ impl Default for NamingRules {
     }
 }
 
+impl NamingRules {
+    /// The same rules for names that were registered elsewhere: upstream does not check such service definitions.
+    pub fn lenient_definition(&self) -> Self {
+        Self { strict_service_definition: false, ..*self }
+    }
+}
+
 /// Whether `text` obeys the name part rule (no trimming here).
 pub fn is_name_part(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -93,6 +100,10 @@ name_type! {
     SystemName
 }
 name_type! {
+    /// A cloud's operator or name: the name part rule, lower-case.
+    CloudName
+}
+name_type! {
     /// A service definition: trimmed, lower-case, at most [`TEXT_LENGTH_MAX`] characters.
     ServiceDefinition
 }
@@ -130,11 +141,22 @@ fn not_blank(text: &str) -> Result<&str, NameError> {
     if text.is_empty() { Err(NameError::Blank) } else { Ok(text) }
 }
 
+fn name_part(text: &str) -> Result<Arc<str>, NameError> {
+    let text = not_blank(text)?;
+    if is_name_part(text) { Ok(text.to_ascii_lowercase().into()) } else { Err(NameError::NamePart) }
+}
+
 impl SystemName {
     /// Trims, checks and lower-cases.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        let text = not_blank(text)?;
-        if is_name_part(text) { Ok(Self(text.to_ascii_lowercase().into())) } else { Err(NameError::NamePart) }
+        name_part(text).map(Self)
+    }
+}
+
+impl CloudName {
+    /// Trims, checks and lower-cases.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        name_part(text).map(Self)
     }
 }
 

@@ -1,5 +1,9 @@
 //! The rows of the local cloud. Serialised, a system, definition or interface is its response DTO (reference section 2).
 
+mod cloud;
+mod reservation;
+mod store;
+
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +15,8 @@ use crate::{
     name::{EventType, InterfaceName, ServiceDefinition, SystemName},
     utc::UtcTime,
 };
+
+pub use self::{cloud::*, reservation::*, store::*};
 
 macro_rules! id_type {
     ($($(#[$documentation:meta])* $name:ident,)*) => {$(
@@ -42,6 +48,18 @@ id_type! {
     EventTypeId,
     /// A subscription's id.
     SubscriptionId,
+    /// A cloud's id, the own one's too.
+    CloudId,
+    /// An intercloud authorization rule's id.
+    InterCloudRuleId,
+    /// A foreign system's id; its numbers are not those of systems.
+    ForeignSystemId,
+    /// An orchestration store entry's id.
+    StoreEntryId,
+    /// A flexible store rule's id.
+    FlexibleRuleId,
+    /// A reservation's id.
+    ReservationId,
 }
 
 /// When a row was made and last changed; whole seconds.

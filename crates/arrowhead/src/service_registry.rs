@@ -184,6 +184,12 @@ impl Query {
             && view.has_metadata(&self.metadata)
     }
 
+    /// The entry's view with the asked interfaces, if it is of the asked kind. The definition is not looked at.
+    pub(crate) fn select(&self, snapshot: &Snapshot, entry: &Arc<Entry>) -> Option<EntryView> {
+        let mut view = snapshot.view(entry);
+        (self.matches(&view) && self.narrow(&mut view)).then_some(view)
+    }
+
     /// Narrows the view to the asked interfaces; false if none is left.
     fn narrow(&self, view: &mut EntryView) -> bool {
         if self.interfaces.is_empty() {
@@ -210,10 +216,7 @@ pub fn query(snapshot: &Snapshot, query: &Query) -> QueryResult {
     let mut result = QueryResult::default();
     for entry in snapshot.entries_of(definition.id) {
         result.unfiltered_hits += 1;
-        let mut view = snapshot.view(entry);
-        if query.matches(&view) && query.narrow(&mut view) {
-            result.service_query_data.push(view);
-        }
+        result.service_query_data.extend(query.select(snapshot, entry));
     }
     result
 }

@@ -3,10 +3,14 @@
 //! The maps share structure between versions, so a commit costs what it changes and not what there is. All of them are
 //! ordered trees: no hasher that hostile names could collide in, and the same order on every machine.
 
+mod clouds;
+mod stores;
+
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
+use self::{clouds::Clouds, stores::Stores};
 use crate::{
     name::{InterfaceName, ServiceDefinition},
     record::*,
@@ -31,6 +35,8 @@ pub struct Snapshot {
     event_types: OrdMap<EventTypeId, Arc<EventTypeRow>>,
     subscriptions: OrdMap<SubscriptionId, Arc<Subscription>>,
     subscription_by_subscriber: OrdMap<(SystemId, EventTypeId), SubscriptionId>,
+    clouds: Clouds,
+    stores: Stores,
 }
 
 /// One change of the local cloud, as the database made it. A removal takes along what depends on the row.
@@ -50,11 +56,23 @@ pub enum Change {
     EventType(Arc<EventTypeRow>),
     /// A subscription was made.
     Subscription(Arc<Subscription>),
-    /// A system is gone, with its entries, rules and subscriptions.
+    /// A cloud was made or changed.
+    Cloud(Arc<Cloud>),
+    /// An intercloud rule was made.
+    InterCloudRule(Arc<InterCloudRule>),
+    /// A system of another cloud was made.
+    ForeignSystem(Arc<ForeignSystem>),
+    /// An entry of the orchestration store was made or given another priority.
+    StoreEntry(Arc<StoreEntry>),
+    /// A rule of the flexible store was made.
+    FlexibleRule(Arc<FlexibleRule>),
+    /// A reservation was made or changed.
+    Reservation(Arc<Reservation>),
+    /// A system is gone, with its entries, rules, subscriptions, and store entries as a consumer.
     SystemRemoved(SystemId),
-    /// A definition is gone, with its entries and rules.
+    /// A definition is gone, with its entries, rules and store entries.
     DefinitionRemoved(DefinitionId),
-    /// An interface is gone, from every entry and rule.
+    /// An interface is gone, from every entry and rule, and with its store entries.
     InterfaceRemoved(InterfaceId),
     /// An entry is gone.
     EntryRemoved(EntryId),
@@ -62,6 +80,16 @@ pub enum Change {
     RuleRemoved(RuleId),
     /// A subscription is gone.
     SubscriptionRemoved(SubscriptionId),
+    /// A cloud is gone, with its rules and systems.
+    CloudRemoved(CloudId),
+    /// An intercloud rule is gone.
+    InterCloudRuleRemoved(InterCloudRuleId),
+    /// An entry of the orchestration store is gone.
+    StoreEntryRemoved(StoreEntryId),
+    /// A rule of the flexible store is gone.
+    FlexibleRuleRemoved(FlexibleRuleId),
+    /// A reservation is gone.
+    ReservationRemoved(ReservationId),
 }
 
 impl Snapshot {
@@ -87,12 +115,23 @@ impl Snapshot {
                 self.subscription_by_subscriber.insert((subscription.subscriber, subscription.event_type), subscription.id);
                 self.subscriptions.insert(subscription.id, subscription);
             }
+            Change::Cloud(cloud) => self.clouds.put_cloud(cloud),
+            Change::InterCloudRule(rule) => self.clouds.put_rule(rule),
+            Change::ForeignSystem(system) => self.clouds.put_foreign_system(system),
+            Change::StoreEntry(entry) => self.stores.put_entry(entry),
+            Change::FlexibleRule(rule) => self.stores.put_flexible_rule(rule),
+            Change::Reservation(reservation) => self.stores.put_reservation(reservation),
             Change::SystemRemoved(id) => self.remove_system(id),
             Change::DefinitionRemoved(id) => self.remove_definition(id),
             Change::InterfaceRemoved(id) => self.remove_interface(id),
             Change::EntryRemoved(id) => self.remove_entry(id),
             Change::RuleRemoved(id) => self.remove_rule(id),
             Change::SubscriptionRemoved(id) => self.remove_subscription(id),
+            Change::CloudRemoved(id) => self.clouds.remove_cloud(id),
+            Change::InterCloudRuleRemoved(id) => self.clouds.remove_rule(id),
+            Change::StoreEntryRemoved(id) => self.stores.remove_entry(id),
+            Change::FlexibleRuleRemoved(id) => self.stores.remove_flexible_rule(id),
+            Change::ReservationRemoved(id) => self.stores.remove_reservation(id),
         }
     }
 
@@ -144,6 +183,9 @@ impl Snapshot {
             .collect();
         own.into_iter().for_each(|subscription| self.remove_subscription(subscription));
         self.remove_source(id);
+        self.clouds.remove_rules(|rule| rule.provider == id);
+        let stored: Vec<StoreEntryId> = self.store_entries_of_consumer(id).map(|entry| entry.id).collect();
+        stored.into_iter().for_each(|entry| self.stores.remove_entry(entry));
     }
 
     fn remove_source(&mut self, id: SystemId) {
@@ -164,6 +206,8 @@ impl Snapshot {
         entries.into_iter().for_each(|entry| self.remove_entry(entry));
         let rules: Vec<RuleId> = self.rules.values().filter(|rule| rule.definition == id).map(|rule| rule.id).collect();
         rules.into_iter().for_each(|rule| self.remove_rule(rule));
+        self.clouds.remove_rules(|rule| rule.definition == id);
+        self.stores.remove_groups(|group| group.definition == id);
     }
 
     fn remove_interface(&mut self, id: InterfaceId) {
@@ -179,6 +223,8 @@ impl Snapshot {
             Arc::make_mut(&mut rule).interfaces.retain(|interface| *interface != id);
             self.rules.insert(rule.id, rule);
         }
+        self.clouds.remove_interface(id);
+        self.stores.remove_groups(|group| group.interface == id);
     }
 }
 
@@ -245,6 +291,15 @@ impl Snapshot {
         self.entry_by_definition
             .range(first..)
             .take_while(move |(key, _)| key.0 == definition)
+            .map(|(_, id)| self.entries.get(id).expect("an indexed entry is there"))
+    }
+
+    /// The entries of a definition at one provider, by service URI.
+    pub fn entries_at(&self, definition: DefinitionId, provider: SystemId) -> impl Iterator<Item = &Arc<Entry>> {
+        let first = (definition, provider, Arc::<str>::from(""));
+        self.entry_by_definition
+            .range(first..)
+            .take_while(move |(key, _)| (key.0, key.1) == (definition, provider))
             .map(|(_, id)| self.entries.get(id).expect("an indexed entry is there"))
     }
 

@@ -8,7 +8,7 @@ use bodkin_arrowhead::{
     error::ArrowheadError,
     form::{IntracloudCheckRequest, IntracloudRuleRequest, SubscriptionCheckRequest},
     page::{self, Page},
-    record::{Rule, RuleId},
+    record::{Rule, RuleId, SystemId},
 };
 use serde::de::IgnoredAny;
 
@@ -40,7 +40,7 @@ impl Control {
 
     pub(super) async fn add_rules(&self, request: &Request) -> Result<Answer> {
         let form: IntracloudRuleRequest = self.form(SYSTEM, request)?;
-        let insertion = RuleInsertion::parse(&form, RULES)?;
+        let insertion = RuleInsertion::<SystemId>::parse(&form, RULES)?;
         let made = self.write(
             SYSTEM,
             move |draft| draft.insert_rules(&insertion),

@@ -9,7 +9,7 @@ use std::{
 use bodkin_arrowhead::{
     core_service::CoreSystem,
     form::OrchestrationForm,
-    orchestrator::{self, Kind, Orchestration},
+    orchestrator::{self, Orchestration, Sender, StoreKind},
 };
 
 use super::{Control, Result, now};
@@ -18,26 +18,23 @@ use crate::{answer::Answer, request::Request, stage::Stage};
 const SYSTEM: CoreSystem = CoreSystem::Orchestrator;
 
 impl Control {
-    pub(super) async fn orchestrate(&self, request: &Request) -> Result<Answer> {
+    pub(super) async fn orchestrate(&self, request: &Request, sender: Sender) -> Result<Answer> {
         let form: OrchestrationForm = self.form(SYSTEM, request)?;
-        let orchestration = Orchestration::parse(form, request.caller)?;
+        self.decide(Orchestration::parse(form, sender, StoreKind::Plain)?).await
+    }
+
+    async fn decide(&self, orchestration: Orchestration) -> Result<Answer> {
         let started = Instant::now();
         // Held while providers are pinged, so as a count of its own.
         let snapshot = Arc::clone(&self.store.snapshot());
-        let response = match &orchestration.kind {
-            Kind::Store(wanted) => orchestrator::orchestrate_from_store(&snapshot, &orchestration, wanted.as_ref())?,
-            Kind::Dynamic(query) => {
-                let mut candidates = orchestrator::candidates(&snapshot, query);
-                self.record(SYSTEM, Stage::Execute, started);
-                if query.ping_providers {
-                    candidates = self.pings.reachable(candidates).await;
-                }
-                let asked = Instant::now();
-                let response = orchestrator::orchestrate(&snapshot, &orchestration, candidates, now(), choose)?;
-                self.record(SYSTEM, Stage::Authorise, asked);
-                response
-            }
-        };
+        let mut candidates = orchestrator::candidates(&snapshot, &orchestration)?;
+        self.record(SYSTEM, Stage::Execute, started);
+        if orchestration.ping_providers {
+            candidates = self.pings.reachable(candidates).await;
+        }
+        let asked = Instant::now();
+        let response = orchestrator::orchestrate(&snapshot, &orchestration, candidates, now(), choose)?;
+        self.record(SYSTEM, Stage::Authorise, asked);
         Ok(Answer::json(200, &response))
     }
 }

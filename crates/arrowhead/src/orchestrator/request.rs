@@ -1,0 +1,215 @@
+//! What is asked of the Orchestrator, checked.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    address::AddressKind,
+    caller::Caller,
+    error::ArrowheadError,
+    form::{OrchestrationForm, PreferredProvider, ServiceQueryForm},
+    metadata::Metadata,
+    record::System,
+    service_registry::Query,
+    system::{SystemKey, SystemReference},
+};
+
+/// What a consumer asks for, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Orchestration {
+    pub(super) requester: SystemReference,
+    pub(super) kind: Kind,
+    /// Whether only providers are wanted that authorization rules grant.
+    pub(super) asks_rules: bool,
+    pub(super) matchmaking: bool,
+    pub(super) preferred: Vec<SystemKey>,
+    pub(super) only_preferred: bool,
+    /// Whether only candidates are wanted that accept a TCP connection now; connecting is the host's part.
+    pub ping_providers: bool,
+}
+
+/// Where the candidates come from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// The registry (flag `overrideStore`).
+    Dynamic(Query),
+    /// The orchestration store, for one service over one interface.
+    StoredService { query: Query, interface: String },
+    /// All entries of priority 1 in the orchestration store, of these kinds of addresses; none is any.
+    StoredTops(Vec<AddressKind>),
+    /// The flexible store; its rules narrow the form. The metadata is what the request says of the requester.
+    Flexible { form: ServiceQueryForm, requester_metadata: Metadata },
+}
+
+/// Who sends an orchestration form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// The requester itself.
+    Requester(Caller),
+    /// A core system on the requester's behalf.
+    Proxy,
+}
+
+impl Sender {
+    /// Path of the operation, as errors name it.
+    pub fn origin(self) -> &'static str {
+        match self {
+            Self::Requester(_) => "/orchestrator/orchestration",
+            Self::Proxy => "/orchestrator/orchestration-by-proxy",
+        }
+    }
+}
+
+/// Which store is asked when the registry is not to be asked directly (option `use_flexible_store`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Entries by consumer, service and interface with priorities.
+    #[default]
+    Plain,
+    /// Rules by names and metadata.
+    Flexible,
+}
+
+struct Flags(BTreeMap<String, Option<bool>>);
+
+impl Flags {
+    fn set(&self, name: &str) -> bool {
+        self.0.get(name).copied().flatten().unwrap_or(false)
+    }
+
+    /// The kinds of addresses asked for; none is any.
+    fn address_kinds(&self) -> Vec<AddressKind> {
+        let kinds = [
+            ("onlyIPAddressResponse", &[AddressKind::Ipv4, AddressKind::Ipv6][..]),
+            ("onlyIPv4AddressResponse", &[AddressKind::Ipv4]),
+            ("onlyIPv6AddressResponse", &[AddressKind::Ipv6]),
+        ];
+        kinds.into_iter().filter(|(flag, _)| self.set(flag)).flat_map(|(_, kinds)| kinds).copied().collect()
+    }
+}
+
+impl Orchestration {
+    /// Checks a form in upstream's order (reference 5.1). There is no Gatekeeper and no QoS Monitor in this cloud.
+    pub fn parse(mut form: OrchestrationForm, sender: Sender, store: StoreKind) -> Result<Self, ArrowheadError> {
+        let origin = sender.origin();
+        let refused = |message: &str| ArrowheadError::bad_payload(message, origin);
+        let flags = Flags(form.orchestration_flags.take().unwrap_or_default());
+        let requester = SystemReference::parse(form.requester_system.as_ref(), "Requester system", origin)?;
+        if let Sender::Requester(caller) = sender {
+            caller.may_act_as(&requester.name)?;
+        }
+        if form.requested_service.is_none() && (flags.set("overrideStore") || flags.set("triggerInterCloud")) {
+            return Err(refused("Requested service can not be null when flag overrideStore or triggerInterCloud is set."));
+        }
+        let preferred = parse_preferred(form.preferred_providers.as_deref().unwrap_or_default(), origin)?;
+        let (local, other_clouds): (Vec<_>, Vec<_>) = preferred.into_iter().partition(|(_, is_local)| *is_local);
+        let preferred_elsewhere = flags.set("enableInterCloud") && !other_clouds.is_empty();
+        if flags.set("onlyPreferred") && local.is_empty() && !preferred_elsewhere {
+            return Err(refused("There is no valid preferred provider, but flag onlyPreferred is set."));
+        }
+        if flags.set("enableQoS")
+            && !flags.set("matchmaking")
+            && form.commands.as_ref().is_some_and(|commands| commands.contains_key("qosExclusivity"))
+        {
+            return Err(refused("Command qosExclusivity needs flag matchmaking."));
+        }
+        // Upstream's proxies make no external requests: the flag says nothing there.
+        let external = flags.set("externalServiceRequest") && sender != Sender::Proxy;
+        if external || flags.set("triggerInterCloud") {
+            return Err(refused("Inter-cloud orchestration is not available: Orchestrator runs in NO GATEKEEPER mode."));
+        }
+        let kind = match store {
+            _ if flags.set("overrideStore") => Kind::Dynamic(Query::parse(&service_form(form, &flags), origin)?),
+            StoreKind::Plain => plain_store(form, &flags, origin)?,
+            StoreKind::Flexible => flexible_store(form, &flags, origin)?,
+        };
+        Ok(Self {
+            requester,
+            asks_rules: match kind {
+                Kind::Dynamic(_) => sender != Sender::Proxy,
+                Kind::StoredService { .. } | Kind::StoredTops(_) => true,
+                Kind::Flexible { .. } => false,
+            },
+            kind,
+            matchmaking: flags.set("matchmaking"),
+            preferred: local.into_iter().map(|(key, _)| key).collect(),
+            only_preferred: flags.set("onlyPreferred"),
+            ping_providers: flags.set("pingProviders"),
+        })
+    }
+
+    /// All entries of priority 1 of a registered consumer (`GET /orchestration/{id}`).
+    pub fn stored_tops(consumer: &System) -> Self {
+        Self {
+            requester: SystemReference {
+                name: consumer.system_name.to_string(),
+                address: consumer.address.as_str().to_owned(),
+                port: consumer.port,
+                key: SystemKey::of(consumer),
+            },
+            kind: Kind::StoredTops(Vec::new()),
+            asks_rules: true,
+            matchmaking: false,
+            preferred: Vec::new(),
+            only_preferred: false,
+            ping_providers: false,
+        }
+    }
+}
+
+/// The requested service as the flags have it.
+fn service_form(form: OrchestrationForm, flags: &Flags) -> ServiceQueryForm {
+    let mut service = form.requested_service.unwrap_or_default();
+    if !flags.set("metadataSearch") {
+        service.metadata_requirements = None;
+    }
+    service.ping_providers = Some(flags.set("pingProviders"));
+    let kinds = flags.address_kinds();
+    if !kinds.is_empty() {
+        service.provider_address_type_requirements = Some(kinds.into_iter().map(Some).collect());
+    }
+    service
+}
+
+fn plain_store(form: OrchestrationForm, flags: &Flags, origin: &str) -> Result<Kind, ArrowheadError> {
+    if form.requested_service.is_none() {
+        return Ok(Kind::StoredTops(flags.address_kinds()));
+    }
+    let service = service_form(form, flags);
+    let query = Query::parse(&service, origin)?;
+    let mut interfaces = service.interface_requirements.unwrap_or_default();
+    if interfaces.len() > 1 {
+        return Err(ArrowheadError::invalid_parameter("Exactly one interface requirement is allowed in a store orchestration."));
+    }
+    let interface = interfaces.pop().flatten().filter(|text| !text.trim().is_empty());
+    let interface = interface.ok_or_else(|| ArrowheadError::invalid_parameter("InterfaceRequirement  is null or blank."))?;
+    Ok(Kind::StoredService { query, interface })
+}
+
+fn flexible_store(form: OrchestrationForm, flags: &Flags, origin: &str) -> Result<Kind, ArrowheadError> {
+    let refused = |message: &str| Err(ArrowheadError::invalid_parameter(message));
+    if flags.set("enableInterCloud") {
+        return refused("The flexible store knows no other clouds: flag enableInterCloud is not allowed.");
+    }
+    if flags.set("enableQoS") {
+        return refused("The flexible store knows no quality of service: flag enableQoS is not allowed.");
+    }
+    if form.requested_service.is_none() {
+        return refused("Requested service is null; the flexible store is asked for one service.");
+    }
+    let requester_metadata = form.requester_system.as_ref().and_then(|system| system.metadata.as_ref());
+    let pairs = requester_metadata.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
+    let requester_metadata = Metadata::from(pairs.collect::<BTreeMap<_, _>>());
+    let form = service_form(form, flags);
+    // Checked here, so that a rule can only narrow what is right.
+    Query::parse(&form, origin)?;
+    Ok(Kind::Flexible { form, requester_metadata })
+}
+
+/// Keys of the preferred providers, with whether each is of this cloud.
+fn parse_preferred(forms: &[Option<PreferredProvider>], origin: &str) -> Result<Vec<(SystemKey, bool)>, ArrowheadError> {
+    let parse = |form: &PreferredProvider| {
+        let reference = SystemReference::parse(form.provider_system.as_ref(), "Preferred provider system", origin)?;
+        Ok((reference.key, form.provider_cloud.is_none()))
+    };
+    forms.iter().flatten().map(parse).collect()
+}

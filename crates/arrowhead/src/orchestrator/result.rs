@@ -1,0 +1,94 @@
+//! What an orchestration answers.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Serialize;
+
+use crate::{
+    metadata::Metadata,
+    record::{Definition, EntryView, Interface, Security, System},
+    utc::UtcTime,
+};
+
+/// Below this remaining validity a result is warned about as expiring, in seconds.
+const EXPIRING_SECONDS: u64 = 120;
+
+/// One provider the consumer may use. Serialised it is `OrchestrationResult`, nulls kept.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OrchestrationResult {
+    provider: Arc<System>,
+    service: Arc<Definition>,
+    service_uri: Arc<str>,
+    secure: Security,
+    metadata: Metadata,
+    interfaces: Vec<Arc<Interface>>,
+    version: i32,
+    /// Always null while no service can be secured by token.
+    authorization_tokens: Option<BTreeMap<String, String>>,
+    warnings: Vec<Warning>,
+}
+
+/// What a consumer should know about a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Warning {
+    /// No end of validity was registered.
+    TtlUnknown,
+    /// The end of validity is past.
+    TtlExpired,
+    /// Less than two minutes of validity are left.
+    TtlExpiring,
+}
+
+/// The answer to an orchestration.
+#[derive(Debug, Default, Serialize)]
+pub struct OrchestrationResponse {
+    /// What the consumer may use.
+    pub response: Vec<OrchestrationResult>,
+}
+
+impl OrchestrationResult {
+    /// What the registry knows of a provider, with warnings as of `now`.
+    pub(super) fn new(view: EntryView, now: UtcTime) -> Self {
+        Self {
+            warnings: warning(view.entry.end_of_validity, now).into_iter().collect(),
+            provider: view.provider,
+            service: view.definition,
+            service_uri: view.entry.service_uri.clone(),
+            secure: view.entry.secure,
+            metadata: view.entry.metadata.clone().unwrap_or_default(),
+            interfaces: view.interfaces,
+            version: view.entry.version,
+            authorization_tokens: None,
+        }
+    }
+}
+
+fn warning(end_of_validity: Option<UtcTime>, now: UtcTime) -> Option<Warning> {
+    match end_of_validity {
+        None => Some(Warning::TtlUnknown),
+        Some(end) if end < now => Some(Warning::TtlExpired),
+        Some(end) if end.unix_seconds() - now.unix_seconds() < EXPIRING_SECONDS => Some(Warning::TtlExpiring),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn validity_is_warned_about() {
+        let now = UtcTime::from_unix_seconds(1_000_000);
+        for (end, expected) in [
+            (None, Some(Warning::TtlUnknown)),
+            (Some(999_999), Some(Warning::TtlExpired)),
+            (Some(1_000_000), Some(Warning::TtlExpiring)),
+            (Some(1_000_119), Some(Warning::TtlExpiring)),
+            (Some(1_000_120), None),
+        ] {
+            assert_eq!(warning(end.map(UtcTime::from_unix_seconds), now), expected, "{end:?}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Clouds, intercloud rules and foreign systems in a snapshot.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use super::Snapshot;
+use crate::{name::CloudName, record::*};
+
+/// The maps of other clouds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Clouds {
+    clouds: OrdMap<CloudId, Arc<Cloud>>,
+    cloud_by_name: OrdMap<(CloudName, CloudName), CloudId>,
+    rules: OrdMap<InterCloudRuleId, Arc<InterCloudRule>>,
+    rule_by_cloud: OrdMap<(CloudId, SystemId, DefinitionId), InterCloudRuleId>,
+    foreign_systems: OrdMap<ForeignSystemId, Arc<ForeignSystem>>,
+}
+
+impl Clouds {
+    pub(super) fn put_cloud(&mut self, cloud: Arc<Cloud>) {
+        self.cloud_by_name.insert((cloud.operator.clone(), cloud.name.clone()), cloud.id);
+        self.clouds.insert(cloud.id, cloud);
+    }
+
+    pub(super) fn put_rule(&mut self, rule: Arc<InterCloudRule>) {
+        self.rule_by_cloud.insert((rule.cloud, rule.provider, rule.definition), rule.id);
+        self.rules.insert(rule.id, rule);
+    }
+
+    pub(super) fn put_foreign_system(&mut self, system: Arc<ForeignSystem>) {
+        self.foreign_systems.insert(system.id, system);
+    }
+
+    pub(super) fn remove_cloud(&mut self, id: CloudId) {
+        let Some(cloud) = self.clouds.remove(&id) else { return };
+        self.cloud_by_name.remove(&(cloud.operator.clone(), cloud.name.clone()));
+        self.remove_rules(|rule| rule.cloud == id);
+        let systems = self.foreign_systems.values().filter(|system| system.cloud == id);
+        let systems: Vec<ForeignSystemId> = systems.map(|system| system.id).collect();
+        systems.iter().for_each(|system| drop(self.foreign_systems.remove(system)));
+    }
+
+    pub(super) fn remove_rule(&mut self, id: InterCloudRuleId) {
+        if let Some(rule) = self.rules.remove(&id) {
+            self.rule_by_cloud.remove(&(rule.cloud, rule.provider, rule.definition));
+        }
+    }
+
+    /// Removes what named a row that is gone.
+    pub(super) fn remove_rules(&mut self, names_it: impl Fn(&InterCloudRule) -> bool) {
+        let rules: Vec<InterCloudRuleId> = self.rules.values().filter(|rule| names_it(rule)).map(|rule| rule.id).collect();
+        rules.into_iter().for_each(|rule| self.remove_rule(rule));
+    }
+
+    pub(super) fn remove_interface(&mut self, id: InterfaceId) {
+        let rules: Vec<Arc<InterCloudRule>> = self.rules.values().filter(|rule| rule.interfaces.contains(&id)).cloned().collect();
+        for mut rule in rules {
+            Arc::make_mut(&mut rule).interfaces.retain(|interface| *interface != id);
+            self.rules.insert(rule.id, rule);
+        }
+    }
+}
+
+/// Questions about other clouds.
+impl Snapshot {
+    /// All clouds, the own one among them.
+    pub fn clouds(&self) -> impl ExactSizeIterator<Item = &Arc<Cloud>> {
+        self.clouds.clouds.values()
+    }
+
+    /// A cloud by id.
+    pub fn cloud(&self, id: CloudId) -> Option<&Arc<Cloud>> {
+        self.clouds.clouds.get(&id)
+    }
+
+    /// A cloud by operator and name in any case.
+    pub fn cloud_by_name(&self, operator: &str, name: &str) -> Option<&Arc<Cloud>> {
+        let stored = |text: &str| CloudName::from_stored(&text.trim().to_lowercase());
+        self.cloud(*self.clouds.cloud_by_name.get(&(stored(operator), stored(name)))?)
+    }
+
+    /// All intercloud rules.
+    pub fn inter_cloud_rules(&self) -> impl ExactSizeIterator<Item = &Arc<InterCloudRule>> {
+        self.clouds.rules.values()
+    }
+
+    /// An intercloud rule by id.
+    pub fn inter_cloud_rule(&self, id: InterCloudRuleId) -> Option<&Arc<InterCloudRule>> {
+        self.clouds.rules.get(&id)
+    }
+
+    /// The intercloud rule for this cloud, provider and definition.
+    pub fn inter_cloud_rule_for(&self, cloud: CloudId, provider: SystemId, definition: DefinitionId) -> Option<&Arc<InterCloudRule>> {
+        self.inter_cloud_rule(*self.clouds.rule_by_cloud.get(&(cloud, provider, definition))?)
+    }
+
+    /// A system of another cloud by id.
+    pub fn foreign_system(&self, id: ForeignSystemId) -> Option<&Arc<ForeignSystem>> {
+        self.clouds.foreign_systems.get(&id)
+    }
+}
