@@ -8,7 +8,7 @@ use crate::{
     error::ArrowheadError,
     form::SystemRequest,
     metadata::Metadata,
-    name::{NamingRules, SystemName},
+    name::{NamingRules, SystemName, TEXT_LENGTH_MAX},
     record::System,
 };
 
@@ -148,6 +148,11 @@ impl SystemReference {
         let port = parse_port(form.port, origin)?;
         let key = SystemKey::new(&name, &address, port);
         Ok(Self { name, address, port, key })
+    }
+
+    /// Whether name and address are no longer than a row keeps them.
+    pub fn is_storable(&self) -> bool {
+        [&self.name, &self.address].iter().all(|text| text.chars().count() <= TEXT_LENGTH_MAX)
     }
 }
 

@@ -5,13 +5,17 @@
 //! the snapshot. Readers take [`Store::snapshot`] and are never blocked.
 
 mod authorization;
+mod cloud;
 pub mod delivery;
 mod draft;
 pub mod event_log;
+mod flexible_store;
 pub mod inspection;
 mod load;
 mod log;
 mod open;
+mod orchestrator_store;
+mod reservation;
 mod schema;
 mod service_registry;
 mod subscription;

@@ -15,18 +15,17 @@ use bodkin_arrowhead::{
 };
 use rusqlite::{Connection, Row, types::Type};
 
-use crate::draft::{time, timestamps};
+use crate::{
+    cloud,
+    draft::{time, timestamps},
+    flexible_store, orchestrator_store, reservation,
+};
 
 /// Reads every table.
 pub(crate) fn load(connection: &Connection) -> rusqlite::Result<Snapshot> {
     let mut snapshot = Snapshot::default();
     let mut read = |sql: &str, change: &mut dyn FnMut(&Row<'_>) -> rusqlite::Result<Change>| -> rusqlite::Result<()> {
-        let mut statement = connection.prepare(sql)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            snapshot.apply(change(row)?);
-        }
-        Ok(())
+        read_rows(connection, &mut snapshot, sql, change)
     };
     read(SYSTEMS, &mut |row| system(row).map(|system| Change::System(Arc::new(system))))?;
     read("SELECT id, service_definition, created_at, updated_at FROM service_definition ORDER BY id", &mut definition)?;
@@ -39,7 +38,26 @@ pub(crate) fn load(connection: &Connection) -> rusqlite::Result<Snapshot> {
     read("SELECT id, event_type_name, created_at, updated_at FROM event_type ORDER BY id", &mut event_type)?;
     let mut sources = groups(connection, "SELECT subscription_id, system_id FROM subscription_publisher_connection")?;
     read(SUBSCRIPTIONS, &mut |row| subscription(row, &mut sources))?;
+    cloud::load(connection, &mut snapshot)?;
+    orchestrator_store::load(connection, &mut snapshot)?;
+    flexible_store::load(connection, &mut snapshot)?;
+    reservation::load(connection, &mut snapshot)?;
     Ok(snapshot)
+}
+
+/// Takes every row of a query into the snapshot.
+pub(crate) fn read_rows(
+    connection: &Connection,
+    snapshot: &mut Snapshot,
+    sql: &str,
+    mut change: impl FnMut(&Row<'_>) -> rusqlite::Result<Change>,
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        snapshot.apply(change(row)?);
+    }
+    Ok(())
 }
 
 const SYSTEMS: &str =
@@ -52,7 +70,7 @@ const SUBSCRIPTIONS: &str = "SELECT id, event_type_id, system_id, notify_uri, fi
     only_predefined_publishers, created_at, updated_at, min_severity, payload_filter FROM subscription ORDER BY id";
 
 /// Pairs of a table, grouped by the first column.
-fn groups(connection: &Connection, sql: &str) -> rusqlite::Result<BTreeMap<i64, Vec<i64>>> {
+pub(crate) fn groups(connection: &Connection, sql: &str) -> rusqlite::Result<BTreeMap<i64, Vec<i64>>> {
     let mut groups: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([])?;
@@ -62,7 +80,7 @@ fn groups(connection: &Connection, sql: &str) -> rusqlite::Result<BTreeMap<i64, 
     Ok(groups)
 }
 
-fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+pub(crate) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     row.get(column)
 }
 

@@ -2,8 +2,19 @@
 
 use rusqlite::Connection;
 
+use crate::{cloud, delivery, flexible_store, log, orchestrator_store, reservation};
+
 /// Steps from an empty database to the present one; `user_version` counts those done.
-const MIGRATIONS: &[&str] = &[SPINE, EVENT_FILTERS, crate::log::MIGRATION, crate::delivery::MIGRATION];
+const MIGRATIONS: &[&str] = &[
+    SPINE,
+    EVENT_FILTERS,
+    log::MIGRATION,
+    delivery::MIGRATION,
+    cloud::MIGRATION,
+    orchestrator_store::MIGRATION,
+    flexible_store::MIGRATION,
+    reservation::MIGRATION,
+];
 
 const SPINE: &str = "
 CREATE TABLE system_ (
@@ -136,4 +147,4 @@ pub(crate) fn newest() -> u32 {
 }
 
 /// Prepared statements kept: all there are.
-const STATEMENTS_MAX: usize = 128;
+const STATEMENTS_MAX: usize = 256;

@@ -208,7 +208,7 @@ impl Draft<'_> {
         id
     }
 
-    fn find_or_make_definition(&mut self, name: &ServiceDefinition) -> Result<DefinitionId, OperationError> {
+    pub(crate) fn find_or_make_definition(&mut self, name: &ServiceDefinition) -> Result<DefinitionId, OperationError> {
         let (id, made) = self.find_or_make(
             "SELECT id FROM service_definition WHERE service_definition = ?1",
             "INSERT INTO service_definition (service_definition, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT DO NOTHING RETURNING id",
@@ -221,7 +221,7 @@ impl Draft<'_> {
         Ok(id)
     }
 
-    fn find_or_make_interface(&mut self, name: &InterfaceName) -> Result<InterfaceId, OperationError> {
+    pub(crate) fn find_or_make_interface(&mut self, name: &InterfaceName) -> Result<InterfaceId, OperationError> {
         let (id, made) = self.find_or_make(
             "SELECT id FROM service_interface WHERE interface_name = ?1",
             "INSERT INTO service_interface (interface_name, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT DO NOTHING RETURNING id",

@@ -1,13 +1,20 @@
 //! The published snapshot is what the database holds, whatever was done to it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use bodkin_arrowhead::{
     authorization::RuleInsertion,
     caller::Caller,
+    cloud::{CloudPut, OwnCloud},
     event_handler::SubscriptionPut,
-    form::{ServiceRegistryRequest, SubscriptionRequest, SystemRequest},
-    name::{EventType, NamingRules},
+    form::{CloudRequest, ServiceRegistryRequest, StoreRequest, SubscriptionRequest, SystemRequest},
+    metadata::Metadata,
+    name::{CloudName, EventType, InterfaceName, NamingRules, ServiceDefinition, SystemName},
+    orchestrator::{
+        flexible_store::FlexibleRuleInsertion,
+        reservation::{Confirmation, Offer, TemporaryLock},
+        store::{Reordering, StoreInsertion},
+    },
     record::*,
     service_registry::{Registration, Unregistration},
     snapshot::Snapshot,
@@ -29,6 +36,16 @@ enum Operation {
     Unsubscribe { event_type: u8, system: u8 },
     Remove { kind: u8, id: i64 },
     CoreServices { port: u16 },
+    OwnCloud,
+    PutCloud { cloud: u8, neighbor: bool },
+    InsertInterCloudRules { cloud: i64, providers: Vec<i64>, interfaces: Vec<i64>, definition: i64 },
+    InsertStoreEntries { entries: Vec<(i64, u8, u8, u8, i64, Option<u8>)> },
+    Reorder { ids: Vec<i64> },
+    InsertFlexibleRule { consumer: u8, definition: u8, metadata: Option<u8>, interface: Option<u8> },
+    ClearFlexibleStore,
+    Lock { consumer: u8, offers: Vec<(i64, i64)>, seconds: u64 },
+    Confirm { consumer: u8, offers: Vec<(i64, i64)>, seconds: u64 },
+    Expire,
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -45,8 +62,33 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (small.clone(), small.clone(), prop::option::of(prop::collection::vec(small.clone(), 1..3)), any::<bool>())
             .prop_map(|(event_type, system, sources, filter)| Operation::Subscribe { event_type, system, sources, filter }),
         1 => (small.clone(), small).prop_map(|(event_type, system)| Operation::Unsubscribe { event_type, system }),
-        2 => (0u8..6, id).prop_map(|(kind, id)| Operation::Remove { kind, id }),
+        2 => (0u8..10, id).prop_map(|(kind, id)| Operation::Remove { kind, id }),
         1 => (8000u16..8002).prop_map(|port| Operation::CoreServices { port }),
+        5 => orchestration(),
+    ]
+}
+
+/// What the other clouds, the Orchestrator's stores and the reservations know.
+fn orchestration() -> impl Strategy<Value = Operation> {
+    let small = 0u8..4;
+    let id = 1i64..6;
+    let entry = (id.clone(), small.clone(), small.clone(), 0u8..3, 1i64..5, prop::option::of(0u8..3));
+    let offers = prop::collection::vec((id.clone(), id.clone()), 1..4);
+    prop_oneof![
+        1 => Just(Operation::OwnCloud),
+        1 => (0u8..2, any::<bool>()).prop_map(|(cloud, neighbor)| Operation::PutCloud { cloud, neighbor }),
+        2 => (id.clone(), prop::collection::vec(id.clone(), 1..3), prop::collection::vec(id.clone(), 1..3), id.clone()).prop_map(
+            |(cloud, providers, interfaces, definition)| Operation::InsertInterCloudRules { cloud, providers, interfaces, definition }
+        ),
+        4 => prop::collection::vec(entry, 1..4).prop_map(|entries| Operation::InsertStoreEntries { entries }),
+        1 => prop::collection::btree_set(id, 1..3).prop_map(|ids| Operation::Reorder { ids: ids.into_iter().rev().collect() }),
+        1 => (small.clone(), small.clone(), prop::option::of(small.clone()), prop::option::of(small.clone())).prop_map(
+            |(consumer, definition, metadata, interface)| Operation::InsertFlexibleRule { consumer, definition, metadata, interface }
+        ),
+        1 => Just(Operation::ClearFlexibleStore),
+        1 => (small.clone(), offers.clone(), 0u64..2).prop_map(|(consumer, offers, seconds)| Operation::Lock { consumer, offers, seconds }),
+        1 => (small, offers, 0u64..2).prop_map(|(consumer, offers, seconds)| Operation::Confirm { consumer, offers, seconds }),
+        1 => Just(Operation::Expire),
     ]
 }
 
@@ -128,7 +170,11 @@ async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError
                 2 => draft.remove_interface(InterfaceId(id)),
                 3 => draft.remove_entry(EntryId(id)),
                 4 => draft.remove_rule(RuleId(id)),
-                _ => draft.remove_subscription(SubscriptionId(id)),
+                5 => draft.remove_subscription(SubscriptionId(id)),
+                6 => draft.remove_cloud(CloudId(id)),
+                7 => draft.remove_inter_cloud_rule(InterCloudRuleId(id)),
+                8 => draft.remove_store_entry(StoreEntryId(id)),
+                _ => draft.remove_flexible_rule(FlexibleRuleId(id)),
             };
             store.write(remove, done).await
         }
@@ -137,7 +183,82 @@ async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError
             let services = vec![registration("service-0".into(), provider, 0, vec![0], None)];
             store.write(move |draft| draft.register_core_services(services), done).await
         }
+        other => carry_out_orchestration(store, other).await,
     }
+}
+
+async fn carry_out_orchestration(store: &Store, operation: Operation) -> Result<(), StoreError> {
+    let done = |_: &Snapshot, ()| ();
+    match operation {
+        Operation::OwnCloud => store.write(|draft| draft.ensure_own_cloud(&OwnCloud::insecure()), done).await,
+        Operation::PutCloud { cloud, neighbor } => {
+            let put = CloudPut { operator: cloud_name(cloud), name: cloud_name(cloud), secure: true, neighbor, authentication_info: None };
+            store.write(move |draft| draft.put_cloud(&put).map(drop), done).await
+        }
+        Operation::InsertInterCloudRules { cloud, providers, interfaces, definition } => {
+            let insertion = RuleInsertion {
+                consumer: CloudId(cloud),
+                providers: providers.into_iter().map(SystemId).collect(),
+                definitions: [DefinitionId(definition)].into(),
+                interfaces: interfaces.into_iter().map(InterfaceId).collect(),
+            };
+            store.write(move |draft| draft.insert_inter_cloud_rules(&insertion).map(drop), done).await
+        }
+        Operation::InsertStoreEntries { entries } => {
+            let forms = entries.into_iter().map(|(consumer, provider, definition, interface, priority, cloud)| {
+                let cloud = cloud.map(cloud_name).map(|name| name.to_string());
+                Some(StoreRequest {
+                    consumer_system_id: Some(consumer),
+                    provider_system: Some(system_form(provider)),
+                    service_definition_name: Some(format!("service-{definition}")),
+                    service_interface_name: Some(format!("P{interface}-INSECURE-JSON")),
+                    priority: Some(priority),
+                    cloud: cloud.map(|name| CloudRequest { operator: Some(name.clone()), name: Some(name) }),
+                    attribute: (priority == 1).then(|| BTreeMap::from([("a".into(), Some("b".into()))])),
+                })
+            });
+            let insertions = StoreInsertion::parse_list(forms.collect(), &NamingRules::default(), "/test")?;
+            store.write(move |draft| draft.insert_store_entries(&insertions).map(drop), done).await
+        }
+        Operation::Reorder { ids } => {
+            let reordering = Reordering(ids.into_iter().map(StoreEntryId).collect());
+            store.write(move |draft| draft.reorder_store_entries(&reordering), done).await
+        }
+        Operation::InsertFlexibleRule { consumer, definition, metadata, interface } => {
+            let pairs = metadata.map(|m| Metadata::from(BTreeMap::from([("m".to_owned(), m.to_string())])));
+            let insertion = FlexibleRuleInsertion {
+                consumer: SystemDescriber { system_name: SystemName::parse(&format!("system-{consumer}")).ok(), metadata: None },
+                provider: SystemDescriber { system_name: None, metadata: pairs.clone() },
+                definition: ServiceDefinition::from_stored(&format!("service-{definition}")),
+                interface: interface.map(|i| InterfaceName::from_stored(&format!("P{i}-INSECURE-JSON"))),
+                metadata: pairs,
+                priority: consumer.into(),
+            };
+            store.write(move |draft| draft.insert_flexible_rules(vec![insertion.clone(), insertion]).map(drop), done).await
+        }
+        Operation::ClearFlexibleStore => store.write(|draft| draft.clear_flexible_store(), done).await,
+        Operation::Lock { consumer, offers, seconds } => {
+            let results = offers.into_iter().map(|offer| (self::offer(offer), serde_json::Value::Null)).collect();
+            let lock = TemporaryLock { consumer: key(consumer), results, duration: Duration::from_secs(seconds) };
+            store.write(move |draft| draft.lock_temporarily(lock).map(drop), done).await
+        }
+        Operation::Confirm { consumer, offers, seconds } => {
+            let mut others: Vec<Offer> = offers.into_iter().map(offer).collect();
+            let selected = others.remove(0);
+            let confirmation = Confirmation { consumer: key(consumer), selected, others, duration: Duration::from_secs(seconds) };
+            store.write(move |draft| draft.confirm_reservation(&confirmation), done).await
+        }
+        Operation::Expire => store.write(|draft| draft.remove_expired_reservations(), done).await,
+        other => panic!("{other:?} is carried out above"),
+    }
+}
+
+fn cloud_name(cloud: u8) -> CloudName {
+    CloudName::from_stored(&format!("cloud-{cloud}"))
+}
+
+fn offer((provider, definition): (i64, i64)) -> Offer {
+    Offer { provider: SystemId(provider), definition: DefinitionId(definition) }
 }
 
 proptest! {

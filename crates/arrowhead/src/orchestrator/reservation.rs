@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     error::ArrowheadError,
-    form::ReservationRequest,
+    form::{ReservationRequest, SystemRequest},
     record::{DefinitionId, EntryView, Reservation, ReservationId, SystemId, Timestamps},
     snapshot::Snapshot,
     system::{SystemKey, SystemReference},
@@ -68,7 +68,7 @@ pub struct TemporaryLock {
 impl TemporaryLock {
     /// Checks a form.
     pub fn parse(form: ReservationRequest, times: ReservationTimes, origin: &str) -> Result<Self, ArrowheadError> {
-        let consumer = SystemReference::parse(form.requester.as_ref(), "Requester system", origin)?.key;
+        let consumer = parse_consumer(form.requester.as_ref(), origin)?;
         let results = form.or_list.unwrap_or_default().into_iter().map(|result| Ok((Offer::parse(&result, origin)?, result)));
         Ok(Self { consumer, results: results.collect::<Result<_, ArrowheadError>>()?, duration: times.lock })
     }
@@ -97,7 +97,7 @@ pub struct Confirmation {
 impl Confirmation {
     /// Checks a form.
     pub fn parse(form: ReservationRequest, times: ReservationTimes, origin: &str) -> Result<Self, ArrowheadError> {
-        let consumer = SystemReference::parse(form.requester.as_ref(), "Requester system", origin)?.key;
+        let consumer = parse_consumer(form.requester.as_ref(), origin)?;
         let result = form.selected.ok_or_else(|| ArrowheadError::bad_payload("Selected result is null.", origin))?;
         let selected = Offer::parse(&result, origin)?;
         let others = form.or_list.unwrap_or_default();
@@ -108,6 +108,11 @@ impl Confirmation {
         let duration = wanted.map_or(times.maximum, |seconds| times.maximum.min(Duration::from_secs(seconds)));
         Ok(Self { consumer, selected, others, duration })
     }
+}
+
+fn parse_consumer(requester: Option<&SystemRequest>, origin: &str) -> Result<SystemKey, ArrowheadError> {
+    let consumer = SystemReference::parse(requester, "Requester system", origin)?;
+    if consumer.is_storable() { Ok(consumer.key) } else { Err(ArrowheadError::database()) }
 }
 
 /// Whether nobody else keeps the provider's service.
@@ -154,7 +159,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::form::SystemRequest;
 
     fn result(provider: i64, service_time: Value) -> Value {
         json!({"provider": {"id": provider}, "service": {"id": 7}, "metadata": {SERVICE_TIME: service_time}})

@@ -16,7 +16,7 @@ use crate::{
     record::*,
     service_registry::Query,
     snapshot::Snapshot,
-    system::{SystemKey, SystemReference},
+    system::{AUTHENTICATION_INFO_LENGTH_MAX, SystemKey, SystemReference},
 };
 
 /// An entry to be made.
@@ -59,7 +59,7 @@ impl StoreInsertion {
             let interface = interface.ok_or_else(|| missing("Service interface name"))?;
             let priority = form.priority.ok_or_else(|| missing("Priority"))?;
             let names = (ServiceDefinition::parse(definition, &rules.lenient_definition()), InterfaceName::parse(interface, rules));
-            let ((Ok(definition), Ok(interface)), true) = (names, priority >= 1) else { continue };
+            let ((Ok(definition), Ok(interface)), true) = (names, priority >= 1 && provider.is_storable()) else { continue };
             insertions.extend(Self::parse(form, SystemId(consumer), definition, interface, provider.key, priority));
         }
         Ok(insertions)
@@ -83,6 +83,9 @@ impl StoreInsertion {
             Some(cloud) => Some((stored(cloud.operator)?, stored(cloud.name)?)),
         };
         let system = form.provider_system.unwrap_or_default();
+        if system.authentication_info.as_ref().is_some_and(|info| info.chars().count() > AUTHENTICATION_INFO_LENGTH_MAX) {
+            return None;
+        }
         Some(Self {
             consumer,
             definition,

@@ -1,0 +1,230 @@
+//! Clouds, and the systems of other clouds.
+
+use std::sync::Arc;
+
+use bodkin_arrowhead::{
+    cloud::{CloudPut, OwnCloud},
+    metadata::Metadata,
+    name::CloudName,
+    record::*,
+    snapshot::{Change, Snapshot},
+    system::SystemKey,
+};
+use rusqlite::{Connection, Row, params};
+
+use crate::{
+    draft::{Draft, OperationError, timestamps},
+    load::{groups, metadata, read_rows, text},
+    service_registry::metadata_text,
+};
+
+/// The tables. Two clouds may have systems of the same name, address and port: private addresses are used more than once.
+pub(crate) const MIGRATION: &str = "
+CREATE TABLE cloud (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    operator TEXT NOT NULL,
+    name TEXT NOT NULL,
+    secure INTEGER NOT NULL,
+    neighbor INTEGER NOT NULL,
+    own_cloud INTEGER NOT NULL,
+    authentication_info TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    UNIQUE (operator, name)
+) STRICT;
+CREATE TABLE foreign_system (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    provider_cloud_id INTEGER NOT NULL REFERENCES cloud (id) ON DELETE CASCADE,
+    system_name TEXT NOT NULL,
+    address TEXT NOT NULL,
+    port INTEGER NOT NULL,
+    authentication_info TEXT,
+    metadata TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    UNIQUE (provider_cloud_id, system_name, address, port)
+) STRICT;
+CREATE TABLE authorization_inter_cloud (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    consumer_cloud_id INTEGER NOT NULL REFERENCES cloud (id) ON DELETE CASCADE,
+    provider_system_id INTEGER NOT NULL REFERENCES system_ (id) ON DELETE CASCADE,
+    service_id INTEGER NOT NULL REFERENCES service_definition (id) ON DELETE CASCADE,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    UNIQUE (consumer_cloud_id, provider_system_id, service_id)
+) STRICT;
+CREATE INDEX authorization_inter_cloud_provider ON authorization_inter_cloud (provider_system_id);
+CREATE INDEX authorization_inter_cloud_service ON authorization_inter_cloud (service_id);
+CREATE TABLE authorization_inter_cloud_interface_connection (
+    authorization_inter_cloud_id INTEGER NOT NULL REFERENCES authorization_inter_cloud (id) ON DELETE CASCADE,
+    interface_id INTEGER NOT NULL REFERENCES service_interface (id) ON DELETE CASCADE,
+    PRIMARY KEY (authorization_inter_cloud_id, interface_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX authorization_inter_cloud_interface_interface ON authorization_inter_cloud_interface_connection (interface_id);
+";
+
+/// What a cloud is to this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FoundCloud {
+    /// This one itself.
+    Own,
+    /// Another one.
+    Foreign(CloudId),
+}
+
+impl Draft<'_> {
+    /// Makes the own cloud, unless there is one of its mode already.
+    pub fn ensure_own_cloud(&mut self, own: &OwnCloud) -> Result<(), OperationError> {
+        let made = self.id(
+            "INSERT INTO cloud (operator, name, secure, neighbor, own_cloud, created_at, updated_at)
+             SELECT ?1, ?2, ?3, 0, 1, ?4, ?4 WHERE NOT EXISTS (SELECT 1 FROM cloud WHERE own_cloud AND secure = ?3)
+             ON CONFLICT DO NOTHING RETURNING id",
+            params![own.operator.as_str(), own.name.as_str(), own.secure, self.now_seconds()],
+        )?;
+        if let Some(id) = made {
+            self.changed(Change::Cloud(Arc::new(Cloud {
+                id: CloudId(id),
+                operator: own.operator.clone(),
+                name: own.name.clone(),
+                secure: own.secure,
+                neighbor: false,
+                own_cloud: true,
+                authentication_info: None,
+                timestamps: self.timestamps(),
+            })));
+        }
+        Ok(())
+    }
+
+    /// Makes another cloud known, or changes what is known of it. The own cloud is refused.
+    pub fn put_cloud(&mut self, put: &CloudPut) -> Result<CloudId, OperationError> {
+        let row = self.row(
+            "INSERT INTO cloud (operator, name, secure, neighbor, own_cloud, authentication_info, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?6)
+             ON CONFLICT DO UPDATE SET secure = excluded.secure, neighbor = excluded.neighbor,
+                 authentication_info = excluded.authentication_info, updated_at = excluded.updated_at WHERE NOT own_cloud
+             RETURNING id, created_at, updated_at",
+            params![
+                put.operator.as_str(),
+                put.name.as_str(),
+                put.secure,
+                put.neighbor,
+                put.authentication_info.as_deref(),
+                self.now_seconds()
+            ],
+            |row| Ok((CloudId(row.get(0)?), timestamps(row, 1)?)),
+        )?;
+        let own = || OperationError::invalid(format!("Cloud {}.{} is this cloud itself.", put.name, put.operator));
+        let (id, timestamps) = row.ok_or_else(own)?;
+        self.changed(Change::Cloud(Arc::new(Cloud {
+            id,
+            operator: put.operator.clone(),
+            name: put.name.clone(),
+            secure: put.secure,
+            neighbor: put.neighbor,
+            own_cloud: false,
+            authentication_info: put.authentication_info.clone(),
+            timestamps,
+        })));
+        Ok(id)
+    }
+
+    /// Removes a cloud with its rules and systems; entries of the orchestration store that name them stay. The own cloud is refused.
+    pub fn remove_cloud(&mut self, id: CloudId) -> Result<(), OperationError> {
+        self.remove("DELETE FROM cloud WHERE id = ?1 AND NOT own_cloud", id.0, "Cloud", Change::CloudRemoved(id))
+    }
+
+    /// The cloud of this operator and name.
+    pub(crate) fn find_cloud(&self, operator: &CloudName, name: &CloudName) -> rusqlite::Result<Option<FoundCloud>> {
+        self.row("SELECT id, own_cloud FROM cloud WHERE operator = ?1 AND name = ?2", [operator.as_str(), name.as_str()], |row| {
+            Ok(if row.get(1)? { FoundCloud::Own } else { FoundCloud::Foreign(CloudId(row.get(0)?)) })
+        })
+    }
+
+    /// The system of another cloud, made where it is missing; one that is there stays as it is.
+    pub(crate) fn find_or_make_foreign_system(
+        &mut self,
+        cloud: CloudId,
+        system: &SystemKey,
+        authentication_info: Option<&Arc<str>>,
+        metadata: Option<&Metadata>,
+    ) -> Result<ForeignSystemId, OperationError> {
+        let (name, address, port) = system.parts();
+        let made = self.id(
+            "INSERT INTO foreign_system (provider_cloud_id, system_name, address, port, authentication_info, metadata, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) ON CONFLICT DO NOTHING RETURNING id",
+            params![cloud.0, name, address, port, authentication_info.map(|info| &**info), metadata_text(metadata), self.now_seconds()],
+        )?;
+        if let Some(id) = made.map(ForeignSystemId) {
+            self.changed(Change::ForeignSystem(Arc::new(ForeignSystem {
+                id,
+                cloud,
+                system_name: name.into(),
+                address: address.into(),
+                port,
+                authentication_info: authentication_info.cloned(),
+                metadata: metadata.cloned(),
+                timestamps: self.timestamps(),
+            })));
+            return Ok(id);
+        }
+        let found = self.id(
+            "SELECT id FROM foreign_system WHERE provider_cloud_id = ?1 AND system_name = ?2 AND address = ?3 AND port = ?4",
+            params![cloud.0, name, address, port],
+        )?;
+        Ok(ForeignSystemId(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?))
+    }
+}
+
+/// Reads clouds, intercloud rules and foreign systems.
+pub(crate) fn load(connection: &Connection, snapshot: &mut Snapshot) -> rusqlite::Result<()> {
+    read_rows(connection, snapshot, CLOUDS, cloud)?;
+    read_rows(connection, snapshot, FOREIGN_SYSTEMS, foreign_system)?;
+    let mut interfaces =
+        groups(connection, "SELECT authorization_inter_cloud_id, interface_id FROM authorization_inter_cloud_interface_connection")?;
+    read_rows(connection, snapshot, RULES, |row| {
+        let id = row.get(0)?;
+        Ok(Change::InterCloudRule(Arc::new(InterCloudRule {
+            id: InterCloudRuleId(id),
+            cloud: CloudId(row.get(1)?),
+            provider: SystemId(row.get(2)?),
+            definition: DefinitionId(row.get(3)?),
+            interfaces: interfaces.remove(&id).unwrap_or_default().into_iter().map(InterfaceId).collect(),
+            timestamps: timestamps(row, 4)?,
+        })))
+    })
+}
+
+const CLOUDS: &str =
+    "SELECT id, operator, name, secure, neighbor, own_cloud, authentication_info, created_at, updated_at FROM cloud ORDER BY id";
+const FOREIGN_SYSTEMS: &str =
+    "SELECT id, provider_cloud_id, system_name, address, port, authentication_info, metadata, created_at, updated_at
+    FROM foreign_system ORDER BY id";
+const RULES: &str =
+    "SELECT id, consumer_cloud_id, provider_system_id, service_id, created_at, updated_at FROM authorization_inter_cloud ORDER BY id";
+
+fn cloud(row: &Row<'_>) -> rusqlite::Result<Change> {
+    Ok(Change::Cloud(Arc::new(Cloud {
+        id: CloudId(row.get(0)?),
+        operator: CloudName::from_stored(&text(row, 1)?),
+        name: CloudName::from_stored(&text(row, 2)?),
+        secure: row.get(3)?,
+        neighbor: row.get(4)?,
+        own_cloud: row.get(5)?,
+        authentication_info: row.get::<_, Option<String>>(6)?.map(Arc::from),
+        timestamps: timestamps(row, 7)?,
+    })))
+}
+
+fn foreign_system(row: &Row<'_>) -> rusqlite::Result<Change> {
+    Ok(Change::ForeignSystem(Arc::new(ForeignSystem {
+        id: ForeignSystemId(row.get(0)?),
+        cloud: CloudId(row.get(1)?),
+        system_name: text(row, 2)?.into(),
+        address: text(row, 3)?.into(),
+        port: row.get(4)?,
+        authentication_info: row.get::<_, Option<String>>(5)?.map(Arc::from),
+        metadata: metadata(row, 6)?,
+        timestamps: timestamps(row, 7)?,
+    })))
+}
