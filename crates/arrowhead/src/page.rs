@@ -79,6 +79,13 @@ pub struct Page<T> {
     pub count: usize,
 }
 
+impl<T> Page<T> {
+    /// A list that is all there is.
+    pub fn whole(data: Vec<T>) -> Self {
+        Self { count: data.len(), data }
+    }
+}
+
 /// Sorts rows (which come in order of id) and cuts the page out. `key` gives a row's sort key; `None` means that the field is not sortable.
 pub fn page<R: Clone, T>(
     request: &PageRequest,

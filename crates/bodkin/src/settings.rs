@@ -12,8 +12,11 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use bodkin_arrowhead::name::{EventType, NamingRules};
-use bodkin_host::{DeliveryPolicy, EventLogLimits, HostConfig, Limits, Port, gate::Origin};
+use bodkin_arrowhead::{
+    name::{EventType, NamingRules},
+    orchestrator::{StoreKind, reservation::ReservationTimes},
+};
+use bodkin_host::{DeliveryPolicy, EventLogLimits, HostConfig, Limits, OrchestratorConfig, Port, gate::Origin};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +89,14 @@ settings! {
     @flag allow_non_routable_addressing: bool = "BODKIN_ALLOW_NON_ROUTABLE_ADDRESSING",
     /// Milliseconds a pinged provider may take to accept a connection
     ping_timeout_ms: u64 = "BODKIN_PING_TIMEOUT_MS",
+    /// Serve the Orchestrator's flexible store in place of its plain one
+    @flag use_flexible_store: bool = "BODKIN_USE_FLEXIBLE_STORE",
+    /// Seconds between two removals of reservations that are over
+    qos_reservation_check_interval_s: u64 = "BODKIN_QOS_RESERVATION_CHECK_INTERVAL_S",
+    /// Seconds a provider is held while a consumer chooses one of several
+    qos_reservation_temp_lock_duration_s: u64 = "BODKIN_QOS_RESERVATION_TEMP_LOCK_DURATION_S",
+    /// Seconds a reservation lasts at the most
+    qos_maximum_reservation_duration_s: u64 = "BODKIN_QOS_MAXIMUM_RESERVATION_DURATION_S",
     /// Open connections, on the Event Handler's port and on all others; one more is answered 503
     connections_max: usize = "BODKIN_CONNECTIONS_MAX",
     /// Milliseconds from a request's first byte to the end of its headers
@@ -139,7 +150,7 @@ settings! {
 impl Settings {
     /// The defaults, every option present.
     pub fn defaults() -> Self {
-        let (limits, naming) = (Limits::default(), NamingRules::default());
+        let (limits, naming, orchestrator) = (Limits::default(), NamingRules::default(), OrchestratorConfig::default());
         let ms = |duration: Duration| Some(u64::try_from(duration.as_millis()).expect("a default is short"));
         Self {
             insecure: Some(false),
@@ -156,6 +167,10 @@ impl Settings {
             allow_self_addressing: Some(naming.allow_self_addressing),
             allow_non_routable_addressing: Some(naming.allow_non_routable_addressing),
             ping_timeout_ms: Some(5000),
+            use_flexible_store: Some(orchestrator.store == StoreKind::Flexible),
+            qos_reservation_check_interval_s: Some(orchestrator.reservation_check_interval.as_secs()),
+            qos_reservation_temp_lock_duration_s: Some(orchestrator.reservations.lock.as_secs()),
+            qos_maximum_reservation_duration_s: Some(orchestrator.reservations.maximum.as_secs()),
             connections_max: Some(limits.connections_max),
             header_timeout_ms: ms(limits.header_timeout),
             body_timeout_ms: ms(limits.body_timeout),
@@ -211,6 +226,10 @@ impl Settings {
         if domain_name.is_none() && listen.is_unspecified() {
             bail!("--listen {listen} needs --domain-name, the address under which clients reach the core systems");
         }
+        let check_interval_s = self.qos_reservation_check_interval_s.expect(all);
+        if check_interval_s == 0 {
+            bail!("--qos-reservation-check-interval-s must be at least 1");
+        }
         Ok(HostConfig {
             data: self.data.expect(all),
             listen,
@@ -232,6 +251,14 @@ impl Settings {
                 age_max: Duration::from_secs(self.event_log_age_max_s.expect(all)),
             }),
             durable_event_types: durable(self.durable_event_types.expect(all))?,
+            orchestrator: OrchestratorConfig {
+                store: if self.use_flexible_store.expect(all) { StoreKind::Flexible } else { StoreKind::Plain },
+                reservations: ReservationTimes {
+                    lock: Duration::from_secs(self.qos_reservation_temp_lock_duration_s.expect(all)),
+                    maximum: Duration::from_secs(self.qos_maximum_reservation_duration_s.expect(all)),
+                },
+                reservation_check_interval: Duration::from_secs(check_interval_s),
+            },
             limits: Limits {
                 connections_max: self.connections_max.expect(all),
                 header_timeout: ms(self.header_timeout_ms),

@@ -25,7 +25,10 @@ use bodkin_arrowhead::{
 use bodkin_store::{Draft, OperationError, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-pub use self::ping::Pings;
+pub use self::{
+    orchestrator::{OrchestratorConfig, expire_reservations},
+    ping::Pings,
+};
 use crate::{
     answer::{Answer, Refusal},
     document,
@@ -50,6 +53,8 @@ pub struct Control {
     pub log_book: Arc<LogBook>,
     /// Subscriptions by push; one more is refused.
     pub subscriptions_max: usize,
+    /// How the Orchestrator is configured.
+    pub orchestrator: OrchestratorConfig,
 }
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -100,13 +105,37 @@ impl Control {
             Operation::InterfaceRemove => self.remove_interface(id).await,
             Operation::PublicKey => authorization::public_key(),
             Operation::Token => self.token(request),
+            Operation::Tokens => self.tokens(request),
             Operation::RuleList => self.list_rules(request),
             Operation::RuleAdd => self.add_rules(request).await,
             Operation::RuleShow => self.show_rule(id),
             Operation::RuleRemove => self.remove_rule(id).await,
+            Operation::InterCloudRuleList => self.list_inter_cloud_rules(request),
+            Operation::InterCloudRuleAdd => self.add_inter_cloud_rules(request).await,
+            Operation::InterCloudRuleShow => self.show_inter_cloud_rule(id),
+            Operation::InterCloudRuleRemove => self.remove_inter_cloud_rule(id).await,
+            Operation::InterCloudCheck => self.check_intercloud(request),
             Operation::IntracloudCheck => self.check_intracloud(request),
             Operation::SubscriptionCheck => self.check_subscription(request),
             Operation::Orchestrate => self.orchestrate(request, Sender::Requester(request.caller)).await,
+            Operation::OrchestrateByProxy => self.orchestrate(request, Sender::Proxy).await,
+            Operation::OrchestrateStored => self.orchestrate_stored(id).await,
+            Operation::StoreEntryList => self.list_store_entries(request),
+            Operation::StoreEntryAdd => self.add_store_entries(request).await,
+            Operation::StoreEntryShow => self.show_store_entry(id),
+            Operation::StoreEntryRemove => self.remove_store_entry(id).await,
+            Operation::StoreEntryTops => self.list_top_store_entries(request),
+            Operation::StoreEntrySearch => self.search_store_entries(request),
+            Operation::StoreEntryReorder => self.reorder_store_entries(request).await,
+            Operation::FlexibleRuleList => self.list_flexible_rules(request),
+            Operation::FlexibleRuleAdd => self.add_flexible_rules(request, "/orchestrator/mgmt/store/flexible").await,
+            Operation::FlexibleRuleRemove => self.remove_flexible_rule(id, "/orchestrator/mgmt/store/flexible/{id}").await,
+            Operation::FlexibleRuleCreate => self.add_flexible_rules(request, "/orchestrator/store/flexible").await,
+            Operation::FlexibleRuleDelete => self.remove_flexible_rule(id, "/orchestrator/store/flexible/{id}").await,
+            Operation::FlexibleStoreClear => self.clear_flexible_store().await,
+            Operation::ReservationList => self.list_reservations(),
+            Operation::ReservationConfirm => self.confirm_reservation(request).await,
+            Operation::TemporaryLock => self.lock_temporarily(request).await,
             Operation::QosEnabled => Ok(Answer::text(200, "false")),
             Operation::AuthUpdate => self.auth_update(request),
             Operation::Subscribe => self.subscribe(request).await,
@@ -123,11 +152,25 @@ impl Control {
         self.stages.record(system, stage, since.elapsed());
     }
 
-    /// Parses a JSON body.
+    /// Parses a JSON body that is an object.
     fn form<'r, T: Deserialize<'r>>(&self, system: CoreSystem, request: &'r Request) -> Result<T> {
+        self.parsed(system, request, json::parse_object)
+    }
+
+    /// Parses a JSON body that is a list of objects; a `null` element is `None`.
+    fn forms<'r, T: Deserialize<'r>>(&self, system: CoreSystem, request: &'r Request) -> Result<Vec<Option<T>>> {
+        self.parsed(system, request, json::parse_objects)
+    }
+
+    fn parsed<'r, T, E>(
+        &self,
+        system: CoreSystem,
+        request: &'r Request,
+        parse: impl FnOnce(&'r str) -> std::result::Result<T, E>,
+    ) -> Result<T> {
         let started = Instant::now();
         let text = std::str::from_utf8(&request.body).map_err(|_| Refusal::Malformed)?;
-        let form = json::parse_object(text).map_err(|_| Refusal::Malformed);
+        let form = parse(text).map_err(|_| Refusal::Malformed);
         self.record(system, Stage::Parse, started);
         form
     }

@@ -32,6 +32,7 @@ pub use bodkin_broker::DeliveryPolicy;
 pub use bodkin_store::event_log::EventLogLimits;
 
 pub use crate::{
+    control::OrchestratorConfig,
     limits::Limits,
     server::{HostConfig, Port, Server, StartError},
 };

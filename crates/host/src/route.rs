@@ -59,14 +59,62 @@ pub enum Operation {
     RuleShow,
     /// Removes an intracloud rule by id.
     RuleRemove,
+    /// All intercloud rules.
+    InterCloudRuleList,
+    /// Makes intercloud rules.
+    InterCloudRuleAdd,
+    /// One intercloud rule.
+    InterCloudRuleShow,
+    /// Removes an intercloud rule by id.
+    InterCloudRuleRemove,
+    /// May another cloud use providers?
+    InterCloudCheck,
     /// May a consumer use providers?
     IntracloudCheck,
     /// Whom may a consumer hear?
     SubscriptionCheck,
     /// Makes tokens.
     Token,
+    /// Makes tokens for several services.
+    Tokens,
     /// Orchestrator: what should a consumer use?
     Orchestrate,
+    /// The same, asked by a core system for the consumer.
+    OrchestrateByProxy,
+    /// What should a consumer use by the orchestration store?
+    OrchestrateStored,
+    /// All entries of the orchestration store.
+    StoreEntryList,
+    /// Makes entries of the orchestration store.
+    StoreEntryAdd,
+    /// One entry of the orchestration store.
+    StoreEntryShow,
+    /// Removes an entry of the orchestration store by id.
+    StoreEntryRemove,
+    /// All entries of the orchestration store with priority 1.
+    StoreEntryTops,
+    /// The entries of a consumer for a service.
+    StoreEntrySearch,
+    /// Gives the entries of a group new priorities.
+    StoreEntryReorder,
+    /// All rules of the flexible store.
+    FlexibleRuleList,
+    /// Makes rules of the flexible store by management.
+    FlexibleRuleAdd,
+    /// Removes a rule of the flexible store by id, by management.
+    FlexibleRuleRemove,
+    /// Makes rules of the flexible store.
+    FlexibleRuleCreate,
+    /// Removes a rule of the flexible store by id.
+    FlexibleRuleDelete,
+    /// Removes all rules of the flexible store.
+    FlexibleStoreClear,
+    /// All reservations.
+    ReservationList,
+    /// Keeps a provider for a consumer.
+    ReservationConfirm,
+    /// Holds providers while a consumer chooses.
+    TemporaryLock,
     /// Whether quality of service is managed.
     QosEnabled,
     /// Event Handler: publishes an event.
@@ -159,13 +207,37 @@ const ROUTES: &[Row] = {
         (Authorization, Post, "mgmt/intracloud", Operation::RuleAdd),
         (Authorization, Get, "mgmt/intracloud/{id}", Operation::RuleShow),
         (Authorization, Delete, "mgmt/intracloud/{id}", Operation::RuleRemove),
+        (Authorization, Get, "mgmt/intercloud", Operation::InterCloudRuleList),
+        (Authorization, Post, "mgmt/intercloud", Operation::InterCloudRuleAdd),
+        (Authorization, Get, "mgmt/intercloud/{id}", Operation::InterCloudRuleShow),
+        (Authorization, Delete, "mgmt/intercloud/{id}", Operation::InterCloudRuleRemove),
+        (Authorization, Post, "intercloud/check", Operation::InterCloudCheck),
         (Authorization, Post, "intracloud/check", Operation::IntracloudCheck),
         (Authorization, Post, "subscription/check", Operation::SubscriptionCheck),
         (Authorization, Post, "token", Operation::Token),
+        (Authorization, Post, "token/multi", Operation::Tokens),
         (Orchestrator, Get, "echo", Operation::Echo),
         (Orchestrator, Get, "mgmt/logs", Operation::LogList),
         (Orchestrator, Post, "orchestration", Operation::Orchestrate),
+        (Orchestrator, Get, "orchestration/{id}", Operation::OrchestrateStored),
+        (Orchestrator, Post, "orchestration-by-proxy", Operation::OrchestrateByProxy),
+        (Orchestrator, Get, "mgmt/store", Operation::StoreEntryList),
+        (Orchestrator, Post, "mgmt/store", Operation::StoreEntryAdd),
+        (Orchestrator, Get, "mgmt/store/{id}", Operation::StoreEntryShow),
+        (Orchestrator, Delete, "mgmt/store/{id}", Operation::StoreEntryRemove),
+        (Orchestrator, Get, "mgmt/store/all_top_priority", Operation::StoreEntryTops),
+        (Orchestrator, Post, "mgmt/store/all_by_consumer", Operation::StoreEntrySearch),
+        (Orchestrator, Post, "mgmt/store/modify_priorities", Operation::StoreEntryReorder),
+        (Orchestrator, Get, "mgmt/store/flexible", Operation::FlexibleRuleList),
+        (Orchestrator, Post, "mgmt/store/flexible", Operation::FlexibleRuleAdd),
+        (Orchestrator, Delete, "mgmt/store/flexible/{id}", Operation::FlexibleRuleRemove),
+        (Orchestrator, Post, "store/flexible", Operation::FlexibleRuleCreate),
+        (Orchestrator, Delete, "store/flexible/{id}", Operation::FlexibleRuleDelete),
+        (Orchestrator, Delete, "store/flexible/all", Operation::FlexibleStoreClear),
         (Orchestrator, Get, "qos_enabled", Operation::QosEnabled),
+        (Orchestrator, Get, "qos_reservations", Operation::ReservationList),
+        (Orchestrator, Post, "qos_reservations", Operation::ReservationConfirm),
+        (Orchestrator, Post, "qos_temporary_lock", Operation::TemporaryLock),
         (EventHandler, Get, "echo", Operation::Echo),
         (EventHandler, Get, "mgmt/logs", Operation::LogList),
         (EventHandler, Post, "publish", Operation::Publish),

@@ -14,6 +14,7 @@ use std::{
 };
 
 use bodkin_arrowhead::{
+    cloud::OwnCloud,
     core_service::CoreSystem,
     form::{ServiceRegistryRequest, SystemRequest},
     name::{EventType, NamingRules},
@@ -32,7 +33,7 @@ use tokio::{
 
 use crate::{
     api::Api,
-    control::{self, Control, Pings},
+    control::{self, Control, OrchestratorConfig, Pings},
     gate::{Gate, Origin},
     host_name::OwnNames,
     inbox::{Inbox, Message},
@@ -119,6 +120,8 @@ pub struct HostConfig {
     pub host_names: Vec<String>,
     /// Origins whose pages may call, beside the own dashboard's.
     pub cors_origins: Vec<Origin>,
+    /// How the Orchestrator is configured.
+    pub orchestrator: OrchestratorConfig,
 }
 
 /// Why the local cloud did not start.
@@ -166,6 +169,8 @@ pub struct Server {
     acceptors: Vec<Task<()>>,
     /// Answers the shard's requests to the control plane.
     answerer: Task<()>,
+    /// Removes reservations that are over.
+    expiry: Task<()>,
     /// Writes the log.
     log_keeper: Task<()>,
     log_book: Arc<LogBook>,
@@ -181,6 +186,7 @@ impl Server {
         let listeners = bind(config)?;
         let addresses = listeners.each_ref().map(|group| group[0].local_addr().expect("a bound listener has an address"));
         register_core_services(&opened.store, config, &addresses).await?;
+        opened.store.write(|draft| draft.ensure_own_cloud(&OwnCloud::insecure()), |_, ()| ()).await?;
 
         let stages = Arc::new(Stages::default());
         let traffic = Arc::new(Traffic::default());
@@ -192,6 +198,7 @@ impl Server {
             pings: Pings::new(config.ping_timeout),
             log_book: config.log_book.clone(),
             subscriptions_max: config.limits.subscriptions_max,
+            orchestrator: config.orchestrator,
         });
         let (poll, inbox) = Shard::inbox()?;
         let (log, log_reader) = open_event_log(config, &inbox)?.unzip();
@@ -243,6 +250,8 @@ impl Server {
             counts,
             runtime: tokio::runtime::Handle::current(),
         };
+        let interval = config.orchestrator.reservation_check_interval;
+        let expiry = tokio::spawn(control::expire_reservations(opened.store.clone(), interval));
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
         let mut acceptors = Vec::new();
         let mut shard = None;
@@ -282,6 +291,7 @@ impl Server {
             shard,
             acceptors,
             answerer,
+            expiry,
             log_keeper,
             log_book,
             log_entries_max,
@@ -295,6 +305,7 @@ impl Server {
         self.monitor.ready.store(false, Relaxed);
         tracing::info!("stopping: what is under way is answered");
         self.acceptors.iter().for_each(Task::abort);
+        self.expiry.abort();
         self.traffic.stopping.store(true, Relaxed);
         self.inbox.post(Message::Stop);
         let begun = Instant::now();

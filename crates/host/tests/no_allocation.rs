@@ -71,6 +71,7 @@ fn publishing_to_streams_allocates_nothing() {
         log_entries_max: 100,
         host_names: Vec::new(),
         cors_origins: Vec::new(),
+        orchestrator: Default::default(),
     };
     let server = runtime.block_on(Server::start(&config)).unwrap();
     let [registry, .., event_handler, _] = server.addresses;

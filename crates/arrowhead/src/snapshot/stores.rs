@@ -111,6 +111,11 @@ impl Snapshot {
         self.stores.reservations.values().filter(move |reservation| reservation.reserved_to > now)
     }
 
+    /// Whether any reservation counts for nothing any more.
+    pub fn has_expired_reservations(&self, now: UtcTime) -> bool {
+        self.stores.reservations.values().any(|reservation| reservation.reserved_to <= now)
+    }
+
     /// The reservation of a provider's service, if it counts at this time.
     pub fn reservation_of(&self, provider: SystemId, definition: DefinitionId, now: UtcTime) -> Option<&Arc<Reservation>> {
         let id = self.stores.reservation_by_provider.get(&(provider, definition))?;

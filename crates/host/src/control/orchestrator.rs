@@ -1,26 +1,74 @@
 //! Endpoints of the Orchestrator (reference section 5).
 
+mod flexible_store;
+mod reservation;
+mod store;
+
 use std::{
     hash::{BuildHasher, RandomState},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bodkin_arrowhead::{
     core_service::CoreSystem,
+    error::ArrowheadError,
     form::OrchestrationForm,
-    orchestrator::{self, Orchestration, Sender, StoreKind},
+    orchestrator::{self, Orchestration, Sender, StoreKind, reservation::ReservationTimes},
+    record::SystemId,
 };
 
-use super::{Control, Result, now};
+pub use self::reservation::expire_reservations;
+use super::{Control, Result, check_id, found, now};
 use crate::{answer::Answer, request::Request, stage::Stage};
 
 const SYSTEM: CoreSystem = CoreSystem::Orchestrator;
 
+/// How the Orchestrator is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrchestratorConfig {
+    /// Which of its stores is served.
+    pub store: StoreKind,
+    /// How long reservations last.
+    pub reservations: ReservationTimes,
+    /// Time between two removals of reservations that are over; not zero.
+    pub reservation_check_interval: Duration,
+}
+
+impl Default for OrchestratorConfig {
+    fn default() -> Self {
+        Self {
+            store: StoreKind::default(),
+            reservations: ReservationTimes::default(),
+            reservation_check_interval: Duration::from_secs(120),
+        }
+    }
+}
+
 impl Control {
     pub(super) async fn orchestrate(&self, request: &Request, sender: Sender) -> Result<Answer> {
         let form: OrchestrationForm = self.form(SYSTEM, request)?;
-        self.decide(Orchestration::parse(form, sender, StoreKind::Plain)?).await
+        self.decide(Orchestration::parse(form, sender, self.orchestrator.store)?).await
+    }
+
+    pub(super) async fn orchestrate_stored(&self, id: i64) -> Result<Answer> {
+        const ORIGIN: &str = "/orchestrator/orchestration/{id}";
+        self.needs_store(StoreKind::Plain, ORIGIN)?;
+        check_id(id, ORIGIN)?;
+        let consumer = found(self.store.snapshot().system(SystemId(id)).cloned(), "System", id)?;
+        self.decide(Orchestration::stored_tops(&consumer)).await
+    }
+
+    /// Only one of the two stores is served.
+    fn needs_store(&self, kind: StoreKind, origin: &str) -> Result<()> {
+        if self.orchestrator.store == kind {
+            return Ok(());
+        }
+        let told = match kind {
+            StoreKind::Plain => "The Orchestrator uses the flexible store (option use_flexible_store).",
+            StoreKind::Flexible => "The Orchestrator does not use the flexible store (option use_flexible_store).",
+        };
+        Err(ArrowheadError::bad_payload(told, origin).into())
     }
 
     async fn decide(&self, orchestration: Orchestration) -> Result<Answer> {

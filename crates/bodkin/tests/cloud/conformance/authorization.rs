@@ -9,15 +9,15 @@ use crate::support::cloud::Cloud;
 const RULES: &str = "/authorization/mgmt/intracloud";
 
 /// Ids of a consumer, two providers, two definitions and two interfaces, under names of the test's own.
-struct Cast {
-    consumer: i64,
-    providers: [i64; 2],
-    definitions: [i64; 2],
-    interfaces: [i64; 2],
+pub struct Cast {
+    pub consumer: i64,
+    pub providers: [i64; 2],
+    pub definitions: [i64; 2],
+    pub interfaces: [i64; 2],
 }
 
 impl Cast {
-    fn new(cloud: &Cloud, name: &str) -> Self {
+    pub fn new(cloud: &Cloud, name: &str) -> Self {
         let interfaces = json!(["HTTP-INSECURE-JSON", "HTTP-INSECURE-XML"]);
         let entry = |which: &str| {
             let entry = service(&format!("{name}-{which}"), system(&format!("{name}-{which}"), 9501));

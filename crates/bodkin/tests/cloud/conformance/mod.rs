@@ -2,6 +2,7 @@
 
 mod authorization;
 mod authorization_check;
+mod authorization_inter_cloud;
 mod coverage;
 pub mod endpoint;
 mod event_delivery;
@@ -13,7 +14,10 @@ mod framework_everywhere;
 mod logs;
 mod management_tool;
 mod orchestrator;
+mod orchestrator_flexible;
+mod orchestrator_reservations;
 mod orchestrator_store;
+mod orchestrator_store_management;
 mod paging;
 mod recorded;
 mod registry_lists;

@@ -195,22 +195,23 @@ pub const STORE_ENTRY: Shape = keeping(
 )
 .with(&[("serviceDefinition", &DEFINITION), ("consumerSystem", &SYSTEM), ("serviceInterface", &INTERFACE)]);
 
-/// The reference names its first members and leaves the rest open.
-pub const FLEXIBLE_RULE: Shape = Shape {
-    name: "FlexibleRule",
-    required: &["id", "consumerSystem", "providerSystem", "priority"],
-    optional: &[
+pub const FLEXIBLE_RULE: Shape = keeping(
+    "FlexibleRule",
+    &[
+        "id",
+        "consumerSystem",
+        "providerSystem",
         "serviceDefinition",
-        "serviceDefinitionName",
         "serviceInterface",
-        "serviceInterfaceName",
         "serviceMetadata",
+        "priority",
         "createdAt",
         "updatedAt",
     ],
-    keeps_null: true,
-    nested: &[],
-};
+)
+.with(&[("consumerSystem", &SYSTEM_DESCRIBER), ("providerSystem", &SYSTEM_DESCRIBER)]);
+
+const SYSTEM_DESCRIBER: Shape = keeping("SystemDescriber", &["systemName", "metadata"]);
 
 pub const SUBSCRIPTION: Shape = keeping(
     "SubscriptionResponse",
