@@ -6,8 +6,9 @@ use std::fmt::Debug;
 use bodkin_arrowhead::{
     event_filter::{EventFilter, Severity},
     form::{
-        CloudRequest, IdIdList, IntracloudCheckRequest, IntracloudRuleRequest, OrchestrationForm, PreferredProvider, ServiceQueryForm,
-        ServiceRegistryRequest, SubscriptionCheckRequest, SubscriptionRequest, SystemRequest,
+        CloudRequest, FlexibleRuleRequest, IdIdList, InterCloudCheckRequest, InterCloudRuleRequest, IntracloudCheckRequest,
+        IntracloudRuleRequest, OrchestrationForm, PreferredProvider, PriorityRequest, ServiceQueryForm, ServiceRegistryRequest,
+        StoreRequest, StoreSearchRequest, SubscriptionCheckRequest, SubscriptionRequest, SystemRequest,
     },
     json,
     metadata::Metadata,
@@ -32,6 +33,12 @@ pub fn json_form(bytes: &[u8]) {
     keeps::<PreferredProvider>(body);
     keeps::<OrchestrationForm>(body);
     keeps::<SubscriptionRequest>(body);
+    keeps::<InterCloudRuleRequest>(body);
+    keeps::<InterCloudCheckRequest>(body);
+    keeps::<StoreRequest>(body);
+    keeps::<StoreSearchRequest>(body);
+    keeps::<PriorityRequest>(body);
+    keeps::<FlexibleRuleRequest>(body);
 }
 
 /// What is read and written is read again as the same form.
