@@ -7,6 +7,7 @@ mod framing;
 mod notify_uri;
 mod slow;
 mod smuggling;
+mod subscribers;
 mod unread;
 
 use std::io;
