@@ -32,8 +32,8 @@ pub struct Address {
 /// Why a text is no address Bodkin takes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// No address, or a forbidden one. (Bodkin does not detect addresses, and says so in upstream's words.)
-    #[error("Network address verification failure: {0} Address detection process was skipped.")]
+    /// No address, or a forbidden one.
+    #[error("Network address verification failure: {0}")]
     Refused(String),
     /// Longer than [`TEXT_LENGTH_MAX`] characters.
     #[error("the address is longer than {TEXT_LENGTH_MAX} characters")]

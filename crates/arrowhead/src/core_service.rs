@@ -99,6 +99,29 @@ const RESERVED_SYSTEM_NAMES: [&str; 20] = [
     "gams",
 ];
 
+/// Service definitions of core systems that upstream reserves and nobody registers here (reference section 10).
+const OTHER_RESERVED_DEFINITIONS: [&str; 13] = [
+    "token-generation-multi-service",
+    "global-service-discovery",
+    "multi-global-service-discovery",
+    "inter-cloud-negotiations",
+    "pull-clouds",
+    "collect-system-addresses",
+    "collect-access-types",
+    "gatekeeper-relay-test",
+    "gatekeeper-get-cloud",
+    "gw-public-key",
+    "gw-connect-provider",
+    "gw-connect-consumer",
+    "gw-close-sessions",
+];
+
+/// Whether `definition` is reserved for a core system's service, in any case.
+pub fn is_core_service(definition: &str) -> bool {
+    let own = CoreSystem::ALL.into_iter().flat_map(CoreSystem::services).map(|(definition, _)| *definition);
+    own.chain(OTHER_RESERVED_DEFINITIONS).any(|reserved| reserved.eq_ignore_ascii_case(definition.trim()))
+}
+
 /// Whether `name` is reserved for a core system, in any case.
 pub fn is_core_system(name: &str) -> bool {
     RESERVED_SYSTEM_NAMES.iter().any(|reserved| reserved.eq_ignore_ascii_case(name.trim()))

@@ -105,6 +105,33 @@ form! {
 }
 
 form! {
+    /// `POST /serviceregistry/query/multi`.
+    ServiceQueryFormList {
+        /// Answered in this order.
+        #[serde(deserialize_with = "json::objects")]
+        forms: Option<Vec<Option<ServiceQueryForm>>>,
+    }
+}
+
+form! {
+    /// `POST /serviceregistry/mgmt/services`.
+    ServiceDefinitionRequest {
+        /// Its name.
+        #[serde(deserialize_with = "json::text")]
+        service_definition: Option<String>,
+    }
+}
+
+form! {
+    /// `POST /serviceregistry/mgmt/interfaces`.
+    ServiceInterfaceRequest {
+        /// Its name.
+        #[serde(deserialize_with = "json::text")]
+        interface_name: Option<String>,
+    }
+}
+
+form! {
     /// `POST /authorization/mgmt/intracloud`.
     IntracloudRuleRequest {
         /// System id of the consumer.

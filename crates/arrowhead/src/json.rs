@@ -138,6 +138,12 @@ pub fn parse_objects<'a, T: Deserialize<'a>>(text: &'a str) -> Result<Vec<Option
     Ok(list.into_iter().map(|object| object.map(|object| object.0)).collect())
 }
 
+/// Parses a request body that must be a list of texts; a `null` element is `None`.
+pub fn parse_texts(text: &str) -> Result<Vec<Option<String>>, serde_json::Error> {
+    let list: Vec<Option<Text>> = serde_json::from_str(text)?;
+    Ok(list.into_iter().map(|text| text.map(|text| text.0)).collect())
+}
+
 /// An optional object member.
 pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|object| object.0))

@@ -26,4 +26,5 @@ pub mod record;
 pub mod service_registry;
 pub mod snapshot;
 pub mod system;
+mod table;
 pub mod utc;

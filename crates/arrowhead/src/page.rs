@@ -100,8 +100,18 @@ pub fn page<R: Clone, T>(
     let count = rows.len();
     let (number, size) = request.window.unwrap_or((0, usize::MAX));
     let skipped = number.saturating_mul(size);
-    if request.sort_field == "id" && request.direction == Direction::Ascending {
-        return Ok(Page { data: rows.skip(skipped).take(size).map(render).collect(), count });
+    if request.sort_field == "id" {
+        // The rows come in this order, so a page costs what is in it.
+        let taken = size.min(count.saturating_sub(skipped));
+        let data = match request.direction {
+            Direction::Ascending => rows.skip(skipped).take(taken).map(render).collect(),
+            Direction::Descending => {
+                let mut last: Vec<R> = rows.skip(count.saturating_sub(skipped) - taken).take(taken).collect();
+                last.reverse();
+                last.into_iter().map(render).collect()
+            }
+        };
+        return Ok(Page { data, count });
     }
     let mut rows: Vec<R> = rows.collect();
     rows.sort_by_cached_key(|row| key(&request.sort_field, row));

@@ -6,7 +6,7 @@ mod store;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
     address::Address,
@@ -236,8 +236,7 @@ pub struct Subscription {
 }
 
 /// A registry entry with the rows it refers to. Serialised it is `ServiceRegistryResponse`.
-#[derive(Clone, Debug, Serialize)]
-#[serde(into = "EntryResponse")]
+#[derive(Clone, Debug)]
 pub struct EntryView {
     /// The entry.
     pub entry: Arc<Entry>,
@@ -256,38 +255,39 @@ impl EntryView {
     }
 }
 
+impl Serialize for EntryView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let entry = &*self.entry;
+        let response = EntryResponse {
+            id: entry.id,
+            service_definition: &self.definition,
+            provider: &self.provider,
+            service_uri: &entry.service_uri,
+            end_of_validity: entry.end_of_validity,
+            secure: entry.secure,
+            metadata: entry.metadata.as_ref(),
+            version: entry.version,
+            interfaces: &self.interfaces,
+            timestamps: entry.timestamps,
+        };
+        response.serialize(serializer)
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct EntryResponse {
+struct EntryResponse<'v> {
     id: EntryId,
-    service_definition: Arc<Definition>,
-    provider: Arc<System>,
-    service_uri: Arc<str>,
+    service_definition: &'v Definition,
+    provider: &'v System,
+    service_uri: &'v str,
     #[serde(skip_serializing_if = "Option::is_none")]
     end_of_validity: Option<UtcTime>,
     secure: Security,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Metadata>,
+    metadata: Option<&'v Metadata>,
     version: i32,
-    interfaces: Vec<Arc<Interface>>,
+    interfaces: &'v [Arc<Interface>],
     #[serde(flatten)]
     timestamps: Timestamps,
-}
-
-impl From<EntryView> for EntryResponse {
-    fn from(view: EntryView) -> Self {
-        let entry = &view.entry;
-        Self {
-            id: entry.id,
-            service_uri: entry.service_uri.clone(),
-            end_of_validity: entry.end_of_validity,
-            secure: entry.secure,
-            metadata: entry.metadata.clone(),
-            version: entry.version,
-            timestamps: entry.timestamps,
-            service_definition: view.definition,
-            provider: view.provider,
-            interfaces: view.interfaces,
-        }
-    }
 }

@@ -15,21 +15,22 @@ use crate::{
     name::{InterfaceName, ServiceDefinition},
     record::*,
     system::SystemKey,
+    table::Table,
 };
 
 /// One committed version of the local cloud.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    systems: OrdMap<SystemId, Arc<System>>,
+    systems: Table<SystemId, System>,
     system_by_key: OrdMap<SystemKey, SystemId>,
-    definitions: OrdMap<DefinitionId, Arc<Definition>>,
+    definitions: Table<DefinitionId, Definition>,
     definition_by_name: OrdMap<ServiceDefinition, DefinitionId>,
-    interfaces: OrdMap<InterfaceId, Arc<Interface>>,
+    interfaces: Table<InterfaceId, Interface>,
     interface_by_name: OrdMap<InterfaceName, InterfaceId>,
-    entries: OrdMap<EntryId, Arc<Entry>>,
+    entries: Table<EntryId, Entry>,
     entry_by_definition: OrdMap<(DefinitionId, SystemId, Arc<str>), EntryId>,
     entry_by_provider: OrdSet<(SystemId, EntryId)>,
-    rules: OrdMap<RuleId, Arc<Rule>>,
+    rules: Table<RuleId, Rule>,
     rule_by_consumer: OrdMap<(SystemId, SystemId, DefinitionId), RuleId>,
     rule_by_provider: OrdSet<(SystemId, RuleId)>,
     event_types: OrdMap<EventTypeId, Arc<EventTypeRow>>,
@@ -44,11 +45,11 @@ pub struct Snapshot {
 pub enum Change {
     /// A system was made or changed.
     System(Arc<System>),
-    /// A service definition was made.
+    /// A service definition was made or renamed.
     Definition(Arc<Definition>),
-    /// An interface was made.
+    /// An interface was made or renamed.
     Interface(Arc<Interface>),
-    /// An entry was made.
+    /// An entry was made or changed.
     Entry(Arc<Entry>),
     /// A rule was made.
     Rule(Arc<Rule>),
@@ -96,18 +97,9 @@ impl Snapshot {
     /// Applies one committed change.
     pub fn apply(&mut self, change: Change) {
         match change {
-            Change::System(system) => {
-                self.system_by_key.insert(SystemKey::of(&system), system.id);
-                self.systems.insert(system.id, system);
-            }
-            Change::Definition(definition) => {
-                self.definition_by_name.insert(definition.service_definition.clone(), definition.id);
-                self.definitions.insert(definition.id, definition);
-            }
-            Change::Interface(interface) => {
-                self.interface_by_name.insert(interface.interface_name.clone(), interface.id);
-                self.interfaces.insert(interface.id, interface);
-            }
+            Change::System(system) => self.put_system(system),
+            Change::Definition(definition) => self.put_definition(definition),
+            Change::Interface(interface) => self.put_interface(interface),
             Change::Entry(entry) => self.put_entry(entry),
             Change::Rule(rule) => self.put_rule(rule),
             Change::EventType(event_type) => drop(self.event_types.insert(event_type.id, event_type)),
@@ -135,10 +127,39 @@ impl Snapshot {
         }
     }
 
+    fn put_system(&mut self, system: Arc<System>) {
+        if let Some(former) = self.systems.insert(system.id, system.clone()) {
+            self.system_by_key.remove(&SystemKey::of(&former));
+        }
+        self.system_by_key.insert(SystemKey::of(&system), system.id);
+    }
+
+    fn put_definition(&mut self, definition: Arc<Definition>) {
+        if let Some(former) = self.definitions.insert(definition.id, definition.clone()) {
+            self.definition_by_name.remove(&former.service_definition);
+        }
+        self.definition_by_name.insert(definition.service_definition.clone(), definition.id);
+    }
+
+    fn put_interface(&mut self, interface: Arc<Interface>) {
+        if let Some(former) = self.interfaces.insert(interface.id, interface.clone()) {
+            self.interface_by_name.remove(&former.interface_name);
+        }
+        self.interface_by_name.insert(interface.interface_name.clone(), interface.id);
+    }
+
     fn put_entry(&mut self, entry: Arc<Entry>) {
+        if let Some(former) = self.entries.insert(entry.id, entry.clone()) {
+            self.forget_entry(&former);
+        }
         self.entry_by_definition.insert((entry.definition, entry.provider, entry.service_uri.clone()), entry.id);
         self.entry_by_provider.insert((entry.provider, entry.id));
-        self.entries.insert(entry.id, entry);
+    }
+
+    /// Takes an entry out of the indexes.
+    fn forget_entry(&mut self, entry: &Entry) {
+        self.entry_by_definition.remove(&(entry.definition, entry.provider, entry.service_uri.clone()));
+        self.entry_by_provider.remove(&(entry.provider, entry.id));
     }
 
     fn put_rule(&mut self, rule: Arc<Rule>) {
@@ -148,14 +169,13 @@ impl Snapshot {
     }
 
     fn remove_entry(&mut self, id: EntryId) {
-        if let Some(entry) = self.entries.remove(&id) {
-            self.entry_by_definition.remove(&(entry.definition, entry.provider, entry.service_uri.clone()));
-            self.entry_by_provider.remove(&(entry.provider, id));
+        if let Some(entry) = self.entries.remove(id) {
+            self.forget_entry(&entry);
         }
     }
 
     fn remove_rule(&mut self, id: RuleId) {
-        if let Some(rule) = self.rules.remove(&id) {
+        if let Some(rule) = self.rules.remove(id) {
             self.rule_by_consumer.remove(&(rule.consumer, rule.provider, rule.definition));
             self.rule_by_provider.remove(&(rule.provider, id));
         }
@@ -168,10 +188,9 @@ impl Snapshot {
     }
 
     fn remove_system(&mut self, id: SystemId) {
-        let Some(system) = self.systems.remove(&id) else { return };
+        let Some(system) = self.systems.remove(id) else { return };
         self.system_by_key.remove(&SystemKey::of(&system));
-        let entries: Vec<EntryId> =
-            self.entry_by_provider.range((id, EntryId(i64::MIN))..=(id, EntryId(i64::MAX))).map(|key| key.1).collect();
+        let entries: Vec<EntryId> = self.entries_of_provider(id).map(|entry| entry.id).collect();
         entries.into_iter().for_each(|entry| self.remove_entry(entry));
         let provided: Vec<RuleId> = self.rule_by_provider.range((id, RuleId(i64::MIN))..=(id, RuleId(i64::MAX))).map(|key| key.1).collect();
         let consumed: Vec<RuleId> = self.rules_of_consumer(id).map(|rule| rule.id).collect();
@@ -200,25 +219,25 @@ impl Snapshot {
     }
 
     fn remove_definition(&mut self, id: DefinitionId) {
-        let Some(definition) = self.definitions.remove(&id) else { return };
+        let Some(definition) = self.definitions.remove(id) else { return };
         self.definition_by_name.remove(&definition.service_definition);
         let entries: Vec<EntryId> = self.entries_of(id).map(|entry| entry.id).collect();
         entries.into_iter().for_each(|entry| self.remove_entry(entry));
-        let rules: Vec<RuleId> = self.rules.values().filter(|rule| rule.definition == id).map(|rule| rule.id).collect();
+        let rules: Vec<RuleId> = self.rules.rows().filter(|rule| rule.definition == id).map(|rule| rule.id).collect();
         rules.into_iter().for_each(|rule| self.remove_rule(rule));
         self.clouds.remove_rules(|rule| rule.definition == id);
         self.stores.remove_groups(|group| group.definition == id);
     }
 
     fn remove_interface(&mut self, id: InterfaceId) {
-        let Some(interface) = self.interfaces.remove(&id) else { return };
+        let Some(interface) = self.interfaces.remove(id) else { return };
         self.interface_by_name.remove(&interface.interface_name);
-        let entries: Vec<Arc<Entry>> = self.entries.values().filter(|entry| entry.interfaces.contains(&id)).cloned().collect();
+        let entries: Vec<Arc<Entry>> = self.entries.rows().filter(|entry| entry.interfaces.contains(&id)).cloned().collect();
         for mut entry in entries {
             Arc::make_mut(&mut entry).interfaces.retain(|interface| *interface != id);
             self.entries.insert(entry.id, entry);
         }
-        let rules: Vec<Arc<Rule>> = self.rules.values().filter(|rule| rule.interfaces.contains(&id)).cloned().collect();
+        let rules: Vec<Arc<Rule>> = self.rules.rows().filter(|rule| rule.interfaces.contains(&id)).cloned().collect();
         for mut rule in rules {
             Arc::make_mut(&mut rule).interfaces.retain(|interface| *interface != id);
             self.rules.insert(rule.id, rule);
@@ -232,57 +251,57 @@ impl Snapshot {
 impl Snapshot {
     /// All systems.
     pub fn systems(&self) -> impl ExactSizeIterator<Item = &Arc<System>> {
-        self.systems.values()
+        self.systems.rows()
     }
 
     /// A system by id.
     pub fn system(&self, id: SystemId) -> Option<&Arc<System>> {
-        self.systems.get(&id)
+        self.systems.get(id)
     }
 
     /// A system by name, address and port, as [`SystemKey`] spells them.
     pub fn system_by_key(&self, key: &str) -> Option<&Arc<System>> {
-        self.systems.get(self.system_by_key.get(key)?)
+        self.systems.get(*self.system_by_key.get(key)?)
     }
 
     /// All service definitions.
     pub fn definitions(&self) -> impl ExactSizeIterator<Item = &Arc<Definition>> {
-        self.definitions.values()
+        self.definitions.rows()
     }
 
     /// A service definition by id.
     pub fn definition(&self, id: DefinitionId) -> Option<&Arc<Definition>> {
-        self.definitions.get(&id)
+        self.definitions.get(id)
     }
 
     /// A service definition by its name in any case.
     pub fn definition_by_name(&self, name: &str) -> Option<&Arc<Definition>> {
-        self.definitions.get(self.definition_by_name.get(name.trim().to_lowercase().as_str())?)
+        self.definitions.get(*self.definition_by_name.get(name.trim().to_lowercase().as_str())?)
     }
 
     /// All interfaces.
     pub fn interfaces(&self) -> impl ExactSizeIterator<Item = &Arc<Interface>> {
-        self.interfaces.values()
+        self.interfaces.rows()
     }
 
     /// An interface by id.
     pub fn interface(&self, id: InterfaceId) -> Option<&Arc<Interface>> {
-        self.interfaces.get(&id)
+        self.interfaces.get(id)
     }
 
     /// An interface by its name in any case.
     pub fn interface_by_name(&self, name: &str) -> Option<&Arc<Interface>> {
-        self.interfaces.get(self.interface_by_name.get(name.trim().to_uppercase().as_str())?)
+        self.interfaces.get(*self.interface_by_name.get(name.trim().to_uppercase().as_str())?)
     }
 
     /// All registry entries.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &Arc<Entry>> {
-        self.entries.values()
+        self.entries.rows()
     }
 
     /// A registry entry by id.
     pub fn entry(&self, id: EntryId) -> Option<&Arc<Entry>> {
-        self.entries.get(&id)
+        self.entries.get(id)
     }
 
     /// The entries of a definition, by provider id, then service URI.
@@ -291,7 +310,20 @@ impl Snapshot {
         self.entry_by_definition
             .range(first..)
             .take_while(move |(key, _)| key.0 == definition)
-            .map(|(_, id)| self.entries.get(id).expect("an indexed entry is there"))
+            .map(|(_, id)| self.entries.get(*id).expect("an indexed entry is there"))
+    }
+
+    /// The entries of a definition, by id.
+    pub fn entries_of_by_id(&self, definition: DefinitionId) -> Vec<&Arc<Entry>> {
+        let mut entries: Vec<_> = self.entries_of(definition).collect();
+        entries.sort_unstable_by_key(|entry| entry.id);
+        entries
+    }
+
+    /// The entries of a provider.
+    pub fn entries_of_provider(&self, provider: SystemId) -> impl Iterator<Item = &Arc<Entry>> {
+        let all = (provider, EntryId(i64::MIN))..=(provider, EntryId(i64::MAX));
+        self.entry_by_provider.range(all).map(|(_, id)| self.entries.get(*id).expect("an indexed entry is there"))
     }
 
     /// The entries of a definition at one provider, by service URI.
@@ -300,7 +332,7 @@ impl Snapshot {
         self.entry_by_definition
             .range(first..)
             .take_while(move |(key, _)| (key.0, key.1) == (definition, provider))
-            .map(|(_, id)| self.entries.get(id).expect("an indexed entry is there"))
+            .map(|(_, id)| self.entries.get(*id).expect("an indexed entry is there"))
     }
 
     /// An entry with the rows it refers to. Panics on an entry of another snapshot whose rows are gone here.
@@ -308,32 +340,32 @@ impl Snapshot {
         let interfaces = self.named_interfaces(&entry.interfaces);
         EntryView {
             entry: entry.clone(),
-            definition: self.definitions.get(&entry.definition).expect("an entry's definition is there").clone(),
-            provider: self.systems.get(&entry.provider).expect("an entry's provider is there").clone(),
+            definition: self.definitions.get(entry.definition).expect("an entry's definition is there").clone(),
+            provider: self.systems.get(entry.provider).expect("an entry's provider is there").clone(),
             interfaces,
         }
     }
 
     /// Interfaces by id, in order of their names.
     pub fn named_interfaces(&self, ids: &[InterfaceId]) -> Vec<Arc<Interface>> {
-        let mut interfaces: Vec<_> = ids.iter().filter_map(|id| self.interfaces.get(id)).cloned().collect();
+        let mut interfaces: Vec<_> = ids.iter().filter_map(|id| self.interfaces.get(*id)).cloned().collect();
         interfaces.sort_unstable_by(|a, b| a.interface_name.cmp(&b.interface_name));
         interfaces
     }
 
     /// All authorization rules.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = &Arc<Rule>> {
-        self.rules.values()
+        self.rules.rows()
     }
 
     /// An authorization rule by id.
     pub fn rule(&self, id: RuleId) -> Option<&Arc<Rule>> {
-        self.rules.get(&id)
+        self.rules.get(id)
     }
 
     /// The rule for this consumer, provider and definition.
     pub fn rule_for(&self, consumer: SystemId, provider: SystemId, definition: DefinitionId) -> Option<&Arc<Rule>> {
-        self.rules.get(self.rule_by_consumer.get(&(consumer, provider, definition))?)
+        self.rules.get(*self.rule_by_consumer.get(&(consumer, provider, definition))?)
     }
 
     /// The rules of a consumer, by provider id, then definition id.
@@ -342,7 +374,7 @@ impl Snapshot {
         self.rule_by_consumer
             .range(first..)
             .take_while(move |(key, _)| key.0 == consumer)
-            .map(|(_, id)| self.rules.get(id).expect("an indexed rule is there"))
+            .map(|(_, id)| self.rules.get(*id).expect("an indexed rule is there"))
     }
 
     /// Whether any rule lets `consumer` use any service of `provider`: what decides about events (reference 4, subscription check).

@@ -42,23 +42,100 @@ pub enum CoreSystemNames {
 impl SystemRegistration {
     /// Checks a form in upstream's order (reference 3.2, point 2).
     pub fn parse(form: SystemRequest, core_systems: CoreSystemNames, rules: &NamingRules, origin: &str) -> Result<Self, ArrowheadError> {
-        let refused = |message: String| ArrowheadError::bad_payload(message, origin);
-        let name = form.system_name.unwrap_or_default();
-        let name = SystemName::parse(&name).map_err(|error| refused(format!("System name {error}")))?;
-        if core_systems == CoreSystemNames::Refused && core_service::is_core_system(name.as_str()) {
-            return Err(refused(format!("System name '{name}' is a reserved arrowhead core system name.")));
-        }
+        let name = parse_name(form.system_name.as_deref().unwrap_or_default(), core_systems, origin)?;
         let port = parse_port(form.port, origin)?;
-        let address = Address::parse(form.address.as_deref().unwrap_or_default(), rules).map_err(|error| match error {
-            AddressError::Refused(_) => refused(error.to_string()),
-            AddressError::TooLong => ArrowheadError::database(),
-        })?;
-        if form.authentication_info.as_ref().is_some_and(|info| info.chars().count() > AUTHENTICATION_INFO_LENGTH_MAX) {
-            return Err(ArrowheadError::database());
-        }
-        let metadata = Metadata::parse_optional(form.metadata)?;
-        Ok(Self { name, address, port, authentication_info: form.authentication_info.map(Arc::from), metadata })
+        let address = parse_address(form.address.as_deref().unwrap_or_default(), rules, origin)?;
+        let authentication_info = parse_authentication_info(form.authentication_info)?;
+        Ok(Self { name, address, port, authentication_info, metadata: Metadata::parse_optional(form.metadata)? })
     }
+
+    /// What the system is known by.
+    pub fn key(&self) -> SystemKey {
+        SystemKey::new(self.name.as_str(), self.address.as_str(), self.port)
+    }
+}
+
+fn parse_name(text: &str, core_systems: CoreSystemNames, origin: &str) -> Result<SystemName, ArrowheadError> {
+    let refused = |message: String| ArrowheadError::bad_payload(message, origin);
+    let name = SystemName::parse(text).map_err(|error| refused(format!("System name {error}")))?;
+    if core_systems == CoreSystemNames::Refused && core_service::is_core_system(name.as_str()) {
+        return Err(refused(format!("System name '{name}' is a reserved arrowhead core system name.")));
+    }
+    Ok(name)
+}
+
+fn parse_address(text: &str, rules: &NamingRules, origin: &str) -> Result<Address, ArrowheadError> {
+    Address::parse(text, rules).map_err(|error| match error {
+        AddressError::Refused(_) => ArrowheadError::bad_payload(format!("{error} Address detection process was skipped."), origin),
+        AddressError::TooLong => ArrowheadError::database(),
+    })
+}
+
+fn parse_authentication_info(info: Option<String>) -> Result<Option<Arc<str>>, ArrowheadError> {
+    let is_too_long = info.as_ref().is_some_and(|info| info.chars().count() > AUTHENTICATION_INFO_LENGTH_MAX);
+    if is_too_long { Err(ArrowheadError::database()) } else { Ok(info.map(Arc::from)) }
+}
+
+/// The members of a system that change (reference 3.5). Absent and blank ones keep what is there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SystemPatch {
+    name: Option<SystemName>,
+    address: Option<Address>,
+    port: Option<u16>,
+    authentication_info: Option<Arc<str>>,
+    metadata: Option<Metadata>,
+}
+
+impl SystemPatch {
+    /// Checks what is given; at least one member must be.
+    pub fn parse(form: SystemRequest, rules: &NamingRules, origin: &str) -> Result<Self, ArrowheadError> {
+        Self::parse_optional(Some(form), rules, origin)?.ok_or_else(|| ArrowheadError::bad_payload(EMPTY_PATCH, origin))
+    }
+
+    /// As [`Self::parse`], but nothing given is no patch.
+    pub fn parse_optional(form: Option<SystemRequest>, rules: &NamingRules, origin: &str) -> Result<Option<Self>, ArrowheadError> {
+        let Some(form) = form else { return Ok(None) };
+        let name = not_blank(form.system_name).map(|name| parse_name(&name, CoreSystemNames::Refused, origin)).transpose()?;
+        let port = form.port.map(|port| parse_port(Some(port), origin)).transpose()?;
+        let address = not_blank(form.address).map(|address| parse_address(&address, rules, origin)).transpose()?;
+        let authentication_info = parse_authentication_info(not_blank(form.authentication_info))?;
+        let metadata = Metadata::parse_optional(form.metadata)?;
+        let is_empty = (&name, &address, port) == (&None, &None, None) && authentication_info.is_none() && metadata.is_none();
+        Ok((!is_empty).then_some(Self { name, address, port, authentication_info, metadata }))
+    }
+
+    /// The public key, where one is given.
+    pub fn authentication_info(&self) -> &Option<Arc<str>> {
+        &self.authentication_info
+    }
+
+    /// The system as it is to be.
+    pub fn apply(self, current: SystemRegistration) -> SystemRegistration {
+        SystemRegistration {
+            name: self.name.unwrap_or(current.name),
+            address: self.address.unwrap_or(current.address),
+            port: self.port.unwrap_or(current.port),
+            authentication_info: self.authentication_info.or(current.authentication_info),
+            metadata: self.metadata.or(current.metadata),
+        }
+    }
+
+    /// The provider of an entry as it is to be: an absent public key is none, as upstream has it, and metadata stay with the
+    /// system they belong to.
+    pub fn apply_to_provider(self, current: SystemRegistration) -> SystemRegistration {
+        let (key, authentication_info, metadata) = (current.key(), self.authentication_info.clone(), self.metadata.clone());
+        let patched = self.apply(current);
+        let metadata = if patched.key() == key { patched.metadata } else { metadata };
+        SystemRegistration { authentication_info, metadata, ..patched }
+    }
+}
+
+/// What a patch is answered that gives nothing.
+pub(crate) const EMPTY_PATCH: &str = "Patch request is empty.";
+
+/// A text that is there and not blank.
+pub(crate) fn not_blank(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
 }
 
 fn parse_port(port: Option<i64>, origin: &str) -> Result<u16, ArrowheadError> {

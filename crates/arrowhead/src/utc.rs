@@ -63,6 +63,11 @@ impl UtcTime {
         Self(self.0.saturating_add(duration).min(Duration::from_secs(UNIX_SECONDS_MAX)))
     }
 
+    /// How much later this is than `earlier`; nothing if it is not.
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
     /// Earlier by `duration`, at least 1970.
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(duration))

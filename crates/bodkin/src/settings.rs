@@ -15,8 +15,9 @@ use anyhow::{Context, bail};
 use bodkin_arrowhead::{
     name::{EventType, NamingRules},
     orchestrator::{StoreKind, reservation::ReservationTimes},
+    service_registry::{AddressDetection, Deregistration},
 };
-use bodkin_host::{DeliveryPolicy, EventLogLimits, HostConfig, Limits, OrchestratorConfig, Port, gate::Origin};
+use bodkin_host::{DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, Limits, OrchestratorConfig, Port, gate::Origin};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +88,26 @@ settings! {
     @flag allow_self_addressing: bool = "BODKIN_ALLOW_SELF_ADDRESSING",
     /// Systems may register 169.254.x and fe80::
     @flag allow_non_routable_addressing: bool = "BODKIN_ALLOW_NON_ROUTABLE_ADDRESSING",
+    /// Systems that register without a valid address get that of their connection
+    @flag use_network_address_detector: bool = "BODKIN_USE_NETWORK_ADDRESS_DETECTOR",
+    /// IP addresses of proxies, separated by commas, whose Forwarded and X-Forwarded-For headers tell that address
+    @list filter_proxy_addresses: Vec<String> = "BODKIN_FILTER_PROXY_ADDRESSES",
+    /// Remove services past their end of validity
+    @flag ttl_scheduled: bool = "BODKIN_TTL_SCHEDULED",
+    /// Minutes between two looks for them
+    ttl_interval_min: u64 = "BODKIN_TTL_INTERVAL_MIN",
+    /// Connect to every provider now and then, and remove the services of those that do not accept
+    @flag ping_scheduled: bool = "BODKIN_PING_SCHEDULED",
+    /// Minutes between two connections to the same provider
+    ping_interval_min: u64 = "BODKIN_PING_INTERVAL_MIN",
+    /// Connect as well, but only to show who does not accept
+    @flag probe_services: bool = "BODKIN_PROBE_SERVICES",
+    /// Seconds after which services are removed that are past their end of validity or do not accept; 0: never
+    deregister_after_s: u64 = "BODKIN_DEREGISTER_AFTER_S",
+    /// Remove subscriptions past their end date
+    @flag event_handler_ttl_scheduled: bool = "BODKIN_EVENT_HANDLER_TTL_SCHEDULED",
+    /// Minutes between two looks for them
+    event_handler_ttl_interval_min: u64 = "BODKIN_EVENT_HANDLER_TTL_INTERVAL_MIN",
     /// Milliseconds a pinged provider may take to accept a connection
     ping_timeout_ms: u64 = "BODKIN_PING_TIMEOUT_MS",
     /// Serve the Orchestrator's flexible store in place of its plain one
@@ -166,6 +187,16 @@ impl Settings {
             use_strict_service_intf_name_verifier: Some(naming.strict_interface_name),
             allow_self_addressing: Some(naming.allow_self_addressing),
             allow_non_routable_addressing: Some(naming.allow_non_routable_addressing),
+            use_network_address_detector: Some(false),
+            filter_proxy_addresses: Some(Vec::new()),
+            ttl_scheduled: Some(false),
+            ttl_interval_min: Some(10),
+            ping_scheduled: Some(false),
+            ping_interval_min: Some(60),
+            probe_services: Some(false),
+            deregister_after_s: Some(0),
+            event_handler_ttl_scheduled: Some(false),
+            event_handler_ttl_interval_min: Some(60),
             ping_timeout_ms: Some(5000),
             use_flexible_store: Some(orchestrator.store == StoreKind::Flexible),
             qos_reservation_check_interval_s: Some(orchestrator.reservation_check_interval.as_secs()),
@@ -216,6 +247,7 @@ impl Settings {
         let all = "complete settings have every option";
         let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
         let (listen, delivery) = (self.listen.expect(all), delivery(&self)?);
+        let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
         if !self.insecure.expect(all) {
             bail!(
                 "this version serves Arrowhead's insecure mode only: start it with --insecure (it listens on loopback unless --listen says otherwise)"
@@ -245,6 +277,8 @@ impl Settings {
                 allow_self_addressing: self.allow_self_addressing.expect(all),
                 allow_non_routable_addressing: self.allow_non_routable_addressing.expect(all),
             },
+            address_detection,
+            jobs,
             ping_timeout: ms(self.ping_timeout_ms),
             event_log: self.event_log.expect(all).then_some(EventLogLimits {
                 bytes_max: self.event_log_bytes_max.expect(all),
@@ -278,6 +312,35 @@ impl Settings {
             },
         })
     }
+}
+
+fn address_detection(settings: &Settings) -> anyhow::Result<Option<AddressDetection>> {
+    let parse =
+        |text: &String| text.trim().parse::<IpAddr>().with_context(|| format!("'{text}' of filter_proxy_addresses is no IP address"));
+    let proxies = settings.filter_proxy_addresses.iter().flatten().map(parse).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok((settings.use_network_address_detector == Some(true)).then(|| AddressDetection::new(proxies)))
+}
+
+/// Between two looks for services to be removed some seconds after their end of validity.
+const EXPIRY_INTERVAL_MAX: Duration = Duration::from_secs(10);
+
+fn jobs(settings: &Settings) -> anyhow::Result<JobSchedule> {
+    let minutes = |option: Option<u64>, name: &str| match option {
+        Some(minutes @ 1..) => Ok(Duration::from_secs(minutes.saturating_mul(60))),
+        _ => bail!("{name} must be at least 1"),
+    };
+    let ttl_interval = minutes(settings.ttl_interval_min, "ttl_interval_min")?;
+    let ping_interval = minutes(settings.ping_interval_min, "ping_interval_min")?;
+    let subscription_interval = minutes(settings.event_handler_ttl_interval_min, "event_handler_ttl_interval_min")?;
+    let is = |option: Option<bool>| option == Some(true);
+    let later = settings.deregister_after_s.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+    let at_once = |scheduled: Option<bool>| if is(scheduled) { Some(Duration::ZERO) } else { later };
+    Ok(JobSchedule {
+        deregistration: Deregistration { expired_for: at_once(settings.ttl_scheduled), unreachable_for: at_once(settings.ping_scheduled) },
+        expiry_interval: if is(settings.ttl_scheduled) { ttl_interval } else { later.unwrap_or(ttl_interval).min(EXPIRY_INTERVAL_MAX) },
+        probe_interval: (is(settings.ping_scheduled) || is(settings.probe_services)).then_some(ping_interval),
+        subscription_interval: is(settings.event_handler_ttl_scheduled).then_some(subscription_interval),
+    })
 }
 
 fn durable(names: Vec<String>) -> anyhow::Result<Vec<EventType>> {

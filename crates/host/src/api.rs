@@ -1,11 +1,12 @@
 //! Bodkin's own interface under `/api/v1`: what Arrowhead's has no word for. Errors are problem details (RFC 9457).
 
 mod dead_letters;
+mod services;
 mod subscriptions;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use bodkin_arrowhead::utc::UtcTime;
+use bodkin_arrowhead::{service_registry::Deregistration, utc::UtcTime};
 use bodkin_store::{
     Store, StoreError,
     event_log::{EventLogReader, LogState},
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 use crate::{
     answer::Answer,
     inbox::{Inbox, Message},
+    probe::Probes,
     push::PushContext,
     request::Request,
     stage::Stages,
@@ -39,6 +41,10 @@ pub struct Api {
     pub inbox: Arc<Inbox>,
     /// Deliveries to pushed subscriptions.
     pub push: PushContext,
+    /// Which providers can be reached.
+    pub probes: Arc<Probes>,
+    /// When services go.
+    pub deregistration: Deregistration,
 }
 
 /// What an event type has seen since the start.
@@ -65,6 +71,7 @@ impl Api {
             "stages" => Answer::json(200, &self.stages.json()),
             "event-log" => self.event_log(),
             "event-types" => self.event_types().await,
+            "services" => self.services(request),
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,
             path if is_at(path, "dead-letters") => self.dead_letters(request).await,
             _ => Answer::problem(404, "Not found", &format!("Nothing is at {}.", request.path)),

@@ -19,6 +19,7 @@ use bodkin_arrowhead::{
     name::NamingRules,
     orchestrator::Sender,
     page::{Page, PageRequest},
+    service_registry::AddressDetection,
     snapshot::Snapshot,
     utc::UtcTime,
 };
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     orchestrator::{OrchestratorConfig, expire_reservations},
-    ping::Pings,
+    ping::{Endpoint, Pings},
 };
 use crate::{
     answer::{Answer, Refusal},
@@ -47,6 +48,8 @@ pub struct Control {
     pub stages: Arc<Stages>,
     /// The configured naming rules.
     pub naming: NamingRules,
+    /// Finds the addresses of systems that do not know their own; `None`: what they give is taken.
+    pub address_detection: Option<AddressDetection>,
     /// Connects to providers.
     pub pings: Pings,
     /// What is logged.
@@ -80,28 +83,46 @@ impl Control {
     async fn carry_out(&self, system: CoreSystem, route: Route, request: &Request) -> Result<Answer> {
         // Operations in which a system acts for itself ask `may_act_as` once they know its name.
         if route.operation.is_management() { request.caller.may_manage() } else { request.caller.may_ask() }?;
-        let id = route.id.unwrap_or_default();
+        let (id, text) = (route.id.unwrap_or_default(), route.text.unwrap_or_default());
         match route.operation {
             Operation::Echo => Ok(Answer::text(200, "Got it!")),
             Operation::LogList => self.list_logs(system, request).await,
-            Operation::Register => self.register(request, "/serviceregistry/register").await,
-            Operation::EntryAdd => self.register(request, "/serviceregistry/mgmt").await,
+            Operation::Register => self.register(request).await,
             Operation::Unregister => self.unregister(request).await,
             Operation::Query => self.query(request).await,
-            Operation::RegisterSystem => self.register_system(request, "/serviceregistry/register-system").await,
-            Operation::SystemAdd => self.register_system(request, "/serviceregistry/mgmt/systems").await,
+            Operation::QueryMulti => self.query_multi(request).await,
+            Operation::QuerySystemOfId => self.show_system(id, "/serviceregistry/query/system/{id}"),
+            Operation::QuerySystem => self.query_system(request),
+            Operation::QueryAll => self.query_all(),
+            Operation::QueryProvider => self.query_provider(id),
+            Operation::QueryDefinitions => self.query_definitions(request),
+            Operation::PullSystems => self.list_systems(request, "/serviceregistry/pull-systems"),
+            Operation::PullConfig => self.pull_config(),
+            Operation::RegisterSystem => self.register_system(request).await,
             Operation::UnregisterSystem => self.unregister_system(request).await,
             Operation::EntryList => self.list_entries(request),
-            Operation::SystemList => self.list_systems(request),
-            Operation::DefinitionList => self.list_definitions(request),
-            Operation::InterfaceList => self.list_interfaces(request),
+            Operation::EntryListOfDefinition => self.list_entries_of_definition(request, &text),
+            Operation::EntryGroups => self.group_entries(),
+            Operation::EntryAdd => self.add_entry(request).await,
             Operation::EntryShow => self.show_entry(id),
-            Operation::SystemShow => self.show_system(id),
-            Operation::DefinitionShow => self.show_definition(id),
-            Operation::InterfaceShow => self.show_interface(id),
+            Operation::EntryReplace => self.replace_entry(request, id).await,
+            Operation::EntryPatch => self.patch_entry(request, id).await,
             Operation::EntryRemove => self.remove_entry(id).await,
+            Operation::SystemList => self.list_systems(request, "/serviceregistry/mgmt/systems"),
+            Operation::SystemAdd => self.add_system(request).await,
+            Operation::SystemShow => self.show_system(id, "/serviceregistry/mgmt/systems/{id}"),
+            Operation::SystemReplace => self.replace_system(request, id).await,
+            Operation::SystemPatch => self.patch_system(request, id).await,
             Operation::SystemRemove => self.remove_system(id).await,
+            Operation::DefinitionList => self.list_definitions(request),
+            Operation::DefinitionAdd => self.add_definition(request).await,
+            Operation::DefinitionShow => self.show_definition(id),
+            Operation::DefinitionRename => self.rename_definition(request, id).await,
             Operation::DefinitionRemove => self.remove_definition(id).await,
+            Operation::InterfaceList => self.list_interfaces(request),
+            Operation::InterfaceAdd => self.add_interface(request).await,
+            Operation::InterfaceShow => self.show_interface(id),
+            Operation::InterfaceRename => self.rename_interface(request, id).await,
             Operation::InterfaceRemove => self.remove_interface(id).await,
             Operation::PublicKey => authorization::public_key(),
             Operation::Token => self.token(request),
@@ -162,6 +183,7 @@ impl Control {
         self.parsed(system, request, json::parse_objects)
     }
 
+    /// Parses a JSON body that need not be an object.
     fn parsed<'r, T, E>(
         &self,
         system: CoreSystem,
@@ -170,9 +192,9 @@ impl Control {
     ) -> Result<T> {
         let started = Instant::now();
         let text = std::str::from_utf8(&request.body).map_err(|_| Refusal::Malformed)?;
-        let form = parse(text).map_err(|_| Refusal::Malformed);
+        let parsed = parse(text).map_err(|_| Refusal::Malformed);
         self.record(system, Stage::Parse, started);
-        form
+        parsed
     }
 
     /// Carries an operation out durably, and notes how long it waited and worked.

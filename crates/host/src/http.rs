@@ -60,6 +60,10 @@ pub struct RawRequest<'b> {
     pub origin: Option<&'b str>,
     /// `Access-Control-Request-Method`: what a preflight asks for.
     pub asked_method: Option<&'b str>,
+    /// Values of `Forwarded`, in the order they came.
+    pub forwarded: Vec<&'b str>,
+    /// Values of `X-Forwarded-For`.
+    pub forwarded_for: Vec<&'b str>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// Whether the connection stays open behind the answer.
@@ -86,6 +90,8 @@ struct Head {
     last_event_id: Option<(usize, usize)>,
     origin: Option<(usize, usize)>,
     asked_method: Option<(usize, usize)>,
+    forwarded: Vec<(usize, usize)>,
+    forwarded_for: Vec<(usize, usize)>,
     body: BodyLength,
     says_empty: bool,
     keep_alive: bool,
@@ -183,6 +189,7 @@ impl RequestReader {
         self.head = None;
         self.decoded = 0;
         let text = |place: (usize, usize)| std::str::from_utf8(&self.buffer[start + place.0..start + place.1]);
+        let texts = |places: Vec<(usize, usize)>| places.into_iter().map(text).collect::<Result<_, _>>();
         let malformed = |_| HttpError::Malformed("A header that matters is not UTF-8.");
         Ok(Some(RawRequest {
             method: text(head.method).map_err(malformed)?,
@@ -193,6 +200,8 @@ impl RequestReader {
             last_event_id: head.last_event_id.map(text).transpose().map_err(malformed)?,
             origin: head.origin.map(text).transpose().map_err(malformed)?,
             asked_method: head.asked_method.map(text).transpose().map_err(malformed)?,
+            forwarded: texts(head.forwarded).map_err(malformed)?,
+            forwarded_for: texts(head.forwarded_for).map_err(malformed)?,
             says_empty: head.says_empty,
             keep_alive: head.keep_alive,
             body: &self.buffer[body_start..body_start + body_length],
@@ -288,6 +297,8 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, HttpError> {
         last_event_id: None,
         origin: None,
         asked_method: None,
+        forwarded: Vec::new(),
+        forwarded_for: Vec::new(),
         body: BodyLength::Bytes(0),
         says_empty: false,
         keep_alive: version == 1,
@@ -332,6 +343,8 @@ fn read_header(
     match header.name.len() {
         4 if is("Host") && head.host.is_some() => return Err(HttpError::Malformed("Host was given twice.")),
         4 if is("Host") => head.host = Some(place(value)),
+        9 if is("Forwarded") => head.forwarded.push(place(value)),
+        15 if is("X-Forwarded-For") => head.forwarded_for.push(place(value)),
         9 if is("eventtype") => head.event_type = Some(place(value)),
         6 if is("Origin") => head.origin = Some(place(value)),
         6 if is("Expect") => head.expects_continue = value.eq_ignore_ascii_case(b"100-continue") && version == 1,

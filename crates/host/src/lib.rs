@@ -14,11 +14,13 @@ pub mod gate;
 pub mod host_name;
 pub mod http;
 pub mod inbox;
+pub mod job;
 pub mod limits;
 pub mod listener;
 pub mod listening;
 pub mod log_book;
 pub mod monitor;
+pub mod probe;
 pub mod push;
 pub mod replay;
 pub mod request;
@@ -33,6 +35,7 @@ pub use bodkin_store::event_log::EventLogLimits;
 
 pub use crate::{
     control::OrchestratorConfig,
+    job::JobSchedule,
     limits::Limits,
     server::{HostConfig, Port, Server, StartError},
 };

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -160,10 +160,11 @@ fn refuse(stream: &TcpStream) {
 async fn converse(mut stream: TcpStream, context: &PortContext) -> io::Result<()> {
     let PortContext { service, limits, traffic, .. } = context;
     stream.set_nodelay(true)?;
+    let ends = (stream.peer_addr()?.ip(), stream.local_addr()?.ip());
     let mut reader = RequestReader::new(limits.body_bytes_max);
     let mut date = DateText::default();
     loop {
-        let Arrived { request, keep_alive, page, answer } = match receive(&mut stream, &mut reader, context).await? {
+        let Arrived { request, keep_alive, page, answer } = match receive(&mut stream, &mut reader, context, ends).await? {
             Received::Request(arrived) => *arrived,
             Received::Closed => return Ok(()),
             Received::Broken(status, told) => {
@@ -212,7 +213,13 @@ enum Received {
 }
 
 /// Reads one request: `idle_timeout` until its first byte, `header_timeout` for its head, `body_timeout` more for its body.
-async fn receive(stream: &mut TcpStream, reader: &mut RequestReader, context: &PortContext) -> io::Result<Received> {
+/// `ends` are the peer's address and the own.
+async fn receive(
+    stream: &mut TcpStream,
+    reader: &mut RequestReader,
+    context: &PortContext,
+    ends: (IpAddr, IpAddr),
+) -> io::Result<Received> {
     let PortContext { service, gate, limits, .. } = context;
     let mut first_byte: Option<Instant> = reader.is_amid_request().then(Instant::now);
     loop {
@@ -220,7 +227,7 @@ async fn receive(stream: &mut TcpStream, reader: &mut RequestReader, context: &P
             Ok(Some(raw)) => {
                 service.record(Stage::Receive, first_byte.map_or(Duration::ZERO, |first| first.elapsed()));
                 let Admission { reader: page, answer } = gate.admit(&raw);
-                let request = Request::from_raw(&raw, Caller::Anonymous);
+                let request = Request::from_raw(&raw, Caller::Anonymous).over(&raw, ends.0, ends.1);
                 return Ok(Received::Request(Box::new(Arrived { request, keep_alive: raw.keep_alive, page, answer })));
             }
             Ok(None) => {}

@@ -1,8 +1,8 @@
 //! A request as a value, whichever thread and transport it came by.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, net::IpAddr};
 
-use bodkin_arrowhead::caller::Caller;
+use bodkin_arrowhead::{caller::Caller, service_registry::Sender};
 
 use crate::http::RawRequest;
 
@@ -67,6 +67,8 @@ impl Method {
 pub struct Request {
     /// Who asks.
     pub caller: Caller,
+    /// Where it came from; `None` on the Event Handler's port, where nobody asks.
+    pub sender: Option<Sender>,
     /// What is to be done with it.
     pub method: Method,
     /// Path, decoded but for slashes, without the query and a trailing slash.
@@ -89,6 +91,7 @@ impl Request {
         let (path, query) = split_target(raw.target);
         Self {
             caller,
+            sender: None,
             method: Method::parse(raw.method),
             path: path.into_owned(),
             query,
@@ -97,6 +100,13 @@ impl Request {
             says_empty: raw.says_empty,
             body: raw.body.to_owned(),
         }
+    }
+
+    /// With the ends of the connection it came by, and what its headers say of those in front of it.
+    pub fn over(self, raw: &RawRequest<'_>, peer: IpAddr, local: IpAddr) -> Self {
+        let owned = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+        let sender = Sender { peer, local, forwarded: owned(&raw.forwarded), forwarded_for: owned(&raw.forwarded_for) };
+        Self { sender: Some(sender), ..self }
     }
 
     /// The first query parameter of this name.

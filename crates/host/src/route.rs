@@ -17,6 +17,22 @@ pub enum Operation {
     Unregister,
     /// Finds services.
     Query,
+    /// Answers several queries.
+    QueryMulti,
+    /// Core systems' questions: the system of an id.
+    QuerySystemOfId,
+    /// The system of a name, address and port.
+    QuerySystem,
+    /// All services.
+    QueryAll,
+    /// The services of a provider.
+    QueryProvider,
+    /// The services of several definitions.
+    QueryDefinitions,
+    /// All systems.
+    PullSystems,
+    /// The rules for names and addresses.
+    PullConfig,
     /// Makes a system.
     RegisterSystem,
     /// Removes a system.
@@ -25,8 +41,16 @@ pub enum Operation {
     EntryList,
     /// Makes a service by management.
     EntryAdd,
+    /// The services of a definition.
+    EntryListOfDefinition,
+    /// All services by system and by definition.
+    EntryGroups,
     /// One service.
     EntryShow,
+    /// Replaces a service.
+    EntryReplace,
+    /// Changes members of a service.
+    EntryPatch,
     /// Removes a service by id.
     EntryRemove,
     /// All systems.
@@ -35,16 +59,28 @@ pub enum Operation {
     SystemAdd,
     /// One system.
     SystemShow,
+    /// Replaces a system.
+    SystemReplace,
+    /// Changes members of a system.
+    SystemPatch,
     /// Removes a system by id.
     SystemRemove,
     /// All service definitions.
     DefinitionList,
+    /// Makes a service definition.
+    DefinitionAdd,
+    /// Renames a service definition.
+    DefinitionRename,
     /// One service definition.
     DefinitionShow,
     /// Removes a service definition by id.
     DefinitionRemove,
     /// All interfaces.
     InterfaceList,
+    /// Makes an interface.
+    InterfaceAdd,
+    /// Renames an interface.
+    InterfaceRename,
     /// One interface.
     InterfaceShow,
     /// Removes an interface by id.
@@ -144,13 +180,15 @@ impl Operation {
     }
 }
 
-/// An operation, and the `{id}` of its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An operation, and the parameter of its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// What is to be done.
     pub operation: Operation,
-    /// The path's id; `None` where the path has none.
+    /// The path's `{id}`; `None` where the path has none.
     pub id: Option<i64>,
+    /// The path's parameter of another name; `None` where the path has none.
+    pub text: Option<String>,
 }
 
 /// Why a method and path name no operation.
@@ -177,7 +215,7 @@ type Row = (CoreSystem, Method, &'static str, Operation);
 /// Every operation with its path below the system's base path.
 const ROUTES: &[Row] = {
     use CoreSystem::{Authorization, EventHandler, Orchestrator, ServiceRegistry};
-    use Method::{Delete, Get, Post, Put};
+    use Method::{Delete, Get, Patch, Post, Put};
     &[
         (ServiceRegistry, Get, "echo", Operation::Echo),
         (ServiceRegistry, Get, "mgmt/logs", Operation::LogList),
@@ -186,19 +224,39 @@ const ROUTES: &[Row] = {
         (ServiceRegistry, Post, "query", Operation::Query),
         (ServiceRegistry, Post, "register-system", Operation::RegisterSystem),
         (ServiceRegistry, Delete, "unregister-system", Operation::UnregisterSystem),
-        (ServiceRegistry, Get, "mgmt", Operation::EntryList),
-        (ServiceRegistry, Post, "mgmt", Operation::EntryAdd),
+        (ServiceRegistry, Post, "query/multi", Operation::QueryMulti),
+        (ServiceRegistry, Get, "query/system/{id}", Operation::QuerySystemOfId),
+        (ServiceRegistry, Post, "query/system", Operation::QuerySystem),
+        (ServiceRegistry, Get, "query/all", Operation::QueryAll),
+        (ServiceRegistry, Get, "query/provider/{id}", Operation::QueryProvider),
+        (ServiceRegistry, Post, "query/definition", Operation::QueryDefinitions),
+        (ServiceRegistry, Get, "pull-systems", Operation::PullSystems),
+        (ServiceRegistry, Get, "pull-config", Operation::PullConfig),
         (ServiceRegistry, Get, "mgmt/systems", Operation::SystemList),
         (ServiceRegistry, Post, "mgmt/systems", Operation::SystemAdd),
         (ServiceRegistry, Get, "mgmt/systems/{id}", Operation::SystemShow),
+        (ServiceRegistry, Put, "mgmt/systems/{id}", Operation::SystemReplace),
+        (ServiceRegistry, Patch, "mgmt/systems/{id}", Operation::SystemPatch),
         (ServiceRegistry, Delete, "mgmt/systems/{id}", Operation::SystemRemove),
         (ServiceRegistry, Get, "mgmt/services", Operation::DefinitionList),
+        (ServiceRegistry, Post, "mgmt/services", Operation::DefinitionAdd),
         (ServiceRegistry, Get, "mgmt/services/{id}", Operation::DefinitionShow),
+        (ServiceRegistry, Put, "mgmt/services/{id}", Operation::DefinitionRename),
+        (ServiceRegistry, Patch, "mgmt/services/{id}", Operation::DefinitionRename),
         (ServiceRegistry, Delete, "mgmt/services/{id}", Operation::DefinitionRemove),
         (ServiceRegistry, Get, "mgmt/interfaces", Operation::InterfaceList),
+        (ServiceRegistry, Post, "mgmt/interfaces", Operation::InterfaceAdd),
         (ServiceRegistry, Get, "mgmt/interfaces/{id}", Operation::InterfaceShow),
+        (ServiceRegistry, Put, "mgmt/interfaces/{id}", Operation::InterfaceRename),
+        (ServiceRegistry, Patch, "mgmt/interfaces/{id}", Operation::InterfaceRename),
         (ServiceRegistry, Delete, "mgmt/interfaces/{id}", Operation::InterfaceRemove),
+        (ServiceRegistry, Get, "mgmt", Operation::EntryList),
+        (ServiceRegistry, Post, "mgmt", Operation::EntryAdd),
+        (ServiceRegistry, Get, "mgmt/servicedef/{serviceDefinition}", Operation::EntryListOfDefinition),
+        (ServiceRegistry, Get, "mgmt/grouped", Operation::EntryGroups),
         (ServiceRegistry, Get, "mgmt/{id}", Operation::EntryShow),
+        (ServiceRegistry, Put, "mgmt/{id}", Operation::EntryReplace),
+        (ServiceRegistry, Patch, "mgmt/{id}", Operation::EntryPatch),
         (ServiceRegistry, Delete, "mgmt/{id}", Operation::EntryRemove),
         (Authorization, Get, "echo", Operation::Echo),
         (Authorization, Get, "mgmt/logs", Operation::LogList),
@@ -266,12 +324,15 @@ pub fn route(system: CoreSystem, method: Method, path: &str) -> Result<Route, No
     // A fixed path goes before one with an id, as `mgmt/systems` before `mgmt/{id}`.
     let of_system = || ROUTES.iter().filter(move |row| row.0 == system);
     let fixed = of_system().any(|row| row.2 == below);
-    let matching = || of_system().filter(move |row| if fixed { row.2 == below } else { id_of(row.2, below).is_some() });
+    let matching = || of_system().filter(move |row| if fixed { row.2 == below } else { parameter(row.2, below).is_some() });
     match matching().find(|row| row.1 == method) {
-        Some(row) if fixed => Ok(Route { operation: row.3, id: None }),
         Some(row) => {
-            let id = id_of(row.2, below).and_then(|id| id.parse().ok()).ok_or(NoRoute::Malformed)?;
-            Ok(Route { operation: row.3, id: Some(id) })
+            let route = Route { operation: row.3, id: None, text: None };
+            match parameter(row.2, below) {
+                None => Ok(route),
+                Some(("id", id)) => Ok(Route { id: Some(id.parse().map_err(|_| NoRoute::Malformed)?), ..route }),
+                Some((_, text)) => Ok(Route { text: Some(text.to_owned()), ..route }),
+            }
         }
         None => {
             let methods: Vec<Method> = matching().map(|row| row.1).collect();
@@ -285,10 +346,11 @@ pub fn route(system: CoreSystem, method: Method, path: &str) -> Result<Route, No
     }
 }
 
-/// What stands in the place of the pattern's `{id}`.
-fn id_of<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
-    let prefix = pattern.strip_suffix("{id}")?;
-    path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/'))
+/// The name of the pattern's parameter, and what stands in its place.
+fn parameter<'p>(pattern: &'static str, path: &'p str) -> Option<(&'static str, &'p str)> {
+    let (prefix, name) = pattern.strip_suffix('}')?.split_once('{')?;
+    let value = path.strip_prefix(prefix).filter(|value| !value.is_empty() && !value.contains('/'))?;
+    Some((name, value))
 }
 
 /// The `Allow` header of a 405.
@@ -321,9 +383,21 @@ mod tests {
         check(Method::Get, "/authorization/echo", Err(NoRoute::NotFound));
         check(Method::Get, "/", Err(NoRoute::NotFound));
         check(Method::Put, "/serviceregistry/register", Err(NoRoute::MethodNotAllowed { allow: "POST".into() }));
-        check(Method::Options, "/serviceregistry/mgmt/7", Err(NoRoute::Asked { allow: "GET, DELETE, HEAD, OPTIONS".into() }));
+        check(Method::Options, "/serviceregistry/mgmt/7", Err(NoRoute::Asked { allow: "GET, PUT, PATCH, DELETE, HEAD, OPTIONS".into() }));
         check(Method::Options, "/serviceregistry/register", Err(NoRoute::Asked { allow: "POST, OPTIONS".into() }));
         check(Method::Options, "/serviceregistry/nothing", Err(NoRoute::NotFound));
-        check(Method::Post, "/serviceregistry/mgmt/7", Err(NoRoute::MethodNotAllowed { allow: "GET, DELETE".into() }));
+        check(Method::Post, "/serviceregistry/mgmt/7", Err(NoRoute::MethodNotAllowed { allow: "GET, PUT, PATCH, DELETE".into() }));
+        check(Method::Patch, "/serviceregistry/mgmt/services/7", Ok((Operation::DefinitionRename, Some(7))));
+        check(Method::Get, "/serviceregistry/mgmt/grouped", Ok((Operation::EntryGroups, None)));
+    }
+
+    #[test]
+    fn a_path_may_end_with_a_text() {
+        let found = |path| route(CoreSystem::ServiceRegistry, Method::Get, path).map(|route| (route.operation, route.text));
+        let operation = Operation::EntryListOfDefinition;
+        assert_eq!(found("/serviceregistry/mgmt/servicedef/7"), Ok((operation, Some("7".into()))));
+        assert_eq!(found("/serviceregistry/mgmt/servicedef/a b"), Ok((operation, Some("a b".into()))));
+        assert_eq!(found("/serviceregistry/mgmt/servicedef/a/b"), Err(NoRoute::NotFound));
+        assert_eq!(found("/serviceregistry/mgmt/servicedef"), Err(NoRoute::Malformed));
     }
 }

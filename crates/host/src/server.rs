@@ -18,7 +18,7 @@ use bodkin_arrowhead::{
     core_service::CoreSystem,
     form::{ServiceRegistryRequest, SystemRequest},
     name::{EventType, NamingRules},
-    service_registry::Registration,
+    service_registry::{AddressDetection, Registration},
     system::CoreSystemNames,
 };
 use bodkin_store::{
@@ -37,10 +37,12 @@ use crate::{
     gate::{Gate, Origin},
     host_name::OwnNames,
     inbox::{Inbox, Message},
+    job::{self, JobSchedule},
     limits::Limits,
     listener::{self, PortContext, Service, Traffic},
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
+    probe::Probes,
     push::{PushContext, backlog::BacklogSource, checkpoint::Checkpoint, delivery::Deliveries},
     replay::{READERS_MAX, ReplayContext},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
@@ -104,6 +106,10 @@ pub struct HostConfig {
     pub ports: [u16; 5],
     /// Naming rules of the Service Registry.
     pub naming: NamingRules,
+    /// How the addresses of systems are found that do not know their own; `None` takes what they give.
+    pub address_detection: Option<AddressDetection>,
+    /// What is done without being asked.
+    pub jobs: JobSchedule,
     /// How long a provider may take to accept a pinging connection.
     pub ping_timeout: Duration,
     /// The limits.
@@ -171,6 +177,8 @@ pub struct Server {
     answerer: Task<()>,
     /// Removes reservations that are over.
     expiry: Task<()>,
+    /// Probe and remove, where the operator chose that.
+    jobs: Vec<Task<()>>,
     /// Writes the log.
     log_keeper: Task<()>,
     log_book: Arc<LogBook>,
@@ -195,6 +203,7 @@ impl Server {
             store: opened.store.clone(),
             stages: stages.clone(),
             naming: config.naming,
+            address_detection: config.address_detection.clone(),
             pings: Pings::new(config.ping_timeout),
             log_book: config.log_book.clone(),
             subscriptions_max: config.limits.subscriptions_max,
@@ -216,6 +225,7 @@ impl Server {
             deliveries,
             started: Instant::now(),
         };
+        let probes = Arc::new(Probes::default());
         let monitor = Arc::new(Monitor {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -228,6 +238,8 @@ impl Server {
                 durable: durable.clone(),
                 inbox: inbox.clone(),
                 push: push.clone(),
+                probes: probes.clone(),
+                deregistration: config.jobs.deregistration,
             },
             ready: AtomicBool::new(false),
         });
@@ -276,6 +288,7 @@ impl Server {
         let listener = shard.expect("the Event Handler has a listener");
         let shard = Shard::new(context, poll, inbox.clone(), listener, log)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
+        let jobs = job::start(&config.jobs, &opened.store, &probes, config.ping_timeout);
         let log_keeper = tokio::spawn(keep_log(config.log_book.clone(), opened.store.clone(), config.log_entries_max));
         for (port, address) in Port::ALL.iter().zip(&addresses) {
             tracing::info!(system = port.name(), %address, "serving");
@@ -292,6 +305,7 @@ impl Server {
             acceptors,
             answerer,
             expiry,
+            jobs,
             log_keeper,
             log_book,
             log_entries_max,
@@ -304,7 +318,7 @@ impl Server {
     pub async fn stop(self) -> Opened {
         self.monitor.ready.store(false, Relaxed);
         tracing::info!("stopping: what is under way is answered");
-        self.acceptors.iter().for_each(Task::abort);
+        self.acceptors.iter().chain(&self.jobs).for_each(Task::abort);
         self.expiry.abort();
         self.traffic.stopping.store(true, Relaxed);
         self.inbox.post(Message::Stop);

@@ -63,6 +63,8 @@ fn publishing_to_streams_allocates_nothing() {
         domain_name: "127.0.0.1".into(),
         ports: [0; 5],
         naming: Default::default(),
+        address_detection: None,
+        jobs: Default::default(),
         ping_timeout: Duration::from_secs(1),
         limits: Limits::default(),
         event_log: Some(EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(3600) }),

@@ -35,6 +35,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use crate::{
     draft::{Draft, OperationError},
     open::{OpenError, Opened},
+    service_registry::{REMOVAL_ROWS_MAX, UnreachableEntry},
 };
 
 /// Operations that may wait for the writer; the next one is refused with 503.

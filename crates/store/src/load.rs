@@ -92,6 +92,12 @@ pub(crate) fn metadata(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<
     Ok(Some(pairs.into()))
 }
 
+/// A security column: the wire's spelling.
+pub(crate) fn security(row: &Row<'_>, column: usize) -> rusqlite::Result<Security> {
+    let text = text(row, column)?;
+    Security::parse(&text).ok_or_else(|| rusqlite::Error::InvalidColumnType(column, text, Type::Text))
+}
+
 /// A row of [`SYSTEMS`].
 fn system(row: &Row<'_>) -> rusqlite::Result<System> {
     Ok(System {
@@ -117,8 +123,7 @@ fn interface(row: &Row<'_>) -> rusqlite::Result<Change> {
 
 fn entry(row: &Row<'_>, interfaces: &mut BTreeMap<i64, Vec<i64>>) -> rusqlite::Result<Change> {
     let id = row.get(0)?;
-    let secure = text(row, 5)?;
-    let secure = Security::parse(&secure).ok_or_else(|| rusqlite::Error::InvalidColumnType(5, secure, Type::Text))?;
+    let secure = security(row, 5)?;
     Ok(Change::Entry(Arc::new(Entry {
         id: EntryId(id),
         definition: DefinitionId(row.get(1)?),

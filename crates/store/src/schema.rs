@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     orchestrator_store::MIGRATION,
     flexible_store::MIGRATION,
     reservation::MIGRATION,
+    ENDS,
 ];
 
 const SPINE: &str = "
@@ -111,6 +112,12 @@ INSERT INTO service_interface (id, interface_name, created_at, updated_at)
 const EVENT_FILTERS: &str = "
 ALTER TABLE subscription ADD COLUMN min_severity TEXT;
 ALTER TABLE subscription ADD COLUMN payload_filter TEXT;
+";
+
+/// What has an end is found by it, and most rows have none.
+const ENDS: &str = "
+CREATE INDEX service_registry_end ON service_registry (end_of_validity) WHERE end_of_validity IS NOT NULL;
+CREATE INDEX subscription_end ON subscription (end_date) WHERE end_date IS NOT NULL;
 ";
 
 /// Why the tables are not what this version works with.

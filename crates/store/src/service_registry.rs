@@ -1,64 +1,36 @@
 //! Operations of the Service Registry.
 
+mod expiry;
+mod names;
+mod update;
+
 use std::sync::Arc;
 
 use bodkin_arrowhead::{
     metadata::Metadata,
-    name::{InterfaceName, ServiceDefinition},
     record::*,
     service_registry::{Registration, Unregistration},
     snapshot::Change,
     system::{SystemKey, SystemRegistration},
 };
-use rusqlite::params;
+use rusqlite::{Params, params};
+
+pub use self::expiry::{REMOVAL_ROWS_MAX, UnreachableEntry};
 
 use crate::draft::{Draft, OperationError, seconds, timestamps};
 
 impl Draft<'_> {
     /// Registers a service; definition, system and interfaces are made where they are missing. A duplicate is refused.
     pub fn register(&mut self, registration: Registration) -> Result<EntryId, OperationError> {
-        let definition = self.find_or_make_definition(&registration.definition)?;
-        let provider = self.put_system(&registration.provider)?;
-        let mut interfaces = Vec::with_capacity(registration.interfaces.len());
-        for interface in &registration.interfaces {
-            interfaces.push(self.find_or_make_interface(interface)?);
-        }
-        interfaces.sort_unstable();
-        let now = self.now_seconds();
-        let end = registration.end_of_validity.map(seconds);
+        let (definition, provider) = self.find_or_make_parts(&registration)?;
         let id = self.id(
-            "INSERT INTO service_registry (service_id, system_id, service_uri, end_of_validity, secure, metadata, version, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) ON CONFLICT DO NOTHING RETURNING id",
-            params![
-                definition.0,
-                provider.0,
-                &*registration.service_uri,
-                end,
-                registration.secure.as_str(),
-                metadata_text(registration.metadata.as_ref()),
-                registration.version,
-                now
-            ],
+            "INSERT INTO service_registry
+                 (id, service_id, system_id, service_uri, end_of_validity, secure, metadata, version, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) ON CONFLICT DO NOTHING RETURNING id",
+            entry_columns(None, definition, provider, &registration, self.now_seconds()),
         )?;
         let id = EntryId(id.ok_or_else(|| already_exists(&registration))?);
-        for interface in &interfaces {
-            self.run(
-                "INSERT INTO service_registry_interface_connection (service_registry_id, interface_id) VALUES (?1, ?2)",
-                [id.0, interface.0],
-            )?;
-        }
-        self.changed(Change::Entry(Arc::new(Entry {
-            id,
-            definition,
-            provider,
-            service_uri: registration.service_uri,
-            end_of_validity: registration.end_of_validity,
-            secure: registration.secure,
-            metadata: registration.metadata,
-            version: registration.version,
-            interfaces,
-            timestamps: self.timestamps(),
-        })));
+        self.entry_is(id, definition, provider, registration, self.timestamps())?;
         Ok(id)
     }
 
@@ -70,18 +42,26 @@ impl Draft<'_> {
         })?;
         let provider = self.find_system(&unregistration.provider)?;
         let provider = provider.ok_or_else(|| OperationError::invalid("No entry for provider: the system is unknown."))?;
-        let entry = self.id(
-            "DELETE FROM service_registry WHERE service_id = ?1 AND system_id = ?2 AND service_uri = ?3 RETURNING id",
-            params![definition, provider.0, unregistration.service_uri],
-        )?;
+        let entry = self.offered(definition, provider, unregistration.service_uri.as_deref())?;
         let entry = entry.ok_or_else(|| {
+            let uri = unregistration.service_uri.as_deref().unwrap_or_default();
             OperationError::invalid(format!(
-                "No entry for provider: it does not offer '{}' at service URI '{}'.",
-                unregistration.definition, unregistration.service_uri
+                "No entry for provider: it does not offer '{}' at service URI '{uri}'.",
+                unregistration.definition
             ))
         })?;
-        self.changed(Change::EntryRemoved(EntryId(entry)));
-        Ok(())
+        self.remove_entry(entry)
+    }
+
+    /// The entry of a provider at a service URI; without one at the empty URI, or else the only one there is.
+    fn offered(&self, definition: i64, provider: SystemId, service_uri: Option<&str>) -> rusqlite::Result<Option<EntryId>> {
+        let at = "SELECT id FROM service_registry WHERE service_id = ?1 AND system_id = ?2 AND service_uri = ?3";
+        let found = self.id(at, params![definition, provider.0, service_uri.unwrap_or_default()])?;
+        if found.is_some() || service_uri.is_some() {
+            return Ok(found.map(EntryId));
+        }
+        let all = self.ids("SELECT id FROM service_registry WHERE service_id = ?1 AND system_id = ?2 LIMIT 2", [definition, provider.0])?;
+        Ok(if let [only] = all[..] { Some(EntryId(only)) } else { None })
     }
 
     /// Makes a system; one that is there is refused.
@@ -99,14 +79,7 @@ impl Draft<'_> {
                 now
             ],
         )?;
-        let id = id.ok_or_else(|| {
-            OperationError::invalid(format!(
-                "System with name: {}, address: {}, port: {} already exists.",
-                system.name,
-                system.address.as_str(),
-                system.port
-            ))
-        })?;
+        let id = id.ok_or_else(|| system_already_exists(system))?;
         Ok(self.system_is(SystemId(id), system, self.timestamps()))
     }
 
@@ -140,7 +113,7 @@ impl Draft<'_> {
 
     pub(crate) fn remove(&mut self, sql: &str, id: i64, what: &str, change: Change) -> Result<(), OperationError> {
         if self.run(sql, [id])? == 0 {
-            return Err(OperationError::invalid(format!("{what} with id '{id}' does not exist.")));
+            return Err(absent(what, id));
         }
         self.changed(change);
         Ok(())
@@ -191,8 +164,48 @@ impl Draft<'_> {
         if let Some((id, timestamps)) = put {
             return Ok(self.system_is(id, system, timestamps));
         }
-        let unchanged = self.find_system(&SystemKey::new(system.name.as_str(), system.address.as_str(), system.port))?;
+        let unchanged = self.find_system(&system.key())?;
         Ok(unchanged.expect("a conflicting system is there"))
+    }
+
+    /// Definition and provider of a registration, made where they are missing.
+    fn find_or_make_parts(&mut self, registration: &Registration) -> Result<(DefinitionId, SystemId), OperationError> {
+        Ok((self.find_or_make_definition(&registration.definition)?, self.put_system(&registration.provider)?))
+    }
+
+    /// Writes an entry's interfaces, made where they are missing, and notes what it has become.
+    fn entry_is(
+        &mut self,
+        id: EntryId,
+        definition: DefinitionId,
+        provider: SystemId,
+        registration: Registration,
+        timestamps: Timestamps,
+    ) -> Result<(), OperationError> {
+        let mut interfaces = Vec::with_capacity(registration.interfaces.len());
+        for interface in &registration.interfaces {
+            interfaces.push(self.find_or_make_interface(interface)?);
+        }
+        interfaces.sort_unstable();
+        for interface in &interfaces {
+            self.run(
+                "INSERT INTO service_registry_interface_connection (service_registry_id, interface_id) VALUES (?1, ?2)",
+                [id.0, interface.0],
+            )?;
+        }
+        self.changed(Change::Entry(Arc::new(Entry {
+            id,
+            definition,
+            provider,
+            service_uri: registration.service_uri,
+            end_of_validity: registration.end_of_validity,
+            secure: registration.secure,
+            metadata: registration.metadata,
+            version: registration.version,
+            interfaces,
+            timestamps,
+        })));
+        Ok(())
     }
 
     fn system_is(&mut self, id: SystemId, system: &SystemRegistration, timestamps: Timestamps) -> SystemId {
@@ -208,32 +221,6 @@ impl Draft<'_> {
         id
     }
 
-    pub(crate) fn find_or_make_definition(&mut self, name: &ServiceDefinition) -> Result<DefinitionId, OperationError> {
-        let (id, made) = self.find_or_make(
-            "SELECT id FROM service_definition WHERE service_definition = ?1",
-            "INSERT INTO service_definition (service_definition, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT DO NOTHING RETURNING id",
-            name.as_str(),
-        )?;
-        let id = DefinitionId(id);
-        if made {
-            self.changed(Change::Definition(Arc::new(Definition { id, service_definition: name.clone(), timestamps: self.timestamps() })));
-        }
-        Ok(id)
-    }
-
-    pub(crate) fn find_or_make_interface(&mut self, name: &InterfaceName) -> Result<InterfaceId, OperationError> {
-        let (id, made) = self.find_or_make(
-            "SELECT id FROM service_interface WHERE interface_name = ?1",
-            "INSERT INTO service_interface (interface_name, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT DO NOTHING RETURNING id",
-            name.as_str(),
-        )?;
-        let id = InterfaceId(id);
-        if made {
-            self.changed(Change::Interface(Arc::new(Interface { id, interface_name: name.clone(), timestamps: self.timestamps() })));
-        }
-        Ok(id)
-    }
-
     /// The id of a named row, and whether it was made just now. Another writer may make it between the two statements,
     /// so the last word is a second look.
     pub(crate) fn find_or_make(&self, find: &str, make: &str, name: &str) -> rusqlite::Result<(i64, bool)> {
@@ -245,6 +232,36 @@ impl Draft<'_> {
         }
         self.id(find, [name])?.map(|id| (id, false)).ok_or(rusqlite::Error::QueryReturnedNoRows)
     }
+}
+
+/// What is written of an entry, in the order of the parameters `?1` to `?9`. Without an id the database gives one.
+fn entry_columns(
+    id: Option<EntryId>,
+    definition: DefinitionId,
+    provider: SystemId,
+    registration: &Registration,
+    now_seconds: i64,
+) -> impl Params {
+    (
+        id.map(|id| id.0),
+        definition.0,
+        provider.0,
+        &*registration.service_uri,
+        registration.end_of_validity.map(seconds),
+        registration.secure.as_str(),
+        metadata_text(registration.metadata.as_ref()),
+        registration.version,
+        now_seconds,
+    )
+}
+
+fn absent(what: &str, id: i64) -> OperationError {
+    OperationError::invalid(format!("{what} with id '{id}' does not exist."))
+}
+
+fn system_already_exists(system: &SystemRegistration) -> OperationError {
+    let (name, address, port) = (&system.name, system.address.as_str(), system.port);
+    OperationError::invalid(format!("System with name: {name}, address: {address}, port: {port} already exists."))
 }
 
 fn already_exists(registration: &Registration) -> OperationError {

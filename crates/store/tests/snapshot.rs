@@ -16,19 +16,28 @@ use bodkin_arrowhead::{
         store::{Reordering, StoreInsertion},
     },
     record::*,
-    service_registry::{Registration, Unregistration},
+    service_registry::{EntryPatch, Registration, Unregistration},
     snapshot::Snapshot,
-    system::{CoreSystemNames, SystemKey, SystemRegistration},
+    system::{CoreSystemNames, SystemKey, SystemPatch, SystemRegistration},
     utc::UtcTime,
 };
-use bodkin_store::{Store, StoreError};
+use bodkin_store::{Store, StoreError, UnreachableEntry};
 use proptest::prelude::*;
 
 /// One operation; small numbers, so that operations meet the same rows.
 #[derive(Clone, Debug)]
 enum Operation {
-    Register { definition: u8, system: u8, uri: u8, interfaces: Vec<u8>, metadata: Option<u8> },
-    Unregister { definition: u8, system: u8, uri: u8 },
+    Register(Service),
+    Unregister { definition: u8, system: u8, uri: Option<u8> },
+    ReplaceEntry { id: i64, service: Service },
+    PatchEntry { id: i64, definition: Option<u8>, system: Option<u8>, uri: Option<u8>, interfaces: Option<Vec<u8>> },
+    ReplaceSystem { id: i64, system: u8 },
+    PatchSystem { id: i64, port: u8 },
+    AddName { kind: u8, name: u8 },
+    Rename { kind: u8, id: i64, name: u8 },
+    RemoveExpired { grace_s: u64 },
+    RemoveUnreachable { entries: Vec<i64>, system: u8 },
+    RemoveEndedSubscriptions,
     RegisterSystem { system: u8 },
     UnregisterSystem { system: u8 },
     InsertRules { consumer: i64, providers: Vec<i64>, interfaces: Vec<i64>, definition: i64 },
@@ -48,13 +57,43 @@ enum Operation {
     Expire,
 }
 
+/// What is registered, and what an entry is replaced by.
+#[derive(Clone, Debug)]
+struct Service {
+    definition: u8,
+    system: u8,
+    uri: u8,
+    interfaces: Vec<u8>,
+    metadata: Option<u8>,
+    is_expired: bool,
+}
+
+fn service() -> impl Strategy<Value = Service> {
+    let small = 0u8..4;
+    (small.clone(), small.clone(), 0u8..2, prop::collection::vec(0u8..3, 1..3), prop::option::of(small), any::<bool>()).prop_map(
+        |(definition, system, uri, interfaces, metadata, is_expired)| Service { definition, system, uri, interfaces, metadata, is_expired },
+    )
+}
+
 fn operation() -> impl Strategy<Value = Operation> {
     let small = 0u8..4;
     let id = 1i64..6;
     prop_oneof![
-        4 => (small.clone(), small.clone(), 0u8..2, prop::collection::vec(0u8..3, 1..3), prop::option::of(small.clone()))
-            .prop_map(|(definition, system, uri, interfaces, metadata)| Operation::Register { definition, system, uri, interfaces, metadata }),
-        1 => (small.clone(), small.clone(), 0u8..2).prop_map(|(definition, system, uri)| Operation::Unregister { definition, system, uri }),
+        4 => service().prop_map(Operation::Register),
+        1 => (small.clone(), small.clone(), prop::option::of(0u8..2))
+            .prop_map(|(definition, system, uri)| Operation::Unregister { definition, system, uri }),
+        2 => (id.clone(), service()).prop_map(|(id, service)| Operation::ReplaceEntry { id, service }),
+        2 => (id.clone(), prop::option::of(small.clone()), prop::option::of(small.clone()), prop::option::of(0u8..2),
+            prop::option::of(prop::collection::vec(0u8..3, 1..3)))
+            .prop_map(|(id, definition, system, uri, interfaces)| Operation::PatchEntry { id, definition, system, uri, interfaces }),
+        1 => (id.clone(), small.clone()).prop_map(|(id, system)| Operation::ReplaceSystem { id, system }),
+        1 => (id.clone(), small.clone()).prop_map(|(id, port)| Operation::PatchSystem { id, port }),
+        1 => (0u8..2, small.clone()).prop_map(|(kind, name)| Operation::AddName { kind, name }),
+        1 => (0u8..2, id.clone(), small.clone()).prop_map(|(kind, id, name)| Operation::Rename { kind, id, name }),
+        1 => prop_oneof![Just(0u64), Just(u64::MAX)].prop_map(|grace_s| Operation::RemoveExpired { grace_s }),
+        1 => (prop::collection::vec(id.clone(), 0..4), small.clone())
+            .prop_map(|(entries, system)| Operation::RemoveUnreachable { entries, system }),
+        1 => Just(Operation::RemoveEndedSubscriptions),
         1 => small.clone().prop_map(|system| Operation::RegisterSystem { system }),
         1 => small.clone().prop_map(|system| Operation::UnregisterSystem { system }),
         2 => (id.clone(), prop::collection::vec(id.clone(), 1..3), prop::collection::vec(id.clone(), 1..3), id.clone())
@@ -101,37 +140,96 @@ fn system_form(system: u8) -> SystemRequest {
     }
 }
 
-fn registration(definition: String, provider: SystemRequest, uri: u8, interfaces: Vec<u8>, metadata: Option<u8>) -> Registration {
+fn registration(definition: String, provider: SystemRequest, service: Service) -> Registration {
     let form = ServiceRegistryRequest {
         service_definition: Some(definition),
         provider_system: Some(SystemRequest {
-            metadata: metadata.map(|m| BTreeMap::from([("m".into(), Some(m.to_string()))])),
+            metadata: service.metadata.map(|m| BTreeMap::from([("m".into(), Some(m.to_string()))])),
             ..provider
         }),
-        service_uri: Some(uri.to_string()),
-        interfaces: Some(interfaces.into_iter().map(|i| Some(format!("P{i}-INSECURE-JSON"))).collect()),
+        service_uri: Some(service.uri.to_string()),
+        end_of_validity: service.is_expired.then(|| "2001-01-01T00:00:00Z".into()),
+        interfaces: Some(interfaces(service.interfaces)),
         ..Default::default()
     };
     Registration::parse(form, CoreSystemNames::Allowed, &NamingRules::default(), "/test").unwrap()
+}
+
+fn interfaces(numbers: Vec<u8>) -> Vec<Option<String>> {
+    numbers.into_iter().map(|number| Some(format!("P{number}-INSECURE-JSON"))).collect()
+}
+
+fn system_registration(system: u8) -> Result<SystemRegistration, StoreError> {
+    Ok(SystemRegistration::parse(system_form(system), CoreSystemNames::Refused, &NamingRules::default(), "/test")?)
 }
 
 fn key(system: u8) -> SystemKey {
     SystemKey::new(&format!("system-{system}"), "127.0.0.1", system.into())
 }
 
+/// A service definition or an interface.
+fn names(kind: u8, name: u8) -> Result<ServiceDefinition, InterfaceName> {
+    if kind == 0 {
+        return Ok(ServiceDefinition::from_stored(&format!("service-{name}")));
+    }
+    Err(InterfaceName::from_stored(&format!("P{name}-INSECURE-JSON")))
+}
+
 async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError> {
     let done = |_: &Snapshot, ()| ();
     match operation {
-        Operation::Register { definition, system, uri, interfaces, metadata } => {
-            let registration = registration(format!("service-{definition}"), system_form(system), uri, interfaces, metadata);
+        Operation::Register(service) => {
+            let registration = registration(format!("service-{}", service.definition), system_form(service.system), service);
             store.write(move |draft| draft.register(registration).map(drop), done).await
         }
         Operation::Unregister { definition, system, uri } => {
-            let gone = Unregistration { definition: format!("service-{definition}"), provider: key(system), service_uri: uri.to_string() };
+            let service_uri = uri.map(|uri| uri.to_string());
+            let gone = Unregistration { definition: format!("service-{definition}"), provider: key(system), service_uri };
             store.write(move |draft| draft.unregister(&gone), done).await
         }
+        Operation::ReplaceEntry { id, service } => {
+            let registration = registration(format!("service-{}", service.definition), system_form(service.system), service);
+            store.write(move |draft| draft.replace_entry(EntryId(id), registration).map(drop), done).await
+        }
+        Operation::PatchEntry { id, definition, system, uri, interfaces: numbers } => {
+            let form = ServiceRegistryRequest {
+                service_definition: definition.map(|definition| format!("service-{definition}")),
+                provider_system: system.map(system_form),
+                service_uri: uri.map(|uri| uri.to_string()),
+                interfaces: numbers.map(interfaces),
+                ..Default::default()
+            };
+            let patch = EntryPatch::parse(form, &NamingRules::default(), "/test")?;
+            store.write(move |draft| draft.patch_entry(EntryId(id), patch).map(drop), done).await
+        }
+        Operation::ReplaceSystem { id, system } => {
+            let system = system_registration(system)?;
+            store.write(move |draft| draft.replace_system(SystemId(id), &system).map(drop), done).await
+        }
+        Operation::PatchSystem { id, port } => {
+            let form = SystemRequest { port: Some(port.into()), ..Default::default() };
+            let patch = SystemPatch::parse(form, &NamingRules::default(), "/test")?;
+            store.write(move |draft| draft.patch_system(SystemId(id), patch).map(drop), done).await
+        }
+        Operation::AddName { kind, name } => match names(kind, name) {
+            Ok(definition) => store.write(move |draft| draft.add_definition(&definition).map(drop), done).await,
+            Err(interface) => store.write(move |draft| draft.add_interface(&interface).map(drop), done).await,
+        },
+        Operation::Rename { kind, id, name } => match names(kind, name) {
+            Ok(definition) => store.write(move |draft| draft.rename_definition(DefinitionId(id), &definition).map(drop), done).await,
+            Err(interface) => store.write(move |draft| draft.rename_interface(InterfaceId(id), &interface).map(drop), done).await,
+        },
+        Operation::RemoveExpired { grace_s } => {
+            store.write(move |draft| draft.remove_expired_entries(Duration::from_secs(grace_s)).map(drop), done).await
+        }
+        Operation::RemoveUnreachable { entries, system } => {
+            let at = |id| UnreachableEntry { id: EntryId(id), address: "127.0.0.1".into(), port: system.into() };
+            let entries: Vec<_> = entries.into_iter().map(at).collect();
+            store.write(move |draft| draft.remove_unreachable_entries(&entries).map(drop), done).await
+        }
+        Operation::RemoveEndedSubscriptions => store.write(|draft| draft.remove_ended_subscriptions().map(drop), done).await,
         Operation::RegisterSystem { system } => {
-            let system = SystemRegistration::parse(system_form(system), CoreSystemNames::Refused, &NamingRules::default(), "/test")?;
+            let system = system_registration(system)?;
             store.write(move |draft| draft.register_system(&system).map(drop), done).await
         }
         Operation::UnregisterSystem { system } => store.write(move |draft| draft.unregister_system(&key(system)), done).await,
@@ -151,6 +249,7 @@ async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError
                 notify_uri: Some("/notify".into()),
                 filter_meta_data: filter.then(|| BTreeMap::from([("k".into(), Some("v".into()))])),
                 match_meta_data: Some(filter),
+                end_date: filter.then(|| "2001-01-01T00:00:00Z".into()),
                 min_severity: filter.then(|| "error".into()),
                 payload_filter: filter.then(|| BTreeMap::from([("a/b".into(), Some(">1".into()))])),
                 sources: sources.map(|sources| sources.into_iter().map(|source| Some(system_form(source))).collect()),
@@ -180,7 +279,8 @@ async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError
         }
         Operation::CoreServices { port } => {
             let provider = SystemRequest { system_name: Some("authorization".into()), port: Some(port.into()), ..system_form(0) };
-            let services = vec![registration("service-0".into(), provider, 0, vec![0], None)];
+            let service = Service { definition: 0, system: 0, uri: 0, interfaces: vec![0], metadata: None, is_expired: false };
+            let services = vec![registration("service-0".into(), provider, service)];
             store.write(move |draft| draft.register_core_services(services), done).await
         }
         other => carry_out_orchestration(store, other).await,

@@ -9,6 +9,8 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "metrics", "", "Prometheus's text form.").saying(Content::Text),
     get(Bodkin, "api/v1/stages", "Stages", "Histograms of the stages of an answer's making."),
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),
+    get(Bodkin, "api/v1/services", "Page[ServiceLife]", "Which services may still be there.")
+        .asking(&["page? int - from 0; together with item_per_page", "item_per_page? int - below 1: all"]),
     get(Bodkin, "api/v1/subscriptions", "Page[Delivery]", "How the delivery to each pushed subscription goes."),
     get(Bodkin, "api/v1/subscriptions/{id}", "Delivery", "How the delivery to a pushed subscription goes."),
     act("api/v1/subscriptions/{id}/pause", "Delivery", "Holds a subscription's events back."),

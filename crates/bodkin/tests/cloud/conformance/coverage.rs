@@ -13,7 +13,7 @@ const WRITE_VARIABLE: &str = "WRITE_CONFORMANCE";
 const TOUR: &str = "tour::every_endpoint_answers_a_good_request_in_its_shape";
 
 /// Tests by what they hold for, beyond single endpoints.
-const RULES: [(&str, &[&str]); 13] = [
+const RULES: [(&str, &[&str]); 14] = [
     ("1.1 echo, `/`, documents", &["framework::every_system_answers_echo_with_and_without_a_trailing_slash", RECORDED]),
     ("1.2 malformed, missing, mistyped requests", &["every_endpoint::what_is_not_json_is_400_without_a_body_everywhere", RECORDED]),
     (
@@ -25,7 +25,16 @@ const RULES: [(&str, &[&str]); 13] = [
     ("2 types, nulls", &[TOUR, RECORDED]),
     (
         "3 Service Registry",
-        &["registry_register::*", "registry_unregister::*", "registry_query::*", "registry_management::*", "registry_lists::*"],
+        &[
+            "registry_register::*",
+            "registry_unregister::*",
+            "registry_query::*",
+            "registry_lookups::*",
+            "registry_management::*",
+            "registry_update::*",
+            "registry_lists::*",
+            "registry_addresses::*",
+        ],
     ),
     ("4 Authorization", &["authorization::*", "authorization_check::*", "authorization_inter_cloud::*"]),
     (
@@ -41,6 +50,7 @@ const RULES: [(&str, &[&str]); 13] = [
     ("6 Event Handler", &["event_handler::*", "event_delivery::*"]),
     ("10 self registration", &["self_registration::every_core_service_is_registered_where_its_system_listens"]),
     ("13 uniqueness, cascades", &["registry_management::*", "recorded::every_recorded_conversation_is_answered_as_it_was"]),
+    ("14 jobs", &["registry_life::*"]),
     ("16 the management tool's calls", &["management_tool::the_management_tool_works_through_its_pages"]),
 ];
 

@@ -62,6 +62,31 @@ fn only_the_entry_goes_and_its_system_and_definition_stay() {
 }
 
 #[test]
+fn without_a_service_uri_the_empty_one_is_meant_or_else_the_only_one() {
+    let cloud = Cloud::shared();
+    let without_uri = |port: u16| target("unreg-old", "unreg-old", port, "").replace("&service_uri=", "");
+    let entry =
+        |port: u16, uri: &str| number(&cloud.register(&with(service("unreg-old", system("unreg-old", port)), "/serviceUri", uri)), "/id");
+    let (empty, other) = (entry(9105, ""), entry(9105, "/other"));
+    entry(9106, "/a");
+    entry(9106, "/b");
+    let shown = |claim: &str, id: i64| Row::get(claim, format!("/serviceregistry/mgmt/{id}"));
+    check(
+        &cloud,
+        &[
+            Row::delete("the empty one", without_uri(9105)).void(),
+            shown("it is gone", empty).invalid_parameter(),
+            shown("the other stays", other),
+            Row::delete("the only one", without_uri(9105)).void(),
+            shown("it is gone too", other).invalid_parameter(),
+            Row::delete("none is left", without_uri(9105)).invalid_parameter(),
+            Row::delete("one of two", without_uri(9106)).invalid_parameter(),
+        ],
+    );
+    assert_eq!(cloud.query(&json!({"serviceDefinitionRequirement": "unreg-old"}))["unfilteredHits"], 2);
+}
+
+#[test]
 fn an_unregistered_system_takes_all_its_rows_along() {
     let cloud = Cloud::shared();
     let provider = cloud.register(&service("unreg-cascade", system("unreg-cascade-p", 9104)));
