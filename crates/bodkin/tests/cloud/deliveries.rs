@@ -95,6 +95,7 @@ fn a_subscriber_that_was_away_gets_everything_in_order_and_then_goes_live() {
     let listener = PushSubscriber::listen_at(port, Manner::Answers);
     scene.publish(300..400);
     expect(&listener, &numbers(0..400));
+    scene.wait_for("delivered", 400);
     let live = scene.wait_for("state", "live");
     assert_eq!((&live["delivered"], &live["lost"], &live["deadLetters"]), (&json!(400), &json!(0), &json!(0)), "{live}");
     scene.publish(400..410);
