@@ -58,7 +58,8 @@ impl PushContext {
         let deliveries = self.deliveries.all();
         for (id, events) in gone {
             if let Some(delivery) = deliveries.get(id) {
-                delivery.dead_letters.fetch_sub(*events, Relaxed);
+                // A replay may have counted what is left in between.
+                delivery.dead_letters.update(Relaxed, Relaxed, |kept| kept.saturating_sub(*events));
             }
         }
         if !gone.is_empty() {
