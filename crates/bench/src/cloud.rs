@@ -7,9 +7,10 @@ use nix::unistd::Pid;
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::cgroup::Throttled;
 use crate::client::Client;
 use crate::endpoint::Endpoint;
-use crate::options::TargetOptions;
+use crate::options::{ServerOptions, TargetOptions};
 use crate::request;
 use crate::resident::Resident;
 use crate::server::Server;
@@ -30,6 +31,7 @@ pub struct Cloud {
 struct OwnServer {
     server: Server,
     directory: Directory,
+    description: String,
 }
 
 /// A temporary directory with a server's data in it; gone when dropped.
@@ -61,10 +63,34 @@ impl Directory {
     ///
     /// # Errors
     /// See [`Server::start`].
-    pub fn serve(&self) -> anyhow::Result<Server> {
+    pub fn serve(&self, options: &ServerOptions) -> anyhow::Result<Server> {
         let program = std::env::current_exe().context("cannot tell the path of this program")?;
-        Server::start(&program, &self.data(), &self.directory.path().join("server.log"))
+        Server::start(&program, &self.data(), &self.directory.path().join("server.log"), options)
     }
+
+    /// A new one with the same data, whose server has ended.
+    ///
+    /// # Errors
+    /// The data cannot be read, or the copy not be written.
+    pub fn copy(&self, parent: Option<&Path>) -> anyhow::Result<Self> {
+        let copy = Self::new(parent)?;
+        copy_tree(&self.data(), &copy.data()).with_context(|| format!("cannot copy {}", self.data().display()))?;
+        Ok(copy)
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
 }
 
 impl Cloud {
@@ -75,7 +101,7 @@ impl Cloud {
     pub fn open(options: &TargetOptions) -> anyhow::Result<Self> {
         match &options.target {
             Some(target) => Self::at(target.clone(), options),
-            None => Self::start(Directory::new(options.data.as_deref())?),
+            None => Self::start(Directory::new(options.server.data.as_deref())?, &options.server),
         }
     }
 
@@ -83,8 +109,17 @@ impl Cloud {
     ///
     /// # Errors
     /// It does not start, or names no Service Registry.
-    pub fn start(directory: Directory) -> anyhow::Result<Self> {
-        let server = directory.serve()?;
+    pub fn start(directory: Directory, options: &ServerOptions) -> anyhow::Result<Self> {
+        let server = directory.serve(options)?;
+        let cloud = Self::of_server(&server)?;
+        Ok(Self { own: Some(OwnServer { server, directory, description: options.description() }), ..cloud })
+    }
+
+    /// The cloud of a server that the caller keeps.
+    ///
+    /// # Errors
+    /// The server names no Service Registry.
+    pub fn of_server(server: &Server) -> anyhow::Result<Self> {
         let endpoint = |name: &str| server.ready.listeners.get(name).map(|authority| Endpoint::resolve(authority)).transpose();
         Ok(Self {
             service_registry: endpoint("serviceregistry")?.context("the server's ready line names no serviceregistry")?,
@@ -93,7 +128,7 @@ impl Cloud {
             event_handler: endpoint("eventhandler")?,
             monitor: endpoint("monitor")?,
             pid: Some(server.pid()),
-            own: Some(OwnServer { server, directory }),
+            own: None,
         })
     }
 
@@ -138,9 +173,22 @@ impl Cloud {
         self.event_handler.as_ref().context("no Event Handler: not in the Service Registry; give --event-handler http://HOST:PORT")
     }
 
+    /// Bodkin's own port for `/api/v1`.
+    ///
+    /// # Errors
+    /// A foreign cloud without `--monitor`.
+    pub fn api(&self) -> anyhow::Result<&Endpoint> {
+        self.monitor.as_ref().context("no /api/v1: give --monitor http://HOST:PORT of a Bodkin")
+    }
+
     /// The server's memory, where its process is known.
     pub fn resident(&self) -> Option<Resident> {
         self.pid.map(Resident::of)
+    }
+
+    /// How long the own server was held back by its processor limit so far, where it has one.
+    pub fn throttled(&self) -> Option<Throttled> {
+        self.own.as_ref()?.server.cgroup()?.throttled()
     }
 
     /// The own server's directory.
@@ -151,7 +199,7 @@ impl Cloud {
     /// What the report says about where the load went.
     pub fn description(&self) -> String {
         match &self.own {
-            Some(_) => "own server, started by the bench".to_string(),
+            Some(own) => own.description.clone(),
             None => format!("http://{}", self.service_registry.authority),
         }
     }

@@ -12,20 +12,44 @@ const BODY_CHARACTERS_SHOWN: usize = 200;
 pub struct Expectation {
     /// The status.
     pub status: u16,
-    /// A member of the body that must be a list with something in it.
-    pub filled_list: Option<&'static str>,
+    /// What its body must hold.
+    pub body: BodyRule,
+}
+
+/// What the body of a good answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyRule {
+    /// Anything or nothing.
+    Any,
+    /// A member that is a list with something in it.
+    FilledList(&'static str),
+    /// A member with this text.
+    Member(&'static str, &'static str),
 }
 
 impl Expectation {
+    /// This status, whatever the body.
+    pub const fn status(status: u16) -> Self {
+        Self { status, body: BodyRule::Any }
+    }
+
     /// Says what is wrong with an answer, or nothing.
     pub fn fault(self, status: u16, body: &[u8]) -> Option<String> {
         let excerpt = || String::from_utf8_lossy(body).chars().take(BODY_CHARACTERS_SHOWN).collect::<String>();
         if status != self.status {
             return Some(format!("status {status} instead of {}: {}", self.status, excerpt()));
         }
-        let member = self.filled_list?;
-        let filled = serde_json::from_slice::<Value>(body).is_ok_and(|body| body[member].as_array().is_some_and(|list| !list.is_empty()));
-        (!filled).then(|| format!("nothing in `{member}`: {}", excerpt()))
+        let parsed = || serde_json::from_slice::<Value>(body).unwrap_or_default();
+        match self.body {
+            BodyRule::Any => None,
+            BodyRule::FilledList(member) => {
+                let filled = parsed()[member].as_array().is_some_and(|list| !list.is_empty());
+                (!filled).then(|| format!("nothing in `{member}`: {}", excerpt()))
+            }
+            BodyRule::Member(member, text) => {
+                (parsed()[member].as_str() != Some(text)).then(|| format!("`{member}` is not {text}: {}", excerpt()))
+            }
+        }
     }
 }
 
@@ -61,14 +85,17 @@ mod tests {
 
     #[test]
     fn an_answer_is_good_by_its_status_and_its_list() {
-        let register = Expectation { status: 201, filled_list: None };
+        let register = Expectation::status(201);
         assert_eq!(register.fault(201, b""), None);
         assert_eq!(register.fault(400, b"taken").unwrap(), "status 400 instead of 201: taken");
-        let orchestrate = Expectation { status: 200, filled_list: Some("response") };
+        let orchestrate = Expectation { status: 200, body: BodyRule::FilledList("response") };
         assert_eq!(orchestrate.fault(200, br#"{"response":[{}]}"#), None);
         for body in [br#"{"response":[]}"#.as_slice(), b"{}", b"", b"[1]", br#"{"response":7}"#] {
             assert!(orchestrate.fault(200, body).is_some());
         }
+        let token = Expectation { status: 500, body: BodyRule::Member("exceptionType", "ARROWHEAD") };
+        assert_eq!(token.fault(500, br#"{"exceptionType":"ARROWHEAD"}"#), None);
+        assert!(token.fault(500, b"broken").unwrap().starts_with("`exceptionType` is not ARROWHEAD"));
     }
 
     #[test]

@@ -1,22 +1,29 @@
 //! Load and experiments: how long a running Bodkin, or any other Arrowhead 4.x, takes and what it needs for that.
 //!
 //! The bench speaks plain HTTP/1.1 over sockets of its own, on one thread, because it shares the machine with the server
-//! it measures. `simultaneous`, `lanes` and `client` are the three ways in which [`load`] lets requests go;
-//! [`event`] has publishers and subscribers in processes of their own and a bare relay as the floor; [`start`] starts
-//! servers. Each ends in a [`report`].
+//! it measures. A run starts from a named [`state`] of the [`data`], which [`baseline`] restores. `simultaneous`, `lanes`
+//! and `client` are the three ways in which [`load`] lets requests go, and [`limit`] looks for the most that are answered
+//! in time; [`event`] has publishers and subscribers in processes of their own and a bare relay as the floor; [`start`]
+//! starts servers. Each ends in a [`report`].
 
 mod answer;
+mod baseline;
+mod cgroup;
 mod client;
 mod cloud;
+mod data;
 mod disk_flush;
 mod endpoint;
 mod event;
 mod expectation;
 mod lanes;
+mod limit;
 mod listen_drops;
 mod load;
 mod machine;
+mod operation;
 mod options;
+mod page;
 #[cfg(test)]
 mod peer;
 mod published;
@@ -24,41 +31,82 @@ mod report;
 mod request;
 mod resident;
 mod scene;
+mod search;
 mod server;
 mod simultaneous;
 mod stages;
 mod start;
+mod state;
 mod statistics;
+mod threshold;
+mod time_line;
 
 pub use options::BenchCommand;
 
 use std::io::Write;
+use std::path::Path;
 
-use options::Experiment;
-use scene::Operation;
+use anyhow::Context;
+
+use operation::Operation;
+use options::{Experiment, OutputOptions};
+use report::{Document, Report};
 
 /// Exit code of a bench that ran: failed requests are figures of its report, not failures of the bench.
 const DONE: u8 = 0;
+/// Exit code of a bench that ran and missed a threshold.
+const THRESHOLD_MISSED: u8 = 4;
 
-/// Runs the experiment and writes its report to stdout, as one JSON document or as tables. Gives the exit code.
+/// Runs the experiment and writes its report to stdout, as one JSON document or as tables, and to the files that were
+/// asked for. Gives the exit code.
 ///
 /// # Errors
-/// The server does not start or answer, or the machine does not allow the load.
+/// The server does not start or answer, the machine does not allow the load, or a file cannot be written.
 pub fn run(command: BenchCommand, json: bool) -> anyhow::Result<u8> {
-    let report = match command.experiment {
-        Experiment::Register(options) => load::run(Operation::Register, &options)?,
-        Experiment::Query(options) => load::run(Operation::Query, &options)?,
-        Experiment::Authorize(options) => load::run(Operation::Authorize, &options)?,
-        Experiment::Orchestrate(options) => load::run(Operation::Orchestrate, &options)?,
-        Experiment::Start(options) => start::run(&options)?,
-        Experiment::Event(options) => event::run(&options)?,
+    let document = match command.experiment {
         Experiment::Role => return event::role::run().map(|()| DONE),
+        experiment => Document::single(one(experiment, &command.output.threshold)?),
     };
+    write(&document, &command.output)?;
     let mut stdout = std::io::stdout().lock();
     if json {
-        writeln!(stdout, "{}", report.json())?;
+        writeln!(stdout, "{}", document.json())?;
     } else {
-        write!(stdout, "{}", report.table())?;
+        write!(stdout, "{}", document.table())?;
     }
-    Ok(DONE)
+    Ok(if document.missed() { THRESHOLD_MISSED } else { DONE })
+}
+
+/// Runs one experiment and holds it against the thresholds.
+fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::Result<Report> {
+    let mut report = match experiment {
+        Experiment::Register(options) => load::run(Operation::Register, &options),
+        Experiment::Unregister(options) => load::run(Operation::Unregister, &options),
+        Experiment::Query(options) => load::run(Operation::Query, &options),
+        Experiment::Authorize(options) => load::run(Operation::Authorize, &options),
+        Experiment::Orchestrate(options) => load::run(Operation::Orchestrate, &options),
+        Experiment::OrchestrateStore(options) => load::run(Operation::OrchestrateStore, &options),
+        Experiment::List(options) => load::run(Operation::List, &options),
+        Experiment::Token(options) => load::run(Operation::Token, &options),
+        Experiment::Subscribe(options) => load::run(Operation::Subscribe, &options),
+        Experiment::Unsubscribe(options) => load::run(Operation::Unsubscribe, &options),
+        Experiment::Page(options) => page::run(&options),
+        Experiment::Data(options) => data::load::run(&options),
+        Experiment::Start(options) => start::run(&options),
+        Experiment::Event(options) => event::run(&options),
+        Experiment::Role => anyhow::bail!("a role has no report"),
+    }?;
+    report.judge(thresholds);
+    Ok(report)
+}
+
+fn write(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
+    let put = |path: &Path, text: String| std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()));
+    if let Some(path) = &output.report {
+        put(path, document.html())?;
+    }
+    if let Some(path) = &output.json {
+        put(path, format!("{}\n", document.json()))?;
+    }
+    Ok(())
 }

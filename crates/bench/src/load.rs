@@ -1,33 +1,41 @@
-//! `bench register|query|authorize|orchestrate`: the same requests, let go in one of three ways.
+//! `bench register|unregister|query|...`: the same requests, let go in one of three ways.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use anyhow::Context;
 
+use crate::baseline::Baseline;
 use crate::client::Client;
-use crate::cloud::Cloud;
 use crate::disk_flush;
 use crate::expectation::Faults;
 use crate::lanes::{OPEN_LOOP_LANES, drive};
+use crate::limit;
 use crate::listen_drops;
 use crate::machine::Conditions;
-use crate::options::{LoadOptions, Mode};
+use crate::operation::Operation;
+use crate::options::{LoadOptions, Mode, Round};
 use crate::published;
 use crate::report::{Outcome, Report};
-use crate::request::RunTag;
-use crate::scene::{Batch, Operation, Scene};
+use crate::scene::{Batch, Scene};
 use crate::simultaneous;
 use crate::stages::{Stage, Stages};
+use crate::state::State;
 use crate::statistics::{Figure, Latencies, Unit};
+use crate::time_line::TimeLine;
 
 /// Requests of a warm-up, unless the run itself has fewer.
 const WARM_UP_REQUESTS: u32 = 500;
 
-/// One run's figures and what stands behind them.
-struct Run {
-    figures: Vec<Figure>,
-    latencies: Latencies,
-    faults: Faults,
+/// What stands behind a run's figures.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// Latencies of good answers.
+    pub latencies: Latencies,
+    /// Requests without one.
+    pub faults: Faults,
+    /// When the answers came.
+    pub time_line: TimeLine,
 }
 
 /// Runs the load and reports it.
@@ -35,59 +43,88 @@ struct Run {
 /// # Errors
 /// The cloud does not start, cannot be filled, or does not answer at all. Single failed requests are in the report.
 pub fn run(operation: Operation, options: &LoadOptions) -> anyhow::Result<Report> {
-    let mode = options.mode();
-    if let Mode::Simultaneous { count } = mode {
-        simultaneous::allow_connections(count)?;
+    match options.round() {
+        Round::Runs(modes) => runs(operation, options, &modes),
+        Round::FindLimit(below) => limit::run(operation, options, below),
     }
-    let warm_up = format!("{} requests of the same kind", mode.count().min(WARM_UP_REQUESTS));
-    let mut scene = open(options)?;
-    let placement = "placed by the kernel; load generator on the same machine as an own server".to_string();
-    let mut conditions = Conditions::begin(placement, scene.cloud.description(), warm_up, options.repeat);
-    let mut report = Report::new(format!("{} {}", operation.name(), mode.description()));
-    if let Mode::Simultaneous { .. } = mode {
+}
+
+fn runs(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyhow::Result<Report> {
+    let most = modes.iter().copied().map(Mode::count).max().unwrap_or(0);
+    let states = options.states(operation == Operation::Register);
+    let names: Vec<_> = modes.iter().map(|mode| mode.description()).collect();
+    let mut report = Report::new(format!("{} {}", operation.name(), names.join(", ")));
+    if modes.iter().any(|mode| matches!(mode, Mode::Simultaneous { .. })) {
+        simultaneous::allow_connections(most)?;
         report.note("no answer is taken before the last request is released: release_ms is part of the latencies".into());
     }
-    if let Some(directory) = scene.cloud.directory() {
-        conditions.data_on(&directory.data());
-    }
-    // What a load wrote would be in the memory and the tables of the next repeat; an own server starts again instead.
-    let fresh_each = operation.writes() && options.target.target.is_none();
-    for services in options.services() {
-        let mut outcome = Outcome::new(label(operation, services));
-        for repeat in 0..options.repeat {
-            let mut warm = repeat > 0;
-            if fresh_each && repeat > 0 {
-                scene.cloud.close()?;
-                scene = open(options)?;
-                warm = false;
+    let mut told: Option<Conditions> = None;
+    let mut descriptions = Vec::new();
+    for state in &states {
+        let mut baseline = Baseline::prepare(&options.target, *state, operation.needs())?;
+        descriptions.push(baseline.description());
+        let conditions = told.get_or_insert_with(|| conditions(&baseline, options.repeat, warm_up(most)));
+        for mode in modes {
+            let mut outcome = Outcome::new(label(operation, *mode, *state, modes.len() > 1));
+            for _ in 0..options.repeat {
+                repeat(&mut baseline, operation, *mode, &mut outcome, conditions)?;
             }
-            if !warm {
-                scene.fill(operation, services)?;
-                let batch = scene.requests(operation, mode.count().min(WARM_UP_REQUESTS))?;
-                one(mode, &batch)?;
-            }
-            measured(&mut scene, operation, mode, &mut outcome)?;
+            report.outcomes.push(outcome);
         }
-        report.outcomes.push(outcome);
     }
-    scene.cloud.close()?;
-    compare(&mut report);
-    report.published = published::of_load(operation, mode);
+    if modes.len() == 1 {
+        compare(&mut report);
+    }
+    report.published = published::of_load(operation, modes[0]);
+    let mut conditions = told.context("a load has a state to start from")?;
+    conditions.start_from(descriptions.join("; "));
     conditions.end();
     report.conditions = Some(conditions);
     Ok(report)
 }
 
-fn open(options: &LoadOptions) -> anyhow::Result<Scene> {
-    Ok(Scene::new(Cloud::open(&options.target)?, RunTag::now(), &options.target.provider_address))
+/// The conditions of runs from this baseline.
+pub fn conditions(baseline: &Baseline, repeats: u32, warm_up: String) -> Conditions {
+    let placement = "placed by the kernel; load generator on the same machine as an own server".to_string();
+    let mut conditions = Conditions::begin(placement, baseline.server(), warm_up, repeats);
+    conditions.start_from(baseline.description());
+    conditions
 }
 
-fn label(operation: Operation, services: u32) -> String {
-    match operation {
-        Operation::Register => "fresh names".to_string(),
-        Operation::Query | Operation::Authorize => format!("{services} services"),
-        Operation::Orchestrate => format!("{services} services and rules"),
+/// What runs before the clock counts.
+pub fn warm_up(requests: u32) -> String {
+    format!("{} requests of the same kind before each run; what they wrote stays", requests.min(WARM_UP_REQUESTS))
+}
+
+/// One run from the restored state, after its warm-up.
+///
+/// # Errors
+/// As [`run`].
+pub fn repeat(
+    baseline: &mut Baseline,
+    operation: Operation,
+    mode: Mode,
+    outcome: &mut Outcome,
+    conditions: &mut Conditions,
+) -> anyhow::Result<()> {
+    let mut scene = baseline.restore()?;
+    if let Some(directory) = scene.cloud.directory() {
+        conditions.data_on(&directory.data());
     }
+    let warm = scene.requests(operation, mode.count().min(WARM_UP_REQUESTS))?;
+    one(mode, &warm)?;
+    measured(&mut scene, operation, mode, outcome)?;
+    baseline.end(scene)
+}
+
+fn label(operation: Operation, mode: Mode, state: State, several: bool) -> String {
+    let what = match (operation, state.services) {
+        (Operation::Register | Operation::Unregister, 0) => "fresh names".to_string(),
+        (Operation::Orchestrate, services) => format!("{services} services and rules"),
+        (Operation::OrchestrateStore, services) => format!("{services} services, rules and store entries"),
+        (_, services) => format!("{services} services"),
+    };
+    if several { format!("{}, {what}", mode.description()) } else { what }
 }
 
 fn measured(scene: &mut Scene, operation: Operation, mode: Mode, outcome: &mut Outcome) -> anyhow::Result<()> {
@@ -99,71 +136,89 @@ fn measured(scene: &mut Scene, operation: Operation, mode: Mode, outcome: &mut O
     let flush =
         scene.cloud.directory().filter(|_| operation.writes()).map(|directory| disk_flush::measure(&directory.data())).transpose()?;
     let refused_before = listen_drops::read();
+    let throttled_before = scene.cloud.throttled();
     let watched = scene.cloud.monitor.as_ref().filter(|_| matches!(mode, Mode::OpenLoop { .. }));
     let before = watched.map(Stages::read).transpose()?;
-    let mut run = one(mode, &batch)?;
+    let (mut figures, measured) = one(mode, &batch)?;
     if let (Some(monitor), Some(before)) = (watched, before) {
         outcome.add_stages(Stages::read(monitor)?.since(&before));
     }
     if let (Mode::Simultaneous { .. }, Some(before), Some(after)) = (mode, refused_before, listen_drops::read()) {
-        run.figures.push(Figure::sum("listen_drops", after.saturating_sub(before)));
+        figures.push(Figure::sum("listen_drops", after.saturating_sub(before)));
+    }
+    if let (Some(before), Some(after)) = (throttled_before, scene.cloud.throttled()) {
+        figures.push(Figure::median("throttled_s", after.seconds - before.seconds));
     }
     if let Some(flush) = flush {
-        run.figures.push(Figure::median("disk_flush_p50_ms", flush.percentile(50.0, Unit::Ms)));
+        figures.push(Figure::median("disk_flush_p50_ms", flush.percentile(50.0, Unit::Ms)));
     }
     if let Some(resident) = resident {
-        run.figures.push(Figure::max("peak_rss_mb", resident.peak_mb()?));
+        figures.push(Figure::max("peak_rss_mb", resident.peak_mb()?));
     }
-    run.figures.push(Figure::sum("answered", run.latencies.count()));
-    outcome.push(run.figures, &run.latencies, run.faults);
+    figures.push(Figure::sum("answered", measured.latencies.count()));
+    outcome.push(figures, measured);
     Ok(())
 }
 
-fn one(mode: Mode, batch: &Batch) -> anyhow::Result<Run> {
+fn one(mode: Mode, batch: &Batch) -> anyhow::Result<(Vec<Figure>, Measured)> {
     match mode {
         Mode::Simultaneous { .. } => {
             let released = simultaneous::release(&batch.endpoint, &batch.requests, batch.expectation)?;
-            Ok(Run { figures: released.figures(), latencies: released.total, faults: released.faults })
+            Ok((released.figures(), released.measured))
         }
         Mode::OpenLoop { rate_per_s, .. } => open_loop(batch, rate_per_s),
         Mode::Sequential { .. } => sequential(batch),
     }
 }
 
-fn open_loop(batch: &Batch, rate_per_s: f64) -> anyhow::Result<Run> {
-    let (mut latencies, mut late, mut faults) = (Latencies::default(), Latencies::default(), Faults::default());
+fn open_loop(batch: &Batch, rate_per_s: f64) -> anyhow::Result<(Vec<Figure>, Measured)> {
+    let (mut measured, mut late) = (Measured::default(), Latencies::default());
+    let started = Instant::now();
     drive(&batch.endpoint, &batch.requests, Some(rate_per_s), OPEN_LOOP_LANES, &mut |exchange| {
         late.record(exchange.sent - exchange.due);
         let fault = match exchange.answer {
             Err(why) => Some(why),
             Ok(answer) => batch.expectation.fault(answer.status(), answer.body()),
         };
-        match fault {
-            Some(fault) => faults.add(fault),
-            None => latencies.record(exchange.finished - exchange.due),
-        }
+        measured.take(fault, started, exchange.due, exchange.finished);
     })?;
-    let mut figures = latencies.figures("", Unit::Ms, &[50.0, 99.0]);
-    figures.push(Figure::sum("errors", faults.count));
+    let mut figures = measured.figures();
     figures.extend(late.figures("sent_late_", Unit::Ms, &[50.0, 99.0]));
-    Ok(Run { figures, latencies, faults })
+    Ok((figures, measured))
 }
 
-fn sequential(batch: &Batch) -> anyhow::Result<Run> {
-    let (mut latencies, mut faults) = (Latencies::default(), Faults::default());
+fn sequential(batch: &Batch) -> anyhow::Result<(Vec<Figure>, Measured)> {
+    let mut measured = Measured::default();
     let mut client = Client::connect(&batch.endpoint)?;
+    let started = Instant::now();
     for request in &batch.requests {
-        let started = std::time::Instant::now();
+        let sent = Instant::now();
         let answer = client.exchange(request).context("in the closed loop")?;
-        let latency = started.elapsed();
-        match batch.expectation.fault(answer.status(), answer.body()) {
-            Some(fault) => faults.add(fault),
-            None => latencies.record(latency),
+        let finished = Instant::now();
+        measured.take(batch.expectation.fault(answer.status(), answer.body()), started, sent, finished);
+    }
+    Ok((measured.figures(), measured))
+}
+
+impl Measured {
+    /// Counts one answer, or what is wrong with it.
+    pub fn take(&mut self, fault: Option<String>, started: Instant, sent: Instant, finished: Instant) {
+        match fault {
+            Some(fault) => self.faults.add(fault),
+            None => {
+                let latency = finished - sent;
+                self.latencies.record(latency);
+                let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+                self.time_line.record(ns(finished - started), ns(latency));
+            }
         }
     }
-    let mut figures = latencies.figures("", Unit::Ms, &[50.0, 99.0]);
-    figures.push(Figure::sum("errors", faults.count));
-    Ok(Run { figures, latencies, faults })
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = self.latencies.figures("", Unit::Ms, &[50.0, 99.0]);
+        figures.push(Figure::sum("errors", self.faults.count));
+        figures
+    }
 }
 
 /// Each outcome's median against that of the first.
@@ -211,20 +266,27 @@ mod tests {
         bench: BenchCommand,
     }
 
-    /// The least that an Arrowhead does; the service with the number 1 is never found.
+    /// The state of the tests: the same ten services each time.
+    const STATE: &str = "--state data:5:10";
+
+    /// The least that an Arrowhead does; the first service is never found.
     fn arrowhead(path: &str, body: &str) -> peer::Answer {
-        let missing = body.contains("-1\"") && !path.contains("register");
-        let text = match path {
-            "/serviceregistry/register" => r#"{"serviceDefinition":{"id":1},"provider":{"id":2},"interfaces":[{"id":3}]}"#,
-            "/serviceregistry/register-system" => r#"{"id":4}"#,
-            "/serviceregistry/query" if missing => r#"{"serviceQueryData":[]}"#,
-            "/serviceregistry/query" => r#"{"serviceQueryData":[{"provider":{"address":"127.0.0.1","port":1}}]}"#,
-            "/orchestrator/orchestration" if missing => r#"{"response":[]}"#,
-            "/orchestrator/orchestration" => r#"{"response":[{}]}"#,
-            "/authorization/mgmt/intracloud" => r#"{"count":1}"#,
-            _ => return (404, String::new()),
+        let path = path.split('?').next().unwrap_or(path);
+        let missing = body.contains(&crate::data::Data::of_seed(5).service(0).definition);
+        let (status, text) = match path {
+            "/serviceregistry/register" => (201, r#"{"serviceDefinition":{"id":1},"provider":{"id":2},"interfaces":[{"id":3}]}"#),
+            "/serviceregistry/query" if missing => (200, r#"{"serviceQueryData":[]}"#),
+            "/serviceregistry/query" => (200, r#"{"serviceQueryData":[{"provider":{"address":"127.0.0.1","port":1}}]}"#),
+            "/serviceregistry/mgmt" => (200, r#"{"data":[{}],"count":1}"#),
+            "/orchestrator/orchestration" if missing => (200, r#"{"response":[]}"#),
+            "/orchestrator/orchestration" => (200, r#"{"response":[{}]}"#),
+            "/orchestrator/mgmt/store" => (200, r#"{"count":10}"#),
+            "/authorization/mgmt/intracloud" => (201, r#"{"count":1}"#),
+            "/authorization/token" => (500, r#"{"errorCode":500,"exceptionType":"ARROWHEAD"}"#),
+            "/serviceregistry/unregister" | "/eventhandler/subscribe" | "/eventhandler/unsubscribe" => (200, ""),
+            _ => (404, ""),
         };
-        (if path.contains("register") && !path.ends_with("query") || path.contains("intracloud") { 201 } else { 200 }, text.into())
+        (status, text.into())
     }
 
     fn reported(line: &str) -> serde_json::Value {
@@ -233,6 +295,12 @@ mod tests {
         let line = format!("bench {line} --target {at} --authorization {at} --orchestrator {at} --event-handler {at}");
         let report = match Shell::try_parse_from(line.split_whitespace()).unwrap().bench.experiment {
             Experiment::Register(options) => run(Operation::Register, &options),
+            Experiment::Unregister(options) => run(Operation::Unregister, &options),
+            Experiment::OrchestrateStore(options) => run(Operation::OrchestrateStore, &options),
+            Experiment::List(options) => run(Operation::List, &options),
+            Experiment::Token(options) => run(Operation::Token, &options),
+            Experiment::Subscribe(options) => run(Operation::Subscribe, &options),
+            Experiment::Unsubscribe(options) => run(Operation::Unsubscribe, &options),
             Experiment::Query(options) => run(Operation::Query, &options),
             Experiment::Authorize(options) => run(Operation::Authorize, &options),
             Experiment::Orchestrate(options) => run(Operation::Orchestrate, &options),
@@ -243,29 +311,48 @@ mod tests {
 
     #[test]
     fn every_operation_drives_a_foreign_arrowhead_in_every_mode() {
-        for operation in ["register", "authorize"] {
+        for operation in ["register", "unregister", "authorize", "list", "token", "subscribe", "unsubscribe"] {
             for mode in ["--simultaneous 20", "--rate 2000 --count 20", "--sequential --count 20"] {
-                let report = reported(&format!("{operation} {mode} --repeat 2 --services 7"));
+                let report = reported(&format!("{operation} {mode} --repeat 2 {STATE}"));
                 assert_eq!((&report["errors"], &report["answered"]), (&json!(0), &json!(40)), "{operation} {mode}");
                 assert_eq!(report["repeats"]["mean_ms"]["values"].as_array().unwrap().len(), 2);
+                assert!(!report["outcomes"][0]["time_line"].as_array().unwrap().is_empty());
             }
         }
     }
 
     #[test]
     fn an_answer_with_nothing_in_it_is_an_error() {
-        for operation in ["query", "orchestrate"] {
-            let report = reported(&format!("{operation} --sequential --count 20 --repeat 1 --services 10"));
+        for operation in ["query", "orchestrate", "orchestrate-store"] {
+            let report = reported(&format!("{operation} --sequential --count 20 --repeat 1 {STATE}"));
             assert_eq!((&report["errors"], &report["answered"]), (&json!(2), &json!(18)), "{operation}");
             assert!(report["outcomes"][0]["first_errors"][0].as_str().unwrap().starts_with("nothing in `"));
         }
     }
 
     #[test]
-    fn a_list_of_services_is_compared() {
-        let report = reported("query --sequential --count 5 --repeat 1 --services 20,2");
-        let labels: Vec<_> = report["outcomes"].as_array().unwrap().iter().map(|outcome| outcome["label"].as_str().unwrap()).collect();
-        assert_eq!(labels, ["2 services", "20 services"]);
+    fn a_table_has_a_row_for_each_number_and_state() {
+        let labels = |report: &serde_json::Value| {
+            let outcomes = report["outcomes"].as_array().unwrap();
+            outcomes.iter().map(|outcome| outcome["label"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+        };
+        let report = reported("list --sequential --count 5 --repeat 1 --services 20,2");
+        assert_eq!(labels(&report), ["2 services", "20 services"]);
         assert!(report["ratios"]["p50, 20 services to 2 services"].as_f64().unwrap() > 0.0);
+        let report = reported("register --simultaneous 5,9 --repeat 1");
+        assert_eq!(labels(&report), ["5 simultaneous, fresh names", "9 simultaneous, fresh names"]);
+        assert_eq!(report["answered"], json!(5));
+        assert!(report["conditions"]["state"].as_str().unwrap().contains("keeps what the runs before gave it"));
+    }
+
+    #[test]
+    fn the_limit_is_found_and_told_with_its_confidence() {
+        let report = reported(&format!("list --find-limit --below 60s --up-to 150 --repeat 2 {STATE}"));
+        assert_eq!((&report["limit"], &report["first_failure"]), (&json!(150), &json!(null)));
+        let told = report["notes"][0].as_str().unwrap();
+        assert!(told.starts_with("150 passed in 2 of 2 repeats") && told.contains("the limit is higher"), "{told}");
+        let report = reported(&format!("query --find-limit --below 60s --up-to 150 --repeat 2 {STATE}"));
+        assert_eq!((&report["limit"], &report["first_failure"]), (&json!(0), &json!(1)), "every batch asks for the missing service");
+        assert!(report["notes"][0].as_str().unwrap().starts_with("not even one request"));
     }
 }

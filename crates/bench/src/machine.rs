@@ -26,6 +26,8 @@ pub struct Conditions {
     pub server: String,
     /// File system of the own server's data, where there is one.
     pub filesystem: Option<String>,
+    /// The named state that runs start from.
+    pub state: Option<String>,
     /// What ran before the clock counted.
     pub warm_up: String,
     /// Runs whose figures count.
@@ -50,6 +52,7 @@ impl Conditions {
             placement,
             server,
             filesystem: None,
+            state: None,
             warm_up,
             repeats,
             load_before: load,
@@ -60,6 +63,11 @@ impl Conditions {
     /// Says on which file system the server's data lies.
     pub fn data_on(&mut self, directory: &Path) {
         self.filesystem = std::fs::read_to_string("/proc/self/mounts").ok().and_then(|mounts| filesystem(&mounts, directory));
+    }
+
+    /// Says from which state runs start.
+    pub fn start_from(&mut self, state: String) {
+        self.state = Some(state);
     }
 
     /// Reads the load average after the runs.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::operation::Operation;
 use crate::options::{Mode, Scenario};
-use crate::scene::Operation;
 
 const DELIORMAN: &str = include_str!("../published/load_deliorman.csv");
 const ORCHESTRATION: &str = include_str!("../published/orchestration_rocha.csv");

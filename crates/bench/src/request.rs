@@ -5,9 +5,6 @@ use serde_json::{Value, json};
 
 use crate::endpoint::Endpoint;
 
-/// The one interface that every service of the bench has.
-pub const INTERFACE: &str = "HTTP-INSECURE-JSON";
-
 /// A request with a JSON body.
 pub fn post(endpoint: &Endpoint, path: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
@@ -20,9 +17,24 @@ pub fn post(endpoint: &Endpoint, path: &str, body: &Value) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A request without a body.
+/// A question without a body.
 pub fn get(endpoint: &Endpoint, path_and_query: &str, accept: &str) -> Vec<u8> {
-    format!("GET {path_and_query} HTTP/1.1\r\nHost: {}\r\nAccept: {accept}\r\n\r\n", endpoint.authority).into_bytes()
+    without_body("GET", endpoint, path_and_query, accept)
+}
+
+/// A removal; names and paths in the query need no escape.
+pub fn delete(endpoint: &Endpoint, path_and_query: &str) -> Vec<u8> {
+    without_body("DELETE", endpoint, path_and_query, "application/json")
+}
+
+/// A command that says all in its path.
+pub fn post_empty(endpoint: &Endpoint, path_and_query: &str) -> Vec<u8> {
+    let authority = &endpoint.authority;
+    format!("POST {path_and_query} HTTP/1.1\r\nHost: {authority}\r\nAccept: application/json\r\nContent-Length: 0\r\n\r\n").into_bytes()
+}
+
+fn without_body(method: &str, endpoint: &Endpoint, path_and_query: &str, accept: &str) -> Vec<u8> {
+    format!("{method} {path_and_query} HTTP/1.1\r\nHost: {}\r\nAccept: {accept}\r\n\r\n", endpoint.authority).into_bytes()
 }
 
 /// Tells the names of one run of the bench from those of every other: the start time in base 36.
@@ -46,19 +58,14 @@ impl RunTag {
         Self::of_ms(since.map_or(0, |since| since.as_millis()))
     }
 
-    /// Name of the `n`th provider.
-    pub fn provider(&self, n: u32) -> String {
-        format!("bench-provider-{}-{n}", self.0)
+    /// Name of the service that every publisher offers, so that rules can name them.
+    pub fn event_service(&self) -> String {
+        format!("bench-events-{}", self.0)
     }
 
-    /// Name of the `n`th service definition.
-    pub fn service(&self, n: u32) -> String {
-        format!("bench-service-{}-{n}", self.0)
-    }
-
-    /// Name of the `n`th consumer.
-    pub fn consumer(&self, n: u32) -> String {
-        format!("bench-consumer-{}-{n}", self.0)
+    /// Name of the `n`th subscriber.
+    pub fn subscriber(&self, n: usize) -> String {
+        format!("bench-subscriber-{}-{n}", self.0)
     }
 
     /// Name of the `n`th publisher, as long as that of any other below 10,000.
@@ -77,22 +84,7 @@ pub fn system(name: &str, address: &str, port: u16) -> Value {
     json!({ "systemName": name, "address": address, "port": port })
 }
 
-/// Port of the `n`th provider.
-pub fn provider_port(n: u32) -> u16 {
-    10_000 + u16::try_from(n % 50_000).expect("below 50,000")
-}
-
-/// Registration of the `n`th service by its provider.
-pub fn registration(tag: &RunTag, n: u32, address: &str) -> Value {
-    json!({
-        "serviceDefinition": tag.service(n),
-        "providerSystem": system(&tag.provider(n), address, provider_port(n)),
-        "serviceUri": "/bench",
-        "interfaces": [INTERFACE],
-    })
-}
-
-/// Query for the `n`th service.
+/// Query for one service.
 pub fn query(service_definition: &str) -> Value {
     json!({ "serviceDefinitionRequirement": service_definition })
 }
@@ -105,6 +97,41 @@ pub fn rule(consumer_id: i64, service: &Registered) -> Value {
         "serviceDefinitionIds": [service.definition_id],
         "interfaceIds": [service.interface_id],
     })
+}
+
+/// Entry of the orchestration store: the consumer's first choice for this service.
+pub fn store_entry(consumer_id: i64, service_definition: &str, interface: &str, provider: &Value) -> Value {
+    json!({
+        "serviceDefinitionName": service_definition,
+        "consumerSystemId": consumer_id,
+        "providerSystem": provider,
+        "serviceInterfaceName": interface,
+        "priority": 1,
+    })
+}
+
+/// Orchestration of one service from the store, which wants exactly one interface named.
+pub fn store_orchestration(requester: &Value, service_definition: &str, interface: &str) -> Value {
+    json!({
+        "requesterSystem": requester,
+        "requestedService": { "serviceDefinitionRequirement": service_definition, "interfaceRequirements": [interface] },
+        "orchestrationFlags": { "overrideStore": false },
+    })
+}
+
+/// Token for the consumer at one provider.
+pub fn token(consumer: &Value, service_definition: &str, interface: &str, provider: &Value) -> Value {
+    json!({
+        "consumer": consumer,
+        "consumerCloud": null,
+        "providers": [{ "provider": provider, "serviceInterfaces": [interface], "tokenDuration": 600 }],
+        "service": service_definition,
+    })
+}
+
+/// Subscription of a system to all events of a type.
+pub fn subscription(event_type: &str, subscriber: &Value) -> Value {
+    json!({ "eventType": event_type, "subscriberSystem": subscriber, "notifyUri": "/bench", "matchMetaData": false })
 }
 
 /// Dynamic orchestration of one service.
@@ -130,7 +157,16 @@ pub struct Registered {
 impl Registered {
     /// The ids in the answer to a registration; `None` when it is no such answer.
     pub fn read(body: &[u8]) -> Option<Self> {
-        let entry: Entry = serde_json::from_slice(body).ok()?;
+        Self::of(&serde_json::from_slice(body).ok()?)
+    }
+
+    /// The ids of the first service in the answer to a query; `None` when there is none.
+    pub fn read_query(body: &[u8]) -> Option<Self> {
+        let answer: QueryAnswer = serde_json::from_slice(body).ok()?;
+        Self::of(answer.service_query_data.first()?)
+    }
+
+    fn of(entry: &Entry) -> Option<Self> {
         Some(Self {
             provider_id: entry.provider.id,
             definition_id: entry.service_definition.id,
@@ -144,6 +180,12 @@ impl Registered {
 pub struct Identified {
     /// The id.
     pub id: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct QueryAnswer {
+    service_query_data: Vec<Entry>,
 }
 
 #[derive(Deserialize)]
@@ -171,12 +213,11 @@ mod tests {
     #[test]
     fn names_of_a_run_obey_the_name_rule() {
         let tag = RunTag::of_ms(u128::from(u64::MAX));
-        for name in [tag.provider(u32::MAX), tag.service(0), tag.consumer(7), tag.publisher(3), tag.event_type(3)] {
+        for name in [tag.event_service(), tag.subscriber(7), tag.publisher(3), tag.event_type(3)] {
             assert!(name.len() <= 63 && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-'), "{name}");
         }
         assert_ne!(RunTag::of_ms(1), RunTag::of_ms(2));
-        assert_eq!(RunTag::of_ms(0).provider(1), "bench-provider-0-1");
-        assert_eq!((provider_port(49_999), provider_port(50_000)), (59_999, 10_000));
+        assert_eq!(RunTag::of_ms(0).subscriber(1), "bench-subscriber-0-1");
     }
 
     #[test]
@@ -184,5 +225,8 @@ mod tests {
         let body = br#"{"id":9,"serviceDefinition":{"id":2,"x":1},"provider":{"id":3},"interfaces":[{"id":4},{"id":5}]}"#;
         assert_eq!(Registered::read(body), Some(Registered { provider_id: 3, definition_id: 2, interface_id: 4 }));
         assert_eq!(Registered::read(br#"{"errorMessage":"no"}"#), None);
+        let found = format!(r#"{{"serviceQueryData":[{}]}}"#, std::str::from_utf8(body).unwrap());
+        assert_eq!(Registered::read_query(found.as_bytes()), Registered::read(body));
+        assert_eq!(Registered::read_query(br#"{"serviceQueryData":[]}"#), None);
     }
 }

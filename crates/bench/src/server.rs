@@ -13,10 +13,15 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
+use crate::cgroup::Cgroup;
+use crate::options::ServerOptions;
+
 /// Longest wait for the line that says every listener answers.
 const READY_WAIT_MAX: Duration = Duration::from_secs(120);
 /// Longest wait for the end after SIGTERM; then the child is killed.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(60);
+/// By which the server's runtime is told how many worker threads its control plane has.
+const WORKER_THREADS_VARIABLE: &str = "TOKIO_WORKER_THREADS";
 /// Time between two looks at a child that shall end.
 const STOP_LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -38,17 +43,24 @@ pub struct Server {
     pub ready: Ready,
     /// From the start of the process to the line that says it is ready.
     pub start_to_ready: Duration,
+    /// What limits it. It goes after the child, which drops first.
+    cgroup: Option<Cgroup>,
 }
 
 impl Server {
     /// Starts `program` on the data in `data` and waits until it is ready; what it says on stderr goes to `log`.
     ///
     /// # Errors
-    /// It does not start, ends at once, or is not ready within [`READY_WAIT_MAX`].
-    pub fn start(program: &Path, data: &Path, log: &Path) -> anyhow::Result<Self> {
+    /// It does not start, ends at once, is not ready within [`READY_WAIT_MAX`], or cannot be limited as the options say.
+    pub fn start(program: &Path, data: &Path, log: &Path, options: &ServerOptions) -> anyhow::Result<Self> {
+        let cgroup = options.limits().map(Cgroup::new).transpose()?;
         let errors = std::fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         let started = Instant::now();
-        let mut child = Command::new(program)
+        let mut command = cgroup.as_ref().map_or_else(|| Command::new(program), |cgroup| cgroup.command(program));
+        if let Some(threads) = options.worker_threads {
+            command.env(WORKER_THREADS_VARIABLE, threads.to_string());
+        }
+        let mut child = command
             .args(["up", "--insecure", "--any-port", "--output", "json", "--data"])
             .arg(data)
             .stdin(Stdio::null())
@@ -60,7 +72,7 @@ impl Server {
         let line = first_line(stdout);
         match line.recv_timeout(READY_WAIT_MAX) {
             Ok((line, at)) => match serde_json::from_str(&line) {
-                Ok(ready) => Ok(Self { child, ready, start_to_ready: at.duration_since(started) }),
+                Ok(ready) => Ok(Self { child, ready, start_to_ready: at.duration_since(started), cgroup }),
                 Err(error) => Err(failed(child, log, &format!("its first line is not the ready line ({error}): {line}"))),
             },
             Err(mpsc::RecvTimeoutError::Disconnected) => Err(failed(child, log, "it ended before it was ready")),
@@ -71,6 +83,11 @@ impl Server {
     /// Its process id.
     pub fn pid(&self) -> Pid {
         Pid::from_raw(self.ready.pid)
+    }
+
+    /// What limits it.
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
     }
 
     /// Ends it by SIGTERM and waits for it.
@@ -134,7 +151,8 @@ mod tests {
     #[test]
     fn a_program_that_is_no_server_is_told_with_what_it_said() {
         let directory = tempfile::tempdir().unwrap();
-        let start = |program: &str| Server::start(Path::new(program), directory.path(), &directory.path().join("log")).map(|_| ());
+        let log = directory.path().join("log");
+        let start = |program: &str| Server::start(Path::new(program), directory.path(), &log, &ServerOptions::default()).map(|_| ());
         assert!(start("/nonexistent/bodkin").unwrap_err().to_string().contains("cannot start"));
         assert!(start("/bin/false").unwrap_err().to_string().contains("ended before it was ready"));
         assert!(start("/bin/echo").unwrap_err().to_string().contains("not the ready line"));

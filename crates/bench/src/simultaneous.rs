@@ -19,7 +19,8 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use crate::answer::AnswerReader;
 use crate::client::READ_BYTES;
 use crate::endpoint::Endpoint;
-use crate::expectation::{Expectation, Faults};
+use crate::expectation::Expectation;
+use crate::load::Measured;
 use crate::statistics::{Figure, Latencies, Unit};
 
 /// Longest wait without a single answer; those still open then are faults.
@@ -33,23 +34,21 @@ const OTHER_FILES: u64 = 128;
 /// What a release measured.
 #[derive(Debug, Default)]
 pub struct Released {
-    /// From before connect to the whole answer.
-    pub total: Latencies,
+    /// From before connect to the whole answer; requests without a good one are in none of the distributions.
+    pub measured: Measured,
     /// From before connect to the standing connection.
     pub connect: Latencies,
     /// From the standing connection to the whole answer.
     pub request: Latencies,
     /// From the first connect to the last.
     pub release: Duration,
-    /// Requests without a good answer; they are in none of the distributions.
-    pub faults: Faults,
 }
 
 impl Released {
     /// The figures of this run.
     pub fn figures(&self) -> Vec<Figure> {
-        let mut figures = self.total.figures("", Unit::Ms, &[50.0, 99.0]);
-        figures.push(Figure::sum("errors", self.faults.count));
+        let mut figures = self.measured.latencies.figures("", Unit::Ms, &[50.0, 99.0]);
+        figures.push(Figure::sum("errors", self.measured.faults.count));
         figures.extend(self.connect.figures("connect_", Unit::Ms, &[50.0, 99.0]));
         figures.extend(self.request.figures("request_", Unit::Ms, &[50.0, 99.0]));
         figures.push(Figure::median("release_ms", self.release.as_secs_f64() * 1e3));
@@ -262,20 +261,18 @@ impl Slot<'_> {
 
 fn count(slots: Vec<Slot<'_>>, expectation: Expectation, release: Duration) -> Released {
     let mut released = Released { release, ..Released::default() };
+    let started = slots.iter().map(|slot| slot.started).min().unwrap_or_else(Instant::now);
     for slot in slots {
         let fault = match slot.state {
             State::Failed(why) => Some(why),
             State::Connecting | State::Connected => Some(format!("no answer, and none to any request for {} s", SILENCE_MAX.as_secs())),
             State::Answered => expectation.fault(slot.answer.status(), slot.answer.body()),
         };
-        match fault {
-            Some(fault) => released.faults.add(fault),
-            None => {
-                released.total.record(slot.finished - slot.started);
-                released.connect.record(slot.connected - slot.started);
-                released.request.record(slot.finished - slot.connected);
-            }
+        if fault.is_none() {
+            released.connect.record(slot.connected - slot.started);
+            released.request.record(slot.finished - slot.connected);
         }
+        released.measured.take(fault, started, slot.started, slot.finished);
     }
     released
 }
@@ -289,7 +286,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const CREATED: Expectation = Expectation { status: 201, filled_list: None };
+    const CREATED: Expectation = Expectation::status(201);
 
     fn requests(endpoint: &Endpoint, count: usize) -> Vec<Vec<u8>> {
         (0..count).map(|n| request::post(endpoint, "/x", &json!({ "n": n }))).collect()
@@ -304,10 +301,10 @@ mod tests {
             (201, "{}".into())
         });
         let released = release(&endpoint, &requests(&endpoint, 300), CREATED).unwrap();
-        assert_eq!(released.faults.first.join("; "), "");
-        assert_eq!((served.load(Ordering::SeqCst), released.total.count(), released.faults.count), (300, 300, 0));
+        assert_eq!(released.measured.faults.first.join("; "), "");
+        assert_eq!((served.load(Ordering::SeqCst), released.measured.latencies.count(), released.measured.faults.count), (300, 300, 0));
         assert_eq!((released.connect.count(), released.request.count()), (300, 300));
-        assert!(released.total.mean(Unit::Us) >= released.request.mean(Unit::Us) * 0.99);
+        assert!(released.measured.latencies.mean(Unit::Us) >= released.request.mean(Unit::Us) * 0.99);
     }
 
     #[test]
@@ -318,11 +315,11 @@ mod tests {
             _ => (201, "".into()),
         });
         let released = release(&endpoint, &requests(&endpoint, 5), CREATED).unwrap();
-        assert_eq!((released.total.count(), released.faults.count), (3, 2));
-        assert!(released.faults.first.iter().any(|fault| fault == "status 500 instead of 201: broken"));
+        assert_eq!((released.measured.latencies.count(), released.measured.faults.count), (3, 2));
+        assert!(released.measured.faults.first.iter().any(|fault| fault == "status 500 instead of 201: broken"));
         let nobody = peer::nobody();
         let refused = release(&nobody, &requests(&nobody, 3), CREATED).unwrap();
-        assert_eq!((refused.total.count(), refused.faults.count), (0, 3));
+        assert_eq!((refused.measured.latencies.count(), refused.measured.faults.count), (0, 3));
     }
 
     #[test]

@@ -4,15 +4,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cloud::{Cloud, Directory};
-use crate::expectation::Faults;
+use crate::load::Measured;
 use crate::machine::Conditions;
-use crate::options::StartOptions;
+use crate::operation::Needs;
+use crate::options::{ServerOptions, StartOptions};
 use crate::published;
 use crate::report::{Outcome, Report};
-use crate::request::RunTag;
 use crate::resident::Resident;
-use crate::scene::Scene;
-use crate::statistics::{Figure, Latencies};
+use crate::scene::Filled;
+use crate::state::State;
+use crate::statistics::Figure;
 
 /// Address of the services in the filled data directory.
 const PROVIDER_ADDRESS: &str = "127.0.0.1";
@@ -29,20 +30,22 @@ const SETTLE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A server does not start or stop, or cannot be filled.
 pub fn run(options: &StartOptions) -> anyhow::Result<Report> {
     let mut report = Report::new("start to ready, and idle".into());
+    let server = &options.server;
     let warm_up = "one start of each kind".to_string();
-    let mut conditions =
-        Conditions::begin("placed by the kernel".into(), "own server, started by the bench".into(), warm_up, options.repeat);
-    let parent = options.data.as_deref();
+    let mut conditions = Conditions::begin("placed by the kernel".into(), server.description(), warm_up, options.repeat);
+    let parent = server.data.as_deref();
     let mut empty = Outcome::new("empty data directory".into());
     for repeat in 0..=options.repeat {
         let directory = Directory::new(parent)?;
         conditions.data_on(&directory.data());
-        count(&directory, repeat, &mut empty)?;
+        count(&directory, server, repeat, &mut empty)?;
     }
-    let directory = filled(Directory::new(parent)?, options.services)?;
+    let state = State { seed: State::SEED, services: options.services };
+    let directory = filled(Directory::new(parent)?, server, state)?;
+    conditions.start_from(format!("empty, and {state}"));
     let mut full = Outcome::new(format!("{} services", options.services));
     for repeat in 0..=options.repeat {
-        count(&directory, repeat, &mut full)?;
+        count(&directory, server, repeat, &mut full)?;
     }
     report.outcomes = vec![empty, full];
     report.published = published::of_start();
@@ -51,27 +54,27 @@ pub fn run(options: &StartOptions) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn filled(directory: Directory, services: u32) -> anyhow::Result<Directory> {
-    let mut scene = Scene::new(Cloud::start(directory)?, RunTag::now(), PROVIDER_ADDRESS);
-    scene.fill_services(services as usize)?;
-    Ok(scene.cloud.close()?.expect("an own server has a directory"))
+fn filled(directory: Directory, server: &ServerOptions, state: State) -> anyhow::Result<Directory> {
+    let cloud = Cloud::start(directory, server)?;
+    Filled::fill(&cloud, state, Needs::Services, PROVIDER_ADDRESS)?;
+    Ok(cloud.close()?.expect("an own server has a directory"))
 }
 
-fn count(directory: &Directory, repeat: u32, outcome: &mut Outcome) -> anyhow::Result<()> {
-    let server = directory.serve()?;
+fn count(directory: &Directory, server: &ServerOptions, repeat: u32, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let server = directory.serve(server)?;
     let idle_mb = settled_mb(Resident::of(server.pid()))?;
     let (start, ready_ms) = (server.start_to_ready, server.ready.ready_ms);
     server.stop()?;
     // The first start is the warm-up: it brings the program and the data into the page cache.
     if repeat > 0 {
-        let mut latencies = Latencies::default();
-        latencies.record(start);
+        let mut measured = Measured::default();
+        measured.latencies.record(start);
         let figures = vec![
             Figure::median("start_ms", start.as_secs_f64() * 1e3),
             Figure::median("ready_ms", ready_ms),
             Figure::median("idle_rss_mb", idle_mb),
         ];
-        outcome.push(figures, &latencies, Faults::default());
+        outcome.push(figures, measured);
     }
     Ok(())
 }

@@ -90,6 +90,23 @@ impl Latencies {
         unit.of_ns(self.histogram.max() as f64)
     }
 
+    /// Pairs of a latency in ns and the share of all that are not above it, about `points` of them, denser towards the tail.
+    pub fn shares(&self, points: usize) -> Vec<(f64, f64)> {
+        // Even steps in the number of nines: each reaches as much further into the tail.
+        const NINES: f64 = 5.0;
+        let share = |step: usize| 1.0 - 10f64.powf(-NINES * step as f64 / points as f64);
+        let mut shares: Vec<(f64, f64)> = Vec::with_capacity(points + 1);
+        for share in (0..points).map(share) {
+            let ns = self.histogram.value_at_quantile(share) as f64;
+            shares.push((ns, share));
+        }
+        shares.push((self.histogram.max() as f64, 1.0));
+        // One answer among n holds a share of 1/n: finer steps would draw it again.
+        let least = 1.0 / self.count().max(1) as f64;
+        shares.retain(|(_, share)| *share <= 1.0 - least || *share == 1.0);
+        shares
+    }
+
     /// The distribution as pairs of a latency and its count.
     pub fn counts(&self) -> Counts {
         Counts(self.histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect())
@@ -198,9 +215,14 @@ impl Series {
         self.rows.iter().map(|(row, _)| row)
     }
 
+    /// The figures under this key.
+    pub fn row(&self, key: &str) -> Option<&Row> {
+        self.rows().find(|row| row.key == key)
+    }
+
     /// What stands for all runs under this key.
     pub fn summary(&self, key: &str) -> Option<f64> {
-        self.rows().find(|row| row.key == key).map(|row| row.summary)
+        self.row(key).map(|row| row.summary)
     }
 
     /// Each key with its summary, and under `repeats` each key with all values, median, min and max.
@@ -272,6 +294,18 @@ mod tests {
         twice.add(&latencies);
         assert_eq!(twice.count(), 10_000);
         assert_eq!(twice.max(Unit::Us), latencies.max(Unit::Us));
+    }
+
+    #[test]
+    fn shares_rise_with_the_latency_to_all() {
+        let mut latencies = Latencies::default();
+        (1..=2000).for_each(|us| latencies.record(Duration::from_micros(us)));
+        let shares = latencies.shares(100);
+        assert!(shares.windows(2).all(|two| two[0].0 <= two[1].0 && two[0].1 < two[1].1));
+        let (ns, share) = shares[20];
+        assert!((share - 0.9).abs() < 1e-9 && (ns / 1.8e6 - 1.0).abs() < 2e-3, "{ns} {share}");
+        assert_eq!(shares.last().unwrap().1, 1.0);
+        assert!(shares.len() < 80, "nothing finer than one of 2000");
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::client::Client;
 use crate::cloud::Cloud;
 use crate::endpoint::Endpoint;
 use crate::expectation::Faults;
+use crate::load::Measured;
 use crate::machine::Conditions;
 use crate::options::{EventOptions, Scenario};
 use crate::published;
@@ -75,8 +76,8 @@ impl Scenario {
 /// # Errors
 /// The server does not start, a side fails, or the publishers are refused.
 pub fn run(options: &EventOptions) -> anyhow::Result<Report> {
-    let placement = match options.cpu {
-        Some(cpu) => pin(cpu, options.target.target.is_some())?,
+    let placement = match options.core {
+        Some(core) => pin(core, options.target.target.is_some())?,
         None => "placed by the kernel".to_string(),
     };
     let cloud = Cloud::open(&options.target)?;
@@ -107,8 +108,8 @@ pub fn run(options: &EventOptions) -> anyhow::Result<Report> {
         let floor = bench.relay_run(options.seconds)?;
         let ours = bench.broker_run(options.seconds)?;
         ratios.push(ours.ratios(&floor));
-        relay.push(floor.figures(), &floor.latency(), floor.faults());
-        broker.push(ours.figures(), &ours.latency(), ours.faults());
+        relay.push(floor.figures(), floor.measured());
+        broker.push(ours.figures(), ours.measured());
     }
     report.note(format!("relay: {} bytes to each subscriber per event, as the server's mean in the warm-up", bench.frame_bytes));
     let mut compared = Outcome::new("broker to relay, run by run".into());
@@ -125,12 +126,12 @@ pub fn run(options: &EventOptions) -> anyhow::Result<Report> {
 }
 
 /// Pins this process to one core; every process started from now on inherits that.
-fn pin(cpu: usize, foreign_server: bool) -> anyhow::Result<String> {
+fn pin(core: usize, foreign_server: bool) -> anyhow::Result<String> {
     let mut cores = CpuSet::new();
-    cores.set(cpu).with_context(|| format!("there is no core {cpu}"))?;
-    sched_setaffinity(Pid::from_raw(0), &cores).with_context(|| format!("cannot run on core {cpu}"))?;
+    cores.set(core).with_context(|| format!("there is no core {core}"))?;
+    sched_setaffinity(Pid::from_raw(0), &cores).with_context(|| format!("cannot run on core {core}"))?;
     let who = if foreign_server { "relay, publishers and subscribers" } else { "server, relay, publishers and subscribers" };
-    Ok(format!("{who} on core {cpu}"))
+    Ok(format!("{who} on core {core}"))
 }
 
 struct Bench {
@@ -248,9 +249,10 @@ impl Run {
         usize::try_from(self.received.bytes.checked_div(self.received.deliveries)?).ok()
     }
 
-    /// What the publishers were refused, in words; what was lost or late is among the figures.
-    fn faults(&self) -> Faults {
-        Faults { count: self.published.refused, first: self.published.refusals.clone() }
+    /// What stands behind the figures. Faults are what the publishers were refused; what was lost or late is a figure.
+    fn measured(&self) -> Measured {
+        let faults = Faults { count: self.published.refused, first: self.published.refusals.clone() };
+        Measured { latencies: self.latency(), faults, time_line: self.received.time_line.clone() }
     }
 
     fn figures(&self) -> Vec<Figure> {

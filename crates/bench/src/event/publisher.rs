@@ -18,7 +18,7 @@ use crate::statistics::{Counts, Latencies};
 
 /// Refusals after which the run is given up.
 const REFUSED_MAX: u64 = 1000;
-const PUBLISHED: Expectation = Expectation { status: 200, filled_list: None };
+const PUBLISHED: Expectation = Expectation::status(200);
 const PIECE_BYTES: usize = 4096;
 
 /// What a publisher side is told.

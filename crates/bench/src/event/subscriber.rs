@@ -18,6 +18,7 @@ use crate::event::order::Order;
 use crate::event::payload::{Payload, monotonic_ns};
 use crate::event::sse::SseReader;
 use crate::statistics::{Counts, Latencies};
+use crate::time_line::TimeLine;
 
 /// Time between two looks at whether the publishers are done, while nothing comes.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -60,6 +61,8 @@ pub struct SubscriberReport {
     pub bytes: u64,
     /// From the publisher's send to the delivery.
     pub latency: Counts,
+    /// When the deliveries came.
+    pub time_line: TimeLine,
 }
 
 struct Stream {
@@ -76,6 +79,9 @@ pub struct Subscribed {
 
 struct Tally {
     latency: Latencies,
+    time_line: TimeLine,
+    /// Time of the first delivery.
+    first_ns: Option<u64>,
     /// By subscriber, then by publisher.
     orders: Vec<Vec<Order>>,
     deliveries: u64,
@@ -97,6 +103,8 @@ pub fn subscribe(order: &SubscriberOrder) -> anyhow::Result<Subscribed> {
         streams: Vec::new(),
         tally: Tally {
             latency: Latencies::default(),
+            time_line: TimeLine::default(),
+            first_ns: None,
             orders: (0..order.subscribers).map(|_| orders()).collect(),
             deliveries: 0,
             foreign: 0,
@@ -227,7 +235,9 @@ impl Tally {
                     return;
                 };
                 orders[usize::from(payload.publisher)].take(payload.sequence);
-                self.latency.record_ns(now_ns.saturating_sub(payload.sent_ns));
+                let latency_ns = now_ns.saturating_sub(payload.sent_ns);
+                self.latency.record_ns(latency_ns);
+                self.time_line.record(now_ns - *self.first_ns.get_or_insert(now_ns), latency_ns);
                 self.deliveries += 1;
                 self.last_ns = now_ns;
             })?;
@@ -263,6 +273,7 @@ impl Tally {
             last_ns: self.last_ns,
             bytes: self.bytes,
             latency: self.latency.counts(),
+            time_line: self.time_line.clone(),
         }
     }
 }

@@ -1,14 +1,25 @@
-//! What an experiment ends with: one JSON document, or tables on a terminal.
+//! What an experiment ends with: one JSON document, tables on a terminal, or a page to look at.
 
-use std::fmt::Write;
+mod axis;
+mod chart;
+mod document;
+mod html;
+mod text;
+
+pub use document::Document;
 
 use serde_json::{Map, Value, json};
 
 use crate::expectation::Faults;
-use crate::load::StageTimes;
+use crate::load::{Measured, StageTimes};
 use crate::machine::Conditions;
 use crate::published::Published;
-use crate::statistics::{Figure, Latencies, Series};
+use crate::statistics::{Figure, Latencies, Series, Unit};
+use crate::threshold::{Threshold, Verdict};
+use crate::time_line::{Point, TimeLine};
+
+/// Percentiles that every distribution is shown with.
+pub const PERCENTS: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// The repeated runs of one thing.
 #[derive(Debug, Default)]
@@ -20,6 +31,8 @@ pub struct Outcome {
     latencies: Latencies,
     faults: Faults,
     stages: Vec<StageTimes>,
+    /// Of the last run.
+    time_line: TimeLine,
 }
 
 impl Outcome {
@@ -29,10 +42,11 @@ impl Outcome {
     }
 
     /// Adds a run.
-    pub fn push(&mut self, figures: Vec<Figure>, latencies: &Latencies, faults: Faults) {
+    pub fn push(&mut self, figures: Vec<Figure>, measured: Measured) {
         self.series.push(figures);
-        self.latencies.add(latencies);
-        self.faults.append(faults);
+        self.latencies.add(&measured.latencies);
+        self.faults.append(measured.faults);
+        self.time_line = measured.time_line;
     }
 
     /// Adds the server's time of each stage during a run.
@@ -40,11 +54,23 @@ impl Outcome {
         self.stages.push(stages);
     }
 
+    /// The latencies of all runs.
+    pub fn latencies(&self) -> &Latencies {
+        &self.latencies
+    }
+
     fn json(&self) -> Value {
         let mut object = self.series.json();
         object.insert("label".into(), json!(self.label));
         object.insert("first_errors".into(), json!(self.faults.first));
         object.insert("latency_histogram_ns".into(), json!(self.latencies.counts()));
+        if self.latencies.count() > 0 {
+            let percentile = |percent: &f64| (format!("p{percent}"), json!(self.latencies.percentile(*percent, Unit::Ms)));
+            let mut percentiles: Map<_, _> = PERCENTS.iter().map(percentile).collect();
+            percentiles.insert("max".into(), json!(self.latencies.max(Unit::Ms)));
+            object.insert("percentiles_ms".into(), Value::Object(percentiles));
+            object.insert("time_line".into(), json!(self.time_line.points().collect::<Vec<Point>>()));
+        }
         if !self.stages.is_empty() {
             object.insert("stages".into(), self.stages.iter().map(stages_json).collect());
         }
@@ -71,6 +97,7 @@ pub struct Report {
     /// What others published.
     pub published: Vec<Published>,
     notes: Vec<String>,
+    verdicts: Vec<Verdict>,
 }
 
 impl Report {
@@ -89,6 +116,18 @@ impl Report {
         self.notes.push(note);
     }
 
+    /// Holds the outcomes against thresholds.
+    pub fn judge(&mut self, thresholds: &[Threshold]) {
+        for threshold in thresholds {
+            self.verdicts.extend(threshold.judge(&self.outcomes));
+        }
+    }
+
+    /// Whether a threshold was missed.
+    pub fn missed(&self) -> bool {
+        self.verdicts.iter().any(|verdict| !verdict.met)
+    }
+
     /// The whole report as one JSON document.
     pub fn json(&self) -> Value {
         let mut document = self.outcomes.first().map_or_else(Map::new, |outcome| outcome.series.json());
@@ -99,77 +138,8 @@ impl Report {
             .insert("ratios".into(), self.ratios.iter().map(|(what, ratio)| (what.clone(), json!(ratio))).collect::<Map<_, _>>().into());
         document.insert("published".into(), json!(self.published));
         document.insert("notes".into(), json!(self.notes));
+        document.insert("thresholds".into(), json!(self.verdicts));
         Value::Object(document)
-    }
-
-    /// The report as tables.
-    pub fn table(&self) -> String {
-        let mut out = format!("{}\n", self.title);
-        if let Some(conditions) = &self.conditions {
-            conditions_table(&mut out, conditions);
-        }
-        for outcome in &self.outcomes {
-            outcome_table(&mut out, outcome);
-        }
-        for (what, ratio) in &self.ratios {
-            line(&mut out, format_args!("\nratio {what}: {ratio:.3}"));
-        }
-        for note in &self.notes {
-            line(&mut out, format_args!("\n{note}"));
-        }
-        published_table(&mut out, &self.published);
-        out
-    }
-}
-
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(out, "{text}").expect("text takes text");
-}
-
-fn conditions_table(out: &mut String, conditions: &Conditions) {
-    line(out, format_args!("  {}", conditions.command));
-    let Conditions { cpu, cores, kernel, version, commit, .. } = conditions;
-    line(out, format_args!("  {cpu}, {cores} cores, {kernel}; bodkin {version}, commit {commit}"));
-    line(out, format_args!("  server: {}; placement: {}", conditions.server, conditions.placement));
-    if let Some(filesystem) = &conditions.filesystem {
-        line(out, format_args!("  data on {filesystem}"));
-    }
-    line(out, format_args!("  warm-up: {}; repeats: {}", conditions.warm_up, conditions.repeats));
-    line(out, format_args!("  load average before {:?}, after {:?}", conditions.load_before, conditions.load_after));
-}
-
-fn outcome_table(out: &mut String, outcome: &Outcome) {
-    let width = outcome.series.rows().map(|row| row.key.len()).max().unwrap_or(0).max(outcome.label.len());
-    line(out, format_args!("\n{:width$} {:>12} {:>12} {:>12}", outcome.label, "median", "min", "max"));
-    for row in outcome.series.rows() {
-        line(out, format_args!("{:width$} {:>12} {:>12} {:>12}", row.key, figure(row.median), figure(row.min), figure(row.max)));
-    }
-    for fault in &outcome.faults.first {
-        line(out, format_args!("  one of {} errors: {fault}", outcome.faults.count));
-    }
-    if let Some(last) = outcome.stages.last() {
-        stages_table(out, last);
-    }
-}
-
-fn stages_table(out: &mut String, times: &StageTimes) {
-    line(out, format_args!("\n{:34} {:>9} {:>12} {:>12} {:>12}", "server, last run", "count", "mean us", "p50 us", "p99 us"));
-    for (system, stages) in times {
-        for (name, stage) in stages {
-            let (mean, p50, p99) = (figure(stage.mean_us()), figure(stage.percentile_us(50.0)), figure(stage.percentile_us(99.0)));
-            line(out, format_args!("{:34} {:>9} {mean:>12} {p50:>12} {p99:>12}", format!("{system} {name}"), stage.count));
-        }
-    }
-}
-
-fn published_table(out: &mut String, published: &[Published]) {
-    let mut source = "";
-    for figure in published {
-        if figure.source != source {
-            source = &figure.source;
-            line(out, format_args!("\n{source}"));
-        }
-        line(out, format_args!("  {}: {}", figure.what, figure.figures));
     }
 }
 
@@ -195,9 +165,12 @@ mod tests {
         let mut outcome = Outcome::new("fresh names".into());
         let mut latencies = Latencies::default();
         latencies.record_ns(5);
-        outcome.push(vec![Figure::median("mean_ms", 1.5), Figure::sum("errors", 1)], &latencies, faults);
+        let measured = Measured { latencies, faults, time_line: TimeLine::default() };
+        outcome.push(vec![Figure::median("mean_ms", 1.5), Figure::sum("errors", 1)], measured);
         report.outcomes.push(outcome);
         report.ratio("p50, broker to relay".into(), 1.25);
+        report.judge(&["errors<1".parse().unwrap(), "mean_ms<2".parse().unwrap()]);
+        assert!(report.missed());
         let json = report.json();
         assert_eq!((&json["mean_ms"], &json["errors"]), (&json!(1.5), &json!(1)));
         assert_eq!(json["repeats"]["mean_ms"]["values"], json!([1.5]));
@@ -205,7 +178,15 @@ mod tests {
         assert_eq!(json["outcomes"][0]["latency_histogram_ns"], json!([[5, 1]]));
         assert_eq!(json["ratios"]["p50, broker to relay"], json!(1.25));
         let table = report.table();
-        for part in ["register 2 simultaneous", "mean_ms", "1.500", "one of 1 errors: status 500", "ratio p50, broker to relay: 1.250"] {
+        for part in [
+            "register 2 simultaneous",
+            "mean_ms",
+            "1.500",
+            "one of 1 errors: status 500",
+            "ratio p50, broker to relay: 1.250",
+            "MISSED errors<1: 1",
+            "met mean_ms<2: 1.500",
+        ] {
             assert!(table.contains(part), "{table}");
         }
     }

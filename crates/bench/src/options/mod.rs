@@ -1,0 +1,76 @@
+//! What `bodkin bench ...` takes.
+
+mod event;
+mod load;
+mod target;
+#[cfg(test)]
+mod tests;
+pub mod value;
+
+pub use event::{EventOptions, Scenario};
+pub use load::{DataOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
+pub use target::{ServerOptions, TargetOptions};
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::threshold::Threshold;
+
+/// Load and experiments against an own server or any Arrowhead 4.x.
+#[derive(Debug, Args)]
+pub struct BenchCommand {
+    #[command(subcommand)]
+    pub(crate) experiment: Experiment,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+}
+
+/// Where a report goes besides stdout, and what it has to meet.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OutputOptions {
+    /// Write the report as one self-contained HTML file
+    #[arg(long, global = true, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Write the report as JSON
+    #[arg(long, global = true, value_name = "FILE.json")]
+    pub json: Option<PathBuf>,
+    /// What every outcome that has the figure must meet, as p99<10ms, errors<1 or events_per_s>30000; exit code 4 when one does not
+    #[arg(long, global = true, value_name = "FIGURE<VALUE")]
+    pub threshold: Vec<Threshold>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Experiment {
+    /// Registrations of services, each with a provider of its own
+    Register(LoadOptions),
+    /// Removals of registered services
+    Unregister(LoadOptions),
+    /// Service Registry queries
+    Query(LoadOptions),
+    /// Inserts of authorization rules
+    Authorize(LoadOptions),
+    /// Dynamic orchestrations
+    Orchestrate(LoadOptions),
+    /// Orchestrations from the store
+    OrchestrateStore(LoadOptions),
+    /// Pages of 100 registered services
+    List(LoadOptions),
+    /// Tokens; in insecure mode Arrowhead answers 500, which is then the right answer
+    Token(LoadOptions),
+    /// Subscriptions to events
+    Subscribe(LoadOptions),
+    /// Removals of subscriptions
+    Unsubscribe(LoadOptions),
+    /// Every management list, page by page, in rows a second
+    Page(PageOptions),
+    /// The test data of Deliorman 2020, section 5.3
+    Data(DataOptions),
+    /// Start to ready and idle memory, with an empty and with a filled data directory
+    Start(StartOptions),
+    /// Events from publishers to subscribers, alternated with a bare relay as the floor
+    Event(EventOptions),
+    /// One side of `event`, told what to do on stdin
+    #[command(hide = true)]
+    Role,
+}
