@@ -58,8 +58,9 @@ impl Baseline {
     ///
     /// # Errors
     /// The own server did not end well.
-    pub fn end(&mut self, scene: Scene) -> anyhow::Result<()> {
+    pub fn end(&mut self, mut scene: Scene) -> anyhow::Result<()> {
         match &mut self.kept {
+            Kept::Directory(..) if scene.cloud.ended().is_some() => Ok(()),
             Kept::Directory(..) => scene.cloud.close().map(drop),
             Kept::Foreign(kept) => {
                 *kept = Some(Box::new(scene));

@@ -191,6 +191,11 @@ impl Cloud {
         self.own.as_ref()?.server.cgroup()?.throttled()
     }
 
+    /// How the own server ended by itself, if it did.
+    pub fn ended(&mut self) -> Option<String> {
+        self.own.as_mut()?.server.ended()
+    }
+
     /// The own server's directory.
     pub fn directory(&self) -> Option<&Directory> {
         self.own.as_ref().map(|own| &own.directory)

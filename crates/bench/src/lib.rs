@@ -4,7 +4,7 @@
 //! it measures. A run starts from a named [`state`] of the [`data`], which [`baseline`] restores. `simultaneous`, `lanes`
 //! and `client` are the three ways in which [`load`] lets requests go, and [`limit`] looks for the most that are answered
 //! in time; [`event`] has publishers and subscribers in processes of their own and a bare relay as the floor; [`start`]
-//! starts servers. Each ends in a [`report`].
+//! starts servers. Each ends in a [`report`]; [`lab`] runs them all into one.
 
 mod answer;
 mod baseline;
@@ -16,6 +16,7 @@ mod disk_flush;
 mod endpoint;
 mod event;
 mod expectation;
+mod lab;
 mod lanes;
 mod limit;
 mod listen_drops;
@@ -54,6 +55,8 @@ use report::{Document, Report};
 
 /// Exit code of a bench that ran: failed requests are figures of its report, not failures of the bench.
 const DONE: u8 = 0;
+/// Exit code of a series of which a part could not be run.
+const FAILED: u8 = 1;
 /// Exit code of a bench that ran and missed a threshold.
 const THRESHOLD_MISSED: u8 = 4;
 
@@ -65,6 +68,11 @@ const THRESHOLD_MISSED: u8 = 4;
 pub fn run(command: BenchCommand, json: bool) -> anyhow::Result<u8> {
     let document = match command.experiment {
         Experiment::Role => return event::role::run().map(|()| DONE),
+        Experiment::Lab(options) if options.list => {
+            lab::commands(&options).iter().for_each(|line| println!("bodkin bench {line}"));
+            return Ok(DONE);
+        }
+        Experiment::Lab(options) => lab::run(&options, &command.output.threshold)?,
         experiment => Document::single(one(experiment, &command.output.threshold)?),
     };
     write(&document, &command.output)?;
@@ -74,7 +82,11 @@ pub fn run(command: BenchCommand, json: bool) -> anyhow::Result<u8> {
     } else {
         write!(stdout, "{}", document.table())?;
     }
-    Ok(if document.missed() { THRESHOLD_MISSED } else { DONE })
+    Ok(match (document.failures.is_empty(), document.missed()) {
+        (false, _) => FAILED,
+        (true, true) => THRESHOLD_MISSED,
+        (true, false) => DONE,
+    })
 }
 
 /// Runs one experiment and holds it against the thresholds.
@@ -94,7 +106,9 @@ fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::R
         Experiment::Data(options) => data::load::run(&options),
         Experiment::Start(options) => start::run(&options),
         Experiment::Event(options) => event::run(&options),
-        Experiment::Role => anyhow::bail!("a role has no report"),
+        Experiment::Replay(options) => event::replay::run(&options),
+        Experiment::DeadLetters(options) => event::dead_letters::run(&options),
+        Experiment::Lab(_) | Experiment::Role => anyhow::bail!("`lab` and `role` are no experiments"),
     }?;
     report.judge(thresholds);
     Ok(report)

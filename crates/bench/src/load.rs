@@ -52,8 +52,7 @@ pub fn run(operation: Operation, options: &LoadOptions) -> anyhow::Result<Report
 fn runs(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyhow::Result<Report> {
     let most = modes.iter().copied().map(Mode::count).max().unwrap_or(0);
     let states = options.states(operation == Operation::Register);
-    let names: Vec<_> = modes.iter().map(|mode| mode.description()).collect();
-    let mut report = Report::new(format!("{} {}", operation.name(), names.join(", ")));
+    let mut report = Report::new(format!("{}, {}", operation.name(), title(modes)));
     if modes.iter().any(|mode| matches!(mode, Mode::Simultaneous { .. })) {
         simultaneous::allow_connections(most)?;
         report.note("no answer is taken before the last request is released: release_ms is part of the latencies".into());
@@ -81,6 +80,13 @@ fn runs(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyhow::
     conditions.end();
     report.conditions = Some(conditions);
     Ok(report)
+}
+
+/// How many requests and how they go: `100, 500, 1000 simultaneous`.
+fn title(modes: &[Mode]) -> String {
+    let Some((last, others)) = modes.split_last() else { return String::new() };
+    let others: String = others.iter().map(|mode| format!("{}, ", mode.count())).collect();
+    format!("{others}{}", last.description())
 }
 
 /// The conditions of runs from this baseline.
@@ -137,11 +143,18 @@ fn measured(scene: &mut Scene, operation: Operation, mode: Mode, outcome: &mut O
         scene.cloud.directory().filter(|_| operation.writes()).map(|directory| disk_flush::measure(&directory.data())).transpose()?;
     let refused_before = listen_drops::read();
     let throttled_before = scene.cloud.throttled();
-    let watched = scene.cloud.monitor.as_ref().filter(|_| matches!(mode, Mode::OpenLoop { .. }));
-    let before = watched.map(Stages::read).transpose()?;
-    let (mut figures, measured) = one(mode, &batch)?;
+    let watched = scene.cloud.monitor.clone().filter(|_| matches!(mode, Mode::OpenLoop { .. }));
+    let before = watched.as_ref().map(Stages::read).transpose()?;
+    let (mut figures, mut measured) = one(mode, &batch)?;
+    // A server that its memory limit killed is a row of the table, not the end of it.
+    if let Some(how) = scene.cloud.ended() {
+        measured.faults.add(how);
+        figures.push(Figure::sum("server_ended", 1));
+        outcome.push(figures, measured);
+        return Ok(());
+    }
     if let (Some(monitor), Some(before)) = (watched, before) {
-        outcome.add_stages(Stages::read(monitor)?.since(&before));
+        outcome.add_stages(Stages::read(&monitor)?.since(&before));
     }
     if let (Mode::Simultaneous { .. }, Some(before), Some(after)) = (mode, refused_before, listen_drops::read()) {
         figures.push(Figure::sum("listen_drops", after.saturating_sub(before)));
@@ -281,7 +294,7 @@ mod tests {
             "/orchestrator/orchestration" if missing => (200, r#"{"response":[]}"#),
             "/orchestrator/orchestration" => (200, r#"{"response":[{}]}"#),
             "/orchestrator/mgmt/store" => (200, r#"{"count":10}"#),
-            "/authorization/mgmt/intracloud" => (201, r#"{"count":1}"#),
+            "/authorization/mgmt/intracloud" => (201, r#"{"data":[{}],"count":1}"#),
             "/authorization/token" => (500, r#"{"errorCode":500,"exceptionType":"ARROWHEAD"}"#),
             "/serviceregistry/unregister" | "/eventhandler/subscribe" | "/eventhandler/unsubscribe" => (200, ""),
             _ => (404, ""),

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn every_scenario_and_the_start_have_figures() {
-        for scenario in [Scenario::A, Scenario::B1, Scenario::B6, Scenario::C] {
+        for scenario in [Scenario::A, Scenario::B1, Scenario::B6, Scenario::C, Scenario::D, Scenario::E] {
             assert!(text(&of_scenario(scenario)).contains("Rocha 2019, ch. 7"));
         }
         assert!(text(&of_scenario(Scenario::A)).contains("41.9 % over 100 ms"));

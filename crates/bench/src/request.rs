@@ -144,7 +144,8 @@ pub fn orchestration(requester: &Value, service_definition: &str) -> Value {
 }
 
 /// Ids that the Service Registry gave to a registered service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Entry")]
 pub struct Registered {
     /// Id of the provider's system.
     pub provider_id: i64,
@@ -157,20 +158,24 @@ pub struct Registered {
 impl Registered {
     /// The ids in the answer to a registration; `None` when it is no such answer.
     pub fn read(body: &[u8]) -> Option<Self> {
-        Self::of(&serde_json::from_slice(body).ok()?)
+        serde_json::from_slice(body).ok()
     }
 
     /// The ids of the first service in the answer to a query; `None` when there is none.
     pub fn read_query(body: &[u8]) -> Option<Self> {
         let answer: QueryAnswer = serde_json::from_slice(body).ok()?;
-        Self::of(answer.service_query_data.first()?)
+        answer.service_query_data.first().copied()
     }
+}
 
-    fn of(entry: &Entry) -> Option<Self> {
-        Some(Self {
+impl TryFrom<Entry> for Registered {
+    type Error = &'static str;
+
+    fn try_from(entry: Entry) -> Result<Self, Self::Error> {
+        Ok(Self {
             provider_id: entry.provider.id,
             definition_id: entry.service_definition.id,
-            interface_id: entry.interfaces.first()?.id,
+            interface_id: entry.interfaces.first().ok_or("a service without interfaces")?.id,
         })
     }
 }
@@ -185,7 +190,7 @@ pub struct Identified {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct QueryAnswer {
-    service_query_data: Vec<Entry>,
+    service_query_data: Vec<Registered>,
 }
 
 #[derive(Deserialize)]

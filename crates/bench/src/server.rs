@@ -63,6 +63,7 @@ impl Server {
         let mut child = command
             .args(["up", "--insecure", "--any-port", "--output", "json", "--data"])
             .arg(data)
+            .args(&options.arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(errors)
@@ -88,6 +89,13 @@ impl Server {
     /// What limits it.
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.cgroup.as_ref()
+    }
+
+    /// How it ended by itself, if it did.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        let limit = if self.cgroup.is_some() { ", perhaps by its memory limit" } else { "" };
+        Some(format!("the server ended during the run ({status}{limit})"))
     }
 
     /// Ends it by SIGTERM and waits for it.

@@ -15,7 +15,8 @@ use nix::time::{ClockId, clock_gettime};
 /// Length of a payload, as in Rocha 2019, chapter 7.
 pub const PAYLOAD_BYTES: usize = 71;
 
-const PREFIX: &[u8] = b"bodkin-bench p=";
+/// How every payload begins.
+pub const PREFIX: &[u8] = b"bodkin-bench p=";
 const PUBLISHER_AT: usize = PREFIX.len();
 const SEQUENCE_AT: usize = PUBLISHER_AT + 4 + 3;
 const STAMP_AT: usize = SEQUENCE_AT + 10 + 3;

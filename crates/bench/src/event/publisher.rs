@@ -1,7 +1,9 @@
-//! The publisher side: one thread, one kept connection per publisher, one publish outstanding on each.
+//! The publisher side: one thread, kept connections, one publish outstanding on each.
 //!
-//! Each publisher sends its next event when the 200 of the last has come. Requests are made once; only the payload's
-//! digits change, so that nothing is allocated between events.
+//! A connection sends its publisher's next event when the 200 of its last has come. Several connections of one publisher
+//! are a pool as Rocha 2019, section 7.3.1, has it: its events go over whichever is free, in the order in which they are
+//! taken. Requests are made once; only the payload's digits change, so that nothing is allocated between events. With a
+//! rate, [`paced`](super::paced) sends instead.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,6 +12,7 @@ use anyhow::{Context, bail};
 use mio::{Events, Interest, Poll, Token};
 use serde::{Deserialize, Serialize};
 
+use super::paced;
 use crate::answer::AnswerReader;
 use crate::client::ANSWER_WAIT_MAX;
 use crate::event::payload::{PAYLOAD_BYTES, Payload, monotonic_ns};
@@ -28,10 +31,15 @@ pub struct PublisherOrder {
     pub address: SocketAddr,
     /// The request of each publisher.
     pub requests: Vec<PublishRequest>,
+    /// Connections of each publisher.
+    pub connections: u32,
     /// Events of each publisher in a round; rounds are repeated until the time is reached.
     pub events_per_round: u64,
     /// Shortest run in s.
     pub seconds: u32,
+    /// Events a second of each publisher, whatever became of those before, for just that time; without it the next event
+    /// goes when the last was acknowledged.
+    pub rate_per_s: Option<f64>,
 }
 
 /// A whole request with room for the payload.
@@ -60,13 +68,23 @@ pub struct PublisherReport {
     pub refusals: Vec<String>,
 }
 
-struct Publisher {
-    index: u16,
+/// One connection of a publisher and the event that is under way on it.
+pub struct Connection {
+    /// Whose events it carries.
+    pub publisher: u16,
     request: Vec<u8>,
     payload_at: usize,
-    sent: u64,
+    sequence: u64,
     sent_ns: u64,
     answer: AnswerReader,
+}
+
+/// What was acknowledged and what was not.
+#[derive(Default)]
+pub struct Receipts {
+    acknowledged: Latencies,
+    faults: Faults,
+    last_ns: u64,
 }
 
 /// Sends as ordered.
@@ -74,71 +92,67 @@ struct Publisher {
 /// # Errors
 /// No connection, a broken connection, silence for [`ANSWER_WAIT_MAX`], or too many refusals.
 pub fn publish(order: &PublisherOrder) -> anyhow::Result<PublisherReport> {
-    let mut publishers = Vec::new();
-    let mut streams = Vec::new();
-    for (index, request) in order.requests.iter().enumerate() {
-        let PublishRequest { text, payload_at } = request.clone();
-        if payload_at + PAYLOAD_BYTES > text.len() {
-            bail!("the request has no room for the payload");
+    let (mut connections, mut streams) = (Vec::new(), Vec::new());
+    for (publisher, request) in order.requests.iter().enumerate() {
+        let publisher = u16::try_from(publisher).context("too many publishers")?;
+        for _ in 0..order.connections.max(1) {
+            connections.push(Connection::new(publisher, request)?);
+            let stream = TcpStream::connect_timeout(&order.address, ANSWER_WAIT_MAX).context("the publisher gets no connection")?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+            streams.push(stream);
         }
-        let stream = TcpStream::connect_timeout(&order.address, ANSWER_WAIT_MAX).context("the publisher gets no connection")?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
-        streams.push(stream);
-        let index = u16::try_from(index).context("too many publishers")?;
-        publishers.push(Publisher { index, request: text.into_bytes(), payload_at, sent: 0, sent_ns: 0, answer: AnswerReader::default() });
     }
+    let first_ns = monotonic_ns();
+    let (sent, receipts) = match order.rate_per_s {
+        Some(rate_per_s) => paced::publish(order, rate_per_s, connections, streams)?,
+        None => closed_loop(order, connections, streams)?,
+    };
+    Ok(receipts.report(sent, first_ns))
+}
+
+fn closed_loop(
+    order: &PublisherOrder,
+    mut connections: Vec<Connection>,
+    mut streams: Vec<TcpStream>,
+) -> anyhow::Result<(Vec<u64>, Receipts)> {
     let mut run = Run {
         events_per_round: order.events_per_round.max(1),
         until_ns: monotonic_ns() + u64::from(order.seconds) * 1_000_000_000,
-        acknowledged: Latencies::default(),
-        faults: Faults::default(),
-        last_ns: 0,
+        taken: vec![0; order.requests.len()],
+        receipts: Receipts::default(),
     };
-    let first_ns = monotonic_ns();
-    match (&mut streams[..], &mut publishers[..]) {
-        ([stream], [publisher]) => run.alone(stream, publisher)?,
-        (_, publishers) => run.together(streams, publishers)?,
+    match (&mut streams[..], &mut connections[..]) {
+        ([stream], [connection]) => run.alone(stream, connection)?,
+        (_, connections) => run.together(streams, connections)?,
     }
-    Ok(PublisherReport {
-        sent: publishers.iter().map(|publisher| publisher.sent).collect(),
-        first_ns,
-        last_ns: run.last_ns,
-        acknowledged: run.acknowledged.counts(),
-        refused: run.faults.count,
-        refusals: run.faults.first,
-    })
+    Ok((run.taken, run.receipts))
 }
 
 struct Run {
     events_per_round: u64,
     until_ns: u64,
-    acknowledged: Latencies,
-    faults: Faults,
-    last_ns: u64,
+    /// By publisher, the events that were taken by a connection; all were sent when the run ends.
+    taken: Vec<u64>,
+    receipts: Receipts,
 }
 
 impl Run {
-    /// One publisher needs no epoll: its thread waits in the read.
-    fn alone(&mut self, stream: &mut TcpStream, publisher: &mut Publisher) -> anyhow::Result<()> {
+    /// One connection needs no epoll: its thread waits in the read.
+    fn alone(&mut self, stream: &mut TcpStream, connection: &mut Connection) -> anyhow::Result<()> {
         let mut piece = [0; PIECE_BYTES];
+        self.take(connection);
         loop {
-            stream.write_all(publisher.next())?;
-            loop {
-                let length = stream.read(&mut piece).context("the publisher gets no answer")?;
-                if publisher.take(&piece[..length])? {
-                    break;
-                }
-            }
-            if !self.acknowledge(publisher)? {
+            connection.exchange(stream, &mut piece, monotonic_ns())?;
+            if !self.acknowledge(connection)? {
                 return Ok(());
             }
         }
     }
 
-    fn together(&mut self, streams: Vec<TcpStream>, publishers: &mut [Publisher]) -> anyhow::Result<()> {
+    fn together(&mut self, streams: Vec<TcpStream>, connections: &mut [Connection]) -> anyhow::Result<()> {
         let mut poll = Poll::new()?;
-        let mut events = Events::with_capacity(publishers.len());
+        let mut events = Events::with_capacity(connections.len());
         let mut piece = [0; PIECE_BYTES];
         let mut watched = Vec::with_capacity(streams.len());
         for (index, stream) in streams.into_iter().enumerate() {
@@ -147,10 +161,13 @@ impl Run {
             poll.registry().register(&mut stream, Token(index), Interest::READABLE)?;
             watched.push(stream);
         }
-        for (stream, publisher) in watched.iter_mut().zip(publishers.iter_mut()) {
-            send(stream, publisher)?;
+        let mut busy = 0;
+        for (stream, connection) in watched.iter_mut().zip(connections.iter_mut()) {
+            if self.take(connection) {
+                send(stream, connection)?;
+                busy += 1;
+            }
         }
-        let mut busy = publishers.len();
         while busy > 0 {
             match poll.poll(&mut events, Some(ANSWER_WAIT_MAX)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -160,15 +177,15 @@ impl Run {
                 bail!("the publishers get no answer");
             }
             for event in &events {
-                let (stream, publisher) = (&mut watched[event.token().0], &mut publishers[event.token().0]);
+                let (stream, connection) = (&mut watched[event.token().0], &mut connections[event.token().0]);
                 // With one publish outstanding a short read leaves nothing behind.
                 let length = match stream.read(&mut piece) {
                     Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
                     other => other.context("the publisher gets no answer")?,
                 };
-                if publisher.take(&piece[..length])? {
-                    match self.acknowledge(publisher)? {
-                        true => send(stream, publisher)?,
+                if connection.receive(&piece[..length])? {
+                    match self.acknowledge(connection)? {
+                        true => send(stream, connection)?,
                         false => busy -= 1,
                     }
                 }
@@ -177,41 +194,104 @@ impl Run {
         Ok(())
     }
 
-    /// Counts the answer; gives whether this publisher shall send another event.
-    fn acknowledge(&mut self, publisher: &mut Publisher) -> anyhow::Result<bool> {
-        self.last_ns = monotonic_ns();
-        let closes = publisher.answer.closes();
-        match PUBLISHED.fault(publisher.answer.status(), publisher.answer.body()) {
-            None => {
-                self.acknowledged.record_ns(self.last_ns - publisher.sent_ns);
-                publisher.sent += 1;
-            }
-            Some(fault) => {
-                self.faults.add(fault);
-                if self.faults.count > REFUSED_MAX {
-                    bail!("more than {REFUSED_MAX} publishes were refused: {}", self.faults.first.join("; "));
-                }
-            }
+    /// Gives the connection its publisher's next event; `false` when the last round is over.
+    fn take(&mut self, connection: &mut Connection) -> bool {
+        let taken = &mut self.taken[usize::from(connection.publisher)];
+        if *taken > 0 && taken.is_multiple_of(self.events_per_round) && monotonic_ns() >= self.until_ns {
+            return false;
         }
-        publisher.answer.reset();
-        if closes {
-            bail!("the connection of a publisher is not kept: {}", self.faults.first.join("; "));
-        }
-        Ok(!publisher.sent.is_multiple_of(self.events_per_round) || publisher.sent == 0 || self.last_ns < self.until_ns)
+        connection.sequence = *taken;
+        *taken += 1;
+        true
+    }
+
+    /// Counts the answer; gives whether this connection shall send once more.
+    fn acknowledge(&mut self, connection: &mut Connection) -> anyhow::Result<bool> {
+        Ok(!self.receipts.take(connection)? || self.take(connection))
     }
 }
 
-impl Publisher {
-    /// The next request, stamped with this moment.
-    fn next(&mut self) -> &[u8] {
+impl Receipts {
+    /// Counts the answer on this connection; gives whether its event was taken. One that was not is sent again.
+    ///
+    /// # Errors
+    /// Too many were refused, or the connection is not kept.
+    pub fn take(&mut self, connection: &mut Connection) -> anyhow::Result<bool> {
+        self.last_ns = monotonic_ns();
+        let answer = &mut connection.answer;
+        let (closes, fault) = (answer.closes(), PUBLISHED.fault(answer.status(), answer.body()));
+        answer.reset();
+        let taken = fault.is_none();
+        match fault {
+            None => self.acknowledged.record_ns(self.last_ns.saturating_sub(connection.sent_ns)),
+            Some(fault) => self.faults.add(fault),
+        }
+        if self.faults.count > REFUSED_MAX {
+            bail!("more than {REFUSED_MAX} publishes were refused: {}", self.faults.first.join("; "));
+        }
+        if closes {
+            bail!("the connection of a publisher is not kept: {}", self.faults.first.join("; "));
+        }
+        Ok(taken)
+    }
+
+    /// Adds those of other connections.
+    pub fn append(&mut self, other: Self) {
+        self.acknowledged.add(&other.acknowledged);
+        self.faults.append(other.faults);
+        self.last_ns = self.last_ns.max(other.last_ns);
+    }
+
+    fn report(self, sent: Vec<u64>, first_ns: u64) -> PublisherReport {
+        PublisherReport {
+            sent,
+            first_ns,
+            last_ns: self.last_ns,
+            acknowledged: self.acknowledged.counts(),
+            refused: self.faults.count,
+            refusals: self.faults.first,
+        }
+    }
+}
+
+impl Connection {
+    fn new(publisher: u16, request: &PublishRequest) -> anyhow::Result<Self> {
+        let PublishRequest { text, payload_at } = request.clone();
+        if payload_at + PAYLOAD_BYTES > text.len() {
+            bail!("the request has no room for the payload");
+        }
+        Ok(Self { publisher, request: text.into_bytes(), payload_at, sequence: 0, sent_ns: 0, answer: AnswerReader::default() })
+    }
+
+    /// Takes on the publisher's event with this place in its order.
+    pub fn carry(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
+    /// Sends the event with this stamp and waits for the answer.
+    ///
+    /// # Errors
+    /// The connection broke or stayed silent.
+    pub fn exchange(&mut self, stream: &mut TcpStream, piece: &mut [u8], stamp_ns: u64) -> anyhow::Result<()> {
+        stream.write_all(self.stamped(stamp_ns)).context("the publisher cannot send")?;
+        loop {
+            let length = stream.read(piece).context("the publisher gets no answer")?;
+            if self.receive(&piece[..length])? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The request of the event under way, stamped with this time.
+    fn stamped(&mut self, stamp_ns: u64) -> &[u8] {
         let payload = self.request[self.payload_at..].first_chunk_mut().expect("checked when it was made");
-        self.sent_ns = monotonic_ns();
-        Payload { publisher: self.index, sequence: self.sent, sent_ns: self.sent_ns }.write(payload);
+        self.sent_ns = stamp_ns;
+        Payload { publisher: self.publisher, sequence: self.sequence, sent_ns: stamp_ns }.write(payload);
         &self.request
     }
 
     /// Takes bytes of the answer; gives whether it is whole.
-    fn take(&mut self, piece: &[u8]) -> anyhow::Result<bool> {
+    fn receive(&mut self, piece: &[u8]) -> anyhow::Result<bool> {
         if piece.is_empty() {
             bail!("the connection of a publisher was closed");
         }
@@ -221,6 +301,6 @@ impl Publisher {
 }
 
 /// A request is far smaller than a send buffer, and the last one was answered: it fits, or the connection is broken.
-fn send(stream: &mut mio::net::TcpStream, publisher: &mut Publisher) -> anyhow::Result<()> {
-    stream.write_all(publisher.next()).context("the publisher cannot send")
+fn send(stream: &mut mio::net::TcpStream, connection: &mut Connection) -> anyhow::Result<()> {
+    stream.write_all(connection.stamped(monotonic_ns())).context("the publisher cannot send")
 }

@@ -9,8 +9,10 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::event::publisher::{PublisherOrder, PublisherReport, publish};
+use crate::event::pushed::{PushOrder, PushReceiver};
 use crate::event::relay::{Relay, RelayAddresses, RelayOrder};
-use crate::event::subscriber::{Sent, SubscriberOrder, SubscriberReport, subscribe};
+use crate::event::subscriber::{SubscriberOrder, subscribe};
+use crate::event::tally::{Sent, SubscriberReport};
 
 /// The first line on stdin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -20,6 +22,8 @@ pub enum RoleOrder {
     Publisher(PublisherOrder),
     /// Say when the streams are open, read, learn from a second line what was sent, report.
     Subscriber(SubscriberOrder),
+    /// Say where the subscribers listen, take what is pushed, learn from a second line what was sent, report.
+    Push(PushOrder),
     /// Say where it listens, relay until the publishers are gone.
     Relay(RelayOrder),
 }
@@ -30,6 +34,11 @@ pub enum RoleOrder {
 pub enum Told {
     /// The relay listens.
     Listening(RelayAddresses),
+    /// The subscribers listen for pushes.
+    PushListening {
+        /// Each on its port.
+        ports: Vec<u16>,
+    },
     /// The streams are open.
     Subscribed,
     /// The publishers are done.
@@ -51,6 +60,11 @@ pub fn run() -> anyhow::Result<()> {
             let subscribed = subscribe(&order)?;
             tell(&Told::Subscribed)?;
             tell(&Told::Received(subscribed.receive(&sent_from_stdin())?))
+        }
+        RoleOrder::Push(order) => {
+            let receiver = PushReceiver::listen(&order)?;
+            tell(&Told::PushListening { ports: receiver.ports().to_vec() })?;
+            tell(&Told::Received(receiver.receive(&sent_from_stdin())?))
         }
         RoleOrder::Relay(order) => {
             let relay = Relay::listen(order)?;

@@ -17,13 +17,23 @@ impl std::fmt::Display for EventTooLong {
 
 impl std::error::Error for EventTooLong {}
 
+/// The event being read.
+#[derive(Debug, Default)]
+struct Event {
+    /// Its `data`, each line followed by a line feed.
+    data: Vec<u8>,
+    /// The `id` that holds for it, and for those after it until another comes.
+    id: Vec<u8>,
+    /// The `id` of the last whole event: where the stream goes on after a break.
+    whole_id: Vec<u8>,
+}
+
 /// The state between two pieces of a stream.
 #[derive(Debug, Default)]
 pub struct SseReader {
     /// The start of a line whose end has not come yet.
     line: Vec<u8>,
-    /// The `data` of the event being read, each line followed by a line feed.
-    data: Vec<u8>,
+    event: Event,
     /// The last line ended with a carriage return: a line feed right after it belongs to it.
     after_return: bool,
 }
@@ -42,10 +52,10 @@ impl SseReader {
         }
         while let Some(end) = input.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             if self.line.is_empty() {
-                Self::end_line(&input[..end], &mut self.data, &mut told)?;
+                self.event.end_line(&input[..end], &mut told)?;
             } else {
                 self.line.extend_from_slice(&input[..end]);
-                Self::end_line(&self.line, &mut self.data, &mut told)?;
+                self.event.end_line(&self.line, &mut told)?;
                 self.line.clear();
             }
             let returned = input[end] == b'\r';
@@ -63,12 +73,25 @@ impl SseReader {
         Ok(())
     }
 
-    fn end_line(line: &[u8], data: &mut Vec<u8>, told: &mut impl FnMut(&[u8])) -> Result<(), EventTooLong> {
+    /// The id of the last whole event; empty before the first.
+    pub fn last_id(&self) -> &[u8] {
+        &self.event.whole_id
+    }
+}
+
+impl Event {
+    fn end_line(&mut self, line: &[u8], told: &mut impl FnMut(&[u8])) -> Result<(), EventTooLong> {
         if line.is_empty() {
-            if let Some((_, event)) = data.split_last() {
+            self.whole_id.clone_from(&self.id);
+            if let Some((_, event)) = self.data.split_last() {
                 told(event);
-                data.clear();
+                self.data.clear();
             }
+            return Ok(());
+        }
+        if let Some(value) = line.strip_prefix(b"id:") {
+            self.id.clear();
+            self.id.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
             return Ok(());
         }
         let value = match line.strip_prefix(b"data") {
@@ -76,11 +99,11 @@ impl SseReader {
             Some([b':', value @ ..]) => value.strip_prefix(b" ").unwrap_or(value),
             _ => return Ok(()),
         };
-        if data.len() + value.len() > EVENT_BYTES_MAX {
+        if self.data.len() + value.len() > EVENT_BYTES_MAX {
             return Err(EventTooLong);
         }
-        data.extend_from_slice(value);
-        data.push(b'\n');
+        self.data.extend_from_slice(value);
+        self.data.push(b'\n');
         Ok(())
     }
 }
@@ -107,6 +130,16 @@ mod tests {
                 assert_eq!(told, ["one", "two\n three", "", "four"], "{cut} {second}");
             }
         }
+    }
+
+    #[test]
+    fn the_id_of_the_last_whole_event_is_kept() {
+        let mut reader = SseReader::default();
+        assert_eq!(reader.last_id(), b"");
+        reader.take(b"id: 7-1\ndata: x\n\nid:8\ndata: cut", |_| {}).unwrap();
+        assert_eq!(reader.last_id(), b"7-1", "an event that was cut has not come");
+        reader.take(b"\n\n", |_| {}).unwrap();
+        assert_eq!(reader.last_id(), b"8");
     }
 
     #[test]

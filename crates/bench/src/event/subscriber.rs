@@ -6,7 +6,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use mio::{Events, Interest, Poll, Token};
@@ -14,17 +14,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{Body, HEAD_BYTES_MAX, Head};
 use crate::client::{ANSWER_WAIT_MAX, READ_BYTES};
-use crate::event::order::Order;
-use crate::event::payload::{Payload, monotonic_ns};
+use crate::event::manner::Manner;
+use crate::event::payload::monotonic_ns;
 use crate::event::sse::SseReader;
-use crate::statistics::{Counts, Latencies};
-use crate::time_line::TimeLine;
+use crate::event::tally::{Sent, SubscriberReport, Tally};
 
+/// What a slow subscriber reads before it pauses: two or three events.
+const SLOW_READ_BYTES: usize = 512;
 /// Time between two looks at whether the publishers are done, while nothing comes.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long nothing may come, once the publishers are done, before what is missing counts as lost.
-const QUIET_NS_MAX: u64 = 5_000_000_000;
-
 /// What a subscriber side is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SubscriberOrder {
@@ -32,42 +30,25 @@ pub struct SubscriberOrder {
     pub address: SocketAddr,
     /// The request that opens each.
     pub request: String,
-    /// How many streams.
-    pub subscribers: usize,
+    /// How each subscriber behaves; one stream each.
+    pub manners: Vec<Manner>,
     /// How many publishers there will be.
     pub publishers: usize,
-}
-
-/// How many events each publisher sent: what a subscriber side waits for.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Sent(pub Vec<u64>);
-
-/// What a subscriber side ends with.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct SubscriberReport {
-    /// Different events delivered, over all subscribers.
-    pub deliveries: u64,
-    /// Events that were sent and not delivered, over all subscribers.
-    pub lost: u64,
-    /// Deliveries after that of a later event of the same publisher.
-    pub out_of_order: u64,
-    /// Deliveries that had come before.
-    pub duplicates: u64,
-    /// Events of the stream that hold no payload of the bench.
-    pub foreign: u64,
-    /// Time of the last delivery, in ns of CLOCK_MONOTONIC.
-    pub last_ns: u64,
-    /// Bytes of all streams after their heads.
-    pub bytes: u64,
-    /// From the publisher's send to the delivery.
-    pub latency: Counts,
-    /// When the deliveries came.
-    pub time_line: TimeLine,
 }
 
 struct Stream {
     body: Body,
     sse: SseReader,
+    manner: Manner,
+}
+
+/// A stream that is watched, and whether it may be read.
+struct Watched {
+    socket: mio::net::TcpStream,
+    /// The socket has, or may have, something to read.
+    readable: bool,
+    /// A slow subscriber pauses until then.
+    not_before: Instant,
 }
 
 /// Streams that are open; what came right behind their heads was taken already.
@@ -77,57 +58,32 @@ pub struct Subscribed {
     tally: Tally,
 }
 
-struct Tally {
-    latency: Latencies,
-    time_line: TimeLine,
-    /// Time of the first delivery.
-    first_ns: Option<u64>,
-    /// By subscriber, then by publisher.
-    orders: Vec<Vec<Order>>,
-    deliveries: u64,
-    foreign: u64,
-    last_ns: u64,
-    /// When it was first seen that the publishers are done.
-    told_ns: Option<u64>,
-    bytes: u64,
-}
-
 /// Opens every stream.
 ///
 /// # Errors
 /// No connection, or an answer other than an open stream.
 pub fn subscribe(order: &SubscriberOrder) -> anyhow::Result<Subscribed> {
-    let orders = || (0..order.publishers).map(|_| Order::default()).collect();
-    let mut subscribed = Subscribed {
-        sockets: Vec::new(),
-        streams: Vec::new(),
-        tally: Tally {
-            latency: Latencies::default(),
-            time_line: TimeLine::default(),
-            first_ns: None,
-            orders: (0..order.subscribers).map(|_| orders()).collect(),
-            deliveries: 0,
-            foreign: 0,
-            last_ns: 0,
-            told_ns: None,
-            bytes: 0,
-        },
-    };
-    for index in 0..order.subscribers {
+    let mut subscribed =
+        Subscribed { sockets: Vec::new(), streams: Vec::new(), tally: Tally::new(Manner::measured(&order.manners), order.publishers) };
+    for (index, manner) in order.manners.iter().enumerate() {
         let mut socket = TcpStream::connect_timeout(&order.address, ANSWER_WAIT_MAX).context("the subscriber gets no connection")?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
         socket.write_all(order.request.as_bytes())?;
         let (head, rest) = read_head(&mut socket)?;
-        let mut stream = Stream { body: Body::new(head.framing), sse: SseReader::default() };
-        subscribed.tally.take(index, &mut stream, &rest)?;
+        let mut stream = Stream { body: Body::new(head.framing), sse: SseReader::default(), manner: *manner };
+        stream.take(&mut subscribed.tally, index, &rest)?;
         subscribed.sockets.push(socket);
         subscribed.streams.push(stream);
     }
     Ok(subscribed)
 }
 
-fn read_head(socket: &mut TcpStream) -> anyhow::Result<(Head, Vec<u8>)> {
+/// Reads the head of an answer that opens a stream; gives it and what came behind it.
+///
+/// # Errors
+/// No answer, or another than an open stream.
+pub fn read_head(socket: &mut TcpStream) -> anyhow::Result<(Head, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut piece = vec![0; HEAD_BYTES_MAX];
     loop {
@@ -150,7 +106,7 @@ impl Subscribed {
     /// # Errors
     /// A connection broke, or a stream is malformed.
     pub fn receive(mut self, sent: &OnceLock<Sent>) -> anyhow::Result<SubscriberReport> {
-        if self.sockets.len() == 1 {
+        if matches!(self.streams[..], [Stream { manner: Manner::Prompt, .. }]) {
             self.receive_alone(sent)?;
         } else {
             self.receive_together(sent)?;
@@ -166,7 +122,7 @@ impl Subscribed {
         while !self.tally.is_done(sent) {
             match self.sockets[0].read(&mut piece) {
                 Ok(0) => return Ok(()),
-                Ok(length) => self.tally.take(0, &mut self.streams[0], &piece[..length])?,
+                Ok(length) => self.streams[0].take(&mut self.tally, 0, &piece[..length])?,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
                 Err(error) => return Err(error).context("the subscriber's connection broke"),
             }
@@ -182,98 +138,83 @@ impl Subscribed {
         for (index, socket) in self.sockets.drain(..).enumerate() {
             socket.set_nonblocking(true)?;
             let mut socket = mio::net::TcpStream::from_std(socket);
-            poll.registry().register(&mut socket, Token(index), Interest::READABLE)?;
-            watched.push(socket);
+            // The dead are not watched: what is sent to them fills their receive buffer, and then the sender's.
+            if self.streams[index].manner != Manner::Dead {
+                poll.registry().register(&mut socket, Token(index), Interest::READABLE)?;
+            }
+            watched.push(Watched { socket, readable: false, not_before: Instant::now() });
         }
-        let mut open = watched.len();
-        while !self.tally.is_done(sent) {
-            match poll.poll(&mut events, Some(LOOK_EVERY)) {
+        let mut open = self.streams.iter().filter(|stream| stream.manner != Manner::Dead).count();
+        while open > 0 && !self.tally.is_done(sent) {
+            match poll.poll(&mut events, Some(next_pause_end(&watched).min(LOOK_EVERY))) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 other => other?,
             }
-            for event in &events {
-                let index = event.token().0;
-                loop {
-                    match watched[index].read(&mut piece) {
-                        Ok(0) => {
-                            poll.registry().deregister(&mut watched[index])?;
-                            open -= 1;
-                            break;
-                        }
-                        Ok(length) => {
-                            self.tally.take(index, &mut self.streams[index], &piece[..length])?;
-                            // A short read emptied the socket: what comes later makes a new event.
-                            if length < piece.len() {
-                                break;
-                            }
-                        }
-                        Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                        Err(error) => return Err(error).context("a subscriber's connection broke"),
-                    }
+            events.iter().for_each(|event| watched[event.token().0].readable = true);
+            for (index, watched) in watched.iter_mut().enumerate().filter(|(_, watched)| watched.readable) {
+                if self.streams[index].read(&mut self.tally, index, watched, &mut piece)? {
+                    poll.registry().deregister(&mut watched.socket)?;
+                    open -= 1;
                 }
-            }
-            if open == 0 {
-                return Ok(());
             }
         }
         Ok(())
     }
 }
 
-impl Tally {
-    fn take(&mut self, subscriber: usize, stream: &mut Stream, mut piece: &[u8]) -> anyhow::Result<()> {
+/// How long until a slow subscriber with something to read has paused enough.
+fn next_pause_end(watched: &[Watched]) -> Duration {
+    let now = Instant::now();
+    let waits = watched.iter().filter(|watched| watched.readable).map(|watched| watched.not_before.saturating_duration_since(now));
+    waits.min().unwrap_or(LOOK_EVERY)
+}
+
+impl Stream {
+    /// Reads what its manner lets it; gives whether the stream has ended.
+    fn read(&mut self, tally: &mut Tally, index: usize, watched: &mut Watched, piece: &mut [u8]) -> anyhow::Result<bool> {
+        let piece = match self.manner {
+            Manner::Slow(pause_ms) => {
+                let now = Instant::now();
+                if now < watched.not_before {
+                    return Ok(false);
+                }
+                watched.not_before = now + Duration::from_millis(u64::from(pause_ms));
+                &mut piece[..SLOW_READ_BYTES]
+            }
+            Manner::Prompt | Manner::Dead => piece,
+        };
+        loop {
+            match watched.socket.read(piece) {
+                Ok(0) => {
+                    watched.readable = false;
+                    return Ok(true);
+                }
+                Ok(length) => {
+                    self.take(tally, index, &piece[..length])?;
+                    // A short read emptied the socket: what comes later makes a new event.
+                    watched.readable = length == piece.len();
+                    if !watched.readable || self.manner != Manner::Prompt {
+                        return Ok(false);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    watched.readable = false;
+                    return Ok(false);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("a subscriber's connection broke"),
+            }
+        }
+    }
+
+    fn take(&mut self, tally: &mut Tally, index: usize, mut piece: &[u8]) -> anyhow::Result<()> {
         let now_ns = monotonic_ns();
-        let orders = &mut self.orders[subscriber];
-        self.bytes += piece.len() as u64;
-        while !piece.is_empty() && !stream.body.is_done() {
-            let found = stream.body.decode(piece)?;
-            stream.sse.take(&piece[found.data], |data| {
-                let payload = Payload::read(data).filter(|payload| usize::from(payload.publisher) < orders.len());
-                let Some(payload) = payload else {
-                    self.foreign += 1;
-                    return;
-                };
-                orders[usize::from(payload.publisher)].take(payload.sequence);
-                let latency_ns = now_ns.saturating_sub(payload.sent_ns);
-                self.latency.record_ns(latency_ns);
-                self.time_line.record(now_ns - *self.first_ns.get_or_insert(now_ns), latency_ns);
-                self.deliveries += 1;
-                self.last_ns = now_ns;
-            })?;
+        tally.bytes(index, piece.len());
+        while !piece.is_empty() && !self.body.is_done() {
+            let found = self.body.decode(piece)?;
+            self.sse.take(&piece[found.data], |data| tally.take(index, data, now_ns))?;
             piece = &piece[found.used..];
         }
         Ok(())
-    }
-
-    fn is_done(&mut self, sent: &OnceLock<Sent>) -> bool {
-        let Some(sent) = sent.get() else { return false };
-        let expected = sent.0.iter().sum::<u64>() * self.orders.len() as u64;
-        if self.deliveries >= expected && self.seen() >= expected {
-            return true;
-        }
-        let now_ns = monotonic_ns();
-        let quiet_since_ns = self.last_ns.max(*self.told_ns.get_or_insert(now_ns));
-        now_ns.saturating_sub(quiet_since_ns) > QUIET_NS_MAX
-    }
-
-    fn seen(&self) -> u64 {
-        self.orders.iter().flatten().map(Order::seen).sum()
-    }
-
-    fn report(&self, sent: &[u64]) -> SubscriberReport {
-        let orders = || self.orders.iter().flatten();
-        let lost = |of_subscriber: &Vec<Order>| of_subscriber.iter().zip(sent).map(|(order, sent)| order.lost(*sent)).sum::<u64>();
-        SubscriberReport {
-            deliveries: self.seen(),
-            lost: self.orders.iter().map(lost).sum(),
-            out_of_order: orders().map(Order::out_of_order).sum(),
-            duplicates: orders().map(Order::duplicates).sum(),
-            foreign: self.foreign,
-            last_ns: self.last_ns,
-            bytes: self.bytes,
-            latency: self.latency.counts(),
-            time_line: self.time_line.clone(),
-        }
     }
 }

@@ -168,3 +168,20 @@ pub struct StartOptions {
     /// The own server.
     pub server: ServerOptions,
 }
+
+/// The full series.
+#[derive(Debug, Clone, Args)]
+pub struct LabOptions {
+    /// Few requests and short runs: whether everything works, not how fast
+    #[arg(long)]
+    pub quick: bool,
+    /// Only the experiments whose command begins with this word
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// Print the commands of the series and end
+    #[arg(long)]
+    pub list: bool,
+    /// Where the own servers' temporary data directories are made [default: the system's directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}

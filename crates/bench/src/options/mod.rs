@@ -7,8 +7,8 @@ mod target;
 mod tests;
 pub mod value;
 
-pub use event::{EventOptions, Scenario};
-pub use load::{DataOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
+pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
+pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
 pub use target::{ServerOptions, TargetOptions};
 
 use std::path::PathBuf;
@@ -70,6 +70,12 @@ pub(crate) enum Experiment {
     Start(StartOptions),
     /// Events from publishers to subscribers, alternated with a bare relay as the floor
     Event(EventOptions),
+    /// Events from the event log over an event stream
+    Replay(ReplayOptions),
+    /// Events that a subscriber refused, delivered when it takes them
+    DeadLetters(DeadLetterOptions),
+    /// The full series in one report
+    Lab(LabOptions),
     /// One side of `event`, told what to do on stdin
     #[command(hide = true)]
     Role,

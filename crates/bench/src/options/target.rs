@@ -52,6 +52,9 @@ pub struct ServerOptions {
     /// Worker threads of the own server's control plane; an option of `event` [default: the server's]
     #[arg(skip)]
     pub worker_threads: Option<u32>,
+    /// More arguments of `bodkin up`, which an experiment needs
+    #[arg(skip)]
+    pub arguments: Vec<String>,
 }
 
 impl ServerOptions {
@@ -65,6 +68,7 @@ impl ServerOptions {
     pub fn description(&self) -> String {
         let limits = self.limits().map(|limits| format!(", limited by a control group to {limits}"));
         let threads = self.worker_threads.map(|threads| format!(", {threads} worker threads in its control plane"));
-        format!("own server, started by the bench{}{}", limits.unwrap_or_default(), threads.unwrap_or_default())
+        let arguments: String = self.arguments.iter().map(|argument| format!(" {argument}")).collect();
+        format!("own server, started by the bench{arguments}{}{}", limits.unwrap_or_default(), threads.unwrap_or_default())
     }
 }

@@ -98,6 +98,8 @@ fn what_makes_no_sense_is_refused() {
         "data --seed 1 --into x --target http://127.0.0.1:1",
         "event",
         "event --scenario F",
+        "event --scenario D --threads 0",
+        "event --scenario C --dead 95%",
     ] {
         assert!(parse(line).is_err(), "{line}");
     }
@@ -105,7 +107,7 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn a_scenario_is_named_in_any_case() {
-    for (name, scenario) in [("A", Scenario::A), ("b1", Scenario::B1), ("B6", Scenario::B6), ("c", Scenario::C)] {
+    for (name, scenario) in [("A", Scenario::A), ("b1", Scenario::B1), ("B6", Scenario::B6), ("c", Scenario::C), ("d", Scenario::D)] {
         match parse(&format!("event --scenario {name} --core 1")).unwrap() {
             Experiment::Event(options) => assert_eq!((options.scenario, options.core), (scenario, Some(1))),
             other => panic!("{other:?}"),

@@ -87,6 +87,7 @@ fn round_step(step: f64) -> f64 {
 /// A time in ns with the unit that fits, to three digits.
 pub fn time(ns: f64) -> String {
     let (value, unit) = match ns {
+        0.0 => return "0".to_string(),
         ns if ns < 1e3 => (ns, "ns"),
         ns if ns < 1e6 => (ns / 1e3, "µs"),
         ns if ns < 1e9 => (ns / 1e6, "ms"),
@@ -140,7 +141,8 @@ mod tests {
 
     #[test]
     fn times_and_counts_are_short() {
-        for (ns, text) in [(7.0, "7 ns"), (1234.0, "1.23 µs"), (45_600_000.0, "45.6 ms"), (2e9, "2 s"), (123_456.0, "123 µs")] {
+        for (ns, text) in [(0.0, "0"), (7.0, "7 ns"), (1234.0, "1.23 µs"), (45_600_000.0, "45.6 ms"), (2e9, "2 s"), (123_456.0, "123 µs")]
+        {
             assert_eq!(time(ns), text);
         }
         for (value, text) in [(0.0, "0"), (0.25, "0.25"), (1_234_567.0, "1\u{202f}234\u{202f}567"), (999.0, "999")] {

@@ -7,7 +7,7 @@ use super::html::escape;
 
 const WIDTH: f64 = 720.0;
 const MARGIN_LEFT: f64 = 64.0;
-const MARGIN_RIGHT: f64 = 16.0;
+const MARGIN_RIGHT: f64 = 28.0;
 const MARGIN_TOP: f64 = 10.0;
 const MARGIN_BOTTOM: f64 = 40.0;
 /// Colours of the style sheet; further curves begin again.
@@ -130,7 +130,7 @@ mod tests {
         let (x, y) = (Axis::linear(10.0, count), Axis::linear(10.0, count));
         let chart = Chart { title: "t".into(), height: 200.0, x, x_label: "s", y, y_label: "n", curves: vec![curve] };
         let svg = chart.svg();
-        assert!(svg.contains("class=\"line c1\" points=\"64.0,160.0 704.0,10.0\""), "{svg}");
+        assert!(svg.contains("class=\"line c1\" points=\"64.0,160.0 692.0,10.0\""), "{svg}");
         assert!(svg.contains("<title>a &lt; b</title>") && svg.contains("class=\"area c1\""));
     }
 }

@@ -13,6 +13,8 @@ use crate::time_line::Point;
 const STYLE: &str = include_str!("style.css");
 /// Points of a distribution that are drawn.
 const CURVE_POINTS: usize = 160;
+/// Runs whose time lines are drawn into one picture.
+const TIME_LINES_MAX: usize = 2;
 /// Figures that have a column beside the distribution, and what it is called.
 const HIGHLIGHTS: [(&str, &str); 14] = [
     ("limit", "largest N"),
@@ -93,7 +95,6 @@ fn host(out: &mut String, conditions: &Conditions) {
     fact(out, "Machine", &format!("{cpu}, {cores} cores"));
     fact(out, "Kernel", kernel);
     fact(out, "Bodkin", &format!("{version}, commit {commit}"));
-    fact(out, "Placement", &conditions.placement);
     if let Some(filesystem) = filesystem {
         fact(out, "Data on", filesystem);
     }
@@ -113,12 +114,12 @@ fn section(out: &mut String, at: usize, report: &Report) {
         let class = if verdict.met { "met" } else { "missed" };
         put(out, format_args!("<p class=\"verdict {class}\">{}</p>", escape(&verdict.sentence())));
     }
+    report.notes.iter().for_each(|note| put(out, format_args!("<p class=\"note\">{}</p>", escape(note))));
     distribution_table(out, &report.outcomes);
     charts(out, report);
     for (what, ratio) in &report.ratios {
         put(out, format_args!("<p class=\"ratio\"><b>{ratio:.3}</b> {}</p>", escape(what)));
     }
-    report.notes.iter().for_each(|note| put(out, format_args!("<p class=\"note\">{}</p>", escape(note))));
     published(out, report);
     all_figures(out, &report.outcomes);
     put(out, format_args!("</section>"));
@@ -127,6 +128,7 @@ fn section(out: &mut String, at: usize, report: &Report) {
 fn run_facts(out: &mut String, conditions: &Conditions) {
     put(out, format_args!("<pre>{}</pre>\n<dl class=\"facts small\">", escape(&conditions.command)));
     fact(out, "Server", &conditions.server);
+    fact(out, "Placement", &conditions.placement);
     if let Some(state) = &conditions.state {
         fact(out, "State", state);
     }
@@ -189,7 +191,11 @@ fn charts(out: &mut String, report: &Report) {
     }
     put(out, format_args!("<figure>\n{}", distribution_chart(&timed).svg()));
     put(out, format_args!("<figcaption>Share of answers that took at most so long. {}</figcaption>\n</figure>", legend(&timed)));
-    let run: Vec<(usize, &Outcome)> = timed.into_iter().filter(|(_, outcome)| outcome.time_line.points().count() > 2).collect();
+    let mut run: Vec<(usize, &Outcome)> = timed.into_iter().filter(|(_, outcome)| outcome.time_line.points().count() > 2).collect();
+    // More than two hide each other: those with the most answers are what the time line is about.
+    run.sort_by_key(|(_, outcome)| std::cmp::Reverse(outcome.latencies.count()));
+    run.truncate(TIME_LINES_MAX);
+    run.sort_by_key(|(at, _)| *at);
     if !run.is_empty() {
         put(out, format_args!("<figure>\n{}{}", throughput_chart(&run).svg(), latency_chart(&run).svg()));
         put(

@@ -1,0 +1,162 @@
+//! `bench lab`: the full series in one report. It is a list of the bench's own commands, so that each section of the report
+//! can be repeated by itself.
+
+use anyhow::bail;
+use clap::Parser;
+
+use crate::options::{BenchCommand, LabOptions};
+use crate::report::Document;
+use crate::threshold::Threshold;
+
+/// The works' experiments and the project's goals. Thresholds are the goals that a table of numbers sets.
+const SERIES: &[&str] = &[
+    "start --repeat 5 --threshold idle_rss_mb<60",
+    // Deliorman 2020, chapter 6.
+    "register --simultaneous 100,500,1000,5000,10000 --repeat 5 --threshold mean<600ms --threshold errors<1 --threshold peak_rss_mb<250",
+    "authorize --simultaneous 100,500,1000,5000,10000 --repeat 5 --threshold mean<600ms --threshold errors<1 --threshold peak_rss_mb<250",
+    "orchestrate --simultaneous 100,500,1000,5000,10000 --repeat 5 --threshold mean<600ms --threshold errors<1 --threshold peak_rss_mb<250",
+    "orchestrate-store --simultaneous 100,500,1000,5000,10000 --repeat 5 --threshold errors<1",
+    "query --simultaneous 100,500,1000,5000,10000 --repeat 5 --threshold errors<1",
+    "unregister --simultaneous 100,500,1000,5000,10000 --repeat 5 --threshold errors<1",
+    "list --simultaneous 100,500,1000,5000 --services 10000 --repeat 5 --threshold errors<1",
+    "token --simultaneous 100,500,1000,5000,10000 --repeat 5 --threshold errors<1",
+    "subscribe --simultaneous 100,500,1000,5000,10000 --repeat 5 --threshold errors<1",
+    "unsubscribe --simultaneous 100,500,1000,5000,10000 --repeat 5 --threshold errors<1",
+    "register --find-limit --below 0.1s --repeat 5",
+    "register --find-limit --below 1s --repeat 5",
+    "register --find-limit --below 10s --repeat 5",
+    "authorize --find-limit --below 0.1s --repeat 5",
+    "authorize --find-limit --below 1s --repeat 5",
+    "orchestrate --find-limit --below 0.1s --repeat 5",
+    "orchestrate --find-limit --below 1s --repeat 5",
+    "orchestrate --find-limit --below 10s --repeat 5",
+    // The small computers of the works.
+    "register --simultaneous 100,500,1000 --repeat 3 --cpu 0.25 --memory 64M --threshold errors<1",
+    "authorize --simultaneous 100,500,1000 --repeat 3 --cpu 0.25 --memory 64M --threshold errors<1",
+    "orchestrate --simultaneous 100,500,1000 --repeat 3 --cpu 0.25 --memory 64M --threshold errors<1",
+    "register --find-limit --below 10s --repeat 3 --cpu 0.25 --memory 64M",
+    "orchestrate --find-limit --below 10s --repeat 3 --cpu 0.25 --memory 64M",
+    // Rocha 2019, chapter 5 and 7.
+    "orchestrate --rate 1 --count 100 --repeat 1 --threshold errors<1",
+    "register --sequential --count 5000 --repeat 5 --threshold errors<1",
+    "query --sequential --count 5000 --repeat 5 --threshold errors<1 --threshold p50<200us",
+    "orchestrate --sequential --count 5000 --repeat 5 --threshold errors<1 --threshold p50<200us",
+    "query --sequential --count 10000 --services 1000,100000 --repeat 3",
+    "orchestrate --sequential --count 10000 --services 1000,100000 --repeat 3",
+    "event --scenario A --repeat 5 --threshold lost<1",
+    "event --scenario A --core 0 --repeat 5 --threshold lost<1 --threshold p50_ratio<1.15",
+    "event --scenario B1 --repeat 3 --threshold lost<1",
+    "event --scenario B6 --repeat 3 --threshold lost<1",
+    "event --scenario B6 --core 0 --repeat 3 --threshold lost<1 --threshold p50_ratio<1.3",
+    "event --scenario C --repeat 3 --threshold lost<1 --threshold out_of_order<1",
+    "event --scenario D --threads 1,2,4,8,16,32,64 --repeat 3 --threshold lost<1",
+    "event --scenario E --threads 4,32,64 --repeat 3 --threshold lost<1",
+    "event --scenario D --connections 1,2,4,8,16 --repeat 3 --threshold lost<1",
+    // The Event Handler beside bad subscribers, and what it keeps for them.
+    "event --scenario C --dead 10% --slow 10% --repeat 5 --threshold p99_ratio<1.2 --threshold lost<1",
+    "event --scenario C --transport push --repeat 3 --threshold lost<1",
+    "event --scenario C --transport push --dead 10% --slow 10% --repeat 5 --threshold p99_ratio<1.2 --threshold lost<1",
+    "replay --events 1000000 --repeat 5 --threshold events_per_s>100000 --threshold lost<1 --threshold out_of_order<1",
+    "dead-letters --events 100000 --repeat 3 --threshold events_per_s>20000 --threshold lost<1",
+    "page --services 100000 --repeat 5 --threshold rows_per_s>50000 --threshold errors<1",
+];
+
+/// One of each kind, as small as it can be.
+const QUICK: &[&str] = &[
+    "start --services 100 --repeat 1",
+    "register --simultaneous 20,50 --repeat 2 --threshold errors<1",
+    "authorize --simultaneous 20,50 --repeat 1 --threshold errors<1",
+    "orchestrate --simultaneous 20,50 --repeat 1 --threshold errors<1",
+    "orchestrate-store --simultaneous 20 --repeat 1 --threshold errors<1",
+    "query --simultaneous 20,50 --repeat 1 --threshold errors<1",
+    "unregister --simultaneous 20 --repeat 1 --threshold errors<1",
+    "list --simultaneous 20 --repeat 1 --threshold errors<1",
+    "token --simultaneous 20 --repeat 1 --threshold errors<1",
+    "subscribe --simultaneous 20 --repeat 1 --threshold errors<1",
+    "unsubscribe --simultaneous 20 --repeat 1 --threshold errors<1",
+    "query --find-limit --below 1s --services 50 --up-to 200 --repeat 1",
+    "register --simultaneous 50 --repeat 1 --cpu 0.5 --memory 128M --threshold errors<1",
+    "query --rate 200 --count 50 --services 50 --repeat 1 --threshold errors<1",
+    "query --sequential --count 200 --services 50 --repeat 1 --threshold errors<1",
+    "event --scenario A --seconds 1 --repeat 1 --threshold lost<1",
+    "event --scenario D --threads 1,2 --seconds 1 --repeat 1 --threshold lost<1",
+    "event --scenario D --connections 1,4 --seconds 1 --repeat 1 --threshold lost<1",
+    "event --scenario E --seconds 1 --repeat 1 --threshold lost<1",
+    "event --scenario C --dead 10% --slow 10% --seconds 1 --repeat 1 --threshold lost<1",
+    "event --scenario C --transport push --dead 10% --slow 10% --rate 50 --seconds 1 --repeat 1 --threshold lost<1",
+    "replay --events 2000 --repeat 1 --threshold lost<1",
+    "dead-letters --events 200 --repeat 1 --threshold lost<1",
+    "page --services 500 --item-per-page 100 --repeat 1 --threshold errors<1",
+];
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    bench: BenchCommand,
+}
+
+/// The commands that the options ask for, without `bodkin bench`.
+pub fn commands(options: &LabOptions) -> Vec<String> {
+    let series = if options.quick { QUICK } else { SERIES };
+    let wanted = |line: &&&str| options.only.as_ref().is_none_or(|only| line.split(' ').next() == Some(only));
+    let data = options.data.as_ref().map(|data| format!(" --data {}", data.display())).unwrap_or_default();
+    series.iter().filter(wanted).map(|line| format!("{line}{data}")).collect()
+}
+
+/// Runs them one after the other. One that cannot be run is told in the report and does not end the series.
+///
+/// # Errors
+/// No command is left by `--only`.
+pub fn run(options: &LabOptions, thresholds: &[Threshold]) -> anyhow::Result<Document> {
+    let commands = commands(options);
+    if commands.is_empty() {
+        bail!("no experiment of the series is called `{}`", options.only.as_deref().unwrap_or_default());
+    }
+    let mut document = Document::series(if options.quick { "Quick series" } else { "The full series" }.into());
+    for (n, line) in commands.iter().enumerate() {
+        eprintln!("{} of {}: bodkin bench {line}", n + 1, commands.len());
+        match section(line, thresholds) {
+            Ok(report) => document.reports.push(report),
+            Err(error) => {
+                eprintln!("could not be run: {error:#}");
+                document.failures.push((format!("bodkin bench {line}"), format!("{error:#}")));
+            }
+        }
+    }
+    Ok(document)
+}
+
+fn section(line: &str, thresholds: &[Threshold]) -> anyhow::Result<crate::report::Report> {
+    let bench = Line::try_parse_from(std::iter::once("bench").chain(line.split(' ')))?.bench;
+    let thresholds: Vec<Threshold> = bench.output.threshold.into_iter().chain(thresholds.iter().cloned()).collect();
+    let mut report = crate::one(bench.experiment, &thresholds)?;
+    if let Some(conditions) = &mut report.conditions {
+        conditions.command = format!("bodkin bench {line}");
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(quick: bool, only: Option<&str>) -> LabOptions {
+        LabOptions { quick, only: only.map(String::from), list: false, data: None }
+    }
+
+    #[test]
+    fn every_command_of_the_series_is_understood() {
+        for line in [true, false].into_iter().flat_map(|quick| commands(&options(quick, None))) {
+            if let Err(error) = Line::try_parse_from(std::iter::once("bench").chain(line.split(' '))) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_series_is_named_by_its_experiment() {
+        assert!(commands(&options(false, Some("page"))).iter().all(|line| line.starts_with("page ")));
+        let error = run(&options(true, Some("pages")), &[]).err().unwrap();
+        assert!(error.to_string().contains("`pages`"), "{error}");
+    }
+}
