@@ -10,6 +10,7 @@ mod events;
 mod faults;
 mod hostile;
 mod kill;
+mod laboratory;
 mod options;
 mod outage;
 mod pages_of_others;
