@@ -123,7 +123,8 @@ impl Client {
     /// The length of the answer's body, which is read and not looked at.
     fn get(&mut self, target: &str) -> usize {
         let address: SocketAddr = self.stream.peer_addr().expect("it is connected");
-        write!(self.stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it is sent");
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        self.stream.write_all(request.as_bytes()).expect("it is sent");
         self.received.clear();
         let mut block = [0; 64 * 1024];
         loop {
