@@ -106,7 +106,7 @@ fn document() -> String {
             tests_of(endpoint).iter().map(|test| 1 + all.iter().position(|known| known == test).expect("it is among all")).collect();
         numbers.sort_unstable();
         let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
-        let tests = if endpoint.is_served() { numbers.join(", ") } else { "not served yet".to_string() };
+        let tests = numbers.join(", ");
         writeln!(text, "| {} {} | {tests} |", endpoint.method, endpoint.path).expect("a string takes everything");
     }
     text.push_str("\n## Rules\n\n| section of the interface | tests |\n|---|---|\n");

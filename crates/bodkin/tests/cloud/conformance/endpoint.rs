@@ -97,11 +97,6 @@ impl Endpoint {
         Self { absent: AbsentRow::Void, ..self }
     }
 
-    /// Whether Bodkin serves it.
-    pub fn is_served(&self) -> bool {
-        !MISSING.contains(&(self.method, self.path))
-    }
-
     /// Where it is served.
     pub fn system(&self) -> System {
         system_of(self.path)
@@ -237,23 +232,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
     object("PUT", "/eventhandler/mgmt/subscriptions/{id}"),
     delete("/eventhandler/mgmt/subscriptions/{id}").void_when_absent(),
 ];
-
-/// Endpoints of the interface that Bodkin does not serve yet. A test fails when one of them answers; then its row goes, and all that
-/// holds for every endpoint holds for it.
-pub const MISSING: &[(&str, &str)] = &[];
-
-/// Every endpoint that Bodkin serves.
-pub fn served() -> impl Iterator<Item = &'static Endpoint> {
-    ENDPOINTS.iter().filter(|endpoint| endpoint.is_served())
-}
-
-/// Whether all of these are served: method and path, a space between.
-pub fn are_served(requests: &[&str]) -> bool {
-    requests.iter().all(|request| {
-        let (method, path) = request.split_once(' ').expect("method and path");
-        endpoint_of(method, path).unwrap_or_else(|| panic!("{request} is no endpoint")).is_served()
-    })
-}
 
 /// The endpoint that a request asks for, a fixed path before one with a parameter.
 pub fn endpoint_of(method: &str, target: &str) -> Option<&'static Endpoint> {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
-use super::endpoint::{Endpoint, are_served, served};
+use super::endpoint::{ENDPOINTS, Endpoint};
 use super::table::{BAD_PAYLOAD, INVALID_PARAMETER, Row, check};
 use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, service, subscription, system};
 use crate::support::cloud::{Cloud, Launch};
@@ -27,14 +27,12 @@ fn filled() -> (Cloud, i64) {
         cloud.register(&service(&format!("paging-{name}"), system("paging-other", 1)));
         let (provider, definition) = (number(&entry, "/provider/id"), number(&entry, "/serviceDefinition/id"));
         cloud.allow(consumer, provider, definition, &[INSECURE_JSON_ID]);
-        if are_served(&["POST /authorization/mgmt/intercloud"]) {
-            let rule = json!({"cloudId": 1, "providerIdList": [provider], "serviceDefinitionIdList": [definition],
-                "interfaceIdList": [INSECURE_JSON_ID]});
-            cloud.post("/authorization/mgmt/intercloud", &rule).expect_status(201);
-        }
+        let rule = json!({"cloudId": 1, "providerIdList": [provider], "serviceDefinitionIdList": [definition],
+            "interfaceIdList": [INSECURE_JSON_ID]});
+        cloud.post("/authorization/mgmt/intercloud", &rule).expect_status(201);
         // Two groups, so that more than one entry has the top priority.
         let interfaces = ["HTTP-INSECURE-JSON".to_string(), format!("{name}-INSECURE-JSON")];
-        for interface in interfaces.iter().filter(|_| are_served(&["POST /orchestrator/mgmt/store"])) {
+        for interface in &interfaces {
             let element = json!({"serviceDefinitionName": DEFINITION, "consumerSystemId": consumer, "serviceInterfaceName": interface,
                 "providerSystem": {"systemName": format!("paging-{name}"), "address": format!("127.0.0.{}", 20 + index), "port": port},
                 "priority": index + 1});
@@ -87,10 +85,10 @@ impl Pages<'_> {
 /// Every list, with rows in it; those of the flexible store are on a cloud that has one.
 fn check_every_list(what: impl Fn(&Pages<'_>)) {
     let (cloud, consumer) = filled();
-    let with_flexible_store = are_served(&["POST /orchestrator/mgmt/store/flexible"]).then(flexible);
-    for endpoint in served().filter(|endpoint| !endpoint.sortable.is_empty()) {
+    let with_flexible_store = flexible();
+    for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.sortable.is_empty()) {
         let body = (endpoint.method == "POST").then(|| json!({"consumerSystemId": consumer, "serviceDefinitionName": DEFINITION}));
-        let cloud = with_flexible_store.as_ref().filter(|_| endpoint.is_flexible_store).unwrap_or(&cloud);
+        let cloud = if endpoint.is_flexible_store { &with_flexible_store } else { &cloud };
         what(&Pages { cloud, endpoint, body });
     }
 }
