@@ -88,3 +88,21 @@ fn one_subscription_more_than_the_limit_is_refused() {
     let known = scene.cloud.get("/eventhandler/mgmt/subscriptions").json();
     assert_eq!((&known["count"], &known["data"][0]["notifyUri"]), (&Value::from(1), &Value::from("/replaced")));
 }
+
+#[test]
+fn a_subscriber_that_management_moves_hears_events_where_it_is_now() {
+    let cloud = Launch::new().start();
+    let (former, present) = (PushSubscriber::listen(Manner::Answers), PushSubscriber::listen(Manner::Answers));
+    let (publisher, definition) = cloud.register_publisher("publisher", 1);
+    let subscriber = cloud.register_system("subscriber", former.port());
+    cloud.allow(subscriber, publisher, definition, &[2]);
+    cloud.subscribe(&subscription("moved", system("subscriber", former.port()), "/notify"));
+    let publish = |payload: &str| cloud.publish(&event("moved", system("publisher", 1), payload));
+    publish("before");
+    former.wait_for_payload("before");
+    let moved = system("subscriber", present.port());
+    cloud.call("PUT", &format!("/serviceregistry/mgmt/systems/{subscriber}"), Some(&moved)).expect_status(200);
+    publish("after");
+    present.wait_for_payload("after");
+    assert_eq!((former.payloads(), present.payloads()), (vec!["before".to_owned()], vec!["after".to_owned()]));
+}

@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::response::{Response, ResponseError, ResponseReader};
+use crate::control::Endpoint;
 
 /// An event on its way to a subscriber.
 #[derive(Clone, Debug)]
@@ -83,6 +84,8 @@ pub struct Target<'t> {
 #[derive(Debug, Default)]
 pub struct Link {
     stream: Option<TcpStream>,
+    /// Where the connection was made to: management may move a subscriber.
+    connected_to: Option<Endpoint>,
     reader: ResponseReader,
     out: Vec<u8>,
     /// Whether the present connection has answered.
@@ -120,7 +123,9 @@ impl Link {
             return Err(PushError::Secure);
         }
         self.write_requests(target, events);
-        let is_kept = self.stream.as_ref().is_some_and(is_open) && self.reader.is_empty();
+        let endpoint = Endpoint::of(target.subscriber);
+        let is_there = self.connected_to.as_ref() == Some(&endpoint);
+        let is_kept = is_there && self.stream.as_ref().is_some_and(is_open) && self.reader.is_empty();
         if is_kept {
             match self.exchange(target.timeout, events.len(), answers).await {
                 Err(PushError::Io(_)) if answers.is_empty() => {}
@@ -130,6 +135,7 @@ impl Link {
         self.stream = None;
         let connected = timeout(target.timeout, connect(target)).await;
         self.stream = Some(connected.map_err(|_| PushError::Late(target.timeout))??);
+        self.connected_to = Some(endpoint);
         (self.reader, self.is_proved) = (ResponseReader::default(), false);
         self.exchange(target.timeout, events.len(), answers).await
     }
