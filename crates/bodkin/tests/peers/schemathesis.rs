@@ -13,7 +13,7 @@ use crate::support::skip;
 /// Names the program that `./x test --all` has installed.
 const PROGRAM_VARIABLE: &str = "BODKIN_SCHEMATHESIS";
 /// For all runs together; what takes longer hangs.
-const TIME_MAX: Duration = Duration::from_secs(180);
+const TIME_MAX: Duration = Duration::from_secs(300);
 /// Calls of one operation in a run's second phase; the first covers every limit of the document.
 const EXAMPLES_MAX: &str = "60";
 /// The same calls every time.
@@ -25,8 +25,17 @@ const LEFT_OUT: &str = "^/(eventhandler/(events|subscription)|authorization/(pub
 /// What is held against the document, by what is sent. Malformed requests have upstream's empty 400, which no schema fits.
 const RUNS: [(&str, &str); 2] = [
     ("positive", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"),
-    ("all", "not_a_server_error,status_code_conformance,unsupported_method,allow_header_conformance"),
+    ("all", "no_failure_of_ours,status_code_conformance,unsupported_method,allow_header_conformance"),
 ];
+
+/// A text that is longer than its column is answered with upstream's 500 (reference 1.7); no other 500 is meant.
+const HOOKS: &str = r#"import schemathesis
+
+@schemathesis.check
+def no_failure_of_ours(ctx, response, case):
+    meant = response.status_code == 500 and "Database operation exception" in response.text
+    assert response.status_code < 500 or meant, f"{response.status_code}: {response.text}"
+"#;
 
 /// How the child ended; `None` when it was killed because its time was over.
 fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
@@ -47,6 +56,7 @@ fn answers_conform_to_the_documents() {
     let program = std::env::var_os(PROGRAM_VARIABLE).unwrap_or_else(|| "schemathesis".into());
     let place = TempDir::new().expect("a temporary directory");
     let deadline = Instant::now() + TIME_MAX;
+    std::fs::write(place.path().join("hooks.py"), HOOKS).expect("the hooks are written");
     let cloud = Launch::new().start();
     for system in System::CORE.into_iter().chain([System::Monitor]) {
         for (mode, checks) in RUNS {
@@ -56,7 +66,12 @@ fn answers_conform_to_the_documents() {
             command.arg("run").arg(format!("http://{}/openapi.json", cloud.address(system)));
             command.args(["--phases", "coverage,fuzzing", "--mode", mode, "--checks", checks, "--exclude-path-regex", LEFT_OUT]);
             command.args(["--max-examples", EXAMPLES_MAX, "--seed", SEED, "--generation-database", "none", "--no-color"]);
-            command.current_dir(place.path()).stdin(Stdio::null()).stderr(output.try_clone().expect("a second handle")).stdout(output);
+            command
+                .env("SCHEMATHESIS_HOOKS", "hooks.py")
+                .current_dir(place.path())
+                .stdin(Stdio::null())
+                .stderr(output.try_clone().expect("a second handle"))
+                .stdout(output);
             let Ok(mut run) = command.spawn() else {
                 return skip::note("answers_conform_to_the_documents", "no Schemathesis is installed");
             };

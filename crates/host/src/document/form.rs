@@ -84,6 +84,9 @@ pub fn schema(kind: &str) -> Value {
     if let Some(element) = inside("[", ']') {
         return list(element);
     }
+    if let Some(value) = inside("{id: ", '}') {
+        return json!({"type": "object", "propertyNames": {"pattern": "^[1-9][0-9]{0,17}$"}, "additionalProperties": schema(value)});
+    }
     if let Some(value) = inside("{", '}') {
         return json!({"type": "object", "additionalProperties": schema(value)});
     }
@@ -132,6 +135,8 @@ mod tests {
     fn types_become_json_schema() {
         let check = |kind: &str, expected: Value| assert_eq!(schema(kind), expected, "{kind}");
         check("[text]/null", json!({"type": ["array", "null"], "items": {"type": "string"}}));
+        let ids = json!({"pattern": "^[1-9][0-9]{0,17}$"});
+        check("{id: bool}", json!({"type": "object", "propertyNames": ids, "additionalProperties": {"type": "boolean"}}));
         check("{bool}", json!({"type": "object", "additionalProperties": {"type": "boolean"}}));
         check("A|B/null", json!({"type": ["string", "null"], "enum": ["A", "B", null]}));
         check("Form/null", json!({"anyOf": [{"$ref": "#/components/schemas/Form"}, {"type": "null"}]}));

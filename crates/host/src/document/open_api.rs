@@ -95,8 +95,14 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
     let (media_type, kind) =
         if description.tag == Tag::Bodkin { ("application/problem+json", PROBLEM) } else { ("application/json", ERROR) };
     let error = |what: &str| with_content(what, media_type, &form::schema(kind));
-    if takes_parameters || description.body.is_some() {
+    if takes_parameters || description.body.is_some() || description.method == Method::Delete {
         responses["400"] = error("Refused; without a body where the request is malformed.");
+    }
+    if takes_parameters && description.tag == Tag::Bodkin {
+        responses["404"] = error("There is no such subscription.");
+    }
+    if description.method == Method::Post && description.tag == Tag::Bodkin {
+        responses["409"] = error("Not while the subscription is as it is. The message says why.");
     }
     if description.body.is_some() {
         responses["413"] = json!({"description": "The body is longer than its limit."});
