@@ -20,14 +20,15 @@ const TABLE: &[Row] = &[
     Row { name: "bodkin-broker", pure: true, imports: &[] },
     Row { name: "bodkin-arrowhead", pure: true, imports: &[] },
     Row { name: "bodkin-store", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker"] },
-    Row { name: "bodkin-client", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker"] },
-    Row { name: "bodkin-host", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-store"] },
+    Row { name: "bodkin-trust", pure: false, imports: &["bodkin-arrowhead"] },
+    Row { name: "bodkin-client", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-trust"] },
+    Row { name: "bodkin-host", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-store", "bodkin-trust"] },
     // Drives any Arrowhead over the wire, so it imports nothing of ours, although the design would let it import `client`.
     Row { name: "bodkin-bench", pure: false, imports: &[] },
     Row {
         name: "bodkin",
         pure: false,
-        imports: &["bodkin-arrowhead", "bodkin-bench", "bodkin-broker", "bodkin-client", "bodkin-host", "bodkin-store"],
+        imports: &["bodkin-arrowhead", "bodkin-bench", "bodkin-broker", "bodkin-client", "bodkin-host", "bodkin-store", "bodkin-trust"],
     },
     Row { name: "xtask", pure: false, imports: &[] },
 ];

@@ -54,6 +54,11 @@ impl ArrowheadError {
         Self::new(ExceptionType::Arrowhead, 500, "Database operation exception".into(), None)
     }
 
+    /// The caller may not do this (401).
+    pub fn auth(message: impl Into<String>) -> Self {
+        Self::new(ExceptionType::Auth, 401, message.into(), None)
+    }
+
     /// The server failed or lacks what it needs (500).
     pub fn arrowhead(message: impl Into<String>) -> Self {
         Self::new(ExceptionType::Arrowhead, 500, message.into(), None)

@@ -54,7 +54,7 @@ pub struct SubscriptionPut {
 
 impl SubscriptionPut {
     /// Checks a form (reference 6.1); that the systems are registered is the database's part.
-    pub fn parse(form: SubscriptionRequest, caller: Caller, now: UtcTime) -> Result<Self, ArrowheadError> {
+    pub fn parse(form: SubscriptionRequest, caller: &Caller, now: UtcTime) -> Result<Self, ArrowheadError> {
         let refused = |message: &str| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
         let subscriber = SystemReference::parse(form.subscriber_system.as_ref(), "Subscriber system", SUBSCRIBE_ORIGIN)?;
         caller.may_act_as(&subscriber.name)?;

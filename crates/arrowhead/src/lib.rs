@@ -10,6 +10,7 @@ pub mod auth_update;
 pub mod authorization;
 pub mod caller;
 pub mod cloud;
+pub mod common_name;
 pub mod core_service;
 pub mod error;
 pub mod event_filter;

@@ -242,7 +242,7 @@ pub struct Scratch {
 /// An unregistered source is refused with 400, where upstream fails with 500.
 pub fn authorize<'a>(
     snapshot: &Snapshot,
-    caller: Caller,
+    caller: &Caller,
     form: &PublishForm<'a>,
     now: UtcTime,
     scratch: &mut Scratch,
@@ -284,7 +284,7 @@ fn parse_time_stamp(text: Option<JsonText<'_>>, now: UtcTime) -> Result<UtcTime,
 
 fn registered_source(
     snapshot: &Snapshot,
-    caller: Caller,
+    caller: &Caller,
     source: Option<&Source<'_>>,
     key: &mut String,
 ) -> Result<SystemId, ArrowheadError> {

@@ -138,7 +138,7 @@ impl Control {
             Operation::InterCloudCheck => self.check_intercloud(request),
             Operation::IntracloudCheck => self.check_intracloud(request),
             Operation::SubscriptionCheck => self.check_subscription(request),
-            Operation::Orchestrate => self.orchestrate(request, Sender::Requester(request.caller)).await,
+            Operation::Orchestrate => self.orchestrate(request, Sender::Requester(request.caller.clone())).await,
             Operation::OrchestrateByProxy => self.orchestrate(request, Sender::Proxy).await,
             Operation::OrchestrateStored => self.orchestrate_stored(id).await,
             Operation::StoreEntryList => self.list_store_entries(request),

@@ -22,7 +22,6 @@ use std::{
 };
 
 use bodkin_arrowhead::{
-    caller::Caller,
     core_service::CoreSystem,
     publication::Scratch,
     record::{Subscription, SubscriptionId},
@@ -418,7 +417,7 @@ impl Shard {
         if raw.method == "POST" && raw.target == "/eventhandler/publish" {
             return self.publish(slot, raw);
         }
-        let request = Request::from_raw(raw, Caller::Anonymous);
+        let request = Request::from_raw(raw, self.connections[slot].caller.clone());
         match route::route(SYSTEM, request.method, &request.path) {
             Ok(route) if route.operation == Operation::Publish => self.publish(slot, raw),
             Ok(route) if route.operation == Operation::EventStream => match (request.method, control::check_body(&request)) {

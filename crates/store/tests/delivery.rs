@@ -77,7 +77,7 @@ fn put(subscriber: SystemRequest) -> SubscriptionPut {
         notify_uri: Some("/notify".into()),
         ..Default::default()
     };
-    SubscriptionPut::parse(form, Caller::Anonymous, UtcTime::from_unix_seconds(0)).unwrap()
+    SubscriptionPut::parse(form, &Caller::Anonymous, UtcTime::from_unix_seconds(0)).unwrap()
 }
 
 fn letters(subscription: SubscriptionId, first: u64, last: u64, events: u64) -> DeadLetters {

@@ -41,7 +41,7 @@ pub(super) enum Kind {
 }
 
 /// Who sends an orchestration form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// The requester itself.
     Requester(Caller),
@@ -51,7 +51,7 @@ pub enum Sender {
 
 impl Sender {
     /// Path of the operation, as errors name it.
-    pub fn origin(self) -> &'static str {
+    pub fn origin(&self) -> &'static str {
         match self {
             Self::Requester(_) => "/orchestrator/orchestration",
             Self::Proxy => "/orchestrator/orchestration-by-proxy",
@@ -94,7 +94,7 @@ impl Orchestration {
         let refused = |message: &str| ArrowheadError::bad_payload(message, origin);
         let flags = Flags(form.orchestration_flags.take().unwrap_or_default());
         let requester = SystemReference::parse(form.requester_system.as_ref(), "Requester system", origin)?;
-        if let Sender::Requester(caller) = sender {
+        if let Sender::Requester(caller) = &sender {
             caller.may_act_as(&requester.name)?;
         }
         if form.requested_service.is_none() && (flags.set("overrideStore") || flags.set("triggerInterCloud")) {

@@ -26,14 +26,14 @@ const SUBSCRIPTION: &str = "/eventhandler/mgmt/subscriptions/{id}";
 impl Control {
     pub(super) async fn subscribe(&self, request: &Request) -> Result<Answer> {
         let form: SubscriptionRequest = self.form(SYSTEM, request)?;
-        let put = SubscriptionPut::parse(form, request.caller, now())?;
+        let put = SubscriptionPut::parse(form, &request.caller, now())?;
         let subscriptions_max = self.subscriptions_max;
         self.change(SYSTEM, move |draft| draft.put_subscription(put, subscriptions_max).map(drop)).await
     }
 
     pub(super) fn auth_update(&self, request: &Request) -> Result<Answer> {
         let form: PublishForm<'_> = self.form(SYSTEM, request)?;
-        auth_update::check(&self.store.snapshot(), request.caller, &form, now())?;
+        auth_update::check(&self.store.snapshot(), &request.caller, &form, now())?;
         Ok(Answer::empty(200))
     }
 
@@ -63,7 +63,7 @@ impl Control {
     pub(super) async fn update_subscription(&self, request: &Request, id: i64) -> Result<Answer> {
         check_id(id, SUBSCRIPTION)?;
         let form: SubscriptionRequest = self.form(SYSTEM, request)?;
-        let put = SubscriptionPut::parse(form, request.caller, now()).map_err(|error| error.at(SUBSCRIPTION))?;
+        let put = SubscriptionPut::parse(form, &request.caller, now()).map_err(|error| error.at(SUBSCRIPTION))?;
         let view = |snapshot: &Snapshot, id| {
             let subscription = snapshot.subscriptions().get(&id).expect("what was just written is there");
             Answer::json(200, &SubscriptionView::new(snapshot, subscription))

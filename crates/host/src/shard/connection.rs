@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bodkin_arrowhead::caller::Caller;
 use bodkin_broker::SubscriptionKey;
 use mio::net::TcpStream;
 use socket2::{SockRef, TcpKeepalive};
@@ -69,6 +70,8 @@ pub struct Connection {
     socket: TcpStream,
     /// Tells it from its slot's former and later ones.
     pub serial: u64,
+    /// Who is at the other end.
+    pub caller: Caller,
     /// What was read and is not yet served.
     pub reader: RequestReader,
     /// What it is doing.
@@ -105,6 +108,7 @@ impl Connection {
         Self {
             socket,
             serial,
+            caller: Caller::Anonymous,
             reader: RequestReader::new(body_bytes_max),
             phase: Phase::Requests,
             replay: None,

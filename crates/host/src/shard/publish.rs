@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_arrowhead::{
-    caller::{Authorized, Caller},
+    caller::Authorized,
     error::ArrowheadError,
     event_handler, json,
     publication::{self, Publication, PublishForm},
@@ -26,16 +26,16 @@ impl Shard {
     /// Serves one publish request. It is answered when the event is in the queues and in the event log, of a durable event
     /// type when it is synced to the disk; before it is delivered in either case.
     pub(super) fn publish(&mut self, slot: usize, raw: &RawRequest<'_>) {
-        match self.try_publish(raw) {
+        match self.try_publish(slot, raw) {
             Ok(Some(position)) if self.is_durable() => self.answer_when_synced(slot, raw.keep_alive, position),
             Ok(_) => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
             Err(refusal) => self.write(slot, &refusal, raw.keep_alive, false),
         }
     }
 
-    fn try_publish(&mut self, raw: &RawRequest<'_>) -> Result<Option<Position>, Answer> {
+    fn try_publish(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<Option<Position>, Answer> {
         let is_plain = !raw.body.is_empty() && control::is_json(raw.content_type);
-        if !is_plain && let Some(refusal) = control::check_body(&Request::from_raw(raw, Caller::Anonymous)) {
+        if !is_plain && let Some(refusal) = control::check_body(&Request::from_raw(raw, self.connections[slot].caller.clone())) {
             return Err(refusal);
         }
         let text = std::str::from_utf8(raw.body).map_err(|_| Answer::from(Refusal::Malformed))?;
@@ -43,7 +43,7 @@ impl Shard {
         self.lap(Stage::Parse);
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
-        let publication = publication::authorize(&snapshot, Caller::Anonymous, &form, self.clock.utc, &mut self.scratch);
+        let publication = publication::authorize(&snapshot, &self.connections[slot].caller, &form, self.clock.utc, &mut self.scratch);
         let publication = publication.map_err(|error| Answer::from(Refusal::from(error)))?;
         self.check_durable().map_err(|error| Answer::from(Refusal::from(error)))?;
         self.lap(Stage::Authorise);

@@ -1,0 +1,285 @@
+//! rustls' configurations, and what is asked of a peer's certificate.
+//!
+//! TLS 1.3 and 1.2 over http/1.1. A server asks for a client's certificate; it must lead to one of the anchors, count now and
+//! not be revoked. A resumed session does not show the certificate again: whoever serves it asks [`PeerCheck::check`] once more,
+//! because time has passed.
+
+use std::{fmt, sync::Arc, time::SystemTime};
+
+use bodkin_arrowhead::utc::UtcTime;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, aws_lc_rs},
+    pki_types::{CertificateDer, ServerName, UnixTime},
+    server::{
+        ServerSessionMemoryCache, WebPkiClientVerifier,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+};
+
+use crate::{
+    certificate::{Certificate, KeyKind},
+    identity::Identity,
+    revocation::Revocations,
+};
+
+/// The only protocol that is spoken over TLS (RFC 7301).
+pub const PROTOCOL: &[u8] = b"http/1.1";
+/// Sessions that a server keeps to be resumed; the oldest go first.
+pub const SESSIONS_MAX: usize = 16_384;
+/// Shortest RSA key of a peer.
+const RSA_BITS_MIN: usize = crate::authority::RSA_BITS_MIN;
+
+/// Whether a server serves clients without a certificate too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientCertificate {
+    /// None is served.
+    Required,
+    /// They are served, as nobody.
+    Optional,
+}
+
+/// What a client asks of a server's certificate, besides that it leads to an anchor and counts now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerCheck {
+    /// It is made out for the host that was connected to.
+    HostName,
+    /// Nothing: Arrowhead's `disable.hostname.verifier`.
+    ChainOnly,
+}
+
+/// Why no configuration can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// There is nothing to trust.
+    #[error("there is no authority's certificate to trust")]
+    NoAnchor,
+    /// The library refuses what was given.
+    #[error("TLS cannot be configured: {0}")]
+    Library(String),
+}
+
+/// Why a peer that leads to an anchor is refused all the same.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PeerError {
+    /// What it has shown is no certificate.
+    #[error("the certificate cannot be read: {0}")]
+    Malformed(String),
+    /// Its time is over, or has not come.
+    #[error("the certificate counts from {0} to {1}")]
+    Expired(UtcTime, UtcTime),
+    /// It was revoked.
+    #[error("the certificate is revoked")]
+    Revoked,
+    /// It is an authority's.
+    #[error("the certificate is an authority's, not a system's")]
+    Authority,
+    /// Its key can be found by others.
+    #[error("the certificate's key is too weak: {0}")]
+    WeakKey(KeyKind),
+}
+
+/// What is asked of a peer's certificate whose chain was verified.
+#[derive(Clone, Debug, Default)]
+pub struct PeerCheck {
+    /// What no longer counts.
+    pub revocations: Arc<Revocations>,
+}
+
+impl PeerCheck {
+    /// Reads a certificate, and refuses one that does not count.
+    pub fn check(&self, certificate: &CertificateDer<'_>, now: UtcTime) -> Result<Certificate, PeerError> {
+        let certificate = Certificate::from_der(certificate).map_err(|error| PeerError::Malformed(error.to_string()))?;
+        if !certificate.is_valid_at(now) {
+            return Err(PeerError::Expired(certificate.not_before(), certificate.not_after()));
+        }
+        if self.revocations.contains(&certificate) {
+            return Err(PeerError::Revoked);
+        }
+        if certificate.is_authority() {
+            return Err(PeerError::Authority);
+        }
+        match certificate.key_kind() {
+            KeyKind::Rsa(..RSA_BITS_MIN) => Err(PeerError::WeakKey(certificate.key_kind())),
+            _ => Ok(certificate),
+        }
+    }
+}
+
+/// A server's configuration. `anchors` are the certificates of the authorities whose systems are served: the own cloud's.
+pub fn server(
+    identity: &Identity,
+    anchors: &[Certificate],
+    clients: ClientCertificate,
+    check: PeerCheck,
+) -> Result<Arc<ServerConfig>, TlsError> {
+    let provider = provider();
+    let mut verifier = WebPkiClientVerifier::builder_with_provider(roots(anchors)?, provider.clone());
+    if clients == ClientCertificate::Optional {
+        verifier = verifier.allow_unauthenticated();
+    }
+    let verifier = verifier.build().map_err(|error| TlsError::Library(error.to_string()))?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(library)?
+        .with_client_cert_verifier(Arc::new(ClientVerifier { verifier, check }))
+        .with_single_cert(chain(identity), identity.key().to_rustls())
+        .map_err(library)?;
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.session_storage = ServerSessionMemoryCache::new(SESSIONS_MAX);
+    Ok(Arc::new(config))
+}
+
+/// A client's configuration; without an identity it shows no certificate.
+pub fn client(identity: Option<&Identity>, anchors: &[Certificate], check: ServerCheck) -> Result<Arc<ClientConfig>, TlsError> {
+    let provider = provider();
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots(anchors)?, provider.clone())
+        .build()
+        .map_err(|error| TlsError::Library(error.to_string()))?;
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(library)?;
+    let builder = match check {
+        ServerCheck::HostName => builder.with_webpki_verifier(verifier),
+        ServerCheck::ChainOnly => builder.dangerous().with_custom_certificate_verifier(Arc::new(ChainVerifier(verifier))),
+    };
+    let mut config = match identity {
+        Some(identity) => builder.with_client_auth_cert(chain(identity), identity.key().to_rustls()).map_err(library)?,
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// The time on this machine's clock, as certificates count it.
+pub fn now() -> UtcTime {
+    UtcTime::from_system_time(SystemTime::now()).unwrap_or(UtcTime::from_unix_seconds(0))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+fn library(error: rustls::Error) -> TlsError {
+    TlsError::Library(error.to_string())
+}
+
+fn chain(identity: &Identity) -> Vec<CertificateDer<'static>> {
+    identity.chain().iter().map(|certificate| certificate.der().clone()).collect()
+}
+
+fn roots(anchors: &[Certificate]) -> Result<Arc<RootCertStore>, TlsError> {
+    if anchors.is_empty() {
+        return Err(TlsError::NoAnchor);
+    }
+    let mut roots = RootCertStore::empty();
+    for anchor in anchors {
+        roots.add(anchor.der().clone()).map_err(library)?;
+    }
+    Ok(Arc::new(roots))
+}
+
+/// Asks what webpki asks, then [`PeerCheck`].
+struct ClientVerifier {
+    verifier: Arc<dyn ClientCertVerifier>,
+    check: PeerCheck,
+}
+
+impl fmt::Debug for ClientVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientVerifier")
+    }
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.verifier.root_hint_subjects()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.verifier.client_auth_mandatory()
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        let verified = self.verifier.verify_client_cert(certificate, intermediates, now)?;
+        match self.check.check(certificate, UtcTime::from_unix_seconds(now.as_secs())) {
+            Ok(_) => Ok(verified),
+            Err(PeerError::Revoked) => Err(rustls::CertificateError::Revoked.into()),
+            Err(error) => Err(rustls::CertificateError::Other(rustls::OtherError(Arc::new(error))).into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.verifier.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.verifier.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
+
+/// Asks what webpki asks but for the host's name.
+#[derive(Debug)]
+struct ChainVerifier(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for ChainVerifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.0.verify_server_cert(certificate, intermediates, server_name, ocsp_response, now) {
+            // The name is looked at last, when everything else holds.
+            Err(rustls::Error::InvalidCertificate(
+                rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
