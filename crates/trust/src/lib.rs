@@ -2,12 +2,15 @@
 //!
 //! A [`Certificate`] is the one type that reads X.509; an [`Identity`] is a chain and the key that belongs to it, from PEM
 //! files or a PKCS#12 key store; an [`Authority`] issues. [`tls`] makes rustls' configurations of them and nothing else does.
+//! [`jose`] signs and seals messages.
 //! Names in certificates are [`bodkin_arrowhead::common_name`]'s.
 
 pub mod authority;
+pub mod base64;
 pub mod certificate;
 pub mod directory;
 pub mod identity;
+pub mod jose;
 pub mod key;
 pub mod revocation;
 pub mod tls;

@@ -1,0 +1,140 @@
+//! Compact JWE with `RSA-OAEP-256` (RFC 7518, 4.3) and `A256CBC-HS512` (RFC 7518, 5.2).
+
+use aws_lc_rs::{
+    cipher::{AES_256, AES_CBC_IV_LEN, DecryptionContext, PaddedBlockDecryptingKey, PaddedBlockEncryptingKey, UnboundCipherKey},
+    constant_time, hmac,
+    iv::FixedLength,
+    rand,
+    rsa::OAEP_SHA256_MGF1SHA256,
+};
+use zeroize::Zeroizing;
+
+use super::{OpeningKey, Refused, SealingKey, UnusableKey, header::Header};
+use crate::base64;
+
+const HEADER: &str = r#"{"alg":"RSA-OAEP-256","enc":"A256CBC-HS512","cty":"JWT"}"#;
+const KEY_ALGORITHM: &str = "RSA-OAEP-256";
+const CONTENT_ALGORITHM: &str = "A256CBC-HS512";
+const CONTENT_TYPE: &str = "JWT";
+
+/// Bytes of the MAC's key and of the cipher's, which make up the content key in this order.
+const HALF_KEY_BYTES: usize = 32;
+/// Bytes of the MAC that are sent: the first half.
+const TAG_BYTES: usize = 32;
+
+type ContentKey = Zeroizing<[u8; 2 * HALF_KEY_BYTES]>;
+
+/// Seals: `header.key.iv.ciphertext.tag`. Nobody but the key's owner can read it; anybody can have made it.
+pub fn seal(content: &[u8], recipient: &SealingKey) -> Result<String, UnusableKey> {
+    seal_under(HEADER, content, recipient)
+}
+
+/// Seals under any header.
+pub(super) fn seal_under(header: &str, content: &[u8], recipient: &SealingKey) -> Result<String, UnusableKey> {
+    let content_key = random_content_key();
+    let mut encrypted_key = vec![0; recipient.0.ciphertext_size()];
+    let encrypted_key = recipient.0.encrypt(&OAEP_SHA256_MGF1SHA256, &*content_key, &mut encrypted_key, None).map_err(|_| UnusableKey)?;
+    let (mac_key, cipher_key) = content_key.split_at(HALF_KEY_BYTES);
+    let (ciphertext, iv) = encrypt(content, cipher_key);
+    let header = base64::encode_url_safe(header.as_bytes());
+    let tag = tag(mac_key, &header, &iv, &ciphertext);
+    let [encrypted_key, iv, ciphertext, tag] = [&*encrypted_key, &iv, &ciphertext, &tag].map(base64::encode_url_safe);
+    Ok([header, encrypted_key, iv, ciphertext, tag].join("."))
+}
+
+/// Gives the content of a text that was sealed for `recipient`.
+pub fn open(text: &str, recipient: &OpeningKey) -> Result<Zeroizing<Vec<u8>>, Refused> {
+    let parts: Vec<&str> = text.splitn(6, '.').collect();
+    let [header, encrypted_key, iv, ciphertext, tag_shown] = parts[..] else { return Err(Refused) };
+    let algorithms = Header::read(header)?;
+    let is_ours = algorithms.alg == KEY_ALGORITHM
+        && algorithms.enc.as_deref() == Some(CONTENT_ALGORITHM)
+        && algorithms.cty.as_deref() == Some(CONTENT_TYPE);
+    if !is_ours {
+        return Err(Refused);
+    }
+    let bytes = |part: &str| base64::decode_url_safe(part).ok_or(Refused);
+    let (encrypted_key, ciphertext, tag_shown) = (bytes(encrypted_key)?, bytes(ciphertext)?, bytes(tag_shown)?);
+    let iv: [u8; AES_CBC_IV_LEN] = bytes(iv)?.try_into().map_err(|_| Refused)?;
+    if encrypted_key.len() != recipient.0.key_size_bytes() {
+        return Err(Refused);
+    }
+    let content_key = content_key(&encrypted_key, recipient);
+    let (mac_key, cipher_key) = content_key.split_at(HALF_KEY_BYTES);
+    constant_time::verify_slices_are_equal(&tag(mac_key, header, &iv, &ciphertext), &tag_shown).map_err(|_| Refused)?;
+    decrypt(ciphertext, cipher_key, iv).ok_or(Refused)
+}
+
+fn random_content_key() -> ContentKey {
+    let mut key = ContentKey::new([0; 2 * HALF_KEY_BYTES]);
+    rand::fill(&mut *key).expect("the system gives random bytes");
+    key
+}
+
+/// The content key that was wrapped; a random one if none can be unwrapped, so that this is found out by the tag and not before.
+fn content_key(encrypted: &[u8], recipient: &OpeningKey) -> ContentKey {
+    let mut key = random_content_key();
+    let mut unwrapped = Zeroizing::new(vec![0; recipient.0.min_output_size()]);
+    if let Ok(unwrapped) = recipient.0.decrypt(&OAEP_SHA256_MGF1SHA256, encrypted, &mut unwrapped, None)
+        && unwrapped.len() == key.len()
+    {
+        key.copy_from_slice(unwrapped);
+    }
+    key
+}
+
+/// AES-256-CBC with PKCS #7 padding; gives the ciphertext and its random initialization vector.
+fn encrypt(content: &[u8], key: &[u8]) -> (Vec<u8>, [u8; AES_CBC_IV_LEN]) {
+    let key = UnboundCipherKey::new(&AES_256, key).and_then(PaddedBlockEncryptingKey::cbc_pkcs7).expect("AES-256 takes 32 bytes");
+    let mut content = content.to_vec();
+    let context = key.encrypt(&mut content).expect("memory can be encrypted");
+    let DecryptionContext::Iv128(iv) = context else { unreachable!("CBC has an initialization vector of a block") };
+    (content, *iv.as_ref())
+}
+
+/// Of what the tag was right for.
+fn decrypt(ciphertext: Vec<u8>, key: &[u8], iv: [u8; AES_CBC_IV_LEN]) -> Option<Zeroizing<Vec<u8>>> {
+    let key = UnboundCipherKey::new(&AES_256, key).and_then(PaddedBlockDecryptingKey::cbc_pkcs7).expect("AES-256 takes 32 bytes");
+    let mut content = Zeroizing::new(ciphertext);
+    let length = key.decrypt(&mut content, DecryptionContext::Iv128(FixedLength::from(iv))).ok()?.len();
+    content.truncate(length);
+    Some(content)
+}
+
+/// HMAC-SHA-512 of header, initialization vector, ciphertext and the header's length in bits, cut in half.
+fn tag(key: &[u8], header: &str, iv: &[u8], ciphertext: &[u8]) -> [u8; TAG_BYTES] {
+    let mut mac = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA512, key));
+    mac.update(header.as_bytes());
+    mac.update(iv);
+    mac.update(ciphertext);
+    mac.update(&(header.len() as u64 * 8).to_be_bytes());
+    mac.sign().as_ref()[..TAG_BYTES].try_into().expect("SHA-512 has more bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(hexadecimal: &str) -> Vec<u8> {
+        let digits: Vec<u32> = hexadecimal.chars().filter_map(|digit| digit.to_digit(16)).collect();
+        digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
+    }
+
+    /// RFC 7518, appendix B.3.
+    #[test]
+    fn the_vector_of_the_standard_is_tagged_and_decrypted() {
+        let key: Vec<u8> = (0..64).collect();
+        let iv = bytes("1af38c2dc2b96ffdd86694092341bc04");
+        let ciphertext = bytes(
+            "4affaaadb78c31c5da4b1b590d10ffbd3dd8d5d302423526912da037ecbcc7bd822c301dd67c373bccb584ad3e9279c2e6d12a1374b77f077553df829410446b\
+             36ebd97066296ae6427ea75c2e0846a11a09ccf5370dc80bfecbad28c73f09b3a3b75e662a2594410ae496b2e2e6609e31e6e02cc837f053d21f37ff4f51950b\
+             be2638d09dd7a4930930806d0703b1f6",
+        );
+        let shown = tag(&key[..32], "The second principle of Auguste Kerckhoffs", &iv, &ciphertext);
+        assert_eq!(shown.to_vec(), bytes("4dd3b4c088a7f45c216839645b2012bf2e6269a8c56a816dbc1b267761955bc5"));
+        let content = decrypt(ciphertext, &key[32..], iv.try_into().unwrap()).unwrap();
+        let expected = "A cipher system must not be required to be secret, and it must be able to fall into the hands of the enemy \
+                        without inconvenience";
+        assert_eq!(std::str::from_utf8(&content), Ok(expected));
+    }
+}
