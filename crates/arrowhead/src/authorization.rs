@@ -2,5 +2,7 @@
 
 mod check;
 mod rule;
+pub mod token;
+mod token_request;
 
-pub use self::{check::*, rule::*};
+pub use self::{check::*, rule::*, token_request::*};

@@ -58,6 +58,11 @@ impl SystemCommonName {
         let cloud = CloudCommonName { cloud: CloudName::from_stored(&cloud), operator: CloudName::from_stored(&operator) };
         Ok(Self { system: SystemName::from_stored(&system), cloud })
     }
+
+    /// The name in tokens: without the master name (reference section 12).
+    pub fn in_token(&self) -> String {
+        format!("{}.{}.{}", self.system, self.cloud.cloud, self.cloud.operator)
+    }
 }
 
 impl fmt::Display for CloudCommonName {

@@ -19,8 +19,9 @@ macro_rules! form {
 }
 
 mod orchestrator;
+mod token;
 
-pub use self::orchestrator::*;
+pub use self::{orchestrator::*, token::*};
 
 form! {
     /// A system, as requests name one.

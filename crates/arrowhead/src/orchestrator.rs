@@ -10,5 +10,6 @@ mod request;
 pub mod reservation;
 mod result;
 pub mod store;
+mod token;
 
 pub use self::{decision::*, request::*, result::*};

@@ -2,7 +2,7 @@
 //!
 //! A [`Certificate`] is the one type that reads X.509; an [`Identity`] is a chain and the key that belongs to it, from PEM
 //! files or a PKCS#12 key store; an [`Authority`] issues. [`tls`] makes rustls' configurations of them and nothing else does.
-//! [`jose`] signs and seals messages.
+//! [`jose`] signs and seals messages; a [`TokenSigner`] makes tokens of them, and a [`TokenVerifier`] reads these.
 //! Names in certificates are [`bodkin_arrowhead::common_name`]'s.
 
 pub mod authority;
@@ -14,6 +14,7 @@ pub mod jose;
 pub mod key;
 pub mod revocation;
 pub mod tls;
+pub mod token;
 
 pub use crate::{
     authority::{Authority, IssueError, Profile},
@@ -22,4 +23,5 @@ pub use crate::{
     identity::{Identity, IdentityError},
     key::{KeyError, KeySize, PrivateKey},
     revocation::{Revocations, Revoked},
+    token::{TokenRefused, TokenSigner, TokenVerifier},
 };

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     metadata::Metadata,
+    name::InterfaceName,
     record::{Definition, EntryView, Interface, Security, System},
     utc::UtcTime,
 };
@@ -17,15 +18,15 @@ const EXPIRING_SECONDS: u64 = 120;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrchestrationResult {
-    provider: Arc<System>,
-    service: Arc<Definition>,
+    pub(super) provider: Arc<System>,
+    pub(super) service: Arc<Definition>,
     service_uri: Arc<str>,
-    secure: Security,
+    pub(super) secure: Security,
     metadata: Metadata,
-    interfaces: Vec<Arc<Interface>>,
+    pub(super) interfaces: Vec<Arc<Interface>>,
     version: i32,
-    /// Always null while no service can be secured by token.
-    authorization_tokens: Option<BTreeMap<String, String>>,
+    /// By interface, of a service that is secured by token.
+    pub(super) authorization_tokens: Option<BTreeMap<InterfaceName, Arc<str>>>,
     warnings: Vec<Warning>,
 }
 
