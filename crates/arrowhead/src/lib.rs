@@ -22,6 +22,7 @@ pub mod metadata;
 pub mod name;
 pub mod orchestrator;
 pub mod page;
+pub mod pinned;
 pub mod publication;
 pub mod record;
 pub mod service_registry;

@@ -12,6 +12,7 @@ use rcgen::{
     SanType, SerialNumber, SubjectPublicKeyInfo,
 };
 use time::OffsetDateTime;
+use x509_parser::prelude::FromDer;
 
 use crate::{
     certificate::{Certificate, CertificateError, KeyKind},
@@ -21,7 +22,7 @@ use crate::{
 
 /// The root's common name.
 pub const ROOT_NAME: &str = "arrowhead.eu";
-/// Shortest RSA key that is certified.
+/// Shortest RSA key that is certified, or believed of a peer; in bits.
 pub const RSA_BITS_MIN: usize = 2048;
 /// Clocks of other machines may be behind by so much.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(300);
@@ -37,6 +38,9 @@ pub enum IssueError {
     /// A name that no certificate can be made out for.
     #[error("{0:?} is neither a host name nor an IP address")]
     AlternativeName(String),
+    /// The issuer's time is over.
+    #[error("the certificate of {0} counts from {1} to {2}: it issues nothing now")]
+    AuthorityExpired(String, UtcTime, UtcTime),
     /// A key that is too weak.
     #[error("a key of the kind {0} is not certified: RSA of {RSA_BITS_MIN} bits or more, or an elliptic curve of 256, is expected")]
     WeakKey(KeyKind),
@@ -90,7 +94,7 @@ impl Authority {
         if identity.certificate().is_authority() {
             Ok(Self(identity))
         } else {
-            Err(IssueError::NoAuthority(identity.certificate().common_name().unwrap_or("no name").to_owned()))
+            Err(IssueError::NoAuthority(identity.certificate().told_name().to_owned()))
         }
     }
 
@@ -115,14 +119,21 @@ impl Authority {
         Ok(Identity::new(self.chain_of(certificate), key)?)
     }
 
-    /// Makes a certificate for a public key (SubjectPublicKeyInfo in DER), whose owner has shown to have the private one.
+    /// Makes a certificate for a public key (SubjectPublicKeyInfo in DER), whose owner has shown to have the private one. It counts
+    /// as long as the authority at the most.
     pub fn certify(&self, profile: &Profile, public_key_info: &[u8]) -> Result<Certificate, IssueError> {
-        let public_key = SubjectPublicKeyInfo::from_der(public_key_info).map_err(|error| IssueError::PublicKey(error.to_string()))?;
-        let certificate = Certificate::from_der(system_params(profile)?.signed_by(&public_key, &self.issuer()?)?.der())?;
-        match certificate.key_kind() {
-            KeyKind::Rsa(RSA_BITS_MIN..) | KeyKind::EllipticCurve(256..) => Ok(certificate),
-            weak => Err(IssueError::WeakKey(weak)),
+        let own = self.certificate();
+        if !own.is_valid_at(profile.now) {
+            return Err(IssueError::AuthorityExpired(self.name(), own.not_before(), own.not_after()));
         }
+        let kind = key_kind(public_key_info)?;
+        if !kind.is_strong() {
+            return Err(IssueError::WeakKey(kind));
+        }
+        let public_key = SubjectPublicKeyInfo::from_der(public_key_info).map_err(|error| IssueError::PublicKey(error.to_string()))?;
+        let lifetime = profile.lifetime.min(own.not_after().since(profile.now));
+        let params = system_params(&Profile { lifetime, ..profile.clone() })?;
+        Ok(Certificate::from_der(params.signed_by(&public_key, &self.issuer()?)?.der())?)
     }
 
     /// A certificate of this authority's, and those that lead from it to the root.
@@ -138,6 +149,10 @@ impl Authority {
     /// The authority's own chain and key.
     pub fn identity(&self) -> &Identity {
         &self.0
+    }
+
+    fn name(&self) -> String {
+        self.certificate().told_name().to_owned()
     }
 
     /// What signs for it.
@@ -182,6 +197,13 @@ fn serial() -> Result<SerialNumber, IssueError> {
     Ok(SerialNumber::from_slice(&bytes))
 }
 
+fn key_kind(public_key_info: &[u8]) -> Result<KeyKind, IssueError> {
+    match x509_parser::x509::SubjectPublicKeyInfo::from_der(public_key_info) {
+        Ok((_, key)) => Ok(KeyKind::of(&key)),
+        Err(error) => Err(IssueError::PublicKey(error.to_string())),
+    }
+}
+
 pub(crate) fn date(time: UtcTime) -> OffsetDateTime {
     let seconds = i64::try_from(time.unix_seconds()).expect("years end at 9999");
     OffsetDateTime::from_unix_timestamp(seconds).expect("years end at 9999")
@@ -194,10 +216,79 @@ fn alternative_name(name: &str) -> Result<SanType, IssueError> {
     let is_host_name = !name.is_empty()
         && name.len() <= 253
         && name.split('.').all(|part| !part.is_empty() && part.len() <= 63)
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'*'));
+        && name.strip_prefix("*.").unwrap_or(name).bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
     let refused = || IssueError::AlternativeName(name.to_owned());
     if !is_host_name {
         return Err(refused());
     }
     Ok(SanType::DnsName(name.try_into().map_err(|_| refused())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{DAY, cloud, cloud_name, key, now, profile, root};
+
+    #[test]
+    fn the_chain_leads_from_the_system_to_the_root() {
+        let identity = cloud().issue(&profile()).unwrap();
+        let names: Vec<_> = identity.chain().iter().filter_map(Certificate::common_name).collect();
+        assert_eq!(names, ["sensor.testcloud1.aitia.arrowhead.eu", "testcloud1.aitia.arrowhead.eu", ROOT_NAME]);
+        for pair in identity.chain().windows(2) {
+            assert!(pair[0].is_issued_by(&pair[1]) && !pair[1].is_issued_by(&pair[0]), "{pair:?}");
+        }
+        assert!(identity.chain()[2].is_self_issued() && !identity.certificate().is_self_issued());
+        let authorities: Vec<_> = identity.chain().iter().map(Certificate::is_authority).collect();
+        assert_eq!(authorities, [false, true, true]);
+        assert_eq!(cloud().certificate().system().unwrap_err().name, cloud_name().to_string());
+    }
+
+    #[test]
+    fn a_certificate_says_what_its_profile_says() {
+        let certificate = cloud().certify(&profile(), &key().public_key_info()).unwrap();
+        assert_eq!(certificate.alternative_names(), ["sensor.testcloud1.aitia.arrowhead.eu", "localhost", "127.0.0.1"]);
+        assert_eq!((certificate.not_before(), certificate.not_after()), (now().minus(CLOCK_TOLERANCE), now().plus(90 * DAY)));
+        assert_eq!(certificate.key_kind(), KeyKind::Rsa(2048));
+        assert_eq!(certificate.public_key_info(), key().public_key_info());
+        assert_eq!(certificate.serial().len(), SERIAL_BYTES);
+        let other = cloud().certify(&profile(), &key().public_key_info()).unwrap();
+        assert_ne!(certificate.serial(), other.serial());
+    }
+
+    #[test]
+    fn nothing_counts_longer_than_what_has_issued_it() {
+        let short = root().issue_cloud(&cloud_name(), now(), 10 * DAY).unwrap();
+        let certificate = short.certify(&profile(), &key().public_key_info()).unwrap();
+        assert_eq!(certificate.not_after(), short.certificate().not_after());
+        let later = Profile { now: now().plus(11 * DAY), ..profile() };
+        assert!(matches!(short.certify(&later, &key().public_key_info()), Err(IssueError::AuthorityExpired(..))));
+    }
+
+    #[test]
+    fn a_system_issues_nothing() {
+        let refused = Authority::new(crate::example::sensor());
+        assert!(matches!(refused, Err(IssueError::NoAuthority(name)) if name == "sensor.testcloud1.aitia.arrowhead.eu"));
+    }
+
+    #[test]
+    fn names_that_no_server_has_are_refused() {
+        let info = key().public_key_info();
+        for good in ["localhost", "a-b.example", "*.example", "under_score.example", "::1", "10.0.0.1"] {
+            let profile = Profile { alternative_names: vec![good.to_owned()], ..profile() };
+            assert_eq!(cloud().certify(&profile, &info).unwrap().alternative_names(), [good]);
+        }
+        let long = format!("{}.example", "a".repeat(64));
+        for bad in ["", "a b", "a..b", ".a", "*", "a.*.b", "*a.b", "gr\u{f6}\u{df}e", "a\0b", &long] {
+            let profile = Profile { alternative_names: vec![bad.to_owned()], ..profile() };
+            assert!(matches!(cloud().certify(&profile, &info), Err(IssueError::AlternativeName(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn weak_and_strange_keys_are_not_certified() {
+        assert!(matches!(cloud().certify(&profile(), b"no key"), Err(IssueError::PublicKey(_))));
+        let curve = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+        let info = rcgen::PublicKeyData::subject_public_key_info(&curve);
+        assert!(matches!(cloud().certify(&profile(), &info), Err(IssueError::WeakKey(KeyKind::Other))));
+    }
 }

@@ -13,10 +13,15 @@ use x509_parser::{
     prelude::{FromDer, X509Certificate},
     public_key::PublicKey,
     time::ASN1Time,
+    x509::SubjectPublicKeyInfo,
 };
+
+use crate::authority::RSA_BITS_MIN;
 
 /// Certificates that one file or one chain may hold.
 pub const CERTIFICATES_MAX: usize = 64;
+/// Smallest elliptic curve; in bits.
+const CURVE_BITS_MIN: usize = 256;
 
 /// What is no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -35,13 +40,20 @@ pub enum CertificateError {
     TooMany,
 }
 
-/// SHA-256 of a certificate's DER form: names a certificate wherever one is told or listed.
+/// SHA-256 of a certificate's DER form, or of a public key's: names a certificate wherever one is told or listed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(pub [u8; 32]);
 
+impl Fingerprint {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let hash = digest::digest(&digest::SHA256, bytes);
+        Self(hash.as_ref().try_into().expect("SHA-256 has 32 bytes"))
+    }
+}
+
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 
@@ -60,6 +72,21 @@ pub enum KeyKind {
     EllipticCurve(usize),
     /// Anything else.
     Other,
+}
+
+impl KeyKind {
+    pub(crate) fn of(key: &SubjectPublicKeyInfo<'_>) -> Self {
+        match key.parsed() {
+            Ok(PublicKey::RSA(key)) => Self::Rsa(key.key_size()),
+            Ok(PublicKey::EC(point)) => Self::EllipticCurve(point.key_size()),
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether such a key is certified.
+    pub fn is_strong(self) -> bool {
+        matches!(self, Self::Rsa(RSA_BITS_MIN..) | Self::EllipticCurve(CURVE_BITS_MIN..))
+    }
 }
 
 impl fmt::Display for KeyKind {
@@ -84,6 +111,7 @@ pub struct Certificate {
 struct Facts {
     common_name: Option<String>,
     issuer: Option<String>,
+    subject_encoded: Vec<u8>,
     issuer_encoded: Vec<u8>,
     serial: Vec<u8>,
     not_before: UtcTime,
@@ -130,13 +158,22 @@ impl Certificate {
 
     /// SHA-256 of the DER form.
     pub fn fingerprint(&self) -> Fingerprint {
-        let hash = digest::digest(&digest::SHA256, &self.der);
-        Fingerprint(hash.as_ref().try_into().expect("SHA-256 has 32 bytes"))
+        Fingerprint::of(&self.der)
+    }
+
+    /// SHA-256 of the public key: the same for a certificate and its renewed one, and for its private key.
+    pub fn public_key_fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(self.public_key_info())
     }
 
     /// The subject's common name, as it stands there.
     pub fn common_name(&self) -> Option<&str> {
         self.facts.common_name.as_deref()
+    }
+
+    /// The common name as messages tell it.
+    pub fn told_name(&self) -> &str {
+        self.common_name().unwrap_or("nobody")
     }
 
     /// The system that it names.
@@ -149,6 +186,11 @@ impl Certificate {
         self.facts.issuer.as_deref()
     }
 
+    /// The subject's whole name in DER.
+    pub(crate) fn subject_encoded(&self) -> &[u8] {
+        &self.facts.subject_encoded
+    }
+
     /// The issuer's whole name in DER.
     pub(crate) fn issuer_encoded(&self) -> &[u8] {
         &self.facts.issuer_encoded
@@ -157,6 +199,11 @@ impl Certificate {
     /// The serial number's bytes, the greatest first, without leading zeros.
     pub fn serial(&self) -> &[u8] {
         &self.facts.serial
+    }
+
+    /// The serial number as it is told and listed.
+    pub fn serial_text(&self) -> String {
+        hex(self.serial())
     }
 
     /// First second in which it counts.
@@ -174,6 +221,11 @@ impl Certificate {
         (self.facts.not_before..=self.facts.not_after).contains(&time.whole_seconds())
     }
 
+    /// When two thirds of its life are over: whoever runs its owner renews it from then on.
+    pub fn renewal_due(&self) -> UtcTime {
+        self.not_before().plus(self.not_after().since(self.not_before()) * 2 / 3)
+    }
+
     /// DNS names and IP addresses that it counts for.
     pub fn alternative_names(&self) -> &[String] {
         &self.facts.alternative_names
@@ -189,6 +241,15 @@ impl Certificate {
         self.facts.is_self_issued
     }
 
+    /// Whether an authority has issued it: the names are the same, and the signature is right. Neither times nor rights are looked at.
+    pub fn is_issued_by(&self, authority: &Self) -> bool {
+        let (Ok((_, own)), Ok((_, authority_read))) = (X509Certificate::from_der(&self.der), X509Certificate::from_der(&authority.der))
+        else {
+            return false;
+        };
+        self.issuer_encoded() == authority.subject_encoded() && own.verify_signature(Some(authority_read.public_key())).is_ok()
+    }
+
     /// The kind of its key.
     pub fn key_kind(&self) -> KeyKind {
         self.facts.key_kind
@@ -202,7 +263,7 @@ impl Certificate {
 
 impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Certificate({} {})", self.common_name().unwrap_or("without a common name"), self.fingerprint())
+        write!(f, "Certificate({} {})", self.told_name(), self.fingerprint())
     }
 }
 
@@ -214,30 +275,37 @@ impl Facts {
         Ok(Self {
             common_name: common_name(parsed.subject()),
             issuer: common_name(parsed.issuer()),
+            subject_encoded: parsed.subject().as_raw().to_vec(),
             issuer_encoded: parsed.issuer().as_raw().to_vec(),
-            serial: parsed.raw_serial().iter().copied().skip_while(|byte| *byte == 0).collect(),
+            serial: without_zeros(parsed.raw_serial()),
             not_before: time(parsed.validity().not_before).ok_or_else(|| malformed("it begins before the year 1970"))?,
             not_after: time(parsed.validity().not_after).ok_or_else(|| malformed("it ends before the year 1970"))?,
             alternative_names: alternative_names.map_or_else(Vec::new, |names| names.value.general_names.iter().filter_map(text).collect()),
             is_authority: constraints.is_some_and(|constraints| constraints.value.ca),
             is_self_issued: parsed.subject().as_raw() == parsed.issuer().as_raw(),
-            key_kind: match parsed.public_key().parsed() {
-                Ok(PublicKey::RSA(key)) => KeyKind::Rsa(key.key_size()),
-                Ok(PublicKey::EC(point)) => KeyKind::EllipticCurve(point.key_size()),
-                _ => KeyKind::Other,
-            },
+            key_kind: KeyKind::of(parsed.public_key()),
             public_key_info: parsed.public_key().raw.to_vec(),
         })
     }
 }
 
+/// A serial number as it is compared.
+pub(crate) fn without_zeros(serial: &[u8]) -> Vec<u8> {
+    serial.iter().copied().skip_while(|byte| *byte == 0).collect()
+}
+
+/// Two small letters or digits a byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The last common name: the most specific one.
-fn common_name(name: &x509_parser::x509::X509Name<'_>) -> Option<String> {
+pub(crate) fn common_name(name: &x509_parser::x509::X509Name<'_>) -> Option<String> {
     let last = name.iter_common_name().last()?;
     last.as_str().ok().map(str::to_owned)
 }
 
-fn time(time: ASN1Time) -> Option<UtcTime> {
+pub(crate) fn time(time: ASN1Time) -> Option<UtcTime> {
     u64::try_from(time.timestamp()).ok().map(UtcTime::from_unix_seconds)
 }
 
@@ -252,4 +320,66 @@ fn text(name: &GeneralName<'_>) -> Option<String> {
 fn address(bytes: &[u8]) -> Option<IpAddr> {
     let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::example::{DAY, cloud, now, root, sensor};
+
+    #[test]
+    fn pem_is_read_back_whatever_stands_around_it() {
+        let chain = sensor().chain().to_vec();
+        let text: String = chain.iter().map(|certificate| format!("Subject: somebody\n{}\nmore\n", certificate.to_pem())).collect();
+        assert_eq!(Certificate::from_pem(text.as_bytes()).unwrap(), chain);
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_refused() {
+        let certificate = sensor().certificate().clone();
+        let mut longer = certificate.der().to_vec();
+        longer.push(0);
+        assert!(matches!(Certificate::from_der(&longer), Err(CertificateError::TrailingBytes(1))));
+        assert!(matches!(Certificate::from_der(b""), Err(CertificateError::Malformed(_))));
+        assert!(matches!(Certificate::from_pem(b"nothing"), Err(CertificateError::Missing)));
+        let cut = &certificate.to_pem()[..500];
+        assert!(matches!(Certificate::from_pem(cut.as_bytes()), Err(CertificateError::Malformed(_))));
+        let many = certificate.to_pem().repeat(CERTIFICATES_MAX + 1);
+        assert!(matches!(Certificate::from_pem(many.as_bytes()), Err(CertificateError::TooMany)));
+    }
+
+    #[test]
+    fn it_counts_from_its_first_second_to_its_last() {
+        let certificate = sensor().certificate().clone();
+        let (from, to) = (certificate.not_before(), certificate.not_after());
+        let second = std::time::Duration::from_secs(1);
+        for (time, counts) in [(from.minus(second), false), (from, true), (to, true), (to.plus(second / 2), true), (to.plus(second), false)]
+        {
+            assert_eq!(certificate.is_valid_at(time), counts, "{time}");
+        }
+        let due = certificate.renewal_due();
+        assert!(now().plus(59 * DAY) < due && due < now().plus(61 * DAY), "{due}");
+    }
+
+    #[test]
+    fn only_the_key_of_the_issuer_has_issued_it() {
+        let namesake = root().issue_cloud(&crate::example::cloud_name(), now(), DAY).unwrap();
+        assert!(sensor().certificate().is_issued_by(cloud().certificate()));
+        assert!(!sensor().certificate().is_issued_by(namesake.certificate()));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_bytes_are_read_or_refused(at in 0usize..1000, value: u8) {
+            let mut der = sensor().certificate().der().to_vec();
+            let at = at % der.len();
+            der[at] = value;
+            if let Ok(read) = Certificate::from_der(&der) {
+                prop_assert_eq!(read.der().as_ref(), der.as_slice());
+                let _ = (read.system(), read.renewal_due(), read.is_issued_by(cloud().certificate()));
+            }
+        }
+    }
 }

@@ -3,101 +3,123 @@
 //! ```text
 //! root.crt  root.key          signs the cloud's authority; the key may be kept elsewhere
 //! cloud.crt cloud.key         issues to systems; the chain leads to the root
+//! issued.jsonl                what was issued and revoked
 //! revoked.crl                 what was revoked, signed by the cloud
+//! curve.jsonl                 which CURVE key is whose
 //! systems/NAME.crt NAME.key   the core systems' and the operator's (sysop), chain and key
+//! lock                        held while something is changed
 //! ```
 //!
-//! Keys are readable to their owner only, or are not used.
+//! Keys are readable to their owner only, or are not used. The authorities' keys may be encrypted; those of the systems are not, so that
+//! the cloud starts unattended.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    fs,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use bodkin_arrowhead::{
-    common_name::{CloudCommonName, SystemCommonName},
-    name::SystemName,
+    common_name::CloudCommonName,
+    name::{CloudName, SystemName},
     utc::UtcTime,
 };
+use zeroize::Zeroizing;
 
 use crate::{
-    authority::{Authority, IssueError, Profile},
-    certificate::{Certificate, CertificateError},
-    identity::{Identity, IdentityError},
-    key::{KeyError, PrivateKey},
-    revocation::{RevocationError, Revocations},
+    authority::{Authority, IssueError},
+    certificate::Certificate,
+    file::{self, FileError},
+    identity::Identity,
+    ledger::{self, Entry, Ledger},
+    lock::Lock,
+    revocation::Revocations,
 };
 
-/// Largest file that is read: a chain, a key, a key store.
-pub const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Largest revocation list: some 20,000 certificates.
 pub const LIST_BYTES_MAX: u64 = 1 << 20;
-/// Rights that others must not have on a key.
-const OTHERS_RIGHTS: u32 = 0o077;
 
 /// How long the root counts.
 pub const ROOT_LIFETIME: Duration = Duration::from_secs(20 * 365 * 86_400);
 /// How long a cloud's authority counts.
 pub const CLOUD_LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// How long a system's certificate counts.
+pub const LEAF_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
+/// How long a revocation list is the newest for whoever asks for that; our own servers do not.
+const LIST_LIFETIME: Duration = Duration::from_secs(365 * 86_400);
 
 /// What is wrong in the directory. The text names the file and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// A file cannot be read or written.
-    #[error("{path}: {error}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
-    /// A key is readable to others.
-    #[error("{path} holds a private key that others may read (its rights are {mode:03o}): chmod 600 {path}")]
-    Rights {
-        /// Which.
-        path: PathBuf,
-        /// Its rights.
-        mode: u32,
-    },
-    /// A file is larger than any such file.
-    #[error("{path} is larger than {max} bytes")]
-    TooLarge {
-        /// Which.
-        path: PathBuf,
-        /// What was expected at most.
-        max: u64,
-    },
+    /// A file is not as it should be.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// There is one already.
     #[error("{0} holds a cloud's certificates already")]
     Exists(PathBuf),
-    /// A file holds something else.
-    #[error("{path}: {why}")]
-    Content {
-        /// Which.
+    /// There is none.
+    #[error("{0} holds no cloud's certificates: bodkin cert init makes them")]
+    Missing(PathBuf),
+    /// Another process does not come to an end.
+    #[error("another process is changing {0} for longer than it should take: look who holds the file lock there")]
+    Locked(PathBuf),
+    /// A certificate at this place comes from elsewhere and is not overwritten.
+    #[error("{path} is issued by {issuer}, not by this cloud's authority: move it away to have another one there")]
+    Foreign {
+        /// Where.
         path: PathBuf,
-        /// What was expected, what came.
-        why: String,
+        /// By whom.
+        issuer: String,
     },
+    /// A certificate is another authority's.
+    #[error("the certificate of {name} is issued by {issuer}, not by this cloud's authority")]
+    NotOurs {
+        /// Whose.
+        name: String,
+        /// By whom.
+        issuer: String,
+    },
+    /// A certificate is revoked.
+    #[error("the certificate of {0} is revoked and is not renewed: bodkin cert issue makes another one, with another key")]
+    Revoked(String),
+    /// There is no such certificate.
+    #[error("the ledger has no certificate {0}: bodkin cert list shows what was issued")]
+    Unknown(String),
+    /// The list would be larger than what is read.
+    #[error("the revocation list would be larger than {LIST_BYTES_MAX} bytes; it gets shorter as the certificates in it expire")]
+    ListTooLarge,
+    /// A CURVE key belongs to another system.
+    #[error("this CURVE key is bound to {0} already")]
+    CurveKeyTaken(SystemName),
     /// A certificate could not be made.
     #[error(transparent)]
     Issue(#[from] IssueError),
 }
 
-type Result<T> = std::result::Result<T, DirectoryError>;
+pub(crate) type Result<T> = std::result::Result<T, DirectoryError>;
+
+/// What a cloud is called that nobody has named.
+pub fn default_cloud_name() -> CloudCommonName {
+    CloudCommonName { cloud: CloudName::from_stored("local"), operator: CloudName::from_stored("bodkin") }
+}
 
 /// The directory of a cloud's certificates and keys.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TrustDirectory {
     path: PathBuf,
+    passphrase: Option<Zeroizing<String>>,
 }
 
 impl TrustDirectory {
-    /// The directory at `path`, whether it is there or not.
+    /// The directory at `path`, whether it is there or not; its authorities' keys are not encrypted.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), passphrase: None }
+    }
+
+    /// With the passphrase that opens the authorities' keys, and encrypts them when they are made.
+    pub fn with_passphrase(self, passphrase: Option<Zeroizing<String>>) -> Self {
+        Self { passphrase, ..self }
     }
 
     /// Where it is.
@@ -112,155 +134,242 @@ impl TrustDirectory {
 
     /// Makes root and cloud authority. The cloud's certificate is written last: with it the directory exists.
     pub fn init(&self, cloud: &CloudCommonName, now: UtcTime) -> Result<Authority> {
+        make_directory(&self.systems())?;
+        let _lock = Lock::take(&self.path)?;
         if self.exists() {
             return Err(DirectoryError::Exists(self.path.clone()));
         }
-        let systems = self.path.join("systems");
-        make_directory(&systems)?;
         let root = Authority::root(now, ROOT_LIFETIME)?;
         let authority = root.issue_cloud(cloud, now, CLOUD_LIFETIME)?;
-        write_identity(&self.path.join("root.crt"), &self.path.join("root.key"), root.identity())?;
-        write_identity(&self.cloud_certificate(), &self.path.join("cloud.key"), authority.identity())?;
+        self.found(&root, &authority, now)?;
         Ok(authority)
     }
 
-    /// The cloud's authority, to issue with.
+    pub(crate) fn found(&self, root: &Authority, authority: &Authority, now: UtcTime) -> Result<()> {
+        let list = authority.revocation_list(&[], now, now.plus(LIST_LIFETIME))?;
+        self.write_authority("root", root.identity())?;
+        file::write_public(&self.issued(), b"")?;
+        file::write_public(&self.revoked(), list.as_bytes())?;
+        self.write_authority("cloud", authority.identity())
+    }
+
+    /// The key first: a certificate without its key would be taken for an authority's.
+    fn write_authority(&self, name: &str, identity: &Identity) -> Result<()> {
+        let key = match &self.passphrase {
+            Some(passphrase) => identity.key().to_encrypted_pem(passphrase).map_err(IssueError::Key)?,
+            None => identity.key().to_pem(),
+        };
+        file::write_private(&self.path.join(format!("{name}.key")), key.as_bytes())?;
+        Ok(file::write_public(&self.path.join(format!("{name}.crt")), identity.chain_to_pem().as_bytes())?)
+    }
+
+    /// The cloud's authority, to issue with. Its key may need the passphrase.
     pub fn authority(&self) -> Result<Authority> {
-        let path = self.cloud_certificate();
-        let identity = read_identity(&path, &self.path.join("cloud.key"))?;
-        Ok(Authority::new(identity)?)
+        let passphrase = self.passphrase.as_ref().map(|passphrase| passphrase.as_str());
+        self.expect()?;
+        Ok(Authority::new(file::read_identity(&self.cloud_certificate(), &self.path.join("cloud.key"), passphrase)?)?)
     }
 
     /// The cloud's name: that of its authority.
     pub fn cloud(&self) -> Result<CloudCommonName> {
-        let path = self.cloud_certificate();
         let anchor = self.anchor()?;
-        CloudCommonName::parse(anchor.common_name().unwrap_or_default()).map_err(content(&path))
+        let name = CloudCommonName::parse(anchor.common_name().unwrap_or_default());
+        Ok(name.map_err(|error| FileError::content(&self.cloud_certificate(), error))?)
     }
 
     /// The certificate that the cloud's systems trust.
     pub fn anchor(&self) -> Result<Certificate> {
-        let path = self.cloud_certificate();
-        let mut chain = read_certificates(&path)?;
-        Ok(chain.swap_remove(0))
+        Ok(self.chain()?.swap_remove(0))
     }
 
-    /// What was revoked; nothing where nothing was.
+    /// The cloud's certificate and those that lead from it to the root.
+    pub fn chain(&self) -> Result<Vec<Certificate>> {
+        self.expect()?;
+        Ok(file::read_certificates(&self.cloud_certificate())?)
+    }
+
+    /// What was revoked; nothing where there is no list.
     pub fn revocations(&self) -> Result<Revocations> {
-        let path = self.path.join("revoked.crl");
-        if !path.exists() {
-            return Ok(Revocations::default());
+        let path = self.revoked();
+        match file::read(&path, LIST_BYTES_MAX) {
+            Ok(text) => Ok(Revocations::from_pem(&text, &[self.anchor()?]).map_err(|error| FileError::content(&path, error))?),
+            Err(error) if error.is_missing() => Ok(Revocations::default()),
+            Err(error) => Err(error.into()),
         }
-        let text = read(&path, LIST_BYTES_MAX)?;
-        Revocations::from_pem(&text, &[self.anchor()?]).map_err(|error: RevocationError| content(&path)(error))
+    }
+
+    /// What was issued.
+    pub fn ledger(&self) -> Result<Ledger> {
+        Ok(Ledger::read(&self.issued())?)
     }
 
     /// The identity of a core system or the operator that is kept here.
     pub fn identity(&self, system: &SystemName) -> Result<Identity> {
         let (certificate, key) = self.system_files(system);
-        read_identity(&certificate, &key)
+        Ok(file::read_identity(&certificate, &key, None)?)
     }
 
-    /// The kept identity of a core system or the operator, made if it is not there.
-    pub fn ensure_identity(&self, system: &SystemName, alternative_names: &[String], now: UtcTime, lifetime: Duration) -> Result<Identity> {
-        let (certificate, key) = self.system_files(system);
-        if certificate.exists() {
-            return read_identity(&certificate, &key);
-        }
-        let name = SystemCommonName { system: system.clone(), cloud: self.cloud()? };
-        let identity = self.authority()?.issue(&Profile::system(&name, alternative_names, now, lifetime))?;
-        write_identity(&certificate, &key, &identity)?;
-        Ok(identity)
+    /// Where the identities of core systems and the operator are kept.
+    pub fn systems(&self) -> PathBuf {
+        self.path.join("systems")
     }
 
     /// Where a system's chain and key are kept.
     pub fn system_files(&self, system: &SystemName) -> (PathBuf, PathBuf) {
-        let systems = self.path.join("systems");
-        (systems.join(format!("{system}.crt")), systems.join(format!("{system}.key")))
+        files_in(&self.systems(), system)
+    }
+
+    /// Writes certificates into the ledger. Nobody may have them before.
+    pub(crate) fn record(&self, _lock: &Lock, certificates: &[&Certificate], now: UtcTime) -> Result<()> {
+        let entries: Vec<Entry> = certificates.iter().map(|certificate| Entry::issue(certificate, now)).collect();
+        Ok(ledger::append(&self.issued(), &entries)?)
+    }
+
+    /// Revokes what the ledger names by these serial numbers, and signs the list anew; without any, only that.
+    pub fn revoke(&self, serials: &[String], now: UtcTime) -> Result<()> {
+        let authority = self.authority()?;
+        let _lock = Lock::take(&self.path)?;
+        let mut ledger = self.ledger()?;
+        let mut entries = Vec::new();
+        for serial in serials {
+            let issued = ledger.find(serial).ok_or_else(|| DirectoryError::Unknown(serial.clone()))?;
+            if issued.revoked_at.is_none() {
+                let entry = Entry::revoke(&issued.serial, now);
+                entries.push(entry.clone());
+                ledger.take(entry).expect("it was found");
+            }
+        }
+        let list = authority.revocation_list(&ledger.revoked(now), now, now.plus(LIST_LIFETIME))?;
+        if list.len() as u64 > LIST_BYTES_MAX {
+            return Err(DirectoryError::ListTooLarge);
+        }
+        // If only this much is done, the next list has it all the same.
+        ledger::append(&self.issued(), &entries)?;
+        Ok(file::write_public(&self.revoked(), list.as_bytes())?)
+    }
+
+    /// Where it is known which CURVE key is whose.
+    pub(crate) fn curve(&self) -> PathBuf {
+        self.path.join("curve.jsonl")
     }
 
     fn cloud_certificate(&self) -> PathBuf {
         self.path.join("cloud.crt")
     }
-}
 
-/// Reads a chain and its key, which others must not be able to read.
-pub fn read_identity(certificates: &Path, key: &Path) -> Result<Identity> {
-    let chain = read_certificates(certificates)?;
-    let key_text = zeroize::Zeroizing::new(read_private(key)?);
-    let private_key = PrivateKey::from_pem(&key_text).map_err(|error: KeyError| content(key)(error))?;
-    Identity::new(chain, private_key).map_err(|error: IdentityError| content(certificates)(error))
-}
-
-/// Reads the certificates of a PEM file, at least one.
-pub fn read_certificates(path: &Path) -> Result<Vec<Certificate>> {
-    Certificate::from_pem(&read(path, FILE_BYTES_MAX)?).map_err(|error: CertificateError| content(path)(error))
-}
-
-/// Reads a file that holds a secret: only its owner may have rights on it.
-pub fn read_private(path: &Path) -> Result<Vec<u8>> {
-    let metadata = fs::metadata(path).map_err(file(path))?;
-    let mode = metadata.mode() & 0o777;
-    if mode & OTHERS_RIGHTS != 0 {
-        return Err(DirectoryError::Rights { path: path.to_owned(), mode });
+    fn issued(&self) -> PathBuf {
+        self.path.join("issued.jsonl")
     }
-    read(path, FILE_BYTES_MAX)
-}
 
-/// Writes a file that holds a secret: readable to its owner only, whole or not at all.
-pub fn write_private(path: &Path, content: &[u8]) -> Result<()> {
-    write_whole(path, content, 0o600)
-}
-
-/// Writes a file that everybody may read, whole or not at all.
-pub fn write_public(path: &Path, content: &[u8]) -> Result<()> {
-    write_whole(path, content, 0o644)
-}
-
-/// The key first: a certificate without its key would be taken for an identity.
-fn write_identity(certificates: &Path, key: &Path, identity: &Identity) -> Result<()> {
-    write_private(key, identity.key().to_pem().as_bytes())?;
-    write_public(certificates, identity.chain_to_pem().as_bytes())
-}
-
-/// Writes beside the file, syncs, and renames.
-fn write_whole(path: &Path, content: &[u8], mode: u32) -> Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    // What an interrupted attempt has left would keep its own rights.
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(file(&beside)(error)),
-        _ => {}
+    fn revoked(&self) -> PathBuf {
+        self.path.join("revoked.crl")
     }
-    let write = || {
-        let mut new = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
-        new.write_all(content)?;
-        new.sync_all()?;
-        fs::rename(&beside, path)?;
-        path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
-    };
-    write().map_err(file(path))
-}
 
-fn make_directory(path: &Path) -> Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(file(path))
-}
-
-fn read(path: &Path, max: u64) -> Result<Vec<u8>> {
-    let metadata = fs::metadata(path).map_err(file(path))?;
-    if metadata.len() > max {
-        return Err(DirectoryError::TooLarge { path: path.to_owned(), max });
+    fn expect(&self) -> Result<()> {
+        if self.exists() { Ok(()) } else { Err(DirectoryError::Missing(self.path.clone())) }
     }
-    fs::read(path).map_err(file(path))
 }
 
-fn file(path: &Path) -> impl Fn(io::Error) -> DirectoryError + use<> {
-    let path = path.to_owned();
-    move |error| DirectoryError::File { path: path.clone(), error }
+impl std::fmt::Debug for TrustDirectory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TrustDirectory({})", self.path.display())
+    }
 }
 
-fn content<E: std::fmt::Display>(path: &Path) -> impl Fn(E) -> DirectoryError + use<E> {
-    let path = path.to_owned();
-    move |error| DirectoryError::Content { path: path.clone(), why: error.to_string() }
+/// Where a system's chain and key are in a folder.
+pub fn files_in(folder: &Path, system: &SystemName) -> (PathBuf, PathBuf) {
+    (folder.join(format!("{system}.crt")), folder.join(format!("{system}.key")))
+}
+
+/// Makes a directory that only its owner may look into.
+pub fn make_directory(path: &Path) -> Result<()> {
+    Ok(fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(FileError::system(path))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::example::{DAY, cloud_name, directory, now};
+
+    fn rights(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn init_makes_a_chain_whose_keys_nobody_else_reads() {
+        let place = TempDir::new().unwrap();
+        let directory = TrustDirectory::new(place.path().join("trust"));
+        assert!(!directory.exists());
+        assert!(matches!(directory.anchor(), Err(DirectoryError::Missing(_))));
+        directory.init(&cloud_name(), now()).unwrap();
+        assert_eq!(directory.cloud().unwrap(), cloud_name());
+        assert_eq!(directory.chain().unwrap().len(), 2);
+        assert!(directory.authority().unwrap().certificate() == &directory.anchor().unwrap());
+        assert!(directory.revocations().unwrap().is_empty() && directory.ledger().unwrap().issued().is_empty());
+        assert_eq!((rights(directory.path()), rights(&directory.systems())), (0o700, 0o700));
+        for (file, expected) in [("root.key", 0o600), ("cloud.key", 0o600), ("root.crt", 0o644), ("cloud.crt", 0o644)] {
+            assert_eq!(rights(&directory.path().join(file)), expected, "{file}");
+        }
+        assert!(matches!(directory.init(&cloud_name(), now()), Err(DirectoryError::Exists(_))));
+    }
+
+    #[test]
+    fn an_encrypted_authority_issues_by_its_passphrase_only() {
+        let place = TempDir::new().unwrap();
+        let path = place.path().join("trust");
+        let with = |passphrase: &str| TrustDirectory::new(&path).with_passphrase(Some(Zeroizing::new(passphrase.to_owned())));
+        let directory = with("correct horse");
+        make_directory(&directory.systems()).unwrap();
+        directory.found(crate::example::root(), crate::example::cloud(), now()).unwrap();
+        for key in ["root.key", "cloud.key"] {
+            assert!(fs::read_to_string(path.join(key)).unwrap().contains("ENCRYPTED"), "{key}");
+        }
+        directory.authority().unwrap();
+        for (closed, told) in [(TrustDirectory::new(&path), "no passphrase"), (with("battery"), "passphrase does not open")] {
+            let error = closed.authority().unwrap_err().to_string();
+            assert!(error.contains(told) && error.contains("cloud.key"), "{error}");
+            assert!(closed.anchor().is_ok(), "what is public needs no passphrase");
+        }
+    }
+
+    #[test]
+    fn a_key_that_others_may_read_is_not_used() {
+        let (_place, directory) = directory();
+        let key = directory.path().join("cloud.key");
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
+        let error = directory.authority().unwrap_err().to_string();
+        assert!(error.contains("640") && error.contains("chmod 600"), "{error}");
+    }
+
+    #[test]
+    fn what_is_revoked_stays_revoked_until_it_expires() {
+        let (_place, directory) = directory();
+        let issue = |name: &str| {
+            let system = SystemName::parse(name).unwrap();
+            directory.ensure_identity(&system, &[], now(), 90 * DAY).unwrap().certificate().clone()
+        };
+        let (one, other) = (issue("one"), issue("other"));
+        directory.revoke(&[one.serial_text()], now()).unwrap();
+        directory.revoke(&[one.serial_text(), other.serial_text()], now().plus(DAY)).unwrap();
+        let revocations = directory.revocations().unwrap();
+        assert!(revocations.contains(&one) && revocations.contains(&other));
+        assert_eq!(directory.ledger().unwrap().find(&one.serial_text()).unwrap().revoked_at, Some(now()));
+        directory.revoke(&[], now().plus(200 * DAY)).unwrap();
+        assert!(directory.revocations().unwrap().is_empty());
+        assert!(matches!(directory.revoke(&["4f".to_owned()], now()), Err(DirectoryError::Unknown(serial)) if serial == "4f"));
+    }
+
+    #[test]
+    fn a_lost_list_is_no_list_and_a_damaged_one_an_error() {
+        let (_place, directory) = directory();
+        let list = directory.path().join("revoked.crl");
+        fs::write(&list, "").unwrap();
+        assert!(directory.revocations().is_err());
+        fs::remove_file(&list).unwrap();
+        assert!(directory.revocations().unwrap().is_empty());
+    }
 }

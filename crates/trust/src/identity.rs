@@ -1,8 +1,12 @@
 //! A certificate's chain and the key that belongs to it.
 
+use std::{path::Path, sync::Arc};
+
 use crate::{
     certificate::{Certificate, CertificateError},
+    file::{self, FileError},
     key::{KeyError, PrivateKey},
+    keystore,
 };
 
 /// Why a chain and a key are no identity.
@@ -20,18 +24,18 @@ pub enum IdentityError {
 }
 
 /// Who a process is: its certificate, those that lead to the authority, and its key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Identity {
     chain: Vec<Certificate>,
-    key: PrivateKey,
+    key: Arc<PrivateKey>,
 }
 
 impl Identity {
     /// Puts a chain (the own certificate first; at least one) and its key together.
-    pub fn new(chain: Vec<Certificate>, key: PrivateKey) -> Result<Self, IdentityError> {
-        let own = chain.first().ok_or(CertificateError::Missing)?;
+    pub fn new(chain: Vec<Certificate>, key: impl Into<Arc<PrivateKey>>) -> Result<Self, IdentityError> {
+        let (own, key) = (chain.first().ok_or(CertificateError::Missing)?, key.into());
         if own.public_key_info() != key.public_key_info() {
-            return Err(IdentityError::Mismatch(own.common_name().unwrap_or("no name").to_owned()));
+            return Err(IdentityError::Mismatch(own.told_name().to_owned()));
         }
         Ok(Self { chain, key })
     }
@@ -39,6 +43,23 @@ impl Identity {
     /// Reads PEM texts: certificates, the own one first, and a key. Both may be the same text.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         Self::new(Certificate::from_pem(certificates)?, PrivateKey::from_pem(key)?)
+    }
+
+    /// Reads a file by what is in it: a PKCS#12 key store, a PEM text of chain and key, or one of the chain, with the key beside it
+    /// in the file of the same name that ends in `.key`. A file with a key is refused if others may read it. The password opens the
+    /// key store or the encrypted key.
+    pub fn read(path: &Path, password: Option<&str>) -> Result<Self, FileError> {
+        let content = file::read_any(path)?;
+        if keystore::is_key_store(&content) {
+            let password = password.ok_or_else(|| FileError::content(path, "it is a key store: give its password"))?;
+            return keystore::read_identity(&content, password).map_err(|error| FileError::content(path, error));
+        }
+        if !file::holds_pem_key(&content) {
+            return file::read_identity(path, &path.with_extension("key"), password);
+        }
+        let key = PrivateKey::from_pem_with(&content, password).map_err(|error| FileError::content(path, error))?;
+        let chain = Certificate::from_pem(&content).map_err(|error| FileError::content(path, error))?;
+        Self::new(chain, key).map_err(|error| FileError::content(path, error))
     }
 
     /// The own certificate.
@@ -52,7 +73,7 @@ impl Identity {
     }
 
     /// The key.
-    pub fn key(&self) -> &PrivateKey {
+    pub fn key(&self) -> &Arc<PrivateKey> {
         &self.key
     }
 

@@ -1,27 +1,46 @@
 //! Who is who: certificates and their authority, key stores, and what a TLS connection is configured with.
 //!
 //! A [`Certificate`] is the one type that reads X.509; an [`Identity`] is a chain and the key that belongs to it, from PEM
-//! files or a PKCS#12 key store; an [`Authority`] issues. [`tls`] makes rustls' configurations of them and nothing else does.
+//! files or a PKCS#12 key store ([`keystore`]); an [`Authority`] issues. A [`TrustDirectory`] keeps a cloud's, with a [`Ledger`] of
+//! what was issued. [`tls`] makes rustls' configurations of them and nothing else does.
 //! [`jose`] signs and seals messages; a [`TokenSigner`] makes tokens of them, and a [`TokenVerifier`] reads these.
 //! Names in certificates are [`bodkin_arrowhead::common_name`]'s.
 
 pub mod authority;
 pub mod base64;
+pub mod batch;
 pub mod certificate;
+pub mod content;
+pub mod curve;
+mod der;
 pub mod directory;
+mod encrypted_key;
+#[cfg(test)]
+mod example;
+pub mod file;
 pub mod identity;
+pub mod issuance;
 pub mod jose;
 pub mod key;
+pub mod keystore;
+pub mod ledger;
+mod lock;
+pub mod request;
 pub mod revocation;
 pub mod tls;
 pub mod token;
+mod z85;
 
 pub use crate::{
     authority::{Authority, IssueError, Profile},
     certificate::{Certificate, CertificateError, Fingerprint, KeyKind},
     directory::{DirectoryError, TrustDirectory},
+    file::FileError,
     identity::{Identity, IdentityError},
+    issuance::{Delivery, KeyChoice, Order},
     key::{KeyError, KeySize, PrivateKey},
-    revocation::{Revocations, Revoked},
+    ledger::{Issued, Ledger},
+    request::{RequestError, SigningRequest},
+    revocation::{RevocationList, Revocations, Revoked},
     token::{TokenRefused, TokenSigner, TokenVerifier},
 };
