@@ -6,6 +6,7 @@
 //! more suspends the log, which is told, and never blocks the shard.
 
 mod keeper;
+mod next_file;
 mod reader;
 mod record;
 mod segment;
@@ -13,11 +14,12 @@ mod tail;
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::*},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::*},
         mpsc::{SyncSender, sync_channel},
     },
     thread::JoinHandle,
@@ -28,7 +30,8 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use bodkin_broker::EventId;
 
 use self::{
-    keeper::{Keeper, Task},
+    keeper::Keeper,
+    next_file::{Begun, NextFile},
     segment::Segment,
     tail::Tail,
 };
@@ -61,9 +64,6 @@ impl EventLogLimits {
 const SYNC_PERIOD: Duration = Duration::from_secs(1);
 /// How long a disk that took nothing is left alone before it is tried again.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
-/// Messages to the keeper that may wait. It is told of files and waiting answers only, never of single events.
-const TASKS_MAX: usize = 64;
-
 /// What the shard, the keeper and the readers share.
 #[derive(Debug)]
 struct Shared {
@@ -76,8 +76,10 @@ struct Shared {
     written_file: AtomicU64,
     /// The files, ascending; at least one.
     segments: ArcSwap<Vec<Segment>>,
-    /// The next file, made ahead.
-    spare: Mutex<Option<(u64, File)>>,
+    /// The next file.
+    next_file: Mutex<NextFile>,
+    /// Whether somebody waits for a sync.
+    is_sync_asked: AtomicBool,
     /// Why nothing is written, while it is so.
     suspended: ArcSwapOption<String>,
     /// Records that were not written.
@@ -94,13 +96,14 @@ pub struct EventLog {
     next: Position,
     /// Bytes of the tail's newer half that are in the file.
     written: usize,
-    file: File,
+    file: Arc<File>,
     /// Bytes of the file, its header included.
     file_bytes: u64,
     segment_bytes: u64,
     retry_at: Option<Instant>,
     shared: Arc<Shared>,
-    tasks: Option<SyncSender<Task>>,
+    /// Wakes the keeper. One wake-up may wait: it stands for all, as what the keeper is to do is in what is shared.
+    wake: Option<SyncSender<()>>,
     keeper: Option<JoinHandle<()>>,
 }
 
@@ -119,24 +122,26 @@ impl EventLog {
             end: AtomicU64::new(end.next.0),
             synced: AtomicU64::new(0),
             written_file: AtomicU64::new(newest.number),
-            spare: Mutex::new(None),
+            next_file: Mutex::default(),
+            is_sync_asked: AtomicBool::new(false),
             suspended: ArcSwapOption::empty(),
             skipped: AtomicU64::new(0),
             segments: ArcSwap::from_pointee(segments),
         });
-        let (tasks, queue) = sync_channel(TASKS_MAX);
-        let keeper = Keeper::new(limits, shared.clone(), end.file.try_clone()?, on_sync);
-        let keeper = std::thread::Builder::new().name("event-log".into()).spawn(move || keeper.run(&queue))?;
+        let (wake, woken) = sync_channel(1);
+        let file = Arc::new(end.file);
+        let keeper = Keeper::new(limits, shared.clone(), file.clone(), on_sync);
+        let keeper = std::thread::Builder::new().name("event-log".into()).spawn(move || keeper.run(&woken))?;
         let log = Self {
             tail: Tail::new(end.next),
             next: end.next,
             written: 0,
-            file: end.file,
+            file,
             file_bytes: end.bytes,
             segment_bytes: limits.segment_bytes(),
             retry_at: None,
             shared: shared.clone(),
-            tasks: Some(tasks),
+            wake: Some(wake),
             keeper: Some(keeper),
         };
         Ok((log, EventLogReader::new(shared)))
@@ -177,36 +182,39 @@ impl EventLog {
 
     fn try_write(&mut self) -> io::Result<()> {
         let bytes = &self.tail.newer()[self.written..];
-        if let Err(error) = self.file.write_all(bytes) {
+        if let Err(error) = self.file.write_all_at(bytes, self.file_bytes) {
             // What was written of them is no record. If even that cannot be undone, the next start cuts it off.
-            use io::Seek;
-            let _ = self.file.set_len(self.file_bytes).and_then(|()| self.file.seek(io::SeekFrom::Start(self.file_bytes)));
+            let _ = self.file.set_len(self.file_bytes);
             return Err(error);
         }
         self.file_bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// Goes on in the file that was made ahead. If there is none yet, the present one grows a little longer.
     fn begin_segment_if_due(&mut self) {
         if self.file_bytes < self.segment_bytes {
             return;
         }
-        let Some((number, mut file)) = self.shared.spare.try_lock().ok().and_then(|mut spare| spare.take()) else { return };
+        if let Err(error) = self.begin_segment() {
+            tracing::debug!(%error, "the event log's present file grows a little longer");
+        }
+    }
+
+    /// Goes on in the file that was made ahead. If there is none yet, or it takes no header, nothing has changed.
+    fn begin_segment(&mut self) -> io::Result<()> {
+        let mut next_file = self.shared.next_file.try_lock().map_err(|_| io::Error::other("the next file is being made"))?;
+        let NextFile::Ahead { number, file } = &*next_file else { return Err(io::Error::other("there is no next file yet")) };
+        let (number, file) = (*number, file.clone());
         let first = Position(self.shared.end.load(Relaxed));
         let begun_ns = self.tail.records(first).and_then(|mut records| records.next()).map_or(0, |record| record.time_ns);
-        let told = self.tasks.as_ref().expect("the keeper lives as long as the log").try_send(Task::Begun {
-            number,
-            first,
-            begun_ns,
-            former_bytes: self.file_bytes,
-        });
-        // The keeper knows of the file in front of its first record, so that no sync of a record is promised on another file.
-        if told.is_ok() && file.write_all(&segment::header(first, begun_ns)).is_ok() {
-            self.file = file;
-            self.file_bytes = segment::HEADER_BYTES;
-            self.shared.written_file.store(number, Release);
-        }
+        file.write_all_at(&segment::header(first, begun_ns), 0)?;
+        // The keeper finds it there in front of its first record, so that no sync of a record is promised on another file.
+        *next_file = NextFile::Begun(Begun { number, file: file.clone(), first, begun_ns, former_bytes: self.file_bytes });
+        drop(next_file);
+        (self.file, self.file_bytes) = (file, segment::HEADER_BYTES);
+        self.shared.written_file.store(number, Release);
+        self.wake_keeper();
+        Ok(())
     }
 
     fn suspend(&mut self, error: &io::Error, now: Instant) {
@@ -227,8 +235,13 @@ impl EventLog {
 
     /// Asks for everything written so far to be synced; [`OnSync`] tells when it is.
     pub fn sync(&self) {
-        // A full queue holds a request that is younger than what was written.
-        let _ = self.tasks.as_ref().expect("the keeper lives as long as the log").try_send(Task::Sync);
+        self.shared.is_sync_asked.store(true, Release);
+        self.wake_keeper();
+    }
+
+    fn wake_keeper(&self) {
+        // If a wake-up waits already, the keeper will look behind it.
+        let _ = self.wake.as_ref().expect("the keeper lives as long as the log").try_send(());
     }
 
     /// Behind the last record that was appended.
@@ -250,7 +263,7 @@ impl EventLog {
 impl Drop for EventLog {
     fn drop(&mut self) {
         self.write(Instant::now());
-        drop(self.tasks.take());
+        drop(self.wake.take());
         if self.keeper.take().is_some_and(|keeper| keeper.join().is_err()) {
             tracing::error!("the event log's keeper had stopped before");
         }
@@ -259,14 +272,8 @@ impl Drop for EventLog {
 
 fn first_segment(directory: &Path, now_ns: u64) -> io::Result<Segment> {
     let (number, first) = (1, Position(0));
-    segment::create(directory, number)?.write_all(&segment::header(first, now_ns))?;
+    segment::create(directory, number)?.write_all_at(&segment::header(first, now_ns), 0)?;
     Ok(Segment { number, path: segment::path_of(directory, number), first, begun_ns: now_ns, bytes: segment::HEADER_BYTES })
-}
-
-impl Shared {
-    fn put_spare(&self, number: u64, file: File) {
-        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some((number, file));
-    }
 }
 
 #[cfg(test)]

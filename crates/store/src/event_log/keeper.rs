@@ -1,7 +1,6 @@
 //! The log's own thread: syncs, files made ahead, retention.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File},
     sync::{
         Arc,
@@ -11,72 +10,61 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{EventLogLimits, OnSync, Position, SYNC_PERIOD, Shared, segment, segment::Segment};
-
-/// What the shard asks of the keeper.
-#[derive(Debug)]
-pub(super) enum Task {
-    /// Sync what is written.
-    Sync,
-    /// The shard goes on in the file that was made ahead.
-    Begun { number: u64, first: Position, begun_ns: u64, former_bytes: u64 },
-}
+use super::{
+    EventLogLimits, OnSync, Position, SYNC_PERIOD, Shared,
+    next_file::{self, Begun, NextFile},
+    segment,
+    segment::Segment,
+};
 
 pub(super) struct Keeper {
     limits: EventLogLimits,
     shared: Arc<Shared>,
     /// The file that is written.
-    current: File,
-    /// Files made ahead and not begun.
-    ahead: BTreeMap<u64, File>,
+    current: Arc<File>,
     on_sync: OnSync,
     is_told: bool,
 }
 
 impl Keeper {
-    pub fn new(limits: EventLogLimits, shared: Arc<Shared>, current: File, on_sync: OnSync) -> Self {
-        Self { limits, shared, current, ahead: BTreeMap::new(), on_sync, is_told: false }
+    pub fn new(limits: EventLogLimits, shared: Arc<Shared>, current: Arc<File>, on_sync: OnSync) -> Self {
+        Self { limits, shared, current, on_sync, is_told: false }
     }
 
     /// Runs until the log is dropped; then syncs a last time.
-    pub fn run(mut self, tasks: &Receiver<Task>) {
-        loop {
+    pub fn run(mut self, woken: &Receiver<()>) {
+        let mut is_over = false;
+        while !is_over {
             self.make_ahead();
             self.retain();
-            let first = match tasks.recv_timeout(SYNC_PERIOD) {
-                Ok(task) => Some(task),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            // Read in front of the tasks: a file that holds a record before this end is in one of them.
+            is_over = woken.recv_timeout(SYNC_PERIOD) == Err(RecvTimeoutError::Disconnected);
+            let is_asked = self.shared.is_sync_asked.swap(false, AcqRel);
+            // Read behind the question, which is about what was written before, and in front of the file: one that holds a
+            // record before this end was begun by now.
             let end = Position(self.shared.end.load(Acquire));
-            let mut is_asked = false;
-            for task in first.into_iter().chain(tasks.try_iter()) {
-                is_asked |= self.carry_out(task);
+            if let Some(begun) = next_file::take_begun(&self.shared.next_file) {
+                self.go_on_in(begun);
             }
             self.sync(end, is_asked);
         }
-        for task in tasks.try_iter() {
-            self.carry_out(task);
-        }
-        self.sync(Position(self.shared.end.load(Acquire)), false);
         // What was made ahead and never begun; the next start would remove it too.
-        self.ahead.keys().for_each(|number| drop(fs::remove_file(segment::path_of(&self.shared.directory, *number))));
+        if let NextFile::Ahead { number, .. } = &*next_file::lock(&self.shared.next_file) {
+            let _ = fs::remove_file(segment::path_of(&self.shared.directory, *number));
+        }
     }
 
-    /// Gives whether somebody waits for a sync.
-    fn carry_out(&mut self, task: Task) -> bool {
-        let Task::Begun { number, first, begun_ns, former_bytes } = task else { return true };
+    /// Takes note that the shard goes on in the file that was made ahead.
+    fn go_on_in(&mut self, begun: Begun) {
         if let Err(error) = self.current.sync_data() {
             self.tell(&error);
         }
-        self.current = self.ahead.remove(&number).expect("a file that was begun was made ahead");
+        let Begun { number, file, first, begun_ns, former_bytes } = begun;
+        self.current = file;
         let mut segments = Vec::clone(&self.shared.segments.load());
         segments.last_mut().expect("there is a file").bytes = former_bytes;
         let path = segment::path_of(&self.shared.directory, number);
         segments.push(Segment { number, path, first, begun_ns, bytes: segment::HEADER_BYTES });
         self.shared.segments.store(Arc::new(segments));
-        false
     }
 
     fn sync(&mut self, end: Position, is_asked: bool) {
@@ -100,17 +88,13 @@ impl Keeper {
     }
 
     /// Makes the next file ahead, so that the shard never waits for a directory.
-    fn make_ahead(&mut self) {
-        if !self.ahead.is_empty() {
+    fn make_ahead(&self) {
+        if !matches!(*next_file::lock(&self.shared.next_file), NextFile::Absent) {
             return;
         }
         let number = self.shared.segments.load().last().expect("there is a file").number + 1;
-        let made = segment::create(&self.shared.directory, number).and_then(|file| Ok((file.try_clone()?, file)));
-        match made {
-            Ok((ours, theirs)) => {
-                self.ahead.insert(number, ours);
-                self.shared.put_spare(number, theirs);
-            }
+        match segment::create(&self.shared.directory, number) {
+            Ok(file) => *next_file::lock(&self.shared.next_file) = NextFile::Ahead { number, file: Arc::new(file) },
             Err(error) => tracing::warn!(%error, "the event log's next file could not be made; the present one grows on"),
         }
     }

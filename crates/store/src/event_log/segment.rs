@@ -115,6 +115,5 @@ pub(super) fn recover(segment: &Segment) -> io::Result<End> {
         tracing::warn!(file = %segment.path.display(), bytes = content.len() - at, "the event log's end was torn and is cut off");
         file.set_len(bytes)?;
     }
-    file.seek(SeekFrom::Start(bytes))?;
     Ok(End { file, next, bytes })
 }

@@ -1,5 +1,7 @@
 //! The log as its shard, its readers and the next start see it.
 
+mod faults;
+
 use std::sync::mpsc::{Receiver, channel};
 
 use bodkin_broker::{Incarnation, PublisherId, Sequence, TopicId};
@@ -187,32 +189,6 @@ fn a_sync_that_is_asked_for_is_told() {
         assert!(begun.elapsed() < Duration::from_secs(10));
     }
     assert_eq!(bench.reader.state().synced, Position(2));
-}
-
-#[test]
-fn a_disk_that_takes_nothing_suspends_the_log_until_it_does() {
-    let mut bench = Bench::new(LIMITS);
-    bench.fill(1..4);
-    // A file that cannot be written stands for a full disk.
-    let path = bench.log.shared.segments.load()[0].path.clone();
-    let writable = std::mem::replace(&mut bench.log.file, File::open(&path).unwrap());
-    let begun = Instant::now();
-    bench.append(4, "lost");
-    bench.log.write(begun);
-    assert!(bench.log.is_suspended() && bench.reader.state().suspended.is_some());
-    bench.log.file = writable;
-    bench.append(5, "lost too, for it is not tried again at once");
-    bench.log.write(begun);
-    let mut cursor = bench.reader.cursor(Position(0));
-    assert_eq!(sequences(&mut cursor), [1, 2, 3]);
-    assert_eq!(cursor.position(), Position(5), "what was skipped is not waited for");
-    bench.append(6, "kept");
-    bench.log.write(begun + RETRY_PERIOD);
-    assert!(!bench.log.is_suspended());
-    let state = bench.reader.state();
-    assert_eq!((state.suspended, state.skipped), (None, 2));
-    assert_eq!(sequences(&mut cursor), [6]);
-    assert_eq!(all(&bench.restart().reader), [1, 2, 3, 6]);
 }
 
 #[test]

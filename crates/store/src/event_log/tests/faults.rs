@@ -1,0 +1,103 @@
+//! A disk that takes nothing, and a keeper that is held up.
+
+use super::*;
+
+/// A file that cannot be written: it stands for a full disk.
+fn unwritable(path: &Path) -> Arc<File> {
+    Arc::new(File::open(path).unwrap())
+}
+
+impl Bench {
+    /// The file that was made ahead, waited for.
+    fn file_ahead(&self) -> Arc<File> {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(10) {
+            if let NextFile::Ahead { file, .. } = &*self.log.shared.next_file.lock().unwrap() {
+                return file.clone();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("no file is made ahead");
+    }
+
+    /// Puts another file in the place of the one that was made ahead.
+    fn replace_file_ahead(&self, with: Arc<File>) {
+        match &mut *self.log.shared.next_file.lock().unwrap() {
+            NextFile::Ahead { file, .. } => *file = with,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_takes_nothing_suspends_the_log_until_it_does() {
+    let mut bench = Bench::new(LIMITS);
+    bench.fill(1..4);
+    // A file that cannot be written stands for a full disk.
+    let path = bench.log.shared.segments.load()[0].path.clone();
+    let writable = std::mem::replace(&mut bench.log.file, unwritable(&path));
+    let begun = Instant::now();
+    bench.append(4, "lost");
+    bench.log.write(begun);
+    assert!(bench.log.is_suspended() && bench.reader.state().suspended.is_some());
+    bench.log.file = writable;
+    bench.append(5, "lost too, for it is not tried again at once");
+    bench.log.write(begun);
+    let mut cursor = bench.reader.cursor(Position(0));
+    assert_eq!(sequences(&mut cursor), [1, 2, 3]);
+    assert_eq!(cursor.position(), Position(5), "what was skipped is not waited for");
+    bench.append(6, "kept");
+    bench.log.write(begun + RETRY_PERIOD);
+    assert!(!bench.log.is_suspended());
+    let state = bench.reader.state();
+    assert_eq!((state.suspended, state.skipped), (None, 2));
+    assert_eq!(sequences(&mut cursor), [6]);
+    assert_eq!(all(&bench.restart().reader), [1, 2, 3, 6]);
+}
+
+#[test]
+fn a_keeper_that_is_held_up_still_learns_of_every_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (let_go, gate) = channel::<()>();
+    let (told, hangs) = channel();
+    // The first answer waits until it is let go; then the gate's other end is gone.
+    let on_sync = Box::new(move |_| {
+        let _ = told.send(());
+        let _ = gate.recv();
+    });
+    let (log, reader) = EventLog::open(directory.path(), EventLogLimits { bytes_max: 1 << 20, ..LIMITS }, now_ns(), on_sync).unwrap();
+    let mut bench = Bench { directory, synced: channel().1, log, reader };
+    bench.file_ahead();
+    bench.log.sync();
+    hangs.recv_timeout(Duration::from_secs(10)).unwrap();
+    (0..1000).for_each(|_| bench.log.sync());
+    bench.fill(0..1000);
+    drop(let_go);
+    let begun = Instant::now();
+    for sequence in 1000.. {
+        if bench.reader.state().segments > 2 {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", bench.reader.state());
+        bench.fill(sequence..sequence + 1);
+    }
+    let read = all(&bench.reader);
+    assert_eq!(read, (0..read.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_next_file_that_takes_no_header_leaves_the_log_in_the_present_one() {
+    let mut bench = Bench::new(EventLogLimits { bytes_max: 1 << 20, ..LIMITS });
+    let file_ahead = bench.file_ahead();
+    bench.replace_file_ahead(unwritable(&bench.log.shared.segments.load()[0].path));
+    bench.fill(0..1000);
+    bench.log.sync();
+    assert!(bench.synced.recv_timeout(Duration::from_secs(10)).unwrap().is_ok());
+    assert_eq!((all(&bench.reader), bench.reader.state().segments), ((0..1000).collect(), 1));
+    bench.replace_file_ahead(file_ahead);
+    bench.fill(1000..1001);
+    bench.log.sync();
+    assert!(bench.synced.recv_timeout(Duration::from_secs(10)).unwrap().is_ok());
+    assert_eq!((all(&bench.reader), bench.reader.state().segments), ((0..1001).collect(), 2));
+    assert_eq!(all(&bench.restart().reader), (0..1001).collect::<Vec<_>>());
+}
