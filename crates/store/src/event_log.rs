@@ -18,7 +18,7 @@ use std::{
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::*},
         mpsc::{SyncSender, sync_channel},
     },
@@ -68,12 +68,10 @@ const RETRY_PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 struct Shared {
     directory: PathBuf,
-    /// Behind the last record that was written, or skipped while the log was suspended.
-    end: AtomicU64,
+    /// How far the log is written. The lock is held for a copy.
+    written: Mutex<Written>,
     /// Behind the last record that is synced.
     synced: AtomicU64,
-    /// The number of the file that is written; readers may learn of the file itself a little later.
-    written_file: AtomicU64,
     /// The files, ascending; at least one.
     segments: ArcSwap<Vec<Segment>>,
     /// The next file.
@@ -84,6 +82,18 @@ struct Shared {
     suspended: ArcSwapOption<String>,
     /// Records that were not written.
     skipped: AtomicU64,
+}
+
+/// How far the log is written. Whatever lies in front of the end and is neither in this part of the file nor in an older one was
+/// skipped.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    /// Behind the last record that was written, or skipped while the log was suspended.
+    end: Position,
+    /// The number of the file that is written; it may be listed a little later.
+    file: u64,
+    /// The bytes of this file that are the log's. Those beyond them are of a write that is under way or has failed.
+    bytes: u64,
 }
 
 /// Called on the keeper's thread: everything in front of the position is on disk, or why it is not.
@@ -97,7 +107,8 @@ pub struct EventLog {
     /// Bytes of the tail's newer half that are in the file.
     written: usize,
     file: Arc<File>,
-    /// Bytes of the file, its header included.
+    number: u64,
+    /// Bytes of the file that are the log's, its header included.
     file_bytes: u64,
     segment_bytes: u64,
     retry_at: Option<Instant>,
@@ -119,9 +130,8 @@ impl EventLog {
         let end = segment::recover(newest)?;
         let shared = Arc::new(Shared {
             directory: directory.to_owned(),
-            end: AtomicU64::new(end.next.0),
+            written: Mutex::new(Written { end: end.next, file: newest.number, bytes: end.bytes }),
             synced: AtomicU64::new(0),
-            written_file: AtomicU64::new(newest.number),
             next_file: Mutex::default(),
             is_sync_asked: AtomicBool::new(false),
             suspended: ArcSwapOption::empty(),
@@ -137,6 +147,7 @@ impl EventLog {
             next: end.next,
             written: 0,
             file,
+            number: shared.written().file,
             file_bytes: end.bytes,
             segment_bytes: limits.segment_bytes(),
             retry_at: None,
@@ -167,28 +178,33 @@ impl EventLog {
             return;
         }
         if self.retry_at.is_none_or(|at| now >= at) {
-            self.begin_segment_if_due();
             match self.try_write() {
                 Ok(()) => self.resume(),
                 Err(error) => self.suspend(&error, now),
             }
         }
         if self.retry_at.is_some() {
-            self.shared.skipped.fetch_add(self.next.0 - self.shared.end.load(Relaxed), Relaxed);
+            self.shared.skipped.fetch_add(self.next.0 - self.shared.written().end.0, Relaxed);
         }
         self.written = self.tail.newer().len();
-        self.shared.end.store(self.next.0, Release);
+        self.note_written();
     }
 
     fn try_write(&mut self) -> io::Result<()> {
-        let bytes = &self.tail.newer()[self.written..];
-        if let Err(error) = self.file.write_all_at(bytes, self.file_bytes) {
-            // What was written of them is no record. If even that cannot be undone, the next start cuts it off.
-            let _ = self.file.set_len(self.file_bytes);
-            return Err(error);
+        if self.retry_at.is_some() {
+            // What a failed write has left is no record, and must not stand behind the next ones.
+            self.file.set_len(self.file_bytes)?;
         }
+        self.begin_segment_if_due();
+        let bytes = &self.tail.newer()[self.written..];
+        self.file.write_all_at(bytes, self.file_bytes)?;
         self.file_bytes += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Lets readers and keeper know how far the log is written.
+    fn note_written(&self) {
+        *self.shared.lock_written() = Written { end: self.next, file: self.number, bytes: self.file_bytes };
     }
 
     fn begin_segment_if_due(&mut self) {
@@ -205,14 +221,14 @@ impl EventLog {
         let mut next_file = self.shared.next_file.try_lock().map_err(|_| io::Error::other("the next file is being made"))?;
         let NextFile::Ahead { number, file } = &*next_file else { return Err(io::Error::other("there is no next file yet")) };
         let (number, file) = (*number, file.clone());
-        let first = Position(self.shared.end.load(Relaxed));
+        let first = self.shared.written().end;
         let begun_ns = self.tail.records(first).and_then(|mut records| records.next()).map_or(0, |record| record.time_ns);
         file.write_all_at(&segment::header(first, begun_ns), 0)?;
         // The keeper finds it there in front of its first record, so that no sync of a record is promised on another file.
         *next_file = NextFile::Begun(Begun { number, file: file.clone(), first, begun_ns, former_bytes: self.file_bytes });
         drop(next_file);
-        (self.file, self.file_bytes) = (file, segment::HEADER_BYTES);
-        self.shared.written_file.store(number, Release);
+        (self.file, self.number, self.file_bytes) = (file, number, segment::HEADER_BYTES);
+        *self.shared.lock_written() = Written { end: first, file: number, bytes: segment::HEADER_BYTES };
         self.wake_keeper();
         Ok(())
     }
@@ -274,6 +290,23 @@ fn first_segment(directory: &Path, now_ns: u64) -> io::Result<Segment> {
     let (number, first) = (1, Position(0));
     segment::create(directory, number)?.write_all_at(&segment::header(first, now_ns), 0)?;
     Ok(Segment { number, path: segment::path_of(directory, number), first, begun_ns: now_ns, bytes: segment::HEADER_BYTES })
+}
+
+impl Shared {
+    /// Bytes of the files, which are those that are listed.
+    fn bytes(&self, segments: &[Segment]) -> u64 {
+        let written = self.written();
+        segments.iter().filter(|segment| segment.number != written.file).map(|segment| segment.bytes).sum::<u64>() + written.bytes
+    }
+
+    fn written(&self) -> Written {
+        *self.lock_written()
+    }
+
+    fn lock_written(&self) -> MutexGuard<'_, Written> {
+        // An assignment leaves it whole wherever it is interrupted.
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]

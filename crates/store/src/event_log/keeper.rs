@@ -41,7 +41,7 @@ impl Keeper {
             let is_asked = self.shared.is_sync_asked.swap(false, AcqRel);
             // Read behind the question, which is about what was written before, and in front of the file: one that holds a
             // record before this end was begun by now.
-            let end = Position(self.shared.end.load(Acquire));
+            let end = self.shared.written().end;
             if let Some(begun) = next_file::take_begun(&self.shared.next_file) {
                 self.go_on_in(begun);
             }
@@ -104,8 +104,7 @@ impl Keeper {
         let segments = self.shared.segments.load();
         let now_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let eldest_ns = now_ns.saturating_sub(self.limits.age_max.max(Duration::from_secs(1)).as_nanos());
-        let newest_bytes = self.current.metadata().map_or(0, |metadata| metadata.len());
-        let mut bytes = segments.iter().rev().skip(1).map(|segment| segment.bytes).sum::<u64>() + newest_bytes;
+        let mut bytes = self.shared.bytes(&segments);
         let mut gone = 0;
         while gone + 1 < segments.len() {
             let is_old = u128::from(segments[gone + 1].begun_ns) < eldest_ns;

@@ -10,7 +10,7 @@ use std::{
 use bodkin_broker::EventId;
 
 use super::{
-    Position, Shared,
+    Position, Shared, Written,
     record::{Frame, Record, frame},
     segment::{self, HEADER_BYTES, Segment},
 };
@@ -52,7 +52,7 @@ impl EventLogReader {
 
     /// Behind the last record that was written.
     pub fn end(&self) -> Position {
-        Position(self.shared.end.load(Acquire))
+        self.shared.written().end
     }
 
     /// Reads from `from` on, or from the oldest record if that is younger.
@@ -106,11 +106,9 @@ impl EventLogReader {
     /// What the log holds.
     pub fn state(&self) -> LogState {
         let segments = self.shared.segments.load_full();
-        let newest = segments.last().expect("there is a file");
-        let newest_bytes = newest.path.metadata().map_or(newest.bytes, |metadata| metadata.len());
         LogState {
             segments: segments.len(),
-            bytes: segments.iter().rev().skip(1).map(|segment| segment.bytes).sum::<u64>() + newest_bytes,
+            bytes: self.shared.bytes(&segments),
             first: segments[0].first,
             next: self.end(),
             synced: Position(self.shared.synced.load(Acquire)),
@@ -185,33 +183,40 @@ impl Cursor {
 
     /// Reads on, in the next file where this one is at its end; false at the end of what is written.
     fn fill(&mut self, wanted: usize) -> io::Result<bool> {
-        // Both are read in front of the file: then a file that is not written any more is read to its end, and what is not in
-        // the one that is written, although it is before this end, was skipped.
-        let end = Position(self.shared.end.load(Acquire));
-        let written = self.shared.written_file.load(Acquire);
+        // Known in front of the file: then one that is not written any more is read to its end, and what is not in the one
+        // that is written, although it is before this end, was skipped.
+        let written = self.shared.written();
         if self.open.is_none() {
             self.open_at(|segment, next| segment.first <= next)?;
         }
+        if self.read_on(wanted, written)? {
+            return Ok(true);
+        }
+        let number = self.open.as_ref().expect("a file is open").number;
+        if number < written.file {
+            return Ok(self.open_at(|segment, _| segment.number > number)? || self.open_unlisted(number + 1)?);
+        }
+        if self.chunk.is_empty() {
+            self.next = self.next.max(written.end);
+        }
+        Ok(false)
+    }
+
+    /// Reads more of the open file, until `wanted` bytes are at hand if it has so many; false at its end. Of the file that is
+    /// written only what counts as written is read: the rest may be taken back.
+    fn read_on(&mut self, wanted: usize, written: Written) -> io::Result<bool> {
         self.chunk.drain(..self.at);
         self.at = 0;
-        let had = self.chunk.len();
-        self.chunk.resize(wanted.max(had + CHUNK_BYTES), 0);
         let open = self.open.as_mut().expect("a file is open");
+        let bytes = if open.number == written.file { written.bytes } else { open.file.metadata()?.len() };
+        let left = usize::try_from(bytes.saturating_sub(open.offset)).unwrap_or(usize::MAX);
+        let had = self.chunk.len();
+        self.chunk.resize(had + left.min(wanted.saturating_sub(had).max(CHUNK_BYTES)), 0);
         let read = open.file.read_at(&mut self.chunk[had..], open.offset);
         self.chunk.truncate(had + *read.as_ref().unwrap_or(&0));
         let read = read?;
         open.offset += read as u64;
-        let number = open.number;
-        if read > 0 {
-            return Ok(true);
-        }
-        if number < written {
-            return Ok(self.open_at(|segment, _| segment.number > number)? || self.open_unlisted(number + 1)?);
-        }
-        if had == 0 {
-            self.next = self.next.max(end);
-        }
-        Ok(false)
+        Ok(read > 0)
     }
 
     /// Opens the newest file that fits where `next` is looked for, or the oldest one behind the present.

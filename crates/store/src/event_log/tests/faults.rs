@@ -101,3 +101,54 @@ fn a_next_file_that_takes_no_header_leaves_the_log_in_the_present_one() {
     assert_eq!((all(&bench.reader), bench.reader.state().segments), ((0..1001).collect(), 2));
     assert_eq!(all(&bench.restart().reader), (0..1001).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_reader_takes_nothing_that_may_be_taken_back() {
+    let mut bench = Bench::new(LIMITS);
+    bench.fill(1..3);
+    // A write under way has left a record, and a part of the next.
+    let path = bench.log.shared.segments.load()[0].path.clone();
+    let mut torn = Vec::new();
+    for sequence in [3, 4] {
+        Record { position: Position(sequence - 1), time_ns: 1, id: id(sequence), topic: "T", event: "taken back" }.push_to(&mut torn);
+    }
+    let written = bench.log.file_bytes;
+    File::options().write(true).open(&path).unwrap().write_all_at(&torn[..torn.len() - 9], written).unwrap();
+    let mut cursor = bench.reader.cursor(Position(0));
+    assert_eq!(sequences(&mut cursor), [1, 2]);
+    assert_eq!((cursor.position(), bench.reader.end()), (Position(2), Position(2)));
+    // It fails, and is taken back before the next one.
+    let writable = std::mem::replace(&mut bench.log.file, unwritable(&path));
+    let begun = Instant::now();
+    bench.append(5, "skipped");
+    bench.log.write(begun);
+    assert_eq!((sequences(&mut cursor), cursor.position()), (vec![], Position(3)));
+    bench.log.file = writable;
+    bench.append(6, "short");
+    bench.log.write(begun + RETRY_PERIOD);
+    assert_eq!(fs::metadata(&path).unwrap().len(), bench.log.file_bytes);
+    assert_eq!(sequences(&mut cursor), [6]);
+    assert_eq!(all(&bench.restart().reader), [1, 2, 6]);
+}
+
+#[test]
+fn a_write_that_cannot_be_taken_back_keeps_the_log_suspended() {
+    let mut bench = Bench::new(LIMITS);
+    bench.fill(1..3);
+    let path = bench.log.shared.segments.load()[0].path.clone();
+    // It can be written, and not be cut.
+    let device = Arc::new(File::options().read(true).write(true).open("/dev/null").unwrap());
+    let writable = std::mem::replace(&mut bench.log.file, unwritable(&path));
+    let begun = Instant::now();
+    bench.append(3, "lost");
+    bench.log.write(begun);
+    bench.log.file = device;
+    bench.append(4, "lost");
+    bench.log.write(begun + RETRY_PERIOD);
+    assert!(bench.log.is_suspended());
+    bench.log.file = writable;
+    bench.append(5, "kept");
+    bench.log.write(begun + 2 * RETRY_PERIOD);
+    assert!(!bench.log.is_suspended());
+    assert_eq!(all(&bench.reader), [1, 2, 5]);
+}
