@@ -64,6 +64,8 @@ impl EventLogLimits {
 const SYNC_PERIOD: Duration = Duration::from_secs(1);
 /// How long a disk that took nothing is left alone before it is tried again.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
+/// Bytes that a disk must take again before the log goes on.
+const PROBE_BYTES: usize = 64 * 1024;
 /// What the shard, the keeper and the readers share.
 #[derive(Debug)]
 struct Shared {
@@ -172,12 +174,14 @@ impl EventLog {
     }
 
     /// Writes what was appended. A disk that takes nothing suspends the log: the records are skipped, counted and told, and
-    /// a second later the next ones are tried.
+    /// a second later the next ones are tried. To be called once a second at least, also if nothing was appended: who waits until the log
+    /// is not suspended may append nothing before.
     pub fn write(&mut self, now: Instant) {
-        if self.written == self.tail.newer().len() {
+        let is_retry = self.retry_at.is_some_and(|at| now >= at);
+        if self.written == self.tail.newer().len() && !is_retry {
             return;
         }
-        if self.retry_at.is_none_or(|at| now >= at) {
+        if self.retry_at.is_none() || is_retry {
             match self.try_write() {
                 Ok(()) => self.resume(),
                 Err(error) => self.suspend(&error, now),
@@ -194,12 +198,19 @@ impl EventLog {
         if self.retry_at.is_some() {
             // What a failed write has left is no record, and must not stand behind the next ones.
             self.file.set_len(self.file_bytes)?;
+            self.probe()?;
         }
         self.begin_segment_if_due();
         let bytes = &self.tail.newer()[self.written..];
         self.file.write_all_at(bytes, self.file_bytes)?;
         self.file_bytes += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Whether the disk takes anything: it takes as much as a large event, and is given it back.
+    fn probe(&self) -> io::Result<()> {
+        self.file.write_all_at(&[0; PROBE_BYTES], self.file_bytes)?;
+        self.file.set_len(self.file_bytes)
     }
 
     /// Lets readers and keeper know how far the log is written.

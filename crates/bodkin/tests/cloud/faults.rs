@@ -11,7 +11,7 @@ use nix::sched::{CloneFlags, unshare};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::arrowhead::{list, number, service, system, texts, with};
+use crate::support::arrowhead::{event, list, number, service, system, texts, with};
 use crate::support::cloud::{Cloud, Launch, Refusal, System};
 use crate::support::patience::eventually;
 use crate::support::skip;
@@ -233,6 +233,24 @@ fn a_disk_that_fills_up_stops_writes_only_until_there_is_room() {
         assert_full_list(&cloud, &written);
         cloud.kill();
         assert_full_list(&Launch::new().data(data.path()).start(), &written);
+    });
+}
+
+#[test]
+fn durable_events_are_taken_again_when_there_is_room() {
+    with_own_mounts("durable_events_are_taken_again_when_there_is_room", || {
+        let data = TempDir::new().expect("a temporary directory");
+        mount_small(data.path(), "16m");
+        let cloud = Launch::new().data(data.path()).flags(["--durable-event-types", "alarm"]).start();
+        cloud.register_publisher("recorder", 1);
+        let publish = || cloud.post("/eventhandler/publish", &event("alarm", system("recorder", 1), "x")).status;
+        assert_eq!(publish(), 200);
+        let ballast = data.path().join("ballast");
+        fill_up(&ballast);
+        assert!((0..REGISTRATIONS_LIMIT).any(|_| publish() == 503), "the disk was never full");
+        assert_eq!(publish(), 503, "there is no room yet");
+        fs::remove_file(&ballast).expect("removed");
+        assert!(eventually(|| publish() == 200), "there is room again and no durable event is taken");
     });
 }
 

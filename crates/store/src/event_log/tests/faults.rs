@@ -152,3 +152,24 @@ fn a_write_that_cannot_be_taken_back_keeps_the_log_suspended() {
     assert!(!bench.log.is_suspended());
     assert_eq!(all(&bench.reader), [1, 2, 5]);
 }
+
+#[test]
+fn a_suspended_log_is_tried_again_although_nothing_is_appended() {
+    let mut bench = Bench::new(LIMITS);
+    bench.fill(1..3);
+    let path = bench.log.shared.segments.load()[0].path.clone();
+    let whole = fs::metadata(&path).unwrap().len();
+    let writable = std::mem::replace(&mut bench.log.file, unwritable(&path));
+    let begun = Instant::now();
+    bench.append(3, "lost");
+    bench.log.write(begun);
+    bench.log.write(begun + RETRY_PERIOD);
+    assert!(bench.log.is_suspended(), "the disk takes nothing yet");
+    bench.log.file = writable;
+    bench.log.write(begun + RETRY_PERIOD);
+    assert!(bench.log.is_suspended(), "it is not tried again at once");
+    bench.log.write(begun + 2 * RETRY_PERIOD);
+    assert!(!bench.log.is_suspended());
+    assert_eq!(bench.reader.state().skipped, 1);
+    assert_eq!(fs::metadata(&path).unwrap().len(), whole, "a trial leaves nothing");
+}
