@@ -58,8 +58,13 @@ pub enum Message {
         /// Whose stream.
         connection: ConnectionKey,
     },
-    /// The event log is synced up to here, or cannot be.
-    Synced(Result<Position, String>),
+    /// What the event log holds in front of this place is synced, or cannot be.
+    Synced {
+        /// Behind the last event that is meant.
+        end: Position,
+        /// Why it is not on the disk.
+        result: Result<(), String>,
+    },
     /// Somebody asks for the topics.
     Topics(oneshot::Sender<Vec<TopicState>>),
     /// Close the listener, write out what is queued, end.

@@ -352,7 +352,7 @@ fn open_event_log(config: &HostConfig, inbox: &Arc<Inbox>) -> Result<Option<(Eve
     let Some(limits) = config.event_log else { return Ok(None) };
     let directory = config.data.join("events").join("shard-0");
     let inbox = inbox.clone();
-    let on_sync = Box::new(move |synced| inbox.post(Message::Synced(synced)));
+    let on_sync = Box::new(move |end, result| inbox.post(Message::Synced { end, result }));
     let opened = EventLog::open(&directory, limits, control::now().unix_nanos(), on_sync);
     opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
 }

@@ -319,7 +319,7 @@ impl Shard {
                 Message::ReplayFailed { connection } => self.replay_failed(connection),
                 // Whoever has asked and gone needs no answer.
                 Message::Topics(asked) => drop(asked.send(self.topics())),
-                Message::Synced(synced) => self.synced(synced),
+                Message::Synced { end, result } => self.synced(end, result),
                 Message::Stop => {
                     self.listener = None;
                     self.drain_until = Some(self.clock.now + DRAIN_MAX);

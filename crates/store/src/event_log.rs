@@ -13,6 +13,7 @@ mod segment;
 mod tail;
 
 use std::{
+    fmt::Display,
     fs::{self, File},
     io,
     os::unix::fs::FileExt,
@@ -66,6 +67,8 @@ const SYNC_PERIOD: Duration = Duration::from_secs(1);
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
 /// Bytes that a disk must take again before the log goes on.
 const PROBE_BYTES: usize = 64 * 1024;
+/// Files that are kept, however small; a disk that fails again and again begins one a second.
+const SEGMENTS_MAX: usize = 4096;
 /// What the shard, the keeper and the readers share.
 #[derive(Debug)]
 struct Shared {
@@ -80,6 +83,8 @@ struct Shared {
     next_file: Mutex<NextFile>,
     /// Whether somebody waits for a sync.
     is_sync_asked: AtomicBool,
+    /// The last sync that has failed.
+    failed_sync: ArcSwapOption<FailedSync>,
     /// Why nothing is written, while it is so.
     suspended: ArcSwapOption<String>,
     /// Records that were not written.
@@ -98,8 +103,16 @@ struct Written {
     bytes: u64,
 }
 
-/// Called on the keeper's thread: everything in front of the position is on disk, or why it is not.
-pub type OnSync = Box<dyn Fn(Result<Position, String>) + Send>;
+/// A sync that has failed.
+#[derive(Debug)]
+struct FailedSync {
+    /// The number of its file.
+    file: u64,
+    error: String,
+}
+
+/// Called on the keeper's thread: everything in front of the position that nothing was told of yet is on disk, or why it is not.
+pub type OnSync = Box<dyn Fn(Position, Result<(), String>) + Send>;
 
 /// The writing side, owned by a shard.
 #[derive(Debug)]
@@ -114,6 +127,8 @@ pub struct EventLog {
     file_bytes: u64,
     segment_bytes: u64,
     retry_at: Option<Instant>,
+    /// Whether a sync of the file has failed. Nothing more is written to it.
+    is_spent: bool,
     shared: Arc<Shared>,
     /// Wakes the keeper. One wake-up may wait: it stands for all, as what the keeper is to do is in what is shared.
     wake: Option<SyncSender<()>>,
@@ -136,13 +151,14 @@ impl EventLog {
             synced: AtomicU64::new(0),
             next_file: Mutex::default(),
             is_sync_asked: AtomicBool::new(false),
+            failed_sync: ArcSwapOption::empty(),
             suspended: ArcSwapOption::empty(),
             skipped: AtomicU64::new(0),
             segments: ArcSwap::from_pointee(segments),
         });
         let (wake, woken) = sync_channel(1);
         let file = Arc::new(end.file);
-        let keeper = Keeper::new(limits, shared.clone(), file.clone(), on_sync);
+        let keeper = Keeper::new(limits, shared.clone(), (shared.written().file, file.clone()), on_sync);
         let keeper = std::thread::Builder::new().name("event-log".into()).spawn(move || keeper.run(&woken))?;
         let log = Self {
             tail: Tail::new(end.next),
@@ -153,6 +169,7 @@ impl EventLog {
             file_bytes: end.bytes,
             segment_bytes: limits.segment_bytes(),
             retry_at: None,
+            is_spent: false,
             shared: shared.clone(),
             wake: Some(wake),
             keeper: Some(keeper),
@@ -177,6 +194,7 @@ impl EventLog {
     /// a second later the next ones are tried. To be called once a second at least, also if nothing was appended: who waits until the log
     /// is not suspended may append nothing before.
     pub fn write(&mut self, now: Instant) {
+        self.heed_failed_sync(now);
         let is_retry = self.retry_at.is_some_and(|at| now >= at);
         if self.written == self.tail.newer().len() && !is_retry {
             return;
@@ -195,7 +213,10 @@ impl EventLog {
     }
 
     fn try_write(&mut self) -> io::Result<()> {
-        if self.retry_at.is_some() {
+        if self.is_spent {
+            let begun = self.begin_segment();
+            begun.map_err(|error| io::Error::other(format!("a sync has failed, and no other file can be begun: {error}")))?;
+        } else if self.retry_at.is_some() {
             // What a failed write has left is no record, and must not stand behind the next ones.
             self.file.set_len(self.file_bytes)?;
             self.probe()?;
@@ -238,13 +259,23 @@ impl EventLog {
         // The keeper finds it there in front of its first record, so that no sync of a record is promised on another file.
         *next_file = NextFile::Begun(Begun { number, file: file.clone(), first, begun_ns, former_bytes: self.file_bytes });
         drop(next_file);
-        (self.file, self.number, self.file_bytes) = (file, number, segment::HEADER_BYTES);
+        (self.file, self.number, self.file_bytes, self.is_spent) = (file, number, segment::HEADER_BYTES, false);
         *self.shared.lock_written() = Written { end: first, file: number, bytes: segment::HEADER_BYTES };
         self.wake_keeper();
         Ok(())
     }
 
-    fn suspend(&mut self, error: &io::Error, now: Instant) {
+    /// Suspends the log if a sync of its file has failed, until another file can be begun: the system may have dropped what it could not
+    /// write, and no later sync of the same file would say so.
+    fn heed_failed_sync(&mut self, now: Instant) {
+        let failed = self.shared.failed_sync.load_full().filter(|failed| failed.file == self.number && !self.is_spent);
+        if let Some(failed) = failed {
+            self.is_spent = true;
+            self.suspend(&failed.error, now);
+        }
+    }
+
+    fn suspend(&mut self, error: &impl Display, now: Instant) {
         if self.retry_at.is_none() {
             tracing::error!(%error, "the event log is suspended: events go on being delivered, but are not kept. Make room on the disk");
         }

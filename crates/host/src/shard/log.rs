@@ -44,19 +44,20 @@ impl Shard {
             return;
         }
         if log.is_suspended() {
-            return self.synced(Err("the disk takes nothing".into()));
+            let end = log.next_position();
+            return self.synced(end, Err("the disk takes nothing".into()));
         }
         log.sync();
     }
 
-    /// Answers the durable publishers whose events are on the disk, or all of them if they cannot be brought there.
-    pub(super) fn synced(&mut self, synced: Result<Position, String>) {
-        let (end, answer) = match synced {
-            Ok(end) => (end, Answer::empty(200)),
+    /// Answers the durable publishers of events in front of `end`: they are on the disk, or cannot be brought there.
+    pub(super) fn synced(&mut self, end: Position, result: Result<(), String>) {
+        let answer = match result {
+            Ok(()) => Answer::empty(200),
             Err(error) => {
                 let told =
                     format!("The event was delivered, but is not on the disk: {error}. If it is published again, it is delivered again.");
-                (Position(u64::MAX), Refusal::from(ArrowheadError::unavailable(told)).into())
+                Refusal::from(ArrowheadError::unavailable(told)).into()
             }
         };
         while let Some(&(_, connection)) = self.unsynced.front().filter(|(position, _)| *position < end) {

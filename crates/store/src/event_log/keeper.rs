@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    EventLogLimits, OnSync, Position, SYNC_PERIOD, Shared,
+    EventLogLimits, FailedSync, OnSync, Position, SEGMENTS_MAX, SYNC_PERIOD, Shared,
     next_file::{self, Begun, NextFile},
     segment,
     segment::Segment,
@@ -20,15 +20,16 @@ use super::{
 pub(super) struct Keeper {
     limits: EventLogLimits,
     shared: Arc<Shared>,
-    /// The file that is written.
-    current: Arc<File>,
+    /// The file that is written, and its number.
+    current: (u64, Arc<File>),
+    /// Why a sync of it has failed.
+    failure: Option<String>,
     on_sync: OnSync,
-    is_told: bool,
 }
 
 impl Keeper {
-    pub fn new(limits: EventLogLimits, shared: Arc<Shared>, current: Arc<File>, on_sync: OnSync) -> Self {
-        Self { limits, shared, current, on_sync, is_told: false }
+    pub fn new(limits: EventLogLimits, shared: Arc<Shared>, current: (u64, Arc<File>), on_sync: OnSync) -> Self {
+        Self { limits, shared, current, failure: None, on_sync }
     }
 
     /// Runs until the log is dropped; then syncs a last time.
@@ -55,11 +56,12 @@ impl Keeper {
 
     /// Takes note that the shard goes on in the file that was made ahead.
     fn go_on_in(&mut self, begun: Begun) {
-        if let Err(error) = self.current.sync_data() {
-            self.tell(&error);
-        }
         let Begun { number, file, first, begun_ns, former_bytes } = begun;
-        self.current = file;
+        self.sync_file();
+        if let Some(error) = self.failure.take() {
+            (self.on_sync)(first, Err(error));
+        }
+        self.current = (number, file);
         let mut segments = Vec::clone(&self.shared.segments.load());
         segments.last_mut().expect("there is a file").bytes = former_bytes;
         let path = segment::path_of(&self.shared.directory, number);
@@ -68,22 +70,28 @@ impl Keeper {
     }
 
     fn sync(&mut self, end: Position, is_asked: bool) {
-        let synced = if end.0 == self.shared.synced.load(Relaxed) { Ok(()) } else { self.current.sync_data() };
-        match &synced {
-            Ok(()) => {
-                self.is_told = false;
-                self.shared.synced.store(end.0, Release);
-            }
-            Err(error) => self.tell(error),
+        if end.0 != self.shared.synced.load(Relaxed) {
+            self.sync_file();
+        }
+        if self.failure.is_none() {
+            self.shared.synced.store(end.0, Release);
         }
         if is_asked {
-            (self.on_sync)(synced.map(|()| end).map_err(|error| error.to_string()));
+            (self.on_sync)(end, self.failure.clone().map_or(Ok(()), Err));
         }
     }
 
-    fn tell(&mut self, error: &std::io::Error) {
-        if !std::mem::replace(&mut self.is_told, true) {
+    /// Syncs the file that is written. The system tells a failure once, and may have dropped what it could not write: so no
+    /// further sync of the file is believed, and the shard learns that it needs another.
+    fn sync_file(&mut self) {
+        let (number, file) = &self.current;
+        if self.failure.is_none()
+            && let Err(error) = file.sync_data()
+        {
             tracing::error!(%error, "the event log cannot be synced: what was answered last may be lost if the machine loses power");
+            let error = format!("a sync has failed: {error}");
+            self.shared.failed_sync.store(Some(Arc::new(FailedSync { file: *number, error: error.clone() })));
+            self.failure = Some(error);
         }
     }
 
@@ -99,7 +107,8 @@ impl Keeper {
         }
     }
 
-    /// Removes the oldest files while there are too many bytes, or all of a file's events are too old. The newest one stays.
+    /// Removes the oldest files while there are too many bytes or files, or all of a file's events are too old. The newest one
+    /// stays.
     fn retain(&self) {
         let segments = self.shared.segments.load();
         let now_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
@@ -108,7 +117,7 @@ impl Keeper {
         let mut gone = 0;
         while gone + 1 < segments.len() {
             let is_old = u128::from(segments[gone + 1].begun_ns) < eldest_ns;
-            if bytes <= self.limits.bytes_max && !is_old {
+            if bytes <= self.limits.bytes_max && segments.len() - gone <= SEGMENTS_MAX && !is_old {
                 break;
             }
             bytes -= segments[gone].bytes;

@@ -44,9 +44,10 @@ pub(super) fn header(first: Position, begun_ns: u64) -> [u8; HEADER_BYTES as usi
     header
 }
 
-/// A new empty file; what is left of an interrupted run under its name goes.
+/// A new empty file; what is left of an interrupted run under its name goes. A disk that syncs nothing gives none.
 pub(super) fn create(directory: &Path, number: u64) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path_of(directory, number))?;
+    file.sync_all()?;
     File::open(directory)?.sync_all()?;
     Ok(file)
 }

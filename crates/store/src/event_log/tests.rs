@@ -12,17 +12,20 @@ use super::*;
 
 const LIMITS: EventLogLimits = EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(3600) };
 
+/// What a sync has told.
+type Synced = (Position, Result<(), String>);
+
 struct Bench {
     directory: TempDir,
-    synced: Receiver<Result<Position, String>>,
+    synced: Receiver<Synced>,
     log: EventLog,
     reader: EventLogReader,
 }
 
-fn open(directory: &Path, limits: EventLogLimits) -> (EventLog, EventLogReader, Receiver<Result<Position, String>>) {
+fn open(directory: &Path, limits: EventLogLimits) -> (EventLog, EventLogReader, Receiver<Synced>) {
     let (told, synced) = channel();
     // The receiver may be gone at the last sync.
-    let on_sync = Box::new(move |end| drop(told.send(end)));
+    let on_sync = Box::new(move |end, result| drop(told.send((end, result))));
     let (log, reader) = EventLog::open(directory, limits, now_ns(), on_sync).unwrap();
     (log, reader, synced)
 }
@@ -66,9 +69,14 @@ impl Bench {
     fn fill_files(&mut self, sequences: std::ops::Range<u64>) {
         for begin in sequences.clone().step_by(100) {
             self.fill(begin..sequences.end.min(begin + 100));
-            self.log.sync();
-            self.synced.recv_timeout(Duration::from_secs(10)).unwrap().unwrap();
+            self.sync().1.unwrap();
         }
+    }
+
+    /// Asks for a sync and waits for what it tells.
+    fn sync(&self) -> Synced {
+        self.log.sync();
+        self.synced.recv_timeout(Duration::from_secs(10)).unwrap()
     }
 }
 
@@ -135,8 +143,7 @@ fn files_follow_each_other_and_the_oldest_go() {
         read.extend(sequences(&mut cursor));
     }
     assert_eq!(read, (0..6000).collect::<Vec<_>>(), "a reader that keeps up misses nothing");
-    bench.log.sync();
-    bench.synced.recv_timeout(Duration::from_secs(10)).unwrap().unwrap();
+    bench.sync().1.unwrap();
     let state = bench.reader.state();
     assert!(state.bytes < 300_000 + 2 * 65_536 && state.segments > 2, "{state:?}");
     let kept = all(&bench.reader);
@@ -183,11 +190,7 @@ fn an_event_is_found_by_its_identity_and_by_its_time() {
 fn a_sync_that_is_asked_for_is_told() {
     let mut bench = Bench::new(LIMITS);
     bench.fill(1..3);
-    bench.log.sync();
-    let begun = Instant::now();
-    while bench.synced.recv_timeout(Duration::from_secs(10)).unwrap().unwrap() < Position(2) {
-        assert!(begun.elapsed() < Duration::from_secs(10));
-    }
+    assert_eq!(bench.sync(), (Position(2), Ok(())));
     assert_eq!(bench.reader.state().synced, Position(2));
 }
 
@@ -236,7 +239,7 @@ fn what_is_no_log_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = segment::path_of(directory.path(), 1);
     fs::write(&path, [7; 100]).unwrap();
-    let error = EventLog::open(directory.path(), LIMITS, now_ns(), Box::new(|_| ())).unwrap_err();
+    let error = EventLog::open(directory.path(), LIMITS, now_ns(), Box::new(|_, _| ())).unwrap_err();
     assert!(error.to_string().contains("no event log"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), [7; 100]);
 }

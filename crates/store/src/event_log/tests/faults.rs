@@ -1,5 +1,7 @@
 //! A disk that takes nothing, and a keeper that is held up.
 
+use std::os::fd::OwnedFd;
+
 use super::*;
 
 /// A file that cannot be written: it stands for a full disk.
@@ -26,6 +28,21 @@ impl Bench {
             NextFile::Ahead { file, .. } => *file = with,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Begins the file that was made ahead, and has the keeper take a pipe for it, which cannot be synced.
+    fn begin_file_without_sync(&mut self) {
+        self.file_ahead();
+        let (_, pipe) = io::pipe().unwrap();
+        let pipe = Arc::new(File::from(OwnedFd::from(pipe)));
+        let (first, former_bytes) = (self.log.next_position(), self.log.file_bytes);
+        let mut next_file = self.log.shared.next_file.lock().unwrap();
+        let NextFile::Ahead { number, file } = std::mem::take(&mut *next_file) else { panic!("it was ahead") };
+        file.write_all_at(&segment::header(first, now_ns()), 0).unwrap();
+        *next_file = NextFile::Begun(Begun { number, file: pipe, first, begun_ns: now_ns(), former_bytes });
+        drop(next_file);
+        (self.log.file, self.log.number, self.log.file_bytes) = (file, number, segment::HEADER_BYTES);
+        self.log.note_written();
     }
 }
 
@@ -61,7 +78,7 @@ fn a_keeper_that_is_held_up_still_learns_of_every_file() {
     let (let_go, gate) = channel::<()>();
     let (told, hangs) = channel();
     // The first answer waits until it is let go; then the gate's other end is gone.
-    let on_sync = Box::new(move |_| {
+    let on_sync = Box::new(move |_, _| {
         let _ = told.send(());
         let _ = gate.recv();
     });
@@ -91,13 +108,11 @@ fn a_next_file_that_takes_no_header_leaves_the_log_in_the_present_one() {
     let file_ahead = bench.file_ahead();
     bench.replace_file_ahead(unwritable(&bench.log.shared.segments.load()[0].path));
     bench.fill(0..1000);
-    bench.log.sync();
-    assert!(bench.synced.recv_timeout(Duration::from_secs(10)).unwrap().is_ok());
+    bench.sync().1.unwrap();
     assert_eq!((all(&bench.reader), bench.reader.state().segments), ((0..1000).collect(), 1));
     bench.replace_file_ahead(file_ahead);
     bench.fill(1000..1001);
-    bench.log.sync();
-    assert!(bench.synced.recv_timeout(Duration::from_secs(10)).unwrap().is_ok());
+    bench.sync().1.unwrap();
     assert_eq!((all(&bench.reader), bench.reader.state().segments), ((0..1001).collect(), 2));
     assert_eq!(all(&bench.restart().reader), (0..1001).collect::<Vec<_>>());
 }
@@ -172,4 +187,32 @@ fn a_suspended_log_is_tried_again_although_nothing_is_appended() {
     assert!(!bench.log.is_suspended());
     assert_eq!(bench.reader.state().skipped, 1);
     assert_eq!(fs::metadata(&path).unwrap().len(), whole, "a trial leaves nothing");
+}
+
+#[test]
+fn after_a_failed_sync_nothing_of_its_file_is_promised() {
+    let mut bench = Bench::new(LIMITS);
+    bench.fill(1..3);
+    assert_eq!(bench.sync(), (Position(2), Ok(())));
+    bench.begin_file_without_sync();
+    bench.fill(3..5);
+    for attempt in ["first", "second"] {
+        let (end, told) = bench.sync();
+        assert!(end == Position(4) && told.is_err(), "the {attempt} answer: {told:?}");
+    }
+    assert_eq!(bench.reader.state().synced, Position(2));
+    let begun = Instant::now();
+    bench.append(5, "skipped");
+    bench.log.write(begun);
+    assert!(bench.log.is_suspended());
+    // The log goes on in another file, and only what is in that one is promised.
+    bench.file_ahead();
+    bench.append(6, "kept");
+    bench.log.write(begun + RETRY_PERIOD);
+    assert!(!bench.log.is_suspended());
+    let (end, told) = bench.sync();
+    assert!(end == Position(5) && told.is_err(), "{end:?} {told:?}");
+    assert_eq!(bench.synced.recv_timeout(Duration::from_secs(10)).unwrap(), (Position(6), Ok(())));
+    assert_eq!(all(&bench.reader), [1, 2, 3, 4, 6]);
+    assert_eq!(all(&bench.restart().reader), [1, 2, 3, 4, 6]);
 }
