@@ -12,7 +12,7 @@ use bodkin_broker::EventId;
 use super::{
     Position, Shared, Written,
     record::{Frame, Record, frame},
-    segment::{self, HEADER_BYTES, Segment},
+    segment::{self, HEADER_BYTES},
 };
 
 /// Bytes read at once.
@@ -186,15 +186,15 @@ impl Cursor {
         // Known in front of the file: then one that is not written any more is read to its end, and what is not in the one
         // that is written, although it is before this end, was skipped.
         let written = self.shared.written();
-        if self.open.is_none() {
-            self.open_at(|segment, next| segment.first <= next)?;
+        if self.open.is_none() && !self.open_first(written)? {
+            return Err(io::Error::other("the event log's files are gone"));
         }
         if self.read_on(wanted, written)? {
             return Ok(true);
         }
         let number = self.open.as_ref().expect("a file is open").number;
         if number < written.file {
-            return Ok(self.open_at(|segment, _| segment.number > number)? || self.open_unlisted(number + 1)?);
+            return self.open_from(number + 1, written);
         }
         if self.chunk.is_empty() {
             self.next = self.next.max(written.end);
@@ -219,33 +219,41 @@ impl Cursor {
         Ok(read > 0)
     }
 
-    /// Opens the newest file that fits where `next` is looked for, or the oldest one behind the present.
-    fn open_at(&mut self, fits: impl Fn(&Segment, Position) -> bool) -> io::Result<bool> {
-        let segments = self.shared.segments.load_full();
-        let fitting = |segment: &&Segment| fits(segment, self.next);
-        let is_first = self.open.is_none();
-        let found = if is_first { segments.iter().rev().find(fitting).or(segments.first()) } else { segments.iter().find(fitting) };
-        let Some(segment) = found else { return Ok(false) };
-        self.open = Some(Open { number: segment.number, file: File::open(&segment.path)?, offset: HEADER_BYTES });
-        self.next = self.next.max(segment.first);
-        self.chunk.clear();
-        self.at = 0;
-        Ok(true)
+    /// Opens the newest file that may hold the next position, or the oldest one.
+    fn open_first(&mut self, written: Written) -> io::Result<bool> {
+        let segments = self.shared.segments.load();
+        let begun = || segments.iter().filter(|segment| segment.number <= written.file);
+        let found = begun().rev().find(|segment| segment.first <= self.next).or(begun().next());
+        self.open_from(found.map_or(written.file, |segment| segment.number), written)
     }
 
-    /// Opens a file that the shard has begun and the keeper has not listed yet.
-    fn open_unlisted(&mut self, number: u64) -> io::Result<bool> {
-        let file = File::open(segment::path_of(&self.shared.directory, number))?;
-        self.open = Some(Open { number, file, offset: HEADER_BYTES });
-        self.chunk.clear();
-        self.at = 0;
-        Ok(true)
+    /// Opens the file of this number, or the first one behind it that is still there; false if there is none. A file that the
+    /// shard has begun may not be listed yet, and one that is listed may be gone since.
+    fn open_from(&mut self, mut number: u64, written: Written) -> io::Result<bool> {
+        while number <= written.file {
+            let segments = self.shared.segments.load();
+            let listed = segments.iter().find(|segment| segment.number >= number && segment.number <= written.file);
+            let unlisted = || segment::path_of(&self.shared.directory, number);
+            let opened = File::open(listed.map_or_else(unlisted, |segment| segment.path.clone()));
+            number = listed.map_or(number, |segment| segment.number);
+            match opened {
+                Ok(file) => {
+                    self.open = Some(Open { number, file, offset: HEADER_BYTES });
+                    self.chunk.clear();
+                    self.at = 0;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
     }
 
     fn skip_damage(&mut self) -> io::Result<()> {
         let number = self.open.as_ref().expect("what is damaged was read").number;
         tracing::error!(file = number, position = self.next.0, "the event log is damaged; what follows in this file is lost");
-        if !self.open_at(|segment, _| segment.number > number)? {
+        if !self.open_from(number + 1, self.shared.written())? {
             // Nothing more can be read until a next file is begun.
             self.chunk.clear();
             self.at = 0;
