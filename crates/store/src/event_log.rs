@@ -140,14 +140,11 @@ impl EventLog {
     pub fn open(directory: &Path, limits: EventLogLimits, now_ns: u64, on_sync: OnSync) -> io::Result<(Self, EventLogReader)> {
         fs::create_dir_all(directory)?;
         let mut segments = segment::list(directory)?;
-        if segments.is_empty() {
-            segments.push(first_segment(directory, now_ns)?);
-        }
-        let newest = segments.last().expect("there is a file");
-        let end = segment::recover(newest)?;
+        let end = segment::recover(directory, &mut segments, now_ns)?;
+        let number = segments.last().expect("there is a file").number;
         let shared = Arc::new(Shared {
             directory: directory.to_owned(),
-            written: Mutex::new(Written { end: end.next, file: newest.number, bytes: end.bytes }),
+            written: Mutex::new(Written { end: end.next, file: number, bytes: end.bytes }),
             synced: AtomicU64::new(0),
             next_file: Mutex::default(),
             is_sync_asked: AtomicBool::new(false),
@@ -158,14 +155,14 @@ impl EventLog {
         });
         let (wake, woken) = sync_channel(1);
         let file = Arc::new(end.file);
-        let keeper = Keeper::new(limits, shared.clone(), (shared.written().file, file.clone()), on_sync);
+        let keeper = Keeper::new(limits, shared.clone(), (number, file.clone()), on_sync);
         let keeper = std::thread::Builder::new().name("event-log".into()).spawn(move || keeper.run(&woken))?;
         let log = Self {
             tail: Tail::new(end.next),
             next: end.next,
             written: 0,
             file,
-            number: shared.written().file,
+            number,
             file_bytes: end.bytes,
             segment_bytes: limits.segment_bytes(),
             retry_at: None,
@@ -326,12 +323,6 @@ impl Drop for EventLog {
             tracing::error!("the event log's keeper had stopped before");
         }
     }
-}
-
-fn first_segment(directory: &Path, now_ns: u64) -> io::Result<Segment> {
-    let (number, first) = (1, Position(0));
-    segment::create(directory, number)?.write_all_at(&segment::header(first, now_ns), 0)?;
-    Ok(Segment { number, path: segment::path_of(directory, number), first, begun_ns: now_ns, bytes: segment::HEADER_BYTES })
 }
 
 impl Shared {

@@ -11,7 +11,7 @@ use bodkin_broker::EventId;
 
 use super::{
     Position, Shared, Written,
-    record::{Frame, Record, frame},
+    record::{self, Frame, Record, frame},
     segment::{self, HEADER_BYTES},
 };
 
@@ -153,21 +153,21 @@ impl Cursor {
         self.at = 0;
     }
 
-    /// The next record, or `None` when everything that is written was read; more may come later. Damage is told and costs
-    /// what follows it in its file.
+    /// The next record, or `None` when everything that is written was read; more may come later. What is damaged is passed
+    /// over. Who expects the position behind the last record sees what is missing.
     pub fn read(&mut self) -> io::Result<Option<Record<'_>>> {
         let range = loop {
             match frame(&self.chunk[self.at..]) {
                 Frame::Whole { bytes, position } => {
                     let range = self.at..self.at + bytes;
-                    if position < self.next {
-                        self.at += bytes;
-                    } else if Record::parse(&self.chunk[range.clone()]).is_some() {
-                        self.at += bytes;
+                    if Record::parse(&self.chunk[range.clone()]).is_none() {
+                        self.skip_damage(self.shared.written())?;
+                        continue;
+                    }
+                    self.at = range.end;
+                    if position >= self.next {
                         self.next = Position(position.0 + 1);
                         break range;
-                    } else {
-                        self.skip_damage()?;
                     }
                 }
                 Frame::Partial { wanted } => {
@@ -175,7 +175,7 @@ impl Cursor {
                         return Ok(None);
                     }
                 }
-                Frame::Damaged => self.skip_damage()?,
+                Frame::Damaged => self.skip_damage(self.shared.written())?,
             }
         };
         Ok(Record::parse(&self.chunk[range]))
@@ -193,12 +193,15 @@ impl Cursor {
             return Ok(true);
         }
         let number = self.open.as_ref().expect("a file is open").number;
+        if !self.chunk.is_empty() {
+            // It claims to be longer than what is there.
+            self.skip_damage(written)?;
+            return Ok(true);
+        }
         if number < written.file {
             return self.open_from(number + 1, written);
         }
-        if self.chunk.is_empty() {
-            self.next = self.next.max(written.end);
-        }
+        self.next = self.next.max(written.end);
         Ok(false)
     }
 
@@ -250,16 +253,13 @@ impl Cursor {
         Ok(false)
     }
 
-    fn skip_damage(&mut self) -> io::Result<()> {
-        let number = self.open.as_ref().expect("what is damaged was read").number;
-        tracing::error!(file = number, position = self.next.0, "the event log is damaged; what follows in this file is lost");
-        if !self.open_from(number + 1, self.shared.written())? {
-            // Nothing more can be read until a next file is begun.
-            self.chunk.clear();
-            self.at = 0;
-            let open = self.open.as_mut().expect("a file is open");
-            open.offset = open.file.metadata()?.len();
-        }
+    /// Passes over what is no record, to the next whole one of the file.
+    fn skip_damage(&mut self, written: Written) -> io::Result<()> {
+        while self.read_on(self.chunk.len() - self.at + 1, written)? {}
+        let bytes = record::find(&self.chunk, self.next).map_or(self.chunk.len(), |(range, _)| range.start);
+        let file = self.open.as_ref().expect("what is damaged was read").number;
+        tracing::error!(file, position = self.next.0, bytes, "the event log is damaged; what was here is lost");
+        self.at = bytes;
         Ok(())
     }
 }

@@ -4,6 +4,8 @@
 //! topic name's length u16, topic name, event JSON`. The length counts what follows the checksum, which is the CRC-32
 //! (IEEE 802.3) of the same bytes. `docs/formats/event-log.md` describes it for other readers.
 
+use std::ops::Range;
+
 use bodkin_broker::{EventId, Incarnation, PublisherId, Sequence, TopicId};
 
 use super::Position;
@@ -16,6 +18,8 @@ const NUMBERS_BYTES: usize = 7 * 8 - 8 + 2;
 pub(super) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Highest position that is believed: no log gets there, and one more is still a number.
 pub(super) const POSITION_MAX: u64 = u64::MAX / 2;
+/// Positions that may be missing in front of a record that follows damage: more than are skipped in a year.
+const GAP_MAX: u64 = 1 << 45;
 
 /// An accepted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +111,17 @@ pub(super) fn frame(bytes: &[u8]) -> Frame {
     }
 }
 
+/// The first whole record of a buffer that is at this position or later, and where it is. If something that is no record is in
+/// front of it, its position must be near too, for what damage takes for a length may ask for the checksum of megabytes, at every byte.
+pub(super) fn find(bytes: &[u8], from: Position) -> Option<(Range<usize>, Record<'_>)> {
+    (0..bytes.len()).find_map(|at| {
+        let Frame::Whole { bytes: length, position } = frame(&bytes[at..]) else { return None };
+        let is_plausible = position >= from && (at == 0 || position.0 - from.0 <= GAP_MAX);
+        let record = is_plausible.then(|| Record::parse(&bytes[at..at + length])).flatten()?;
+        Some((at..at + length, record))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -144,6 +159,15 @@ mod tests {
                 Frame::Partial { .. } | Frame::Damaged => true,
             };
             prop_assert!(noticed);
+        }
+
+        #[test]
+        fn a_record_is_found_behind_anything(front in prop::collection::vec(any::<u8>(), 0..200), event in ".{0,40}") {
+            let written = record(5, "T", &event);
+            let mut bytes = front.clone();
+            written.push_to(&mut bytes);
+            prop_assert_eq!(find(&bytes, Position(5)), Some((front.len()..bytes.len(), written)));
+            prop_assert_eq!(find(&bytes, Position(6)), None);
         }
 
         #[test]

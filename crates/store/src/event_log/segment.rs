@@ -3,12 +3,13 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
 use super::{
     Position,
-    record::{Frame, POSITION_MAX, Record, frame},
+    record::{self, POSITION_MAX},
 };
 
 /// Bytes at the beginning of a file: magic, version, first position, first time.
@@ -72,12 +73,16 @@ pub(super) fn list(directory: &Path) -> io::Result<Vec<Segment>> {
     Ok(segments)
 }
 
+/// First position and time; `None` of a file that holds nothing.
 fn read_header(path: &Path) -> io::Result<Option<(Position, u64)>> {
     let mut header = [0; HEADER_BYTES as usize];
     match File::open(path)?.read_exact(&mut header) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
+    }
+    if header == [0; HEADER_BYTES as usize] {
+        return restore_header(path);
     }
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
     if &header[..8] != MAGIC || number(8) != VERSION || number(16) > POSITION_MAX {
@@ -87,34 +92,74 @@ fn read_header(path: &Path) -> io::Result<Option<(Position, u64)>> {
     Ok(Some((Position(number(16)), number(24))))
 }
 
-/// What a file that is written on ends with.
-#[derive(Debug)]
-pub(super) struct End {
-    pub file: File,
-    /// The position behind its last whole record.
-    pub next: Position,
-    /// Bytes up to there.
-    pub bytes: u64,
+/// Writes the header anew that a power failure has taken, as file systems do that put zeros in the place of what they had not
+/// written; `None` if there is no record behind it.
+fn restore_header(path: &Path) -> io::Result<Option<(Position, u64)>> {
+    let content = fs::read(path)?;
+    let Some((_, record)) = record::find(&content[HEADER_BYTES as usize..], Position(0)) else { return Ok(None) };
+    tracing::warn!(file = %path.display(), "the beginning of a file of the event log was lost and is written anew");
+    OpenOptions::new().write(true).open(path)?.write_all_at(&header(record.position, record.time_ns), 0)?;
+    Ok(Some((record.position, record.time_ns)))
 }
 
-/// Opens the newest file to be written on. What follows its last whole record in ascending order was torn by a kill or a power failure in the
-/// middle of a write, was never answered for, and is cut off.
-pub(super) fn recover(segment: &Segment) -> io::Result<End> {
-    let mut file = OpenOptions::new().read(true).write(true).open(&segment.path)?;
-    let mut content = Vec::with_capacity(usize::try_from(segment.bytes).unwrap_or(0));
+/// Where the log goes on.
+#[derive(Debug)]
+pub(super) struct End {
+    /// The newest file.
+    pub file: File,
+    /// Bytes of it up to the end of its last whole record.
+    pub bytes: u64,
+    /// The position behind the last whole record.
+    pub next: Position,
+}
+
+/// Opens the newest file to be written on; the first one is made. What follows its last whole record was torn by a kill or a power
+/// failure in the middle of a write, was never answered for, and is cut off. A file that is damaged in front of whole
+/// records is kept as it is, and another one is begun behind it.
+pub(super) fn recover(directory: &Path, segments: &mut Vec<Segment>, now_ns: u64) -> io::Result<End> {
+    let Some(newest) = segments.last() else { return begin(directory, segments, Position(0), now_ns) };
+    let mut file = OpenOptions::new().read(true).write(true).open(&newest.path)?;
+    let mut content = Vec::with_capacity(usize::try_from(newest.bytes).unwrap_or(0));
     file.seek(SeekFrom::Start(HEADER_BYTES))?;
     file.read_to_end(&mut content)?;
-    let (mut at, mut next) = (0, segment.first);
-    while let Frame::Whole { bytes, .. } = frame(&content[at..]) {
-        let whole = Record::parse(&content[at..at + bytes]);
-        let Some(record) = whole.filter(|record| record.position >= next) else { break };
-        next = Position(record.position.0 + 1);
-        at += bytes;
+    let found = survey(&content, newest.first);
+    if found.is_damaged {
+        tracing::error!(file = %newest.path.display(), "the event log is damaged: what was hit is lost. The file is kept and another one is begun");
+        return begin(directory, segments, found.next, now_ns);
     }
-    let bytes = HEADER_BYTES + at as u64;
-    if at < content.len() {
-        tracing::warn!(file = %segment.path.display(), bytes = content.len() - at, "the event log's end was torn and is cut off");
+    let bytes = HEADER_BYTES + found.bytes as u64;
+    if found.bytes < content.len() {
+        tracing::warn!(file = %newest.path.display(), bytes = content.len() - found.bytes, "the event log's end was torn and is cut off");
         file.set_len(bytes)?;
     }
-    Ok(End { file, next, bytes })
+    Ok(End { file, bytes, next: found.next })
+}
+
+/// Makes a file behind the others and begins it.
+fn begin(directory: &Path, segments: &mut Vec<Segment>, first: Position, begun_ns: u64) -> io::Result<End> {
+    let number = segments.last().map_or(1, |newest| newest.number + 1);
+    let file = create(directory, number)?;
+    file.write_all_at(&header(first, begun_ns), 0)?;
+    segments.push(Segment { number, path: path_of(directory, number), first, begun_ns, bytes: HEADER_BYTES });
+    Ok(End { file, bytes: HEADER_BYTES, next: first })
+}
+
+/// What the records of a file are.
+struct Survey {
+    /// Bytes up to the end of the last whole one.
+    bytes: usize,
+    /// The position behind it.
+    next: Position,
+    /// Whether something that is no record is in front of it.
+    is_damaged: bool,
+}
+
+fn survey(content: &[u8], first: Position) -> Survey {
+    let mut found = Survey { bytes: 0, next: first, is_damaged: false };
+    while let Some((range, record)) = record::find(&content[found.bytes..], found.next) {
+        found.is_damaged |= range.start > 0;
+        found.next = Position(record.position.0 + 1);
+        found.bytes += range.end;
+    }
+    found
 }

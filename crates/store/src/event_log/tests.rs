@@ -196,26 +196,6 @@ fn a_sync_that_is_asked_for_is_told() {
 }
 
 #[test]
-fn damage_in_the_middle_costs_the_rest_of_its_file_only() {
-    let mut bench = Bench::new(EventLogLimits { bytes_max: 1 << 20, ..LIMITS });
-    bench.fill_files(0..3000);
-    let segments = bench.log.shared.segments.load_full();
-    assert!(segments.len() > 2);
-    let path = &segments[0].path;
-    let mut bytes = fs::read(path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(path, bytes).unwrap();
-    let read = all(&bench.reader);
-    let resumed = segments[1].first.0;
-    assert!(
-        read.contains(&0) && !read.contains(&(resumed - 1)) && read.contains(&resumed) && read.contains(&2999),
-        "{} events",
-        read.len()
-    );
-}
-
-#[test]
 fn the_recent_events_are_at_hand() {
     let mut bench = Bench::new(LIMITS);
     let recent =
@@ -233,16 +213,6 @@ fn the_recent_events_are_at_hand() {
     assert_eq!(recent(&bench.log, 0), None);
     assert_eq!(recent(&bench.log, 5), Some(vec![5, 6, 7]));
     assert_eq!(all(&bench.reader), (0..8).collect::<Vec<_>>());
-}
-
-#[test]
-fn what_is_no_log_is_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = segment::path_of(directory.path(), 1);
-    fs::write(&path, [7; 100]).unwrap();
-    let error = EventLog::open(directory.path(), LIMITS, now_ns(), Box::new(|_, _| ())).unwrap_err();
-    assert!(error.to_string().contains("no event log"), "{error}");
-    assert_eq!(fs::read(&path).unwrap(), [7; 100]);
 }
 
 /// Appends, writes, restarts and reads as a script says, and then reads to the end: gives what was read of how many events.
