@@ -106,7 +106,7 @@ impl Reading {
             Since::Time(0) => (Position(0), false),
             Since::Time(time_ns) => {
                 let state = log.state();
-                (log.since(time_ns)?, state.first > Position(0) && time_ns < state.oldest_ns)
+                (log.since(time_ns)?, state.first > Position(0) && time_ns <= state.oldest_ns)
             }
             Since::Oldest => (Position(0), true),
         };

@@ -126,6 +126,9 @@ pub struct EventLog {
     /// Bytes of the file that are the log's, its header included.
     file_bytes: u64,
     segment_bytes: u64,
+    /// The largest time of an event that was appended, and of those of them that were written: times may fall.
+    appended_ns: u64,
+    written_ns: u64,
     retry_at: Option<Instant>,
     /// Whether a sync of the file has failed. Nothing more is written to it.
     is_spent: bool,
@@ -165,6 +168,8 @@ impl EventLog {
             number,
             file_bytes: end.bytes,
             segment_bytes: limits.segment_bytes(),
+            appended_ns: end.latest_ns,
+            written_ns: end.latest_ns,
             retry_at: None,
             is_spent: false,
             shared: shared.clone(),
@@ -181,6 +186,7 @@ impl EventLog {
             self.tail.turn();
             self.written = 0;
         }
+        self.appended_ns = self.appended_ns.max(time_ns);
         let position = self.next;
         self.tail.push(&Record { position, time_ns, id, topic, event });
         self.next = Position(position.0 + 1);
@@ -206,6 +212,7 @@ impl EventLog {
             self.shared.skipped.fetch_add(self.next.0 - self.shared.written().end.0, Relaxed);
         }
         self.written = self.tail.newer().len();
+        self.written_ns = self.appended_ns;
         self.note_written();
     }
 
@@ -247,14 +254,13 @@ impl EventLog {
 
     /// Goes on in the file that was made ahead. If there is none yet, or it takes no header, nothing has changed.
     fn begin_segment(&mut self) -> io::Result<()> {
+        let (first, prior_ns) = (self.shared.written().end, self.written_ns);
         let mut next_file = self.shared.next_file.try_lock().map_err(|_| io::Error::other("the next file is being made"))?;
         let NextFile::Ahead { number, file } = &*next_file else { return Err(io::Error::other("there is no next file yet")) };
         let (number, file) = (*number, file.clone());
-        let first = self.shared.written().end;
-        let begun_ns = self.tail.records(first).and_then(|mut records| records.next()).map_or(0, |record| record.time_ns);
-        file.write_all_at(&segment::header(first, begun_ns), 0)?;
+        file.write_all_at(&segment::header(first, prior_ns), 0)?;
         // The keeper finds it there in front of its first record, so that no sync of a record is promised on another file.
-        *next_file = NextFile::Begun(Begun { number, file: file.clone(), first, begun_ns, former_bytes: self.file_bytes });
+        *next_file = NextFile::Begun(Begun { number, file: file.clone(), first, prior_ns, former_bytes: self.file_bytes });
         drop(next_file);
         (self.file, self.number, self.file_bytes, self.is_spent) = (file, number, segment::HEADER_BYTES, false);
         *self.shared.lock_written() = Written { end: first, file: number, bytes: segment::HEADER_BYTES };

@@ -124,7 +124,7 @@ answer! {
         /// Positions that were skipped while the disk took nothing.
         #[serde(default)]
         skipped: u64,
-        /// When the oldest event that is kept was accepted (UTC).
+        /// Every event that was accepted later is kept (UTC).
         #[serde(default)]
         oldest: Option<String>,
         /// Why nothing is kept now; `None` while the log works.

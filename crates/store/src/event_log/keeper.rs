@@ -7,7 +7,7 @@ use std::{
         atomic::Ordering::*,
         mpsc::{Receiver, RecvTimeoutError},
     },
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use super::{
@@ -56,7 +56,7 @@ impl Keeper {
 
     /// Takes note that the shard goes on in the file that was made ahead.
     fn go_on_in(&mut self, begun: Begun) {
-        let Begun { number, file, first, begun_ns, former_bytes } = begun;
+        let Begun { number, file, first, prior_ns, former_bytes } = begun;
         self.sync_file();
         if let Some(error) = self.failure.take() {
             (self.on_sync)(first, Err(error));
@@ -65,7 +65,7 @@ impl Keeper {
         let mut segments = Vec::clone(&self.shared.segments.load());
         segments.last_mut().expect("there is a file").bytes = former_bytes;
         let path = segment::path_of(&self.shared.directory, number);
-        segments.push(Segment { number, path, first, begun_ns, bytes: segment::HEADER_BYTES });
+        segments.push(Segment { number, path, first, prior_ns, begun: Some(Instant::now()), bytes: segment::HEADER_BYTES });
         self.shared.segments.store(Arc::new(segments));
     }
 
@@ -107,16 +107,27 @@ impl Keeper {
         }
     }
 
+    /// Whether everything in front of a file is too old. Where this run has begun the file, time is measured without the
+    /// clock of the day, which may be set: events that are young then stay, whatever time they carry. Of a former run there is no other measure.
+    fn is_too_old_before(&self, segment: &Segment) -> bool {
+        let age_max = self.limits.age_max.max(Duration::from_secs(1));
+        match segment.begun {
+            Some(begun) => begun.elapsed() > age_max,
+            None => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                now.saturating_sub(Duration::from_nanos(segment.prior_ns)) > age_max
+            }
+        }
+    }
+
     /// Removes the oldest files while there are too many bytes or files, or all of a file's events are too old. The newest one
     /// stays.
     fn retain(&self) {
         let segments = self.shared.segments.load();
-        let now_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let eldest_ns = now_ns.saturating_sub(self.limits.age_max.max(Duration::from_secs(1)).as_nanos());
         let mut bytes = self.shared.bytes(&segments);
         let mut gone = 0;
         while gone + 1 < segments.len() {
-            let is_old = u128::from(segments[gone + 1].begun_ns) < eldest_ns;
+            let is_old = self.is_too_old_before(&segments[gone + 1]);
             if bytes <= self.limits.bytes_max && segments.len() - gone <= SEGMENTS_MAX && !is_old {
                 break;
             }

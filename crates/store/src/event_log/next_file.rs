@@ -28,8 +28,8 @@ pub(super) struct Begun {
     pub file: Arc<File>,
     /// Position of its first record.
     pub first: Position,
-    /// When it was begun, in nanoseconds since 1970.
-    pub begun_ns: u64,
+    /// The largest time of an event in front of it, in nanoseconds since 1970.
+    pub prior_ns: u64,
     /// Bytes of the file that was written before.
     pub former_bytes: u64,
 }

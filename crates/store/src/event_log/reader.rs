@@ -37,7 +37,7 @@ pub struct LogState {
     pub next: Position,
     /// Behind the newest one that is synced.
     pub synced: Position,
-    /// When the oldest file was begun, in nanoseconds since 1970.
+    /// Every event of a later time is kept, in nanoseconds since 1970.
     pub oldest_ns: u64,
     /// Records that are missing because the disk took nothing.
     pub skipped: u64,
@@ -67,13 +67,16 @@ impl EventLogReader {
     /// An event may have been heard and never written: listeners are served first, and then a kill came, or the log was
     /// suspended. Then what followed its predecessor is given; some of that may have been heard, none is left out.
     pub fn behind(&self, topic: &str, id: EventId) -> io::Result<Option<Position>> {
+        let stream = |id: EventId| (id.publisher, id.incarnation, id.topic);
         let segments = self.shared.segments.load_full();
         let mut until = self.end();
+        let mut is_run_met = false;
         for segment in segments.iter().rev() {
             let mut cursor = self.cursor(segment.first);
-            let mut predecessor = None;
+            let (mut first_run, mut predecessor) = (None, None);
             while let Some(record) = cursor.read()?.filter(|record| record.position < until) {
-                let stream = |id: EventId| (id.publisher, id.incarnation, id.topic);
+                first_run.get_or_insert(record.id.incarnation);
+                is_run_met |= record.id.incarnation == id.incarnation;
                 if record.topic == topic && stream(record.id) == stream(id) && record.id.sequence <= id.sequence {
                     predecessor = Some(Position(record.position.0 + 1));
                     if record.id.sequence == id.sequence {
@@ -81,8 +84,9 @@ impl EventLogReader {
                     }
                 }
             }
-            // Older files hold older events only.
-            if predecessor.is_some() || segment.begun_ns < id.incarnation.0 {
+            // The events of a run lie together, whatever the clock has done between and in the runs.
+            let begins_here = is_run_met && first_run.is_some_and(|run| run != id.incarnation);
+            if predecessor.is_some() || begins_here {
                 return Ok(predecessor);
             }
             until = segment.first;
@@ -90,11 +94,12 @@ impl EventLogReader {
         Ok(None)
     }
 
-    /// The position of the first event that was accepted at `time_ns` or later.
+    /// The position of the first event whose time of acceptance is `time_ns` or later. Behind it there may be earlier times, if the
+    /// clock was set back.
     pub fn since(&self, time_ns: u64) -> io::Result<Position> {
         let segments = self.shared.segments.load_full();
-        let begun = segments.iter().rev().find(|segment| segment.begun_ns <= time_ns).or(segments.first()).expect("there is a file");
-        let mut cursor = self.cursor(begun.first);
+        let newest = segments.iter().rev().find(|segment| segment.prior_ns < time_ns);
+        let mut cursor = self.cursor(newest.or(segments.first()).expect("there is a file").first);
         while let Some(record) = cursor.read()? {
             if record.time_ns >= time_ns {
                 return Ok(record.position);
@@ -112,7 +117,7 @@ impl EventLogReader {
             first: segments[0].first,
             next: self.end(),
             synced: Position(self.shared.synced.load(Acquire)),
-            oldest_ns: segments[0].begun_ns,
+            oldest_ns: segments[0].prior_ns,
             skipped: self.shared.skipped.load(Relaxed),
             suspended: self.shared.suspended.load().as_ref().map(|reason| reason.to_string()),
         }

@@ -5,6 +5,7 @@ use std::{
     io::{self, Read, Seek, SeekFrom},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use super::{
@@ -25,8 +26,10 @@ pub(super) struct Segment {
     pub path: PathBuf,
     /// Position of its first record.
     pub first: Position,
-    /// When it was begun, in nanoseconds since 1970.
-    pub begun_ns: u64,
+    /// The largest time of an event in front of it, in nanoseconds since 1970; of the first file, when it was made.
+    pub prior_ns: u64,
+    /// When this run has begun it.
+    pub begun: Option<Instant>,
     /// Bytes it has; of the newest one, those it had when it was begun or opened.
     pub bytes: u64,
 }
@@ -35,13 +38,13 @@ pub(super) fn path_of(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:010}{SUFFIX}"))
 }
 
-/// The header of a file that begins with this position.
-pub(super) fn header(first: Position, begun_ns: u64) -> [u8; HEADER_BYTES as usize] {
+/// The header of a file that begins with this position, behind events of this time or before.
+pub(super) fn header(first: Position, prior_ns: u64) -> [u8; HEADER_BYTES as usize] {
     let mut header = [0; HEADER_BYTES as usize];
     header[..8].copy_from_slice(MAGIC);
     header[8..16].copy_from_slice(&VERSION.to_le_bytes());
     header[16..24].copy_from_slice(&first.0.to_le_bytes());
-    header[24..].copy_from_slice(&begun_ns.to_le_bytes());
+    header[24..].copy_from_slice(&prior_ns.to_le_bytes());
     header
 }
 
@@ -65,11 +68,19 @@ pub(super) fn list(directory: &Path) -> io::Result<Vec<Segment>> {
         };
         let path = entry.path();
         match read_header(&path)? {
-            Some((first, begun_ns)) => segments.push(Segment { number, first, begun_ns, bytes: entry.metadata()?.len(), path }),
+            Some((first, prior_ns)) => {
+                segments.push(Segment { number, path, first, prior_ns, begun: None, bytes: entry.metadata()?.len() });
+            }
             None => fs::remove_file(&path)?,
         }
     }
     segments.sort_unstable_by_key(|segment| segment.number);
+    // A header that had to be written anew knows its own file only.
+    let mut prior_ns = 0;
+    for segment in &mut segments {
+        prior_ns = segment.prior_ns.max(prior_ns);
+        segment.prior_ns = prior_ns;
+    }
     Ok(segments)
 }
 
@@ -111,6 +122,8 @@ pub(super) struct End {
     pub bytes: u64,
     /// The position behind the last whole record.
     pub next: Position,
+    /// The largest time of an event, or when the first file was made.
+    pub latest_ns: u64,
 }
 
 /// Opens the newest file to be written on; the first one is made. What follows its last whole record was torn by a kill or a power
@@ -123,25 +136,26 @@ pub(super) fn recover(directory: &Path, segments: &mut Vec<Segment>, now_ns: u64
     file.seek(SeekFrom::Start(HEADER_BYTES))?;
     file.read_to_end(&mut content)?;
     let found = survey(&content, newest.first);
+    let latest_ns = found.latest_ns.max(newest.prior_ns);
     if found.is_damaged {
         tracing::error!(file = %newest.path.display(), "the event log is damaged: what was hit is lost. The file is kept and another one is begun");
-        return begin(directory, segments, found.next, now_ns);
+        return begin(directory, segments, found.next, latest_ns);
     }
     let bytes = HEADER_BYTES + found.bytes as u64;
     if found.bytes < content.len() {
         tracing::warn!(file = %newest.path.display(), bytes = content.len() - found.bytes, "the event log's end was torn and is cut off");
         file.set_len(bytes)?;
     }
-    Ok(End { file, bytes, next: found.next })
+    Ok(End { file, bytes, next: found.next, latest_ns })
 }
 
 /// Makes a file behind the others and begins it.
-fn begin(directory: &Path, segments: &mut Vec<Segment>, first: Position, begun_ns: u64) -> io::Result<End> {
+fn begin(directory: &Path, segments: &mut Vec<Segment>, first: Position, prior_ns: u64) -> io::Result<End> {
     let number = segments.last().map_or(1, |newest| newest.number + 1);
     let file = create(directory, number)?;
-    file.write_all_at(&header(first, begun_ns), 0)?;
-    segments.push(Segment { number, path: path_of(directory, number), first, begun_ns, bytes: HEADER_BYTES });
-    Ok(End { file, bytes: HEADER_BYTES, next: first })
+    file.write_all_at(&header(first, prior_ns), 0)?;
+    segments.push(Segment { number, path: path_of(directory, number), first, prior_ns, begun: None, bytes: HEADER_BYTES });
+    Ok(End { file, bytes: HEADER_BYTES, next: first, latest_ns: prior_ns })
 }
 
 /// What the records of a file are.
@@ -150,15 +164,18 @@ struct Survey {
     bytes: usize,
     /// The position behind it.
     next: Position,
+    /// The largest time.
+    latest_ns: u64,
     /// Whether something that is no record is in front of it.
     is_damaged: bool,
 }
 
 fn survey(content: &[u8], first: Position) -> Survey {
-    let mut found = Survey { bytes: 0, next: first, is_damaged: false };
+    let mut found = Survey { bytes: 0, next: first, latest_ns: 0, is_damaged: false };
     while let Some((range, record)) = record::find(&content[found.bytes..], found.next) {
         found.is_damaged |= range.start > 0;
         found.next = Position(record.position.0 + 1);
+        found.latest_ns = found.latest_ns.max(record.time_ns);
         found.bytes += range.end;
     }
     found

@@ -1,5 +1,6 @@
 //! The log as its shard, its readers and the next start see it.
 
+mod clock;
 mod damage;
 mod faults;
 

@@ -39,7 +39,7 @@ impl Bench {
         let mut next_file = self.log.shared.next_file.lock().unwrap();
         let NextFile::Ahead { number, file } = std::mem::take(&mut *next_file) else { panic!("it was ahead") };
         file.write_all_at(&segment::header(first, now_ns()), 0).unwrap();
-        *next_file = NextFile::Begun(Begun { number, file: pipe, first, begun_ns: now_ns(), former_bytes });
+        *next_file = NextFile::Begun(Begun { number, file: pipe, first, prior_ns: now_ns(), former_bytes });
         drop(next_file);
         (self.log.file, self.log.number, self.log.file_bytes) = (file, number, segment::HEADER_BYTES);
         self.log.note_written();
