@@ -20,10 +20,10 @@ pub fn event_log(bytes: &[u8]) {
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("0000000000000001.events"), &file).expect("the file is written");
-    let limits = EventLogLimits { bytes_max: 1 << 20, age_max: Duration::from_secs(1 << 30) };
+    let limits = EventLogLimits { bytes_max: 1 << 20, age_max: Duration::MAX };
     let now_ns = UtcTime::from_unix_seconds(1_900_000_000).unix_nanos();
     // What cannot be opened is told to the operator.
-    let Ok((mut log, reader)) = EventLog::open(directory.path(), limits, now_ns, Box::new(|_, _| ())) else { return };
+    let Ok((mut log, reader)) = EventLog::open(directory.path(), limits, Position(0), now_ns, Box::new(|_, _| ())) else { return };
     let held = positions(&reader);
     assert!(held.windows(2).all(|pair| pair[0] < pair[1]), "positions do not ascend: {held:?}");
     assert!(held.iter().all(|position| *position < log.next_position()), "{held:?} is not in front of {:?}", log.next_position());

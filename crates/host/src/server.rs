@@ -23,7 +23,7 @@ use bodkin_arrowhead::{
 };
 use bodkin_store::{
     OpenError, Opened, Store, StoreError,
-    event_log::{EventLog, EventLogLimits, EventLogReader},
+    event_log::{EventLog, EventLogLimits, EventLogReader, Position},
 };
 use tokio::{
     net::TcpListener,
@@ -210,7 +210,8 @@ impl Server {
             orchestrator: config.orchestrator,
         });
         let (poll, inbox) = Shard::inbox()?;
-        let (log, log_reader) = open_event_log(config, &inbox)?.unzip();
+        let from = opened.store.write(|draft| draft.positions_end(), |_, end| end).await?;
+        let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
         let durable: BTreeSet<Box<str>> = config.durable_event_types.iter().map(|event_type| event_type.as_str().into()).collect();
         let (deliveries, checkpoint) = restore_deliveries(&opened.store, log_reader.as_ref()).await?;
         let push = PushContext {
@@ -348,12 +349,12 @@ async fn keep_log(book: Arc<LogBook>, store: Store, entries_max: u64) {
 }
 
 /// Opens the event log of the one shard; its keeper tells the shard what is synced.
-fn open_event_log(config: &HostConfig, inbox: &Arc<Inbox>) -> Result<Option<(EventLog, EventLogReader)>, StartError> {
+fn open_event_log(config: &HostConfig, from: Position, inbox: &Arc<Inbox>) -> Result<Option<(EventLog, EventLogReader)>, StartError> {
     let Some(limits) = config.event_log else { return Ok(None) };
     let directory = config.data.join("events").join("shard-0");
     let inbox = inbox.clone();
     let on_sync = Box::new(move |end, result| inbox.post(Message::Synced { end, result }));
-    let opened = EventLog::open(&directory, limits, control::now().unix_nanos(), on_sync);
+    let opened = EventLog::open(&directory, limits, from, control::now().unix_nanos(), on_sync);
     opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
 }
 

@@ -120,6 +120,16 @@ impl Draft<'_> {
         })
     }
 
+    /// Behind every position of the event log that is known here; 0 if none is.
+    pub fn positions_end(&mut self) -> Result<Position, OperationError> {
+        let end = self.id(
+            "SELECT max(coalesce((SELECT position FROM delivery_present), 0), coalesce((SELECT max(cursor) FROM delivery), 0),
+             coalesce((SELECT max(last_position) + 1 FROM dead_letter), 0))",
+            [],
+        )?;
+        Ok(position(end.unwrap_or_default()))
+    }
+
     /// Notes the present, and the places of those that have left it or come back to it. Who has ended meanwhile is skipped.
     pub fn note_deliveries(&mut self, present: Position, places: &[(SubscriptionId, Option<Position>)]) -> Result<(), OperationError> {
         self.run("INSERT INTO delivery_present (id, position) VALUES (1, ?1) ON CONFLICT DO UPDATE SET position = ?1", [stored(present)])?;

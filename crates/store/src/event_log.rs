@@ -139,11 +139,18 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Opens (or makes) the log in `directory`, which the caller has locked.
-    pub fn open(directory: &Path, limits: EventLogLimits, now_ns: u64, on_sync: OnSync) -> io::Result<(Self, EventLogReader)> {
+    /// Opens (or makes) the log in `directory`, which the caller has locked. It goes on behind its last record, and not in front
+    /// of `from`: other places may know positions of events that the log has lost, and no other event may get those.
+    pub fn open(
+        directory: &Path,
+        limits: EventLogLimits,
+        from: Position,
+        now_ns: u64,
+        on_sync: OnSync,
+    ) -> io::Result<(Self, EventLogReader)> {
         fs::create_dir_all(directory)?;
         let mut segments = segment::list(directory)?;
-        let end = segment::recover(directory, &mut segments, now_ns)?;
+        let end = segment::recover(directory, &mut segments, from, now_ns)?;
         let number = segments.last().expect("there is a file").number;
         let shared = Arc::new(Shared {
             directory: directory.to_owned(),

@@ -169,3 +169,17 @@ fn a_replay_shortens_what_is_left_and_keeps_what_failed_again() {
     assert_eq!(scene.listed(None, 0, 100).0, [], "what was removed meanwhile stays removed");
     assert_eq!(scene.run(|draft| draft.newest_dead_letters(FIRST)).unwrap(), None);
 }
+
+#[test]
+fn every_position_that_is_known_is_in_front_of_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let scene = Scene::new(directory.path());
+    let end = || scene.run(|draft| draft.positions_end()).unwrap().0;
+    assert_eq!(end(), 0);
+    scene.run(|draft| draft.note_deliveries(Position(7), &[])).unwrap();
+    assert_eq!(end(), 7);
+    scene.run(|draft| draft.note_deliveries(Position(7), &[(FIRST, Some(Position(9)))])).unwrap();
+    assert_eq!(end(), 9);
+    scene.add(letters(SECOND, 10, 19, 6), 10);
+    assert_eq!(end(), 20);
+}

@@ -336,6 +336,19 @@ fn listeners_hear_what_their_filters_let_pass() {
 }
 
 #[test]
+fn positions_are_not_given_again_when_the_log_was_moved_away() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = cloud_in(&data);
+    register(&cloud);
+    publish(&cloud, 0..5);
+    assert!(cloud.stop().success());
+    std::fs::remove_dir_all(data.path().join("events")).expect("removed");
+    let cloud = cloud_in(&data);
+    let log = cloud.get("/api/v1/event-log").expect_status(200).json();
+    assert_eq!((&log["firstPosition"], &log["nextPosition"]), (&json!(5), &json!(5)), "{log}");
+}
+
+#[test]
 fn event_types_and_the_log_can_be_looked_at() {
     let cloud = Launch::new().flags(["--durable-event-types", "alarm"]).start();
     register(&cloud);

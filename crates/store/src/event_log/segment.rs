@@ -120,7 +120,7 @@ pub(super) struct End {
     pub file: File,
     /// Bytes of it up to the end of its last whole record.
     pub bytes: u64,
-    /// The position behind the last whole record.
+    /// The position of the next record.
     pub next: Position,
     /// The largest time of an event, or when the first file was made.
     pub latest_ns: u64,
@@ -128,25 +128,26 @@ pub(super) struct End {
 
 /// Opens the newest file to be written on; the first one is made. What follows its last whole record was torn by a kill or a power
 /// failure in the middle of a write, was never answered for, and is cut off. A file that is damaged in front of whole
-/// records is kept as it is, and another one is begun behind it.
-pub(super) fn recover(directory: &Path, segments: &mut Vec<Segment>, now_ns: u64) -> io::Result<End> {
-    let Some(newest) = segments.last() else { return begin(directory, segments, Position(0), now_ns) };
+/// records is kept as it is, and another one is begun behind it. The next position is `from` at the least.
+pub(super) fn recover(directory: &Path, segments: &mut Vec<Segment>, from: Position, now_ns: u64) -> io::Result<End> {
+    let Some(newest) = segments.last() else { return begin(directory, segments, from, now_ns) };
     let mut file = OpenOptions::new().read(true).write(true).open(&newest.path)?;
     let mut content = Vec::with_capacity(usize::try_from(newest.bytes).unwrap_or(0));
     file.seek(SeekFrom::Start(HEADER_BYTES))?;
     file.read_to_end(&mut content)?;
     let found = survey(&content, newest.first);
     let latest_ns = found.latest_ns.max(newest.prior_ns);
+    let next = found.next.max(from);
     if found.is_damaged {
         tracing::error!(file = %newest.path.display(), "the event log is damaged: what was hit is lost. The file is kept and another one is begun");
-        return begin(directory, segments, found.next, latest_ns);
+        return begin(directory, segments, next, latest_ns);
     }
     let bytes = HEADER_BYTES + found.bytes as u64;
     if found.bytes < content.len() {
         tracing::warn!(file = %newest.path.display(), bytes = content.len() - found.bytes, "the event log's end was torn and is cut off");
         file.set_len(bytes)?;
     }
-    Ok(End { file, bytes, next: found.next, latest_ns })
+    Ok(End { file, bytes, next, latest_ns })
 }
 
 /// Makes a file behind the others and begins it.

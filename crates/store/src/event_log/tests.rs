@@ -28,7 +28,7 @@ fn open(directory: &Path, limits: EventLogLimits) -> (EventLog, EventLogReader, 
     let (told, synced) = channel();
     // The receiver may be gone at the last sync.
     let on_sync = Box::new(move |end, result| drop(told.send((end, result))));
-    let (log, reader) = EventLog::open(directory, limits, now_ns(), on_sync).unwrap();
+    let (log, reader) = EventLog::open(directory, limits, Position(0), now_ns(), on_sync).unwrap();
     (log, reader, synced)
 }
 
@@ -132,6 +132,28 @@ fn a_restart_goes_on_where_the_log_ended_and_cuts_a_torn_end_off() {
         log.write(Instant::now());
         assert_eq!(all(&reader), (1..12).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn no_position_is_given_twice() {
+    let mut bench = Bench::new(LIMITS);
+    bench.fill(0..3);
+    drop(bench.log);
+    // The database knows of events that the machine's fall has taken.
+    let opened = |from| EventLog::open(bench.directory.path(), LIMITS, Position(from), now_ns(), Box::new(|_, _| ())).unwrap();
+    let (mut log, reader) = opened(7);
+    assert_eq!((log.next_position(), reader.end()), (Position(7), Position(7)));
+    assert_eq!(log.append(now_ns(), id(7), "T", "{}", Instant::now()), Position(7));
+    log.write(Instant::now());
+    assert_eq!(all(&reader), [0, 1, 2, 7]);
+    drop(log);
+    let (log, reader) = opened(5);
+    assert_eq!((log.next_position(), all(&reader)), (Position(8), vec![0, 1, 2, 7]));
+    drop(log);
+    // The operator has moved the log away.
+    fs::remove_dir_all(bench.directory.path()).unwrap();
+    let (log, reader) = opened(8);
+    assert_eq!((log.next_position(), reader.state().first, reader.cursor(Position(0)).position()), (Position(8), Position(8), Position(8)));
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn what_is_no_log_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = segment::path_of(directory.path(), 1);
     fs::write(&path, [7; 100]).unwrap();
-    let error = EventLog::open(directory.path(), LIMITS, now_ns(), Box::new(|_, _| ())).unwrap_err();
+    let error = EventLog::open(directory.path(), LIMITS, Position(0), now_ns(), Box::new(|_, _| ())).unwrap_err();
     assert!(error.to_string().contains("no event log"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), [7; 100]);
 }
