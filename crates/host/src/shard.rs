@@ -500,7 +500,7 @@ impl Shard {
         let mut dirty = std::mem::take(&mut self.dirty);
         for streams in [true, false] {
             for &slot in &dirty {
-                let is_turn = |connection: &Connection| matches!(connection.phase, Phase::Stream { .. }) == streams;
+                let is_turn = |connection: &Connection| connection.goes_before_log() == streams;
                 if self.connections.get(slot).is_some_and(is_turn) {
                     self.write_out(slot);
                 }

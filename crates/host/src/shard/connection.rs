@@ -98,6 +98,8 @@ pub struct Connection {
     pub is_to_be_read: bool,
     /// Whether the reader holds what was not looked at, because serving had to stop: it is served before more is read.
     pub holds_unserved: bool,
+    /// Whether an event stream has answers in front of it that say that the event log is written.
+    is_behind_answers: bool,
     /// Whether reading and serving wait until an answer has come or the client has taken what it was sent.
     postponed: bool,
 }
@@ -124,6 +126,7 @@ impl Connection {
             end: End::Open,
             is_to_be_read: false,
             holds_unserved: false,
+            is_behind_answers: false,
             postponed: false,
         }
     }
@@ -253,7 +256,13 @@ impl Connection {
     /// Becomes a live event stream.
     pub fn begin_stream(&mut self, subscription: SubscriptionKey) {
         self.phase = Phase::Stream { subscription };
+        self.is_behind_answers = !self.is_written();
         self.probe();
+    }
+
+    /// Whether it is written before the event log is: an event stream, unless it was pipelined behind answers that wait for the log.
+    pub fn goes_before_log(&self) -> bool {
+        matches!(self.phase, Phase::Stream { .. }) && !self.is_behind_answers
     }
 
     /// A host that vanishes is noticed by probes, for what nobody takes is noticed only when there is much of it.
@@ -272,6 +281,7 @@ impl Connection {
 
     /// Writes as much as the socket takes; gives the queued bytes that are thereby released.
     pub fn write_out(&mut self, now: Instant) -> io::Result<u64> {
+        self.is_behind_answers = false;
         let before = self.written;
         while self.written < self.out.len() {
             match self.socket.write(&self.out[self.written..]) {
@@ -333,5 +343,28 @@ impl Connection {
             Phase::Closing => self.shut_down.is_some_and(|since| over(since, limits.send_timeout)).then_some(false),
             Phase::Waiting { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_broker::{Incarnation, Overflow, Shard, ShardLimits};
+
+    use super::*;
+
+    #[test]
+    fn a_stream_behind_an_answer_waits_for_the_event_log() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.set_nonblocking(true).unwrap();
+        let limits = ShardLimits { subscriptions_max: 1, topics_max: 1, queue_bytes_max: 1 };
+        let subscription = Shard::new(Incarnation(1), limits).subscribe("T", (), Overflow::Loses).unwrap();
+        let mut connection = Connection::new(TcpStream::from_std(client), 0, 0, Instant::now());
+        connection.out().extend_from_slice(b"HTTP/1.1 200 OK\r\n\r\n");
+        connection.begin_stream(subscription);
+        assert!(!connection.goes_before_log(), "the answer says that the event is in the log");
+        connection.write_out(Instant::now()).unwrap();
+        connection.push_frame(b"data: x\n\n");
+        assert!(connection.goes_before_log());
     }
 }

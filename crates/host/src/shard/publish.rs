@@ -109,7 +109,8 @@ impl Shard {
                 self.connections[slot].push_frame(self.frames.made(listening.form));
                 self.dirty.push(slot);
                 // A long turn must not fill the queue of a subscriber that keeps up.
-                if self.connections[slot].queued_bytes() > self.context.limits.subscriber_queue_bytes_max / 4 {
+                let connection = &self.connections[slot];
+                if connection.goes_before_log() && connection.queued_bytes() > self.context.limits.subscriber_queue_bytes_max / 4 {
                     self.write_out(slot);
                 }
             }
