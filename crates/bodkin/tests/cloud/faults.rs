@@ -15,6 +15,8 @@ use crate::support::arrowhead::{event, list, number, service, system, texts, wit
 use crate::support::cloud::{Cloud, Launch, Refusal, System};
 use crate::support::patience::eventually;
 use crate::support::skip;
+use crate::support::sse::{EventStream, until_live};
+use crate::support::stream::Event;
 
 /// The highest standard port, so the highest port of a cloud on standard ports plus an offset.
 const HIGHEST_PORT: u16 = 8455;
@@ -169,6 +171,8 @@ fn a_read_only_data_directory_is_told_and_left_as_it_is() {
 
 /// Most registrations until a full disk must have been met: room that the database had reserved is used up first.
 const REGISTRATIONS_LIMIT: usize = 2_000;
+/// Most events until a full disk must have been met: the file has room to the end of its page.
+const EVENTS_LIMIT: usize = 200;
 /// Metadata that makes each of them take a noticeable part of the disk, in bytes.
 const FILLING_BYTES: usize = 8 * 1024;
 
@@ -236,21 +240,55 @@ fn a_disk_that_fills_up_stops_writes_only_until_there_is_room() {
     });
 }
 
-#[test]
-fn durable_events_are_taken_again_when_there_is_room() {
-    with_own_mounts("durable_events_are_taken_again_when_there_is_room", || {
+/// Runs `act` with a cloud on a small file system, and with the path of a file that may take all the room that is left.
+fn on_small_disk<const N: usize>(test: &str, flags: [&str; N], act: impl FnOnce(&Cloud, &Path) + Send) {
+    with_own_mounts(test, || {
         let data = TempDir::new().expect("a temporary directory");
         mount_small(data.path(), "16m");
-        let cloud = Launch::new().data(data.path()).flags(["--durable-event-types", "alarm"]).start();
+        let cloud = Launch::new().data(data.path()).flags(flags).start();
         cloud.register_publisher("recorder", 1);
+        act(&cloud, &data.path().join("ballast"));
+    });
+}
+
+#[test]
+fn durable_events_are_taken_again_when_there_is_room() {
+    on_small_disk("durable_events_are_taken_again_when_there_is_room", ["--durable-event-types", "alarm"], |cloud, ballast| {
         let publish = || cloud.post("/eventhandler/publish", &event("alarm", system("recorder", 1), "x")).status;
         assert_eq!(publish(), 200);
-        let ballast = data.path().join("ballast");
-        fill_up(&ballast);
-        assert!((0..REGISTRATIONS_LIMIT).any(|_| publish() == 503), "the disk was never full");
+        fill_up(ballast);
+        assert!((0..EVENTS_LIMIT).any(|_| publish() == 503), "the disk was never full");
         assert_eq!(publish(), 503, "there is no room yet");
-        fs::remove_file(&ballast).expect("removed");
+        fs::remove_file(ballast).expect("removed");
         assert!(eventually(|| publish() == 200), "there is room again and no durable event is taken");
+    });
+}
+
+#[test]
+fn a_replay_tells_what_a_full_disk_has_cost() {
+    on_small_disk("a_replay_tells_what_a_full_disk_has_cost", [], |cloud, ballast| {
+        let publish = |payload: &str| cloud.publish(&event("measured", system("recorder", 1), payload));
+        let is_suspended = || !cloud.get("/api/v1/event-log").expect_status(200).json()["suspended"].is_null();
+        let replayed = || -> Vec<String> {
+            let target = "/eventhandler/subscription?eventtype=measured&since=0";
+            let events = until_live(&EventStream::open(cloud.address(System::EventHandler), target, &[]));
+            let told = |event: Event| if event.event_type == "bodkin-lost" { event.event_type } else { event.data.trim().to_owned() };
+            events.into_iter().map(told).collect()
+        };
+        fill_up(ballast);
+        let large = format!("large{:1000}", "");
+        let full = (0..EVENTS_LIMIT).find(|_| {
+            publish(&large);
+            is_suspended()
+        });
+        assert!(full.is_some(), "the disk was never full");
+        publish("skipped");
+        let told = replayed();
+        assert_eq!(told.iter().position(|data| data == "bodkin-lost"), Some(told.len() - 1), "{told:?}");
+        fs::remove_file(ballast).expect("removed");
+        assert!(eventually(|| !is_suspended()), "there is room again and the log is not tried");
+        publish("kept");
+        assert_eq!(replayed(), [told, vec!["kept".into()]].concat());
     });
 }
 

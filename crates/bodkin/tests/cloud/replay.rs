@@ -10,7 +10,7 @@ use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::http::Connection;
 use crate::support::instant::utc;
 use crate::support::patience::eventually;
-use crate::support::sse::{EventStream, UnreadStream};
+use crate::support::sse::{EventStream, UnreadStream, until_live};
 use crate::support::stream::{Event, Told};
 
 const TYPE: &str = "replayed";
@@ -46,17 +46,6 @@ fn numbers(events: &[Event]) -> Vec<usize> {
 
 fn range(range: std::ops::Range<usize>) -> Vec<usize> {
     range.collect()
-}
-
-fn is_live(told: &[Told]) -> bool {
-    told.contains(&Told::Comment(" live".into()))
-}
-
-/// Everything a stream is told until it is live.
-#[track_caller]
-fn until_live(stream: &EventStream) -> Vec<Event> {
-    let told = stream.wait_until(is_live, "comment that it is live");
-    told.into_iter().filter_map(|item| if let Told::Event(event) = item { Some(event) } else { None }).collect()
 }
 
 #[test]
@@ -174,7 +163,7 @@ fn a_replay_goes_live_without_a_gap_while_events_are_published() {
         let streams: Vec<EventStream> = (0..LISTENERS)
             .map(|_| {
                 let stream = listen(&cloud, "&since=0", &[]);
-                stream.wait_until(is_live, "comment that it is live");
+                until_live(&stream);
                 stream
             })
             .collect();

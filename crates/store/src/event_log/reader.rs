@@ -94,18 +94,21 @@ impl EventLogReader {
         Ok(None)
     }
 
-    /// The position of the first event whose time of acceptance is `time_ns` or later. Behind it there may be earlier times, if the
-    /// clock was set back.
+    /// Where the events of `time_ns` or later begin: behind the last event in front of the first one of them, so that who
+    /// reads on from here sees whether any are missing. If the clock was set back, there may be earlier times behind it.
     pub fn since(&self, time_ns: u64) -> io::Result<Position> {
         let segments = self.shared.segments.load_full();
-        let newest = segments.iter().rev().find(|segment| segment.prior_ns < time_ns);
-        let mut cursor = self.cursor(newest.or(segments.first()).expect("there is a file").first);
-        while let Some(record) = cursor.read()? {
-            if record.time_ns >= time_ns {
-                return Ok(record.position);
+        // One file earlier than the first of them can be, for its last event.
+        let newest = segments.iter().rposition(|segment| segment.prior_ns < time_ns).unwrap_or_default();
+        let mut cursor = self.cursor(segments[newest.saturating_sub(1)].first);
+        loop {
+            let begin = cursor.position();
+            match cursor.read()? {
+                Some(record) if record.time_ns < time_ns => {}
+                Some(_) => return Ok(begin),
+                None => return Ok(cursor.position()),
             }
         }
-        Ok(cursor.position())
     }
 
     /// What the log holds.

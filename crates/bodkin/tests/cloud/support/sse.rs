@@ -135,6 +135,12 @@ impl Drop for EventStream {
     }
 }
 
+/// Everything a stream is told until its replay has reached the present.
+#[track_caller]
+pub fn until_live(stream: &EventStream) -> Vec<Event> {
+    events(&stream.wait_until(|told| told.contains(&Told::Comment(" live".into())), "comment that it is live"))
+}
+
 fn count(told: &[Told]) -> usize {
     told.iter().filter(|item| matches!(item, Told::Event(_))).count()
 }

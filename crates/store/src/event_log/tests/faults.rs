@@ -82,7 +82,8 @@ fn a_keeper_that_is_held_up_still_learns_of_every_file() {
         let _ = told.send(());
         let _ = gate.recv();
     });
-    let (log, reader) = EventLog::open(directory.path(), EventLogLimits { bytes_max: 1 << 20, ..LIMITS }, Position(0), now_ns(), on_sync).unwrap();
+    let (log, reader) =
+        EventLog::open(directory.path(), EventLogLimits { bytes_max: 1 << 20, ..LIMITS }, Position(0), now_ns(), on_sync).unwrap();
     let mut bench = Bench { directory, synced: channel().1, log, reader };
     bench.file_ahead();
     bench.log.sync();
