@@ -21,6 +21,8 @@ pub struct NamingRules {
     pub allow_self_addressing: bool,
     /// 169.254.x and fe80:: may be registered.
     pub allow_non_routable_addressing: bool,
+    /// Services secured by certificate or token may be registered; insecure mode has nothing to secure them with.
+    pub secure_services: bool,
 }
 
 impl Default for NamingRules {
@@ -30,6 +32,7 @@ impl Default for NamingRules {
             strict_interface_name: false,
             allow_self_addressing: true,
             allow_non_routable_addressing: true,
+            secure_services: false,
         }
     }
 }

@@ -13,6 +13,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use bodkin_arrowhead::{
+    authorization::token::TokenLifetimes,
     name::{EventType, NamingRules},
     orchestrator::{StoreKind, reservation::ReservationTimes},
     service_registry::{AddressDetection, Deregistration},
@@ -118,6 +119,10 @@ settings! {
     qos_reservation_temp_lock_duration_s: u64 = "BODKIN_QOS_RESERVATION_TEMP_LOCK_DURATION_S",
     /// Seconds a reservation lasts at the most
     qos_maximum_reservation_duration_s: u64 = "BODKIN_QOS_MAXIMUM_RESERVATION_DURATION_S",
+    /// Minutes for which tokens count, those of orchestrations and those for which no time is asked
+    auth_token_ttl_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_IN_MINUTES",
+    /// Minutes for which tokens count at the most, whatever time is asked for
+    auth_token_ttl_max_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_MAX_IN_MINUTES",
     /// Open connections, on the Event Handler's port and on all others; one more is answered 503
     connections_max: usize = "BODKIN_CONNECTIONS_MAX",
     /// Milliseconds from a request's first byte to the end of its headers
@@ -172,6 +177,7 @@ impl Settings {
     /// The defaults, every option present.
     pub fn defaults() -> Self {
         let (limits, naming, orchestrator) = (Limits::default(), NamingRules::default(), OrchestratorConfig::default());
+        let tokens = TokenLifetimes::default();
         let ms = |duration: Duration| Some(u64::try_from(duration.as_millis()).expect("a default is short"));
         Self {
             insecure: Some(false),
@@ -202,6 +208,8 @@ impl Settings {
             qos_reservation_check_interval_s: Some(orchestrator.reservation_check_interval.as_secs()),
             qos_reservation_temp_lock_duration_s: Some(orchestrator.reservations.lock.as_secs()),
             qos_maximum_reservation_duration_s: Some(orchestrator.reservations.maximum.as_secs()),
+            auth_token_ttl_in_minutes: Some(tokens.default.as_secs() / 60),
+            auth_token_ttl_max_in_minutes: Some(tokens.maximum.as_secs() / 60),
             connections_max: Some(limits.connections_max),
             header_timeout_ms: ms(limits.header_timeout),
             body_timeout_ms: ms(limits.body_timeout),
@@ -248,6 +256,7 @@ impl Settings {
         let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
         let (listen, delivery) = (self.listen.expect(all), delivery(&self)?);
         let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
+        let token_lifetimes = token_lifetimes(&self)?;
         if !self.insecure.expect(all) {
             bail!(
                 "this version serves Arrowhead's insecure mode only: start it with --insecure (it listens on loopback unless --listen says otherwise)"
@@ -276,6 +285,7 @@ impl Settings {
                 strict_interface_name: self.use_strict_service_intf_name_verifier.expect(all),
                 allow_self_addressing: self.allow_self_addressing.expect(all),
                 allow_non_routable_addressing: self.allow_non_routable_addressing.expect(all),
+                secure_services: !self.insecure.expect(all),
             },
             address_detection,
             jobs,
@@ -293,6 +303,7 @@ impl Settings {
                 },
                 reservation_check_interval: Duration::from_secs(check_interval_s),
             },
+            token_lifetimes,
             limits: Limits {
                 connections_max: self.connections_max.expect(all),
                 header_timeout: ms(self.header_timeout_ms),
@@ -319,6 +330,21 @@ fn address_detection(settings: &Settings) -> anyhow::Result<Option<AddressDetect
         |text: &String| text.trim().parse::<IpAddr>().with_context(|| format!("'{text}' of filter_proxy_addresses is no IP address"));
     let proxies = settings.filter_proxy_addresses.iter().flatten().map(parse).collect::<anyhow::Result<Vec<_>>>()?;
     Ok((settings.use_network_address_detector == Some(true)).then(|| AddressDetection::new(proxies)))
+}
+
+/// Longest time that a token may be configured to count for: a year.
+const TOKEN_TTL_MINUTES_MAX: u64 = 366 * 24 * 60;
+
+fn token_lifetimes(settings: &Settings) -> anyhow::Result<TokenLifetimes> {
+    let minutes = |option: Option<u64>| option.expect("complete settings have every option");
+    let (default, maximum) = (minutes(settings.auth_token_ttl_in_minutes), minutes(settings.auth_token_ttl_max_in_minutes));
+    if !(1..=TOKEN_TTL_MINUTES_MAX).contains(&maximum) || !(1..=maximum).contains(&default) {
+        bail!(
+            "every token ends: auth_token_ttl_in_minutes must be 1 to auth_token_ttl_max_in_minutes, and that at most {TOKEN_TTL_MINUTES_MAX}"
+        );
+    }
+    let lifetime = |minutes: u64| Duration::from_secs(minutes * 60);
+    Ok(TokenLifetimes { default: lifetime(default), maximum: lifetime(maximum) })
 }
 
 /// Between two looks for services to be removed some seconds after their end of validity.

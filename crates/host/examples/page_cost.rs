@@ -96,6 +96,7 @@ fn registration(index: usize) -> Registration {
 fn config(data: &std::path::Path) -> HostConfig {
     HostConfig {
         orchestrator: Default::default(),
+        token_lifetimes: Default::default(),
         data: data.to_owned(),
         listen: "127.0.0.1".parse().expect("an address"),
         domain_name: "127.0.0.1".into(),

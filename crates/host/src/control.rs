@@ -6,6 +6,7 @@ mod logs;
 mod orchestrator;
 mod ping;
 mod service_registry;
+mod token;
 
 use std::{
     sync::Arc,
@@ -38,6 +39,7 @@ use crate::{
     route::{self, NoRoute, Operation, Route},
     server::Port,
     stage::{Stage, Stages},
+    token::TokenIssuer,
 };
 
 /// What the operations work with.
@@ -58,6 +60,8 @@ pub struct Control {
     pub subscriptions_max: usize,
     /// How the Orchestrator is configured.
     pub orchestrator: OrchestratorConfig,
+    /// Issues Authorization's tokens; `None` in insecure mode, which has no keys.
+    pub tokens: Option<Arc<TokenIssuer>>,
 }
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -124,9 +128,9 @@ impl Control {
             Operation::InterfaceShow => self.show_interface(id),
             Operation::InterfaceRename => self.rename_interface(request, id).await,
             Operation::InterfaceRemove => self.remove_interface(id).await,
-            Operation::PublicKey => authorization::public_key(),
-            Operation::Token => self.token(request),
-            Operation::Tokens => self.tokens(request),
+            Operation::PublicKey => self.public_key(),
+            Operation::Token => self.token(request).await,
+            Operation::Tokens => self.tokens(request).await,
             Operation::RuleList => self.list_rules(request),
             Operation::RuleAdd => self.add_rules(request).await,
             Operation::RuleShow => self.show_rule(id),

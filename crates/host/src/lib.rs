@@ -29,6 +29,7 @@ pub mod seldom;
 pub mod server;
 pub mod shard;
 pub mod stage;
+pub mod token;
 
 pub use bodkin_broker::DeliveryPolicy;
 pub use bodkin_store::event_log::EventLogLimits;
@@ -38,4 +39,5 @@ pub use crate::{
     job::JobSchedule,
     limits::Limits,
     server::{HostConfig, Port, Server, StartError},
+    token::{IssuerError, TokenIssuer},
 };

@@ -14,6 +14,7 @@ use std::{
 };
 
 use bodkin_arrowhead::{
+    authorization::token::TokenLifetimes,
     cloud::OwnCloud,
     core_service::CoreSystem,
     form::{ServiceRegistryRequest, SystemRequest},
@@ -128,6 +129,8 @@ pub struct HostConfig {
     pub cors_origins: Vec<Origin>,
     /// How the Orchestrator is configured.
     pub orchestrator: OrchestratorConfig,
+    /// How long tokens count.
+    pub token_lifetimes: TokenLifetimes,
 }
 
 /// Why the local cloud did not start.
@@ -208,6 +211,7 @@ impl Server {
             log_book: config.log_book.clone(),
             subscriptions_max: config.limits.subscriptions_max,
             orchestrator: config.orchestrator,
+            tokens: None,
         });
         let (poll, inbox) = Shard::inbox()?;
         let from = opened.store.write(|draft| draft.positions_end(), |_, end| end).await?;

@@ -74,6 +74,7 @@ fn publishing_to_streams_allocates_nothing() {
         host_names: Vec::new(),
         cors_origins: Vec::new(),
         orchestrator: Default::default(),
+        token_lifetimes: Default::default(),
     };
     let server = runtime.block_on(Server::start(&config)).unwrap();
     let [registry, .., event_handler, _] = server.addresses;

@@ -49,7 +49,7 @@ impl Registration {
         let secure = parse_secure(form.secure.as_deref(), Some(&provider.authentication_info), origin)?;
         let interfaces = parse_interfaces(form.interfaces, rules, origin)?;
         let version = parse_version(form.version.unwrap_or(1), origin)?;
-        check_mode(secure)?;
+        check_mode(secure, rules)?;
         let service_uri = parse_service_uri(form.service_uri.as_deref().unwrap_or_default())?;
         let metadata = Metadata::parse_optional(form.metadata)?;
         Ok(Self { definition, provider, service_uri, end_of_validity, secure, metadata, version, interfaces })
@@ -82,7 +82,7 @@ impl EntryPatch {
         let interfaces = form.interfaces.filter(|interfaces| !interfaces.is_empty());
         let interfaces = interfaces.map(|interfaces| parse_interfaces(Some(interfaces), rules, origin)).transpose()?;
         let version = form.version.map(|version| parse_version(version, origin)).transpose()?;
-        check_mode(secure)?;
+        check_mode(secure, rules)?;
         let service_uri = not_blank(form.service_uri).map(|text| parse_service_uri(&text)).transpose()?;
         let metadata = Metadata::parse_optional(form.metadata)?;
         let gives_row = definition.is_some() || provider.is_some() || service_uri.is_some() || interfaces.is_some();
@@ -154,11 +154,11 @@ fn parse_secure(text: Option<&str>, public_key: Option<&Option<Arc<str>>>, origi
 }
 
 /// In insecure mode only services that anybody may call can be registered.
-fn check_mode(secure: Security) -> Result<(), ArrowheadError> {
-    match secure {
-        Security::NotSecure => Ok(()),
-        _ => Err(ArrowheadError::invalid_parameter("ServiceRegistry insecure mode can not handle secure services")),
+fn check_mode(secure: Security, rules: &NamingRules) -> Result<(), ArrowheadError> {
+    if secure == Security::NotSecure || rules.secure_services {
+        return Ok(());
     }
+    Err(ArrowheadError::invalid_parameter("ServiceRegistry insecure mode can not handle secure services"))
 }
 
 fn parse_version(version: i64, origin: &str) -> Result<i32, ArrowheadError> {

@@ -114,7 +114,7 @@ fn help_names_the_units_and_the_variables() {
     for flag in flags.map(|word| word.trim_end_matches([',', '.'])) {
         let is_switch = flag.ends_with("-scheduled");
         let timed = !is_switch && ["timeout", "interval", "ttl"].iter().any(|word| flag.contains(word));
-        let has_unit = ["-ns", "-us", "-ms", "-s", "-min", "-h"].iter().any(|unit| flag.ends_with(unit));
+        let has_unit = ["-ns", "-us", "-ms", "-s", "-min", "-minutes", "-h"].iter().any(|unit| flag.ends_with(unit));
         assert!(!timed || has_unit, "{flag} does not say its unit");
     }
 }

@@ -5,12 +5,10 @@ use std::{sync::Arc, time::Instant};
 use bodkin_arrowhead::{
     authorization::{self, InterCloudRuleView, RuleInsertion, RuleView},
     core_service::CoreSystem,
-    error::ArrowheadError,
     form::{InterCloudCheckRequest, InterCloudRuleRequest, IntracloudCheckRequest, IntracloudRuleRequest, SubscriptionCheckRequest},
     page::{self, Page},
     record::{CloudId, InterCloudRule, InterCloudRuleId, Rule, RuleId, SystemId},
 };
-use serde::de::IgnoredAny;
 
 use super::{Control, Result, check_id, found, page_answer, page_request};
 use crate::{answer::Answer, request::Request, stage::Stage};
@@ -21,28 +19,7 @@ const RULE: &str = "/authorization/mgmt/intracloud/{id}";
 const INTER_CLOUD_RULES: &str = "/authorization/mgmt/intercloud";
 const INTER_CLOUD_RULE: &str = "/authorization/mgmt/intercloud/{id}";
 
-/// There are no keys in insecure mode.
-pub(super) fn public_key() -> Result<Answer> {
-    Err(ArrowheadError::arrowhead("Authorization core service runs in insecure mode, it has no public key.").into())
-}
-
-/// There are no tokens in insecure mode.
-fn token() -> Result<Answer> {
-    Err(ArrowheadError::arrowhead("Authorization core service runs in insecure mode, it can not generate tokens.").into())
-}
-
 impl Control {
-    /// A body that is no form is told first.
-    pub(super) fn token(&self, request: &Request) -> Result<Answer> {
-        let _: IgnoredAny = self.form(SYSTEM, request)?;
-        token()
-    }
-
-    pub(super) fn tokens(&self, request: &Request) -> Result<Answer> {
-        let _: Vec<Option<IgnoredAny>> = self.forms(SYSTEM, request)?;
-        token()
-    }
-
     pub(super) fn list_rules(&self, request: &Request) -> Result<Answer> {
         let asked = page_request(request, RULES)?;
         let snapshot = self.store.snapshot();

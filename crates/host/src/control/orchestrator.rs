@@ -14,7 +14,7 @@ use bodkin_arrowhead::{
     core_service::CoreSystem,
     error::ArrowheadError,
     form::OrchestrationForm,
-    orchestrator::{self, Orchestration, Sender, StoreKind, reservation::ReservationTimes},
+    orchestrator::{self, Orchestration, OrchestrationResponse, Sender, StoreKind, reservation::ReservationTimes},
     record::SystemId,
 };
 
@@ -83,7 +83,15 @@ impl Control {
         let asked = Instant::now();
         let response = orchestrator::orchestrate(&snapshot, &orchestration, candidates, now(), choose)?;
         self.record(SYSTEM, Stage::Authorise, asked);
-        Ok(Answer::json(200, &response))
+        Ok(Answer::json(200, &self.with_tokens(&orchestration, response).await?))
+    }
+
+    /// Results of services that are secured by token come with tokens.
+    async fn with_tokens(&self, orchestration: &Orchestration, response: OrchestrationResponse) -> Result<OrchestrationResponse> {
+        let Some(issuer) = self.tokens.as_ref().filter(|_| response.needs_tokens()) else { return Ok(response) };
+        let consumer = orchestration.consumer(&issuer.own_cloud())?;
+        let orders = response.token_orders(&consumer, issuer.lifetimes().default);
+        Ok(response.with_tokens(self.issue_tokens(issuer, &orders.iter().collect::<Vec<_>>()).await?)?)
     }
 }
 
