@@ -133,6 +133,9 @@ answer! {
         interfaces: Vec<Interface>,
         /// The service's version.
         version: i64,
+        /// By interface, what the consumer shows to the provider of a service that is secured by token.
+        #[serde(default)]
+        authorization_tokens: Option<BTreeMap<String, String>>,
         /// What to know about it, such as `TTL_EXPIRING`.
         warnings: Vec<String>,
     }
@@ -275,7 +278,11 @@ mod tests {
         let offer = r#"{"provider":{"id":5,"systemName":"sensor","address":"10.0.0.5","port":8080},
             "service":{"id":3,"serviceDefinition":"temperature"},"serviceUri":"/t","secure":"NOT_SECURE","metadata":{},
             "interfaces":[],"version":1,"authorizationTokens":null,"warnings":["TTL_UNKNOWN"]}"#;
-        assert_eq!(serde_json::from_str::<Offer>(offer).unwrap().warnings, ["TTL_UNKNOWN"]);
+        let without_token: Offer = serde_json::from_str(offer).unwrap();
+        assert_eq!((without_token.authorization_tokens, without_token.warnings), (None, vec!["TTL_UNKNOWN".to_owned()]));
+        let with_token = offer.replace("null", r#"{"HTTP-SECURE-JSON":"a.b.c.d.e"}"#);
+        let tokens = serde_json::from_str::<Offer>(&with_token).unwrap().authorization_tokens.unwrap();
+        assert_eq!(tokens["HTTP-SECURE-JSON"], "a.b.c.d.e");
 
         let event = r#"{"eventType":"a","metaData":null,"payload":"7","timeStamp":"2026-01-01T00:00:00Z"}"#;
         let event: PushedEvent = serde_json::from_str(event).unwrap();

@@ -16,6 +16,11 @@ const RULES: &str = "/authorization/mgmt/intracloud";
 const INTERCLOUD_RULES: &str = "/authorization/mgmt/intercloud";
 
 impl CoreSystems {
+    /// The public key that tokens are verified with ([`crate::TokenVerifier::new`] takes it). An insecure cloud has none.
+    pub async fn authorization_key(&self) -> Result<String, CallError> {
+        self.authorization.get("/authorization/publickey").await
+    }
+
     /// Intracloud rules.
     pub async fn rules(&self, page: &Page) -> Result<List<Rule>, CallError> {
         self.authorization.get(&page.of(RULES, &[])).await

@@ -38,6 +38,30 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! The provider of a service that is secured by token asks every caller for one, in the query parameter `token`, and holds it
+//! against the name in the caller's certificate:
+//!
+//! ```no_run
+//! use bodkin_arrowhead::{common_name::SystemCommonName, utc::UtcTime};
+//! use bodkin_client::{CoreSystems, TokenVerifier};
+//! use bodkin_trust::PrivateKey;
+//!
+//! # async fn provider(own_key: PrivateKey) -> Result<(), Box<dyn std::error::Error>> {
+//! let cloud = CoreSystems::discover("127.0.0.1:8443").await?;
+//! let verifier = TokenVerifier::new(&own_key, &cloud.authorization_key().await?)?.for_service("temperature");
+//!
+//! // For every call:
+//! # let (token, common_name, now) = ("", "", UtcTime::from_unix_seconds(0));
+//! let caller = SystemCommonName::parse(common_name)?;
+//! match verifier.verify(token, &caller, now) {
+//!     Ok(claims) => println!("{} reads the temperature over {}", claims.cid, claims.iid),
+//!     // The caller is told that it is refused, and not why.
+//!     Err(refused) => eprintln!("{caller} is refused: {}", refused.fault()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod answer;
 mod authorization;
@@ -68,3 +92,5 @@ pub use monitor::Monitor;
 pub use page::Page;
 pub use service_registry::Change;
 pub use stream_request::{EventForm, Start, StreamRequest};
+
+pub use bodkin_trust::{TokenRefused, TokenVerifier};
