@@ -8,7 +8,7 @@ use bodkin_arrowhead::{
     form::{
         CloudRequest, FlexibleRuleRequest, IdIdList, InterCloudCheckRequest, InterCloudRuleRequest, IntracloudCheckRequest,
         IntracloudRuleRequest, OrchestrationForm, PreferredProvider, PriorityRequest, ServiceQueryForm, ServiceRegistryRequest,
-        StoreRequest, StoreSearchRequest, SubscriptionCheckRequest, SubscriptionRequest, SystemRequest,
+        StoreRequest, StoreSearchRequest, SubscriptionCheckRequest, SubscriptionRequest, SystemRequest, TokenGenerationRequest,
     },
     json,
     metadata::Metadata,
@@ -39,6 +39,7 @@ pub fn json_form(bytes: &[u8]) {
     keeps::<StoreSearchRequest>(body);
     keeps::<PriorityRequest>(body);
     keeps::<FlexibleRuleRequest>(body);
+    keeps::<TokenGenerationRequest>(body);
 }
 
 /// What is read and written is read again as the same form.

@@ -6,19 +6,21 @@ mod connection;
 mod event_log;
 mod form;
 mod text;
+mod token;
 
 pub use self::{
     connection::{event_stream, http_request, request_target},
     event_log::event_log,
     form::{event_filter, json_form, publication},
     text::text,
+    token::token,
 };
 
 /// A target and its name, which is that of its folder of seeds.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("event_filter", event_filter),
     ("event_log", event_log),
     ("event_stream", event_stream),
@@ -27,4 +29,5 @@ pub const TARGETS: [Target; 8] = [
     ("publication", publication),
     ("request_target", request_target),
     ("text", text),
+    ("token", token),
 ];
