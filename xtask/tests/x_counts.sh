@@ -139,7 +139,7 @@ expect "why" says "no chromium: the tests that need a browser will be skipped"
 expect "the same of what pip installs" says "no schemathesis: the test that needs it will be skipped"
 upheld
 
-prepare "x test --all installs Schemathesis by pip into the build directory" <<<"$peers"
+prepare "x test --all installs Python's packages by pip into the build directory" <<<"$peers"
 stand_in python3 "
 if [[ \$2 == venv ]]; then
     mkdir -p \"\$3/bin\"
@@ -150,6 +150,7 @@ x test --all
 expect "success" exits 0
 expect "the environment, then the tests" called_in_order "^python3 -m venv .*/target/schemathesis" "^cargo test .*--test peers"
 expect "the package at its version" called "^pip install --quiet schemathesis==4"
+expect "another environment for the other one" called_in_order "^python3 -m venv .*/target/joserfc" "^pip install --quiet joserfc==1"
 expect "no package of Debian's" never_called "^apt-get install .*python3"
 upheld
 

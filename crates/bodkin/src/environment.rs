@@ -7,7 +7,8 @@ use clap::Command;
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
 /// Variables of the script `x` and of the tests.
-const OF_THE_TREE: [&str; 5] = ["BODKIN_RUSTUP_URL", "BODKIN_SCHEMATHESIS", "BODKIN_SKIPS", "BODKIN_TEST_ALL", "BODKIN_TEST_SEED"];
+const OF_THE_TREE: [&str; 6] =
+    ["BODKIN_JOSERFC", "BODKIN_RUSTUP_URL", "BODKIN_SCHEMATHESIS", "BODKIN_SKIPS", "BODKIN_TEST_ALL", "BODKIN_TEST_SEED"];
 /// A name that differs in more places is another word.
 const NEAR_EDITS_MAX: usize = 3;
 

@@ -1,38 +1,19 @@
 //! A Jersey client's named listener hears the improved Event Handler's form, and what it missed when it comes back.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tempfile::TempDir;
 
+use crate::maven;
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::patience::eventually;
 use crate::support::skip;
 
 const TEST: &str = "a_jersey_clients_named_listener_hears_and_comes_back";
-
-/// Compiles the listener; gives its class path, or why there is none.
-fn build(place: &Path) -> Result<String, String> {
-    let project = place.join("jersey");
-    let sources = project.join("src/main/java");
-    std::fs::create_dir_all(&sources).expect("a directory");
-    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/peers/jersey");
-    for file in ["pom.xml", "src/main/java/Listener.java"] {
-        std::fs::copy(own.join(file), project.join(file)).expect("the listener's source is copied");
-    }
-    let goals = ["--quiet", "--batch-mode", "compile", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"];
-    let built = Command::new("mvn").args(goals).current_dir(&project).output().map_err(|_| "no Maven is installed".to_owned())?;
-    if !built.status.success() {
-        let told = String::from_utf8_lossy(&built.stdout).into_owned() + &String::from_utf8_lossy(&built.stderr);
-        let is_offline = ["Unknown host", "UnresolvedAddress", "Network is unreachable"].iter().any(|cause| told.contains(cause));
-        return if is_offline { Err("Maven reaches no registry".to_owned()) } else { panic!("the listener is not built: {told}") };
-    }
-    Ok(format!("{}:{}/*", project.join("target/classes").display(), project.join("target/dependency").display()))
-}
 
 /// The listener's process and the lines it has printed.
 struct Listener {
@@ -80,7 +61,7 @@ const PORT_OFFSET: u16 = 23_570;
 #[ignore = "peer: ./x test --all"]
 fn a_jersey_clients_named_listener_hears_and_comes_back() {
     let place = TempDir::new().expect("a temporary directory");
-    let class_path = match build(place.path()) {
+    let class_path = match maven::build("jersey", place.path()) {
         Ok(class_path) => class_path,
         Err(reason) => return skip::note(TEST, &reason),
     };

@@ -7,5 +7,7 @@ mod support;
 
 mod browser;
 mod jersey;
+mod jose;
+mod maven;
 mod page;
 mod schemathesis;
