@@ -114,6 +114,24 @@ fn tag(key: &[u8], header: &str, iv: &[u8], ciphertext: &[u8]) -> [u8; TAG_BYTES
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::{KeySize, PrivateKey};
+
+    /// Whoever knows the key that stands in for one that cannot be unwrapped could seal for everybody.
+    #[test]
+    fn a_content_key_that_cannot_be_unwrapped_is_none_that_can_be_guessed() {
+        let recipient = PrivateKey::generate(KeySize::Bits2048).unwrap();
+        let recipient = OpeningKey::new(&recipient).unwrap();
+        let header = base64::encode_url_safe(HEADER.as_bytes());
+        for guessed in [[0; 2 * HALF_KEY_BYTES], [u8::MAX; 2 * HALF_KEY_BYTES]] {
+            let (mac_key, cipher_key) = guessed.split_at(HALF_KEY_BYTES);
+            let (ciphertext, iv) = encrypt(b"content", cipher_key);
+            let tag = tag(mac_key, &header, &iv, &ciphertext);
+            for wrapped in [[0; 256], [1; 256], [u8::MAX; 256]] {
+                let [wrapped, iv, ciphertext, tag] = [&wrapped[..], &iv, &ciphertext, &tag].map(base64::encode_url_safe);
+                assert_eq!(open(&format!("{header}.{wrapped}.{iv}.{ciphertext}.{tag}"), &recipient), Err(Refused));
+            }
+        }
+    }
 
     fn bytes(hexadecimal: &str) -> Vec<u8> {
         let digits: Vec<u32> = hexadecimal.chars().filter_map(|digit| digit.to_digit(16)).collect();
