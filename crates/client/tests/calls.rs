@@ -163,6 +163,14 @@ async fn refusals_and_foreign_answers_are_told_apart() {
 }
 
 #[tokio::test]
+async fn authorizations_key_is_the_text_without_its_quotes() {
+    let server = Server::play(vec![vec![answer("200 OK", r#""MIIBIjAN""#)]]).await;
+    let cloud = cloud_at(server.address).await;
+    assert_eq!(cloud.authorization_key().await.unwrap(), "MIIBIjAN");
+    assert_eq!(server.requests().await, ["GET /authorization/publickey HTTP/1.1"]);
+}
+
+#[tokio::test]
 async fn a_missing_core_system_is_named() {
     let none = answer("200 OK", r#"{"serviceQueryData":[],"unfilteredHits":0}"#);
     let registry = Server::play(vec![vec![none]]).await;

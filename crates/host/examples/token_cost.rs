@@ -5,7 +5,10 @@
 //! Processor time of all threads, so that what else runs on the machine matters little. The cryptography is C and assembly that is
 //! optimised in every profile; what is ours around it is not in this one.
 
-use std::time::Duration;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bodkin_arrowhead::{
     authorization::token::{Grant, TokenLifetimes, TokenOrder},
@@ -23,6 +26,8 @@ use nix::time::{ClockId, clock_gettime};
 const DAY: Duration = Duration::from_secs(86_400);
 const ROUNDS: usize = 9;
 const TIMES: usize = 300;
+/// Consumers that ask at the same time, each for a token of its own.
+const SIMULTANEOUS: usize = 10_000;
 
 fn system(name: &str) -> SystemCommonName {
     SystemCommonName::parse(&format!("{name}.cloud.operator.arrowhead.eu")).expect("a name")
@@ -91,4 +96,15 @@ fn main() {
     measure("the same again (kept)", || {
         runtime.block_on(issuer.issue(&[&ordered])).expect("a token");
     });
+
+    let issuer = Arc::new(issuer);
+    let (wall, started) = (Instant::now(), processor_time());
+    let ask = |number: usize| {
+        let (issuer, order) = (issuer.clone(), order(&format!("s{number}"), &provider_key));
+        runtime.spawn(async move { issuer.issue(&[&order]).await.map(|tokens| tokens[0].is_some()) })
+    };
+    let asked: Vec<_> = (0..SIMULTANEOUS).map(ask).collect();
+    let failed = asked.into_iter().map(|asked| runtime.block_on(asked)).filter(|had| !matches!(had, Ok(Ok(true)))).count();
+    let mean_us = (processor_time() - started).as_secs_f64() * 1e6 / SIMULTANEOUS as f64;
+    println!("{SIMULTANEOUS} at the same time: {mean_us:.1} each, {:.2} s in all, {failed} failed", wall.elapsed().as_secs_f64());
 }
