@@ -63,7 +63,7 @@ impl Scene {
     }
 
     fn dead_letters(&self) -> Value {
-        self.cloud.get(DEAD_LETTERS).expect_status(200).json()
+        self.cloud.get(&format!("{DEAD_LETTERS}?item_per_page=1000")).expect_status(200).json()
     }
 
     fn replay(&self) -> Value {
@@ -214,7 +214,7 @@ fn who_fails_too_long_loses_its_backlog_to_one_row_of_dead_letters() {
     scene.wait_for("deadLetters", 99);
     scene.publish(100..150);
     scene.wait_for("deadLetters", 149);
-    let letters = scene.cloud.get(&format!("{DEAD_LETTERS}?item_per_page=1000")).expect_status(200).json();
+    let letters = scene.dead_letters();
     assert_eq!(texts(list(&letters, "/data"), "/event/payload"), numbers(0..149), "one row, for only one is kept");
     let listener = PushSubscriber::listen_at(port, Manner::Answers);
     listener.wait_for_payload("149");
