@@ -69,10 +69,12 @@ impl Shard {
             }
         };
         let publisher = PublisherId(facts.source.0.unsigned_abs());
+        let lost_before = self.broker.lost_events();
         let event = self.broker.publish(self.clock.broker(), &self.scratch.event_type, publisher, &mut offer, &mut self.outputs)?;
         let position = self.append(event, publication);
         self.context.counts.published.fetch_add(1, Relaxed);
-        self.context.counts.lost.store(self.broker.lost_events(), Relaxed);
+        // Added, for push tasks count theirs beside.
+        self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before, Relaxed);
         self.carry_out(position);
         Ok(position)
     }
