@@ -2,7 +2,8 @@
 //!
 //! Whether an event is taken may be the event's fault or the subscriber's. A refused event is tried a few times and is dead
 //! then; a subscriber that fails keeps its events and is asked less and less often. After some failures in a row the circuit
-//! is open: one probe, the event at the head, for each backoff. Who fails too long loses its backlog to the dead letters.
+//! is open: one probe, the event at the head, for each backoff, and the next event where a probe dies. Who fails too long
+//! loses its backlog to the dead letters.
 
 use std::time::Duration;
 
@@ -62,8 +63,11 @@ pub enum Verdict {
         /// When.
         at: Instant,
     },
-    /// The event is a dead letter; the next one follows at once.
-    Dead,
+    /// The event is a dead letter; the next one follows at this time, which is now unless the circuit is open.
+    Dead {
+        /// When.
+        at: Instant,
+    },
     /// Everything that waits is a dead letter but the newest event, which is tried at this time.
     GiveUp {
         /// When.
@@ -116,16 +120,18 @@ impl Delivery {
         };
         self.failures = self.failures.saturating_add(1);
         let since = *self.failing_since.get_or_insert(now);
-        if self.refusals >= self.policy.attempts_max {
-            self.begin_event();
-            return Verdict::Dead;
-        }
         let asked = retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
         let at = now.plus(self.wait(jitter).max(asked));
         if now.since(since) >= self.policy.give_up {
             self.failing_since = Some(now);
             self.begin_event();
             return Verdict::GiveUp { at };
+        }
+        if self.refusals >= self.policy.attempts_max {
+            self.begin_event();
+            // That one event is refused is its own fault; that one after the other is, the subscriber's.
+            let at = if self.circuit() == Circuit::Open { at } else { now };
+            return Verdict::Dead { at };
         }
         Verdict::Retry { at }
     }
@@ -186,6 +192,10 @@ mod tests {
         Verdict::Retry { at: at(nanos) }
     }
 
+    fn dead(nanos: u64) -> Verdict {
+        Verdict::Dead { at: at(nanos) }
+    }
+
     /// Steps at the given times with a jitter of one half; each row is (time, outcome, verdict, circuit behind it).
     fn check(claim: &str, rows: &[(u64, Outcome, Verdict, Circuit)]) {
         let mut delivery = Delivery::new(POLICY);
@@ -211,11 +221,27 @@ mod tests {
         let refused = |time, next| (time, Refused, retry(next), Retrying);
         check(
             "a refused event dies and the next one has its own attempts",
-            &[refused(1, 5), refused(5, 13), (13, Refused, Verdict::Dead, Retrying), (13, Refused, retry(23), Open)],
+            &[refused(1, 5), refused(5, 13), (13, Refused, dead(13), Retrying), (13, Refused, retry(23), Open)],
         );
         check(
             "failures are not the event's",
-            &[refused(1, 5), (5, FAILED, retry(13), Retrying), refused(13, 23), (23, Refused, Verdict::Dead, Open)],
+            &[refused(1, 5), (5, FAILED, retry(13), Retrying), refused(13, 23), (23, Refused, dead(33), Open)],
+        );
+        check(
+            "who refuses everything is asked as rarely as who is away",
+            &[
+                refused(1, 5),
+                refused(5, 13),
+                (13, Refused, dead(13), Retrying),
+                (13, Refused, retry(23), Open),
+                (23, Refused, retry(33), Open),
+                (33, Refused, dead(43), Open),
+                (43, Taken, Verdict::Next, Closed),
+            ],
+        );
+        check(
+            "and is given up as who is away",
+            &[(1, FAILED, retry(5), Retrying), refused(50, 58), refused(58, 68), (101, Refused, Verdict::GiveUp { at: at(111) }, Open)],
         );
         let asks = |nanos| Failed { retry_after: Some(Duration::from_nanos(nanos)) };
         check("a subscriber's wish counts", &[(1, asks(1000), retry(1001), Retrying)]);
@@ -258,8 +284,10 @@ mod tests {
                         prop_assert_eq!(delivery.circuit(), Circuit::Closed);
                         continue;
                     }
-                    Verdict::Dead => {
+                    Verdict::Dead { at: next } => {
                         prop_assert_eq!(refusals, POLICY.attempts_max);
+                        let longest = if delivery.circuit() == Circuit::Open { 20 } else { 0 };
+                        prop_assert!(next >= at(now) && next <= at(now + longest));
                         refusals = 0;
                     }
                     Verdict::Retry { at: next } => {

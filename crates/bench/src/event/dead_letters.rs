@@ -23,8 +23,8 @@ use crate::report::{Outcome, Report};
 use crate::request::{self, RunTag};
 use crate::statistics::Figure;
 
-/// An event that is refused once is dead: how often it is tried before is not what is measured.
-const ARGUMENTS: [&str; 2] = ["--push-attempts-max", "1"];
+/// An event that is refused once is dead, and the next one is tried at once: how events die is not what is measured.
+const ARGUMENTS: [&str; 4] = ["--push-attempts-max", "1", "--push-breaker-failures", "4294967295"];
 /// Longest time without one more dead letter while some are missing.
 const STANDSTILL_MAX: Duration = Duration::from_secs(120);
 /// Time between two looks at how many there are.

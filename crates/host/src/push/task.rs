@@ -147,9 +147,8 @@ impl Pusher {
         }
         self.context.inbox.post(Message::FallBehind { subscription: self.seat.key });
         let mut first = head.as_ref().and_then(|head| head.event.position);
-        if let Some(head) = head.filter(|head| head.is_queued) {
-            head.is_queued = false;
-            self.release(&head.event);
+        if let Some(head) = head {
+            self.release_head(head);
         }
         loop {
             match self.seat.queue.recv().await? {
@@ -219,9 +218,7 @@ impl Pusher {
     async fn settle(&mut self, mut head: Head) -> Option<()> {
         self.attempts.begin_event();
         let settled = self.try_settle(&mut head).await;
-        if head.is_queued {
-            self.release(&head.event);
-        }
+        self.release_head(&mut head);
         settled
     }
 
@@ -235,9 +232,10 @@ impl Pusher {
             let reason = || error.as_ref().map_or_else(String::new, PushError::to_string);
             match verdict {
                 Verdict::Next => break,
-                Verdict::Dead => {
+                Verdict::Dead { at } => {
                     self.bury(&head.event, attempts, reason()).await?;
-                    break;
+                    self.finish(head);
+                    return self.leave_alone(at).await;
                 }
                 Verdict::Retry { at } => {
                     if !self.hold(head, at).await? {
@@ -252,20 +250,41 @@ impl Pusher {
                 }
             }
         }
+        self.finish(head);
+        Some(())
+    }
+
+    /// Is done with an event.
+    fn finish(&mut self, head: &mut Head) {
         if let Some(position) = head.event.position {
             self.seat.delivery.move_to(Position(position.0 + 1));
         }
+        self.release_head(head);
+    }
+
+    /// Leaves what waits to the log if the circuit is open, so that it costs no more than the event at the head.
+    async fn leave_if_open(&mut self, head: Option<&mut Head>) -> Option<()> {
+        if self.context.backlog.is_some() && self.attempts.circuit() == Circuit::Open {
+            self.leave_present(head).await?;
+            self.place = Place::Behind(None);
+        }
         Some(())
+    }
+
+    /// Waits until the event behind one that is done with may be tried, or for the operator's word.
+    async fn leave_alone(&mut self, until: Instant) -> Option<()> {
+        let duration = until.since(self.clock());
+        if duration.is_zero() {
+            return Some(());
+        }
+        self.leave_if_open(None).await?;
+        self.wait(Some(duration)).await
     }
 
     /// Waits until an event may be tried again; false if it was left to the log because of a pause.
     async fn hold(&mut self, head: &mut Head, until: Instant) -> Option<bool> {
         let has_log = self.context.backlog.is_some();
-        if has_log && self.attempts.circuit() == Circuit::Open {
-            // What waits at an open circuit costs no more than the event at the head.
-            self.leave_present(Some(head)).await?;
-            self.place = Place::Behind(None);
-        }
+        self.leave_if_open(Some(head)).await?;
         self.wait(Some(until.since(self.clock()))).await?;
         while *self.paused.borrow_and_update() {
             if has_log {
@@ -309,7 +328,8 @@ impl Pusher {
         self.context.counts.push_failures.fetch_add(1, Relaxed);
         let next_attempt = match verdict {
             Verdict::Retry { at: next } | Verdict::GiveUp { at: next } => Some(now().plus(next.since(at))),
-            Verdict::Next | Verdict::Dead => None,
+            Verdict::Dead { at: next } => Some(next.since(at)).filter(|wait| !wait.is_zero()).map(|wait| now().plus(wait)),
+            Verdict::Next => None,
         };
         let trouble = Trouble { at: Some(now()), error: Some(error.to_string()), next_attempt };
         delivery.failed(self.attempts.failures(), self.attempts.circuit(), trouble);
@@ -400,6 +420,13 @@ impl Pusher {
                     self.wait(Some(REPAIR_WAIT)).await?;
                 }
             }
+        }
+    }
+
+    /// The event at the head has left the queue, if it was there.
+    fn release_head(&self, head: &mut Head) {
+        if std::mem::take(&mut head.is_queued) {
+            self.release(&head.event);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Push that loses nothing: retries, the event log behind a subscriber that is away, pauses, restarts, dead letters.
 
+mod circuit;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -22,7 +24,12 @@ struct Scene {
 
 impl Scene {
     fn new(launch: Launch, port: u16) -> Self {
-        let cloud = launch.flags(QUICK).start();
+        Self::begin(launch.flags(QUICK), port)
+    }
+
+    /// At the pace that `launch` says.
+    fn begin(launch: Launch, port: u16) -> Self {
+        let cloud = launch.start();
         let (publisher, definition) = cloud.register_publisher("publisher", 1);
         let subscriber = cloud.register_system("subscriber", port);
         cloud.allow(subscriber, publisher, definition, &[2]);
