@@ -167,7 +167,7 @@ settings! {
     push_backoff_min_ms: u64 = "BODKIN_PUSH_BACKOFF_MIN_MS",
     /// Milliseconds, at the most, behind any failure
     push_backoff_max_ms: u64 = "BODKIN_PUSH_BACKOFF_MAX_MS",
-    /// Seconds without a success after which what waits for a subscriber is dead letters
+    /// Seconds of trying without a success after which what waits for a subscriber is dead letters
     push_give_up_s: u64 = "BODKIN_PUSH_GIVE_UP_S",
     /// Rows of dead letters that are kept; beyond, the oldest go
     dead_letters_max: usize = "BODKIN_DEAD_LETTERS_MAX",

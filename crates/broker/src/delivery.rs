@@ -23,7 +23,7 @@ pub struct DeliveryPolicy {
     pub backoff_min: Duration,
     /// Longest wait behind any failure.
     pub backoff_max: Duration,
-    /// Time without a success after which the backlog is given up.
+    /// Time of trying without a success after which the backlog is given up.
     pub give_up: Duration,
 }
 
@@ -149,6 +149,11 @@ impl Delivery {
         (self.attempts, self.refusals) = (0, 0);
     }
 
+    /// Nothing is tried for now: there is no event, or the operator holds them back. That time is no failing; the circuit stays.
+    pub fn rest(&mut self) {
+        self.failing_since = None;
+    }
+
     /// Attempts at the event at the head so far.
     pub fn attempts(&self) -> u32 {
         self.attempts
@@ -260,6 +265,23 @@ mod tests {
                 (400, FAILED, retry(404), Retrying),
             ],
         );
+    }
+
+    #[test]
+    fn a_time_in_which_nothing_is_tried_is_no_failing() {
+        let mut delivery = Delivery::new(POLICY);
+        let mut step = |time, rests: bool| {
+            if rests {
+                delivery.rest();
+            }
+            let verdict = delivery.step(at(time), FAILED, 0);
+            (matches!(verdict, Verdict::GiveUp { .. }), delivery.circuit())
+        };
+        assert_eq!(step(1, false), (false, Circuit::Retrying));
+        assert_eq!(step(1000, true), (false, Circuit::Retrying));
+        assert_eq!(step(1099, false), (false, Circuit::Retrying));
+        assert_eq!(step(1100, false), (true, Circuit::Open));
+        assert_eq!(step(5000, true), (false, Circuit::Open));
     }
 
     proptest! {

@@ -106,6 +106,9 @@ impl Pusher {
     async fn next(&mut self) -> Option<Head> {
         while !self.seat.queue.is_closed() {
             let (is_paused, is_live) = (*self.paused.borrow_and_update(), matches!(self.place, Place::Live));
+            if is_paused || (is_live && self.seat.queue.is_empty()) {
+                self.attempts.rest();
+            }
             if is_paused && is_live && self.context.backlog.is_some() {
                 self.leave_present(None).await?;
             } else if is_paused {
@@ -292,6 +295,7 @@ impl Pusher {
                 self.place = Place::Behind(None);
                 return Some(false);
             }
+            self.attempts.rest();
             self.wait(None).await?;
         }
         Some(true)

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{PushSubscriber, Scene};
+use serde_json::Value;
+
+use super::{Scene, expect, numbers};
 use crate::support::cloud::Launch;
 use crate::support::patience::eventually;
-use crate::support::push::Manner;
+use crate::support::push::{Manner, PushSubscriber, free_port};
 
 #[test]
 fn who_refuses_everything_is_asked_as_rarely_as_who_is_away() {
@@ -27,4 +29,21 @@ fn who_refuses_everything_is_asked_as_rarely_as_who_is_away() {
     let live = scene.wait_for("state", "live");
     // The others waited in the event log.
     scene.wait_for("delivered", 100 - live["deadLetters"].as_u64().expect("a number"));
+}
+
+#[test]
+fn a_pause_is_no_time_of_failing() {
+    let port = free_port();
+    let scene = Scene::new(Launch::new().flags(["--push-give-up-s", "3"]), port);
+    scene.publish(0..10);
+    scene.wait_for("state", "open");
+    scene.act("pause");
+    let paused = Instant::now();
+    let attempts = |delivery: &Value| delivery["attempts"].as_u64().expect("a number");
+    assert!(eventually(|| paused.elapsed() > Duration::from_millis(3100)));
+    let before = attempts(&scene.act("resume"));
+    assert!(eventually(|| attempts(&scene.delivery()) >= before + 2));
+    assert_eq!(scene.delivery()["deadLetters"], 0);
+    let listener = PushSubscriber::listen_at(port, Manner::Answers);
+    expect(&listener, &numbers(0..10));
 }
