@@ -15,13 +15,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bodkin_arrowhead::record::SubscriptionId;
+use bodkin_arrowhead::record::{Subscription, SubscriptionId};
 use bodkin_broker::DeliveryPolicy;
 use bodkin_store::Store;
 use tokio::sync::mpsc;
 
-use self::{backlog::BacklogSource, delivery::Deliveries, task::Queued};
-use crate::{inbox::Inbox, monitor::EventCounts};
+use self::{backlog::BacklogSource, delivery::Deliveries, link::PushEvent, task::Queued};
+use crate::{inbox::Inbox, monitor::EventCounts, replay::source};
 
 /// Events on their way to the subscription's task. The broker accounts for their bytes and offers no more than the
 /// queue may hold, so the channel itself needs no limit.
@@ -53,6 +53,12 @@ pub struct PushContext {
 }
 
 impl PushContext {
+    /// Whether a subscriber may still be sent an event that was found for it: rules may have changed while it waited. What
+    /// else a subscription asks for cannot, for a changed one has another task.
+    pub fn may_be_sent(&self, subscription: &Subscription, event: &PushEvent) -> bool {
+        source(event.id).is_some_and(|source| self.store.snapshot().may_hear(subscription.subscriber, source))
+    }
+
     /// Counts dead letters that are not kept any more; `told` says why in the log.
     pub fn forget_dead_letters(&self, gone: &[(SubscriptionId, u64)], told: &str) {
         let deliveries = self.deliveries.all();

@@ -4,6 +4,7 @@
 use std::{io, sync::Arc};
 
 use bodkin_arrowhead::{publication::Publication, record::SystemId, utc::UtcTime};
+use bodkin_broker::EventId;
 use bodkin_store::{
     Store,
     event_log::{Cursor, EventLogReader, Position, Record},
@@ -166,8 +167,12 @@ impl Reading {
 
 /// The event of a record; `None` for one that no version of ours has written, which the checksum makes unlikely.
 pub fn publication<'r>(record: &Record<'r>) -> Option<Publication<'r>> {
-    let source = SystemId(i64::try_from(record.id.publisher.0).ok()?);
-    Publication::reread(record.event, source, UtcTime::from_unix_nanos(record.time_ns)).ok()
+    Publication::reread(record.event, source(record.id)?, UtcTime::from_unix_nanos(record.time_ns)).ok()
+}
+
+/// The system that has published an event; `None` as for [`publication`].
+pub fn source(event: EventId) -> Option<SystemId> {
+    i64::try_from(event.publisher.0).ok().map(SystemId)
 }
 
 #[cfg(test)]

@@ -164,6 +164,11 @@ impl Delivery {
         *self.trouble() = trouble;
     }
 
+    /// Notes that the event at the head is not tried any more.
+    pub fn passed_over(&self) {
+        self.trouble().next_attempt = None;
+    }
+
     /// How it goes.
     pub fn state(&self) -> State {
         match self.consecutive_failures.load(Relaxed) {

@@ -227,6 +227,11 @@ impl Pusher {
 
     async fn try_settle(&mut self, head: &mut Head) -> Option<()> {
         loop {
+            // Asked in front of every attempt: an event may wait for days.
+            if !self.context.may_be_sent(&self.seat.subscription, &head.event) {
+                self.seat.delivery.passed_over();
+                break;
+            }
             let error = self.attempt(&head.event).await.err();
             let outcome = error.as_ref().map_or(Outcome::Taken, PushError::outcome);
             let (failures, attempts, at) = (self.attempts.failures(), self.attempts.attempts() + 1, self.clock());

@@ -1,6 +1,7 @@
 //! Push that loses nothing: retries, the event log behind a subscriber that is away, pauses, restarts, dead letters.
 
 mod circuit;
+mod rules;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -71,6 +72,14 @@ impl Scene {
 
     fn dead_letters(&self) -> Value {
         self.cloud.get(&format!("{DEAD_LETTERS}?item_per_page=1000")).expect_status(200).json()
+    }
+
+    /// Removes the rule by which the subscriber hears the publisher; gives the consumer, the provider and the definition it named.
+    fn forbid(&self) -> (i64, i64, i64) {
+        let rules = self.cloud.get("/authorization/mgmt/intracloud").expect_status(200).json();
+        let rule = &rules["data"][0];
+        self.cloud.delete(&format!("/authorization/mgmt/intracloud/{}", number(rule, "/id"))).expect_status(200);
+        (number(rule, "/consumerSystem/id"), number(rule, "/providerSystem/id"), number(rule, "/serviceDefinition/id"))
     }
 
     fn replay(&self) -> Value {
