@@ -90,31 +90,42 @@ pub enum Found {
 pub struct Backlog {
     next: Position,
     cursor: Option<Cursor>,
-    ready: VecDeque<PushEvent>,
+    /// Events that were read ahead, and how many records were gone between the former one and each.
+    ready: VecDeque<(u64, PushEvent)>,
+    /// Records that were gone behind them.
+    missing_behind: u64,
     is_end: bool,
-    /// Records that were gone before they could be looked at.
+    /// Records that were gone in front of what was given out.
     missing: u64,
 }
 
 impl Backlog {
     /// Begins at a position.
     pub fn at(next: Position) -> Self {
-        Self { next, cursor: None, ready: VecDeque::new(), is_end: false, missing: 0 }
+        Self { next, cursor: None, ready: VecDeque::new(), missing_behind: 0, is_end: false, missing: 0 }
     }
 
-    /// Records of any type that were gone before they could be looked at, since the last time this was asked.
+    /// Records of any type that were gone before they could be looked at and lie in front of what was given out, since the last
+    /// time this was asked.
     pub fn take_missing(&mut self) -> u64 {
         std::mem::take(&mut self.missing)
     }
 
     /// Looks for the next event.
     pub async fn next(&mut self, subscription: &Arc<Subscription>, source: &BacklogSource) -> io::Result<Found> {
-        if let Some(event) = self.ready.pop_front() {
+        if self.ready.is_empty() && !self.is_end {
+            self.read_ahead(subscription, source).await?;
+        }
+        if let Some((missing, event)) = self.ready.pop_front() {
+            self.missing += missing;
             return Ok(Found::Event(event));
         }
-        if std::mem::take(&mut self.is_end) {
-            return Ok(Found::End(self.next));
-        }
+        self.missing += std::mem::take(&mut self.missing_behind);
+        let is_end = std::mem::take(&mut self.is_end);
+        Ok(if is_end { Found::End(self.next) } else { Found::Nothing(self.next) })
+    }
+
+    async fn read_ahead(&mut self, subscription: &Arc<Subscription>, source: &BacklogSource) -> io::Result<()> {
         let mut chunk = std::mem::replace(self, Self::at(self.next));
         let subscription = subscription.clone();
         *self = source
@@ -123,31 +134,31 @@ impl Backlog {
                 Ok(chunk)
             })
             .await?;
-        Ok(self.ready.pop_front().map_or(Found::Nothing(self.next), Found::Event))
+        Ok(())
     }
 
     fn fill(&mut self, subscription: &Subscription, source: &BacklogSource) -> io::Result<()> {
         let mut hearing = Hearing::new(subscription, &source.store);
         let mut expected = self.next;
         let cursor = self.cursor.get_or_insert_with(|| source.log.cursor(expected));
-        let mut bytes = 0;
+        let (mut bytes, mut missing) = (0, std::mem::take(&mut self.missing_behind));
         for _ in 0..CHUNK_RECORDS {
             let Some(record) = cursor.read()? else {
                 self.is_end = true;
                 break;
             };
-            self.missing += record.position.0 - expected.0;
+            missing += record.position.0 - expected.0;
             expected = Position(record.position.0 + 1);
             if hearing.hears(&record) {
                 bytes += record.event.len();
-                self.ready.push_back(push_event(&record));
+                self.ready.push_back((std::mem::take(&mut missing), push_event(&record)));
                 if bytes >= CHUNK_BYTES {
                     break;
                 }
             }
         }
         self.next = cursor.position();
-        self.missing += self.next.0 - expected.0;
+        self.missing_behind = missing + (self.next.0 - expected.0);
         cursor.rest();
         Ok(())
     }

@@ -176,14 +176,13 @@ impl Pusher {
         let backlog = backlog.get_or_insert_with(|| Backlog::at(cursor));
         let found = backlog.next(&self.seat.subscription, &source).await;
         let missing = backlog.take_missing();
-        if missing > 0 {
-            delivery.lost.fetch_add(missing, Relaxed);
-            self.context.counts.lost.fetch_add(missing, Relaxed);
-            tracing::warn!(subscription = %self.seat.subscription.id, events = missing,
-                "events were not in the log any more when a pushed subscription came to them; so many of all types are gone");
-        }
+        self.count_missing(missing);
         match found {
-            Ok(Found::Event(event)) => return Some(Some(event)),
+            Ok(Found::Event(event)) => {
+                // What is missing in front of it is counted, and not once more if a pause comes before it is settled.
+                delivery.move_to(event.position.unwrap_or(cursor));
+                return Some(Some(event));
+            }
             Ok(Found::Nothing(next)) => delivery.move_to(next),
             Ok(Found::End(next)) => {
                 delivery.move_to(next);
@@ -200,6 +199,16 @@ impl Pusher {
             }
         }
         Some(None)
+    }
+
+    /// Counts records of all types that the log did not hold any more when this subscription came to them.
+    fn count_missing(&self, events: u64) {
+        if events > 0 {
+            self.seat.delivery.lost.fetch_add(events, Relaxed);
+            self.context.counts.lost.fetch_add(events, Relaxed);
+            tracing::warn!(subscription = %self.seat.subscription.id, events,
+                "events were not in the log any more when a pushed subscription came to them; so many of all types are gone");
+        }
     }
 
     /// Waits for a time, or for the operator's word; `None` when the subscription has ended.
@@ -374,11 +383,15 @@ impl Pusher {
     async fn give_up(&mut self, head: &mut Head, reason: String) -> Option<()> {
         let (Some(source), Some(first)) = (self.context.backlog.clone(), head.event.position) else { return Some(()) };
         self.leave_present(Some(head)).await?;
-        let (mut backlog, mut events, mut newest) = (Backlog::at(first), 0, None);
+        let (mut backlog, mut missing) = (Backlog::at(first), 0);
+        let (mut oldest, mut events, mut newest) = (None, 0, None);
         loop {
             match backlog.next(&self.seat.subscription, &source).await {
                 Ok(Found::Event(event)) => {
+                    // The log may not keep even the event at the head any more.
+                    missing += backlog.take_missing();
                     events += u64::from(newest.is_some());
+                    oldest = oldest.or(event.position);
                     newest = Some(event);
                 }
                 Ok(Found::Nothing(_)) if self.seat.queue.is_closed() => return None,
@@ -390,9 +403,8 @@ impl Pusher {
                 }
             }
         }
-        let Some((event, last)) = newest.filter(|_| events > 0).and_then(|event| Some((event.clone(), event.position?))) else {
-            return Some(());
-        };
+        let last = newest.as_ref().and_then(|event: &PushEvent| event.position);
+        let (Some(first), Some(last), Some(event), 1..) = (oldest, last, newest, events) else { return Some(()) };
         tracing::warn!(subscription = %self.seat.subscription.id, events, reason, "a subscriber failed too long; what waited for it is dead letters");
         self.add_dead_letters(DeadLetters {
             id: 0,
@@ -406,6 +418,7 @@ impl Pusher {
             died_at: 0,
         })
         .await?;
+        self.count_missing(missing);
         self.seat.delivery.move_to(last);
         self.place = Place::Behind(None);
         *head = Head { event, is_queued: false };

@@ -1,6 +1,7 @@
 //! Push that loses nothing: retries, the event log behind a subscriber that is away, pauses, restarts, dead letters.
 
 mod circuit;
+mod gaps;
 mod rules;
 
 use serde_json::{Value, json};
