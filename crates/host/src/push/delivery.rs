@@ -55,7 +55,7 @@ impl State {
     }
 }
 
-/// One subscription's delivery. It outlives a change of the subscription.
+/// One subscription's delivery. It outlives a change of the subscription, unless that is to another subscriber or event type.
 #[derive(Debug)]
 pub struct Delivery {
     /// Everything in front of it is delivered or dead.
@@ -98,13 +98,13 @@ pub struct Trouble {
 }
 
 impl Delivery {
-    fn new(cursor: u64, is_paused: bool) -> Self {
+    fn new(cursor: u64, paused: watch::Sender<bool>) -> Self {
         Self {
             cursor: AtomicU64::new(cursor),
             handed: AtomicU64::new(0),
             is_live: AtomicBool::new(false),
             queued: AtomicU64::new(0),
-            paused: watch::Sender::new(is_paused),
+            paused,
             is_replaying: AtomicBool::new(false),
             delivered: AtomicU64::new(0),
             attempts: AtomicU64::new(0),
@@ -228,11 +228,11 @@ impl Deliveries {
         for (id, subscription) in snapshot.subscriptions() {
             let topic = snapshot.event_type(subscription.event_type).expect("a subscription's event type is there");
             let cursor = if is_quiet(topic.event_type_name.as_str()) { end } else { present };
-            all.insert(*id, Arc::new(Delivery::new(cursor.0, false)));
+            all.insert(*id, Arc::new(Delivery::new(cursor.0, watch::Sender::new(false))));
         }
         for row in &start.rows {
             let cursor = row.cursor.unwrap_or(present).min(end);
-            all.insert(row.subscription, Arc::new(Delivery::new(cursor.0, row.paused)));
+            all.insert(row.subscription, Arc::new(Delivery::new(cursor.0, watch::Sender::new(row.paused))));
         }
         for (id, events) in &start.dead_letters {
             if let Some(delivery) = all.get(id) {
@@ -247,13 +247,21 @@ impl Deliveries {
         if let Some(delivery) = self.all.load().get(&id) {
             return delivery.clone();
         }
-        let made = Arc::new(Delivery::new(NOWHERE, false));
+        let made = Arc::new(Delivery::new(NOWHERE, watch::Sender::new(false)));
         self.all.rcu(|all| {
             let mut all = OrdMap::clone(all);
             all.entry(id).or_insert_with(|| made.clone());
             all
         });
         self.all.load().get(&id).cloned().unwrap_or(made)
+    }
+
+    /// Puts a new delivery in the place of one whose subscription is to another subscriber or event type now. The former one's
+    /// task may still be at work, and moves what is its own. What the operator said about the subscription stays.
+    pub fn begin_anew(&self, id: SubscriptionId) -> Arc<Delivery> {
+        let anew = Arc::new(Delivery::new(NOWHERE, self.of(id).paused.clone()));
+        self.all.rcu(|all| all.update(id, anew.clone()));
+        anew
     }
 
     /// Forgets one.

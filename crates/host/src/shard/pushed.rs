@@ -66,12 +66,14 @@ impl Shard {
     }
 
     /// Starts a task for a subscription. It begins when the former one has ended, so that events stay in order, and goes on
-    /// where that one was.
+    /// where that one was; to another subscriber or event type it begins at once, with the present.
     fn start_push(&mut self, snapshot: &Snapshot, subscription: Arc<Subscription>, former: Option<Pushed>) {
         let id = subscription.id;
         let topic = snapshot.event_type(subscription.event_type).expect("a subscription's event type is there");
-        let delivery = self.context.push.deliveries.of(id);
-        let is_live = self.begin_place(&delivery, former.as_ref().is_none_or(|former| is_continued(&former.subscription, &subscription)));
+        let deliveries = &self.context.push.deliveries;
+        let goes_on = former.as_ref().is_none_or(|former| is_continued(&former.subscription, &subscription));
+        let delivery = if goes_on { deliveries.of(id) } else { deliveries.begin_anew(id) };
+        let is_live = self.begin_place(&delivery);
         delivery.set_live(is_live);
         let (queue, events) = mpsc::unbounded_channel();
         let receiver = Receiver::Push { subscription: subscription.clone(), queue, delivery: delivery.clone() };
@@ -84,7 +86,7 @@ impl Shard {
                 }
                 let (ends, ended) = oneshot::channel();
                 let seat = Seat { key, subscription: subscription.clone(), delivery, queue: events, ended, is_live };
-                let former = former.map(|former| former.task);
+                let former = former.filter(|_| goes_on).map(|former| former.task);
                 let task = self.context.runtime.spawn(task::deliver(seat, former, self.context.push.clone()));
                 self.pushed.insert(id, Pushed { key, subscription, task, _ends: ends });
             }
@@ -95,10 +97,10 @@ impl Shard {
         }
     }
 
-    /// Decides whether a delivery begins live: if it is new, or was at the present, or begins anew.
-    fn begin_place(&self, delivery: &Delivery, goes_on: bool) -> bool {
+    /// Decides whether a delivery begins live: if it is new, or was at the present.
+    fn begin_place(&self, delivery: &Delivery) -> bool {
         let Some(end) = self.log.as_ref().map(EventLog::next_position) else { return true };
-        let is_behind = goes_on && !delivery.is_at_present() && delivery.cursor().is_some_and(|cursor| cursor < end);
+        let is_behind = !delivery.is_at_present() && delivery.cursor().is_some_and(|cursor| cursor < end);
         if !is_behind {
             delivery.move_to(end);
         }

@@ -3,6 +3,7 @@
 mod circuit;
 mod gaps;
 mod rules;
+mod successors;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -81,6 +82,12 @@ impl Scene {
         let rule = &rules["data"][0];
         self.cloud.delete(&format!("/authorization/mgmt/intracloud/{}", number(rule, "/id"))).expect_status(200);
         (number(rule, "/consumerSystem/id"), number(rule, "/providerSystem/id"), number(rule, "/serviceDefinition/id"))
+    }
+
+    /// Makes the subscription another one's, or to another event type.
+    fn change_to(&self, subscription: &Value) {
+        let id = number(&self.delivery(), "/id");
+        self.cloud.call("PUT", &format!("/eventhandler/mgmt/subscriptions/{id}"), Some(subscription)).expect_status(200);
     }
 
     fn replay(&self) -> Value {
