@@ -197,6 +197,11 @@ impl SubscriptionView {
 }
 
 impl Subscription {
+    /// Whether `later` is to the same event type for the same subscriber: what was not delivered to this one is for that one.
+    pub fn is_continued_by(&self, later: &Self) -> bool {
+        (self.event_type, self.subscriber) == (later.event_type, later.subscriber)
+    }
+
     /// The filter as it is matched: metadata only if `matchMetaData` was given.
     pub fn matched(
         filter: Option<&Metadata>,

@@ -1,6 +1,6 @@
 //! How far pushed subscriptions are in the event log, which are paused, and which events were given up.
 
-use bodkin_arrowhead::record::SubscriptionId;
+use bodkin_arrowhead::record::{Subscription, SubscriptionId};
 use rusqlite::{Row, params};
 
 use crate::{
@@ -154,9 +154,28 @@ impl Draft<'_> {
         Ok(changed > 0)
     }
 
+    /// Forgets what a subscription has not got: it is another subscriber's or to another event type from now on, and begins with
+    /// the present. Whether it is paused stays.
+    pub(crate) fn begin_delivery_anew(&mut self, subscription: SubscriptionId) -> Result<(), OperationError> {
+        self.run("UPDATE delivery SET cursor = NULL WHERE subscription_id = ?1", [subscription.0])?;
+        let gone: u64 = self.remove_dead_letters(Some(subscription))?.iter().map(|(_, events)| events).sum();
+        if gone > 0 {
+            tracing::warn!(subscription = subscription.0, events = gone, "dead letters go with the change of their subscription");
+        }
+        Ok(())
+    }
+
     /// Adds dead letters, a range to the range that it continues. If there are more than `rows_max` rows then, the oldest go:
-    /// gives the events of each subscription that went. A subscription that has ended meanwhile has none.
-    pub fn add_dead_letters(&mut self, added: &DeadLetters, rows_max: usize) -> Result<Vec<(SubscriptionId, u64)>, OperationError> {
+    /// gives the events of each subscription that went. A subscription that has ended meanwhile, or is another's, has none.
+    pub fn add_dead_letters(
+        &mut self,
+        whose: &Subscription,
+        added: &DeadLetters,
+        rows_max: usize,
+    ) -> Result<Vec<(SubscriptionId, u64)>, OperationError> {
+        if !self.snapshot().subscriptions().get(&whose.id).is_some_and(|now| whose.is_continued_by(now)) {
+            return Ok(Vec::new());
+        }
         let continued = self.run(
             "UPDATE dead_letter SET last_position = ?3, events = events + ?4, died_at = ?5
              WHERE ?6 AND is_range AND subscription_id = ?1 AND last_position + 1 = ?2",

@@ -46,12 +46,17 @@ impl Draft<'_> {
         Ok(id)
     }
 
-    /// Makes a subscription another one. Its id, and what is known of its delivery, stay.
+    /// Makes a subscription another one. Its id and the operator's pause stay, and what is known of its delivery while it is to the
+    /// same event type for the same subscriber.
     pub fn update_subscription(&mut self, id: SubscriptionId, put: SubscriptionPut) -> Result<SubscriptionId, OperationError> {
         let parties = self.parties(&put)?;
         let same = "SELECT id FROM subscription WHERE event_type_id = ?1 AND system_id = ?2 AND id <> ?3";
         if let Some(other) = self.id(same, [parties.event_type.0, parties.subscriber.0, id.0])? {
             return Err(OperationError::invalid(format!("Subscription with id '{other}' has this event type and subscriber already.")));
+        }
+        let before = self.snapshot().subscriptions().get(&id).map(|before| (before.event_type, before.subscriber));
+        if before.is_some_and(|before| before != (parties.event_type, parties.subscriber)) {
+            self.begin_delivery_anew(id)?;
         }
         let timestamps = self.row(
             "UPDATE subscription SET event_type_id = ?1, system_id = ?2, notify_uri = ?3, filter_meta_data = ?4, match_meta_data = ?5,

@@ -66,7 +66,9 @@ impl Scene {
     }
 
     fn add(&self, letters: DeadLetters, rows_max: usize) -> Vec<(SubscriptionId, u64)> {
-        self.run(move |draft| draft.add_dead_letters(&letters, rows_max)).unwrap()
+        let whose = self.opened.store.snapshot().subscriptions().get(&letters.subscription).cloned();
+        let Some(whose) = whose else { return Vec::new() };
+        self.run(move |draft| draft.add_dead_letters(&whose, &letters, rows_max)).unwrap()
     }
 }
 

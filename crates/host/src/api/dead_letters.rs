@@ -147,7 +147,7 @@ fn read_page(
         let mut hearing = Hearing::new(subscription, &source.store);
         let (mut rest, before) = (row.clone(), letters.len());
         while rest.first <= rest.last && (letters.len() as u64) < size {
-            rest.first = reader.read(&rest, &mut hearing, &source.log, |record| {
+            rest.first = reader.read(&rest, &mut hearing, &source.log, |record, _| {
                 if skipped > 0 {
                     skipped -= 1;
                     return true;

@@ -8,7 +8,7 @@ use bodkin_store::{
     event_log::{EventLogReader, Position},
 };
 
-use super::delivery::Deliveries;
+use super::delivery::{Deliveries, Delivery};
 
 /// How often: what was delivered since the last time is delivered once more after a kill.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -19,13 +19,16 @@ pub struct Checkpoint {
     log: EventLogReader,
     deliveries: Arc<Deliveries>,
     present: Option<Position>,
-    cursors: BTreeMap<SubscriptionId, Position>,
+    /// Those that are elsewhere than the present. A delivery that began anew has a row to write, wherever the former one was.
+    away: BTreeMap<SubscriptionId, (Position, Arc<Delivery>)>,
 }
 
 impl Checkpoint {
     /// Knows nothing yet, and so writes everything at first; `cursors` are the rows that are there.
     pub fn new(store: Store, log: EventLogReader, deliveries: Arc<Deliveries>, cursors: BTreeMap<SubscriptionId, Position>) -> Self {
-        Self { store, log, deliveries, present: None, cursors }
+        let all = deliveries.all();
+        let away = cursors.into_iter().filter_map(|(id, cursor)| Some((id, (cursor, all.get(&id)?.clone())))).collect();
+        Self { store, log, deliveries, present: None, away }
     }
 
     /// Runs until it is told to end; then writes a last time.
@@ -53,20 +56,23 @@ impl Checkpoint {
     async fn write(&mut self) -> Result<(), StoreError> {
         // Read first: what was accepted in front of it has been handed over, and shows in the deliveries.
         let present = self.log.end();
-        let mut cursors = BTreeMap::new();
+        let mut away = BTreeMap::new();
         for (id, delivery) in self.deliveries.all().iter() {
             if let Some(cursor) = delivery.cursor().filter(|_| !delivery.is_at_present()) {
-                cursors.insert(*id, cursor);
+                away.insert(*id, (cursor, delivery.clone()));
             }
         }
-        let back = self.cursors.keys().filter(|id| !cursors.contains_key(id)).map(|id| (*id, None));
-        let away = cursors.iter().filter(|(id, cursor)| self.cursors.get(id) != Some(*cursor)).map(|(id, cursor)| (*id, Some(*cursor)));
-        let places: Vec<_> = back.chain(away).collect();
+        let is_known = |id: &SubscriptionId, cursor: Position, of: &Arc<Delivery>| {
+            self.away.get(id).is_some_and(|(known, former)| *known == cursor && Arc::ptr_eq(former, of))
+        };
+        let back = self.away.keys().filter(|id| !away.contains_key(id)).map(|id| (*id, None));
+        let moved = away.iter().filter(|(id, (cursor, of))| !is_known(id, *cursor, of)).map(|(id, (cursor, _))| (*id, Some(*cursor)));
+        let places: Vec<_> = back.chain(moved).collect();
         if places.is_empty() && self.present == Some(present) {
             return Ok(());
         }
         self.store.write(move |draft| draft.note_deliveries(present, &places), |_, ()| ()).await?;
-        (self.present, self.cursors) = (Some(present), cursors);
+        (self.present, self.away) = (Some(present), away);
         Ok(())
     }
 }

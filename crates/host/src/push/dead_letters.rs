@@ -69,14 +69,15 @@ pub struct DeadLetterReader {
 }
 
 impl DeadLetterReader {
-    /// Calls `visit` with every record that is one of the row's letters, until it says that it is enough; gives where the
-    /// row goes on, its end if it was enough at the last one. Records that the log does not keep any more are passed over.
+    /// Calls `visit` with every record that is one of the row's letters, and whether its subscriber would still get it, until it says
+    /// that it is enough; gives where the row goes on, its end if it was enough at the last one. Records that the log does not
+    /// keep any more are passed over, and in a range those that the subscriber would not get: they may never have been for it.
     pub fn read(
         &mut self,
         letters: &DeadLetters,
         hearing: &mut Hearing<'_>,
         log: &EventLogReader,
-        mut visit: impl FnMut(&Record<'_>) -> bool,
+        mut visit: impl FnMut(&Record<'_>, bool) -> bool,
     ) -> io::Result<Position> {
         let end = Position(letters.last.0 + 1);
         let cursor = match &mut self.cursor {
@@ -95,8 +96,11 @@ impl DeadLetterReader {
             if record.position >= end {
                 return Ok(end);
             }
-            let is_letter = record.position >= letters.first && (!letters.is_range || hearing.hears(&record));
-            if is_letter && !visit(&record) {
+            if record.position < letters.first {
+                continue;
+            }
+            let is_heard = hearing.hears(&record);
+            if (is_heard || !letters.is_range) && !visit(&record, is_heard) {
                 break;
             }
         }
@@ -278,10 +282,12 @@ fn read_chunk(
     let mut chunk = Chunk { events: Vec::new(), rows: Vec::new(), next: Vec::new() };
     let (mut hearing, mut bytes) = (Hearing::new(subscription, &source.store), 0);
     for (index, row) in rows.iter().enumerate() {
-        let next = reader.read(row, &mut hearing, &source.log, |record| {
-            bytes += record.event.len();
-            chunk.events.push(push_event(record));
-            chunk.rows.push(index);
+        let next = reader.read(row, &mut hearing, &source.log, |record, is_heard| {
+            if is_heard {
+                bytes += record.event.len();
+                chunk.events.push(push_event(record));
+                chunk.rows.push(index);
+            }
             chunk.events.len() < CHUNK_EVENTS && bytes < CHUNK_BYTES
         })?;
         chunk.next.push(next);

@@ -429,8 +429,8 @@ impl Pusher {
     async fn add_dead_letters(&mut self, letters: DeadLetters) -> Option<()> {
         let (events, rows_max) = (letters.events, self.context.dead_letters_max);
         loop {
-            let added = letters.clone();
-            match self.context.store.write(move |draft| draft.add_dead_letters(&added, rows_max), |_, gone| gone).await {
+            let (whose, added) = (self.seat.subscription.clone(), letters.clone());
+            match self.context.store.write(move |draft| draft.add_dead_letters(&whose, &added, rows_max), |_, gone| gone).await {
                 Ok(gone) => {
                     self.seat.delivery.dead_letters.fetch_add(events, Relaxed);
                     self.context.counts.dead_letters.fetch_add(events, Relaxed);

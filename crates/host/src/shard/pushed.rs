@@ -71,7 +71,7 @@ impl Shard {
         let id = subscription.id;
         let topic = snapshot.event_type(subscription.event_type).expect("a subscription's event type is there");
         let deliveries = &self.context.push.deliveries;
-        let goes_on = former.as_ref().is_none_or(|former| is_continued(&former.subscription, &subscription));
+        let goes_on = former.as_ref().is_none_or(|former| former.subscription.is_continued_by(&subscription));
         let delivery = if goes_on { deliveries.of(id) } else { deliveries.begin_anew(id) };
         let is_live = self.begin_place(&delivery);
         delivery.set_live(is_live);
@@ -141,9 +141,4 @@ impl Shard {
         self.pushing_bytes += bytes;
         self.broker.step(self.clock.broker(), Input::CatchUp { subscription: key, bytes }, &mut self.outputs);
     }
-}
-
-/// Whether a subscription is still to the same events for the same subscriber.
-fn is_continued(before: &Subscription, after: &Subscription) -> bool {
-    (before.event_type, before.subscriber) == (after.event_type, after.subscriber)
 }

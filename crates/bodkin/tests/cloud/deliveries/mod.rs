@@ -2,6 +2,7 @@
 
 mod circuit;
 mod gaps;
+mod letters;
 mod rules;
 mod successors;
 

@@ -1,9 +1,9 @@
 //! Subscriptions that management makes another subscriber's, or to another event type: they begin with the present.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Scene;
-use crate::support::arrowhead::{INSECURE_JSON_ID, subscription, system};
+use crate::support::arrowhead::{INSECURE_JSON_ID, subscription, system, with};
 use crate::support::cloud::Launch;
 use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber};
@@ -39,6 +39,45 @@ fn a_successor_hears_nothing_of_its_predecessors_past() {
     scene.publish(4..5);
     listener.wait_for_payload("4");
     assert_eq!((predecessor.payloads(), listener.payloads()), (vec!["0".into()], vec!["3".into(), "4".into()]));
+}
+
+#[test]
+fn dead_letters_are_not_inherited() {
+    let predecessor = PushSubscriber::listen(Manner::Answers);
+    let scene = Scene::new(Launch::new().flags(["--push-attempts-max", "1"]), predecessor.port());
+    let listener = successor(&scene);
+    predecessor.answer_with(400, "");
+    scene.publish(0..1);
+    scene.wait_for("deadLetters", 1);
+    scene.change_to(&successors(&listener, "/notify"));
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0}));
+    scene.publish(1..2);
+    listener.wait_for_payload("1");
+    assert_eq!((listener.count(), &scene.delivery()["deadLetters"], &scene.dead_letters()["count"]), (1, &json!(0), &json!(0)));
+    // Nor when the same subscriber is to hear something else.
+    listener.answer_with(400, "");
+    scene.publish(2..3);
+    scene.wait_for("deadLetters", 1);
+    listener.answer_with(200, "");
+    scene.change_to(&with(successors(&listener, "/notify"), "/eventType", "cold"));
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0}));
+}
+
+#[test]
+fn what_a_predecessor_refuses_late_is_no_letter_of_its_successors() {
+    let predecessor = PushSubscriber::listen(Manner::Waits);
+    let scene = Scene::new(Launch::new().flags(["--push-attempts-max", "1"]), predecessor.port());
+    let listener = successor(&scene);
+    predecessor.answer_with(400, "");
+    scene.publish(0..1);
+    predecessor.wait_for_payload("0");
+    scene.change_to(&successors(&listener, "/notify"));
+    scene.publish(1..2);
+    listener.wait_for_payload("1");
+    predecessor.release();
+    let refused = || scene.cloud.get("/metrics").text().contains("bodkin_dead_letters_total 1\n");
+    assert!(eventually(refused), "{}", scene.cloud.get("/metrics").text());
+    assert_eq!(scene.dead_letters()["count"], 0);
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! Which dead letters a replay may send.
+
+use serde_json::json;
+
+use super::{Scene, expect, numbers};
+use crate::support::arrowhead::{INSECURE_JSON_ID, with};
+use crate::support::cloud::Launch;
+use crate::support::push::{Manner, PushSubscriber};
+
+/// A subscriber that refuses what it is sent, at once.
+fn refusing() -> (Scene, PushSubscriber) {
+    let listener = PushSubscriber::listen(Manner::Answers);
+    let scene = Scene::new(Launch::new().flags(["--push-attempts-max", "1"]), listener.port());
+    listener.answer_with(400, "");
+    (scene, listener)
+}
+
+#[test]
+fn a_letter_whose_rule_is_gone_is_not_sent() {
+    let (scene, listener) = refusing();
+    scene.publish(0..1);
+    scene.wait_for("deadLetters", 1);
+    let (subscriber, publisher, definition) = scene.forbid();
+    listener.answer_with(200, "");
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0}));
+    assert_eq!(scene.delivery()["lost"], 1);
+    scene.cloud.allow(subscriber, publisher, definition, &[INSECURE_JSON_ID]);
+    scene.publish(1..2);
+    expect(&listener, &numbers(0..2));
+}
+
+#[test]
+fn a_letter_that_does_not_pass_the_present_filter_is_not_sent() {
+    let (scene, listener) = refusing();
+    scene.publish(0..3);
+    scene.wait_for("deadLetters", 3);
+    listener.answer_with(200, "");
+    scene.cloud.subscribe(&with(scene.subscription(), "/minSeverity", "Warning"));
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0}));
+    assert_eq!(listener.count(), 3);
+}
