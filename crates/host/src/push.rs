@@ -6,6 +6,7 @@ pub mod checkpoint;
 pub mod dead_letters;
 pub mod delivery;
 pub mod link;
+pub mod replay;
 pub mod response;
 pub mod task;
 

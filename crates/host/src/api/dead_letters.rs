@@ -16,7 +16,8 @@ use crate::{
     answer::Answer,
     push::{
         backlog::{BacklogSource, Hearing},
-        dead_letters::{DeadLetterReader, ReplayError, Replayed, replay},
+        dead_letters::DeadLetterReader,
+        replay::{ReplayError, Replayed, replay},
     },
     request::{Method, Request},
 };
