@@ -6,13 +6,14 @@ pub mod checkpoint;
 pub mod dead_letters;
 pub mod delivery;
 pub mod link;
+pub mod posted;
 pub mod replay;
 pub mod response;
 pub mod task;
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -27,6 +28,9 @@ use crate::{inbox::Inbox, monitor::EventCounts, replay::source};
 /// Events on their way to the subscription's task. The broker accounts for their bytes and offers no more than the
 /// queue may hold, so the channel itself needs no limit.
 pub type PushQueue = mpsc::UnboundedSender<Queued>;
+
+/// Why the oldest dead letters went, as it is told.
+pub const TOO_MANY_DEAD_LETTERS: &str = "the oldest dead letters had to go; raise dead_letters_max to keep more";
 
 /// What every push task shares.
 #[derive(Clone)]
@@ -65,8 +69,7 @@ impl PushContext {
         let deliveries = self.deliveries.all();
         for (id, events) in gone {
             if let Some(delivery) = deliveries.get(id) {
-                // A replay may have counted what is left in between.
-                delivery.dead_letters.update(Relaxed, Relaxed, |kept| kept.saturating_sub(*events));
+                delivery.count_dead_letters(-i64::try_from(*events).unwrap_or(i64::MAX));
             }
         }
         if !gone.is_empty() {

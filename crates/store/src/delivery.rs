@@ -1,5 +1,7 @@
 //! How far pushed subscriptions are in the event log, which are paused, and which events were given up.
 
+use std::collections::BTreeSet;
+
 use bodkin_arrowhead::record::{Subscription, SubscriptionId};
 use rusqlite::{Row, params};
 
@@ -77,6 +79,40 @@ pub struct DeadLetters {
     /// When, in seconds since 1970; set when they are added.
     pub died_at: i64,
 }
+
+/// How far a row of dead letters was replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowReplayed {
+    /// The row's id.
+    pub id: i64,
+    /// Where it goes on; behind its last place it is done with.
+    pub next: Position,
+    /// How many of its events are done with.
+    pub events: u64,
+}
+
+/// Events that were refused once more, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedAgain {
+    /// The row they were of.
+    pub of: i64,
+    /// The row to which they come. Its id is that of an earlier one that they continue, or 0.
+    pub letters: DeadLetters,
+}
+
+/// What noting a replay has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplayNoted {
+    /// By how many letters the subscription has fewer than before, without those that went for want of room.
+    pub fewer: i64,
+    /// The letters of each row that went because there were too many rows.
+    pub surplus: Vec<(SubscriptionId, u64)>,
+    /// The row that the last refused events came to.
+    pub refused_to: Option<i64>,
+}
+
+/// Rows that are removed at once because there are too many: the writer has others to serve.
+const SURPLUS_ROWS_MAX: i64 = 1000;
 
 const COLUMNS: &str = "id, subscription_id, first_position, last_position, is_range, events, attempts, reason, died_at";
 
@@ -192,22 +228,28 @@ impl Draft<'_> {
             return Ok(Vec::new());
         }
         self.insert_dead_letters(added)?;
-        let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
-        let surplus = self.id("SELECT count(*) FROM dead_letter", [])?.unwrap_or_default() - rows_max;
+        let surplus = self.surplus_rows(rows_max)?;
         if surplus <= 0 {
             return Ok(Vec::new());
         }
         self.rows(
             "DELETE FROM dead_letter WHERE id IN (SELECT id FROM dead_letter ORDER BY id LIMIT ?1) RETURNING subscription_id, events",
-            [surplus],
+            [surplus.min(SURPLUS_ROWS_MAX)],
             events_of,
         )
     }
 
-    fn insert_dead_letters(&mut self, added: &DeadLetters) -> Result<(), OperationError> {
-        self.run(
+    /// How many rows there are more than there may be.
+    fn surplus_rows(&self, rows_max: usize) -> Result<i64, OperationError> {
+        let rows = self.id("SELECT count(*) FROM dead_letter", [])?.unwrap_or_default();
+        Ok(rows - i64::try_from(rows_max).unwrap_or(i64::MAX))
+    }
+
+    /// Gives the row's id.
+    fn insert_dead_letters(&mut self, added: &DeadLetters) -> Result<Option<i64>, OperationError> {
+        let id = self.id(
             "INSERT INTO dead_letter (subscription_id, first_position, last_position, is_range, events, attempts, reason, died_at)
-             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM subscription WHERE id = ?1",
+             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM subscription WHERE id = ?1 RETURNING id",
             params![
                 added.subscription.0,
                 stored(added.first),
@@ -219,7 +261,7 @@ impl Draft<'_> {
                 self.now_seconds(),
             ],
         )?;
-        Ok(())
+        Ok(id)
     }
 
     /// The dead letters of a subscription, or of all, in the order of subscription and position: rows until there are
@@ -273,17 +315,55 @@ impl Draft<'_> {
         self.rows(&sql, params![subscription.0, newest, i64::try_from(rows_max).unwrap_or(i64::MAX)], dead_letters)
     }
 
-    /// Notes how far dead letters were replayed: each row's id, where it goes on, and how many of its events are gone. Those
-    /// that failed once more come anew. Rows that were removed meanwhile stay removed, and a range that was continued goes on.
-    pub fn note_replayed(&mut self, rows: &[(i64, Position, u64)], failed: &[DeadLetters]) -> Result<(), OperationError> {
-        for (id, next, gone) in rows {
-            self.run(
-                "UPDATE dead_letter SET first_position = ?2, events = max(events - ?3, 1) WHERE id = ?1",
-                params![id, stored(*next), i64::try_from(*gone).unwrap_or(i64::MAX)],
+    /// Notes how far a subscription's dead letters were replayed. Those that were refused once more come to a row of their own, or to
+    /// the one that they continue. Rows that were removed meanwhile stay removed, with what was refused of them, and a range
+    /// that was continued goes on.
+    ///
+    /// If there are more than `rows_max` rows then, and one for the row that is replayed in part, the subscription's own oldest
+    /// events go, for it was its rows that became more.
+    pub fn note_replayed(
+        &mut self,
+        subscription: SubscriptionId,
+        rows: &[RowReplayed],
+        refused: &[RefusedAgain],
+        rows_max: usize,
+    ) -> Result<ReplayNoted, OperationError> {
+        let (mut noted, mut there, mut in_part) = (ReplayNoted::default(), BTreeSet::new(), 0);
+        for row in rows {
+            let Some(before) = self.id("SELECT events FROM dead_letter WHERE id = ?1", [row.id])? else { continue };
+            there.insert(row.id);
+            let after = self.id(
+                "UPDATE dead_letter SET first_position = ?2, events = max(events - ?3, 1) WHERE id = ?1 AND last_position >= ?2
+                 RETURNING events",
+                params![row.id, stored(row.next), i64::try_from(row.events).unwrap_or(i64::MAX)],
             )?;
-            self.run("DELETE FROM dead_letter WHERE id = ?1 AND first_position > last_position", [id])?;
+            match after {
+                Some(_) => in_part = 1,
+                None => drop(self.run("DELETE FROM dead_letter WHERE id = ?1", [row.id])?),
+            }
+            noted.fewer += before - after.unwrap_or_default();
         }
-        failed.iter().try_for_each(|letters| self.insert_dead_letters(letters))
+        for RefusedAgain { letters, .. } in refused.iter().filter(|refused| there.contains(&refused.of)) {
+            noted.refused_to = self.add_refused(letters)?;
+            noted.fewer -= i64::try_from(letters.events).unwrap_or(i64::MAX);
+        }
+        if noted.refused_to.is_some() {
+            let most = SURPLUS_ROWS_MAX.max(i64::try_from(refused.len()).unwrap_or(i64::MAX));
+            let surplus = (self.surplus_rows(rows_max)? - in_part).clamp(0, most);
+            let oldest = "DELETE FROM dead_letter WHERE id IN
+                (SELECT id FROM dead_letter WHERE subscription_id = ?1 ORDER BY first_position, id LIMIT ?2) RETURNING subscription_id, events";
+            noted.surplus = self.rows(oldest, [subscription.0, surplus], events_of)?;
+        }
+        Ok(noted)
+    }
+
+    /// Adds letters that were refused once more, to the row that they continue if it is there; gives the row's id.
+    fn add_refused(&mut self, letters: &DeadLetters) -> Result<Option<i64>, OperationError> {
+        let continued = self.id(
+            "UPDATE dead_letter SET last_position = ?2, is_range = 1, events = events + ?3, died_at = ?4 WHERE id = ?1 RETURNING id",
+            params![letters.id, stored(letters.last), i64::try_from(letters.events).unwrap_or(i64::MAX), self.now_seconds()],
+        )?;
+        if continued.is_some() { Ok(continued) } else { self.insert_dead_letters(letters) }
     }
 
     /// Removes the dead letters of a subscription, or of all; gives the events of each row that went.

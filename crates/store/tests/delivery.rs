@@ -13,7 +13,7 @@ use bodkin_arrowhead::{
 };
 use bodkin_store::{
     Draft, Opened, OperationError, Store, StoreError,
-    delivery::{DeadLetters, DeliveriesAtStart, DeliveryRow},
+    delivery::{DeadLetters, DeliveriesAtStart, DeliveryRow, RefusedAgain, ReplayNoted, RowReplayed},
     event_log::Position,
 };
 
@@ -70,6 +70,16 @@ impl Scene {
         let Some(whose) = whose else { return Vec::new() };
         self.run(move |draft| draft.add_dead_letters(&whose, &letters, rows_max)).unwrap()
     }
+
+    /// Notes a replay of [`FIRST`]'s: rows by id, where they go on and how many events are done with.
+    fn note(&self, rows: &[(i64, u64, u64)], refused: Vec<RefusedAgain>, rows_max: usize) -> ReplayNoted {
+        let rows: Vec<_> = rows.iter().map(|&(id, next, events)| RowReplayed { id, next: Position(next), events }).collect();
+        self.run(move |draft| draft.note_replayed(FIRST, &rows, &refused, rows_max)).unwrap()
+    }
+}
+
+fn refused(of: i64, id: i64, letters: DeadLetters) -> RefusedAgain {
+    RefusedAgain { of, letters: DeadLetters { id, ..letters } }
 }
 
 fn put(subscriber: SystemRequest) -> SubscriptionPut {
@@ -158,16 +168,18 @@ fn a_replay_shortens_what_is_left_and_keeps_what_failed_again() {
     let scene = Scene::new(directory.path());
     scene.add(letters(FIRST, 10, 19, 6), 10);
     scene.add(letters(FIRST, 30, 30, 1), 10);
-    scene.run(|draft| draft.note_replayed(&[(1, Position(15), 3), (2, Position(31), 1)], &[letters(FIRST, 12, 12, 1)])).unwrap();
+    let noted = scene.note(&[(1, 15, 3), (2, 31, 1)], vec![refused(1, 0, letters(FIRST, 12, 12, 1))], 10);
+    assert_eq!(noted, ReplayNoted { fewer: 3, surplus: vec![], refused_to: Some(3) });
     assert_eq!(scene.listed(None, 0, 100).0, [(12, 12, 1), (15, 19, 3)]);
     let first_of = |newest: i64| scene.run(move |draft| draft.first_dead_letters(FIRST, newest, 10)).unwrap().len();
     assert_eq!((first_of(1), first_of(3)), (1, 2), "what failed again is younger than the replay");
     assert_eq!(scene.run(|draft| draft.newest_dead_letters(FIRST)).unwrap(), Some(3));
     scene.add(letters(FIRST, 20, 29, 4), 10);
-    scene.run(|draft| draft.note_replayed(&[(1, Position(20), 3)], &[])).unwrap();
+    scene.note(&[(1, 20, 3)], vec![], 10);
     assert_eq!(scene.listed(None, 0, 100).0, [(12, 12, 1), (20, 29, 4)], "a range that was continued goes on");
     scene.run(|draft| draft.remove_dead_letters(None)).unwrap();
-    scene.run(|draft| draft.note_replayed(&[(1, Position(25), 2)], &[])).unwrap();
+    let noted = scene.note(&[(1, 25, 2)], vec![refused(1, 0, letters(FIRST, 22, 22, 1))], 10);
+    assert_eq!(noted, ReplayNoted::default());
     assert_eq!(scene.listed(None, 0, 100).0, [], "what was removed meanwhile stays removed");
     assert_eq!(scene.run(|draft| draft.newest_dead_letters(FIRST)).unwrap(), None);
 }
@@ -184,4 +196,21 @@ fn every_position_that_is_known_is_in_front_of_the_end() {
     assert_eq!(end(), 9);
     scene.add(letters(SECOND, 10, 19, 6), 10);
     assert_eq!(end(), 20);
+}
+
+#[test]
+fn what_a_replay_makes_of_rows_is_limited_to_their_own_subscription() {
+    let directory = tempfile::tempdir().unwrap();
+    let scene = Scene::new(directory.path());
+    scene.add(letters(SECOND, 1, 1, 1), 3);
+    scene.add(letters(FIRST, 10, 99, 90), 3);
+    scene.add(letters(FIRST, 200, 200, 1), 3);
+    // Three events of the range are refused, one by one, and the rest is still to come.
+    let noted = scene.note(&[(2, 40, 30)], [12, 14, 16].map(|at| refused(2, 0, letters(FIRST, at, at, 1))).to_vec(), 3);
+    assert_eq!(noted, ReplayNoted { fewer: 27, surplus: vec![(FIRST, 1), (FIRST, 1)], refused_to: Some(6) });
+    assert_eq!(scene.listed(None, 0, 100).0, [(16, 16, 1), (40, 99, 60), (200, 200, 1), (1, 1, 1)]);
+    // What goes on refusing makes no further row, and the range is done with.
+    let noted = scene.note(&[(2, 100, 60)], vec![refused(2, 6, letters(FIRST, 40, 99, 60))], 3);
+    assert_eq!(noted, ReplayNoted { fewer: 0, surplus: vec![], refused_to: Some(6) });
+    assert_eq!(scene.listed(None, 0, 100).0, [(16, 99, 61), (200, 200, 1), (1, 1, 1)]);
 }

@@ -109,7 +109,7 @@ impl Api {
         let replaying = tokio::spawn(async move {
             let mut all = Replayed::default();
             for subscription in chosen {
-                let letters = context.deliveries.of(subscription.id).dead_letters.load(std::sync::atomic::Ordering::Relaxed);
+                let letters = context.deliveries.of(subscription.id).dead_letters();
                 if letters == 0 && !is_one {
                     continue;
                 }

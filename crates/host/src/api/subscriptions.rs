@@ -103,7 +103,7 @@ impl Api {
             attempts: delivery.attempts.load(Relaxed),
             failures: delivery.failures.load(Relaxed),
             lost: delivery.lost.load(Relaxed),
-            dead_letters: delivery.dead_letters.load(Relaxed),
+            dead_letters: delivery.dead_letters(),
             behind: delivery.behind(self.log.as_ref().map(|log| log.end())),
             consecutive_failures: delivery.consecutive_failures(),
             last_success_at: delivery.last_success(),

@@ -1,6 +1,6 @@
 //! Dead letters, read again from the event log.
 
-use std::io;
+use std::{io, ops::Range};
 
 use bodkin_arrowhead::record::Subscription;
 use bodkin_store::{
@@ -74,6 +74,13 @@ pub struct Chunk {
     pub rows: Vec<usize>,
     /// Where each row goes on: those that were read whole, and the one that was read in part.
     pub next: Vec<Position>,
+}
+
+impl Chunk {
+    /// Which of the events are a row's.
+    pub fn of_row(&self, row: usize) -> Range<usize> {
+        self.rows.partition_point(|of| *of < row)..self.rows.partition_point(|of| *of <= row)
+    }
 }
 
 /// Reads the events of rows until there are enough. Blocks.

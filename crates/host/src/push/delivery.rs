@@ -5,7 +5,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*},
+        atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::*},
     },
 };
 
@@ -78,8 +78,8 @@ pub struct Delivery {
     pub failures: AtomicU64,
     /// Events that were lost, at the most.
     pub lost: AtomicU64,
-    /// Dead letters that are kept.
-    pub dead_letters: AtomicU64,
+    /// Dead letters that are kept. Who adds and who takes away count when they have done it, in either order.
+    dead_letters: AtomicI64,
     consecutive_failures: AtomicU32,
     is_open: AtomicBool,
     last_success_ns: AtomicU64,
@@ -110,7 +110,7 @@ impl Delivery {
             attempts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-            dead_letters: AtomicU64::new(0),
+            dead_letters: AtomicI64::new(0),
             consecutive_failures: AtomicU32::new(0),
             is_open: AtomicBool::new(false),
             last_success_ns: AtomicU64::new(0),
@@ -144,6 +144,16 @@ impl Delivery {
     /// Whether everything that was accepted until now is done with, as far as it is for this subscription.
     pub fn is_at_present(&self) -> bool {
         self.is_live.load(Acquire) && self.handed.load(Acquire) <= self.cursor.load(Acquire)
+    }
+
+    /// Counts dead letters that were added, or taken away.
+    pub fn count_dead_letters(&self, change: i64) {
+        self.dead_letters.fetch_add(change, Relaxed);
+    }
+
+    /// Dead letters that are kept.
+    pub fn dead_letters(&self) -> u64 {
+        u64::try_from(self.dead_letters.load(Relaxed)).unwrap_or(0)
     }
 
     /// Notes a success.
@@ -236,7 +246,7 @@ impl Deliveries {
         }
         for (id, events) in &start.dead_letters {
             if let Some(delivery) = all.get(id) {
-                delivery.dead_letters.store(*events, Relaxed);
+                delivery.count_dead_letters(i64::try_from(*events).unwrap_or(i64::MAX));
             }
         }
         Ok(Self { all: ArcSwap::from_pointee(all) })

@@ -6,15 +6,20 @@ use std::{
 };
 
 use bodkin_arrowhead::record::{Subscription, SubscriptionId};
-use bodkin_store::{StoreError, delivery::DeadLetters};
+use bodkin_broker::Outcome;
+use bodkin_store::{
+    Draft, StoreError,
+    delivery::{DeadLetters, RowReplayed},
+};
 use serde::Serialize;
 
 use super::{
-    PushContext,
+    PushContext, TOO_MANY_DEAD_LETTERS,
     backlog::BacklogSource,
-    dead_letters::{DeadLetterReader, read_chunk},
+    dead_letters::{Chunk, DeadLetterReader, read_chunk},
     delivery::Delivery,
     link::{Link, PushError, PushEvent, Target},
+    posted::{Posted, Streak},
     response::Response,
 };
 
@@ -64,12 +69,11 @@ pub async fn replay(subscription: Arc<Subscription>, context: PushContext, sourc
         return Err(ReplayError::Busy(id));
     }
     let (link, reader, done) = (Link::default(), DeadLetterReader::default(), Replayed::default());
-    let mut replay = Replay { subscription, context, source, delivery, link, reader, done };
+    let mut replay = Replay { subscription, context, source, delivery, link, reader, streak: None, done };
     let ended = replay.run().await;
     replay.delivery.is_replaying.store(false, Release);
     ended?;
     let left = replay.context.store.write(move |draft| draft.dead_letter_count(Some(id)), |_, count| count).await?;
-    replay.delivery.dead_letters.store(left, Relaxed);
     Ok(Replayed { remaining: left, ..replay.done })
 }
 
@@ -79,8 +83,10 @@ struct Replay {
     source: BacklogSource,
     delivery: Arc<Delivery>,
     link: Link,
-    done: Replayed,
     reader: DeadLetterReader,
+    /// Refusals in front of what is posted next.
+    streak: Option<Streak>,
+    done: Replayed,
 }
 
 impl Replay {
@@ -90,7 +96,7 @@ impl Replay {
         let newest = self.context.store.write(move |draft| draft.newest_dead_letters(id), |_, newest| newest).await?;
         let Some(newest) = newest else { return Ok(()) };
         loop {
-            let read = move |draft: &mut bodkin_store::Draft<'_>| draft.first_dead_letters(id, newest, ROWS);
+            let read = move |draft: &mut Draft<'_>| draft.first_dead_letters(id, newest, ROWS);
             let rows = self.context.store.write(read, |_, rows| rows).await?;
             if rows.is_empty() {
                 return Ok(());
@@ -117,84 +123,89 @@ impl Replay {
         };
         let (reader, chunk) = self.source.read(read).await?;
         self.reader = reader;
-        let (sent, failed, error) = self.post(&chunk.events).await;
-        let (mut left, mut noted) = (Vec::new(), Vec::new());
-        for (index, next) in chunk.next.iter().enumerate() {
-            let row = &rows[index];
-            let mine = || chunk.rows.iter().zip(&chunk.events).enumerate().filter(|(_, (of, _))| **of == index);
-            // An event that was not sent is where the row goes on.
-            let unsent = mine().find(|(at, _)| *at >= sent).and_then(|(_, (_, event))| event.position);
-            let next = unsent.unwrap_or(*next);
-            let is_left = next.0 <= row.last.0;
-            let done = mine().filter(|(at, _)| *at < sent).count() as u64;
-            // What a row promised and the log does not keep any more goes with the row.
-            let gone = if is_left { done } else { row.events };
-            self.delivery.lost.fetch_add(gone.saturating_sub(done), Relaxed);
-            noted.push((row.id, next, gone));
-            if is_left {
-                left.push(DeadLetters { first: next, events: row.events.saturating_sub(gone).max(1), ..row.clone() });
-            }
-        }
-        let letters: Vec<DeadLetters> = failed
-            .iter()
-            .map(|(at, reason)| {
-                let (row, event) = (&rows[chunk.rows[*at]], &chunk.events[*at]);
-                let position = event.position.expect("a dead letter is in the log");
-                let attempts = row.attempts.saturating_add(1);
-                DeadLetters { first: position, last: position, is_range: false, events: 1, attempts, reason: reason.clone(), ..row.clone() }
-            })
-            .collect();
-        self.done.replayed += (sent - failed.len()) as u64;
-        self.done.failed += failed.len() as u64 + u64::from(error.is_some() && sent < chunk.events.len());
-        self.context.store.write(move |draft| draft.note_replayed(&noted, &letters), |_, ()| ()).await?;
-        left.extend_from_slice(&rows[chunk.next.len()..]);
-        Ok((left, error.is_none()))
+        let posted = self.post(&chunk.events).await;
+        let left = self.note(rows, &chunk, &posted).await?;
+        Ok((left, posted.trouble.is_none()))
     }
 
-    /// Posts events in their order, several in flight where the connection has proved able. Gives how many were answered,
-    /// those of them that were not taken, and why it does not go on.
-    async fn post(&mut self, events: &[PushEvent]) -> (usize, Vec<(usize, String)>, Option<PushError>) {
-        let (mut sent, mut failed, mut answers) = (0, Vec::new(), Vec::new());
-        while sent < events.len() {
-            let subscriber = self.context.store.snapshot().system(self.subscription.subscriber).cloned();
-            let Some(subscriber) = subscriber else { return (sent, failed, Some(PushError::Gone)) };
+    /// Notes what was posted; gives what is left of the rows.
+    async fn note(&mut self, rows: &[DeadLetters], chunk: &Chunk, posted: &Posted) -> Result<Vec<DeadLetters>, ReplayError> {
+        let (mut left, mut done, mut lost) = (Vec::new(), Vec::new(), posted.passed_over);
+        for (index, (row, next)) in rows.iter().zip(&chunk.next).enumerate() {
+            let mine = chunk.of_row(index);
+            let sent = mine.len().min(posted.done.saturating_sub(mine.start));
+            // An event that was not sent is where the row goes on.
+            let unsent = chunk.events[mine].get(sent).and_then(|event| event.position);
+            let next = unsent.unwrap_or(*next);
+            let is_left = next <= row.last;
+            // What a row promised and the log does not keep any more goes with the row.
+            let events = if is_left { sent as u64 } else { row.events };
+            lost += events.saturating_sub(sent as u64);
+            done.push(RowReplayed { id: row.id, next, events });
+            if is_left {
+                left.push(DeadLetters { first: next, events: row.events.saturating_sub(events).max(1), ..row.clone() });
+            }
+        }
+        left.extend_from_slice(&rows[chunk.next.len()..]);
+        let refused = posted.refused_again(rows, chunk, self.streak.as_ref());
+        let (id, rows_max) = (self.subscription.id, self.context.dead_letters_max);
+        let note = move |draft: &mut Draft<'_>| draft.note_replayed(id, &done, &refused, rows_max);
+        let noted = self.context.store.write(note, |_, noted| noted).await?;
+        self.streak = noted.refused_to.and_then(|row| posted.streak(rows, chunk, row));
+        self.delivery.count_dead_letters(-noted.fewer);
+        self.context.forget_dead_letters(&noted.surplus, TOO_MANY_DEAD_LETTERS);
+        self.delivery.lost.fetch_add(lost, Relaxed);
+        self.context.counts.lost.fetch_add(lost, Relaxed);
+        self.done.replayed += posted.taken();
+        self.done.failed += posted.refused.len() as u64 + u64::from(posted.trouble.is_some() && posted.done < chunk.events.len());
+        Ok(left)
+    }
+
+    /// Posts events in their order, several in flight where the connection has proved able.
+    async fn post(&mut self, events: &[PushEvent]) -> Posted {
+        let (mut posted, mut answers) = (Posted::default(), Vec::new());
+        while posted.done < events.len() && posted.trouble.is_none() && !*self.delivery.paused.borrow() {
+            let rest = &events[posted.done..];
+            let sent = rest.iter().take(IN_FLIGHT_MAX).take_while(|event| self.context.may_be_sent(&self.subscription, event)).count();
+            if sent == 0 {
+                posted.done += 1;
+                posted.passed_over += 1;
+                continue;
+            }
+            let Some(subscriber) = self.context.store.snapshot().system(self.subscription.subscriber).cloned() else {
+                posted.trouble = Some(PushError::Gone);
+                break;
+            };
             let (own, timeout) = (&self.context.own, self.context.timeout);
             let target = Target { subscriber: &subscriber, notify_uri: &self.subscription.notify_uri, own, timeout };
-            let in_flight = if self.link.is_proved() { in_flight(&events[sent..]) } else { 1 };
+            let sent = if self.link.is_proved() { in_flight(&rest[..sent]) } else { 1 };
             answers.clear();
-            let posted = self.link.post_all(&target, &events[sent..sent + in_flight], &mut answers).await;
-            let trouble = self.take_answers(&answers, sent, &mut failed);
-            sent += answers.len();
-            if let Some(error) = posted.err().or(trouble) {
-                return (sent, failed, Some(error));
-            }
-            if *self.delivery.paused.borrow() {
-                break;
-            }
+            let ended = self.link.post_all(&target, &rest[..sent], &mut answers).await;
+            self.take_answers(&answers, &mut posted);
+            posted.trouble = ended.err().or(posted.trouble);
         }
-        (sent, failed, None)
+        posted
     }
 
-    /// Counts answers; gives the last that says that the subscriber cannot take any event.
-    fn take_answers(&self, answers: &[Response], first: usize, failed: &mut Vec<(usize, String)>) -> Option<PushError> {
-        let mut trouble = None;
-        for (index, response) in answers.iter().enumerate() {
+    /// Counts answers; the last that says that the subscriber cannot take any event is the trouble.
+    fn take_answers(&self, answers: &[Response], posted: &mut Posted) {
+        for response in answers {
             self.delivery.attempts.fetch_add(1, Relaxed);
             self.context.counts.push_attempts.fetch_add(1, Relaxed);
             if matches!(response.status, 200..300) {
                 self.delivery.delivered.fetch_add(1, Relaxed);
                 self.context.counts.push_delivered.fetch_add(1, Relaxed);
-                continue;
+            } else {
+                self.delivery.failures.fetch_add(1, Relaxed);
+                self.context.counts.push_failures.fetch_add(1, Relaxed);
+                let error = PushError::Status(*response);
+                posted.refused.push((posted.done, error.to_string()));
+                if error.outcome() != Outcome::Refused {
+                    posted.trouble = Some(error);
+                }
             }
-            self.delivery.failures.fetch_add(1, Relaxed);
-            self.context.counts.push_failures.fetch_add(1, Relaxed);
-            let error = PushError::Status(*response);
-            failed.push((first + index, error.to_string()));
-            if error.outcome() != bodkin_broker::Outcome::Refused {
-                trouble = Some(error);
-            }
+            posted.done += 1;
         }
-        trouble
     }
 }
 
@@ -205,5 +216,5 @@ fn in_flight(events: &[PushEvent]) -> usize {
         bytes += event.json.len();
         bytes <= IN_FLIGHT_BYTES_MAX
     };
-    events.iter().take(IN_FLIGHT_MAX).take_while(fits).count().max(1)
+    events.iter().take_while(fits).count().max(1)
 }

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    PushContext,
+    PushContext, TOO_MANY_DEAD_LETTERS,
     backlog::{Backlog, Found},
     delivery::{Delivery, Trouble},
     link::{Link, PushError, PushEvent, Target},
@@ -432,9 +432,9 @@ impl Pusher {
             let (whose, added) = (self.seat.subscription.clone(), letters.clone());
             match self.context.store.write(move |draft| draft.add_dead_letters(&whose, &added, rows_max), |_, gone| gone).await {
                 Ok(gone) => {
-                    self.seat.delivery.dead_letters.fetch_add(events, Relaxed);
+                    self.seat.delivery.count_dead_letters(i64::try_from(events).unwrap_or(i64::MAX));
                     self.context.counts.dead_letters.fetch_add(events, Relaxed);
-                    self.context.forget_dead_letters(&gone, "the oldest dead letters had to go; raise dead_letters_max to keep more");
+                    self.context.forget_dead_letters(&gone, TOO_MANY_DEAD_LETTERS);
                     return Some(());
                 }
                 Err(error) => {

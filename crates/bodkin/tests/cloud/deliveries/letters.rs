@@ -1,11 +1,13 @@
 //! Which dead letters a replay may send.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::{Scene, expect, numbers};
-use crate::support::arrowhead::{INSECURE_JSON_ID, with};
+use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, texts, with};
 use crate::support::cloud::Launch;
-use crate::support::push::{Manner, PushSubscriber};
+use crate::support::push::{Manner, PushSubscriber, free_port};
 
 /// A subscriber that refuses what it is sent, at once.
 fn refusing() -> (Scene, PushSubscriber) {
@@ -38,4 +40,24 @@ fn a_letter_that_does_not_pass_the_present_filter_is_not_sent() {
     scene.cloud.subscribe(&with(scene.subscription(), "/minSeverity", "Warning"));
     assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0}));
     assert_eq!(listener.count(), 3);
+}
+
+#[test]
+fn a_backlog_that_is_refused_in_a_replay_stays_one_row() {
+    let port = free_port();
+    let scene = Scene::new(Launch::new().flags(["--push-give-up-s", "1", "--dead-letters-max", "1"]), port);
+    scene.publish(0..100);
+    scene.wait_for("deadLetters", 99);
+    let listener = PushSubscriber::listen_at(port, Manner::Answers);
+    listener.wait_for_payload("99");
+    scene.wait_for("state", "live");
+    listener.answer_with(400, "");
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 99, "remaining": 99}));
+    let letters = scene.dead_letters();
+    let rows: BTreeSet<i64> = list(&letters, "/data").iter().map(|letter| number(letter, "/id")).collect();
+    assert_eq!((texts(list(&letters, "/data"), "/event/payload"), rows.len()), (numbers(0..99), 1));
+    assert_eq!(scene.delivery()["deadLetters"], 99);
+    listener.answer_with(200, "");
+    assert_eq!(scene.replay(), json!({"replayed": 99, "failed": 0, "remaining": 0}));
+    assert_eq!(scene.delivery()["deadLetters"], 0);
 }
