@@ -13,7 +13,7 @@ pub mod task;
 
 use std::{
     net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Release},
     time::{Duration, Instant},
 };
 
@@ -70,6 +70,7 @@ impl PushContext {
         for (id, events) in gone {
             if let Some(delivery) = deliveries.get(id) {
                 delivery.count_dead_letters(-i64::try_from(*events).unwrap_or(i64::MAX));
+                delivery.removals.fetch_add(1, Release);
             }
         }
         if !gone.is_empty() {

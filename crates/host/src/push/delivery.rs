@@ -80,6 +80,8 @@ pub struct Delivery {
     pub lost: AtomicU64,
     /// Dead letters that are kept. Who adds and who takes away count when they have done it, in either order.
     dead_letters: AtomicI64,
+    /// How often some were removed, by the operator or for want of room: a replay must not send them.
+    pub removals: AtomicU64,
     consecutive_failures: AtomicU32,
     is_open: AtomicBool,
     last_success_ns: AtomicU64,
@@ -111,6 +113,7 @@ impl Delivery {
             failures: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             dead_letters: AtomicI64::new(0),
+            removals: AtomicU64::new(0),
             consecutive_failures: AtomicU32::new(0),
             is_open: AtomicBool::new(false),
             last_success_ns: AtomicU64::new(0),

@@ -69,7 +69,7 @@ pub async fn replay(subscription: Arc<Subscription>, context: PushContext, sourc
         return Err(ReplayError::Busy(id));
     }
     let (link, reader, done) = (Link::default(), DeadLetterReader::default(), Replayed::default());
-    let mut replay = Replay { subscription, context, source, delivery, link, reader, streak: None, done };
+    let mut replay = Replay { subscription, context, source, delivery, link, reader, removals: 0, streak: None, done };
     let ended = replay.run().await;
     replay.delivery.is_replaying.store(false, Release);
     ended?;
@@ -84,6 +84,8 @@ struct Replay {
     delivery: Arc<Delivery>,
     link: Link,
     reader: DeadLetterReader,
+    /// How often letters had been removed when the rows were read.
+    removals: u64,
     /// Refusals in front of what is posted next.
     streak: Option<Streak>,
     done: Replayed,
@@ -95,21 +97,46 @@ impl Replay {
         // What fails once more is younger, and not tried for ever.
         let newest = self.context.store.write(move |draft| draft.newest_dead_letters(id), |_, newest| newest).await?;
         let Some(newest) = newest else { return Ok(()) };
-        loop {
+        while self.take_subscription() {
+            // In front of the rows: letters that are removed from now on are noticed.
+            self.removals = self.delivery.removals.load(Acquire);
             let read = move |draft: &mut Draft<'_>| draft.first_dead_letters(id, newest, ROWS);
             let rows = self.context.store.write(read, |_, rows| rows).await?;
             if rows.is_empty() {
                 return Ok(());
             }
             let mut rows = Arc::new(rows);
-            while !rows.is_empty() {
-                let (left, goes_on) = self.stretch(&rows).await?;
-                if !goes_on || *self.delivery.paused.borrow() {
+            while !rows.is_empty() && self.holds() {
+                let (left, is_taken) = self.stretch(&rows).await?;
+                if !is_taken {
                     return Ok(());
                 }
                 rows = Arc::new(left);
             }
         }
+        Ok(())
+    }
+
+    /// Takes the subscription as it is now; false if there is nothing to be sent for it any more, or not now.
+    fn take_subscription(&mut self) -> bool {
+        let now = self.context.store.snapshot().subscriptions().get(&self.subscription.id).cloned();
+        match now {
+            Some(now) if self.subscription.is_continued_by(&now) => {
+                self.subscription = now;
+                !*self.delivery.paused.borrow()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what was read may still be sent as it was read: the subscription is the same, none of its letters was removed, and
+    /// the operator does not hold it back. Asked in front of everything that is sent, for a range may have millions of letters.
+    fn holds(&self) -> bool {
+        let snapshot = self.context.store.snapshot();
+        let now = snapshot.subscriptions().get(&self.subscription.id);
+        now.is_some_and(|now| Arc::ptr_eq(now, &self.subscription))
+            && self.delivery.removals.load(Acquire) == self.removals
+            && !*self.delivery.paused.borrow()
     }
 
     /// Replays as much of the rows as is read at once, and notes it; gives what is left of them, and whether the subscriber
@@ -164,7 +191,7 @@ impl Replay {
     /// Posts events in their order, several in flight where the connection has proved able.
     async fn post(&mut self, events: &[PushEvent]) -> Posted {
         let (mut posted, mut answers) = (Posted::default(), Vec::new());
-        while posted.done < events.len() && posted.trouble.is_none() && !*self.delivery.paused.borrow() {
+        while posted.done < events.len() && posted.trouble.is_none() && self.holds() {
             let rest = &events[posted.done..];
             let sent = rest.iter().take(IN_FLIGHT_MAX).take_while(|event| self.context.may_be_sent(&self.subscription, event)).count();
             if sent == 0 {

@@ -3,6 +3,7 @@
 mod circuit;
 mod gaps;
 mod letters;
+mod replays;
 mod rules;
 mod successors;
 
