@@ -13,11 +13,14 @@ use bytes::Bytes;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::timeout,
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::response::{Response, ResponseError, ResponseReader};
 use crate::control::Endpoint;
+
+/// Addresses of a host name that are tried.
+const ADDRESSES_MAX: usize = 8;
 
 /// An event on its way to a subscriber.
 #[derive(Clone, Debug)]
@@ -133,8 +136,7 @@ impl Link {
             }
         }
         self.stream = None;
-        let connected = timeout(target.timeout, connect(target)).await;
-        self.stream = Some(connected.map_err(|_| PushError::Late(target.timeout))??);
+        self.stream = Some(connect(target).await?);
         self.connected_to = Some(endpoint);
         (self.reader, self.is_proved) = (ResponseReader::default(), false);
         self.exchange(target.timeout, events.len(), answers).await
@@ -199,15 +201,30 @@ fn is_open(stream: &TcpStream) -> bool {
 }
 
 async fn connect(target: &Target<'_>) -> Result<TcpStream, PushError> {
+    let (late, until) = (PushError::Late(target.timeout), Instant::now() + target.timeout);
     let subscriber = (target.subscriber.address.as_str(), target.subscriber.port);
-    let mut refused = PushError::Forbidden(subscriber.0.to_owned());
-    for address in tokio::net::lookup_host(subscriber).await?.filter(|address| may_push_to(address, target.own)) {
-        match TcpStream::connect(address).await {
-            Ok(stream) => {
+    let found = timeout_at(until, tokio::net::lookup_host(subscriber)).await.map_err(|_| late)??;
+    let addresses: Vec<SocketAddr> = found.filter(|address| may_push_to(address, target.own)).take(ADDRESSES_MAX).collect();
+    if addresses.is_empty() {
+        return Err(PushError::Forbidden(subscriber.0.to_owned()));
+    }
+    connect_to_one(&addresses, target.timeout, until).await
+}
+
+/// Connects to the first of the addresses that accepts. One that says nothing has its share of the time that is left, and those
+/// behind it have theirs. `patience` is what the whole time was, to be told.
+async fn connect_to_one(addresses: &[SocketAddr], patience: Duration, until: Instant) -> Result<TcpStream, PushError> {
+    let mut refused = PushError::Late(patience);
+    for (index, address) in addresses.iter().enumerate() {
+        let left = until.saturating_duration_since(Instant::now());
+        let share = left / u32::try_from(addresses.len() - index).expect("they are few");
+        match timeout(share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);
             }
-            Err(error) => refused = error.into(),
+            Ok(Err(error)) => refused = error.into(),
+            Err(_) => refused = PushError::Late(patience),
         }
     }
     Err(refused)
@@ -230,7 +247,45 @@ fn may_push_to(address: &SocketAddr, own: &[SocketAddr]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use socket2::{Domain, SockAddr, Socket, Type};
+
     use super::*;
+
+    /// A listener whose queue is full, so that who connects gets no answer; the connections that fill it.
+    fn black_hole() -> (SocketAddr, Socket, Vec<Socket>) {
+        let socket = |_| Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let listener = socket(0);
+        listener.bind(&SockAddr::from("127.0.0.1:0".parse::<SocketAddr>().unwrap())).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let filling: Vec<Socket> = (0..4).map(socket).collect();
+        for one in &filling {
+            one.set_nonblocking(true).unwrap();
+            // The last ones are on their way for ever.
+            let _ = one.connect(&address);
+        }
+        (address.as_socket().unwrap(), listener, filling)
+    }
+
+    #[test]
+    fn an_address_that_says_nothing_leaves_time_for_the_next() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let good = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (silent, _listener, _filling) = black_hole();
+        let patience = Duration::from_millis(600);
+        let connect = |addresses: &[SocketAddr]| {
+            runtime.block_on(async {
+                connect_to_one(addresses, patience, Instant::now() + patience).await.map(|stream| stream.peer_addr().unwrap())
+            })
+        };
+        let good = good.local_addr().unwrap();
+        assert_eq!(connect(&[silent, silent, good]).unwrap(), good);
+        let begun = std::time::Instant::now();
+        assert!(matches!(connect(&[silent, silent]), Err(PushError::Late(_))));
+        assert!(begun.elapsed() >= patience, "{:?}", begun.elapsed());
+        let refused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        assert!(matches!(connect(&[silent, refused]), Err(PushError::Io(_))));
+    }
 
     #[test]
     fn nothing_is_pushed_to_many_to_the_link_or_to_ourselves() {
