@@ -6,6 +6,7 @@ pub mod checkpoint;
 pub mod dead_letters;
 pub mod delivery;
 pub mod link;
+pub mod lookup;
 pub mod posted;
 pub mod replay;
 pub mod response;
@@ -17,12 +18,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bodkin_arrowhead::record::{Subscription, SubscriptionId};
+use bodkin_arrowhead::record::{Subscription, SubscriptionId, System};
 use bodkin_broker::DeliveryPolicy;
 use bodkin_store::Store;
 use tokio::sync::mpsc;
 
-use self::{backlog::BacklogSource, delivery::Deliveries, link::PushEvent, task::Queued};
+use self::{
+    backlog::BacklogSource,
+    delivery::Deliveries,
+    link::{PushEvent, Target},
+    lookup::Lookups,
+    task::Queued,
+};
 use crate::{inbox::Inbox, monitor::EventCounts, replay::source};
 
 /// Events on their way to the subscription's task. The broker accounts for their bytes and offers no more than the
@@ -49,6 +56,8 @@ pub struct PushContext {
     pub dead_letters_max: usize,
     /// Bodkin's own listeners, which are never pushed to.
     pub own: Arc<[SocketAddr]>,
+    /// Who resolves subscribers' names.
+    pub lookups: Lookups,
     /// Where who is behind reads; `None` where there is no event log.
     pub backlog: Option<BacklogSource>,
     /// What is known of every delivery.
@@ -62,6 +71,11 @@ impl PushContext {
     /// else a subscription asks for cannot, for a changed one has another task.
     pub fn may_be_sent(&self, subscription: &Subscription, event: &PushEvent) -> bool {
         source(event.id).is_some_and(|source| self.store.snapshot().may_hear(subscription.subscriber, source))
+    }
+
+    /// Where a subscription's events go.
+    pub fn target<'t>(&'t self, subscriber: &'t System, subscription: &'t Subscription) -> Target<'t> {
+        Target { subscriber, notify_uri: &subscription.notify_uri, own: &self.own, lookups: &self.lookups, timeout: self.timeout }
     }
 
     /// Counts dead letters that are not kept any more; `told` says why in the log.

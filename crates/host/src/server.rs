@@ -44,7 +44,7 @@ use crate::{
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
     probe::Probes,
-    push::{PushContext, backlog::BacklogSource, checkpoint::Checkpoint, delivery::Deliveries},
+    push::{PushContext, backlog::BacklogSource, checkpoint::Checkpoint, delivery::Deliveries, lookup::Lookups},
     replay::{READERS_MAX, ReplayContext},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
     stage::Stages,
@@ -227,6 +227,7 @@ impl Server {
             dead_letters_max: config.limits.dead_letters_max,
             own: addresses.to_vec().into(),
             backlog: log_reader.clone().map(|log| BacklogSource::new(opened.store.clone(), log)),
+            lookups: Lookups::default(),
             deliveries,
             started: Instant::now(),
         };

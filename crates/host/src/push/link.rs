@@ -16,6 +16,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
+use super::lookup::Lookups;
 use super::response::{Response, ResponseError, ResponseReader};
 use crate::control::Endpoint;
 
@@ -79,6 +80,8 @@ pub struct Target<'t> {
     pub notify_uri: &'t str,
     /// Bodkin's own listeners, which are never pushed to.
     pub own: &'t [SocketAddr],
+    /// Who resolves its name, if it has one.
+    pub lookups: &'t Lookups,
     /// For each answer.
     pub timeout: Duration,
 }
@@ -203,8 +206,8 @@ fn is_open(stream: &TcpStream) -> bool {
 async fn connect(target: &Target<'_>) -> Result<TcpStream, PushError> {
     let (late, until) = (PushError::Late(target.timeout), Instant::now() + target.timeout);
     let subscriber = (target.subscriber.address.as_str(), target.subscriber.port);
-    let found = timeout_at(until, tokio::net::lookup_host(subscriber)).await.map_err(|_| late)??;
-    let addresses: Vec<SocketAddr> = found.filter(|address| may_push_to(address, target.own)).take(ADDRESSES_MAX).collect();
+    let found = timeout_at(until, target.lookups.addresses(subscriber.0, subscriber.1)).await.map_err(|_| late)??;
+    let addresses: Vec<SocketAddr> = found.into_iter().filter(|address| may_push_to(address, target.own)).take(ADDRESSES_MAX).collect();
     if addresses.is_empty() {
         return Err(PushError::Forbidden(subscriber.0.to_owned()));
     }

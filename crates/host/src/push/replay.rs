@@ -18,7 +18,7 @@ use super::{
     backlog::BacklogSource,
     dead_letters::{Chunk, DeadLetterReader, read_chunk},
     delivery::Delivery,
-    link::{Link, PushError, PushEvent, Target},
+    link::{Link, PushError, PushEvent},
     posted::{Posted, Streak},
     response::Response,
 };
@@ -203,8 +203,7 @@ impl Replay {
                 posted.trouble = Some(PushError::Gone);
                 break;
             };
-            let (own, timeout) = (&self.context.own, self.context.timeout);
-            let target = Target { subscriber: &subscriber, notify_uri: &self.subscription.notify_uri, own, timeout };
+            let target = self.context.target(&subscriber, &self.subscription);
             let sent = if self.link.is_proved() { in_flight(&rest[..sent]) } else { 1 };
             answers.clear();
             let ended = self.link.post_all(&target, &rest[..sent], &mut answers).await;

@@ -20,7 +20,7 @@ use super::{
     PushContext, TOO_MANY_DEAD_LETTERS,
     backlog::{Backlog, Found},
     delivery::{Delivery, Trouble},
-    link::{Link, PushError, PushEvent, Target},
+    link::{Link, PushError, PushEvent},
 };
 use crate::{control::now, inbox::Message};
 
@@ -321,8 +321,8 @@ impl Pusher {
         // Looked up for each event: a system may have registered anew without its public key.
         let subscriber = self.context.store.snapshot().system(self.seat.subscription.subscriber).cloned();
         let subscriber = subscriber.ok_or(PushError::Gone)?;
-        let (own, patience) = (&self.context.own, self.context.timeout);
-        let target = Target { subscriber: &subscriber, notify_uri: &self.seat.subscription.notify_uri, own, timeout: patience };
+        let patience = self.context.timeout;
+        let target = self.context.target(&subscriber, &self.seat.subscription);
         match tokio::time::timeout(patience, self.link.post(&target, event)).await {
             Ok(taken) => taken,
             Err(_) => {
