@@ -7,7 +7,10 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Relaxed},
+        },
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -53,6 +56,8 @@ use crate::{
 /// How long requests under way may take once a shutdown has begun.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
+/// How long what is being posted may take once a shutdown has begun; what is not answered then is posted again after the next start.
+const POSTING_MAX: Duration = Duration::from_secs(6);
 /// Requests of the shard's that are carried out at the same time; more wait in their channel.
 const SHARD_REQUESTS_MAX: usize = 1024;
 /// Open connections of the monitor's port.
@@ -173,7 +178,7 @@ pub struct Server {
     monitor: Arc<Monitor>,
     traffic: Arc<Traffic>,
     inbox: Arc<Inbox>,
-    shard: JoinHandle<io::Result<()>>,
+    shard: JoinHandle<io::Result<Vec<Task<()>>>>,
     /// Accept connections.
     acceptors: Vec<Task<()>>,
     /// Answers the shard's requests to the control plane.
@@ -327,13 +332,15 @@ impl Server {
         self.acceptors.iter().chain(&self.jobs).for_each(Task::abort);
         self.expiry.abort();
         self.traffic.stopping.store(true, Relaxed);
+        let deliveries = self.monitor.api.push.deliveries.clone();
+        deliveries.end();
         self.inbox.post(Message::Stop);
         let begun = Instant::now();
         while self.traffic.under_way.load(Relaxed) > 0 && begun.elapsed() < DRAIN_MAX {
             tokio::time::sleep(DRAIN_LOOK).await;
         }
         match tokio::task::spawn_blocking(|| self.shard.join()).await {
-            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Ok(posting))) => end_of_posting(posting, &deliveries, begun + POSTING_MAX).await,
             ended => tracing::error!(?ended, "the data plane ended badly"),
         }
         self.answerer.abort();
@@ -346,6 +353,20 @@ impl Server {
         self.log_keeper.abort();
         self.log_book.flush(&self.opened.store, self.log_entries_max).await;
         self.opened
+    }
+}
+
+/// Waits until push tasks and replays have their last answers, so that what is written down of deliveries holds.
+async fn end_of_posting(tasks: Vec<Task<()>>, deliveries: &Deliveries, until: Instant) {
+    for task in tasks {
+        if tokio::time::timeout_at(until.into(), task).await.is_err() {
+            tracing::warn!("the time to stop was over before a subscriber had answered");
+            break;
+        }
+    }
+    let is_replaying = || deliveries.all().values().any(|delivery| delivery.is_replaying.load(Acquire));
+    while is_replaying() && Instant::now() < until {
+        tokio::time::sleep(DRAIN_LOOK).await;
     }
 }
 

@@ -34,7 +34,7 @@ use bodkin_store::{
 use imbl::OrdMap;
 use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinHandle};
 
 use self::{
     clock::Clock,
@@ -225,8 +225,9 @@ impl Shard {
         Ok((poll, Arc::new(Inbox::new(waker))))
     }
 
-    /// Runs until it is stopped and everything queued is written, or [`DRAIN_MAX`] is over.
-    pub fn run(mut self) -> io::Result<()> {
+    /// Runs until it is stopped and everything queued is written, or [`DRAIN_MAX`] is over. Gives the push tasks, which end with what
+    /// they are posting.
+    pub fn run(mut self) -> io::Result<Vec<JoinHandle<()>>> {
         let mut events = Events::with_capacity(TURN_EVENTS_MAX);
         // Deliveries of the last run go on at once.
         let snapshot = Arc::clone(&self.context.store.snapshot());
@@ -243,7 +244,7 @@ impl Shard {
         if self.pushing_bytes > 0 {
             tracing::warn!(bytes = self.pushing_bytes, "the time to stop was over before these pushed events were taken");
         }
-        Ok(())
+        Ok(std::mem::take(&mut self.pushed).into_values().map(Pushed::end).collect())
     }
 
     fn lap(&mut self, stage: Stage) {

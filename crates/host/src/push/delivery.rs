@@ -227,6 +227,8 @@ impl Delivery {
 #[derive(Debug, Default)]
 pub struct Deliveries {
     all: ArcSwap<OrdMap<SubscriptionId, Arc<Delivery>>>,
+    /// Whether nothing more is to be read from the log and sent.
+    is_ending: AtomicBool,
 }
 
 impl Deliveries {
@@ -252,7 +254,7 @@ impl Deliveries {
                 delivery.count_dead_letters(i64::try_from(*events).unwrap_or(i64::MAX));
             }
         }
-        Ok(Self { all: ArcSwap::from_pointee(all) })
+        Ok(Self { all: ArcSwap::from_pointee(all), is_ending: AtomicBool::new(false) })
     }
 
     /// That of a subscription, made if it is new.
@@ -280,6 +282,16 @@ impl Deliveries {
     /// Forgets one.
     pub fn remove(&self, id: SubscriptionId) {
         self.all.rcu(|all| all.without(&id));
+    }
+
+    /// What is sent from the event log ends with what is in flight: where each is, is written down then.
+    pub fn end(&self) {
+        self.is_ending.store(true, Release);
+    }
+
+    /// Whether [`Self::end`] was called.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Acquire)
     }
 
     /// All of them, as they are now.

@@ -3,6 +3,7 @@
 use std::{
     io,
     sync::{Arc, atomic::Ordering::*},
+    time::{Duration, Instant},
 };
 
 use bodkin_arrowhead::record::{Subscription, SubscriptionId};
@@ -25,8 +26,12 @@ use super::{
 
 /// Rows of dead letters read from the database at once.
 const ROWS: u64 = 1000;
-/// Events in flight on a connection that has proved able.
+/// How often at least the database is told what was replayed: that much comes again after a kill.
+const NOTE_PERIOD: Duration = Duration::from_secs(1);
+/// Events in flight on a connection that has proved able and quick.
 const IN_FLIGHT_MAX: usize = 64;
+/// Time for the answers to what is in flight in which a subscriber is quick: more may be in flight then, else less.
+const QUICK: Duration = Duration::from_millis(100);
 /// Bytes of events in flight.
 const IN_FLIGHT_BYTES_MAX: usize = 256 * 1024;
 
@@ -69,7 +74,7 @@ pub async fn replay(subscription: Arc<Subscription>, context: PushContext, sourc
         return Err(ReplayError::Busy(id));
     }
     let (link, reader, done) = (Link::default(), DeadLetterReader::default(), Replayed::default());
-    let mut replay = Replay { subscription, context, source, delivery, link, reader, removals: 0, streak: None, done };
+    let mut replay = Replay { subscription, context, source, delivery, link, reader, in_flight_max: 1, removals: 0, streak: None, done };
     let ended = replay.run().await;
     replay.delivery.is_replaying.store(false, Release);
     ended?;
@@ -84,6 +89,8 @@ struct Replay {
     delivery: Arc<Delivery>,
     link: Link,
     reader: DeadLetterReader,
+    /// Events that may be in flight, as the subscriber's last answers say.
+    in_flight_max: usize,
     /// How often letters had been removed when the rows were read.
     removals: u64,
     /// Refusals in front of what is posted next.
@@ -123,7 +130,7 @@ impl Replay {
         match now {
             Some(now) if self.subscription.is_continued_by(&now) => {
                 self.subscription = now;
-                !*self.delivery.paused.borrow()
+                !self.is_held_back()
             }
             _ => false,
         }
@@ -136,7 +143,12 @@ impl Replay {
         let now = snapshot.subscriptions().get(&self.subscription.id);
         now.is_some_and(|now| Arc::ptr_eq(now, &self.subscription))
             && self.delivery.removals.load(Acquire) == self.removals
-            && !*self.delivery.paused.borrow()
+            && !self.is_held_back()
+    }
+
+    /// Whether nothing is to be sent now: by the operator's word, or because Bodkin stops.
+    fn is_held_back(&self) -> bool {
+        *self.delivery.paused.borrow() || self.context.deliveries.is_ending()
     }
 
     /// Replays as much of the rows as is read at once, and notes it; gives what is left of them, and whether the subscriber
@@ -188,12 +200,13 @@ impl Replay {
         Ok(left)
     }
 
-    /// Posts events in their order, several in flight where the connection has proved able.
+    /// Posts events in their order until something ends it or it is time to note them, several in flight where the connection has
+    /// proved able and quick.
     async fn post(&mut self, events: &[PushEvent]) -> Posted {
-        let (mut posted, mut answers) = (Posted::default(), Vec::new());
-        while posted.done < events.len() && posted.trouble.is_none() && self.holds() {
+        let (mut posted, mut answers, begun) = (Posted::default(), Vec::new(), Instant::now());
+        while posted.done < events.len() && posted.trouble.is_none() && begun.elapsed() < NOTE_PERIOD && self.holds() {
             let rest = &events[posted.done..];
-            let sent = rest.iter().take(IN_FLIGHT_MAX).take_while(|event| self.context.may_be_sent(&self.subscription, event)).count();
+            let sent = rest.iter().take(self.in_flight_max).take_while(|event| self.context.may_be_sent(&self.subscription, event)).count();
             if sent == 0 {
                 posted.done += 1;
                 posted.passed_over += 1;
@@ -206,7 +219,10 @@ impl Replay {
             let target = self.context.target(&subscriber, &self.subscription);
             let sent = if self.link.is_proved() { in_flight(&rest[..sent]) } else { 1 };
             answers.clear();
+            let sent_at = Instant::now();
             let ended = self.link.post_all(&target, &rest[..sent], &mut answers).await;
+            let fitting = if sent_at.elapsed() < QUICK { self.in_flight_max * 2 } else { self.in_flight_max / 2 };
+            self.in_flight_max = fitting.clamp(1, IN_FLIGHT_MAX);
             self.take_answers(&answers, &mut posted);
             posted.trouble = ended.err().or(posted.trouble);
         }

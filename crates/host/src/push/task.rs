@@ -122,6 +122,8 @@ impl Pusher {
                     },
                     _ = self.paused.changed() => {}
                 }
+            } else if self.context.deliveries.is_ending() {
+                return None;
             } else if let Some(event) = self.read_on().await? {
                 return Some(Head { event, is_queued: false });
             }

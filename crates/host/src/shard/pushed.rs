@@ -38,6 +38,13 @@ pub struct Pushed {
     _ends: oneshot::Sender<()>,
 }
 
+impl Pushed {
+    /// Tells the task to end.
+    pub fn end(self) -> JoinHandle<()> {
+        self.task
+    }
+}
+
 impl Shard {
     /// Brings the pushed subscriptions up to the snapshot's; costs what has changed.
     pub(super) fn sync(&mut self, snapshot: &Snapshot) {

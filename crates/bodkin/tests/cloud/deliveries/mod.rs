@@ -5,6 +5,7 @@ mod gaps;
 mod letters;
 mod replays;
 mod rules;
+mod stops;
 mod successors;
 
 use serde_json::{Value, json};

@@ -1,11 +1,13 @@
 //! Replays of dead letters that something ends, or that are slow.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use super::{DEAD_LETTERS, Scene};
+use super::{DEAD_LETTERS, QUICK, Scene};
 use crate::support::arrowhead::{number, with};
 use crate::support::cloud::{Launch, System};
 use crate::support::http::Connection;
+use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber, free_port};
 
 /// A replay of 99 letters whose first one has come to a subscriber that does not answer yet, as it has to the newest event.
@@ -52,6 +54,27 @@ fn a_replay_ends_with_its_subscription() {
     replaying.scene.cloud.delete(&unsubscribe).expect_status(200);
     assert_eq!(replaying.end(), json!({"replayed": 1, "failed": 0, "remaining": 0}));
     assert_eq!(replaying.heard(), [0, 99], "nothing but what was under way");
+}
+
+#[test]
+fn what_is_replayed_slowly_is_noted_by_and_by() {
+    const LETTERS: i64 = 59;
+    let (port, place) = (free_port(), TempDir::new().expect("a temporary directory"));
+    let scene = Scene::new(Launch::new().data(place.path()).flags(["--push-give-up-s", "1"]), port);
+    scene.publish(0..60);
+    scene.wait_for("deadLetters", LETTERS);
+    let _listener = PushSubscriber::listen_at(port, Manner::IsSlow);
+    let mut replaying = scene.cloud.connect(System::Monitor);
+    replaying.send_request("POST", &format!("{DEAD_LETTERS}/replay"), &[], Some(b"")).expect("sent");
+    let mut left = LETTERS;
+    assert!(eventually(|| {
+        left = number(&scene.dead_letters(), "/count");
+        left < LETTERS
+    }));
+    assert!(left > LETTERS / 2, "{left} are left, and so long nothing was noted");
+    scene.cloud.kill();
+    let scene = Scene { cloud: Launch::new().data(place.path()).flags(QUICK).start(), port };
+    assert!(number(&scene.dead_letters(), "/count") <= left);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -14,6 +14,9 @@ use super::patience::{PATIENCE, eventually};
 
 /// Longest request that the listener accepts, in bytes.
 const REQUEST_LIMIT_BYTES: usize = 1024 * 1024;
+
+/// How long a slow subscriber takes for an answer.
+const SLOWNESS: Duration = Duration::from_millis(120);
 
 /// A port on which nobody listens.
 pub fn free_port() -> u16 {
@@ -30,6 +33,8 @@ pub enum Manner {
     KeepsSilent,
     /// Reads, and answers from [`PushSubscriber::release`] on.
     Waits,
+    /// Takes [`SLOWNESS`] for each answer.
+    IsSlow,
 }
 
 /// One notification as it came.
@@ -198,6 +203,10 @@ fn serve(mut stream: TcpStream, manner: Manner, inbox: &Inbox) -> io::Result<()>
             Manner::Answers => true,
             Manner::KeepsSilent => false,
             Manner::Waits => eventually(|| inbox.released.load(Ordering::SeqCst)),
+            Manner::IsSlow => {
+                thread::sleep(SLOWNESS);
+                true
+            }
         };
         if answers {
             let (status, headers) = (inbox.status.load(Ordering::SeqCst), inbox.headers.lock().expect("no thread panics").clone());
