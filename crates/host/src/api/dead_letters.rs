@@ -109,7 +109,7 @@ impl Api {
         let replaying = tokio::spawn(async move {
             let mut all = Replayed::default();
             for subscription in chosen {
-                let letters = context.deliveries.of(subscription.id).dead_letters();
+                let letters = context.deliveries.get(subscription.id).map_or(0, |delivery| delivery.dead_letters());
                 if letters == 0 && !is_one {
                     continue;
                 }

@@ -73,18 +73,16 @@ impl Api {
     }
 
     async fn pause(&self, id: SubscriptionId, paused: bool) -> Answer {
-        match self.store.write(move |draft| draft.pause_delivery(id, paused), |_, found| found).await {
-            Ok(true) => {
-                self.push.deliveries.of(id).paused.send_replace(paused);
-                self.show_delivery(id)
-            }
+        match self.push.deliveries.pause(id, paused, &self.store).await {
+            Ok(true) => self.show_delivery(id),
             Ok(false) => no_subscription(id),
             Err(error) => not_stored(&error),
         }
     }
 
     fn view(&self, snapshot: &Snapshot, subscription: &Subscription) -> DeliveryView {
-        let delivery: Arc<Delivery> = self.push.deliveries.of(subscription.id);
+        // A subscription that was just made may have none yet.
+        let delivery: Arc<Delivery> = self.push.deliveries.get(subscription.id).unwrap_or_default();
         let trouble = delivery.last_trouble();
         let subscriber = snapshot.system(subscription.subscriber).map(|system| SubscriberView {
             id: system.id.0,

@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use bodkin_arrowhead::{record::SubscriptionId, snapshot::Snapshot, utc::UtcTime};
 use bodkin_broker::Circuit;
 use bodkin_store::{
+    Store, StoreError,
     delivery::DeliveriesAtStart,
     event_log::{EventLogReader, Position},
 };
@@ -97,6 +98,13 @@ pub struct Trouble {
     pub error: Option<String>,
     /// When the event is tried again.
     pub next_attempt: Option<UtcTime>,
+}
+
+impl Default for Delivery {
+    /// One that has not begun.
+    fn default() -> Self {
+        Self::new(NOWHERE, watch::Sender::new(false))
+    }
 }
 
 impl Delivery {
@@ -229,6 +237,8 @@ pub struct Deliveries {
     all: ArcSwap<OrdMap<SubscriptionId, Arc<Delivery>>>,
     /// Whether nothing more is to be read from the log and sent.
     is_ending: AtomicBool,
+    /// Held by who pauses or resumes until it is written down and in force.
+    pausing: tokio::sync::Mutex<()>,
 }
 
 impl Deliveries {
@@ -254,15 +264,33 @@ impl Deliveries {
                 delivery.count_dead_letters(i64::try_from(*events).unwrap_or(i64::MAX));
             }
         }
-        Ok(Self { all: ArcSwap::from_pointee(all), is_ending: AtomicBool::new(false) })
+        Ok(Self { all: ArcSwap::from_pointee(all), ..Self::default() })
     }
 
-    /// That of a subscription, made if it is new.
-    pub fn of(&self, id: SubscriptionId) -> Arc<Delivery> {
-        if let Some(delivery) = self.all.load().get(&id) {
-            return delivery.clone();
+    /// That of a subscription, if it is there.
+    pub fn get(&self, id: SubscriptionId) -> Option<Arc<Delivery>> {
+        self.all.load().get(&id).cloned()
+    }
+
+    /// Holds a subscription's events back, or lets them go; false if there is no such subscription. One request after the other, so
+    /// that what is in force is what was written down last.
+    pub async fn pause(&self, id: SubscriptionId, paused: bool, store: &Store) -> Result<bool, StoreError> {
+        let _turn = self.pausing.lock().await;
+        let is_found = store.write(move |draft| draft.pause_delivery(id, paused), |_, found| found).await?;
+        if is_found {
+            // The shard may not have seen the subscription yet; then this is the delivery that it finds.
+            self.of(id).paused.send_replace(paused);
+            self.forget_ended(store);
         }
-        let made = Arc::new(Delivery::new(NOWHERE, watch::Sender::new(false)));
+        Ok(is_found)
+    }
+
+    /// That of a subscription, made if it is new. Only for one that the shard serves, or will: it forgets it at the end.
+    pub fn of(&self, id: SubscriptionId) -> Arc<Delivery> {
+        if let Some(delivery) = self.get(id) {
+            return delivery;
+        }
+        let made = Arc::new(Delivery::default());
         self.all.rcu(|all| {
             let mut all = OrdMap::clone(all);
             all.entry(id).or_insert_with(|| made.clone());
@@ -282,6 +310,16 @@ impl Deliveries {
     /// Forgets one.
     pub fn remove(&self, id: SubscriptionId) {
         self.all.rcu(|all| all.without(&id));
+    }
+
+    /// Forgets those of subscriptions that have ended before the shard has seen them.
+    pub fn forget_ended(&self, store: &Store) {
+        // In this order: whoever has a delivery had been in a snapshot before.
+        let all = self.all.load();
+        let snapshot = store.snapshot();
+        if all.len() > snapshot.subscriptions().len() {
+            all.keys().filter(|id| !snapshot.subscriptions().contains_key(*id)).for_each(|id| self.remove(*id));
+        }
     }
 
     /// What is sent from the event log ends with what is in flight: where each is, is written down then.
@@ -311,4 +349,32 @@ fn topics_behind(log: &EventLogReader, present: Position) -> io::Result<Option<B
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_has_a_delivery_whose_subscription_is_not_there() {
+        const ID: SubscriptionId = SubscriptionId(5);
+        let place = tempfile::tempdir().unwrap();
+        let opened = Store::open(place.path()).unwrap();
+        let deliveries = Deliveries::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert!(!runtime.block_on(deliveries.pause(ID, true, &opened.store)).unwrap());
+        assert!(deliveries.get(ID).is_none());
+        deliveries.of(ID);
+        deliveries.forget_ended(&opened.store);
+        assert!(deliveries.get(ID).is_none());
+    }
+
+    #[test]
+    fn letters_are_counted_in_any_order() {
+        let delivery = Delivery::default();
+        for (change, kept) in [(-3, 0), (5, 2), (-2, 0), (1, 1)] {
+            delivery.count_dead_letters(change);
+            assert_eq!(delivery.dead_letters(), kept);
+        }
+    }
 }

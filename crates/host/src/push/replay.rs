@@ -66,7 +66,8 @@ pub enum ReplayError {
 /// Replays a subscription's dead letters in their order, until the subscriber fails or nothing is left.
 pub async fn replay(subscription: Arc<Subscription>, context: PushContext, source: BacklogSource) -> Result<Replayed, ReplayError> {
     let id = subscription.id;
-    let delivery = context.deliveries.of(id);
+    // One that has just begun, or just ended, has no letters.
+    let Some(delivery) = context.deliveries.get(id) else { return Ok(Replayed::default()) };
     if *delivery.paused.borrow() {
         return Err(ReplayError::Paused(id));
     }

@@ -69,6 +69,7 @@ impl Shard {
                 None => self.context.push.deliveries.remove(id),
             }
         }
+        self.context.push.deliveries.forget_ended(&self.context.store);
         self.count_subscriptions();
     }
 

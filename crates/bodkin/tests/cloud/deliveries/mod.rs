@@ -277,6 +277,24 @@ fn a_pause_holds_events_back_over_a_restart_and_refuses_replays() {
 }
 
 #[test]
+fn of_pauses_and_resumptions_at_once_the_last_one_holds_over_a_restart() {
+    let place = TempDir::new().expect("a temporary directory");
+    let mut scene = Scene::new(Launch::new().data(place.path()), 9);
+    for _ in 0..3 {
+        std::thread::scope(|scope| {
+            for first in 0..2 {
+                let scene = &scene;
+                scope.spawn(move || (0..20).for_each(|round| drop(scene.act(["pause", "resume"][(first + round) % 2]))));
+            }
+        });
+        let is_paused = scene.delivery()["state"] == "paused";
+        scene.cloud.kill();
+        scene = Scene { cloud: Launch::new().data(place.path()).flags(QUICK).start(), port: 9 };
+        assert_eq!(scene.delivery()["state"] == "paused", is_paused);
+    }
+}
+
+#[test]
 fn what_was_not_delivered_at_a_stop_is_delivered_after_the_next_start_and_nothing_else() {
     let (port, place) = (free_port(), TempDir::new().expect("a temporary directory"));
     let scene = Scene::new(Launch::new().data(place.path()), port);
