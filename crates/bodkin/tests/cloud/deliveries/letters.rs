@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
+use tempfile::TempDir;
 
-use super::{Scene, expect, numbers};
-use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, texts, with};
+use super::{QUICK, Scene, expect, numbers};
+use crate::support::arrowhead::{INSECURE_JSON_ID, event, list, number, system, texts, with};
 use crate::support::cloud::Launch;
 use crate::support::push::{Manner, PushSubscriber, free_port};
 
@@ -60,4 +61,26 @@ fn a_backlog_that_is_refused_in_a_replay_stays_one_row() {
     listener.answer_with(200, "");
     assert_eq!(scene.replay(), json!({"replayed": 99, "failed": 0, "remaining": 0}));
     assert_eq!(scene.delivery()["deadLetters"], 0);
+}
+
+#[test]
+fn a_letter_whose_event_is_gone_with_the_log_is_not_another_event() {
+    let (listener, place) = (PushSubscriber::listen(Manner::Answers), TempDir::new().expect("a temporary directory"));
+    let scene = Scene::new(Launch::new().data(place.path()).flags(["--push-attempts-max", "1"]), listener.port());
+    listener.answer_with(400, "");
+    scene.publish(0..2);
+    scene.wait_for("deadLetters", 2);
+    listener.answer_with(200, "");
+    let port = scene.port;
+    assert!(scene.cloud.stop().success());
+    std::fs::remove_dir_all(place.path().join("events")).expect("the log is moved away");
+    let scene = Scene { cloud: Launch::new().data(place.path()).flags(QUICK).start(), port };
+    // They must not take the places of the letters' events.
+    scene.cloud.publish(&event("other", system("publisher", 1), "not for the subscriber"));
+    scene.publish(2..3);
+    listener.wait_for_payload("2");
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0}));
+    let told = scene.wait_for("deadLetters", 0);
+    assert_eq!(told["lost"], 2, "{told}");
+    assert_eq!(listener.payloads(), numbers(0..3));
 }
