@@ -22,6 +22,17 @@ pub enum AddressKind {
     Ipv6,
 }
 
+impl AddressKind {
+    /// The wire's spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hostname => "HOSTNAME",
+            Self::Ipv4 => "IPV4",
+            Self::Ipv6 => "IPV6",
+        }
+    }
+}
+
 /// A checked, lower-case address; IPv6 is written out in full.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {

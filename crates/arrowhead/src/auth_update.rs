@@ -4,7 +4,7 @@
 //! left is to refuse what upstream refuses.
 
 use crate::{
-    caller::Caller,
+    caller::Authorized,
     error::ArrowheadError,
     publication::{PublishForm, Scratch, authorize},
     snapshot::Snapshot,
@@ -17,10 +17,10 @@ pub const AUTH_UPDATE_ORIGIN: &str = "/eventhandler/publish/authupdate";
 pub const AUTH_UPDATE_EVENT_TYPE: &str = "SUBSCRIBER_AUTH_UPDATE";
 
 /// Checks an update: an event as any other, whose payload is the id of the subscriber.
-pub fn check(snapshot: &Snapshot, caller: &Caller, form: &PublishForm<'_>, now: UtcTime) -> Result<(), ArrowheadError> {
+pub fn check(snapshot: &Snapshot, form: &Authorized<PublishForm<'_>>, now: UtcTime) -> Result<(), ArrowheadError> {
     let refused = |message: &str| ArrowheadError::bad_payload(message, AUTH_UPDATE_ORIGIN);
     let mut scratch = Scratch::default();
-    let publication = authorize(snapshot, caller, form, now, &mut scratch).map_err(|error| error.at(AUTH_UPDATE_ORIGIN))?;
+    let publication = authorize(snapshot, form, now, &mut scratch).map_err(|error| error.at(AUTH_UPDATE_ORIGIN))?;
     if scratch.event_type != AUTH_UPDATE_EVENT_TYPE {
         return Err(refused("Event type must be SUBSCRIBER_AUTH_UPDATE."));
     }

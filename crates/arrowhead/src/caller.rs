@@ -4,23 +4,22 @@ use std::sync::Arc;
 
 use crate::{
     common_name::{CloudCommonName, SystemCommonName},
-    error::ArrowheadError,
     name::SystemName,
 };
 
 /// The name of the system that manages the cloud.
 pub const OPERATOR: &str = "sysop";
 
-/// The identity the transport established for a request.
+/// The identity the transport established for a request. What it may do is decided by [`crate::access`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// Insecure mode: the transport established nothing, and upstream checks nothing.
     Anonymous,
-    /// Secure mode: the caller has shown a certificate that leads to the cloud's authority.
+    /// Secure mode: the name in the certificate that the caller has shown, if it has shown one.
     Certified(Arc<CertifiedName>),
 }
 
-/// The name in a caller's certificate.
+/// The name in a caller's certificate, which leads to the cloud's authority.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CertifiedName {
     /// The common name as it stands there; empty if there is none.
@@ -36,26 +35,16 @@ impl Caller {
         Self::Certified(Arc::new(CertifiedName { common_name: common_name.into(), system: name.map(|name| name.system) }))
     }
 
-    /// May the caller act as the system of this name, as its own requests do (register, orchestrate, subscribe, publish)?
-    pub fn may_act_as(&self, system_name: &str) -> Result<(), ArrowheadError> {
-        self.may(|own| own.as_str().eq_ignore_ascii_case(system_name))
+    /// Whoever has shown no certificate in secure mode.
+    pub fn unidentified() -> Self {
+        Self::Certified(Arc::new(CertifiedName { common_name: "".into(), system: None }))
     }
 
-    /// May the caller use the management endpoints?
-    pub fn may_manage(&self) -> Result<(), ArrowheadError> {
-        self.may(|own| own.as_str() == OPERATOR)
-    }
-
-    /// May the caller ask what core systems ask each other, and what any system of the cloud may ask?
-    pub fn may_ask(&self) -> Result<(), ArrowheadError> {
-        self.may(|_| true)
-    }
-
-    fn may(&self, holds: impl FnOnce(&SystemName) -> bool) -> Result<(), ArrowheadError> {
+    /// The system that the certificate names; `None` in insecure mode, and for a name of no system of this cloud.
+    pub fn system(&self) -> Option<&SystemName> {
         match self {
-            Self::Anonymous => Ok(()),
-            Self::Certified(name) if name.system.as_ref().is_some_and(holds) => Ok(()),
-            Self::Certified(name) => Err(ArrowheadError::auth(format!("{} is unauthorized to do this", name.common_name))),
+            Self::Anonymous => None,
+            Self::Certified(name) => name.system.as_ref(),
         }
     }
 }
@@ -70,6 +59,11 @@ pub struct Authorized<T>(T);
 impl<T> Authorized<T> {
     pub(crate) fn new(permitted: T) -> Self {
         Self(permitted)
+    }
+
+    /// What may be done.
+    pub fn into_inner(self) -> T {
+        self.0
     }
 }
 

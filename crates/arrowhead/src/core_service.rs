@@ -99,30 +99,113 @@ const RESERVED_SYSTEM_NAMES: [&str; 20] = [
     "gams",
 ];
 
-/// Service definitions of core systems that upstream reserves and nobody registers here (reference section 10).
-const OTHER_RESERVED_DEFINITIONS: [&str; 13] = [
-    "token-generation-multi-service",
-    "global-service-discovery",
-    "multi-global-service-discovery",
-    "inter-cloud-negotiations",
-    "pull-clouds",
-    "collect-system-addresses",
-    "collect-access-types",
-    "gatekeeper-relay-test",
-    "gatekeeper-get-cloud",
-    "gw-public-key",
-    "gw-connect-provider",
-    "gw-connect-consumer",
-    "gw-close-sessions",
+/// Services of core systems that nobody registers here, by the system whose they are: upstream reserves their definitions too.
+const OTHER_SERVICES: [(&str, &[&str]); 16] = [
+    ("serviceregistry", &["pull-config"]),
+    ("authorization", &["token-generation-multi-service"]),
+    (
+        "gatekeeper",
+        &[
+            "global-service-discovery",
+            "multi-global-service-discovery",
+            "inter-cloud-negotiations",
+            "pull-clouds",
+            "collect-system-addresses",
+            "collect-access-types",
+            "gatekeeper-relay-test",
+            "gatekeeper-get-cloud",
+        ],
+    ),
+    ("gateway", &["gw-public-key", "gw-connect-provider", "gw-connect-consumer", "gw-close-sessions"]),
+    ("datamanager", &["proxy", "historian"]),
+    ("timemanager", &["time"]),
+    ("configuration", &["conf", "confraw", "conf-by-proxy", "save-conf-by-proxy"]),
+    (
+        "choreographer",
+        &[
+            "choreographer-service",
+            "choreographer-start-session",
+            "choreographer-abort-session",
+            "executor-register",
+            "executor-unregister",
+        ],
+    ),
+    ("translator", &["translation-service", "translation-fiware-service", "translation-plugin-service"]),
+    ("gams", &["gams-service", "gams-sensor-service"]),
+    (
+        "certificateauthority",
+        &[
+            "ca-sign",
+            "ca-list-certificates",
+            "ca-check-certificate",
+            "ca-revoke-certificate",
+            "ca-list-trusted-keys",
+            "ca-check-trusted-key",
+            "ca-add-trusted-key",
+            "ca-delete-trusted-key",
+        ],
+    ),
+    (
+        "qosmonitor",
+        &[
+            "qos-monitor-intra-ping-measurement",
+            "qos-monitor-intra-ping-median-measurement",
+            "qos-monitor-inter-direct-ping-measurement",
+            "qos-monitor-inter-relay-echo-measurement",
+            "qos-monitor-public-key",
+            "qos-monitor-join-relay-test",
+            "qos-monitor-init-relay-test",
+        ],
+    ),
+    ("mscv", &["standard-verification", "standard-verification-public-key", "standard-verification-remote-login"]),
+    ("systemregistry", &["system-register", "system-unregister", "system-onboarding-with-name", "system-onboarding-with-csr"]),
+    ("deviceregistry", &["device-register", "device-unregister", "device-onboarding-with-name", "device-onboarding-with-csr"]),
+    (
+        "onboardingcontroller",
+        &[
+            "onboarding-with-certificate-and-name",
+            "onboarding-with-certificate-and-csr",
+            "onboarding-with-shared-secret-and-name",
+            "onboarding-with-shared-secret-and-csr",
+        ],
+    ),
 ];
+
+/// Every service definition that is reserved for a core system, with the system whose it is.
+fn core_services() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let served =
+        CoreSystem::ALL.into_iter().flat_map(|system| system.services().iter().map(move |(definition, _)| (system.name(), *definition)));
+    served.chain(OTHER_SERVICES.iter().flat_map(|(system, definitions)| definitions.iter().map(move |definition| (*system, *definition))))
+}
 
 /// Whether `definition` is reserved for a core system's service, in any case.
 pub fn is_core_service(definition: &str) -> bool {
-    let own = CoreSystem::ALL.into_iter().flat_map(CoreSystem::services).map(|(definition, _)| *definition);
-    own.chain(OTHER_RESERVED_DEFINITIONS).any(|reserved| reserved.eq_ignore_ascii_case(definition.trim()))
+    core_services().any(|(_, reserved)| reserved.eq_ignore_ascii_case(definition.trim()))
+}
+
+/// Whether `definition` is a service of the core system of this name, in any case.
+pub fn is_service_of(system: &str, definition: &str) -> bool {
+    core_services().any(|(owner, reserved)| owner == system && reserved.eq_ignore_ascii_case(definition.trim()))
 }
 
 /// Whether `name` is reserved for a core system, in any case.
 pub fn is_core_system(name: &str) -> bool {
     RESERVED_SYSTEM_NAMES.iter().any(|reserved| reserved.eq_ignore_ascii_case(name.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_service_is_of_a_core_system_and_of_one_only() {
+        let mut definitions: Vec<&str> = core_services().map(|(_, definition)| definition).collect();
+        assert!(core_services().all(|(system, _)| is_core_system(system)));
+        let count = definitions.len();
+        definitions.sort_unstable();
+        definitions.dedup();
+        assert_eq!(definitions.len(), count);
+        assert!(is_service_of("gateway", " GW-Public-Key ") && !is_service_of("gatekeeper", "gw-public-key"));
+        assert!(is_core_service("event-publish") && !is_core_service("temperature"));
+    }
 }

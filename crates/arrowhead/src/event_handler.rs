@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     authorization::permitted_publishers,
-    caller::Caller,
+    caller::Authorized,
     error::ArrowheadError,
     event_filter::{EventFilter, FilterError, Severity},
     form::{SubscriptionRequest, SystemRequest},
@@ -54,10 +54,10 @@ pub struct SubscriptionPut {
 
 impl SubscriptionPut {
     /// Checks a form (reference 6.1); that the systems are registered is the database's part.
-    pub fn parse(form: SubscriptionRequest, caller: &Caller, now: UtcTime) -> Result<Self, ArrowheadError> {
+    pub fn parse(form: Authorized<SubscriptionRequest>, now: UtcTime) -> Result<Self, ArrowheadError> {
+        let form = form.into_inner();
         let refused = |message: &str| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
         let subscriber = SystemReference::parse(form.subscriber_system.as_ref(), "Subscriber system", SUBSCRIBE_ORIGIN)?;
-        caller.may_act_as(&subscriber.name)?;
         if subscriber.port == 0 {
             return Err(refused("Subscriber system: port must be between 1 and 65535."));
         }

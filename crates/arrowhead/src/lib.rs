@@ -5,6 +5,7 @@
 //! durable leaves as a value (for instance [`service_registry::Registration`]); the store's database has the last word on
 //! conflicts. Nothing here knows HTTP, a clock or a database.
 
+pub mod access;
 pub mod address;
 pub mod auth_update;
 pub mod authorization;
@@ -15,6 +16,7 @@ pub mod core_service;
 pub mod error;
 pub mod event_filter;
 pub mod event_handler;
+pub mod explanation;
 pub mod form;
 pub mod json;
 pub mod log;

@@ -1,6 +1,6 @@
 //! Metadata: string to string maps on systems, services, events and filters.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
@@ -43,6 +43,12 @@ impl From<BTreeMap<String, String>> for Metadata {
     }
 }
 
+impl fmt::Display for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&told(&self.0))
+    }
+}
+
 impl Serialize for Metadata {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
@@ -76,6 +82,17 @@ impl MetadataRequirement {
     pub fn met_by(&self, metadata: Option<&Metadata>) -> bool {
         self.0.iter().all(|(key, value)| metadata.and_then(|m| m.pairs().get(key)).is_some_and(|found| found.trim() == value))
     }
+}
+
+impl fmt::Display for MetadataRequirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&told(&self.0))
+    }
+}
+
+/// `a=1, b=2`.
+fn told(pairs: &BTreeMap<String, String>) -> String {
+    pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

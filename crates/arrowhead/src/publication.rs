@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
 use crate::{
-    caller::{Authorized, Caller},
+    access::{Claim, Claims},
+    caller::Authorized,
     error::ArrowheadError,
     event_handler::{EventFacts, TIME_STAMP_TOLERANCE},
     json,
@@ -219,6 +220,13 @@ pub struct PublishForm<'a> {
     time_stamp: Option<JsonText<'a>>,
 }
 
+impl Claims for PublishForm<'_> {
+    fn claim(&self) -> Claim<'_> {
+        let name = self.source.as_ref().and_then(|source| source.system_name);
+        Claim { system: name.map(JsonText::text), ..Claim::default() }
+    }
+}
+
 /// An event that may be published.
 #[derive(Debug)]
 pub struct Publication<'a> {
@@ -242,8 +250,7 @@ pub struct Scratch {
 /// An unregistered source is refused with 400, where upstream fails with 500.
 pub fn authorize<'a>(
     snapshot: &Snapshot,
-    caller: &Caller,
-    form: &PublishForm<'a>,
+    form: &Authorized<PublishForm<'a>>,
     now: UtcTime,
     scratch: &mut Scratch,
 ) -> Result<Authorized<Publication<'a>>, ArrowheadError> {
@@ -252,7 +259,7 @@ pub fn authorize<'a>(
     fold_event_type(event_type, &mut scratch.event_type)?;
     let payload = form.payload.filter(|text| !text.is_blank()).ok_or_else(|| refused("Payload is null or blank."))?;
     let time = parse_time_stamp(form.time_stamp, now)?;
-    let source = registered_source(snapshot, caller, form.source.as_ref(), &mut scratch.key)?;
+    let source = registered_source(snapshot, form.source.as_ref(), &mut scratch.key)?;
     let time_stamp = form.time_stamp.filter(|text| !text.is_blank());
     Ok(Authorized::new(Publication { event_type, payload, metadata: form.meta_data, time_stamp, facts: EventFacts { source, time } }))
 }
@@ -282,12 +289,7 @@ fn parse_time_stamp(text: Option<JsonText<'_>>, now: UtcTime) -> Result<UtcTime,
     Ok(time)
 }
 
-fn registered_source(
-    snapshot: &Snapshot,
-    caller: &Caller,
-    source: Option<&Source<'_>>,
-    key: &mut String,
-) -> Result<SystemId, ArrowheadError> {
+fn registered_source(snapshot: &Snapshot, source: Option<&Source<'_>>, key: &mut String) -> Result<SystemId, ArrowheadError> {
     let refused = |message: &str| ArrowheadError::bad_payload(message, PUBLISH_ORIGIN);
     fn given(text: Option<JsonText<'_>>) -> Option<Cow<'_, str>> {
         text.map(JsonText::text).filter(|text| !text.trim().is_empty())
@@ -297,7 +299,6 @@ fn registered_source(
     let address = given(source.address).ok_or_else(|| refused("Source: address is null or blank."))?;
     let port = source.port.ok_or_else(|| refused("Source: port is null."))?;
     let port = u16::try_from(port).ok().filter(|port| *port > 0).ok_or_else(|| refused("Source: port must be between 1 and 65535."))?;
-    caller.may_act_as(&name)?;
     SystemKey::write(key, &name, &address, port);
     let found = snapshot.system_by_key(key).map(|system| system.id);
     found.ok_or_else(|| {

@@ -249,6 +249,11 @@ pub struct EntryView {
 }
 
 impl EntryView {
+    /// Its interfaces in words.
+    pub(crate) fn interface_names(&self) -> String {
+        self.interfaces.iter().map(|interface| interface.interface_name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
     /// Whether the entry's metadata has every required pair.
     pub(crate) fn has_metadata(&self, required: &MetadataRequirement) -> bool {
         required.met_by(self.entry.metadata.as_ref())

@@ -7,6 +7,7 @@ mod query;
 mod registration;
 mod unregistration;
 
+pub(crate) use self::query::offered_step;
 pub use self::{
     address_detection::{AddressDetection, Sender},
     grouped::GroupedServices,

@@ -12,7 +12,7 @@ use imbl::{OrdMap, OrdSet};
 
 use self::{clouds::Clouds, stores::Stores};
 use crate::{
-    name::{InterfaceName, ServiceDefinition},
+    name::{InterfaceName, ServiceDefinition, SystemName},
     record::*,
     system::SystemKey,
     table::Table,
@@ -23,6 +23,7 @@ use crate::{
 pub struct Snapshot {
     systems: Table<SystemId, System>,
     system_by_key: OrdMap<SystemKey, SystemId>,
+    system_by_name: OrdSet<(SystemName, SystemId)>,
     definitions: Table<DefinitionId, Definition>,
     definition_by_name: OrdMap<ServiceDefinition, DefinitionId>,
     interfaces: Table<InterfaceId, Interface>,
@@ -129,9 +130,16 @@ impl Snapshot {
 
     fn put_system(&mut self, system: Arc<System>) {
         if let Some(former) = self.systems.insert(system.id, system.clone()) {
-            self.system_by_key.remove(&SystemKey::of(&former));
+            self.forget_system(&former);
         }
         self.system_by_key.insert(SystemKey::of(&system), system.id);
+        self.system_by_name.insert((system.system_name.clone(), system.id));
+    }
+
+    /// Takes a system out of the indexes.
+    fn forget_system(&mut self, system: &System) {
+        self.system_by_key.remove(&SystemKey::of(system));
+        self.system_by_name.remove(&(system.system_name.clone(), system.id));
     }
 
     fn put_definition(&mut self, definition: Arc<Definition>) {
@@ -189,7 +197,7 @@ impl Snapshot {
 
     fn remove_system(&mut self, id: SystemId) {
         let Some(system) = self.systems.remove(id) else { return };
-        self.system_by_key.remove(&SystemKey::of(&system));
+        self.forget_system(&system);
         let entries: Vec<EntryId> = self.entries_of_provider(id).map(|entry| entry.id).collect();
         entries.into_iter().for_each(|entry| self.remove_entry(entry));
         let provided: Vec<RuleId> = self.rule_by_provider.range((id, RuleId(i64::MIN))..=(id, RuleId(i64::MAX))).map(|key| key.1).collect();
@@ -262,6 +270,13 @@ impl Snapshot {
     /// A system by name, address and port, as [`SystemKey`] spells them.
     pub fn system_by_key(&self, key: &str) -> Option<&Arc<System>> {
         self.systems.get(*self.system_by_key.get(key)?)
+    }
+
+    /// The systems of a name in any case.
+    pub fn systems_named(&self, name: &str) -> impl Iterator<Item = &Arc<System>> {
+        let name = SystemName::from_stored(&name.trim().to_ascii_lowercase());
+        let all = (name.clone(), SystemId(i64::MIN))..=(name, SystemId(i64::MAX));
+        self.system_by_name.range(all).map(|(_, id)| self.systems.get(*id).expect("an indexed system is there"))
     }
 
     /// All service definitions.

@@ -18,6 +18,8 @@ pub const JSON: &str = "application/json;charset=UTF-8";
 pub const TEXT: &str = "text/plain;charset=UTF-8";
 /// `Content-Type` of errors.
 const ERROR_JSON: &str = "application/json";
+/// `Content-Type` of what the rules of access answer.
+const DENIAL_JSON: &str = "application/json;charset=ISO-8859-1";
 
 /// Headers on every answer (reference 1.3).
 const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nX-XSS-Protection: 1; mode=block\r\n\
@@ -95,6 +97,8 @@ pub enum Refusal {
     NotJson,
     /// A core system's own error.
     Arrowhead(ArrowheadError),
+    /// The caller may not do this; upstream's answer to it.
+    Denied(ArrowheadError),
 }
 
 impl From<ArrowheadError> for Refusal {
@@ -118,8 +122,27 @@ impl From<Refusal> for Answer {
             Refusal::Malformed => Self::empty(400),
             Refusal::NotJson => Self::empty(415),
             Refusal::Arrowhead(error) => Self::new(error.error_code, ERROR_JSON, serde_json::to_vec(&error).expect("an error is JSON")),
+            Refusal::Denied(error) => {
+                let text = serde_json::to_string(&error).expect("an error is JSON");
+                Self::new(error.error_code, DENIAL_JSON, to_ascii(&text).into_bytes())
+            }
         }
     }
+}
+
+/// A JSON text that reads the same in every character set: what is not ASCII is escaped.
+fn to_ascii(json: &str) -> String {
+    let mut ascii = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() {
+            ascii.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            std::fmt::Write::write_fmt(&mut ascii, format_args!("\\u{unit:04x}")).expect("a string takes everything");
+        }
+    }
+    ascii
 }
 
 /// The `Date` header's text, made anew once a second.
@@ -204,6 +227,15 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\nX-Content-Type-Options: nosniff\r\n"), "{text}");
         assert!(text.contains("Content-Length: 7\r\n") && text.ends_with("\r\n\r\nGot it!") && !text.contains("Connection"), "{text}");
+    }
+
+    #[test]
+    fn a_denial_reads_the_same_in_every_character_set() {
+        let denied = Answer::from(Refusal::Denied(ArrowheadError::auth("p\u{e5} \u{1f600} is unauthorized")));
+        assert_eq!((denied.status, denied.content_type), (401, Some("application/json;charset=ISO-8859-1")));
+        assert!(denied.body.is_ascii(), "{:?}", denied.body);
+        let body: serde_json::Value = serde_json::from_slice(&denied.body).unwrap();
+        assert_eq!(body, json!({"errorMessage": "p\u{e5} \u{1f600} is unauthorized", "errorCode": 401, "exceptionType": "AUTH"}));
     }
 
     #[test]

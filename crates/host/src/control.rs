@@ -14,6 +14,8 @@ use std::{
 };
 
 use bodkin_arrowhead::{
+    access::{Admitted, Claims},
+    caller::Authorized,
     core_service::CoreSystem,
     error::ArrowheadError,
     json,
@@ -69,31 +71,37 @@ type Result<T> = std::result::Result<T, Refusal>;
 impl Control {
     /// Carries a request to a core system out. Whatever it is, there is an answer.
     pub async fn answer(&self, system: CoreSystem, request: &Request) -> Answer {
-        let route = match route::route(system, request.method, &request.path) {
+        // Before anything else is told: nobody learns what is there by its refusals.
+        // Before anything else is told: nobody learns what is there by its refusals.
+        let routed = route::route(system, request.method, &request.path);
+        let admitted = match route::access(&routed, &request.path).admit(&request.caller) {
+            Ok(admitted) => admitted,
+            Err(denial) => return request.denied(&denial).into(),
+        };
+        let route = match routed {
             Ok(route) => route,
             Err(NoRoute::NotFound) => {
                 return document::answer(Port::System(system), request).unwrap_or_else(|| Answer::not_found(&request.path, now()));
             }
             Err(NoRoute::Asked { allow }) => return Answer { header: Some(("Allow", allow)), ..Answer::empty(200) },
             Err(NoRoute::MethodNotAllowed { allow }) => return Answer { header: Some(("Allow", allow)), ..Answer::empty(405) },
-            Err(NoRoute::Malformed) => return Refusal::Malformed.into(),
+            Err(NoRoute::Malformed { .. }) => return Refusal::Malformed.into(),
         };
         if let Some(refusal) = check_body(request) {
             return refusal;
         }
-        self.carry_out(system, route, request).await.unwrap_or_else(Answer::from)
+        self.carry_out(system, route, request, admitted).await.unwrap_or_else(Answer::from)
     }
 
-    async fn carry_out(&self, system: CoreSystem, route: Route, request: &Request) -> Result<Answer> {
-        // Operations in which a system acts for itself ask `may_act_as` once they know its name.
-        if route.operation.is_management() { request.caller.may_manage() } else { request.caller.may_ask() }?;
+    /// Operations that a system does for itself ask what it says to be permitted, before anything else.
+    async fn carry_out(&self, system: CoreSystem, route: Route, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
         let (id, text) = (route.id.unwrap_or_default(), route.text.unwrap_or_default());
         match route.operation {
             Operation::Echo => Ok(Answer::text(200, "Got it!")),
             Operation::LogList => self.list_logs(system, request).await,
-            Operation::Register => self.register(request).await,
-            Operation::Unregister => self.unregister(request).await,
-            Operation::Query => self.query(request).await,
+            Operation::Register => self.register(request, admitted).await,
+            Operation::Unregister => self.unregister(request, admitted).await,
+            Operation::Query => self.query(request, admitted).await,
             Operation::QueryMulti => self.query_multi(request).await,
             Operation::QuerySystemOfId => self.show_system(id, "/serviceregistry/query/system/{id}"),
             Operation::QuerySystem => self.query_system(request),
@@ -102,8 +110,8 @@ impl Control {
             Operation::QueryDefinitions => self.query_definitions(request),
             Operation::PullSystems => self.list_systems(request, "/serviceregistry/pull-systems"),
             Operation::PullConfig => self.pull_config(),
-            Operation::RegisterSystem => self.register_system(request).await,
-            Operation::UnregisterSystem => self.unregister_system(request).await,
+            Operation::RegisterSystem => self.register_system(request, admitted).await,
+            Operation::UnregisterSystem => self.unregister_system(request, admitted).await,
             Operation::EntryList => self.list_entries(request),
             Operation::EntryListOfDefinition => self.list_entries_of_definition(request, &text),
             Operation::EntryGroups => self.group_entries(),
@@ -142,8 +150,8 @@ impl Control {
             Operation::InterCloudCheck => self.check_intercloud(request),
             Operation::IntracloudCheck => self.check_intracloud(request),
             Operation::SubscriptionCheck => self.check_subscription(request),
-            Operation::Orchestrate => self.orchestrate(request, Sender::Requester(request.caller.clone())).await,
-            Operation::OrchestrateByProxy => self.orchestrate(request, Sender::Proxy).await,
+            Operation::Orchestrate => self.orchestrate(request, admitted, Sender::Requester).await,
+            Operation::OrchestrateByProxy => self.orchestrate(request, admitted, Sender::Proxy).await,
             Operation::OrchestrateStored => self.orchestrate_stored(id).await,
             Operation::StoreEntryList => self.list_store_entries(request),
             Operation::StoreEntryAdd => self.add_store_entries(request).await,
@@ -162,12 +170,12 @@ impl Control {
             Operation::ReservationConfirm => self.confirm_reservation(request).await,
             Operation::TemporaryLock => self.lock_temporarily(request).await,
             Operation::QosEnabled => Ok(Answer::text(200, "false")),
-            Operation::AuthUpdate => self.auth_update(request),
-            Operation::Subscribe => self.subscribe(request).await,
+            Operation::AuthUpdate => self.auth_update(request, admitted),
+            Operation::Subscribe => self.subscribe(request, admitted).await,
             Operation::Unsubscribe => self.unsubscribe(request).await,
             Operation::SubscriptionList => self.list_subscriptions(request),
             Operation::SubscriptionShow => self.show_subscription(id),
-            Operation::SubscriptionUpdate => self.update_subscription(request, id).await,
+            Operation::SubscriptionUpdate => self.update_subscription(request, admitted, id).await,
             Operation::SubscriptionRemove => self.remove_subscription(id).await,
             Operation::Publish | Operation::EventStream => unreachable!("the shard serves events itself"),
         }
@@ -180,6 +188,16 @@ impl Control {
     /// Parses a JSON body that is an object.
     fn form<'r, T: Deserialize<'r>>(&self, system: CoreSystem, request: &'r Request) -> Result<T> {
         self.parsed(system, request, json::parse_object)
+    }
+
+    /// Parses a JSON body that is an object, and asks whether its sender may say it.
+    fn permitted_form<'r, T: Deserialize<'r> + Claims>(
+        &self,
+        system: CoreSystem,
+        request: &'r Request,
+        admitted: Admitted<'_>,
+    ) -> Result<Authorized<T>> {
+        admitted.permit(self.form(system, request)?).map_err(|denial| request.denied(&denial))
     }
 
     /// Parses a JSON body that is a list of objects; a `null` element is `None`.

@@ -2,9 +2,9 @@
 
 use std::{borrow::Cow, net::IpAddr};
 
-use bodkin_arrowhead::{caller::Caller, service_registry::Sender};
+use bodkin_arrowhead::{access::Denial, caller::Caller, service_registry::Sender};
 
-use crate::http::RawRequest;
+use crate::{answer::Refusal, http::RawRequest};
 
 /// Methods that any operation uses; any other is answered with 405.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,12 @@ impl Request {
         let owned = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
         let sender = Sender { peer, local, forwarded: owned(&raw.forwarded), forwarded_for: owned(&raw.forwarded_for) };
         Self { sender: Some(sender), ..self }
+    }
+
+    /// The answer to a request that its sender may not make.
+    pub fn denied(&self, denial: &Denial) -> Refusal {
+        tracing::debug!(caller = %denial.caller.common_name, url = self.url, why = %denial.why, "denied");
+        Refusal::Denied(denial.error(&self.url))
     }
 
     /// The first query parameter of this name.

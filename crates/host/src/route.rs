@@ -1,6 +1,9 @@
 //! Which operation a method and path of a core system name.
 
-use bodkin_arrowhead::core_service::CoreSystem;
+use bodkin_arrowhead::{
+    access::{Access, PRIVILEGED},
+    core_service::CoreSystem,
+};
 
 use crate::request::Method;
 
@@ -173,18 +176,13 @@ pub enum Operation {
     EventStream,
 }
 
-impl Operation {
-    /// Whether its path is below `/mgmt`.
-    pub fn is_management(self) -> bool {
-        ROUTES.iter().any(|row| row.3 == self && row.2.starts_with("mgmt"))
-    }
-}
-
 /// An operation, and the parameter of its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// What is to be done.
     pub operation: Operation,
+    /// Whom it is for.
+    pub access: Access,
     /// The path's `{id}`; `None` where the path has none.
     pub id: Option<i64>,
     /// The path's parameter of another name; `None` where the path has none.
@@ -202,7 +200,10 @@ pub enum NoRoute {
         allow: String,
     },
     /// The path's id is not a number.
-    Malformed,
+    Malformed {
+        /// Whom the operation is for.
+        access: Access,
+    },
     /// `OPTIONS`: which methods are there?
     Asked {
         /// The `Allow` header.
@@ -210,104 +211,108 @@ pub enum NoRoute {
     },
 }
 
-type Row = (CoreSystem, Method, &'static str, Operation);
+type Row = (CoreSystem, Method, &'static str, Operation, Access);
 
-/// Every operation with its path below the system's base path.
+/// Whom publishing is for; the shard finds it without the table.
+pub const PUBLISH: Access = Access::Own;
+
+/// Every operation with its path below the system's base path, and whom it is for in secure mode (reference section 11).
 const ROUTES: &[Row] = {
+    use Access::{Cloud, CoreSystems, Only, Operator, OperatorAnd, Own, OwnNeeds, OwnServices, OwnSystem, Query};
     use CoreSystem::{Authorization, EventHandler, Orchestrator, ServiceRegistry};
     use Method::{Delete, Get, Patch, Post, Put};
     &[
-        (ServiceRegistry, Get, "echo", Operation::Echo),
-        (ServiceRegistry, Get, "mgmt/logs", Operation::LogList),
-        (ServiceRegistry, Post, "register", Operation::Register),
-        (ServiceRegistry, Delete, "unregister", Operation::Unregister),
-        (ServiceRegistry, Post, "query", Operation::Query),
-        (ServiceRegistry, Post, "register-system", Operation::RegisterSystem),
-        (ServiceRegistry, Delete, "unregister-system", Operation::UnregisterSystem),
-        (ServiceRegistry, Post, "query/multi", Operation::QueryMulti),
-        (ServiceRegistry, Get, "query/system/{id}", Operation::QuerySystemOfId),
-        (ServiceRegistry, Post, "query/system", Operation::QuerySystem),
-        (ServiceRegistry, Get, "query/all", Operation::QueryAll),
-        (ServiceRegistry, Get, "query/provider/{id}", Operation::QueryProvider),
-        (ServiceRegistry, Post, "query/definition", Operation::QueryDefinitions),
-        (ServiceRegistry, Get, "pull-systems", Operation::PullSystems),
-        (ServiceRegistry, Get, "pull-config", Operation::PullConfig),
-        (ServiceRegistry, Get, "mgmt/systems", Operation::SystemList),
-        (ServiceRegistry, Post, "mgmt/systems", Operation::SystemAdd),
-        (ServiceRegistry, Get, "mgmt/systems/{id}", Operation::SystemShow),
-        (ServiceRegistry, Put, "mgmt/systems/{id}", Operation::SystemReplace),
-        (ServiceRegistry, Patch, "mgmt/systems/{id}", Operation::SystemPatch),
-        (ServiceRegistry, Delete, "mgmt/systems/{id}", Operation::SystemRemove),
-        (ServiceRegistry, Get, "mgmt/services", Operation::DefinitionList),
-        (ServiceRegistry, Post, "mgmt/services", Operation::DefinitionAdd),
-        (ServiceRegistry, Get, "mgmt/services/{id}", Operation::DefinitionShow),
-        (ServiceRegistry, Put, "mgmt/services/{id}", Operation::DefinitionRename),
-        (ServiceRegistry, Patch, "mgmt/services/{id}", Operation::DefinitionRename),
-        (ServiceRegistry, Delete, "mgmt/services/{id}", Operation::DefinitionRemove),
-        (ServiceRegistry, Get, "mgmt/interfaces", Operation::InterfaceList),
-        (ServiceRegistry, Post, "mgmt/interfaces", Operation::InterfaceAdd),
-        (ServiceRegistry, Get, "mgmt/interfaces/{id}", Operation::InterfaceShow),
-        (ServiceRegistry, Put, "mgmt/interfaces/{id}", Operation::InterfaceRename),
-        (ServiceRegistry, Patch, "mgmt/interfaces/{id}", Operation::InterfaceRename),
-        (ServiceRegistry, Delete, "mgmt/interfaces/{id}", Operation::InterfaceRemove),
-        (ServiceRegistry, Get, "mgmt", Operation::EntryList),
-        (ServiceRegistry, Post, "mgmt", Operation::EntryAdd),
-        (ServiceRegistry, Get, "mgmt/servicedef/{serviceDefinition}", Operation::EntryListOfDefinition),
-        (ServiceRegistry, Get, "mgmt/grouped", Operation::EntryGroups),
-        (ServiceRegistry, Get, "mgmt/{id}", Operation::EntryShow),
-        (ServiceRegistry, Put, "mgmt/{id}", Operation::EntryReplace),
-        (ServiceRegistry, Patch, "mgmt/{id}", Operation::EntryPatch),
-        (ServiceRegistry, Delete, "mgmt/{id}", Operation::EntryRemove),
-        (Authorization, Get, "echo", Operation::Echo),
-        (Authorization, Get, "mgmt/logs", Operation::LogList),
-        (Authorization, Get, "publickey", Operation::PublicKey),
-        (Authorization, Get, "mgmt/intracloud", Operation::RuleList),
-        (Authorization, Post, "mgmt/intracloud", Operation::RuleAdd),
-        (Authorization, Get, "mgmt/intracloud/{id}", Operation::RuleShow),
-        (Authorization, Delete, "mgmt/intracloud/{id}", Operation::RuleRemove),
-        (Authorization, Get, "mgmt/intercloud", Operation::InterCloudRuleList),
-        (Authorization, Post, "mgmt/intercloud", Operation::InterCloudRuleAdd),
-        (Authorization, Get, "mgmt/intercloud/{id}", Operation::InterCloudRuleShow),
-        (Authorization, Delete, "mgmt/intercloud/{id}", Operation::InterCloudRuleRemove),
-        (Authorization, Post, "intercloud/check", Operation::InterCloudCheck),
-        (Authorization, Post, "intracloud/check", Operation::IntracloudCheck),
-        (Authorization, Post, "subscription/check", Operation::SubscriptionCheck),
-        (Authorization, Post, "token", Operation::Token),
-        (Authorization, Post, "token/multi", Operation::Tokens),
-        (Orchestrator, Get, "echo", Operation::Echo),
-        (Orchestrator, Get, "mgmt/logs", Operation::LogList),
-        (Orchestrator, Post, "orchestration", Operation::Orchestrate),
-        (Orchestrator, Get, "orchestration/{id}", Operation::OrchestrateStored),
-        (Orchestrator, Post, "orchestration-by-proxy", Operation::OrchestrateByProxy),
-        (Orchestrator, Get, "mgmt/store", Operation::StoreEntryList),
-        (Orchestrator, Post, "mgmt/store", Operation::StoreEntryAdd),
-        (Orchestrator, Get, "mgmt/store/{id}", Operation::StoreEntryShow),
-        (Orchestrator, Delete, "mgmt/store/{id}", Operation::StoreEntryRemove),
-        (Orchestrator, Get, "mgmt/store/all_top_priority", Operation::StoreEntryTops),
-        (Orchestrator, Post, "mgmt/store/all_by_consumer", Operation::StoreEntrySearch),
-        (Orchestrator, Post, "mgmt/store/modify_priorities", Operation::StoreEntryReorder),
-        (Orchestrator, Get, "mgmt/store/flexible", Operation::FlexibleRuleList),
-        (Orchestrator, Post, "mgmt/store/flexible", Operation::FlexibleRuleAdd),
-        (Orchestrator, Delete, "mgmt/store/flexible/{id}", Operation::FlexibleRuleRemove),
-        (Orchestrator, Post, "store/flexible", Operation::FlexibleRuleCreate),
-        (Orchestrator, Delete, "store/flexible/{id}", Operation::FlexibleRuleDelete),
-        (Orchestrator, Delete, "store/flexible/all", Operation::FlexibleStoreClear),
-        (Orchestrator, Get, "qos_enabled", Operation::QosEnabled),
-        (Orchestrator, Get, "qos_reservations", Operation::ReservationList),
-        (Orchestrator, Post, "qos_reservations", Operation::ReservationConfirm),
-        (Orchestrator, Post, "qos_temporary_lock", Operation::TemporaryLock),
-        (EventHandler, Get, "echo", Operation::Echo),
-        (EventHandler, Get, "mgmt/logs", Operation::LogList),
-        (EventHandler, Post, "publish", Operation::Publish),
-        (EventHandler, Post, "publish/authupdate", Operation::AuthUpdate),
-        (EventHandler, Post, "subscribe", Operation::Subscribe),
-        (EventHandler, Delete, "unsubscribe", Operation::Unsubscribe),
-        (EventHandler, Get, "mgmt/subscriptions", Operation::SubscriptionList),
-        (EventHandler, Get, "mgmt/subscriptions/{id}", Operation::SubscriptionShow),
-        (EventHandler, Put, "mgmt/subscriptions/{id}", Operation::SubscriptionUpdate),
-        (EventHandler, Delete, "mgmt/subscriptions/{id}", Operation::SubscriptionRemove),
-        (EventHandler, Get, "subscription", Operation::EventStream),
-        (EventHandler, Get, "events", Operation::EventStream),
+        (ServiceRegistry, Get, "echo", Operation::Echo, Cloud),
+        (ServiceRegistry, Get, "mgmt/logs", Operation::LogList, Operator),
+        (ServiceRegistry, Post, "register", Operation::Register, OwnServices),
+        (ServiceRegistry, Delete, "unregister", Operation::Unregister, Own),
+        (ServiceRegistry, Post, "query", Operation::Query, Query),
+        (ServiceRegistry, Post, "register-system", Operation::RegisterSystem, OwnSystem),
+        (ServiceRegistry, Delete, "unregister-system", Operation::UnregisterSystem, OwnSystem),
+        (ServiceRegistry, Post, "query/multi", Operation::QueryMulti, Only(PRIVILEGED)),
+        (ServiceRegistry, Get, "query/system/{id}", Operation::QuerySystemOfId, Only(&["orchestrator"])),
+        (ServiceRegistry, Post, "query/system", Operation::QuerySystem, Only(&["orchestrator", "choreographer"])),
+        (ServiceRegistry, Get, "query/all", Operation::QueryAll, Only(&["qosmonitor", "gatekeeper"])),
+        (ServiceRegistry, Get, "query/provider/{id}", Operation::QueryProvider, Only(&["choreographer"])),
+        (ServiceRegistry, Post, "query/definition", Operation::QueryDefinitions, Only(&["choreographer"])),
+        (ServiceRegistry, Get, "pull-systems", Operation::PullSystems, Only(&["plantdescriptionengine"])),
+        (ServiceRegistry, Get, "pull-config", Operation::PullConfig, CoreSystems),
+        (ServiceRegistry, Get, "mgmt/systems", Operation::SystemList, Operator),
+        (ServiceRegistry, Post, "mgmt/systems", Operation::SystemAdd, Operator),
+        (ServiceRegistry, Get, "mgmt/systems/{id}", Operation::SystemShow, Operator),
+        (ServiceRegistry, Put, "mgmt/systems/{id}", Operation::SystemReplace, Operator),
+        (ServiceRegistry, Patch, "mgmt/systems/{id}", Operation::SystemPatch, Operator),
+        (ServiceRegistry, Delete, "mgmt/systems/{id}", Operation::SystemRemove, Operator),
+        (ServiceRegistry, Get, "mgmt/services", Operation::DefinitionList, Operator),
+        (ServiceRegistry, Post, "mgmt/services", Operation::DefinitionAdd, Operator),
+        (ServiceRegistry, Get, "mgmt/services/{id}", Operation::DefinitionShow, Operator),
+        (ServiceRegistry, Put, "mgmt/services/{id}", Operation::DefinitionRename, Operator),
+        (ServiceRegistry, Patch, "mgmt/services/{id}", Operation::DefinitionRename, Operator),
+        (ServiceRegistry, Delete, "mgmt/services/{id}", Operation::DefinitionRemove, Operator),
+        (ServiceRegistry, Get, "mgmt/interfaces", Operation::InterfaceList, Operator),
+        (ServiceRegistry, Post, "mgmt/interfaces", Operation::InterfaceAdd, Operator),
+        (ServiceRegistry, Get, "mgmt/interfaces/{id}", Operation::InterfaceShow, Operator),
+        (ServiceRegistry, Put, "mgmt/interfaces/{id}", Operation::InterfaceRename, Operator),
+        (ServiceRegistry, Patch, "mgmt/interfaces/{id}", Operation::InterfaceRename, Operator),
+        (ServiceRegistry, Delete, "mgmt/interfaces/{id}", Operation::InterfaceRemove, Operator),
+        (ServiceRegistry, Get, "mgmt", Operation::EntryList, Operator),
+        (ServiceRegistry, Post, "mgmt", Operation::EntryAdd, Operator),
+        (ServiceRegistry, Get, "mgmt/servicedef/{serviceDefinition}", Operation::EntryListOfDefinition, Operator),
+        (ServiceRegistry, Get, "mgmt/grouped", Operation::EntryGroups, Operator),
+        (ServiceRegistry, Get, "mgmt/{id}", Operation::EntryShow, Operator),
+        (ServiceRegistry, Put, "mgmt/{id}", Operation::EntryReplace, Operator),
+        (ServiceRegistry, Patch, "mgmt/{id}", Operation::EntryPatch, Operator),
+        (ServiceRegistry, Delete, "mgmt/{id}", Operation::EntryRemove, Operator),
+        (Authorization, Get, "echo", Operation::Echo, Cloud),
+        (Authorization, Get, "mgmt/logs", Operation::LogList, Operator),
+        (Authorization, Get, "publickey", Operation::PublicKey, Cloud),
+        (Authorization, Get, "mgmt/intracloud", Operation::RuleList, OperatorAnd(&["onboardingcontroller", "mscv"])),
+        (Authorization, Post, "mgmt/intracloud", Operation::RuleAdd, OperatorAnd(&["onboardingcontroller", "mscv"])),
+        (Authorization, Get, "mgmt/intracloud/{id}", Operation::RuleShow, Operator),
+        (Authorization, Delete, "mgmt/intracloud/{id}", Operation::RuleRemove, Operator),
+        (Authorization, Get, "mgmt/intercloud", Operation::InterCloudRuleList, Operator),
+        (Authorization, Post, "mgmt/intercloud", Operation::InterCloudRuleAdd, Operator),
+        (Authorization, Get, "mgmt/intercloud/{id}", Operation::InterCloudRuleShow, Operator),
+        (Authorization, Delete, "mgmt/intercloud/{id}", Operation::InterCloudRuleRemove, Operator),
+        (Authorization, Post, "intercloud/check", Operation::InterCloudCheck, Only(&["orchestrator", "gatekeeper"])),
+        (Authorization, Post, "intracloud/check", Operation::IntracloudCheck, Only(&["orchestrator", "gatekeeper"])),
+        (Authorization, Post, "subscription/check", Operation::SubscriptionCheck, Only(&["eventhandler"])),
+        (Authorization, Post, "token", Operation::Token, Only(&["orchestrator", "choreographer"])),
+        (Authorization, Post, "token/multi", Operation::Tokens, Only(&["orchestrator", "choreographer"])),
+        (Orchestrator, Get, "echo", Operation::Echo, Cloud),
+        (Orchestrator, Get, "mgmt/logs", Operation::LogList, Operator),
+        (Orchestrator, Post, "orchestration", Operation::Orchestrate, OwnNeeds),
+        (Orchestrator, Get, "orchestration/{id}", Operation::OrchestrateStored, Cloud),
+        (Orchestrator, Post, "orchestration-by-proxy", Operation::OrchestrateByProxy, Only(&["choreographer"])),
+        (Orchestrator, Get, "mgmt/store", Operation::StoreEntryList, Operator),
+        (Orchestrator, Post, "mgmt/store", Operation::StoreEntryAdd, Operator),
+        (Orchestrator, Get, "mgmt/store/{id}", Operation::StoreEntryShow, Operator),
+        (Orchestrator, Delete, "mgmt/store/{id}", Operation::StoreEntryRemove, Operator),
+        (Orchestrator, Get, "mgmt/store/all_top_priority", Operation::StoreEntryTops, Operator),
+        (Orchestrator, Post, "mgmt/store/all_by_consumer", Operation::StoreEntrySearch, Operator),
+        (Orchestrator, Post, "mgmt/store/modify_priorities", Operation::StoreEntryReorder, Operator),
+        (Orchestrator, Get, "mgmt/store/flexible", Operation::FlexibleRuleList, Operator),
+        (Orchestrator, Post, "mgmt/store/flexible", Operation::FlexibleRuleAdd, Operator),
+        (Orchestrator, Delete, "mgmt/store/flexible/{id}", Operation::FlexibleRuleRemove, Operator),
+        (Orchestrator, Post, "store/flexible", Operation::FlexibleRuleCreate, Only(&["plantdescriptionengine"])),
+        (Orchestrator, Delete, "store/flexible/{id}", Operation::FlexibleRuleDelete, Only(&["plantdescriptionengine"])),
+        (Orchestrator, Delete, "store/flexible/all", Operation::FlexibleStoreClear, Only(&["plantdescriptionengine"])),
+        (Orchestrator, Get, "qos_enabled", Operation::QosEnabled, Only(&["gatekeeper"])),
+        (Orchestrator, Get, "qos_reservations", Operation::ReservationList, Only(&["gatekeeper"])),
+        (Orchestrator, Post, "qos_reservations", Operation::ReservationConfirm, Only(&["gatekeeper"])),
+        (Orchestrator, Post, "qos_temporary_lock", Operation::TemporaryLock, Only(&["gatekeeper"])),
+        (EventHandler, Get, "echo", Operation::Echo, Cloud),
+        (EventHandler, Get, "mgmt/logs", Operation::LogList, Operator),
+        (EventHandler, Post, "publish", Operation::Publish, PUBLISH),
+        (EventHandler, Post, "publish/authupdate", Operation::AuthUpdate, Only(&["authorization"])),
+        (EventHandler, Post, "subscribe", Operation::Subscribe, Own),
+        (EventHandler, Delete, "unsubscribe", Operation::Unsubscribe, Cloud),
+        (EventHandler, Get, "mgmt/subscriptions", Operation::SubscriptionList, Operator),
+        (EventHandler, Get, "mgmt/subscriptions/{id}", Operation::SubscriptionShow, Operator),
+        (EventHandler, Put, "mgmt/subscriptions/{id}", Operation::SubscriptionUpdate, Operator),
+        (EventHandler, Delete, "mgmt/subscriptions/{id}", Operation::SubscriptionRemove, Operator),
+        (EventHandler, Get, "subscription", Operation::EventStream, Own),
+        (EventHandler, Get, "events", Operation::EventStream, Own),
     ]
 };
 
@@ -327,10 +332,10 @@ pub fn route(system: CoreSystem, method: Method, path: &str) -> Result<Route, No
     let matching = || of_system().filter(move |row| if fixed { row.2 == below } else { parameter(row.2, below).is_some() });
     match matching().find(|row| row.1 == method) {
         Some(row) => {
-            let route = Route { operation: row.3, id: None, text: None };
+            let route = Route { operation: row.3, access: row.4, id: None, text: None };
             match parameter(row.2, below) {
                 None => Ok(route),
-                Some(("id", id)) => Ok(Route { id: Some(id.parse().map_err(|_| NoRoute::Malformed)?), ..route }),
+                Some(("id", id)) => Ok(Route { id: Some(id.parse().map_err(|_| NoRoute::Malformed { access: row.4 })?), ..route }),
                 Some((_, text)) => Ok(Route { text: Some(text.to_owned()), ..route }),
             }
         }
@@ -343,6 +348,15 @@ pub fn route(system: CoreSystem, method: Method, path: &str) -> Result<Route, No
                 _ => Err(NoRoute::MethodNotAllowed { allow: allow(&methods) }),
             }
         }
+    }
+}
+
+/// Whom a request is for that was routed so. What is below `/mgmt`, be it there or not, is told to the operator only.
+pub fn access(routed: &Result<Route, NoRoute>, path: &str) -> Access {
+    match routed {
+        Ok(Route { access, .. }) | Err(NoRoute::Malformed { access }) => *access,
+        Err(_) if path.split('/').any(|part| part == "mgmt") => Access::Operator,
+        Err(_) => Access::Cloud,
     }
 }
 
@@ -378,7 +392,7 @@ mod tests {
         check(Method::Get, "/serviceregistry/mgmt/7", Ok((Operation::EntryShow, Some(7))));
         check(Method::Head, "/serviceregistry/echo", Ok((Operation::Echo, None)));
         check(Method::Delete, "/serviceregistry/mgmt/systems/-7", Ok((Operation::SystemRemove, Some(-7))));
-        check(Method::Get, "/serviceregistry/mgmt/x", Err(NoRoute::Malformed));
+        check(Method::Get, "/serviceregistry/mgmt/x", Err(NoRoute::Malformed { access: Access::Operator }));
         check(Method::Get, "/serviceregistry/nothing", Err(NoRoute::NotFound));
         check(Method::Get, "/authorization/echo", Err(NoRoute::NotFound));
         check(Method::Get, "/", Err(NoRoute::NotFound));
@@ -398,6 +412,6 @@ mod tests {
         assert_eq!(found("/serviceregistry/mgmt/servicedef/7"), Ok((operation, Some("7".into()))));
         assert_eq!(found("/serviceregistry/mgmt/servicedef/a b"), Ok((operation, Some("a b".into()))));
         assert_eq!(found("/serviceregistry/mgmt/servicedef/a/b"), Err(NoRoute::NotFound));
-        assert_eq!(found("/serviceregistry/mgmt/servicedef"), Err(NoRoute::Malformed));
+        assert_eq!(found("/serviceregistry/mgmt/servicedef"), Err(NoRoute::Malformed { access: Access::Operator }));
     }
 }

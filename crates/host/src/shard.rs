@@ -44,7 +44,6 @@ use self::{
 use crate::{
     answer::{self, Answer, Recipient},
     api::TopicState,
-    control,
     frames::Frames,
     gate::Gate,
     http::{HttpError, RawRequest, RequestReader},
@@ -421,15 +420,8 @@ impl Shard {
         let request = Request::from_raw(raw, self.connections[slot].caller.clone());
         match route::route(SYSTEM, request.method, &request.path) {
             Ok(route) if route.operation == Operation::Publish => self.publish(slot, raw),
-            Ok(route) if route.operation == Operation::EventStream => match (request.method, control::check_body(&request)) {
-                (_, Some(refusal)) => self.write(slot, &refusal, raw.keep_alive, false),
-                (Method::Head, None) => {
-                    let refusal = Answer { header: Some(("Allow", "GET".into())), ..Answer::empty(405) };
-                    self.write(slot, &refusal, raw.keep_alive, true);
-                }
-                (_, None) => self.stream(slot, &request, raw),
-            },
-            Ok(_) | Err(NoRoute::Malformed | NoRoute::NotFound | NoRoute::MethodNotAllowed { .. } | NoRoute::Asked { .. }) => {
+            Ok(route) if route.operation == Operation::EventStream => self.open_stream(slot, &request, route.access, raw),
+            Ok(_) | Err(NoRoute::Malformed { .. } | NoRoute::NotFound | NoRoute::MethodNotAllowed { .. } | NoRoute::Asked { .. }) => {
                 self.ask_control(slot, request, raw.keep_alive)
             }
         }

@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use bodkin_host::{EventLogLimits, HostConfig, Limits, Server};
+use bodkin_arrowhead::{caller::Caller, common_name::CloudCommonName, json, publication::PublishForm};
+use bodkin_host::{EventLogLimits, HostConfig, Limits, Server, route::PUBLISH};
 
 /// Counts the allocations of one thread.
 struct Counting;
@@ -104,6 +105,25 @@ fn publishing_to_streams_allocates_nothing() {
     THREAD.store(0, SeqCst);
     assert_eq!(ALLOCATIONS.load(SeqCst), 0, "allocations for {COUNTED_EVENTS} events");
     runtime.block_on(server.stop());
+    a_certified_publisher_costs_none_either(&events);
+}
+
+/// Whether a certificate's name is the source's is asked for each event.
+fn a_certified_publisher_costs_none_either(events: &[String]) {
+    let cloud = CloudCommonName::parse("cloud.operator.arrowhead.eu").unwrap();
+    let [sensor, other] = ["sensor", "other"].map(|name| Caller::certified(&format!("{name}.{cloud}"), &cloud));
+    let may = |caller: &Caller, event: &str| {
+        let form: PublishForm<'_> = json::parse_object(event).unwrap();
+        PUBLISH.admit(caller).and_then(|admitted| admitted.permit(form)).is_ok()
+    };
+    THREAD.store(nix::unistd::gettid().as_raw(), SeqCst);
+    let allowed = events.iter().all(|event| may(&sensor, event));
+    let allocations = ALLOCATIONS.load(SeqCst);
+    let denied = events.iter().all(|event| !may(&other, event));
+    THREAD.store(0, SeqCst);
+    assert!(allowed && denied);
+    assert_eq!(allocations, 0, "allocations for {} events", events.len());
+    assert!(ALLOCATIONS.load(SeqCst) > 0, "a denial is told in words");
 }
 
 /// The shard's thread id, by its name.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bodkin_arrowhead::{
+    access::Access,
     caller::Caller,
     event_handler::SubscriptionPut,
     form::{SubscriptionRequest, SystemRequest},
@@ -89,7 +90,8 @@ fn put(subscriber: SystemRequest) -> SubscriptionPut {
         notify_uri: Some("/notify".into()),
         ..Default::default()
     };
-    SubscriptionPut::parse(form, &Caller::Anonymous, UtcTime::from_unix_seconds(0)).unwrap()
+    let form = Access::Own.admit(&Caller::Anonymous).unwrap().permit(form).unwrap();
+    SubscriptionPut::parse(form, UtcTime::from_unix_seconds(0)).unwrap()
 }
 
 fn letters(subscription: SubscriptionId, first: u64, last: u64, events: u64) -> DeadLetters {

@@ -1,13 +1,15 @@
 //! Store entries of providers in other clouds: what they name is made, and nobody can be sent there yet.
 
 use bodkin_arrowhead::{
+    access::Access,
     authorization::RuleInsertion,
     caller::Caller,
     cloud::{CloudPut, OwnCloud},
+    explanation::Unwatched,
     form::{CloudRequest, OrchestrationForm, ServiceQueryForm, ServiceRegistryRequest, StoreRequest, SystemRequest},
     name::{CloudName, NamingRules},
     orchestrator::{
-        Orchestration, Sender, StoreKind, candidates, orchestrate,
+        Orchestration, OrchestrationResponse, Sender, StoreKind, candidates, orchestrate,
         store::{StoreEntryView, StoreInsertion},
     },
     record::*,
@@ -128,10 +130,12 @@ fn a_foreign_entry_is_passed_over_while_there_is_no_gatekeeper() {
     for requested_service in [Some(service), None] {
         let one = requested_service.is_some();
         let form = OrchestrationForm { requester_system: Some(system("here-consumer")), requested_service, ..OrchestrationForm::default() };
-        let orchestration = Orchestration::parse(form, Sender::Requester(Caller::Anonymous), StoreKind::Plain).unwrap();
-        let found = candidates(&snapshot, &orchestration).unwrap();
-        let answer = orchestrate(&snapshot, &orchestration, found, UtcTime::from_unix_seconds(0), |_| 0).unwrap();
-        let answer = serde_json::to_value(answer).unwrap();
+        let form = Access::Own.admit(&Caller::Anonymous).unwrap().permit(form).unwrap();
+        let orchestration = Orchestration::parse(form, Sender::Requester, StoreKind::Plain).unwrap();
+        let now = UtcTime::from_unix_seconds(0);
+        let found = candidates(&snapshot, &orchestration, &mut Unwatched).unwrap();
+        let usable = orchestrate(&snapshot, &orchestration, found, now, |_| 0, &mut Unwatched).unwrap();
+        let answer = serde_json::to_value(OrchestrationResponse::new(usable, now)).unwrap();
         let expected = if one { Some("here-provider") } else { None };
         assert_eq!(answer["response"][0]["provider"]["systemName"].as_str(), expected, "{answer}");
     }

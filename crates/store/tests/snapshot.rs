@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bodkin_arrowhead::{
+    access::Access,
     authorization::RuleInsertion,
     caller::Caller,
     cloud::{CloudPut, OwnCloud},
@@ -255,7 +256,8 @@ async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError
                 sources: sources.map(|sources| sources.into_iter().map(|source| Some(system_form(source))).collect()),
                 ..Default::default()
             };
-            let put = SubscriptionPut::parse(form, &Caller::Anonymous, UtcTime::from_unix_seconds(0))?;
+            let form = Access::Own.admit(&Caller::Anonymous).unwrap().permit(form).unwrap();
+            let put = SubscriptionPut::parse(form, UtcTime::from_unix_seconds(0))?;
             store.write(move |draft| draft.put_subscription(put, 1000).map(drop), done).await
         }
         Operation::Unsubscribe { event_type, system } => {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     error::ArrowheadError,
+    explanation::{Criterion, Step, Witness},
     form::{IdIdList, InterCloudCheckRequest, IntracloudCheckRequest, SubscriptionCheckRequest, SystemRequest},
     record::*,
     snapshot::Snapshot,
@@ -21,6 +22,36 @@ pub fn registered_consumer<'s>(snapshot: &'s Snapshot, consumer: &SystemReferenc
 /// The interfaces over which `consumer` may use `definition` at `provider`; empty without a rule.
 pub fn permitted_interfaces(snapshot: &Snapshot, consumer: SystemId, provider: SystemId, definition: DefinitionId) -> &[InterfaceId] {
     snapshot.rule_for(consumer, provider, definition).map_or(&[], |rule| &rule.interfaces)
+}
+
+/// Narrows a service to the interfaces over which `consumer` may use it; `None` if there is none.
+pub(crate) fn permitted_service(
+    snapshot: &Snapshot,
+    consumer: &System,
+    mut view: EntryView,
+    witness: &mut impl Witness,
+) -> Option<EntryView> {
+    let granted = permitted_interfaces(snapshot, consumer.id, view.entry.provider, view.entry.definition);
+    let offered = view.interfaces.len();
+    view.interfaces.retain(|interface| granted.contains(&interface.id));
+    witness.see(|| rule_step(snapshot, consumer, &view, offered));
+    (!view.interfaces.is_empty()).then_some(view)
+}
+
+/// What the rule says of a service of which these interfaces are left, of so many.
+fn rule_step(snapshot: &Snapshot, consumer: &System, view: &EntryView, offered: usize) -> Step {
+    let asked = format!("may {} use {} of {}?", consumer.system_name, view.definition.service_definition, view.provider.system_name);
+    let rule = snapshot.rule_for(consumer.id, view.entry.provider, view.entry.definition);
+    let found = match rule {
+        None => "no rule allows it".to_owned(),
+        Some(rule) if view.interfaces.len() == offered => format!("rule {} allows it", rule.id),
+        Some(rule) => {
+            let names: Vec<String> = snapshot.named_interfaces(&rule.interfaces).iter().map(|row| row.interface_name.to_string()).collect();
+            format!("rule {} allows {} only", rule.id, names.join(", "))
+        }
+    };
+    let step = Step::new(Criterion::AuthorizationRule, !view.interfaces.is_empty(), asked, found);
+    step.of(view.entry.id).by(rule.map(|rule| rule.id.0))
 }
 
 #[derive(Debug, Serialize)]

@@ -1,15 +1,16 @@
 //! Which candidates there are, and which of them are answered.
 
 use super::{
-    Kind, Orchestration, OrchestrationResponse, OrchestrationResult,
+    Kind, Orchestration,
     flexible_store::flexible_candidates,
     reservation::is_free_for,
     store::{stored_service_candidates, stored_top_candidates},
 };
 use crate::{
-    authorization::{permitted_interfaces, registered_consumer},
+    authorization::{permitted_service, registered_consumer},
     error::ArrowheadError,
-    record::{EntryView, System},
+    explanation::{Criterion, Explanation, Step, Witness},
+    record::{EntryId, EntryView},
     service_registry,
     snapshot::Snapshot,
     system::SystemKey,
@@ -17,13 +18,28 @@ use crate::{
 };
 
 /// What the registry or a store offers, in the order it is to be tried.
-pub fn candidates(snapshot: &Snapshot, orchestration: &Orchestration) -> Result<Vec<EntryView>, ArrowheadError> {
+pub fn candidates(
+    snapshot: &Snapshot,
+    orchestration: &Orchestration,
+    witness: &mut impl Witness,
+) -> Result<Vec<EntryView>, ArrowheadError> {
     let requester = &orchestration.requester;
     match &orchestration.kind {
-        Kind::Dynamic(query) => Ok(service_registry::query(snapshot, query).service_query_data),
-        Kind::StoredService { query, interface } => stored_service_candidates(snapshot, requester, query, interface),
-        Kind::StoredTops(kinds) => stored_top_candidates(snapshot, requester, kinds),
-        Kind::Flexible { form, requester_metadata } => flexible_candidates(snapshot, requester, form, requester_metadata),
+        Kind::Dynamic(query) => Ok(service_registry::query(snapshot, query, witness).service_query_data),
+        Kind::StoredService { query, interface } => stored_service_candidates(snapshot, requester, query, interface, witness),
+        Kind::StoredTops(kinds) => stored_top_candidates(snapshot, requester, kinds, witness),
+        Kind::Flexible { form, requester_metadata } => flexible_candidates(snapshot, requester, form, requester_metadata, witness),
+    }
+}
+
+/// Tells which of the candidates accepted a connection.
+pub fn tell_pings(pinged: &[EntryId], reachable: &[EntryView], witness: &mut impl Witness) {
+    for entry in pinged {
+        witness.see(|| {
+            let accepts = reachable.iter().any(|view| view.entry.id == *entry);
+            let found = if accepts { "it accepts" } else { "it does not" };
+            Step::new(Criterion::Ping, accepts, "does the provider accept a connection?", found).of(*entry)
+        });
     }
 }
 
@@ -36,36 +52,65 @@ pub fn orchestrate(
     candidates: Vec<EntryView>,
     now: UtcTime,
     choose: impl FnOnce(usize) -> usize,
-) -> Result<OrchestrationResponse, ArrowheadError> {
-    if candidates.is_empty() {
-        return Ok(OrchestrationResponse::default());
-    }
+    witness: &mut impl Witness,
+) -> Result<Vec<EntryView>, ArrowheadError> {
     let mut usable = candidates;
-    if orchestration.asks_rules {
+    if orchestration.asks_rules && !usable.is_empty() {
         let consumer = registered_consumer(snapshot, &orchestration.requester)?;
-        usable = usable.into_iter().filter_map(|view| permitted(snapshot, consumer, view)).collect();
+        usable = usable.into_iter().filter_map(|view| permitted_service(snapshot, consumer, view, witness)).collect();
     }
-    usable.retain(|view| is_free_for(snapshot, &orchestration.requester.key, view, now));
-    let is_preferred = |view: &EntryView| orchestration.preferred.contains(&SystemKey::of(&view.provider));
+    usable.retain(|view| is_free_for(snapshot, &orchestration.requester.key, view, now, witness));
     match &orchestration.kind {
         Kind::Dynamic(_) | Kind::Flexible { .. } => {
             if orchestration.only_preferred {
-                usable.retain(is_preferred);
+                usable.retain(|view| is_preferred(orchestration, view, witness));
             }
             if orchestration.matchmaking && !usable.is_empty() {
-                let chosen = usable.iter().position(is_preferred).unwrap_or_else(|| choose(usable.len()));
-                usable = vec![usable.swap_remove(chosen)];
+                let preferred = usable.iter().position(|view| orchestration.prefers(view));
+                let chosen = preferred.unwrap_or_else(|| choose(usable.len()));
+                keep_one(&mut usable, chosen, witness);
             }
         }
-        Kind::StoredService { .. } => usable.truncate(1),
-        Kind::StoredTops(_) => {}
+        Kind::StoredService { .. } if !usable.is_empty() => keep_one(&mut usable, 0, witness),
+        Kind::StoredService { .. } | Kind::StoredTops(_) => {}
     }
-    Ok(OrchestrationResponse { response: usable.into_iter().map(|view| OrchestrationResult::new(view, now)).collect() })
+    Ok(usable)
 }
 
-/// Narrows a candidate to the interfaces the consumer may use; `None` if there is none.
-fn permitted(snapshot: &Snapshot, consumer: &System, mut view: EntryView) -> Option<EntryView> {
-    let granted = permitted_interfaces(snapshot, consumer.id, view.entry.provider, view.entry.definition);
-    view.interfaces.retain(|interface| granted.contains(&interface.id));
-    (!view.interfaces.is_empty()).then_some(view)
+fn is_preferred(orchestration: &Orchestration, view: &EntryView, witness: &mut impl Witness) -> bool {
+    let prefers = orchestration.prefers(view);
+    witness.see(|| {
+        let found = if prefers { "it is preferred" } else { "it is not among them" };
+        Step::new(Criterion::PreferredProvider, prefers, "only preferred providers are wanted", found).of(view.entry.id)
+    });
+    prefers
 }
+
+/// Keeps the candidate at an index.
+fn keep_one(usable: &mut Vec<EntryView>, chosen: usize, witness: &mut impl Witness) {
+    let chosen = usable.swap_remove(chosen);
+    for other in usable.iter() {
+        let found = || format!("{} is the one", chosen.provider.system_name);
+        witness.see(|| Step::new(Criterion::Matchmaking, false, "one provider is answered", found()).of(other.entry.id));
+    }
+    *usable = vec![chosen];
+}
+
+impl Orchestration {
+    fn prefers(&self, view: &EntryView) -> bool {
+        self.preferred.contains(&SystemKey::of(&view.provider))
+    }
+
+    /// Why this orchestration gives `usable`, by what was seen of it.
+    pub fn explain(&self, snapshot: &Snapshot, steps: Vec<Step>, usable: &[EntryView]) -> Explanation {
+        let definition = match &self.kind {
+            Kind::Dynamic(query) | Kind::StoredService { query, .. } => query.definition.as_str(),
+            Kind::StoredTops(_) => "what the orchestration store names",
+            Kind::Flexible { form, .. } => form.service_definition_requirement.as_deref().unwrap_or_default().trim(),
+        };
+        Explanation::new(snapshot, (&self.requester.name, definition), steps, usable)
+    }
+}
+
+#[cfg(test)]
+mod tests;

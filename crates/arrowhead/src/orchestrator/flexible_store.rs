@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::store::known_requester;
 use crate::{
     error::ArrowheadError,
+    explanation::{Criterion, Step, Witness},
     form::{FlexibleRuleRequest, ServiceQueryForm, SystemDescriberRequest},
     metadata::{Metadata, MetadataForm, MetadataRequirement},
     name::{InterfaceName, NamingRules, ServiceDefinition, SystemName},
     record::{EntryView, FlexibleRule, SystemDescriber},
-    service_registry::Query,
+    service_registry::{Query, offered_step},
     snapshot::Snapshot,
     system::SystemReference,
 };
@@ -89,11 +90,14 @@ pub(super) fn flexible_candidates(
     requester: &SystemReference,
     form: &ServiceQueryForm,
     requester_metadata: &Metadata,
+    witness: &mut impl Witness,
 ) -> Result<Vec<EntryView>, ArrowheadError> {
     let consumer = known_requester(snapshot, requester)?;
     let metadata = requester_metadata.over(consumer.metadata.as_ref());
     let wanted = form.service_definition_requirement.as_deref().unwrap_or_default();
-    let Some(definition) = snapshot.definition_by_name(wanted) else { return Ok(Vec::new()) };
+    let definition = snapshot.definition_by_name(wanted);
+    witness.see(|| offered_step(wanted, definition.map_or(0, |definition| snapshot.entries_of(definition.id).count())));
+    let Some(definition) = definition else { return Ok(Vec::new()) };
     let asked: Vec<String> = form.interface_requirements.iter().flatten().flatten().map(|name| name.trim().to_uppercase()).collect();
     let rules = snapshot.flexible_rules_for(&definition.service_definition);
     let rules = rules.filter(|rule| rule.consumer_system.describes(&consumer.system_name, Some(&metadata)));
@@ -101,18 +105,34 @@ pub(super) fn flexible_candidates(
     let mut rules: Vec<&FlexibleRule> =
         rules.filter(|rule| rule.service_interface.as_ref().is_none_or(is_asked)).map(|rule| &**rule).collect();
     rules.sort_unstable_by_key(|rule| (rule.priority, rule.id));
+    witness.see(|| {
+        let found = if rules.is_empty() { "no rule of the flexible store is for this consumer and service" } else { "there are some" };
+        Step::new(Criterion::FlexibleRule, !rules.is_empty(), "rules of the flexible store", found)
+    });
     let mut candidates = Vec::new();
     let mut seen = BTreeSet::new();
     for rule in rules {
         let query = Query::parse(&narrowed(form, rule), "").expect("a rule narrows a form that was checked");
         for entry in snapshot.entries_of(definition.id).filter(|entry| !seen.contains(&entry.id)) {
-            let offered = query.select(snapshot, entry);
-            let provider = |view: &EntryView| rule.provider_system.describes(&view.provider.system_name, view.provider.metadata.as_ref());
-            candidates.extend(offered.filter(provider));
+            let offered = query.select(snapshot, entry, witness);
+            candidates.extend(offered.filter(|view| rule.gives(view, witness)));
         }
         seen = candidates.iter().map(|view| view.entry.id).collect();
     }
     Ok(candidates)
+}
+
+impl FlexibleRule {
+    /// Whether the rule is about the provider of a service.
+    fn gives(&self, view: &EntryView, witness: &mut impl Witness) -> bool {
+        let gives = self.provider_system.describes(&view.provider.system_name, view.provider.metadata.as_ref());
+        witness.see(|| {
+            let found = if gives { "it gives this provider" } else { "it is about other providers" };
+            let step = Step::new(Criterion::FlexibleRule, gives, format!("rule {} of the flexible store", self.id), found);
+            step.of(view.entry.id).by(Some(self.id.0))
+        });
+        gives
+    }
 }
 
 /// What is asked of the registry for a rule: the rule's interface and metadata, with those of the request on top.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    access::EXTERNAL_SERVICE_REQUEST,
     address::AddressKind,
-    caller::Caller,
+    caller::Authorized,
     error::ArrowheadError,
     form::{OrchestrationForm, PreferredProvider, ServiceQueryForm},
     metadata::Metadata,
@@ -41,19 +42,19 @@ pub(super) enum Kind {
 }
 
 /// Who sends an orchestration form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// The requester itself.
-    Requester(Caller),
+    Requester,
     /// A core system on the requester's behalf.
     Proxy,
 }
 
 impl Sender {
     /// Path of the operation, as errors name it.
-    pub fn origin(&self) -> &'static str {
+    pub fn origin(self) -> &'static str {
         match self {
-            Self::Requester(_) => "/orchestrator/orchestration",
+            Self::Requester => "/orchestrator/orchestration",
             Self::Proxy => "/orchestrator/orchestration-by-proxy",
         }
     }
@@ -89,14 +90,12 @@ impl Flags {
 
 impl Orchestration {
     /// Checks a form in upstream's order (reference 5.1). There is no Gatekeeper and no QoS Monitor in this cloud.
-    pub fn parse(mut form: OrchestrationForm, sender: Sender, store: StoreKind) -> Result<Self, ArrowheadError> {
+    pub fn parse(form: Authorized<OrchestrationForm>, sender: Sender, store: StoreKind) -> Result<Self, ArrowheadError> {
+        let mut form = form.into_inner();
         let origin = sender.origin();
         let refused = |message: &str| ArrowheadError::bad_payload(message, origin);
         let flags = Flags(form.orchestration_flags.take().unwrap_or_default());
         let requester = SystemReference::parse(form.requester_system.as_ref(), "Requester system", origin)?;
-        if let Sender::Requester(caller) = &sender {
-            caller.may_act_as(&requester.name)?;
-        }
         if form.requested_service.is_none() && (flags.set("overrideStore") || flags.set("triggerInterCloud")) {
             return Err(refused("Requested service can not be null when flag overrideStore or triggerInterCloud is set."));
         }
@@ -113,7 +112,7 @@ impl Orchestration {
             return Err(refused("Command qosExclusivity needs flag matchmaking."));
         }
         // Upstream's proxies make no external requests: the flag says nothing there.
-        let external = flags.set("externalServiceRequest") && sender != Sender::Proxy;
+        let external = flags.set(EXTERNAL_SERVICE_REQUEST) && sender != Sender::Proxy;
         if external || flags.set("triggerInterCloud") {
             return Err(refused("Inter-cloud orchestration is not available: Orchestrator runs in NO GATEKEEPER mode."));
         }

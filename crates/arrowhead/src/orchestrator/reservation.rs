@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::{
     error::ArrowheadError,
+    explanation::{Criterion, Step, Witness},
     form::{ReservationRequest, SystemRequest},
     record::{DefinitionId, EntryView, Reservation, ReservationId, SystemId, Timestamps},
     snapshot::Snapshot,
@@ -116,9 +117,17 @@ fn parse_consumer(requester: Option<&SystemRequest>, origin: &str) -> Result<Sys
 }
 
 /// Whether nobody else keeps the provider's service.
-pub(super) fn is_free_for(snapshot: &Snapshot, consumer: &SystemKey, view: &EntryView, now: UtcTime) -> bool {
+pub(super) fn is_free_for(snapshot: &Snapshot, consumer: &SystemKey, view: &EntryView, now: UtcTime, witness: &mut impl Witness) -> bool {
     let reservation = snapshot.reservation_of(view.entry.provider, view.entry.definition, now);
-    reservation.is_none_or(|reservation| reservation.consumer == *consumer)
+    let other = reservation.filter(|reservation| reservation.consumer != *consumer);
+    if let Some(reservation) = other {
+        witness.see(|| {
+            let found = format!("{} keeps it until {}", reservation.consumer.parts().0, reservation.reserved_to);
+            let step = Step::new(Criterion::Reservation, false, "does nobody else keep it?", found);
+            step.of(view.entry.id).by(Some(reservation.id.0))
+        });
+    }
+    other.is_none()
 }
 
 /// A reservation as it is listed.

@@ -49,8 +49,14 @@ pub struct OrchestrationResponse {
     pub response: Vec<OrchestrationResult>,
 }
 
+impl OrchestrationResponse {
+    /// Of what the consumer may use, with warnings as of `now`.
+    pub fn new(usable: Vec<EntryView>, now: UtcTime) -> Self {
+        Self { response: usable.into_iter().map(|view| OrchestrationResult::new(view, now)).collect() }
+    }
+}
+
 impl OrchestrationResult {
-    /// What the registry knows of a provider, with warnings as of `now`.
     pub(super) fn new(view: EntryView, now: UtcTime) -> Self {
         Self {
             warnings: warning(view.entry.end_of_validity, now).into_iter().collect(),

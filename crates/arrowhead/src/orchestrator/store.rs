@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::{
     address::AddressKind,
     error::ArrowheadError,
+    explanation::{Criterion, Step, Witness},
     form::{PriorityRequest, StoreRequest, StoreSearchRequest},
     metadata::Metadata,
     name::{CloudName, InterfaceName, NamingRules, ServiceDefinition},
@@ -179,14 +180,48 @@ pub(super) fn stored_service_candidates(
     requester: &SystemReference,
     query: &Query,
     interface: &str,
+    witness: &mut impl Witness,
 ) -> Result<Vec<EntryView>, ArrowheadError> {
     let consumer = known_requester(snapshot, requester)?.id;
     let definition = known_definition(snapshot, &query.definition)?.id;
     let interface = known_interface(snapshot, interface)?.id;
     let group = StoreGroup { consumer, definition, interface };
-    let providers = snapshot.store_entries_of(group).filter_map(|entry| local(entry.provider));
-    let offered = providers.flat_map(|provider| snapshot.entries_at(definition, provider));
-    Ok(offered.filter_map(|entry| query.select(snapshot, entry)).collect())
+    let mut candidates = Vec::new();
+    let mut named = 0;
+    for entry in snapshot.store_entries_of(group) {
+        named += 1;
+        for offered in offered_by(snapshot, entry, witness) {
+            candidates.extend(query.select(snapshot, offered, witness));
+        }
+    }
+    tell_named(named, witness);
+    Ok(candidates)
+}
+
+/// What the provider of an entry offers of the entry's service now.
+fn offered_by<'s>(snapshot: &'s Snapshot, entry: &StoreEntry, witness: &mut impl Witness) -> Vec<&'s Arc<Entry>> {
+    let provider = local(entry.provider);
+    let offered: Vec<_> = provider.into_iter().flat_map(|provider| snapshot.entries_at(entry.group.definition, provider)).collect();
+    let mut tell = |found: &str, offered: Option<EntryId>| {
+        witness.see(|| {
+            let asked = format!("entry {} of the orchestration store, priority {}", entry.id, entry.priority);
+            Step { entry: offered, ..Step::new(Criterion::StoreEntry, offered.is_some(), asked, found) }.by(Some(entry.id.0))
+        });
+    };
+    match provider {
+        None => tell("its provider is of another cloud, which only the Gatekeeper can ask", None),
+        Some(_) if offered.is_empty() => tell("its provider does not offer the service", None),
+        Some(_) => offered.iter().for_each(|offered| tell("its provider offers the service", Some(offered.id))),
+    }
+    offered
+}
+
+/// Whether the store names any provider.
+fn tell_named(entries: usize, witness: &mut impl Witness) {
+    if entries == 0 {
+        let found = "the orchestration store has no such entry for the consumer";
+        witness.see(|| Step::new(Criterion::StoreEntry, false, "entries of the orchestration store", found));
+    }
 }
 
 /// What the providers of a consumer's entries of priority 1 offer over the entries' interfaces, by definition id, then provider id.
@@ -194,25 +229,46 @@ pub(super) fn stored_top_candidates(
     snapshot: &Snapshot,
     requester: &SystemReference,
     kinds: &[AddressKind],
+    witness: &mut impl Witness,
 ) -> Result<Vec<EntryView>, ArrowheadError> {
     let consumer = known_requester(snapshot, requester)?.id;
     let mut interfaces: BTreeMap<(DefinitionId, SystemId), BTreeSet<InterfaceId>> = BTreeMap::new();
+    let mut named = 0;
     for entry in snapshot.store_entries_of_consumer(consumer).filter(|entry| entry.priority == 1) {
+        named += 1;
+        offered_by(snapshot, entry, witness);
         if let Some(provider) = local(entry.provider) {
             interfaces.entry((entry.group.definition, provider)).or_default().insert(entry.group.interface);
         }
     }
+    tell_named(named, witness);
     let mut candidates = Vec::new();
     for ((definition, provider), wanted) in interfaces {
-        for entry in snapshot.entries_at(definition, provider) {
-            let mut view = snapshot.view(entry);
-            view.interfaces.retain(|interface| wanted.contains(&interface.id));
-            if !view.interfaces.is_empty() && (kinds.is_empty() || kinds.contains(&view.provider.address.kind())) {
-                candidates.push(view);
-            }
-        }
+        let offered = snapshot.entries_at(definition, provider);
+        candidates.extend(offered.filter_map(|entry| top_candidate(snapshot.view(entry), &wanted, kinds, witness)));
     }
     Ok(candidates)
+}
+
+/// Narrows a service to the interfaces that the store names; `None` if there is none, or the address is of no wanted kind.
+fn top_candidate(
+    mut view: EntryView,
+    wanted: &BTreeSet<InterfaceId>,
+    kinds: &[AddressKind],
+    witness: &mut impl Witness,
+) -> Option<EntryView> {
+    let kind = view.provider.address.kind();
+    let is_of_kind = kinds.is_empty() || kinds.contains(&kind);
+    view.interfaces.retain(|interface| wanted.contains(&interface.id));
+    let fits = is_of_kind && !view.interfaces.is_empty();
+    witness.see(|| {
+        let step = match is_of_kind {
+            true => Step::new(Criterion::Interface, fits, "the interfaces that the store names", view.interface_names()),
+            false => Step::new(Criterion::AddressType, fits, "an address of a wanted kind", kind.as_str()),
+        };
+        step.of(view.entry.id)
+    });
+    fits.then_some(view)
 }
 
 fn local(provider: StoreProvider) -> Option<SystemId> {

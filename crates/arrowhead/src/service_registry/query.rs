@@ -7,8 +7,9 @@ use serde::Serialize;
 use crate::{
     address::AddressKind,
     error::ArrowheadError,
+    explanation::{Criterion, Step, Unwatched, Witness},
     form::{ServiceQueryForm, ServiceQueryFormList},
-    metadata::MetadataRequirement,
+    metadata::{Metadata, MetadataRequirement},
     record::{Entry, EntryView, Security},
     snapshot::Snapshot,
 };
@@ -60,17 +61,55 @@ impl Query {
         }
     }
 
-    fn matches(&self, view: &EntryView) -> bool {
-        (self.address_kinds.is_empty() || self.address_kinds.contains(&view.provider.address.kind()))
-            && (self.securities.is_empty() || self.securities.contains(&view.entry.secure))
-            && self.versions_match(&view.entry)
-            && view.has_metadata(&self.metadata)
+    /// The entry's view with the asked interfaces, if it is of the asked kind. The definition is not looked at.
+    pub(crate) fn select(&self, snapshot: &Snapshot, entry: &Arc<Entry>, witness: &mut impl Witness) -> Option<EntryView> {
+        let mut view = snapshot.view(entry);
+        let unmet = self.unmet(&mut view);
+        witness.see(|| self.step(unmet, &snapshot.view(entry)));
+        unmet.is_none().then_some(view)
     }
 
-    /// The entry's view with the asked interfaces, if it is of the asked kind. The definition is not looked at.
-    pub(crate) fn select(&self, snapshot: &Snapshot, entry: &Arc<Entry>) -> Option<EntryView> {
-        let mut view = snapshot.view(entry);
-        (self.matches(&view) && self.narrow(&mut view)).then_some(view)
+    /// The first requirement that the service does not meet. If it meets all, its view is narrowed to the asked interfaces.
+    fn unmet(&self, view: &mut EntryView) -> Option<Criterion> {
+        if !(self.address_kinds.is_empty() || self.address_kinds.contains(&view.provider.address.kind())) {
+            return Some(Criterion::AddressType);
+        }
+        if !(self.securities.is_empty() || self.securities.contains(&view.entry.secure)) {
+            return Some(Criterion::Security);
+        }
+        if !self.versions_match(&view.entry) {
+            return Some(Criterion::Version);
+        }
+        if !view.has_metadata(&self.metadata) {
+            return Some(Criterion::Metadata);
+        }
+        (!self.narrow(view)).then_some(Criterion::Interface)
+    }
+
+    fn step(&self, unmet: Option<Criterion>, view: &EntryView) -> Step {
+        let (asked, found) = match unmet {
+            Some(Criterion::AddressType) => {
+                (joined(self.address_kinds.iter().map(|kind| kind.as_str())), view.provider.address.kind().as_str().to_owned())
+            }
+            Some(Criterion::Security) => {
+                (joined(self.securities.iter().map(|security| security.as_str())), view.entry.secure.as_str().to_owned())
+            }
+            Some(Criterion::Version) => (self.told_version(), view.entry.version.to_string()),
+            Some(Criterion::Metadata) => {
+                (self.metadata.to_string(), view.entry.metadata.as_ref().map_or("none".to_owned(), Metadata::to_string))
+            }
+            Some(_) => (self.interfaces.join(", "), view.interface_names()),
+            None => ("what the request wants of a service".to_owned(), "all of it".to_owned()),
+        };
+        Step::new(unmet.unwrap_or(Criterion::Requirements), unmet.is_none(), asked, found).of(view.entry.id)
+    }
+
+    fn told_version(&self) -> String {
+        match (self.version, self.version_range) {
+            (Some(exact), _) => exact.to_string(),
+            (None, (min, i64::MAX)) => format!("{min} or above"),
+            (None, (min, max)) => format!("{min} to {max}"),
+        }
     }
 
     /// Narrows the view to the asked interfaces; false if none is left.
@@ -109,16 +148,28 @@ pub fn parse_queries(list: &ServiceQueryFormList, origin: &str) -> Result<Vec<Qu
 
 /// Answers several queries, in their order, about the same instant.
 pub fn query_each(snapshot: &Snapshot, queries: &[Query]) -> Vec<QueryResult> {
-    queries.iter().map(|one| query(snapshot, one)).collect()
+    queries.iter().map(|one| query(snapshot, one, &mut Unwatched)).collect()
 }
 
 /// Answers a query; pinging what is left is the host's part. Expired entries are answered too, as upstream does.
-pub fn query(snapshot: &Snapshot, query: &Query) -> QueryResult {
-    let Some(definition) = snapshot.definition_by_name(&query.definition) else { return QueryResult::default() };
+pub fn query(snapshot: &Snapshot, query: &Query, witness: &mut impl Witness) -> QueryResult {
     let mut result = QueryResult::default();
-    for entry in snapshot.entries_of(definition.id) {
-        result.unfiltered_hits += 1;
-        result.service_query_data.extend(query.select(snapshot, entry));
+    if let Some(definition) = snapshot.definition_by_name(&query.definition) {
+        for entry in snapshot.entries_of(definition.id) {
+            result.unfiltered_hits += 1;
+            result.service_query_data.extend(query.select(snapshot, entry, witness));
+        }
     }
+    witness.see(|| offered_step(&query.definition, result.unfiltered_hits));
     result
+}
+
+/// Whether anybody offers a service.
+pub(crate) fn offered_step(definition: &str, hits: usize) -> Step {
+    let found = if hits == 0 { format!("nobody offers {definition}") } else { format!("{hits} are registered") };
+    Step::new(Criterion::ServiceDefinition, hits > 0, format!("services {definition}"), found)
+}
+
+fn joined(words: impl Iterator<Item = &'static str>) -> String {
+    words.collect::<Vec<_>>().join(", ")
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bodkin_arrowhead::{
+    access::Admitted,
     auth_update,
+    caller::Authorized,
     core_service::CoreSystem,
     error::ArrowheadError,
     event_handler::{SubscriptionPut, SubscriptionView},
@@ -24,16 +26,16 @@ const UNSUBSCRIBE: &str = "/eventhandler/unsubscribe";
 const SUBSCRIPTION: &str = "/eventhandler/mgmt/subscriptions/{id}";
 
 impl Control {
-    pub(super) async fn subscribe(&self, request: &Request) -> Result<Answer> {
-        let form: SubscriptionRequest = self.form(SYSTEM, request)?;
-        let put = SubscriptionPut::parse(form, &request.caller, now())?;
+    pub(super) async fn subscribe(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
+        let form: Authorized<SubscriptionRequest> = self.permitted_form(SYSTEM, request, admitted)?;
+        let put = SubscriptionPut::parse(form, now())?;
         let subscriptions_max = self.subscriptions_max;
         self.change(SYSTEM, move |draft| draft.put_subscription(put, subscriptions_max).map(drop)).await
     }
 
-    pub(super) fn auth_update(&self, request: &Request) -> Result<Answer> {
-        let form: PublishForm<'_> = self.form(SYSTEM, request)?;
-        auth_update::check(&self.store.snapshot(), &request.caller, &form, now())?;
+    pub(super) fn auth_update(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
+        let form: Authorized<PublishForm<'_>> = self.permitted_form(SYSTEM, request, admitted)?;
+        auth_update::check(&self.store.snapshot(), &form, now())?;
         Ok(Answer::empty(200))
     }
 
@@ -41,7 +43,6 @@ impl Control {
         let event_type = EventType::parse(required(request, "event_type")?);
         let event_type = event_type.map_err(|error| ArrowheadError::bad_payload(format!("Event type {error}"), UNSUBSCRIBE))?;
         let (name, address, port) = system_parameters(request)?;
-        request.caller.may_act_as(name)?;
         let subscriber = parse_system_parameters(name, address, port, UNSUBSCRIBE)?;
         self.change(SYSTEM, move |draft| draft.unsubscribe(&event_type, &subscriber)).await
     }
@@ -60,10 +61,10 @@ impl Control {
         Ok(Answer::json(200, &SubscriptionView::new(&snapshot, subscription)))
     }
 
-    pub(super) async fn update_subscription(&self, request: &Request, id: i64) -> Result<Answer> {
+    pub(super) async fn update_subscription(&self, request: &Request, admitted: Admitted<'_>, id: i64) -> Result<Answer> {
         check_id(id, SUBSCRIPTION)?;
-        let form: SubscriptionRequest = self.form(SYSTEM, request)?;
-        let put = SubscriptionPut::parse(form, &request.caller, now()).map_err(|error| error.at(SUBSCRIPTION))?;
+        let form: Authorized<SubscriptionRequest> = self.permitted_form(SYSTEM, request, admitted)?;
+        let put = SubscriptionPut::parse(form, now()).map_err(|error| error.at(SUBSCRIPTION))?;
         let view = |snapshot: &Snapshot, id| {
             let subscription = snapshot.subscriptions().get(&id).expect("what was just written is there");
             Answer::json(200, &SubscriptionView::new(snapshot, subscription))

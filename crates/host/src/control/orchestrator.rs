@@ -11,11 +11,16 @@ use std::{
 };
 
 use bodkin_arrowhead::{
+    access::Admitted,
+    caller::Authorized,
     core_service::CoreSystem,
     error::ArrowheadError,
+    explanation::{Criterion, Explanation, Step, Unwatched, Witness},
     form::OrchestrationForm,
     orchestrator::{self, Orchestration, OrchestrationResponse, Sender, StoreKind, reservation::ReservationTimes},
-    record::SystemId,
+    record::{EntryId, EntryView, SystemId},
+    snapshot::Snapshot,
+    utc::UtcTime,
 };
 
 pub use self::reservation::expire_reservations;
@@ -46,9 +51,9 @@ impl Default for OrchestratorConfig {
 }
 
 impl Control {
-    pub(super) async fn orchestrate(&self, request: &Request, sender: Sender) -> Result<Answer> {
-        let form: OrchestrationForm = self.form(SYSTEM, request)?;
-        self.decide(Orchestration::parse(form, sender, self.orchestrator.store)?).await
+    pub(super) async fn orchestrate(&self, request: &Request, admitted: Admitted<'_>, sender: Sender) -> Result<Answer> {
+        let form: Authorized<OrchestrationForm> = self.permitted_form(SYSTEM, request, admitted)?;
+        self.answer_orchestration(&Orchestration::parse(form, sender, self.orchestrator.store)?).await
     }
 
     pub(super) async fn orchestrate_stored(&self, id: i64) -> Result<Answer> {
@@ -56,7 +61,7 @@ impl Control {
         self.needs_store(StoreKind::Plain, ORIGIN)?;
         check_id(id, ORIGIN)?;
         let consumer = found(self.store.snapshot().system(SystemId(id)).cloned(), "System", id)?;
-        self.decide(Orchestration::stored_tops(&consumer)).await
+        self.answer_orchestration(&Orchestration::stored_tops(&consumer)).await
     }
 
     /// Only one of the two stores is served.
@@ -71,19 +76,33 @@ impl Control {
         Err(ArrowheadError::bad_payload(told, origin).into())
     }
 
-    async fn decide(&self, orchestration: Orchestration) -> Result<Answer> {
-        let started = Instant::now();
+    async fn answer_orchestration(&self, orchestration: &Orchestration) -> Result<Answer> {
+        let now = now();
         // Held while providers are pinged, so as a count of its own.
         let snapshot = Arc::clone(&self.store.snapshot());
-        let mut candidates = orchestrator::candidates(&snapshot, &orchestration)?;
+        let usable = self.decide(&snapshot, orchestration, now, &mut Unwatched).await?;
+        Ok(Answer::json(200, &self.with_tokens(orchestration, OrchestrationResponse::new(usable, now)).await?))
+    }
+
+    async fn decide(
+        &self,
+        snapshot: &Snapshot,
+        orchestration: &Orchestration,
+        now: UtcTime,
+        witness: &mut (impl Witness + Send),
+    ) -> std::result::Result<Vec<EntryView>, ArrowheadError> {
+        let started = Instant::now();
+        let mut candidates = orchestrator::candidates(snapshot, orchestration, witness)?;
         self.record(SYSTEM, Stage::Execute, started);
         if orchestration.ping_providers {
+            let pinged: Vec<EntryId> = candidates.iter().map(|view| view.entry.id).collect();
             candidates = self.pings.reachable(candidates).await;
+            orchestrator::tell_pings(&pinged, &candidates, witness);
         }
         let asked = Instant::now();
-        let response = orchestrator::orchestrate(&snapshot, &orchestration, candidates, now(), choose)?;
+        let usable = orchestrator::orchestrate(snapshot, orchestration, candidates, now, choose, witness)?;
         self.record(SYSTEM, Stage::Authorise, asked);
-        Ok(Answer::json(200, &self.with_tokens(&orchestration, response).await?))
+        Ok(usable)
     }
 
     /// Results of services that are secured by token come with tokens.
@@ -92,6 +111,26 @@ impl Control {
         let consumer = orchestration.consumer(&issuer.own_cloud())?;
         let orders = response.token_orders(&consumer, issuer.lifetimes().default);
         Ok(response.with_tokens(self.issue_tokens(issuer, &orders.iter().collect::<Vec<_>>()).await?)?)
+    }
+
+    /// What an operator's own orchestration for a consumer comes to, and why. Nothing is kept or locked by it.
+    pub async fn explain_orchestration(
+        &self,
+        form: Authorized<OrchestrationForm>,
+    ) -> std::result::Result<(OrchestrationResponse, Explanation), ArrowheadError> {
+        let orchestration = Orchestration::parse(form, Sender::Requester, self.orchestrator.store)?;
+        let (now, snapshot) = (now(), Arc::clone(&self.store.snapshot()));
+        let mut steps: Vec<Step> = Vec::new();
+        let usable = match self.decide(&snapshot, &orchestration, now, &mut steps).await {
+            Ok(usable) => usable,
+            // A consumer that is not registered, a service that is not known: what the consumer would be told is the reason.
+            Err(error) => {
+                steps.push(Step::new(Criterion::Consumer, false, "who asks, and for what", error.error_message));
+                Vec::new()
+            }
+        };
+        let explanation = orchestration.explain(&snapshot, steps, &usable);
+        Ok((OrchestrationResponse::new(usable, now), explanation))
     }
 }
 

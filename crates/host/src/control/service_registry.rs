@@ -6,7 +6,12 @@ mod interfaces;
 mod lookups;
 mod systems;
 
-use bodkin_arrowhead::{core_service::CoreSystem, service_registry, system::SystemKey};
+use bodkin_arrowhead::{
+    access::{Admitted, Claim},
+    core_service::CoreSystem,
+    service_registry,
+    system::SystemKey,
+};
 
 use super::{Control, Result, required};
 use crate::{answer::Refusal, request::Request};
@@ -23,10 +28,10 @@ impl Control {
     }
 
     /// The system that query parameters name, and that acts for itself.
-    fn own_system(&self, request: &Request, origin: &str) -> Result<SystemKey> {
+    fn own_system(&self, request: &Request, admitted: Admitted<'_>, origin: &str) -> Result<SystemKey> {
+        admitted.permit(Claim::of_system(request.parameter("system_name"))).map_err(|denial| request.denied(&denial))?;
         let (name, port) = (required(request, "system_name")?, port(request)?);
         let address = self.located(request.parameter("address"), request, origin)?.unwrap_or_default();
-        request.caller.may_act_as(name)?;
         Ok(service_registry::parse_system_parameters(name, &address, port, origin)?)
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_arrowhead::{
-    caller::Authorized,
+    access::Denial,
+    caller::{Authorized, Caller},
     error::ArrowheadError,
     event_handler, json,
     publication::{self, Publication, PublishForm},
@@ -19,6 +20,7 @@ use crate::{
     http::RawRequest,
     push::{PushQueue, delivery::Delivery, link::PushEvent, task::Queued},
     request::Request,
+    route,
     stage::Stage,
 };
 
@@ -34,16 +36,11 @@ impl Shard {
     }
 
     fn try_publish(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<Option<Position>, Answer> {
-        let is_plain = !raw.body.is_empty() && control::is_json(raw.content_type);
-        if !is_plain && let Some(refusal) = control::check_body(&Request::from_raw(raw, self.connections[slot].caller.clone())) {
-            return Err(refusal);
-        }
-        let text = std::str::from_utf8(raw.body).map_err(|_| Answer::from(Refusal::Malformed))?;
-        let form: PublishForm<'_> = json::parse_object(text).map_err(|_| Answer::from(Refusal::Malformed))?;
+        let form = permitted(&self.connections[slot].caller, raw)?;
         self.lap(Stage::Parse);
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
-        let publication = publication::authorize(&snapshot, &self.connections[slot].caller, &form, self.clock.utc, &mut self.scratch);
+        let publication = publication::authorize(&snapshot, &form, self.clock.utc, &mut self.scratch);
         let publication = publication.map_err(|error| Answer::from(Refusal::from(error)))?;
         self.check_durable().map_err(|error| Answer::from(Refusal::from(error)))?;
         self.lap(Stage::Authorise);
@@ -126,11 +123,73 @@ impl Shard {
     }
 }
 
+/// Reads an event, and asks whether its sender may publish it. Allocates only for a refusal.
+fn permitted<'r>(caller: &Caller, raw: &RawRequest<'r>) -> Result<Authorized<PublishForm<'r>>, Answer> {
+    let whole = || Request::from_raw(raw, caller.clone());
+    let denied = |denial: Denial| Answer::from(whole().denied(&denial));
+    let admitted = route::PUBLISH.admit(caller).map_err(denied)?;
+    let is_plain = !raw.body.is_empty() && control::is_json(raw.content_type);
+    if !is_plain && let Some(refusal) = control::check_body(&whole()) {
+        return Err(refusal);
+    }
+    let text = std::str::from_utf8(raw.body).map_err(|_| Refusal::Malformed)?;
+    let form = json::parse_object(text).map_err(|_| Refusal::Malformed)?;
+    admitted.permit(form).map_err(denied)
+}
+
 /// Puts an event into a task's queue.
 pub(super) fn push(queue: &PushQueue, delivery: &Delivery, event: PushEvent) {
     delivery.handed_over(event.position);
     // The task lives as long as the subscription, but for a runtime that is shutting down.
     if queue.send(Queued::Event(event)).is_err() {
         tracing::debug!("a pushed event has come too late");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_arrowhead::common_name::CloudCommonName;
+
+    use super::*;
+
+    fn status(caller: &Caller, body: &str) -> u16 {
+        let raw = RawRequest {
+            method: "POST",
+            target: "/eventhandler/publish",
+            host: "h:8455",
+            content_type: "application/json",
+            event_type: None,
+            last_event_id: None,
+            origin: None,
+            asked_method: None,
+            forwarded: Vec::new(),
+            forwarded_for: Vec::new(),
+            says_empty: false,
+            keep_alive: true,
+            body: body.as_bytes(),
+        };
+        permitted(caller, &raw).map_or_else(|answer| answer.status, |_| 200)
+    }
+
+    #[test]
+    fn a_system_publishes_in_its_own_name_only() {
+        let cloud = CloudCommonName::parse("cloud.operator.arrowhead.eu").unwrap();
+        let caller = |name: &str| Caller::certified(name, &cloud);
+        let own = r#"{"eventType":"hot","source":{"systemName":"Sensor","address":"h","port":1},"payload":"1"}"#;
+        let escaped = r#"{"eventType":"hot","source":{"systemName":"\u0073ensor"},"payload":"1"}"#;
+        let sensor = caller("sensor.cloud.operator.arrowhead.eu");
+        for body in [own, escaped] {
+            assert_eq!((status(&sensor, body), status(&Caller::Anonymous, body)), (200, 200), "{body}");
+            for other in ["other", "sysop", "eventhandler", "orchestrator"] {
+                assert_eq!(status(&caller(&format!("{other}.cloud.operator.arrowhead.eu")), body), 401, "{other} {body}");
+            }
+        }
+        // The name in the certificate comes before what is wrong with the body, and that before whose it is.
+        let strangers = ["", "cloud.operator.arrowhead.eu", "a.sensor.cloud.operator.arrowhead.eu", "sensor.other.operator.arrowhead.eu"];
+        for name in strangers {
+            assert_eq!((status(&caller(name), own), status(&caller(name), "{"), status(&caller(name), "")), (401, 401, 401), "{name}");
+        }
+        assert_eq!((status(&sensor, "{"), status(&sensor, "")), (400, 400));
+        assert_eq!(status(&sensor, "{}"), 200, "what is missing is told by the rules of publishing");
     }
 }

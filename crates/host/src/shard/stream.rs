@@ -2,28 +2,47 @@
 
 use std::{io::Write, sync::Arc, time::Duration};
 
-use bodkin_arrowhead::{error::ArrowheadError, record::SystemId, service_registry::parse_system_parameters};
+use bodkin_arrowhead::{
+    access::{Access, Admitted, Claim},
+    error::ArrowheadError,
+    record::SystemId,
+    service_registry::parse_system_parameters,
+    snapshot::Snapshot,
+};
 use bodkin_broker::{Overflow, ShardError, SubscriptionKey};
 
 use super::{Receiver, Shard};
 use crate::{
-    answer::{self, Refusal},
+    answer::{self, Answer, Refusal},
+    control,
     http::RawRequest,
     listening::{self, Listening},
     replay,
-    request::Request,
+    request::{Method, Request},
 };
 
 impl Shard {
     /// Opens an event stream on the connection, or answers why not.
-    pub(super) fn stream(&mut self, slot: usize, request: &Request, raw: &RawRequest<'_>) {
-        if let Err(refusal) = self.try_stream(slot, request, raw) {
-            self.write(slot, &refusal.into(), raw.keep_alive, false);
+    pub(super) fn open_stream(&mut self, slot: usize, request: &Request, access: Access, raw: &RawRequest<'_>) {
+        if let Err(refusal) = self.try_stream(slot, request, access, raw) {
+            self.write(slot, &refusal, raw.keep_alive, request.method == Method::Head);
         }
     }
 
-    fn try_stream(&mut self, slot: usize, request: &Request, raw: &RawRequest<'_>) -> Result<(), Refusal> {
-        let listening = Listening::parse(request, raw.event_type, self.consumer(request)?)?;
+    fn try_stream(&mut self, slot: usize, request: &Request, access: Access, raw: &RawRequest<'_>) -> Result<(), Answer> {
+        let admitted = access.admit(&request.caller).map_err(|denial| request.denied(&denial))?;
+        if let Some(refusal) = control::check_body(request) {
+            return Err(refusal);
+        }
+        if request.method == Method::Head {
+            return Err(Answer { header: Some(("Allow", "GET".into())), ..Answer::empty(405) });
+        }
+        let consumer = consumer(&self.context.store.snapshot(), request, admitted)?;
+        Ok(self.begin_stream(slot, request, consumer, raw)?)
+    }
+
+    fn begin_stream(&mut self, slot: usize, request: &Request, consumer: Option<SystemId>, raw: &RawRequest<'_>) -> Result<(), Refusal> {
+        let listening = Listening::parse(request, raw.event_type, consumer)?;
         let since = listening::parse_since(request, raw.last_event_id)?;
         if self.stream_count() >= self.context.limits.subscriptions_max {
             let told = format!("There are {} event streams, which is the limit.", self.context.limits.subscriptions_max);
@@ -62,23 +81,6 @@ impl Shard {
         Ok(())
     }
 
-    /// The system that listens, where the parameters `system_name`, `address` and `port` name it: then it hears the
-    /// publishers that the authorization rules let it hear, as a pushed subscription does.
-    fn consumer(&self, request: &Request) -> Result<Option<SystemId>, Refusal> {
-        let Some(name) = request.parameter("system_name") else {
-            request.caller.may_ask()?;
-            return Ok(None);
-        };
-        request.caller.may_act_as(name)?;
-        let address = request.parameter("address").ok_or(Refusal::Malformed)?;
-        let port = request.parameter("port").and_then(|text| text.trim().parse().ok()).ok_or(Refusal::Malformed)?;
-        let key = parse_system_parameters(name, address, port, &request.path)?;
-        let found = self.context.store.snapshot().system_by_key(key.as_str()).map(|system| system.id);
-        let missing =
-            || ArrowheadError::invalid_parameter(format!("System with name: {name}, address: {address}, port: {port} is not registered."));
-        found.map(Some).ok_or_else(|| missing().into())
-    }
-
     /// Tells a subscriber, behind what it was sent before, how many events its full queue has cost it.
     pub(super) fn tell_loss(&mut self, subscription: SubscriptionKey, events: u64, during: Duration) {
         match self.broker.receiver(subscription) {
@@ -93,5 +95,102 @@ impl Shard {
             }
             None => {}
         }
+    }
+}
+
+/// The system that listens, which hears the publishers that the authorization rules let it hear, as a pushed subscription does:
+/// the parameters `system_name`, `address` and `port` name it, or the certificate. `None` is nobody, who hears everybody, in
+/// insecure mode only.
+fn consumer(snapshot: &Snapshot, request: &Request, admitted: Admitted<'_>) -> Result<Option<SystemId>, Refusal> {
+    let name = request.parameter("system_name");
+    admitted.permit(Claim::of_system(name)).map_err(|denial| request.denied(&denial))?;
+    let Some(name) = name else {
+        return request.caller.system().map(|own| only_system_named(snapshot, own.as_str())).transpose();
+    };
+    let address = request.parameter("address").ok_or(Refusal::Malformed)?;
+    let port = request.parameter("port").and_then(|text| text.trim().parse().ok()).ok_or(Refusal::Malformed)?;
+    let key = parse_system_parameters(name, address, port, &request.path)?;
+    let found = snapshot.system_by_key(key.as_str()).map(|system| system.id);
+    let missing =
+        || ArrowheadError::invalid_parameter(format!("System with name: {name}, address: {address}, port: {port} is not registered."));
+    found.map(Some).ok_or_else(|| missing().into())
+}
+
+fn only_system_named(snapshot: &Snapshot, name: &str) -> Result<SystemId, Refusal> {
+    let mut named = snapshot.systems_named(name).map(|system| system.id);
+    let refused = |told: String| Refusal::from(ArrowheadError::invalid_parameter(told));
+    match (named.next(), named.next()) {
+        (Some(id), None) => Ok(id),
+        (None, _) => Err(refused(format!("System with name: {name} is not registered, so that no rule lets it hear anybody."))),
+        _ => Err(refused(format!("Several systems are named {name}: say which one listens by system_name, address and port."))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_arrowhead::{
+        address::Address,
+        caller::Caller,
+        common_name::CloudCommonName,
+        name::{NamingRules, SystemName},
+        record::{System, Timestamps},
+        snapshot::Change,
+        utc::UtcTime,
+    };
+
+    use super::*;
+
+    fn snapshot(systems: &[(i64, &str)]) -> Snapshot {
+        let now = UtcTime::from_unix_seconds(0);
+        let mut snapshot = Snapshot::default();
+        for (id, name) in systems {
+            let system = System {
+                id: SystemId(*id),
+                system_name: SystemName::parse(name).unwrap(),
+                address: Address::parse("10.0.0.1", &NamingRules::default()).unwrap(),
+                port: u16::try_from(*id).unwrap(),
+                authentication_info: None,
+                metadata: None,
+                timestamps: Timestamps { created_at: now, updated_at: now },
+            };
+            snapshot.apply(Change::System(Arc::new(system)));
+        }
+        snapshot
+    }
+
+    /// Who listens, or the status of the refusal.
+    fn check(snapshot: &Snapshot, caller: &Caller, parameters: &[(&str, &str)], expected: Result<Option<i64>, u16>) {
+        let request = Request {
+            caller: caller.clone(),
+            sender: None,
+            method: Method::Get,
+            path: "/eventhandler/events".into(),
+            query: parameters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+            url: String::new(),
+            content_type: String::new(),
+            says_empty: false,
+            body: Vec::new(),
+        };
+        let admitted = Access::Own.admit(caller).unwrap();
+        let found = consumer(snapshot, &request, admitted).map(|id| id.map(|id| id.0)).map_err(|refusal| Answer::from(refusal).status);
+        assert_eq!(found, expected, "{caller:?} {parameters:?}");
+    }
+
+    #[test]
+    fn a_certified_listener_hears_as_its_own_system() {
+        let cloud = CloudCommonName::parse("cloud.operator.arrowhead.eu").unwrap();
+        let display = Caller::certified("Display.cloud.operator.arrowhead.eu", &cloud);
+        let named = |name: &'static str, port: &'static str| [("system_name", name), ("address", "10.0.0.1"), ("port", port)];
+        let one = snapshot(&[(1, "display"), (2, "other")]);
+        check(&one, &display, &[], Ok(Some(1)));
+        check(&one, &display, &named("DISPLAY", "1"), Ok(Some(1)));
+        check(&one, &display, &named("display", "9"), Err(400));
+        check(&one, &display, &named("other", "2"), Err(401));
+        check(&one, &Caller::Anonymous, &[], Ok(None));
+        check(&one, &Caller::Anonymous, &named("other", "2"), Ok(Some(2)));
+        check(&snapshot(&[(2, "other")]), &display, &[], Err(400));
+        let two = snapshot(&[(1, "display"), (3, "display")]);
+        check(&two, &display, &[], Err(400));
+        check(&two, &display, &named("display", "3"), Ok(Some(3)));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bodkin_arrowhead::{
+    access::Admitted,
     error::ArrowheadError,
     form::ServiceRegistryRequest,
     page::{self, PageRequest},
@@ -26,19 +27,18 @@ const ENTRIES: &str = "/serviceregistry/mgmt";
 const ENTRY: &str = "/serviceregistry/mgmt/{id}";
 
 impl Control {
-    pub(in crate::control) async fn register(&self, request: &Request) -> Result<Answer> {
-        let mut form: ServiceRegistryRequest = self.form(SYSTEM, request)?;
+    pub(in crate::control) async fn register(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
+        let mut form = self.permitted_form::<ServiceRegistryRequest>(SYSTEM, request, admitted)?.into_inner();
         if let Some(provider) = &mut form.provider_system {
             provider.address = self.located(provider.address.as_deref(), request, REGISTER)?;
         }
         let registration = Registration::parse(form, CoreSystemNames::Allowed, &self.naming, REGISTER)?;
-        request.caller.may_act_as(registration.provider.name.as_str())?;
         self.write_entry(201, |draft| draft.register(registration)).await
     }
 
-    pub(in crate::control) async fn unregister(&self, request: &Request) -> Result<Answer> {
+    pub(in crate::control) async fn unregister(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
+        let provider = self.own_system(request, admitted, UNREGISTER)?;
         let definition = required(request, "service_definition")?;
-        let provider = self.own_system(request, UNREGISTER)?;
         let unregistration = Unregistration::parse(definition, provider, request.parameter("service_uri"), UNREGISTER)?;
         self.change(SYSTEM, move |draft| draft.unregister(&unregistration)).await
     }

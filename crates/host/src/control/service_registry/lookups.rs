@@ -3,6 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bodkin_arrowhead::{
+    access::Admitted,
+    caller::Authorized,
     error::ArrowheadError,
     form::{ServiceQueryForm, ServiceQueryFormList, SystemRequest},
     json,
@@ -25,8 +27,8 @@ use crate::{
 const PROVIDER: &str = "/serviceregistry/query/provider/{id}";
 
 impl Control {
-    pub(in crate::control) async fn query(&self, request: &Request) -> Result<Answer> {
-        let form: ServiceQueryForm = self.form(SYSTEM, request)?;
+    pub(in crate::control) async fn query(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
+        let form: Authorized<ServiceQueryForm> = self.permitted_form(SYSTEM, request, admitted)?;
         let query = Query::parse(&form, "/serviceregistry/query")?;
         let mut results = self.answer_queries(&[query]).await;
         Ok(Answer::json(200, &results.pop().expect("a query has a result")))

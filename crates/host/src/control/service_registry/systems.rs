@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bodkin_arrowhead::{
+    access::Admitted,
     form::SystemRequest,
     page::{self, SortKey},
     record::{System, SystemId},
@@ -22,16 +23,15 @@ const UNREGISTER_SYSTEM: &str = "/serviceregistry/unregister-system";
 const SYSTEM_OF_ID: &str = "/serviceregistry/mgmt/systems/{id}";
 
 impl Control {
-    pub(in crate::control) async fn register_system(&self, request: &Request) -> Result<Answer> {
-        let mut form: SystemRequest = self.form(SYSTEM, request)?;
+    pub(in crate::control) async fn register_system(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
+        let mut form = self.permitted_form::<SystemRequest>(SYSTEM, request, admitted)?.into_inner();
         form.address = self.located(form.address.as_deref(), request, REGISTER_SYSTEM)?;
         let system = SystemRegistration::parse(form, CoreSystemNames::Refused, &self.naming, REGISTER_SYSTEM)?;
-        request.caller.may_act_as(system.name.as_str())?;
         self.write_system(201, move |draft| draft.register_system(&system)).await
     }
 
-    pub(in crate::control) async fn unregister_system(&self, request: &Request) -> Result<Answer> {
-        let key = self.own_system(request, UNREGISTER_SYSTEM)?;
+    pub(in crate::control) async fn unregister_system(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
+        let key = self.own_system(request, admitted, UNREGISTER_SYSTEM)?;
         self.change(SYSTEM, move |draft| draft.unregister_system(&key)).await
     }
 
