@@ -1,6 +1,7 @@
 //! Bodkin's own interface under `/api/v1`: what Arrowhead's has no word for. Errors are problem details (RFC 9457).
 
 mod dead_letters;
+mod explain;
 mod services;
 mod subscriptions;
 
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     answer::Answer,
+    control::Control,
     inbox::{Inbox, Message},
     probe::Probes,
     push::PushContext,
@@ -31,6 +33,8 @@ pub const BASE: &str = "/api/v1/";
 pub struct Api {
     /// Durable state.
     pub store: Store,
+    /// The decisions that are explained.
+    pub control: Arc<Control>,
     /// Where time goes.
     pub stages: Arc<Stages>,
     /// The event log, unless it is switched off.
@@ -72,6 +76,9 @@ impl Api {
             "event-log" => self.event_log(),
             "event-types" => self.event_types().await,
             "services" => self.services(request),
+            "access/explain" => self.explain_access(request),
+            "authorization/explain" => self.explain_authorization(request),
+            "orchestration" => self.orchestrate(request).await,
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,
             path if is_at(path, "dead-letters") => self.dead_letters(request).await,
             _ => Answer::problem(404, "Not found", &format!("Nothing is at {}.", request.path)),

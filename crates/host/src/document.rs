@@ -69,6 +69,12 @@ pub fn methods_at(path: &str) -> Vec<Method> {
     monitor::OPERATIONS.iter().filter(|row| fits(row.path)).map(|row| row.method).collect()
 }
 
+/// The paths of Bodkin's own port.
+#[cfg(test)]
+pub fn monitor_paths() -> impl Iterator<Item = String> {
+    monitor::OPERATIONS.iter().map(|row| format!("/{}", row.path))
+}
+
 fn subject(port: Port, operations: &[Description]) -> Subject<'_> {
     let (name, base) = match port {
         Port::System(CoreSystem::ServiceRegistry) => ("Service Registry Core System", "/serviceregistry/"),

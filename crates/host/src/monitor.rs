@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use bodkin_arrowhead::core_service::CoreSystem;
+use bodkin_arrowhead::{
+    access::{Access, Denial, Why},
+    core_service::CoreSystem,
+};
 use bodkin_store::Store;
 
 use crate::{
@@ -66,7 +69,8 @@ pub struct Monitor {
 impl Monitor {
     /// Answers one request.
     pub async fn answer(&self, request: &Request) -> Answer {
-        if let Some(answer) = document::answer(Port::Monitor, request).or_else(|| unroutable(request)) {
+        let refused = || document::answer(Port::Monitor, request).or_else(|| unroutable(request));
+        if let Some(answer) = refuse_stranger(request).or_else(refused) {
             return answer;
         }
         match request.path.as_str() {
@@ -159,6 +163,32 @@ impl Monitor {
     }
 }
 
+/// Whom a path is for in secure mode.
+pub fn access(path: &str) -> Access {
+    match path {
+        "/healthz" | "/readyz" => Access::Anyone,
+        _ if path.starts_with(api::BASE) => Access::Operator,
+        _ => Access::Cloud,
+    }
+}
+
+/// The answer to a request that its sender may not make.
+fn refuse_stranger(request: &Request) -> Option<Answer> {
+    access(&request.path).admit(&request.caller).err().map(|denial| denied(&denial, request))
+}
+
+/// 401 to whom we do not know, 403 to a system of the cloud.
+pub fn denied(denial: &Denial, request: &Request) -> Answer {
+    let told = match &*denial.caller.common_name {
+        "" => "Show the certificate of a system of this cloud.".to_owned(),
+        _ => format!("{}: {}.", denial.error(&request.url).error_message, denial.why),
+    };
+    match denial.why {
+        Why::NoSystemOfCloud => Answer::problem(401, "Not known", &told),
+        _ => Answer::problem(403, "Not allowed", &told),
+    }
+}
+
 /// The answer to a path or method that no operation is described for, and to the question which there are.
 fn unroutable(request: &Request) -> Option<Answer> {
     let path = &request.path;
@@ -193,4 +223,64 @@ fn resident_memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_arrowhead::{caller::Caller, common_name::CloudCommonName};
+
+    use super::*;
+
+    /// The status of the refusal to each of: nobody, a system of another cloud, a system, a core system, the operator.
+    fn check(path: &str, expected: [Option<u16>; 5]) {
+        let cloud = CloudCommonName::parse("cloud.operator.arrowhead.eu").unwrap();
+        let names = ["", "a.other.operator.arrowhead.eu", "a.cloud.operator.arrowhead.eu", "orchestrator.cloud.operator.arrowhead.eu"];
+        let callers = names.into_iter().chain(["sysop.cloud.operator.arrowhead.eu"]).map(|name| Caller::certified(name, &cloud));
+        for method in [Method::Get, Method::Head, Method::Post, Method::Delete, Method::Options] {
+            let statuses = callers.clone().map(|caller| refuse_stranger(&request(method, path, caller)).map(|answer| answer.status));
+            assert_eq!(statuses.collect::<Vec<_>>(), expected, "{method:?} {path}");
+            assert!(refuse_stranger(&request(method, path, Caller::Anonymous)).is_none(), "insecure mode refuses nobody");
+        }
+    }
+
+    fn request(method: Method, path: &str, caller: Caller) -> Request {
+        Request {
+            caller,
+            sender: None,
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            url: format!("http://h:8440{path}"),
+            content_type: String::new(),
+            says_empty: false,
+            body: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn without_a_credential_only_health_is_told() {
+        check("/healthz", [None; 5]);
+        check("/readyz", [None; 5]);
+        for path in ["/", "/metrics", "/openapi.json", "/v2/api-docs", "/swagger-ui.html", "/nothing", "/healthz/x"] {
+            check(path, [Some(401), Some(401), None, None, None]);
+        }
+        for row in document::monitor_paths().filter(|path| path.starts_with(api::BASE)) {
+            check(&row.replace("{id}", "1"), [Some(401), Some(401), Some(403), Some(403), None]);
+        }
+        check("/api/v1/nothing", [Some(401), Some(401), Some(403), Some(403), None]);
+    }
+
+    #[test]
+    fn a_refusal_is_a_problem_that_says_what_to_do() {
+        let cloud = CloudCommonName::parse("cloud.operator.arrowhead.eu").unwrap();
+        let told = |caller: Caller| {
+            let answer = refuse_stranger(&request(Method::Get, "/api/v1/stages", caller)).unwrap();
+            assert_eq!(answer.content_type, Some("application/problem+json"));
+            String::from_utf8(answer.body).unwrap()
+        };
+        assert!(told(Caller::unidentified()).contains("Show the certificate of a system of this cloud."));
+        let sensor = told(Caller::certified("sensor.cloud.operator.arrowhead.eu", &cloud));
+        assert!(sensor.contains("sensor.cloud.operator.arrowhead.eu is unauthorized to access http://h:8440/api/v1/stages"), "{sensor}");
+        assert!(sensor.contains("this is for sysop only"), "{sensor}");
+    }
 }

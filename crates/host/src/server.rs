@@ -244,6 +244,7 @@ impl Server {
             events: counts.clone(),
             api: Api {
                 store: opened.store.clone(),
+                control: control.clone(),
                 stages: stages.clone(),
                 log: log_reader.clone(),
                 durable: durable.clone(),

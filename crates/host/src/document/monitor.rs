@@ -1,6 +1,6 @@
 //! Operations of Bodkin's own port (`docs/formats/monitor.md`).
 
-use super::description::{Content, Description, Tag::Bodkin, act, delete, get};
+use super::description::{Content, Description, Tag::Bodkin, act, delete, get, post};
 
 /// A row each.
 pub const OPERATIONS: &[Description] = &[
@@ -25,5 +25,21 @@ pub const OPERATIONS: &[Description] = &[
         .saying(Content::Json("Removed")),
     act("api/v1/dead-letters/replay", "Replayed", "Delivers dead letters once more.")
         .asking(&["subscription? id - of all that are not paused, if absent"]),
+    get(Bodkin, "api/v1/authorization/explain", "Explanation", "Why a consumer may or may not use a service.").asking(&[
+        "consumer name - or id",
+        "service name",
+        "interface? name",
+        "provider? name - or id",
+    ]),
+    post(Bodkin, "api/v1/orchestration", "OrchestrationForm", "ExplainedOrchestration", "What a consumer would be given, and why.")
+        .asking(&["explain? bool"]),
+    get(Bodkin, "api/v1/access/explain", "AccessExplanation", "Whether a caller may make a request, rule by rule.").asking(&[
+        "caller name - a system's, or a whole common name",
+        "path name",
+        "method? GET|POST|PUT|PATCH|DELETE - GET if absent",
+        "system? name - in whose name the request is",
+        "service? name - the service definition it is about",
+        "external? bool - on behalf of another cloud",
+    ]),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
 ];

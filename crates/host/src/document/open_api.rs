@@ -101,7 +101,7 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
     if takes_parameters && description.tag == Tag::Bodkin {
         responses["404"] = error("There is no such subscription.");
     }
-    if description.method == Method::Post && description.tag == Tag::Bodkin {
+    if description.method == Method::Post && description.tag == Tag::Bodkin && description.body.is_none() {
         responses["409"] = error("Not while the subscription is as it is. The message says why.");
     }
     if description.body.is_some() {
