@@ -36,9 +36,10 @@ macro_rules! row {
 }
 
 mod delivery;
+mod explanation;
 mod rule;
 
-pub use self::{delivery::*, rule::*};
+pub use self::{delivery::*, explanation::*, rule::*};
 
 row! {
     /// A registered system. Its id is the same for all core systems.

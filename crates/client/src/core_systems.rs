@@ -22,7 +22,7 @@ impl CoreSystems {
     /// As [`Self::discover`] with limits of the caller's.
     pub async fn discover_within(service_registry: impl ToString, limits: Limits) -> Result<Self, CallError> {
         let registry = Connection::new(service_registry, limits);
-        let authorization = find(&registry, "Authorization", "authorization-control-intra").await?;
+        let authorization = find(&registry, "Authorization", "auth-public-key").await?;
         let orchestrator = find(&registry, "Orchestrator", "orchestration-service").await?;
         let event_handler = find(&registry, "Event Handler", "event-publish").await?;
         Ok(Self {
@@ -44,7 +44,7 @@ impl CoreSystems {
     }
 }
 
-/// Address of the provider of a core service. Of several the last counts, as among Arrowhead's own core systems.
+/// Address of the provider of a core service, one that every system may ask for in secure mode. Of several the last counts, as among Arrowhead's own core systems.
 async fn find(registry: &Connection, system: &'static str, definition: &'static str) -> Result<String, CallError> {
     let form = ServiceQueryForm { service_definition_requirement: Some(definition.into()), ..ServiceQueryForm::default() };
     let found = crate::service_registry::query(registry, &form).await?;

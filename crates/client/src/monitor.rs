@@ -1,9 +1,14 @@
-//! Calls to Bodkin's own port (8440): readiness, deliveries, dead letters, event types, the event log, states of services.
+//! Calls to Bodkin's own port (8440): readiness, deliveries, dead letters, event types, the event log, states of services,
+//! explanations.
 
+use bodkin_arrowhead::form::OrchestrationForm;
 use http::Method;
 
 use crate::{
-    answer::{DeadLetter, Delivery, EventLogState, EventTypeState, List, Removed, Replayed, ServiceState},
+    answer::{
+        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, List, Removed,
+        Replayed, ServiceState,
+    },
     connection::Connection,
     error::CallError,
     limits::Limits,
@@ -73,6 +78,25 @@ impl Monitor {
     pub async fn remove_dead_letters(&self, subscription: Option<i64>) -> Result<Removed, CallError> {
         let id = subscription.map(|id| id.to_string());
         self.connection.ask(Method::DELETE, &path_with(DEAD_LETTERS, &of_subscription(id.as_deref())), None::<&()>).await
+    }
+
+    /// Whether a consumer may use a service, and why: both are named, or the consumer by its id. Further parameters are
+    /// `provider` (name or id) and `interface`, which may be repeated.
+    pub async fn explain_authorization(&self, consumer: &str, service: &str, further: &[(&str, &str)]) -> Result<Explanation, CallError> {
+        let parameters = [&[("consumer", consumer), ("service", service)], further].concat();
+        self.connection.get(&path_with("/api/v1/authorization/explain", &parameters)).await
+    }
+
+    /// What a consumer would be given, and why. Nothing is kept by it.
+    pub async fn explain_orchestration(&self, form: &OrchestrationForm) -> Result<ExplainedOrchestration, CallError> {
+        self.connection.ask(Method::POST, "/api/v1/orchestration?explain=true", Some(form)).await
+    }
+
+    /// Whether a caller (the name of a system, or a whole common name) may make a request to a path. Further parameters are
+    /// `method`, `system`, `service` and `external`.
+    pub async fn explain_access(&self, caller: &str, path: &str, further: &[(&str, &str)]) -> Result<AccessExplanation, CallError> {
+        let parameters = [&[("caller", caller), ("path", path)], further].concat();
+        self.connection.get(&path_with("/api/v1/access/explain", &parameters)).await
     }
 
     /// All event types.

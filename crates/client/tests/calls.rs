@@ -175,7 +175,7 @@ async fn a_missing_core_system_is_named() {
     let none = answer("200 OK", r#"{"serviceQueryData":[],"unfilteredHits":0}"#);
     let registry = Server::play(vec![vec![none]]).await;
     let error = CoreSystems::discover_within(registry.address, limits()).await.unwrap_err();
-    assert!(error.to_string().contains("authorization-control-intra"), "{error}");
+    assert!(error.to_string().contains("auth-public-key"), "{error}");
 }
 
 #[tokio::test]

@@ -1,20 +1,24 @@
 //! `bodkin auth`: who may use what.
 
+mod explain;
 mod intercloud;
 
 use anyhow::{bail, ensure};
-use bodkin_arrowhead::form::{IntracloudRuleRequest, ServiceQueryForm};
+use bodkin_arrowhead::form::IntracloudRuleRequest;
 use bodkin_client::{
     CoreSystems, Page,
-    answer::{Rule, Service},
+    answer::{Rule, Service, ServiceDefinition},
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use self::intercloud::IntercloudCommand;
+use self::{
+    explain::{AccessInquiry, Inquiry},
+    intercloud::IntercloudCommand,
+};
 use super::{
-    DENIED, details::Details, lookup, page::PageOptions, printer::Printer, registry::RegistryOptions, service::interface_names,
-    table::Table, verdict,
+    details::Details, lookup, name_row, page::PageOptions, printer::Printer, registry::RegistryOptions, service::interface_names,
+    table::Table,
 };
 use crate::DONE;
 
@@ -62,20 +66,11 @@ enum AuthCommand {
         subject: Option<RemovedSubject>,
     },
     /// May a consumer use a service, of whom, over what, and why or why not? Exit code 3 if it may not
-    Test {
-        /// Name or id of the system that would consume
-        #[arg(long, value_name = "SYSTEM")]
-        consumer: String,
-        /// The service definition
-        #[arg(long, value_name = "SERVICE")]
-        service: String,
-        /// Name or id of the system that offers it [default: all that do]
-        #[arg(long, value_name = "SYSTEM")]
-        provider: Option<String>,
-        /// Over this interface; may be repeated [default: any]
-        #[arg(long = "interface", value_name = "NAME")]
-        interfaces: Vec<String>,
-    },
+    Test(Inquiry),
+    /// As test, with every rule that was asked and what it found
+    Explain(Inquiry),
+    /// May a system make a request at all, by the rules of access of the secure mode? Exit code 3 if it may not
+    Access(AccessInquiry),
     /// Rules for consumers of other clouds
     #[command(subcommand)]
     Intercloud(IntercloudCommand),
@@ -138,8 +133,14 @@ impl Filter {
 
 /// Carries a command out; gives the exit code.
 pub async fn run(options: AuthOptions, printer: Printer) -> anyhow::Result<u8> {
+    let command = match options.command {
+        AuthCommand::Test(inquiry) => return explain::test(&options.registry.monitor(), &inquiry, printer).await,
+        AuthCommand::Explain(inquiry) => return explain::explain(&options.registry.monitor(), &inquiry, printer).await,
+        AuthCommand::Access(inquiry) => return explain::access(&options.registry.monitor(), &inquiry, printer).await,
+        command => command,
+    };
     let cloud = options.registry.discover().await?;
-    match options.command {
+    match command {
         AuthCommand::List { filter, page } => list(&cloud, &filter, page.into(), printer).await?,
         AuthCommand::Show { id } => {
             let rule = lookup::found(cloud.rule(id).await, "rule", id, LIST_COMMAND)?;
@@ -155,10 +156,8 @@ pub async fn run(options: AuthOptions, printer: Printer) -> anyhow::Result<u8> {
             let filter = Filter { consumer: Some(subject.consumer), provider: Some(subject.provider), service: Some(subject.service) };
             remove(&cloud, &the_one(&cloud, &filter).await?, printer).await?;
         }
-        AuthCommand::Test { consumer, service, provider, interfaces } => {
-            return test(&cloud, &consumer, service, provider.as_deref(), interfaces, printer).await;
-        }
         AuthCommand::Intercloud(command) => return intercloud::run(&cloud, command, printer).await,
+        AuthCommand::Test(_) | AuthCommand::Explain(_) | AuthCommand::Access(_) => unreachable!("explanations are of Bodkin's own port"),
     }
     Ok(DONE)
 }
@@ -198,20 +197,12 @@ async fn add(cloud: &CoreSystems, subject: &Subject, interfaces: &[String], prin
     Ok(printer.done(rule, &format!("rule {}: {}", rule.id, told(rule)))?)
 }
 
-/// The services of a definition that a provider offers.
+/// The services of a definition that a provider offers. Operators list them: a query is for core systems.
 async fn services_of(cloud: &CoreSystems, definition: &str, provider_id: i64) -> anyhow::Result<Vec<Service>> {
-    let mut services = offered(cloud, definition.to_owned(), Vec::new()).await?;
+    let known = name_row::find::<ServiceDefinition>(cloud, definition).await?;
+    let mut services = cloud.services_of(&known.service_definition, &Page::default()).await?.data;
     services.retain(|service| service.provider.id == provider_id);
     Ok(services)
-}
-
-async fn offered(cloud: &CoreSystems, definition: String, interfaces: Vec<String>) -> anyhow::Result<Vec<Service>> {
-    let form = ServiceQueryForm {
-        service_definition_requirement: Some(definition),
-        interface_requirements: Some(interfaces.into_iter().map(Some).collect()),
-        ..ServiceQueryForm::default()
-    };
-    Ok(cloud.query(&form).await?.service_query_data)
 }
 
 /// Ids of the named interfaces, or of all that the services have.
@@ -246,28 +237,6 @@ async fn the_one(cloud: &CoreSystems, filter: &Filter) -> anyhow::Result<Rule> {
 async fn remove(cloud: &CoreSystems, rule: &Rule, printer: Printer) -> anyhow::Result<()> {
     cloud.remove_rule(rule.id).await?;
     Ok(printer.done(&json!({"removed": rule}), &format!("removed: rule {}: {}", rule.id, told(rule)))?)
-}
-
-async fn test(
-    cloud: &CoreSystems,
-    consumer: &str,
-    definition: String,
-    provider: Option<&str>,
-    interfaces: Vec<String>,
-    printer: Printer,
-) -> anyhow::Result<u8> {
-    let consumer = lookup::system(cloud, consumer).await?;
-    let mut services = offered(cloud, definition.clone(), interfaces).await?;
-    services.retain(|service| provider.is_none_or(|text| lookup::is_named(&service.provider, text)));
-    if services.is_empty() {
-        bail!("no such service {definition} is offered, so there is nothing to allow; see bodkin service query {definition}");
-    }
-    let verdicts = verdict::verdicts(cloud, &consumer, services).await?;
-    printer.rows(&json!({"consumer": consumer, "verdicts": verdicts}), &verdict::table(&verdicts), "")?;
-    if let Some(remedy) = verdict::remedy(&consumer, &verdicts) {
-        printer.remark(&remedy)?;
-    }
-    Ok(if verdicts.iter().any(|verdict| verdict.allowed) { DONE } else { DENIED })
 }
 
 fn told(rule: &Rule) -> String {

@@ -7,6 +7,7 @@
 mod auth;
 mod details;
 mod event;
+mod explanation;
 mod log;
 mod lookup;
 mod name_row;
@@ -20,7 +21,6 @@ mod rule;
 mod service;
 mod system;
 mod table;
-mod verdict;
 
 use bodkin_client::CallError;
 use clap::Subcommand;

@@ -1,15 +1,12 @@
 //! `bodkin orchestrate`: what should a consumer use?
 
-mod explanation;
-
 use bodkin_arrowhead::form::{CloudRequest, OrchestrationForm, PreferredProvider, ServiceQueryForm};
 use bodkin_client::{CoreSystems, answer::Offer};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-pub use self::explanation::Explanation;
 use super::{
-    lookup,
+    explanation, lookup,
     printer::Printer,
     registry::RegistryOptions,
     service::{Wanted, interface_names},
@@ -43,6 +40,9 @@ struct Question {
     /// Name or id of a provider to prefer; may be repeated
     #[arg(long = "prefer", value_name = "SYSTEM")]
     preferred: Vec<String>,
+    /// Tell every rule that was asked and what it found, even if something is offered
+    #[arg(long)]
+    explain: bool,
     /// A further orchestration flag; may be repeated
     #[arg(long = "flag", value_enum, value_name = "FLAG", ignore_case = true)]
     flags: Vec<Flag>,
@@ -112,25 +112,26 @@ impl Question {
     }
 }
 
-/// Carries the command out; gives the exit code.
+/// Carries the command out; gives the exit code. The cloud is asked what it would answer to the consumer: nothing is kept by it.
 pub async fn run(options: OrchestrateOptions, printer: Printer) -> anyhow::Result<u8> {
     let cloud = options.registry.discover().await?;
     let question = &options.question;
-    let offers = cloud.orchestrate(&question.form(&cloud).await?).await?;
-    if !offers.is_empty() {
-        printer.rows(&json!({"response": offers}), &table(&offers), "")?;
-        return Ok(DONE);
+    let answer = options.registry.monitor().explain_orchestration(&question.form(&cloud).await?).await?;
+    if answer.response.is_empty() {
+        let print = if question.explain { explanation::print_steps } else { explanation::print };
+        print(&answer, &answer.explanation, &question.consumer, printer)?;
+        return Ok(explanation::exit_code(&answer.explanation));
     }
-    let consumer = lookup::system(&cloud, &question.consumer).await?;
-    let explanation = match question.service() {
-        Some(service) if !question.store => Explanation::of_dynamic(&cloud, &consumer, &service).await?,
-        _ => {
-            Explanation::of_store(&cloud, &consumer, question.service.as_deref(), question.wanted.interfaces.first().map(String::as_str))
-                .await?
+    match question.explain {
+        false => printer.rows(&json!({"response": answer.response}), &table(&answer.response), "")?,
+        true => {
+            printer.rows(&answer, &table(&answer.response), "")?;
+            if !printer.is_json() {
+                explanation::print_steps(&(), &answer.explanation, &question.consumer, printer)?;
+            }
         }
-    };
-    explanation.print(&json!({"response": [], "explanation": explanation}), printer)?;
-    Ok(explanation.exit_code())
+    }
+    Ok(DONE)
 }
 
 /// What the Orchestrator offers, as people read it.

@@ -2,6 +2,7 @@
 
 mod flexible;
 mod priority;
+mod usability;
 
 use anyhow::bail;
 use bodkin_client::{
@@ -15,7 +16,7 @@ use serde_json::json;
 use self::flexible::FlexibleCommand;
 use super::{
     details::Details,
-    lookup, name_row, orchestrate,
+    lookup, name_row,
     page::PageOptions,
     pair::{CloudOption, map, parse_cloud, parse_pair},
     printer::Printer,
@@ -149,9 +150,9 @@ pub async fn run(options: RuleOptions, printer: Printer) -> anyhow::Result<u8> {
         }
         RuleCommand::Test { consumer, service, interface } => {
             let consumer = lookup::system(&cloud, &consumer).await?;
-            let explanation = orchestrate::Explanation::of_store(&cloud, &consumer, service.as_deref(), interface.as_deref()).await?;
-            explanation.print(&explanation, printer)?;
-            return Ok(explanation.exit_code());
+            let states =
+                usability::states(&cloud, &options.registry.monitor(), &consumer, service.as_deref(), interface.as_deref()).await?;
+            return Ok(usability::print(&states, &consumer.system_name, printer)?);
         }
         RuleCommand::Flexible(command) => flexible::run(&cloud, command, printer).await?,
     }

@@ -7,6 +7,7 @@ mod conformance;
 mod deliveries;
 mod documents;
 mod events;
+mod explanations;
 mod faults;
 mod hostile;
 mod kill;

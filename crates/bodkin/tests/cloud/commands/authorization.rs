@@ -53,9 +53,52 @@ fn a_test_says_who_may_use_what_over_what_and_why_not() {
     ended(&cloud, &format!("auth test --consumer display --service heat --provider {first}"), 3);
     ended(&cloud, "auth test --consumer display --service heat --interface HTTP-INSECURE-JSON", 3);
     let allowed = json(&cloud, "auth test --consumer display --service heat --interface HTTP-INSECURE-XML");
-    let verdict = &allowed["verdicts"][0];
-    assert_eq!((&verdict["allowed"], &verdict["rule"], &verdict["interfaces"]), (&json!(true), &json!(1), &json!(["HTTP-INSECURE-XML"])));
-    ended(&cloud, "auth test --consumer display --service cold", 1);
+    assert_eq!((&allowed["outcome"], &allowed["serviceCount"]), (&json!("granted"), &json!(2)));
+    let given =
+        allowed["services"].as_array().expect("services").iter().find(|service| service["verdict"] == "passed").expect("one is given");
+    assert_eq!(
+        (given["interfaces"].as_array().map(Vec::len), &given["interfaces"][0]["interfaceName"]),
+        (Some(1), &json!("HTTP-INSECURE-XML"))
+    );
+    let rule = given["steps"].as_array().expect("steps").last().expect("a step");
+    assert_eq!((&rule["criterion"], &rule["row"], &rule["verdict"]), (&json!("authorization-rule"), &json!(1), &json!("passed")));
+    assert!(ended(&cloud, "auth test --consumer display --service cold", 1).contains("nobody offers cold"));
+    assert!(ended(&cloud, "auth test --consumer nobody --service heat", 1).contains("no system nobody is registered"));
+    assert!(ended(&cloud, "auth test --consumer sensor --service heat", 1).contains("several systems are named sensor"));
+}
+
+#[test]
+fn an_explanation_tells_every_rule_and_what_it_found() {
+    let (cloud, _, second) = cloud();
+    done(&cloud, &format!("auth add --consumer display --provider {second} --service heat --interface HTTP-INSECURE-XML"));
+    let told = ended(&cloud, "auth explain --consumer display --service heat --interface HTTP-INSECURE-JSON", 3);
+    assert!(told.contains("DENIED: heat is offered, but no rule lets display use it"), "{told}");
+    has_row(&told, &["the request", "consumer", "the system display", "display at 127.0.0.1:9001", "passed"]);
+    has_row(&told, &["the request", "service-definition", "2 are registered", "passed"]);
+    has_row(&told, &["sensor at 127.0.0.1:9000", "authorization-rule", "no rule allows it", "REFUSED"]);
+    has_row(&told, &["sensor at 127.0.0.1:9002", "authorization-rule", "rule 1 allows HTTP-INSECURE-XML only", "REFUSED"]);
+    let told = done(&cloud, "auth explain --consumer display --service heat --provider sensor --interface HTTP-INSECURE-XML");
+    has_row(&told, &["sensor at 127.0.0.1:9000", "interface", "HTTP-INSECURE-XML", "HTTP-INSECURE-JSON", "REFUSED"]);
+    has_row(&told, &["sensor at 127.0.0.1:9002", "authorization-rule", "rule 1 allows it", "passed"]);
+}
+
+#[test]
+fn the_rules_of_access_are_explained_for_a_caller_and_a_path() {
+    let cloud = Cloud::shared();
+    let told = ended(&cloud, "auth access --caller sensor --path /serviceregistry/mgmt", 3);
+    assert!(told.contains("sensor.default-insecure-cloud.default-operator.arrowhead.eu may NOT GET /serviceregistry/mgmt"), "{told}");
+    assert!(told.contains("insecure mode"), "{told}");
+    has_row(&told, &["operation", "sysop", "this is for sysop only", "REFUSED"]);
+    done(&cloud, "auth access --caller sysop --path /serviceregistry/mgmt");
+    let register = "auth access --caller sensor --method post --path /serviceregistry/register --service heat --system";
+    done(&cloud, &format!("{register} sensor"));
+    has_row(&ended(&cloud, &format!("{register} other"), 3), &["request", "in the name of other", "REFUSED"]);
+    let foreign = ended(&cloud, "auth access --caller sensor.elsewhere.operator.arrowhead.eu --path /serviceregistry/echo", 3);
+    has_row(&foreign, &["certificate", "the certificate names no system of this cloud", "REFUSED"]);
+    done(&cloud, "auth access --caller sensor --path /metrics");
+    ended(&cloud, "auth access --caller sensor --path /api/v1/stages", 3);
+    ended(&cloud, "auth access --caller gateway --method POST --path /orchestrator/orchestration --external", 3);
+    done(&cloud, "auth access --caller gatekeeper --method POST --path /orchestrator/orchestration --external");
 }
 
 #[test]
@@ -74,7 +117,8 @@ fn other_clouds_have_rules_of_their_own() {
         ("POST /authorization/mgmt/intercloud", 201, rules),
         ("DELETE /authorization/mgmt/intercloud/6", 200, Value::Null),
         ("GET /serviceregistry/mgmt/systems/5", 200, provider),
-        ("POST /serviceregistry/query", 200, json!({"serviceQueryData": [offered], "unfilteredHits": 1})),
+        ("GET /serviceregistry/mgmt/services", 200, json!({"data": [definition], "count": 1})),
+        ("GET /serviceregistry/mgmt/servicedef/heat", 200, json!({"data": [offered], "count": 1})),
         ("POST /authorization/intercloud/check", 200, json!({"authorizedProviderIdsWithInterfaceIds": [{"id": 5, "idList": [2]}]})),
     ]);
     has_row(&asked(&double, "auth intercloud list --page 0", 0).0, &["6", "one.aitia", "sensor", "heat"]);

@@ -24,7 +24,11 @@ fn an_orchestration_names_the_providers_or_says_why_there_is_none() {
     let offers = done(&cloud, "orchestrate heat --consumer display");
     has_row(&offers, &["heat", "sensor", "127.0.0.1:9000", "HTTP-INSECURE-JSON", "TTL_UNKNOWN"]);
     assert!(!offers.contains("probe"), "{offers}");
-    nobody("orchestrate heat --consumer display --prefer probe --flag onlyPreferred", 1, "left out by the flags");
+    nobody("orchestrate heat --consumer display --prefer probe --flag onlyPreferred", 1, "left out for display by");
+    let told = ended(&cloud, "orchestrate heat --consumer display --prefer probe --flag onlyPreferred --explain", 1);
+    has_row(&told, &["sensor at 127.0.0.1:9000", "authorization-rule", "rule 1 allows it", "passed"]);
+    has_row(&told, &["sensor at 127.0.0.1:9000", "preferred-provider", "it is not among them", "REFUSED"]);
+    has_row(&told, &["probe at 127.0.0.1:9002", "authorization-rule", "no rule allows it", "REFUSED"]);
 
     done(&cloud, "auth add --consumer display --provider probe --service heat");
     let names = |line: &str| json(&cloud, line)["response"].as_array().expect("a list").len();
@@ -32,7 +36,9 @@ fn an_orchestration_names_the_providers_or_says_why_there_is_none() {
     assert_eq!(names("orchestrate heat --consumer display --metadata unit=celsius"), 1);
     let chosen = json(&cloud, "orchestrate heat --consumer display --prefer probe --flag matchmaking");
     assert_eq!((chosen["response"].as_array().map(Vec::len), &chosen["response"][0]["provider"]["systemName"]), (Some(1), &json!("probe")));
-    nobody("orchestrate heat --consumer display --flag onlyIPv6AddressResponse", 1, "left out by the flags");
+    nobody("orchestrate heat --consumer display --flag onlyIPv6AddressResponse", 1, "fits the requirements");
+    let told = done(&cloud, "orchestrate heat --consumer display --prefer probe --flag matchmaking --explain");
+    has_row(&told, &["sensor at 127.0.0.1:9000", "matchmaking", "probe is the one", "REFUSED"]);
 }
 
 #[test]
@@ -43,5 +49,6 @@ fn the_denial_of_a_program_is_a_document() {
     let told = ended(&cloud, "--output json orchestrate heat --consumer display", 3);
     let document: serde_json::Value = serde_json::from_str(&told).expect("JSON");
     assert_eq!(document["response"], json!([]));
-    assert_eq!(document["explanation"]["verdicts"][0]["allowed"], false);
+    assert_eq!(document["explanation"]["outcome"], "denied");
+    assert_eq!(document["explanation"]["services"][0]["verdict"], "refused");
 }

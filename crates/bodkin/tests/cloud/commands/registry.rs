@@ -98,7 +98,7 @@ fn a_command_that_fails_says_what_to_do() {
         ("service interface show nothing", 1, "bodkin service interface list"),
         ("auth show 4711", 1, "bodkin auth list"),
         ("auth remove 4711", 1, "bodkin auth list"),
-        ("auth add --consumer serviceregistry --provider authorization --service nothing", 1, "bodkin service list"),
+        ("auth add --consumer serviceregistry --provider authorization --service nothing", 1, "bodkin service definition list"),
         ("event publish hot 1 --system nobody", 1, "nobody"),
         ("event show 4711", 1, "bodkin event list"),
         ("event replay hot", 2, "--since"),

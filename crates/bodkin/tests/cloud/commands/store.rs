@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{asked, has_row, lines};
-use crate::support::arrowhead::with;
+use super::{asked, done, ended, has_row, lines};
+use crate::support::arrowhead::{service, system, with};
+use crate::support::cloud::Launch;
 use crate::support::double::{Double, Row};
 
 fn display() -> Value {
@@ -92,26 +93,39 @@ fn a_move_names_the_priorities_of_the_whole_group() {
 
 #[test]
 fn a_test_says_which_rule_is_used_and_what_keeps_the_others() {
-    let allowed = json!({"authorizedProviderIdsWithInterfaceIds": [{"id": 5, "idList": [2]}]});
-    let service = json!({"id": 7, "serviceDefinition": {"id": 3, "serviceDefinition": "heat"}, "provider": sensor(), "serviceUri": "",
-        "secure": "NOT_SECURE", "version": 1, "interfaces": [{"id": 2, "interfaceName": "HTTP-INSECURE-JSON"}]});
-    let offered = json!({"serviceQueryData": [service], "unfilteredHits": 1});
-    let cloud = |offered: &Value, allowed: &Value| {
-        let mut rows = table();
-        rows.push(("POST /serviceregistry/query", 200, offered.clone()));
-        rows.push(("POST /authorization/intracloud/check", 200, allowed.clone()));
-        rows.push(("GET /authorization/mgmt/intracloud", 200, json!({"data": [], "count": 0})));
-        rows.push(("POST /orchestrator/orchestration", 200, json!({"response": []})));
-        Double::start(rows)
-    };
-    let line = "rule test --consumer 4 --service heat";
-    has_row(&asked(&cloud(&offered, &allowed), line, 0).0, &["11", "1", "sensor", "yes"]);
-    let denied = json!({"authorizedProviderIdsWithInterfaceIds": []});
-    has_row(&asked(&cloud(&offered, &denied), line, 3).0, &["11", "NO", "no rule allows it"]);
-    let nobody = json!({"serviceQueryData": [], "unfilteredHits": 0});
-    has_row(&asked(&cloud(&nobody, &allowed), line, 1).0, &["11", "NO", "the provider does not offer it"]);
-    let (told, _) = asked(&cloud(&offered, &denied), "orchestrate heat --consumer 4 --store --interface HTTP-INSECURE-JSON", 3);
-    assert!(told.contains("no provider that the orchestration store names for display can be used"), "{told}");
+    let cloud = Launch::new().start();
+    cloud.register_system("display", 9001);
+    for (provider, port) in [("sensor", 9000), ("probe", 9002)] {
+        cloud.register(&service("heat", system(provider, port)));
+        done(&cloud, &format!("rule add --consumer display --service heat --provider {provider}"));
+    }
+    let line = "rule test --consumer display --service heat";
+    let denied = ended(&cloud, line, 3);
+    has_row(&denied, &["1", "sensor", "NO", "no rule allows it"]);
+    assert!(denied.contains("no provider that the orchestration store names for display can be used"), "{denied}");
+    let (store, interface) = ("orchestrate heat --consumer display --store", "--interface HTTP-INSECURE-JSON");
+    assert!(ended(&cloud, &format!("{store} {interface}"), 3).contains("no rule lets display use it"));
+
+    for provider in ["sensor", "probe"] {
+        done(&cloud, &format!("auth add --consumer display --provider {provider} --service heat"));
+    }
+    let both = done(&cloud, line);
+    has_row(&both, &["1", "sensor", "yes", "rule 1 allows it"]);
+    has_row(&both, &["2", "probe", "yes", "sensor is the one"]);
+    has_row(&done(&cloud, "rule test --consumer display"), &["1", "sensor", "yes"]);
+    has_row(
+        &done(&cloud, &format!("{store} {interface} --explain")),
+        &["probe at 127.0.0.1:9002", "matchmaking", "sensor is the one", "REFUSED"],
+    );
+
+    for (provider, port) in [("sensor", 9000), ("probe", 9002)] {
+        let gone = format!(
+            "/serviceregistry/unregister?service_definition=heat&system_name={provider}&address=127.0.0.1&port={port}&service_uri="
+        );
+        cloud.delete(&gone).expect_status(200);
+    }
+    has_row(&ended(&cloud, line, 1), &["1", "sensor", "NO", "its provider does not offer the service"]);
+    ended(&cloud, "rule test --consumer display --service cold", 1);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 /// The services by which clients find the core systems.
-const DISCOVERED: [&str; 3] = ["authorization-control-intra", "orchestration-service", "event-publish"];
+const DISCOVERED: [&str; 3] = ["auth-public-key", "orchestration-service", "event-publish"];
 
 /// What it was asked.
 #[derive(Clone, Debug, PartialEq)]
