@@ -4,11 +4,15 @@ use std::collections::BTreeSet;
 
 use clap::Command;
 
+use crate::cli::PASSPHRASE_VARIABLE;
+
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
 /// Variables of the script `x` and of the tests.
 const OF_THE_TREE: [&str; 6] =
     ["BODKIN_JOSERFC", "BODKIN_RUSTUP_URL", "BODKIN_SCHEMATHESIS", "BODKIN_SKIPS", "BODKIN_TEST_ALL", "BODKIN_TEST_SEED"];
+/// Variables that no option has: others see the options of a process.
+const SECRETS: [&str; 1] = [PASSPHRASE_VARIABLE];
 /// A name that differs in more places is another word.
 const NEAR_EDITS_MAX: usize = 3;
 
@@ -16,7 +20,7 @@ const NEAR_EDITS_MAX: usize = 3;
 pub fn check(command: &Command, variables: impl Iterator<Item = (String, String)>) -> Result<(), String> {
     let mut known = BTreeSet::new();
     collect(command, &mut known);
-    known.extend(OF_THE_TREE.map(str::to_owned));
+    known.extend(OF_THE_TREE.into_iter().chain(SECRETS).map(str::to_owned));
     for (name, value) in variables.filter(|(name, _)| name.starts_with(PREFIX)) {
         if !known.contains(&name) && !is_of_kubernetes(&name, &value) {
             let nearest = known.iter().map(|known| (edits(known, &name), known)).min();
@@ -72,7 +76,7 @@ mod tests {
         let told = checked("BODKIN_DTAA", "x").unwrap_err();
         assert!(told.contains("BODKIN_DTAA") && told.contains("Did you mean BODKIN_DATA?"), "{told}");
         assert!(checked("BODKIN_SOMETHING_ELSE", "x").unwrap_err().contains("bodkin up --help"));
-        for known in ["BODKIN_DATA", "BODKIN_LOG", "BODKIN_SKIPS", "BODKINS_OWN", "bodkin_data"] {
+        for known in ["BODKIN_DATA", "BODKIN_CA_PASSPHRASE", "BODKIN_LOG", "BODKIN_SKIPS", "BODKINS_OWN", "bodkin_data"] {
             assert_eq!(checked(known, "x"), Ok(()), "{known}");
         }
     }

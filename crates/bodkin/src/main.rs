@@ -59,6 +59,8 @@ enum Task {
     Demo(demo::DemoOptions),
     #[command(flatten)]
     Client(cli::ClientCommand),
+    /// The cloud's authority and the certificates of its systems; the cloud need not run
+    Cert(cli::CertOptions),
     /// Is this machine fit for a local cloud? Clocks, rights, stalls, ports, disk, database; changes nothing
     Doctor(doctor::DoctorOptions),
     /// Measure a local cloud, Bodkin or a peer
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         }
         Task::Demo(options) => on_one_thread(demo::run(options)),
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
+        Task::Cert(options) => cli::run_cert(options, cli::Printer::new(json_output)),
         Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),
         Task::Completions(options) => shell::completions(Command::command(), &options).map(|()| DONE),

@@ -1,10 +1,11 @@
 //! The client commands: `service`, `system`, `auth`, `rule`, `orchestrate`, `event` and `log`, the management of one thing each by
-//! its name.
+//! its name; and `cert`, which works on files.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
 //! stdout, errors and remarks to stderr.
 
 mod auth;
+mod cert;
 mod details;
 mod event;
 mod explanation;
@@ -25,7 +26,10 @@ mod table;
 use bodkin_client::CallError;
 use clap::Subcommand;
 
-pub use self::printer::{Printer, write_out};
+pub use self::{
+    cert::{CertOptions, PASSPHRASE_VARIABLE, run as run_cert},
+    printer::{Printer, write_out},
+};
 
 /// The caller may not do what was asked.
 const DENIED: u8 = 3;

@@ -2,6 +2,7 @@
 //! asked and answers as the interface says.
 
 mod authorization;
+mod certificates;
 mod deliveries;
 mod doctor;
 mod events;
