@@ -2,6 +2,7 @@
 //!
 //! A target's file in `fuzz_targets` only calls its function here, and so does the test that replays the seeds.
 
+mod certificate;
 mod connection;
 mod event_log;
 mod form;
@@ -9,6 +10,7 @@ mod text;
 mod token;
 
 pub use self::{
+    certificate::certificate,
     connection::{event_stream, http_request, request_target},
     event_log::event_log,
     form::{event_filter, json_form, publication},
@@ -20,7 +22,8 @@ pub use self::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
+    ("certificate", certificate),
     ("event_filter", event_filter),
     ("event_log", event_log),
     ("event_stream", event_stream),
