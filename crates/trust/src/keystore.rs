@@ -122,6 +122,14 @@ pub fn read_anchors(der: &[u8], password: &str) -> Result<Vec<Certificate>, KeyS
     }
 }
 
+/// Whether a password is long enough to write with.
+pub fn check_password(password: &str) -> Result<(), KeyStoreError> {
+    match password.chars().count() {
+        characters @ ..PASSWORD_CHARACTERS_MIN => Err(KeyStoreError::ShortPassword(characters)),
+        _ => Ok(()),
+    }
+}
+
 /// A key store of one key with its chain, under the alias by which its system is called.
 pub fn write_identity(identity: &Identity, alias: &str, password: &str) -> Result<Zeroizing<Vec<u8>>, KeyStoreError> {
     let key = p12_keystore::PrivateKey::from_der(identity.key().pkcs8()).map_err(KeyStoreError::NotMade)?;
@@ -138,10 +146,7 @@ pub fn write_anchors(anchors: &[Certificate], password: &str) -> Result<Vec<u8>,
 }
 
 fn write(entries: impl IntoIterator<Item = (String, KeyStoreEntry)>, password: &str) -> Result<Vec<u8>, KeyStoreError> {
-    let characters = password.chars().count();
-    if characters < PASSWORD_CHARACTERS_MIN {
-        return Err(KeyStoreError::ShortPassword(characters));
-    }
+    check_password(password)?;
     let mut store = KeyStore::new();
     for (alias, entry) in entries {
         store.add_entry(&alias, entry);

@@ -10,6 +10,7 @@ mod jersey;
 mod jose;
 mod keytool;
 mod maven;
+mod nss;
 mod openssl;
 mod page;
 mod program;

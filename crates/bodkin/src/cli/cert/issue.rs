@@ -74,13 +74,17 @@ fn one(directory: &TrustDirectory, system: &SystemName, options: &IssueOptions, 
         key: if options.new_key { KeyChoice::New } else { KeyChoice::Kept },
     };
     let password = options.password.read()?;
+    // Before anything is issued that could not be written.
+    if let Some(password) = password.as_deref().filter(|_| options.p12.is_some()) {
+        keystore::check_password(password)?;
+    }
     let delivery = directory.ensure(&order, now())?;
     let mut files: Vec<PathBuf> = order.files().map(|(certificate, key)| vec![certificate, key]).unwrap_or_default();
     if let (Some(p12), Some(password)) = (&options.p12, &password) {
         write_key_store(p12, &delivery.identity, password)?;
         files.push(p12.clone());
     }
-    tell(&delivery.identity, if delivery.is_new { "issued" } else { "kept: it is there and good" }, &files, printer)?;
+    tell(&delivery.identity, if delivery.is_new { "issued" } else { "kept, because it is there and good" }, &files, printer)?;
     Ok(DONE)
 }
 
@@ -102,7 +106,7 @@ fn many(directory: &TrustDirectory, from: &Path, options: &IssueOptions, printer
     let orders: Vec<Order> = wanted.into_iter().map(order).collect();
     let done = directory.ensure_all(&orders, now(), &batch::tell_progress(orders.len(), printer))?;
     let answer = json!({"issued": done.issued, "kept": done.kept, "folder": folder});
-    let sentence = format!("{} issued, {} kept: they are there and good; all are in {}", done.issued, done.kept, folder.display());
+    let sentence = format!("{} issued, {} kept because they are there and good; all are in {}", done.issued, done.kept, folder.display());
     printer.done(&answer, &sentence)?;
     Ok(DONE)
 }

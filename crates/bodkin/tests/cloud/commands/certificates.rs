@@ -65,6 +65,9 @@ fn a_system_gets_files_and_a_key_store() {
     assert_eq!(own.not_after().since(own.not_before()).as_secs(), 30 * 86_400 + 300);
     assert_eq!((rights(&place.path("own/sensor.key")), rights(&place.path("sensor.p12"))), (0o600, 0o600));
     assert!(place.refused(line).contains("is there already"));
+    place.write_secret("short", "12345");
+    assert!(place.refused("cert issue --system other --p12 other.p12 --password-file short").contains("5 characters"));
+    assert_eq!(place.json("cert list --system other")["certificates"], json!([]), "nothing is issued that is not written");
 }
 
 #[test]
