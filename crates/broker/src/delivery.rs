@@ -149,7 +149,7 @@ impl Delivery {
         (self.attempts, self.refusals) = (0, 0);
     }
 
-    /// Nothing is tried for now: there is no event, or the operator holds them back. That time is no failing; the circuit stays.
+    /// Nothing is tried at present: there is no event, or the operator holds them back. That time is no failing; the circuit stays.
     pub fn rest(&mut self) {
         self.failing_since = None;
     }
