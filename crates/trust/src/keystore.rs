@@ -284,6 +284,16 @@ mod tests {
     }
 
     #[test]
+    fn of_two_authorities_of_one_name_the_issuer_is_in_the_chain() {
+        let namesake = root().issue_cloud(&crate::example::cloud_name(), crate::example::now(), crate::example::DAY).unwrap();
+        let (own, issuer, root) = (sensor().certificate().clone(), cloud().certificate(), root().certificate());
+        for others in [[namesake.certificate(), issuer], [issuer, namesake.certificate()]] {
+            let pool: Vec<_> = [root].into_iter().chain(others).cloned().collect();
+            assert_eq!(chain(own.clone(), &pool), [own.clone(), issuer.clone(), root.clone()]);
+        }
+    }
+
+    #[test]
     fn a_trust_store_is_no_key_store_and_the_other_way_round() {
         let anchors = [cloud().certificate().clone(), root().certificate().clone()];
         let written_anchors = write_anchors(&anchors, PASSWORD).unwrap();
