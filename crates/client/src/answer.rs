@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::query_string::path_with;
+
+/// How a service is secured that is not.
+const NOT_SECURE: &str = "NOT_SECURE";
+
 macro_rules! answer {
     ($(#[$documentation:meta])* $name:ident { $($(#[$member:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$documentation])*
@@ -139,6 +144,27 @@ answer! {
         authorization_tokens: Option<BTreeMap<String, String>>,
         /// What to know about it, such as `TTL_EXPIRING`.
         warnings: Vec<String>,
+    }
+}
+
+impl Offer {
+    /// Whether it is offered to who has a certificate: over TLS.
+    pub fn is_secure(&self) -> bool {
+        self.secure != NOT_SECURE
+    }
+
+    /// Where it is, as URLs write it.
+    pub fn url(&self) -> String {
+        let scheme = if self.is_secure() { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.provider.host_and_port(), self.service_uri)
+    }
+
+    /// The path to ask for over one of the interfaces, with the token for it where there is one.
+    pub fn path(&self, interface: &str) -> String {
+        match self.authorization_tokens.as_ref().and_then(|tokens| tokens.get(interface)) {
+            Some(token) => path_with(&self.service_uri, &[("token", token)]),
+            None => self.service_uri.clone(),
+        }
     }
 }
 
@@ -284,6 +310,11 @@ mod tests {
         let with_token = offer.replace("null", r#"{"HTTP-SECURE-JSON":"a.b.c.d.e"}"#);
         let tokens = serde_json::from_str::<Offer>(&with_token).unwrap().authorization_tokens.unwrap();
         assert_eq!(tokens["HTTP-SECURE-JSON"], "a.b.c.d.e");
+
+        let offer = with_token.replace("NOT_SECURE", "TOKEN").replace("a.b.c.d.e", "a.b");
+        let offer: Offer = serde_json::from_str(&offer).unwrap();
+        assert_eq!((offer.url().as_str(), offer.path("HTTP-SECURE-JSON").as_str()), ("https://10.0.0.5:8080/t", "/t?token=a.b"));
+        assert_eq!(offer.path("HTTP-SECURE-XML"), "/t");
 
         let event = r#"{"eventType":"a","metaData":null,"payload":"7","timeStamp":"2026-01-01T00:00:00Z"}"#;
         let event: PushedEvent = serde_json::from_str(event).unwrap();

@@ -1,4 +1,4 @@
-//! One kept HTTP/1.1 connection to a core system.
+//! One kept HTTP/1.1 connection to a server, plain or over TLS.
 
 use std::{error::Error, time::Duration};
 
@@ -11,14 +11,24 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{net::TcpStream, sync::Mutex, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    sync::Mutex,
+    time::timeout,
+};
 
 use crate::{
     error::{CallError, Problem, Refusal},
     limits::Limits,
+    security::{Expected, Security, Towards},
 };
 
 type Sender = SendRequest<Full<Bytes>>;
+
+/// Why a plain call is not understood.
+const NOT_HTTP: &str =
+    "what comes back is no HTTP. It may be a cloud in secure mode: give a certificate (--trust, --cert and --key, or --p12)";
 
 /// A whole answer.
 #[derive(Clone, Debug)]
@@ -35,6 +45,7 @@ pub struct Answer {
 pub struct Connection {
     address: String,
     limits: Limits,
+    tls: Option<Towards>,
     /// The kept connection. A call takes it out and puts it back after a whole answer, so that a cancelled or failed call
     /// leaves no half-read connection behind.
     kept: Mutex<Option<Sender>>,
@@ -51,7 +62,30 @@ enum ExchangeError {
 impl Connection {
     /// A connection to `address` (`host:port`) to be made at the first call.
     pub fn new(address: impl ToString, limits: Limits) -> Self {
-        Self { address: address.to_string(), limits, kept: Mutex::new(None) }
+        Self { address: address.to_string(), limits, tls: None, kept: Mutex::new(None) }
+    }
+
+    /// As [`Self::new`] over TLS; the server has to show the certificate of this system, of the own cloud.
+    pub fn secure(address: impl ToString, limits: Limits, security: &Security, system: &str) -> Self {
+        Self { tls: Some(security.towards(Expected::System(system.to_owned()))), ..Self::new(address, limits) }
+    }
+
+    /// As [`Self::secure`] with some core system of the own cloud.
+    pub(crate) fn to_core_system(address: impl ToString, limits: Limits, security: &Security) -> Self {
+        Self { tls: Some(security.towards(Expected::CoreSystem)), ..Self::new(address, limits) }
+    }
+
+    /// A connection to another system of the cloud, with the same limits, and over TLS if this one is.
+    pub(crate) fn beside(&self, address: impl ToString, system: &str) -> Self {
+        match self.security() {
+            Some(security) => Self::secure(address, self.limits, security, system),
+            None => Self::new(address, self.limits),
+        }
+    }
+
+    /// A second connection to the same server.
+    pub(crate) fn twin(&self) -> Self {
+        Self { address: self.address.clone(), limits: self.limits, tls: self.tls.clone(), kept: Mutex::new(None) }
     }
 
     /// Host and port of the server.
@@ -59,8 +93,17 @@ impl Connection {
         &self.address
     }
 
+    /// What URLs of the server begin with.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    pub(crate) fn security(&self) -> Option<&Security> {
+        self.tls.as_ref().map(|tls| &tls.security)
     }
 
     /// Sends a request and waits for the whole answer, whatever its status.
@@ -140,6 +183,11 @@ impl Connection {
         CallError::Unreachable { address: self.address.clone(), why: why.to_string() }
     }
 
+    /// TLS, or its absence, is the reason.
+    fn not_agreed(&self, why: String) -> CallError {
+        CallError::Tls { address: self.address.clone(), why }
+    }
+
     pub(crate) fn request(&self, method: &Method, path: &str, body: Option<Bytes>) -> Result<Request<Full<Bytes>>, CallError> {
         let mut request = Request::builder().method(method).uri(path).header(header::HOST, &self.address);
         if body.is_some() {
@@ -153,11 +201,20 @@ impl Connection {
     /// Makes a connection; its task ends with the sender.
     pub(crate) async fn connect(&self) -> Result<Sender, CallError> {
         let limit = self.limits.connect_timeout;
-        let connected = timeout(limit, TcpStream::connect(&self.address)).await;
-        let stream = connected.map_err(|_| self.unreachable(format!("no connection within {} ms", limit.as_millis())))?;
-        let stream = stream.map_err(|error| self.unreachable(error))?;
-        // Requests are written whole; waiting for more only delays them.
-        stream.set_nodelay(true).map_err(|error| self.unreachable(error))?;
+        let connected = async {
+            let stream = TcpStream::connect(&self.address).await.map_err(|error| self.unreachable(error))?;
+            // Requests are written whole; waiting for more only delays them.
+            stream.set_nodelay(true).map_err(|error| self.unreachable(error))?;
+            match &self.tls {
+                None => self.speak(stream).await,
+                Some(tls) => self.speak(tls.handshake(&self.address, stream).await.map_err(|why| self.not_agreed(why))?).await,
+            }
+        };
+        let connected = timeout(limit, connected).await;
+        connected.unwrap_or_else(|_| Err(self.unreachable(format!("no connection within {} ms", limit.as_millis()))))
+    }
+
+    async fn speak(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Sender, CallError> {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.unreachable(innermost(&error)))?;
         // Its failures reach the caller through the sender.
         tokio::spawn(connection);
@@ -174,12 +231,23 @@ impl Connection {
         let limit = self.limits.answer_timeout;
         match timeout(limit, sender.try_send_request(request)).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(mut error)) => Err(match error.take_message() {
-                Some(_) => ExchangeError::NotSent(self.unreachable(innermost(error.error()))),
-                None => ExchangeError::Failed(CallError::Interrupted { address: self.address.clone(), request: name }),
+            Ok(Err(mut error)) => Err(match (error.take_message(), self.tls_failure(error.error())) {
+                (Some(_), Some(failure)) => ExchangeError::NotSent(failure),
+                (Some(_), None) => ExchangeError::NotSent(self.unreachable(innermost(error.error()))),
+                (None, Some(failure)) => ExchangeError::Failed(failure),
+                (None, None) => ExchangeError::Failed(CallError::Interrupted { address: self.address.clone(), request: name }),
             }),
             Err(_) => Err(ExchangeError::Failed(self.too_slow(limit))),
         }
+    }
+
+    /// A server that asks for a certificate, or refuses ours, says so behind the handshake.
+    fn tls_failure(&self, error: &hyper::Error) -> Option<CallError> {
+        let why = match &self.tls {
+            Some(tls) => tls.failure(error),
+            None => error.is_parse().then(|| NOT_HTTP.to_owned()),
+        };
+        why.map(|why| self.not_agreed(why))
     }
 
     async fn exchange(&self, sender: &mut Sender, request: Request<Full<Bytes>>) -> Result<Answer, ExchangeError> {

@@ -1,8 +1,8 @@
-//! Where the core systems are.
+//! Where the core systems are, and the providers that the Orchestrator names.
 
-use bodkin_arrowhead::form::ServiceQueryForm;
+use bodkin_arrowhead::{core_service::CoreSystem, form::ServiceQueryForm};
 
-use crate::{connection::Connection, error::CallError, limits::Limits};
+use crate::{answer::Offer, connection::Connection, error::CallError, limits::Limits, security::Security};
 
 /// The core systems of a local cloud, with a kept connection to each.
 #[derive(Debug)]
@@ -14,22 +14,28 @@ pub struct CoreSystems {
 }
 
 impl CoreSystems {
-    /// Asks the Service Registry at `host:port` where the others are, with the default limits.
+    /// Asks the Service Registry at `host:port` of an insecure cloud where the others are, with the default limits.
     pub async fn discover(service_registry: impl ToString) -> Result<Self, CallError> {
         Self::discover_within(service_registry, Limits::default()).await
     }
 
     /// As [`Self::discover`] with limits of the caller's.
     pub async fn discover_within(service_registry: impl ToString, limits: Limits) -> Result<Self, CallError> {
-        let registry = Connection::new(service_registry, limits);
-        let authorization = find(&registry, "Authorization", "auth-public-key").await?;
-        let orchestrator = find(&registry, "Orchestrator", "orchestration-service").await?;
-        let event_handler = find(&registry, "Event Handler", "event-publish").await?;
+        Self::beside(Connection::new(service_registry, limits)).await
+    }
+
+    /// As [`Self::discover_within`] in a secure cloud: every core system has to show its own certificate.
+    pub async fn discover_securely(service_registry: impl ToString, limits: Limits, security: &Security) -> Result<Self, CallError> {
+        Self::beside(Connection::secure(service_registry, limits, security, CoreSystem::ServiceRegistry.name())).await
+    }
+
+    async fn beside(registry: Connection) -> Result<Self, CallError> {
+        // What every system may look up in secure mode (reference section 11).
         Ok(Self {
+            authorization: find(&registry, "Authorization", CoreSystem::Authorization, "auth-public-key").await?,
+            orchestrator: find(&registry, "Orchestrator", CoreSystem::Orchestrator, "orchestration-service").await?,
+            event_handler: find(&registry, "Event Handler", CoreSystem::EventHandler, "event-publish").await?,
             service_registry: registry,
-            authorization: Connection::new(authorization, limits),
-            orchestrator: Connection::new(orchestrator, limits),
-            event_handler: Connection::new(event_handler, limits),
         })
     }
 
@@ -42,12 +48,22 @@ impl CoreSystems {
     pub fn orchestrator_address(&self) -> &str {
         self.orchestrator.address()
     }
+
+    /// A connection to the provider that was offered: over TLS where the service is secured, and then only to the system of that name.
+    pub fn provider(&self, offer: &Offer) -> Result<Connection, CallError> {
+        let (address, limits) = (offer.provider.host_and_port(), *self.service_registry.limits());
+        match (offer.is_secure(), self.service_registry.security()) {
+            (false, _) => Ok(Connection::new(address, limits)),
+            (true, Some(security)) => Ok(Connection::secure(address, limits, security, &offer.provider.system_name)),
+            (true, None) => Err(CallError::Tls { address, why: "its service is for who has a certificate: give one".to_owned() }),
+        }
+    }
 }
 
-/// Address of the provider of a core service, one that every system may ask for in secure mode. Of several the last counts, as among Arrowhead's own core systems.
-async fn find(registry: &Connection, system: &'static str, definition: &'static str) -> Result<String, CallError> {
+/// A connection to the provider of a core service. Of several the last counts, as among Arrowhead's own core systems.
+async fn find(registry: &Connection, told: &'static str, system: CoreSystem, definition: &'static str) -> Result<Connection, CallError> {
     let form = ServiceQueryForm { service_definition_requirement: Some(definition.into()), ..ServiceQueryForm::default() };
     let found = crate::service_registry::query(registry, &form).await?;
-    let last = found.service_query_data.last().map(|service| service.provider.host_and_port());
-    last.ok_or_else(|| CallError::NotOffered { registry: registry.address().to_owned(), system, definition })
+    let last = found.service_query_data.last().map(|service| registry.beside(service.provider.host_and_port(), system.name()));
+    last.ok_or_else(|| CallError::NotOffered { registry: registry.address().to_owned(), system: told, definition })
 }

@@ -35,6 +35,14 @@ pub enum CallError {
         /// The limit that was reached.
         limit: Duration,
     },
+    /// Server and client do not agree on TLS: whether it is spoken, or who is believed. Nothing was done.
+    #[error("{address} cannot be called: {why}.")]
+    Tls {
+        /// Host and port that were called.
+        address: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// The core system answered with an Arrowhead error.
     #[error("{0}")]
     Refused(Refusal),

@@ -23,7 +23,7 @@ impl Events {
     /// Opens the stream at `path`; returns when the Event Handler has accepted it.
     pub(crate) async fn open(event_handler: &Connection, path: &str) -> Result<Self, CallError> {
         // The kept connection stays free for calls.
-        let connection = Connection::new(event_handler.address(), *event_handler.limits());
+        let connection = event_handler.twin();
         let mut request = connection.request(&Method::GET, path, None)?;
         request.headers_mut().insert(header::ACCEPT, header::HeaderValue::from_static("text/event-stream"));
         let mut sender = connection.connect().await?;

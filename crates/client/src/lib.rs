@@ -3,7 +3,8 @@
 //! [`CoreSystems::discover`] asks the Service Registry where the other core systems are; every call is then a method of
 //! [`CoreSystems`]. Requests are the forms of [`bodkin_arrowhead::form`] and [`request`], answers the structs of [`answer`];
 //! [`Monitor`] is Bodkin's own port. One HTTP/1.1
-//! connection is kept to each core system; every wait and every answer has a limit, see [`Limits`].
+//! connection is kept to each core system; every wait and every answer has a limit, see [`Limits`]. In a secure cloud a [`Security`]
+//! says who calls and who is believed, and [`CoreSystems::discover_securely`] begins.
 //!
 //! ```no_run
 //! use bodkin_arrowhead::form::{OrchestrationForm, ServiceQueryForm, SystemRequest};
@@ -78,8 +79,10 @@ mod orchestrator;
 mod page;
 mod query_string;
 pub mod request;
+mod security;
 mod service_registry;
 mod stream_request;
+mod tls_failure;
 
 pub use connection::{Answer, Connection};
 pub use core_systems::CoreSystems;
@@ -90,6 +93,7 @@ pub use limits::Limits;
 pub use log::LogQuery;
 pub use monitor::Monitor;
 pub use page::Page;
+pub use security::{Security, SecurityError};
 pub use service_registry::Change;
 pub use stream_request::{EventForm, Start, StreamRequest};
 

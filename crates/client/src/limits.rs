@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Limits of every call. [`Limits::default`] suits a local network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest time for name resolution and the TCP connection; 5 s by default.
+    /// Longest time for name resolution, the TCP connection and the TLS handshake; 5 s by default.
     pub connect_timeout: Duration,
     /// Longest time from the first byte sent to the last one received; 30 s by default, as long as core systems wait for
     /// each other. An event stream's answer is its head only.

@@ -14,6 +14,7 @@ use crate::{
     limits::Limits,
     page::Page,
     query_string::path_with,
+    security::Security,
 };
 
 const DELIVERIES: &str = "/api/v1/subscriptions";
@@ -29,6 +30,11 @@ impl Monitor {
     /// The port at `host:port`; nothing is connected before the first call.
     pub fn new(address: impl ToString, limits: Limits) -> Self {
         Self { connection: Connection::new(address, limits) }
+    }
+
+    /// As [`Self::new`] over TLS.
+    pub fn secure(address: impl ToString, limits: Limits, security: &Security) -> Self {
+        Self { connection: Connection::to_core_system(address, limits, security) }
     }
 
     /// Host and port of it.
