@@ -25,6 +25,9 @@ use serde::{Deserialize, Serialize};
 /// The operator's file, read when it is there.
 const SYSTEM_FILE: &str = "/etc/bodkin/bodkin.toml";
 
+/// Where the state is by default.
+pub const DEFAULT_DATA: &str = "./.bodkin";
+
 /// What the event log keeps by default.
 const EVENT_LOG: EventLogLimits = EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(7 * 24 * 3600) };
 
@@ -181,7 +184,7 @@ impl Settings {
         let ms = |duration: Duration| Some(u64::try_from(duration.as_millis()).expect("a default is short"));
         Self {
             insecure: Some(false),
-            data: Some("./.bodkin".into()),
+            data: Some(DEFAULT_DATA.into()),
             listen: Some(Ipv4Addr::LOCALHOST.into()),
             domain_name: Some(String::new()),
             host_names: Some(Vec::new()),

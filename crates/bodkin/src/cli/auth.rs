@@ -134,9 +134,9 @@ impl Filter {
 /// Carries a command out; gives the exit code.
 pub async fn run(options: AuthOptions, printer: Printer) -> anyhow::Result<u8> {
     let command = match options.command {
-        AuthCommand::Test(inquiry) => return explain::test(&options.registry.monitor(), &inquiry, printer).await,
-        AuthCommand::Explain(inquiry) => return explain::explain(&options.registry.monitor(), &inquiry, printer).await,
-        AuthCommand::Access(inquiry) => return explain::access(&options.registry.monitor(), &inquiry, printer).await,
+        AuthCommand::Test(inquiry) => return explain::test(&options.registry.monitor()?, &inquiry, printer).await,
+        AuthCommand::Explain(inquiry) => return explain::explain(&options.registry.monitor()?, &inquiry, printer).await,
+        AuthCommand::Access(inquiry) => return explain::access(&options.registry.monitor()?, &inquiry, printer).await,
         command => command,
     };
     let cloud = options.registry.discover().await?;

@@ -102,12 +102,12 @@ struct NewEvent {
 pub async fn run(options: EventOptions, printer: Printer) -> anyhow::Result<u8> {
     let registry = options.registry;
     match options.command {
-        EventCommand::List => delivery::list(&registry.monitor(), printer).await?,
-        EventCommand::Pause(Id { id }) => delivery::pause(&registry.monitor(), id, printer).await?,
-        EventCommand::Resume(Id { id }) => delivery::resume(&registry.monitor(), id, printer).await?,
-        EventCommand::Dead(command) => return dead::run(&registry.monitor(), command, printer).await,
-        EventCommand::Log => delivery::log(&registry.monitor(), printer).await?,
-        EventCommand::Show(Id { id }) => delivery::show(&registry.discover().await?, &registry.monitor(), id, printer).await?,
+        EventCommand::List => delivery::list(&registry.monitor()?, printer).await?,
+        EventCommand::Pause(Id { id }) => delivery::pause(&registry.monitor()?, id, printer).await?,
+        EventCommand::Resume(Id { id }) => delivery::resume(&registry.monitor()?, id, printer).await?,
+        EventCommand::Dead(command) => return dead::run(&registry.monitor()?, command, printer).await,
+        EventCommand::Log => delivery::log(&registry.monitor()?, printer).await?,
+        EventCommand::Show(Id { id }) => delivery::show(&registry.discover().await?, &registry.monitor()?, id, printer).await?,
         EventCommand::Publish(event) => publish(&registry, event, printer).await?,
         EventCommand::Tail(options) => tail::tail(&registry.discover().await?, options, printer).await?,
         EventCommand::Replay(options) => tail::replay(&registry.discover().await?, options, printer).await?,

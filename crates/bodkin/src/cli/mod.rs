@@ -6,6 +6,7 @@
 
 mod auth;
 mod cert;
+mod credentials;
 mod details;
 mod event;
 mod explanation;

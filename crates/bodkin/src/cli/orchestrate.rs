@@ -116,7 +116,7 @@ impl Question {
 pub async fn run(options: OrchestrateOptions, printer: Printer) -> anyhow::Result<u8> {
     let cloud = options.registry.discover().await?;
     let question = &options.question;
-    let answer = options.registry.monitor().explain_orchestration(&question.form(&cloud).await?).await?;
+    let answer = options.registry.monitor()?.explain_orchestration(&question.form(&cloud).await?).await?;
     if answer.response.is_empty() {
         let print = if question.explain { explanation::print_steps } else { explanation::print };
         print(&answer, &answer.explanation, &question.consumer, printer)?;

@@ -1,9 +1,11 @@
 //! Which local cloud a command is for.
 
 use bodkin_arrowhead::core_service::CoreSystem;
-use bodkin_client::{CallError, CoreSystems, Limits, Monitor};
+use bodkin_client::{CoreSystems, Limits, Monitor};
 use bodkin_host::Port;
 use clap::Args;
+
+use super::credentials::CredentialOptions;
 
 /// Options that say where the Service Registry is; the other core systems are found through it.
 #[derive(Args, Clone, Debug)]
@@ -17,22 +19,35 @@ pub struct RegistryOptions {
     /// Bodkin's own port [default: on the Service Registry's host, 8440 plus the port offset]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_MONITOR", value_name = "HOST:PORT", value_parser = parse_host_and_port)]
     monitor: Option<String>,
+    #[command(flatten)]
+    credentials: CredentialOptions,
 }
 
 impl RegistryOptions {
     /// Finds the core systems.
-    pub async fn discover(&self) -> Result<CoreSystems, CallError> {
-        CoreSystems::discover(self.service_registry()).await
+    pub async fn discover(&self) -> anyhow::Result<CoreSystems> {
+        let (registry, limits) = (self.service_registry(), Limits::default());
+        Ok(match self.credentials.security()? {
+            Some(security) => CoreSystems::discover_securely(registry, limits, &security).await?,
+            None => CoreSystems::discover_within(registry, limits).await?,
+        })
     }
 
     /// Bodkin's own port.
-    pub fn monitor(&self) -> Monitor {
-        let address = self.monitor.clone().unwrap_or_else(|| {
+    pub fn monitor(&self) -> anyhow::Result<Monitor> {
+        let (address, limits) = (self.monitor_address(), Limits::default());
+        Ok(match self.credentials.security()? {
+            Some(security) => Monitor::secure(address, limits, &security),
+            None => Monitor::new(address, limits),
+        })
+    }
+
+    fn monitor_address(&self) -> String {
+        self.monitor.clone().unwrap_or_else(|| {
             let registry = self.service_registry();
             let host = registry.rsplit_once(':').map_or(registry.as_str(), |(host, _)| host);
             format!("{host}:{}", u32::from(Port::Monitor.default_port()) + u32::from(self.port_offset))
-        });
-        Monitor::new(address, Limits::default())
+        })
     }
 
     fn service_registry(&self) -> String {
@@ -45,7 +60,7 @@ fn default_address(port_offset: u16) -> String {
 }
 
 fn parse_host_and_port(text: &str) -> Result<String, String> {
-    let address = text.trim().trim_start_matches("http://").trim_end_matches('/');
+    let address = text.trim().trim_start_matches("http://").trim_start_matches("https://").trim_end_matches('/');
     let expected = || format!("expected HOST:PORT, for example 127.0.0.1:8443, not {text:?}");
     let (host, port) = address.rsplit_once(':').ok_or_else(expected)?;
     let open_ipv6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
@@ -58,7 +73,7 @@ mod tests {
 
     #[test]
     fn addresses_need_host_and_port() {
-        for (text, address) in [("h:1", "h:1"), ("[::1]:8443", "[::1]:8443"), ("http://127.0.0.1:8443/", "127.0.0.1:8443")] {
+        for (text, address) in [("h:1", "h:1"), ("[::1]:8443", "[::1]:8443"), ("https://127.0.0.1:8443/", "127.0.0.1:8443")] {
             assert_eq!(parse_host_and_port(text).as_deref(), Ok(address));
         }
         for bad in ["", "h", ":1", "h:", "h:x", "h:70000", "::1:8443", "https://h"] {
@@ -73,9 +88,10 @@ mod tests {
             service_registry: registry.map(str::to_owned),
             monitor: monitor.map(str::to_owned),
             port_offset,
+            credentials: CredentialOptions::default(),
         };
-        assert_eq!(options(None, None, 100).monitor().address(), "127.0.0.1:8540");
-        assert_eq!(options(Some("[::1]:18443"), None, 10_000).monitor().address(), "[::1]:18440");
-        assert_eq!(options(Some("h:1"), Some("i:2"), 0).monitor().address(), "i:2");
+        assert_eq!(options(None, None, 100).monitor_address(), "127.0.0.1:8540");
+        assert_eq!(options(Some("[::1]:18443"), None, 10_000).monitor_address(), "[::1]:18440");
+        assert_eq!(options(Some("h:1"), Some("i:2"), 0).monitor_address(), "i:2");
     }
 }

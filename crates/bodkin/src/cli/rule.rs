@@ -151,7 +151,7 @@ pub async fn run(options: RuleOptions, printer: Printer) -> anyhow::Result<u8> {
         RuleCommand::Test { consumer, service, interface } => {
             let consumer = lookup::system(&cloud, &consumer).await?;
             let states =
-                usability::states(&cloud, &options.registry.monitor(), &consumer, service.as_deref(), interface.as_deref()).await?;
+                usability::states(&cloud, &options.registry.monitor()?, &consumer, service.as_deref(), interface.as_deref()).await?;
             return Ok(usability::print(&states, &consumer.system_name, printer)?);
         }
         RuleCommand::Flexible(command) => flexible::run(&cloud, command, printer).await?,

@@ -98,7 +98,7 @@ pub async fn run(options: ServiceOptions, printer: Printer) -> anyhow::Result<u8
     if let ServiceCommand::List(listing) = &options.command
         && (listing.state || listing.stale)
     {
-        return state::list(&options.registry.monitor(), listing.stale, printer).await;
+        return state::list(&options.registry.monitor()?, listing.stale, printer).await;
     }
     let cloud = options.registry.discover().await?;
     match options.command {
