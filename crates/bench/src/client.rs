@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::answer::AnswerReader;
 use crate::endpoint::Endpoint;
+use crate::wire::Wire;
 
 /// Longest wait for a connection or an answer of a single request.
 pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -18,7 +19,7 @@ pub const READ_BYTES: usize = 64 * 1024;
 /// A connection that is opened again when the peer closed it after an answer.
 pub struct Client {
     endpoint: Endpoint,
-    stream: Option<TcpStream>,
+    stream: Option<Wire<TcpStream>>,
     answer: AnswerReader,
     piece: Box<[u8]>,
 }
@@ -45,7 +46,7 @@ impl Client {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
         stream.set_write_timeout(Some(ANSWER_WAIT_MAX))?;
-        self.stream = Some(stream);
+        self.stream = Some(Wire::new(stream, &self.endpoint.caller, self.endpoint.address.ip()));
         Ok(())
     }
 

@@ -1,19 +1,24 @@
 //! The local cloud under load: an own server, or one that already runs.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use nix::unistd::Pid;
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::certificates::Certificates;
 use crate::cgroup::Throttled;
 use crate::client::Client;
 use crate::endpoint::Endpoint;
 use crate::options::{ServerOptions, TargetOptions};
+use crate::processor_time;
 use crate::request;
 use crate::resident::Resident;
 use crate::server::Server;
+use crate::wire::Caller;
 
 /// Addresses of the systems, and the server behind them when it is the bench's own.
 pub struct Cloud {
@@ -24,6 +29,8 @@ pub struct Cloud {
     event_handler: Option<Endpoint>,
     /// Bodkin's own port for stages and health; a peer has none.
     pub monitor: Option<Endpoint>,
+    /// In secure mode those of everybody; the systems are called as the operator, unless a load calls as others.
+    pub certificates: Option<Arc<Certificates>>,
     pid: Option<Pid>,
     own: Option<OwnServer>,
 }
@@ -111,7 +118,7 @@ impl Cloud {
     /// It does not start, or names no Service Registry.
     pub fn start(directory: Directory, options: &ServerOptions) -> anyhow::Result<Self> {
         let server = directory.serve(options)?;
-        let cloud = Self::of_server(&server)?;
+        let cloud = Self::of_server(&server, options.certificates.as_ref())?;
         Ok(Self { own: Some(OwnServer { server, directory, description: options.description() }), ..cloud })
     }
 
@@ -119,14 +126,19 @@ impl Cloud {
     ///
     /// # Errors
     /// The server names no Service Registry.
-    pub fn of_server(server: &Server) -> anyhow::Result<Self> {
-        let endpoint = |name: &str| server.ready.listeners.get(name).map(|authority| Endpoint::resolve(authority)).transpose();
+    pub fn of_server(server: &Server, certificates: Option<&Arc<Certificates>>) -> anyhow::Result<Self> {
+        let caller = certificates.map_or(Ok(Caller::Nobody), |certificates| certificates.operator())?;
+        let endpoint = |name: &str| {
+            let resolve = |authority: &String| Endpoint::resolve(authority).map(|endpoint| endpoint.called_as(&caller));
+            server.ready.listeners.get(name).map(resolve).transpose()
+        };
         Ok(Self {
             service_registry: endpoint("serviceregistry")?.context("the server's ready line names no serviceregistry")?,
             authorization: endpoint("authorization")?,
             orchestrator: endpoint("orchestrator")?,
             event_handler: endpoint("eventhandler")?,
             monitor: endpoint("monitor")?,
+            certificates: certificates.cloned(),
             pid: Some(server.pid()),
             own: None,
         })
@@ -143,6 +155,7 @@ impl Cloud {
             orchestrator: found(&options.orchestrator, "orchestration-service")?,
             event_handler: found(&options.event_handler, "event-publish")?,
             monitor: options.monitor.clone(),
+            certificates: None,
             pid: options.server_pid.map(Pid::from_raw),
             own: None,
             service_registry,
@@ -184,6 +197,14 @@ impl Cloud {
     /// The server's memory, where its process is known.
     pub fn resident(&self) -> Option<Resident> {
         self.pid.map(Resident::of)
+    }
+
+    /// Processor time of the server so far, where its process is known.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn processor_time(&self) -> anyhow::Result<Option<Duration>> {
+        self.pid.map(processor_time::of).transpose()
     }
 
     /// How long the own server was held back by its processor limit so far, where it has one.

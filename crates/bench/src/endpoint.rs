@@ -5,13 +5,17 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail};
 
-/// A system's address, resolved once, and the name by which it is called.
+use crate::wire::Caller;
+
+/// A system's address, resolved once, the name by which it is called, and who calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// `host:port` as it was given: the `Host` of requests.
     pub authority: String,
     /// Where connections go.
     pub address: SocketAddr,
+    /// As whom they are made.
+    pub caller: Caller,
 }
 
 impl Endpoint {
@@ -22,7 +26,12 @@ impl Endpoint {
     pub fn resolve(authority: &str) -> anyhow::Result<Self> {
         let mut addresses = authority.to_socket_addrs().with_context(|| format!("{authority} is not HOST:PORT of a known host"))?;
         let address = addresses.next().with_context(|| format!("{authority} has no address"))?;
-        Ok(Self { authority: authority.to_string(), address })
+        Ok(Self { authority: authority.to_string(), address, caller: Caller::Nobody })
+    }
+
+    /// The same, called as someone.
+    pub fn called_as(&self, caller: &Caller) -> Self {
+        Self { caller: caller.clone(), ..self.clone() }
     }
 }
 
@@ -31,7 +40,7 @@ impl FromStr for Endpoint {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let Some(rest) = text.strip_prefix("http://") else {
-            bail!("{text} does not start with http:// (the bench speaks plain HTTP)");
+            bail!("{text} does not start with http:// (a secure cloud under load is the bench's own: --secure)");
         };
         let authority = rest.trim_end_matches('/');
         if authority.contains('/') {

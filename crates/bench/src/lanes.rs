@@ -18,6 +18,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use crate::answer::AnswerReader;
 use crate::client::{ANSWER_WAIT_MAX, READ_BYTES};
 use crate::endpoint::Endpoint;
+use crate::wire::Wire;
 
 /// Kept connections of an open loop.
 pub const OPEN_LOOP_LANES: usize = 64;
@@ -43,7 +44,7 @@ pub struct Exchange<'a> {
 }
 
 struct Lane {
-    stream: TcpStream,
+    stream: Wire<TcpStream>,
     answer: AnswerReader,
     carries: Option<Carried>,
 }
@@ -101,14 +102,14 @@ impl<'a> Drive<'a> {
         Ok(drive)
     }
 
-    fn connect(&self, index: usize) -> anyhow::Result<TcpStream> {
+    fn connect(&self, index: usize) -> anyhow::Result<Wire<TcpStream>> {
         let stream = std::net::TcpStream::connect_timeout(&self.endpoint.address, ANSWER_WAIT_MAX)
             .with_context(|| format!("no connection to {}", self.endpoint.authority))?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
         self.poll.registry().register(&mut stream, Token(index), Interest::READABLE | Interest::WRITABLE)?;
-        Ok(stream)
+        Ok(Wire::new(stream, &self.endpoint.caller, self.endpoint.address.ip()))
     }
 
     fn run(mut self, told: &mut dyn FnMut(Exchange<'_>)) -> anyhow::Result<()> {
@@ -197,8 +198,8 @@ impl<'a> Drive<'a> {
                     if lane.answer.is_complete() && lane.carries.is_some() {
                         self.finish(index, None, told)?;
                     }
-                    // A short read emptied the socket: what comes later makes a new event.
-                    if length < piece.len() {
+                    // What comes later makes a new event.
+                    if self.lanes[index].stream.has_emptied(length, piece.len()) {
                         return Ok(());
                     }
                 }

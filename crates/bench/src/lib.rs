@@ -1,13 +1,15 @@
 //! Load and experiments: how long a running Bodkin, or any other Arrowhead 4.x, takes and what it needs for that.
 //!
-//! The bench speaks plain HTTP/1.1 over sockets of its own, on one thread, because it shares the machine with the server
-//! it measures. A run starts from a named [`state`] of the [`data`], which [`baseline`] restores. `simultaneous`, `lanes`
+//! The bench speaks HTTP/1.1, plain or over TLS, over sockets of its own, on one thread, because it shares the machine with the
+//! server it measures. A run starts from a named [`state`] of the [`data`], which [`baseline`] restores. `simultaneous`, `lanes`
 //! and `client` are the three ways in which [`load`] lets requests go, and [`limit`] looks for the most that are answered
 //! in time; [`event`] has publishers and subscribers in processes of their own and a bare relay as the floor; [`start`]
-//! starts servers. Each ends in a [`report`]; [`lab`] runs them all into one.
+//! starts servers; [`secure`] lets the same load go in insecure and in secure mode, and [`handshake`] is what that cannot go below. Each
+//! ends in a [`report`]; [`lab`] runs them all into one.
 
 mod answer;
 mod baseline;
+mod certificates;
 mod cgroup;
 mod client;
 mod cloud;
@@ -16,6 +18,7 @@ mod disk_flush;
 mod endpoint;
 mod event;
 mod expectation;
+mod handshake;
 mod lab;
 mod lanes;
 mod limit;
@@ -27,12 +30,14 @@ mod options;
 mod page;
 #[cfg(test)]
 mod peer;
+mod processor_time;
 mod published;
 mod report;
 mod request;
 mod resident;
 mod scene;
 mod search;
+mod secure;
 mod server;
 mod simultaneous;
 mod stages;
@@ -41,6 +46,7 @@ mod state;
 mod statistics;
 mod threshold;
 mod time_line;
+mod wire;
 
 pub use options::BenchCommand;
 
@@ -105,6 +111,7 @@ fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::R
         Experiment::Page(options) => page::run(&options),
         Experiment::Data(options) => data::load::run(&options),
         Experiment::Start(options) => start::run(&options),
+        Experiment::Handshake(options) => handshake::run(&options),
         Experiment::Event(options) => event::run(&options),
         Experiment::Replay(options) => event::replay::run(&options),
         Experiment::DeadLetters(options) => event::dead_letters::run(&options),

@@ -12,6 +12,7 @@ use crate::operation::Operation;
 use crate::options::{LoadOptions, Mode};
 use crate::published;
 use crate::report::{Outcome, Report};
+use crate::scene::Askers;
 use crate::search::{self, Limit};
 use crate::simultaneous;
 use crate::statistics::{Figure, Unit};
@@ -61,7 +62,7 @@ impl Search<'_> {
     fn probe(&mut self, count: u32, conditions: &mut Conditions) -> anyhow::Result<Outcome> {
         let mut outcome = Outcome::new(format!("{count} simultaneous"));
         for _ in 0..self.repeats {
-            load::repeat(self.baseline, self.operation, Mode::Simultaneous { count }, &mut outcome, conditions)?;
+            load::repeat(self.baseline, self.operation, Mode::Simultaneous { count }, Askers::Anyone, &mut outcome, conditions)?;
             if !self.passed(&outcome) {
                 break;
             }

@@ -3,21 +3,24 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::baseline::Baseline;
 use crate::client::Client;
 use crate::disk_flush;
-use crate::expectation::Faults;
+use crate::expectation::{Expectation, Faults};
 use crate::lanes::{OPEN_LOOP_LANES, drive};
 use crate::limit;
 use crate::listen_drops;
 use crate::machine::Conditions;
 use crate::operation::Operation;
 use crate::options::{LoadOptions, Mode, Round};
+use crate::processor_time;
 use crate::published;
 use crate::report::{Outcome, Report};
-use crate::scene::{Batch, Scene};
+use crate::request;
+use crate::scene::{Askers, Batch, Scene};
+use crate::secure;
 use crate::simultaneous;
 use crate::stages::{Stage, Stages};
 use crate::state::State;
@@ -44,7 +47,9 @@ pub struct Measured {
 /// The cloud does not start, cannot be filled, or does not answer at all. Single failed requests are in the report.
 pub fn run(operation: Operation, options: &LoadOptions) -> anyhow::Result<Report> {
     match options.round() {
+        Round::Runs(modes) if options.secure.secure => secure::run(operation, options, &modes),
         Round::Runs(modes) => runs(operation, options, &modes),
+        Round::FindLimit(_) if options.secure.secure => bail!("--find-limit has no --secure: compare runs of a number that it found"),
         Round::FindLimit(below) => limit::run(operation, options, below),
     }
 }
@@ -66,7 +71,7 @@ fn runs(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyhow::
         for mode in modes {
             let mut outcome = Outcome::new(label(operation, *mode, *state, modes.len() > 1));
             for _ in 0..options.repeat {
-                repeat(&mut baseline, operation, *mode, &mut outcome, conditions)?;
+                repeat(&mut baseline, operation, *mode, Askers::Anyone, &mut outcome, conditions)?;
             }
             report.outcomes.push(outcome);
         }
@@ -83,7 +88,7 @@ fn runs(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyhow::
 }
 
 /// How many requests and how they go: `100, 500, 1000 simultaneous`.
-fn title(modes: &[Mode]) -> String {
+pub fn title(modes: &[Mode]) -> String {
     let Some((last, others)) = modes.split_last() else { return String::new() };
     let others: String = others.iter().map(|mode| format!("{}, ", mode.count())).collect();
     format!("{others}{}", last.description())
@@ -110,6 +115,7 @@ pub fn repeat(
     baseline: &mut Baseline,
     operation: Operation,
     mode: Mode,
+    askers: Askers,
     outcome: &mut Outcome,
     conditions: &mut Conditions,
 ) -> anyhow::Result<()> {
@@ -117,13 +123,29 @@ pub fn repeat(
     if let Some(directory) = scene.cloud.directory() {
         conditions.data_on(&directory.data());
     }
-    let warm = scene.requests(operation, mode.count().min(WARM_UP_REQUESTS))?;
+    let warm = scene.asked(operation, mode.count().min(WARM_UP_REQUESTS), askers)?;
     one(mode, &warm)?;
-    measured(&mut scene, operation, mode, outcome)?;
+    let batch = scene.asked(operation, mode.count(), askers)?;
+    meet_before(&scene, operation, &batch)?;
+    measured(&mut scene, operation, mode, &batch, outcome)?;
     baseline.end(scene)
 }
 
-fn label(operation: Operation, mode: Mode, state: State, several: bool) -> String {
+/// Clients that shall resume a session have to have had one.
+fn meet_before(scene: &Scene, operation: Operation, batch: &Batch) -> anyhow::Result<()> {
+    let resume = scene.cloud.certificates.as_ref().is_some_and(|certificates| certificates.resume());
+    if resume && !batch.callers.is_empty() {
+        let echo = request::get(&batch.endpoint, operation.echo(), "text/plain");
+        let met = simultaneous::release(&batch.endpoint, &vec![echo; batch.callers.len()], &batch.callers, Expectation::status(200))?;
+        if met.measured.faults.count > 0 {
+            bail!("sessions to be resumed could not be made: {}", met.measured.faults.first.join("; "));
+        }
+    }
+    Ok(())
+}
+
+/// What was run, in words.
+pub fn label(operation: Operation, mode: Mode, state: State, several: bool) -> String {
     let what = match (operation, state.services) {
         (Operation::Register | Operation::Unregister, 0) => "fresh names".to_string(),
         (Operation::Orchestrate, services) => format!("{services} services and rules"),
@@ -133,8 +155,7 @@ fn label(operation: Operation, mode: Mode, state: State, several: bool) -> Strin
     if several { format!("{}, {what}", mode.description()) } else { what }
 }
 
-fn measured(scene: &mut Scene, operation: Operation, mode: Mode, outcome: &mut Outcome) -> anyhow::Result<()> {
-    let batch = scene.requests(operation, mode.count())?;
+fn measured(scene: &mut Scene, operation: Operation, mode: Mode, batch: &Batch, outcome: &mut Outcome) -> anyhow::Result<()> {
     let resident = scene.cloud.resident();
     if let Some(resident) = resident {
         resident.reset_peak()?;
@@ -145,7 +166,9 @@ fn measured(scene: &mut Scene, operation: Operation, mode: Mode, outcome: &mut O
     let throttled_before = scene.cloud.throttled();
     let watched = scene.cloud.monitor.clone().filter(|_| matches!(mode, Mode::OpenLoop { .. }));
     let before = watched.as_ref().map(Stages::read).transpose()?;
-    let (mut figures, mut measured) = one(mode, &batch)?;
+    let (server_before, own_before) = (scene.cloud.processor_time()?, processor_time::own());
+    let (mut figures, mut measured) = one(mode, batch)?;
+    let own = processor_time::own() - own_before;
     // A server that its memory limit killed is a row of the table, not the end of it.
     if let Some(how) = scene.cloud.ended() {
         measured.faults.add(how);
@@ -162,6 +185,10 @@ fn measured(scene: &mut Scene, operation: Operation, mode: Mode, outcome: &mut O
     if let (Some(before), Some(after)) = (throttled_before, scene.cloud.throttled()) {
         figures.push(Figure::median("throttled_s", after.seconds - before.seconds));
     }
+    if let (Some(before), Some(after)) = (server_before, scene.cloud.processor_time()?) {
+        figures.push(Figure::median("server_cpu_s", (after - before).as_secs_f64()));
+    }
+    figures.push(Figure::median("generator_cpu_s", own.as_secs_f64()));
     if let Some(flush) = flush {
         figures.push(Figure::median("disk_flush_p50_ms", flush.percentile(50.0, Unit::Ms)));
     }
@@ -176,7 +203,7 @@ fn measured(scene: &mut Scene, operation: Operation, mode: Mode, outcome: &mut O
 fn one(mode: Mode, batch: &Batch) -> anyhow::Result<(Vec<Figure>, Measured)> {
     match mode {
         Mode::Simultaneous { .. } => {
-            let released = simultaneous::release(&batch.endpoint, &batch.requests, batch.expectation)?;
+            let released = simultaneous::release(&batch.endpoint, &batch.requests, &batch.callers, batch.expectation)?;
             Ok((released.figures(), released.measured))
         }
         Mode::OpenLoop { rate_per_s, .. } => open_loop(batch, rate_per_s),

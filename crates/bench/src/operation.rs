@@ -72,6 +72,16 @@ impl Operation {
         }
     }
 
+    /// A path of its system's that does nothing.
+    pub fn echo(self) -> &'static str {
+        match self {
+            Self::Register | Self::Unregister | Self::Query | Self::List => "/serviceregistry/echo",
+            Self::Authorize | Self::Token => "/authorization/echo",
+            Self::Orchestrate | Self::OrchestrateStore => "/orchestrator/echo",
+            Self::Subscribe | Self::Unsubscribe => "/eventhandler/echo",
+        }
+    }
+
     /// What a good answer has.
     pub fn expectation(self) -> Expectation {
         let (status, body) = match self {

@@ -204,10 +204,11 @@ struct Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Caller;
 
     #[test]
     fn a_request_says_the_length_of_its_body() {
-        let endpoint = Endpoint { authority: "h:1".into(), address: ([127, 0, 0, 1], 1).into() };
+        let endpoint = Endpoint { authority: "h:1".into(), address: ([127, 0, 0, 1], 1).into(), caller: Caller::Nobody };
         let bytes = post(&endpoint, "/serviceregistry/query", &query("a"));
         let text = String::from_utf8(bytes).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();

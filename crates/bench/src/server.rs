@@ -1,6 +1,7 @@
 //! The bench's own server: this same binary, started as a child on free ports and an own data directory.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -61,8 +62,9 @@ impl Server {
             command.env(WORKER_THREADS_VARIABLE, threads.to_string());
         }
         let mut child = command
-            .args(["up", "--insecure", "--any-port", "--output", "json", "--data"])
+            .args(["up", "--any-port", "--output", "json", "--data"])
             .arg(data)
+            .args(mode(options))
             .args(&options.arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -125,6 +127,13 @@ impl Drop for Server {
         // Both fail only when it has ended already, which is what is wanted.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+fn mode(options: &ServerOptions) -> Vec<OsString> {
+    match &options.certificates {
+        None => vec!["--insecure".into()],
+        Some(certificates) => vec!["--trust".into(), certificates.trust().into()],
     }
 }
 

@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rustls::HandshakeKind;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::answer::AnswerReader;
@@ -22,6 +23,7 @@ use crate::endpoint::Endpoint;
 use crate::expectation::Expectation;
 use crate::load::Measured;
 use crate::statistics::{Figure, Latencies, Unit};
+use crate::wire::{Caller, Wire};
 
 /// Longest wait without a single answer; those still open then are faults.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
@@ -36,12 +38,16 @@ const OTHER_FILES: u64 = 128;
 pub struct Released {
     /// From before connect to the whole answer; requests without a good one are in none of the distributions.
     pub measured: Measured,
-    /// From before connect to the standing connection.
+    /// From before connect to the standing connection, over TLS to the end of the handshake.
     pub connect: Latencies,
     /// From the standing connection to the whole answer.
     pub request: Latencies,
     /// From the first connect to the last.
     pub release: Duration,
+    /// From the first connect to the last answer.
+    pub whole: Duration,
+    /// TLS handshakes that were whole, and those that resumed a session.
+    handshakes: (u64, u64),
 }
 
 impl Released {
@@ -52,6 +58,11 @@ impl Released {
         figures.extend(self.connect.figures("connect_", Unit::Ms, &[50.0, 99.0]));
         figures.extend(self.request.figures("request_", Unit::Ms, &[50.0, 99.0]));
         figures.push(Figure::median("release_ms", self.release.as_secs_f64() * 1e3));
+        figures.push(Figure::median("whole_ms", self.whole.as_secs_f64() * 1e3));
+        let (full, resumed) = self.handshakes;
+        if full + resumed > 0 {
+            figures.extend([Figure::sum("full_handshakes", full), Figure::sum("resumed_handshakes", resumed)]);
+        }
         figures
     }
 }
@@ -78,7 +89,7 @@ pub fn allow_connections(connections: u32) -> anyhow::Result<()> {
 }
 
 struct Slot<'a> {
-    stream: TcpStream,
+    stream: Wire<TcpStream>,
     request: &'a [u8],
     written: usize,
     answer: AnswerReader,
@@ -96,14 +107,15 @@ enum State {
     Failed(String),
 }
 
-/// Releases all requests together and waits for every answer.
+/// Releases all requests together and waits for every answer. `callers` says as whom each is sent; where it is empty, all are as the
+/// endpoint says.
 ///
 /// # Errors
 /// Sockets cannot be made or bound. What goes wrong later is a fault of its request.
-pub fn release(endpoint: &Endpoint, requests: &[Vec<u8>], expectation: Expectation) -> anyhow::Result<Released> {
+pub fn release(endpoint: &Endpoint, requests: &[Vec<u8>], callers: &[Caller], expectation: Expectation) -> anyhow::Result<Released> {
     let mut poll = Poll::new()?;
     let mut events = Events::with_capacity(EVENTS_PER_TURN);
-    let mut slots = prepare(endpoint, requests, &poll)?;
+    let mut slots = prepare(endpoint, requests, callers, &poll)?;
     // Watching a socket that is not connected makes an event at once; it must not be taken for the connection.
     poll.poll(&mut events, Some(Duration::ZERO))?;
     while !events.is_empty() {
@@ -130,7 +142,7 @@ pub fn release(endpoint: &Endpoint, requests: &[Vec<u8>], expectation: Expectati
     Ok(count(slots, expectation, release))
 }
 
-fn prepare<'a>(endpoint: &Endpoint, requests: &'a [Vec<u8>], poll: &Poll) -> anyhow::Result<Vec<Slot<'a>>> {
+fn prepare<'a>(endpoint: &Endpoint, requests: &'a [Vec<u8>], callers: &[Caller], poll: &Poll) -> anyhow::Result<Vec<Slot<'a>>> {
     let now = Instant::now();
     let mut slots = Vec::with_capacity(requests.len());
     for (index, request) in requests.iter().enumerate() {
@@ -143,6 +155,7 @@ fn prepare<'a>(endpoint: &Endpoint, requests: &'a [Vec<u8>], poll: &Poll) -> any
         }
         let mut stream = TcpStream::from_std(socket.into());
         poll.registry().register(&mut stream, Token(index), Interest::READABLE | Interest::WRITABLE)?;
+        let stream = Wire::new(stream, callers.get(index).unwrap_or(&endpoint.caller), endpoint.address.ip());
         let answer = AnswerReader::default();
         slots.push(Slot { stream, request, written: 0, answer, state: State::Connecting, started: now, connected: now, finished: now });
     }
@@ -171,7 +184,7 @@ fn open_all(endpoint: &Endpoint, slots: &mut [Slot<'_>], poll: &mut Poll, events
         for slot in &mut slots[begin..end] {
             slot.started = Instant::now();
             last = slot.started;
-            match SockRef::from(&slot.stream).connect(&address) {
+            match SockRef::from(slot.stream.socket()).connect(&address) {
                 Err(error) if error.raw_os_error() != Some(nix::libc::EINPROGRESS) => slot.state = State::Failed(error.to_string()),
                 _ => {}
             }
@@ -211,7 +224,7 @@ impl Slot<'_> {
 
     fn send(&mut self) {
         if self.state == State::Connecting {
-            match self.stream.take_error() {
+            match self.stream.socket().take_error() {
                 Ok(None) => {}
                 Ok(Some(error)) | Err(error) => {
                     self.state = State::Failed(format!("connect: {error}"));
@@ -243,7 +256,7 @@ impl Slot<'_> {
                             self.state = State::Failed("the connection was closed before the answer".into());
                         }
                         Ok(_) if self.answer.is_complete() => self.state = State::Answered,
-                        Ok(_) if length == piece.len() => continue,
+                        Ok(_) if !self.stream.has_emptied(length, piece.len()) => continue,
                         Ok(_) => {}
                     }
                     return;
@@ -263,6 +276,11 @@ fn count(slots: Vec<Slot<'_>>, expectation: Expectation, release: Duration) -> R
     let mut released = Released { release, ..Released::default() };
     let started = slots.iter().map(|slot| slot.started).min().unwrap_or_else(Instant::now);
     for slot in slots {
+        match slot.stream.handshake_kind() {
+            Some(HandshakeKind::Resumed) => released.handshakes.1 += 1,
+            Some(_) => released.handshakes.0 += 1,
+            None => {}
+        }
         let fault = match slot.state {
             State::Failed(why) => Some(why),
             State::Connecting | State::Connected => Some(format!("no answer, and none to any request for {} s", SILENCE_MAX.as_secs())),
@@ -271,6 +289,7 @@ fn count(slots: Vec<Slot<'_>>, expectation: Expectation, release: Duration) -> R
         if fault.is_none() {
             released.connect.record(slot.connected - slot.started);
             released.request.record(slot.finished - slot.connected);
+            released.whole = released.whole.max(slot.finished - started);
         }
         released.measured.take(fault, started, slot.started, slot.finished);
     }
@@ -300,7 +319,7 @@ mod tests {
             counted.fetch_add(1, Ordering::SeqCst);
             (201, "{}".into())
         });
-        let released = release(&endpoint, &requests(&endpoint, 300), CREATED).unwrap();
+        let released = release(&endpoint, &requests(&endpoint, 300), &[], CREATED).unwrap();
         assert_eq!(released.measured.faults.first.join("; "), "");
         assert_eq!((served.load(Ordering::SeqCst), released.measured.latencies.count(), released.measured.faults.count), (300, 300, 0));
         assert_eq!((released.connect.count(), released.request.count()), (300, 300));
@@ -314,11 +333,11 @@ mod tests {
             r#"{"n":1}"# => (0, "".into()),
             _ => (201, "".into()),
         });
-        let released = release(&endpoint, &requests(&endpoint, 5), CREATED).unwrap();
+        let released = release(&endpoint, &requests(&endpoint, 5), &[], CREATED).unwrap();
         assert_eq!((released.measured.latencies.count(), released.measured.faults.count), (3, 2));
         assert!(released.measured.faults.first.iter().any(|fault| fault == "status 500 instead of 201: broken"));
         let nobody = peer::nobody();
-        let refused = release(&nobody, &requests(&nobody, 3), CREATED).unwrap();
+        let refused = release(&nobody, &requests(&nobody, 3), &[], CREATED).unwrap();
         assert_eq!((refused.measured.latencies.count(), refused.measured.faults.count), (0, 3));
     }
 

@@ -34,7 +34,7 @@ pub fn run(options: &DataOptions) -> anyhow::Result<Report> {
     }
     if let Some(directory) = &options.into {
         let server = own_server(directory, options)?;
-        let cloud = Cloud::of_server(&server)?;
+        let cloud = Cloud::of_server(&server, None)?;
         conditions.server = options.target.server.description();
         report.outcomes.push(loaded(&cloud, state, &options.target.provider_address)?);
         drop(cloud);
@@ -87,7 +87,8 @@ fn write(path: &Path, state: State, address: &str) -> anyhow::Result<()> {
 fn lines(out: &mut impl Write, state: State, address: &str) -> anyhow::Result<()> {
     let data: Data = state.data();
     for (n, consumer) in (0..state.services).zip(consumers(state.seed, state.services)) {
-        let line = json!({ "registration": data.service(n).registration(address), "consumer": data.service(consumer).system(address) });
+        let line =
+            json!({ "registration": data.service(n).registration(address, None), "consumer": data.service(consumer).system(address) });
         writeln!(out, "{line}")?;
     }
     Ok(())

@@ -90,16 +90,22 @@ impl Service {
         request::system(&self.provider, address, self.port)
     }
 
-    /// The body of its registration.
-    pub fn registration(&self, address: &str) -> Value {
+    /// The body of its registration; in secure mode with the public key of the provider, and asking for tokens.
+    pub fn registration(&self, address: &str, authentication_info: Option<&str>) -> Value {
+        let mut provider = self.system(address);
+        let (mut secure, mut interface) = ("NOT_SECURE", self.interface.to_string());
+        if let Some(info) = authentication_info {
+            provider["authenticationInfo"] = json!(info);
+            (secure, interface) = ("TOKEN", interface.replace("-INSECURE-", "-SECURE-"));
+        }
         json!({
             "serviceDefinition": self.definition,
-            "providerSystem": self.system(address),
+            "providerSystem": provider,
             "serviceUri": self.uri,
-            "secure": "NOT_SECURE",
+            "secure": secure,
             "metadata": {},
             "version": self.version,
-            "interfaces": [self.interface],
+            "interfaces": [interface],
         })
     }
 }
@@ -125,6 +131,16 @@ fn name(mut number: u64) -> String {
 mod tests {
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn in_secure_mode_a_service_asks_for_tokens() {
+        let service = Data::of_seed(1).service(0);
+        let (plain, secure) = (service.registration("127.0.0.1", None), service.registration("127.0.0.1", Some("key")));
+        assert_eq!((&plain["secure"], &secure["secure"]), (&json!("NOT_SECURE"), &json!("TOKEN")));
+        assert!(secure["interfaces"][0].as_str().unwrap().starts_with("HTTP-SECURE-"));
+        assert_eq!(secure["providerSystem"]["authenticationInfo"], "key");
+        assert_eq!(plain["providerSystem"], service.system("127.0.0.1"));
+    }
 
     #[test]
     fn every_entry_is_unique_and_obeys_the_name_rule() {

@@ -5,6 +5,7 @@
 //! Runs against relay and server alternate, under the same placement, with the same bytes in and out. With slow or dead
 //! subscribers the runs beside are those without them: what is told is how much the others noticed.
 
+mod callers;
 pub mod dead_letters;
 mod manner;
 mod order;
@@ -18,6 +19,7 @@ mod rig;
 pub mod role;
 mod run;
 mod scenario;
+mod secure;
 mod side;
 mod sse;
 mod subscriber;
@@ -26,7 +28,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
@@ -58,6 +60,10 @@ struct Variant {
 /// # Errors
 /// The server does not start, a side fails, or the publishers are refused.
 pub fn run(options: &EventOptions) -> anyhow::Result<Report> {
+    if options.secure.secure {
+        let other = options.transport == Transport::Push || options.dead > 0.0 || options.slow > 0.0 || !options.threads.is_empty();
+        ensure!(!other && !options.secure.resume, "--secure goes with prompt event streams on kept connections only");
+    }
     let placement = match options.core {
         Some(core) => pin(core, options.target.target.is_some())?,
         None => "placed by the kernel".to_string(),
@@ -75,7 +81,10 @@ pub fn run(options: &EventOptions) -> anyhow::Result<Report> {
     let variants = variants(options);
     for variant in &variants {
         let name = if variants.len() > 1 { variant.name(options) } else { String::new() };
-        compare(options, *variant, &name, &mut report, &mut conditions)?;
+        match options.secure.secure {
+            true => secure::compare(options, variant.connections, &name, &mut report, &mut conditions)?,
+            false => compare(options, *variant, &name, &mut report, &mut conditions)?,
+        }
     }
     if !options.threads.is_empty() {
         report.note(

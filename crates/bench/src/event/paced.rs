@@ -12,6 +12,7 @@ use anyhow::anyhow;
 
 use super::payload::monotonic_ns;
 use super::publisher::{Connection, PublisherOrder, Receipts};
+use crate::wire::Wire;
 
 const PIECE_BYTES: usize = 4096;
 
@@ -23,14 +24,14 @@ pub fn publish(
     order: &PublisherOrder,
     rate_per_s: f64,
     connections: Vec<Connection>,
-    streams: Vec<TcpStream>,
+    streams: Vec<Wire<TcpStream>>,
 ) -> anyhow::Result<(Vec<u64>, Receipts)> {
     let events = ((rate_per_s * f64::from(order.seconds)).ceil() as u64).max(1);
     let taken: Vec<AtomicU64> = order.requests.iter().map(|_| AtomicU64::new(0)).collect();
     let schedule = Schedule { start_ns: monotonic_ns(), gap_ns: 1e9 / rate_per_s, events };
     let mut receipts = Receipts::default();
     thread::scope(|scope| {
-        let run = |(mut connection, mut stream): (Connection, TcpStream)| {
+        let run = |(mut connection, mut stream): (Connection, Wire<TcpStream>)| {
             let (taken, schedule) = (&taken, &schedule);
             scope.spawn(move || schedule.follow(&mut connection, &mut stream, taken))
         };
@@ -50,7 +51,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn follow(&self, connection: &mut Connection, stream: &mut TcpStream, taken: &[AtomicU64]) -> anyhow::Result<Receipts> {
+    fn follow(&self, connection: &mut Connection, stream: &mut Wire<TcpStream>, taken: &[AtomicU64]) -> anyhow::Result<Receipts> {
         let mut receipts = Receipts::default();
         let mut piece = [0; PIECE_BYTES];
         loop {

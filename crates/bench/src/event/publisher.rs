@@ -12,12 +12,14 @@ use anyhow::{Context, bail};
 use mio::{Events, Interest, Poll, Token};
 use serde::{Deserialize, Serialize};
 
+use super::callers::{Callers, connect};
 use super::paced;
 use crate::answer::AnswerReader;
 use crate::client::ANSWER_WAIT_MAX;
 use crate::event::payload::{PAYLOAD_BYTES, Payload, monotonic_ns};
 use crate::expectation::{Expectation, Faults};
 use crate::statistics::{Counts, Latencies};
+use crate::wire::Wire;
 
 /// Refusals after which the run is given up.
 const REFUSED_MAX: u64 = 1000;
@@ -31,6 +33,9 @@ pub struct PublisherOrder {
     pub address: SocketAddr,
     /// The request of each publisher.
     pub requests: Vec<PublishRequest>,
+    /// As whom each publisher calls.
+    #[serde(default)]
+    pub callers: Callers,
     /// Connections of each publisher.
     pub connections: u32,
     /// Events of each publisher in a round; rounds are repeated until the time is reached.
@@ -93,14 +98,12 @@ pub struct Receipts {
 /// No connection, a broken connection, silence for [`ANSWER_WAIT_MAX`], or too many refusals.
 pub fn publish(order: &PublisherOrder) -> anyhow::Result<PublisherReport> {
     let (mut connections, mut streams) = (Vec::new(), Vec::new());
+    let callers = order.callers.read(order.requests.len())?;
     for (publisher, request) in order.requests.iter().enumerate() {
         let publisher = u16::try_from(publisher).context("too many publishers")?;
         for _ in 0..order.connections.max(1) {
             connections.push(Connection::new(publisher, request)?);
-            let stream = TcpStream::connect_timeout(&order.address, ANSWER_WAIT_MAX).context("the publisher gets no connection")?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
-            streams.push(stream);
+            streams.push(connect(order.address, &callers[usize::from(publisher)]).context("the publisher gets no connection")?);
         }
     }
     let first_ns = monotonic_ns();
@@ -114,7 +117,7 @@ pub fn publish(order: &PublisherOrder) -> anyhow::Result<PublisherReport> {
 fn closed_loop(
     order: &PublisherOrder,
     mut connections: Vec<Connection>,
-    mut streams: Vec<TcpStream>,
+    mut streams: Vec<Wire<TcpStream>>,
 ) -> anyhow::Result<(Vec<u64>, Receipts)> {
     let mut run = Run {
         events_per_round: order.events_per_round.max(1),
@@ -139,7 +142,7 @@ struct Run {
 
 impl Run {
     /// One connection needs no epoll: its thread waits in the read.
-    fn alone(&mut self, stream: &mut TcpStream, connection: &mut Connection) -> anyhow::Result<()> {
+    fn alone(&mut self, stream: &mut Wire<TcpStream>, connection: &mut Connection) -> anyhow::Result<()> {
         let mut piece = [0; PIECE_BYTES];
         self.take(connection);
         loop {
@@ -150,15 +153,15 @@ impl Run {
         }
     }
 
-    fn together(&mut self, streams: Vec<TcpStream>, connections: &mut [Connection]) -> anyhow::Result<()> {
+    fn together(&mut self, streams: Vec<Wire<TcpStream>>, connections: &mut [Connection]) -> anyhow::Result<()> {
         let mut poll = Poll::new()?;
         let mut events = Events::with_capacity(connections.len());
         let mut piece = [0; PIECE_BYTES];
         let mut watched = Vec::with_capacity(streams.len());
         for (index, stream) in streams.into_iter().enumerate() {
-            stream.set_nonblocking(true)?;
-            let mut stream = mio::net::TcpStream::from_std(stream);
-            poll.registry().register(&mut stream, Token(index), Interest::READABLE)?;
+            stream.socket().set_nonblocking(true)?;
+            let mut stream = stream.map(mio::net::TcpStream::from_std);
+            poll.registry().register(stream.socket_mut(), Token(index), Interest::READABLE)?;
             watched.push(stream);
         }
         let mut busy = 0;
@@ -178,12 +181,7 @@ impl Run {
             }
             for event in &events {
                 let (stream, connection) = (&mut watched[event.token().0], &mut connections[event.token().0]);
-                // With one publish outstanding a short read leaves nothing behind.
-                let length = match stream.read(&mut piece) {
-                    Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
-                    other => other.context("the publisher gets no answer")?,
-                };
-                if connection.receive(&piece[..length])? {
+                if receive(stream, connection, &mut piece)? {
                     match self.acknowledge(connection)? {
                         true => send(stream, connection)?,
                         false => busy -= 1,
@@ -272,7 +270,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection broke or stayed silent.
-    pub fn exchange(&mut self, stream: &mut TcpStream, piece: &mut [u8], stamp_ns: u64) -> anyhow::Result<()> {
+    pub fn exchange(&mut self, stream: &mut Wire<TcpStream>, piece: &mut [u8], stamp_ns: u64) -> anyhow::Result<()> {
         stream.write_all(self.stamped(stamp_ns)).context("the publisher cannot send")?;
         loop {
             let length = stream.read(piece).context("the publisher gets no answer")?;
@@ -300,7 +298,20 @@ impl Connection {
     }
 }
 
+/// Reads what has come; gives whether the answer is whole. With one publish outstanding nothing comes behind it.
+fn receive(stream: &mut Wire<mio::net::TcpStream>, connection: &mut Connection, piece: &mut [u8]) -> anyhow::Result<bool> {
+    loop {
+        let length = match stream.read(piece) {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(false),
+            other => other.context("the publisher gets no answer")?,
+        };
+        if connection.receive(&piece[..length])? {
+            return Ok(true);
+        }
+    }
+}
+
 /// A request is far smaller than a send buffer, and the last one was answered: it fits, or the connection is broken.
-fn send(stream: &mut mio::net::TcpStream, connection: &mut Connection) -> anyhow::Result<()> {
+fn send(stream: &mut Wire<mio::net::TcpStream>, connection: &mut Connection) -> anyhow::Result<()> {
     stream.write_all(connection.stamped(monotonic_ns())).context("the publisher cannot send")
 }

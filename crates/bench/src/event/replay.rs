@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use super::callers::Callers;
 use super::order::Order;
 use super::payload::Payload;
 use super::publisher::{PublisherOrder, PublisherReport, publish};
@@ -82,7 +83,9 @@ pub fn fill(cloud: &Cloud, publishers: &Publishers, event_type: &str, events: u3
     let handler = cloud.event_handler()?;
     let requests = publishers.systems().iter().map(|source| publish_request(handler, event_type, source)).collect::<Result<Vec<_>, _>>()?;
     let events_per_round = u64::from(events).div_ceil(requests.len() as u64);
-    let order = PublisherOrder { address: handler.address, requests, connections: 1, events_per_round, seconds: 0, rate_per_s: None };
+    let callers = Callers::default();
+    let order =
+        PublisherOrder { address: handler.address, requests, callers, connections: 1, events_per_round, seconds: 0, rate_per_s: None };
     publish(&order).context("publishing what shall be in the log")
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
+use super::callers::Callers;
 use super::manner::{Afflictions, Manner};
 use super::payload::PAYLOAD_BYTES;
 use super::publisher::{PublishRequest, PublisherOrder, PublisherReport};
@@ -27,6 +28,8 @@ use crate::request::{self, RunTag};
 const OPEN_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Longest time that one round of a scenario may take beyond the shortest run.
 const ROUND_WAIT_MAX: Duration = Duration::from_secs(1800);
+/// Port of the subscriber that opens streams, where nothing listens.
+const SUBSCRIBER_PORT: u16 = 8999;
 /// Stands where the payload will be; no JSON, name or head has it.
 const PLACEHOLDER: &str = "~";
 
@@ -37,6 +40,8 @@ pub struct Rig {
     /// The cloud.
     pub cloud: Cloud,
     publishers: Publishers,
+    /// Who opens the streams, as their query says it; otherwise they hear every publisher.
+    subscriber: Option<String>,
     tag: RunTag,
     /// Runs against the server so far; each has an event type of its own.
     runs: u16,
@@ -50,9 +55,25 @@ impl Rig {
     /// # Errors
     /// The Service Registry refuses them.
     pub fn new(cloud: Cloud, shape: Shape, address: &str) -> anyhow::Result<Self> {
-        let tag = RunTag::now();
+        Self::tagged(cloud, shape, address, RunTag::now())
+    }
+
+    /// As [`Rig::new`] with one registered system that opens all streams, and names that are the same in every run, for they are in
+    /// certificates.
+    ///
+    /// # Errors
+    /// As [`Rig::new`].
+    pub fn with_subscriber(cloud: Cloud, shape: Shape, address: &str) -> anyhow::Result<Self> {
+        let mut rig = Self::tagged(cloud, shape, address, RunTag::of_ms(0))?;
+        let name = rig.tag.subscriber(0);
+        rig.publishers.admit(&rig.cloud, &name, SUBSCRIBER_PORT)?;
+        rig.subscriber = Some(format!("&system_name={name}&address={address}&port={SUBSCRIBER_PORT}"));
+        Ok(rig)
+    }
+
+    fn tagged(cloud: Cloud, shape: Shape, address: &str, tag: RunTag) -> anyhow::Result<Self> {
         let publishers = Publishers::register(&cloud, &tag, shape.publishers, address)?;
-        Ok(Self { shape, cloud, publishers, tag, runs: 0, frame_bytes: FRAME_BYTES_MIN })
+        Ok(Self { shape, cloud, publishers, subscriber: None, tag, runs: 0, frame_bytes: FRAME_BYTES_MIN })
     }
 
     /// One run against the server.
@@ -112,9 +133,11 @@ impl Rig {
     }
 
     fn publisher_order(&self, handler: &Endpoint, address: SocketAddr, event_type: &str, seconds: u32) -> anyhow::Result<PublisherOrder> {
-        let Shape { events_per_round, connections, rate_per_s, .. } = self.shape;
+        let Shape { publishers, events_per_round, connections, rate_per_s, .. } = self.shape;
         let requests = self.publishers.systems().iter().map(|source| publish_request(handler, event_type, source));
-        Ok(PublisherOrder { address, requests: requests.collect::<Result<_, _>>()?, connections, events_per_round, seconds, rate_per_s })
+        let callers = self.callers((0..publishers).map(|n| self.tag.publisher(n)).collect())?;
+        let requests = requests.collect::<Result<_, _>>()?;
+        Ok(PublisherOrder { address, requests, callers, connections, events_per_round, seconds, rate_per_s })
     }
 
     fn subscriber_order(
@@ -124,7 +147,14 @@ impl Rig {
         event_type: &str,
         manners: Vec<Manner>,
     ) -> anyhow::Result<SubscriberOrder> {
-        Ok(SubscriberOrder { address, request: opening(handler, event_type)?, manners, publishers: usize::from(self.shape.publishers) })
+        let request = opening(handler, event_type, self.subscriber.as_deref().unwrap_or_default())?;
+        let callers = self.callers(vec![self.tag.subscriber(0)])?;
+        Ok(SubscriberOrder { address, request, callers, manners, publishers: usize::from(self.shape.publishers) })
+    }
+
+    /// In secure mode these systems; otherwise nobody in particular.
+    fn callers(&self, systems: Vec<String>) -> anyhow::Result<Callers> {
+        Callers::new(self.cloud.certificates.as_deref(), systems)
     }
 }
 
@@ -140,8 +170,8 @@ pub fn publish_request(handler: &Endpoint, event_type: &str, source: &Value) -> 
     Ok(PublishRequest { text, payload_at })
 }
 
-fn opening(handler: &Endpoint, event_type: &str) -> anyhow::Result<String> {
-    let path = format!("/eventhandler/subscription?eventtype={event_type}");
+fn opening(handler: &Endpoint, event_type: &str, subscriber: &str) -> anyhow::Result<String> {
+    let path = format!("/eventhandler/subscription?eventtype={event_type}{subscriber}");
     Ok(String::from_utf8(request::get(handler, &path, "text/event-stream"))?)
 }
 

@@ -13,11 +13,13 @@ use mio::{Events, Interest, Poll, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Body, HEAD_BYTES_MAX, Head};
-use crate::client::{ANSWER_WAIT_MAX, READ_BYTES};
+use crate::client::READ_BYTES;
+use crate::event::callers::{Callers, connect};
 use crate::event::manner::Manner;
 use crate::event::payload::monotonic_ns;
 use crate::event::sse::SseReader;
 use crate::event::tally::{Sent, SubscriberReport, Tally};
+use crate::wire::Wire;
 
 /// What a slow subscriber reads before it pauses: two or three events.
 const SLOW_READ_BYTES: usize = 512;
@@ -30,6 +32,9 @@ pub struct SubscriberOrder {
     pub address: SocketAddr,
     /// The request that opens each.
     pub request: String,
+    /// As whom they are opened.
+    #[serde(default)]
+    pub callers: Callers,
     /// How each subscriber behaves; one stream each.
     pub manners: Vec<Manner>,
     /// How many publishers there will be.
@@ -44,7 +49,7 @@ struct Stream {
 
 /// A stream that is watched, and whether it may be read.
 struct Watched {
-    socket: mio::net::TcpStream,
+    socket: Wire<mio::net::TcpStream>,
     /// The socket has, or may have, something to read.
     readable: bool,
     /// A slow subscriber pauses until then.
@@ -53,7 +58,7 @@ struct Watched {
 
 /// Streams that are open; what came right behind their heads was taken already.
 pub struct Subscribed {
-    sockets: Vec<TcpStream>,
+    sockets: Vec<Wire<TcpStream>>,
     streams: Vec<Stream>,
     tally: Tally,
 }
@@ -65,10 +70,9 @@ pub struct Subscribed {
 pub fn subscribe(order: &SubscriberOrder) -> anyhow::Result<Subscribed> {
     let mut subscribed =
         Subscribed { sockets: Vec::new(), streams: Vec::new(), tally: Tally::new(Manner::measured(&order.manners), order.publishers) };
+    let callers = order.callers.read(order.manners.len())?;
     for (index, manner) in order.manners.iter().enumerate() {
-        let mut socket = TcpStream::connect_timeout(&order.address, ANSWER_WAIT_MAX).context("the subscriber gets no connection")?;
-        socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+        let mut socket = connect(order.address, &callers[index]).context("the subscriber gets no connection")?;
         socket.write_all(order.request.as_bytes())?;
         let (head, rest) = read_head(&mut socket)?;
         let mut stream = Stream { body: Body::new(head.framing), sse: SseReader::default(), manner: *manner };
@@ -83,7 +87,7 @@ pub fn subscribe(order: &SubscriberOrder) -> anyhow::Result<Subscribed> {
 ///
 /// # Errors
 /// No answer, or another than an open stream.
-pub fn read_head(socket: &mut TcpStream) -> anyhow::Result<(Head, Vec<u8>)> {
+pub fn read_head(socket: &mut impl Read) -> anyhow::Result<(Head, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut piece = vec![0; HEAD_BYTES_MAX];
     loop {
@@ -118,7 +122,7 @@ impl Subscribed {
     /// One stream needs no epoll: its thread waits in the read.
     fn receive_alone(&mut self, sent: &OnceLock<Sent>) -> anyhow::Result<()> {
         let mut piece = vec![0; READ_BYTES];
-        self.sockets[0].set_read_timeout(Some(LOOK_EVERY))?;
+        self.sockets[0].socket().set_read_timeout(Some(LOOK_EVERY))?;
         while !self.tally.is_done(sent) {
             match self.sockets[0].read(&mut piece) {
                 Ok(0) => return Ok(()),
@@ -136,13 +140,15 @@ impl Subscribed {
         let mut piece = vec![0; READ_BYTES];
         let mut watched = Vec::with_capacity(self.sockets.len());
         for (index, socket) in self.sockets.drain(..).enumerate() {
-            socket.set_nonblocking(true)?;
-            let mut socket = mio::net::TcpStream::from_std(socket);
+            socket.socket().set_nonblocking(true)?;
+            let mut socket = socket.map(mio::net::TcpStream::from_std);
             // The dead are not watched: what is sent to them fills their receive buffer, and then the sender's.
             if self.streams[index].manner != Manner::Dead {
-                poll.registry().register(&mut socket, Token(index), Interest::READABLE)?;
+                poll.registry().register(socket.socket_mut(), Token(index), Interest::READABLE)?;
             }
-            watched.push(Watched { socket, readable: false, not_before: Instant::now() });
+            // What came with the handshake or the head makes no event.
+            let readable = self.streams[index].manner != Manner::Dead;
+            watched.push(Watched { socket, readable, not_before: Instant::now() });
         }
         let mut open = self.streams.iter().filter(|stream| stream.manner != Manner::Dead).count();
         while open > 0 && !self.tally.is_done(sent) {
@@ -153,7 +159,7 @@ impl Subscribed {
             events.iter().for_each(|event| watched[event.token().0].readable = true);
             for (index, watched) in watched.iter_mut().enumerate().filter(|(_, watched)| watched.readable) {
                 if self.streams[index].read(&mut self.tally, index, watched, &mut piece)? {
-                    poll.registry().deregister(&mut watched.socket)?;
+                    poll.registry().deregister(watched.socket.socket_mut())?;
                     open -= 1;
                 }
             }
@@ -191,8 +197,8 @@ impl Stream {
                 }
                 Ok(length) => {
                     self.take(tally, index, &piece[..length])?;
-                    // A short read emptied the socket: what comes later makes a new event.
-                    watched.readable = length == piece.len();
+                    // What comes later makes a new event.
+                    watched.readable = !watched.socket.has_emptied(length, piece.len());
                     if !watched.readable || self.manner != Manner::Prompt {
                         return Ok(false);
                     }

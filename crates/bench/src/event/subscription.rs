@@ -31,6 +31,8 @@ impl Publishers {
     /// The Service Registry refuses one.
     pub fn register(cloud: &Cloud, tag: &RunTag, publishers: u16, address: &str) -> anyhow::Result<Self> {
         let registry = &cloud.service_registry;
+        // In secure mode nobody may register for others but management.
+        let path = if cloud.certificates.is_some() { "/serviceregistry/mgmt" } else { "/serviceregistry/register" };
         let mut client = Client::connect(registry)?;
         let (mut systems, mut registered) = (Vec::new(), Vec::new());
         for publisher in 0..publishers {
@@ -38,7 +40,7 @@ impl Publishers {
             let registration = json!({
                 "serviceDefinition": tag.event_service(), "providerSystem": system, "serviceUri": "/bench", "interfaces": [INTERFACES[0]],
             });
-            registered.push(client.ask(&request::post(registry, "/serviceregistry/register", &registration), 201)?);
+            registered.push(client.ask(&request::post(registry, path, &registration), 201)?);
             systems.push(system);
         }
         Ok(Self { tag: tag.clone(), address: address.to_string(), systems, registered })
@@ -47,6 +49,19 @@ impl Publishers {
     /// As requests give them.
     pub fn systems(&self) -> &[Value] {
         &self.systems
+    }
+
+    /// Registers a subscriber that opens streams, and lets it hear every publisher.
+    ///
+    /// # Errors
+    /// The system or its rule is refused.
+    pub fn admit(&self, cloud: &Cloud, name: &str, port: u16) -> anyhow::Result<()> {
+        let (registry, authorization) = (&cloud.service_registry, cloud.authorization()?);
+        let (mut registering, mut ruling) = (Client::connect(registry)?, Client::connect(authorization)?);
+        let system = request::system(name, &self.address, port);
+        let consumer: Identified = registering.ask(&request::post(registry, "/serviceregistry/mgmt/systems", &system), 201)?;
+        let _: Value = ruling.ask(&request::post(authorization, "/authorization/mgmt/intracloud", &self.rule(consumer.id)), 201)?;
+        Ok(())
     }
 
     /// Registers a subscriber for each port, lets it hear every publisher, and subscribes it.

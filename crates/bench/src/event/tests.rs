@@ -5,6 +5,7 @@ use std::thread;
 
 use serde_json::json;
 
+use super::callers::Callers;
 use super::manner::Manner;
 use super::publisher::{PublishRequest, PublisherOrder, PublisherReport, publish};
 use super::relay::{Relay, RelayOrder};
@@ -15,11 +16,12 @@ use super::subscriber::{SubscriberOrder, subscribe};
 use super::tally::Sent;
 use crate::endpoint::Endpoint;
 use crate::statistics::Unit;
+use crate::wire::Caller;
 
 const EVENTS_PER_ROUND: u64 = 200;
 
 fn requests(publishers: u16) -> Vec<PublishRequest> {
-    let handler = Endpoint { authority: "localhost:1".into(), address: ([127, 0, 0, 1], 1).into() };
+    let handler = Endpoint { authority: "localhost:1".into(), address: ([127, 0, 0, 1], 1).into(), caller: Caller::Nobody };
     (0..publishers).map(|n| publish_request(&handler, "T", &json!({ "systemName": format!("p{n:04}") })).unwrap()).collect()
 }
 
@@ -42,13 +44,27 @@ fn relayed(shape: Shape, manners: Vec<Manner>, claim: impl FnOnce(&PublisherRepo
     let addresses = relay.addresses().unwrap();
     let relay = thread::spawn(|| relay.run());
     let request = "GET /eventhandler/subscription?eventtype=T HTTP/1.1\r\nHost: x\r\n\r\n".to_string();
-    let subscriber = SubscriberOrder { address: addresses.subscribers, request, manners, publishers: usize::from(publishers) };
+    let subscriber = SubscriberOrder {
+        address: addresses.subscribers,
+        request,
+        callers: Callers::default(),
+        manners,
+        publishers: usize::from(publishers),
+    };
     let subscribed = subscribe(&subscriber).unwrap();
     let sent = Arc::new(OnceLock::new());
     let heard = Arc::clone(&sent);
     let receiving = thread::spawn(move || subscribed.receive(&heard));
     let seconds = u32::from(rate_per_s.is_some());
-    let order = PublisherOrder { address: addresses.publishers, requests, connections, events_per_round, seconds, rate_per_s };
+    let order = PublisherOrder {
+        address: addresses.publishers,
+        requests,
+        callers: Callers::default(),
+        connections,
+        events_per_round,
+        seconds,
+        rate_per_s,
+    };
     let published = publish(&order).unwrap();
     sent.set(claim(&published)).unwrap();
     let received = receiving.join().unwrap().unwrap();

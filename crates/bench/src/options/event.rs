@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
+use super::secure::SecureOptions;
 use super::target::{ServerOptions, TargetOptions};
 use super::value::{percent, rate_per_s};
 
@@ -41,6 +42,9 @@ pub struct EventOptions {
     /// Runs of broker and relay each whose figures count
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    #[command(flatten)]
+    /// Whether the secure mode is measured, too.
+    pub secure: SecureOptions,
     #[command(flatten)]
     /// The cloud under load.
     pub target: TargetOptions,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 
+use super::secure::SecureOptions;
 use super::target::{ServerOptions, TargetOptions};
 use super::value::{duration, rate_per_s};
 use crate::data;
@@ -47,6 +48,9 @@ pub struct LoadOptions {
     /// Runs whose figures count
     #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    #[command(flatten)]
+    /// Whether the secure mode is measured, too.
+    pub secure: SecureOptions,
     #[command(flatten)]
     /// The cloud under load.
     pub target: TargetOptions,

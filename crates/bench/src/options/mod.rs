@@ -2,6 +2,7 @@
 
 mod event;
 mod load;
+mod secure;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ pub mod value;
 
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
+pub use secure::HandshakeOptions;
 pub use target::{ServerOptions, TargetOptions};
 
 use std::path::PathBuf;
@@ -68,6 +70,8 @@ pub(crate) enum Experiment {
     Data(DataOptions),
     /// Start to ready and idle memory, with an empty and with a filled data directory
     Start(StartOptions),
+    /// One full mutual TLS handshake in memory: the floor of whatever makes a connection for each request
+    Handshake(HandshakeOptions),
     /// Events from publishers to subscribers, alternated with a bare relay as the floor
     Event(EventOptions),
     /// Events from the event log over an event stream

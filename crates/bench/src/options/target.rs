@@ -1,10 +1,12 @@
 //! Which cloud is under load, and how the bench's own server runs.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
 use super::value::{bytes, processors};
+use crate::certificates::Certificates;
 use crate::cgroup::ResourceLimits;
 use crate::endpoint::Endpoint;
 
@@ -52,6 +54,9 @@ pub struct ServerOptions {
     /// Worker threads of the own server's control plane; an option of `event` [default: the server's]
     #[arg(skip)]
     pub worker_threads: Option<u32>,
+    /// With these it runs in secure mode
+    #[arg(skip)]
+    pub certificates: Option<Arc<Certificates>>,
     /// More arguments of `bodkin up`, which an experiment needs
     #[arg(skip)]
     pub arguments: Vec<String>,
@@ -69,6 +74,7 @@ impl ServerOptions {
         let limits = self.limits().map(|limits| format!(", limited by a control group to {limits}"));
         let threads = self.worker_threads.map(|threads| format!(", {threads} worker threads in its control plane"));
         let arguments: String = self.arguments.iter().map(|argument| format!(" {argument}")).collect();
-        format!("own server, started by the bench{arguments}{}{}", limits.unwrap_or_default(), threads.unwrap_or_default())
+        let mode = if self.certificates.is_some() { ", in secure mode" } else { "" };
+        format!("own server{mode}, started by the bench{arguments}{}{}", limits.unwrap_or_default(), threads.unwrap_or_default())
     }
 }

@@ -25,6 +25,8 @@ pub struct Filled {
     state: State,
     provider_address: String,
     registered: Vec<Registered>,
+    /// In secure mode the public key of all providers.
+    authentication_info: Option<String>,
     /// By service, the entry whose provider is its consumer.
     consumers: Vec<u32>,
 }
@@ -36,7 +38,9 @@ impl Filled {
     /// A registration, a rule or an entry is refused.
     pub fn fill(cloud: &Cloud, state: State, needs: Needs, provider_address: &str) -> anyhow::Result<Arc<Self>> {
         let consumers = data::consumers(state.seed, state.services);
-        let mut filled = Self { state, provider_address: provider_address.to_string(), registered: Vec::new(), consumers };
+        let provider_address = provider_address.to_string();
+        let authentication_info = cloud.certificates.as_ref().map(|certificates| certificates.authentication_info()).transpose()?;
+        let mut filled = Self { state, provider_address, registered: Vec::new(), authentication_info, consumers };
         filled.fill_services(&cloud.service_registry)?;
         if matches!(needs, Needs::Rules | Needs::Store) {
             filled.fill_rules(cloud.authorization()?)?;
@@ -77,6 +81,21 @@ impl Filled {
         request::post(authorization, "/authorization/mgmt/intracloud", &body)
     }
 
+    /// The registration of a service, as the provider itself asks for it.
+    pub fn registration(&self, registry: &Endpoint, service: &Service) -> Vec<u8> {
+        self.registering(registry, "/serviceregistry/register", service)
+    }
+
+    /// In secure mode nobody may register for others but management.
+    fn set_up_registration(&self, registry: &Endpoint, service: &Service) -> Vec<u8> {
+        let path = if self.authentication_info.is_some() { "/serviceregistry/mgmt" } else { "/serviceregistry/register" };
+        self.registering(registry, path, service)
+    }
+
+    fn registering(&self, registry: &Endpoint, path: &str, service: &Service) -> Vec<u8> {
+        request::post(registry, path, &service.registration(&self.provider_address, self.authentication_info.as_deref()))
+    }
+
     fn service(&self, n: u32) -> Service {
         self.state.data().service(n)
     }
@@ -86,7 +105,7 @@ impl Filled {
             let last = self.services().min(first + u32::try_from(SET_UP_BATCH)?);
             let services: Vec<_> = (first..last).map(|n| self.service(n)).collect();
             let mut registered = vec![None; services.len()];
-            let requests: Vec<_> = services.iter().map(|service| registration(registry, service, &self.provider_address)).collect();
+            let requests: Vec<_> = services.iter().map(|service| self.set_up_registration(registry, service)).collect();
             let refused = try_set_up(registry, &requests, 201, |index, body| registered[index] = Registered::read(body))?;
             if refused.count > 0 {
                 self.find_registered(registry, &services, &mut registered, &refused)?;
@@ -146,11 +165,6 @@ impl Filled {
         let consumer = &self.registered[self.consumer(n) as usize];
         request::store_entry(consumer.provider_id, &service.definition, service.interface, &service.system(&self.provider_address))
     }
-}
-
-/// The registration of a service as a request.
-pub fn registration(registry: &Endpoint, service: &Service, address: &str) -> Vec<u8> {
-    request::post(registry, "/serviceregistry/register", &service.registration(address))
 }
 
 /// Sends what must succeed.

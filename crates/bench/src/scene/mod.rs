@@ -1,7 +1,9 @@
 //! A cloud with services of [`Data`] in it, and the requests that fit them.
 
+mod compared;
 mod fill;
 
+pub use compared::Askers;
 pub use fill::Filled;
 
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use crate::endpoint::Endpoint;
 use crate::expectation::Expectation;
 use crate::operation::Operation;
 use crate::request::{self, RunTag};
+use crate::wire::Caller;
 
 /// Rows of a page under load.
 pub const PAGE_ROWS: u32 = 100;
@@ -24,6 +27,8 @@ pub struct Batch {
     pub endpoint: Endpoint,
     /// Whole requests.
     pub requests: Vec<Vec<u8>>,
+    /// As whom each of them is sent; where empty, all are as the endpoint says.
+    pub callers: Vec<Caller>,
     /// What a good answer has.
     pub expectation: Expectation,
 }
@@ -91,7 +96,7 @@ impl Scene {
             Subscribe => self.subscriptions(count)?,
             Unsubscribe => self.unsubscriptions(count)?,
         };
-        Ok(Batch { endpoint, requests, expectation })
+        Ok(Batch { endpoint, requests, callers: Vec::new(), expectation })
     }
 
     /// Services that come after those in the cloud.
@@ -104,14 +109,14 @@ impl Scene {
     fn registrations(&mut self, count: u32) -> (Endpoint, Vec<Vec<u8>>) {
         let registry = self.cloud.service_registry.clone();
         let services = self.fresh_services(count);
-        let requests = services.iter().map(|service| fill::registration(&registry, service, self.address())).collect();
+        let requests = services.iter().map(|service| self.filled.registration(&registry, service)).collect();
         (registry, requests)
     }
 
     fn removals(&mut self, count: u32) -> anyhow::Result<(Endpoint, Vec<Vec<u8>>)> {
         let services = self.fresh_services(count);
         let registry = self.cloud.service_registry.clone();
-        let registrations: Vec<_> = services.iter().map(|service| fill::registration(&registry, service, self.address())).collect();
+        let registrations: Vec<_> = services.iter().map(|service| self.filled.registration(&registry, service)).collect();
         fill::set_up(&registry, &registrations, 201, |_, _| {})?;
         let removal = |service: &Service| {
             let Service { definition, provider, port, uri, .. } = service;
