@@ -238,6 +238,9 @@ impl Pusher {
 
     async fn try_settle(&mut self, head: &mut Head) -> Option<()> {
         loop {
+            if !self.heed_pause(head).await? {
+                return Some(());
+            }
             // Asked in front of every attempt: an event may wait for days.
             if !self.context.may_be_sent(&self.seat.subscription, &head.event) {
                 self.seat.delivery.passed_over();
@@ -256,16 +259,10 @@ impl Pusher {
                     self.finish(head);
                     return self.leave_alone(at).await;
                 }
-                Verdict::Retry { at } => {
-                    if !self.hold(head, at).await? {
-                        return Some(());
-                    }
-                }
+                Verdict::Retry { at } => self.hold(head, at).await?,
                 Verdict::GiveUp { at } => {
                     self.give_up(head, reason()).await?;
-                    if !self.hold(head, at).await? {
-                        return Some(());
-                    }
+                    self.hold(head, at).await?;
                 }
             }
         }
@@ -300,13 +297,17 @@ impl Pusher {
         self.wait(Some(duration)).await
     }
 
-    /// Waits until an event may be tried again; false if it was left to the log because of a pause.
-    async fn hold(&mut self, head: &mut Head, until: Instant) -> Option<bool> {
-        let has_log = self.context.backlog.is_some();
+    /// Waits until an event may be tried again, or for the operator's word.
+    async fn hold(&mut self, head: &mut Head, until: Instant) -> Option<()> {
         self.leave_if_open(Some(head)).await?;
-        self.wait(Some(until.since(self.clock()))).await?;
+        self.wait(Some(until.since(self.clock()))).await
+    }
+
+    /// Tries nothing while the operator holds events back; false if the event was left to the log because of that. It may have come
+    /// out of the queue, or the log, at the time of the pause.
+    async fn heed_pause(&mut self, head: &mut Head) -> Option<bool> {
         while *self.paused.borrow_and_update() {
-            if has_log {
+            if self.context.backlog.is_some() {
                 self.leave_present(Some(head)).await?;
                 self.place = Place::Behind(None);
                 return Some(false);

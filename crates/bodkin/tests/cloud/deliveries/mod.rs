@@ -277,6 +277,21 @@ fn a_pause_holds_events_back_over_a_restart_and_refuses_replays() {
 }
 
 #[test]
+fn what_is_published_behind_a_pause_waits_for_its_end() {
+    let listener = PushSubscriber::listen(Manner::Answers);
+    let scene = Scene::new(Launch::new(), listener.port());
+    for round in 0..50 {
+        scene.act("pause");
+        scene.publish(round..round + 1);
+        scene.wait_for("behind", 1);
+        assert_eq!(listener.count(), round);
+        scene.act("resume");
+        listener.wait_for_payload(&round.to_string());
+        scene.wait_for("state", "live");
+    }
+}
+
+#[test]
 fn of_pauses_and_resumptions_at_once_the_last_one_holds_over_a_restart() {
     let place = TempDir::new().expect("a temporary directory");
     let mut scene = Scene::new(Launch::new().data(place.path()), 9);
