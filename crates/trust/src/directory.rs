@@ -190,12 +190,7 @@ impl TrustDirectory {
 
     /// What was revoked; nothing where there is no list.
     pub fn revocations(&self) -> Result<Revocations> {
-        let path = self.revoked();
-        match file::read(&path, LIST_BYTES_MAX) {
-            Ok(text) => Ok(Revocations::from_pem(&text, &[self.anchor()?]).map_err(|error| FileError::content(&path, error))?),
-            Err(error) if error.is_missing() => Ok(Revocations::default()),
-            Err(error) => Err(error.into()),
-        }
+        Ok(read_revocations(&self.revoked(), &[self.anchor()?])?)
     }
 
     /// What was issued.
@@ -273,6 +268,15 @@ impl TrustDirectory {
 impl std::fmt::Debug for TrustDirectory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "TrustDirectory({})", self.path.display())
+    }
+}
+
+/// Reads a revocation list that one of `authorities` has signed; nothing where there is none.
+pub fn read_revocations(path: &Path, authorities: &[Certificate]) -> std::result::Result<Revocations, FileError> {
+    match file::read(path, LIST_BYTES_MAX) {
+        Ok(text) => Revocations::from_pem(&text, authorities).map_err(|error| FileError::content(path, error)),
+        Err(error) if error.is_missing() => Ok(Revocations::default()),
+        Err(error) => Err(error),
     }
 }
 

@@ -2,25 +2,24 @@
 //!
 //! TLS 1.3 and 1.2 over http/1.1. A server asks for a client's certificate; it must lead to one of the anchors, count now and
 //! not be revoked. A resumed session does not show the certificate again: whoever serves it asks [`PeerCheck::check`] once more,
-//! because time has passed.
+//! because time has passed. [`process`] tells whose certificate was refused.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+mod refusal;
+mod verifier;
+
+use std::{sync::Arc, time::SystemTime};
 
 use bodkin_arrowhead::utc::UtcTime;
 use rustls::{
-    ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
-    client::{
-        WebPkiServerVerifier,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
+    ClientConfig, RootCertStore, ServerConfig,
+    client::WebPkiServerVerifier,
     crypto::{CryptoProvider, aws_lc_rs},
-    pki_types::{CertificateDer, ServerName, UnixTime},
-    server::{
-        ServerSessionMemoryCache, WebPkiClientVerifier,
-        danger::{ClientCertVerified, ClientCertVerifier},
-    },
+    pki_types::CertificateDer,
+    server::{ServerSessionMemoryCache, WebPkiClientVerifier},
 };
 
+pub use self::refusal::{Refusal, process};
+use self::verifier::{ClientVerifier, ServerVerifier};
 use crate::{
     certificate::{Certificate, KeyKind},
     identity::Identity,
@@ -29,8 +28,10 @@ use crate::{
 
 /// The only protocol that is spoken over TLS (RFC 7301).
 pub const PROTOCOL: &[u8] = b"http/1.1";
-/// Sessions that a server keeps to be resumed; the oldest go first.
-pub const SESSIONS_MAX: usize = 16_384;
+/// Sessions that a server keeps to be resumed, each with its client's chain (some 4 KiB); the oldest go first.
+pub const SESSIONS_MAX: usize = 8_192;
+/// Sessions that a client of TLS 1.3 may resume behind one full handshake. Each resumption gives as many new ones.
+const TICKETS: usize = 1;
 /// Shortest RSA key of a peer.
 const RSA_BITS_MIN: usize = crate::authority::RSA_BITS_MIN;
 
@@ -70,7 +71,7 @@ pub enum PeerError {
     #[error("the certificate cannot be read: {0}")]
     Malformed(String),
     /// Its time is over, or has not come.
-    #[error("the certificate counts from {0} to {1}")]
+    #[error("the certificate counts from {0} to {1} only")]
     Expired(UtcTime, UtcTime),
     /// It was revoked.
     #[error("the certificate is revoked")]
@@ -94,12 +95,7 @@ impl PeerCheck {
     /// Reads a certificate, and refuses one that does not count.
     pub fn check(&self, certificate: &CertificateDer<'_>, now: UtcTime) -> Result<Certificate, PeerError> {
         let certificate = Certificate::from_der(certificate).map_err(|error| PeerError::Malformed(error.to_string()))?;
-        if !certificate.is_valid_at(now) {
-            return Err(PeerError::Expired(certificate.not_before(), certificate.not_after()));
-        }
-        if self.revocations.contains(&certificate) {
-            return Err(PeerError::Revoked);
-        }
+        self.check_again(&certificate, now)?;
         if certificate.is_authority() {
             return Err(PeerError::Authority);
         }
@@ -107,6 +103,19 @@ impl PeerCheck {
             KeyKind::Rsa(..RSA_BITS_MIN) => Err(PeerError::WeakKey(certificate.key_kind())),
             _ => Ok(certificate),
         }
+    }
+
+    /// As [`Self::check`], with a refusal that tells whose certificate it is.
+    pub fn admit(&self, certificate: &CertificateDer<'_>, now: UtcTime) -> Result<Certificate, Refusal> {
+        self.check(certificate, now).map_err(|error| Refusal::of(certificate, error.into()))
+    }
+
+    /// Asks of a certificate that was checked before what may have changed since.
+    pub fn check_again(&self, certificate: &Certificate, now: UtcTime) -> Result<(), PeerError> {
+        if !certificate.is_valid_at(now) {
+            return Err(PeerError::Expired(certificate.not_before(), certificate.not_after()));
+        }
+        if self.revocations.contains(certificate) { Err(PeerError::Revoked) } else { Ok(()) }
     }
 }
 
@@ -131,20 +140,28 @@ pub fn server(
         .map_err(library)?;
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     config.session_storage = ServerSessionMemoryCache::new(SESSIONS_MAX);
+    config.send_tls13_tickets = TICKETS;
     Ok(Arc::new(config))
 }
 
-/// A client's configuration; without an identity it shows no certificate.
-pub fn client(identity: Option<&Identity>, anchors: &[Certificate], check: ServerCheck) -> Result<Arc<ClientConfig>, TlsError> {
+/// A client's configuration; without an identity it shows no certificate. No server's certificate is revoked for it.
+pub fn client(identity: Option<&Identity>, anchors: &[Certificate], server_check: ServerCheck) -> Result<Arc<ClientConfig>, TlsError> {
+    client_with_check(identity, anchors, server_check, PeerCheck::default())
+}
+
+/// As [`client`], for which a server's certificate may be revoked.
+pub fn client_with_check(
+    identity: Option<&Identity>,
+    anchors: &[Certificate],
+    server_check: ServerCheck,
+    check: PeerCheck,
+) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = provider();
     let verifier = WebPkiServerVerifier::builder_with_provider(roots(anchors)?, provider.clone())
         .build()
         .map_err(|error| TlsError::Library(error.to_string()))?;
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(library)?;
-    let builder = match check {
-        ServerCheck::HostName => builder.with_webpki_verifier(verifier),
-        ServerCheck::ChainOnly => builder.dangerous().with_custom_certificate_verifier(Arc::new(ChainVerifier(verifier))),
-    };
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(ServerVerifier { verifier, server_check, check }));
     let mut config = match identity {
         Some(identity) => builder.with_client_auth_cert(chain(identity), identity.key().to_rustls()).map_err(library)?,
         None => builder.with_no_client_auth(),
@@ -181,105 +198,5 @@ fn roots(anchors: &[Certificate]) -> Result<Arc<RootCertStore>, TlsError> {
     Ok(Arc::new(roots))
 }
 
-/// Asks what webpki asks, then [`PeerCheck`].
-struct ClientVerifier {
-    verifier: Arc<dyn ClientCertVerifier>,
-    check: PeerCheck,
-}
-
-impl fmt::Debug for ClientVerifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ClientVerifier")
-    }
-}
-
-impl ClientCertVerifier for ClientVerifier {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.verifier.root_hint_subjects()
-    }
-
-    fn client_auth_mandatory(&self) -> bool {
-        self.verifier.client_auth_mandatory()
-    }
-
-    fn verify_client_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
-        let verified = self.verifier.verify_client_cert(certificate, intermediates, now)?;
-        match self.check.check(certificate, UtcTime::from_unix_seconds(now.as_secs())) {
-            Ok(_) => Ok(verified),
-            Err(PeerError::Revoked) => Err(rustls::CertificateError::Revoked.into()),
-            Err(error) => Err(rustls::CertificateError::Other(rustls::OtherError(Arc::new(error))).into()),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.verifier.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.verifier.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
-    }
-}
-
-/// Asks what webpki asks but for the host's name.
-#[derive(Debug)]
-struct ChainVerifier(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for ChainVerifier {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.0.verify_server_cert(certificate, intermediates, server_name, ocsp_response, now) {
-            // The name is looked at last, when everything else holds.
-            Err(rustls::Error::InvalidCertificate(
-                rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            verified => verified,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
-    }
-}
+#[cfg(test)]
+mod tests;
