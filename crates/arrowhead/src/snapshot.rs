@@ -398,6 +398,12 @@ impl Snapshot {
         self.rule_by_consumer.range(first..).next().is_some_and(|(key, _)| key.0 == consumer && key.1 == provider)
     }
 
+    /// Whether any rule is for `consumer`.
+    pub fn may_hear_anybody(&self, consumer: SystemId) -> bool {
+        let first = (consumer, SystemId(i64::MIN), DefinitionId(i64::MIN));
+        self.rule_by_consumer.range(first..).next().is_some_and(|(key, _)| key.0 == consumer)
+    }
+
     /// An event type by id.
     pub fn event_type(&self, id: EventTypeId) -> Option<&Arc<EventTypeRow>> {
         self.event_types.get(&id)

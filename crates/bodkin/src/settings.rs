@@ -11,14 +11,16 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
-    name::{EventType, NamingRules},
+    name::{CloudName, EventType, NamingRules},
     orchestrator::{StoreKind, reservation::ReservationTimes},
     service_registry::{AddressDetection, Deregistration},
 };
-use bodkin_host::{DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, Limits, OrchestratorConfig, Port, gate::Origin};
+use bodkin_host::{
+    DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port, SecurityConfig, gate::Origin,
+};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +72,22 @@ settings! {
     @flag insecure: bool = "BODKIN_INSECURE",
     /// Directory of the database and other state
     data: PathBuf = "BODKIN_DATA",
+    /// Take data over that was written in the other mode, secure or insecure, as it is
+    @flag adopt_data: bool = "BODKIN_ADOPT_DATA",
+    /// Directory of certificates and keys, filled if it is not there; empty: trust in the data directory
+    trust: PathBuf = "BODKIN_TRUST",
+    /// Folder of the core systems' existing key stores, NAME.p12 each, to be used instead; empty: none
+    key_stores: PathBuf = "BODKIN_KEY_STORES",
+    /// Key store with the certificate of the cloud's authority, to be used with them
+    trust_store: PathBuf = "BODKIN_TRUST_STORE",
+    /// File with the password of all of them, readable to its owner only
+    key_store_password_file: PathBuf = "BODKIN_KEY_STORE_PASSWORD_FILE",
+    /// The cloud's name in its certificates, <cloud>.<operator>.arrowhead.eu; empty: the one they have, in new ones "local"
+    cloud: String = "BODKIN_CLOUD",
+    /// Who runs the cloud, in the same place; empty: the one they have, in new ones "bodkin"
+    operator: String = "BODKIN_OPERATOR",
+    /// Subscribers' certificates must be made out for the address that they registered (Arrowhead's disable.hostname.verifier is the contrary)
+    @flag verify_host_names: bool = "BODKIN_VERIFY_HOST_NAMES",
     /// IP address to listen on
     listen: IpAddr = "BODKIN_LISTEN",
     /// Host name or IP address under which the core systems are registered; empty: the listening address
@@ -128,6 +146,8 @@ settings! {
     auth_token_ttl_max_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_MAX_IN_MINUTES",
     /// Open connections, on the Event Handler's port and on all others; one more is answered 503
     connections_max: usize = "BODKIN_CONNECTIONS_MAX",
+    /// Milliseconds a client may take for its part of a TLS handshake
+    handshake_timeout_ms: u64 = "BODKIN_HANDSHAKE_TIMEOUT_MS",
     /// Milliseconds from a request's first byte to the end of its headers
     header_timeout_ms: u64 = "BODKIN_HEADER_TIMEOUT_MS",
     /// Further milliseconds, behind those of the headers, to the end of a request's body
@@ -185,6 +205,14 @@ impl Settings {
         Self {
             insecure: Some(false),
             data: Some(DEFAULT_DATA.into()),
+            adopt_data: Some(false),
+            trust: Some(PathBuf::new()),
+            key_stores: Some(PathBuf::new()),
+            trust_store: Some(PathBuf::new()),
+            key_store_password_file: Some(PathBuf::new()),
+            cloud: Some(String::new()),
+            operator: Some(String::new()),
+            verify_host_names: Some(true),
             listen: Some(Ipv4Addr::LOCALHOST.into()),
             domain_name: Some(String::new()),
             host_names: Some(Vec::new()),
@@ -214,6 +242,7 @@ impl Settings {
             auth_token_ttl_in_minutes: Some(tokens.default.as_secs() / 60),
             auth_token_ttl_max_in_minutes: Some(tokens.maximum.as_secs() / 60),
             connections_max: Some(limits.connections_max),
+            handshake_timeout_ms: ms(limits.handshake_timeout),
             header_timeout_ms: ms(limits.header_timeout),
             body_timeout_ms: ms(limits.body_timeout),
             idle_timeout_ms: ms(limits.idle_timeout),
@@ -248,6 +277,11 @@ impl Settings {
         Ok(self.or(named).or(system).or(Self::defaults()))
     }
 
+    /// Where complete settings keep certificates and keys.
+    pub fn trust_directory(&self) -> PathBuf {
+        given(&self.trust).unwrap_or_else(|| self.data.as_ref().expect("complete settings have every option").join("trust"))
+    }
+
     /// The options as a TOML file.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("settings are plain values")
@@ -260,13 +294,8 @@ impl Settings {
         let (listen, delivery) = (self.listen.expect(all), delivery(&self)?);
         let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
         let token_lifetimes = token_lifetimes(&self)?;
-        if !self.insecure.expect(all) {
-            bail!(
-                "this version serves Arrowhead's insecure mode only: start it with --insecure (it listens on loopback unless --listen says otherwise)"
-            );
-        }
         let offset = if self.any_port.expect(all) { None } else { self.port_offset };
-        let domain_name = self.domain_name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
             bail!("--listen {listen} needs --domain-name, the address under which clients reach the core systems");
         }
@@ -274,10 +303,13 @@ impl Settings {
         if check_interval_s == 0 {
             bail!("--qos-reservation-check-interval-s must be at least 1");
         }
+        let domain_name = domain_name.unwrap_or_else(|| listen.to_string());
         Ok(HostConfig {
+            security: (!self.insecure.expect(all)).then(|| security(&self, &domain_name)).transpose()?,
+            adopt_data: self.adopt_data.expect(all),
             data: self.data.expect(all),
             listen,
-            domain_name: domain_name.unwrap_or_else(|| listen.to_string()),
+            domain_name,
             ports: ports(offset)?,
             log_book: Arc::default(),
             log_entries_max: self.log_entries_max.expect(all),
@@ -309,6 +341,7 @@ impl Settings {
             token_lifetimes,
             limits: Limits {
                 connections_max: self.connections_max.expect(all),
+                handshake_timeout: ms(self.handshake_timeout_ms),
                 header_timeout: ms(self.header_timeout_ms),
                 body_timeout: ms(self.body_timeout_ms),
                 idle_timeout: ms(self.idle_timeout_ms),
@@ -326,6 +359,39 @@ impl Settings {
             },
         })
     }
+}
+
+/// A path that is not empty.
+fn given(path: &Option<PathBuf>) -> Option<PathBuf> {
+    path.clone().filter(|path| !path.as_os_str().is_empty())
+}
+
+/// Existing key stores, if they are to be used.
+fn key_stores(settings: &Settings) -> anyhow::Result<Option<KeyStores>> {
+    let password_file = given(&settings.key_store_password_file);
+    match (given(&settings.key_stores), given(&settings.trust_store)) {
+        (Some(folder), Some(trust_store)) => Ok(Some(KeyStores { folder, trust_store, password_file })),
+        (None, None) if password_file.is_none() => Ok(None),
+        _ => bail!("--key-stores and --trust-store are given together, and --key-store-password-file with them"),
+    }
+}
+
+/// Where certificates and keys are, and what they are made out for.
+fn security(settings: &Settings, domain_name: &str) -> anyhow::Result<SecurityConfig> {
+    let all = "complete settings have every option";
+    let name = |option: &Option<String>, key: &str| {
+        let name = option.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        name.map(|name| CloudName::parse(name).map_err(|error| anyhow!("{key} {error}"))).transpose()
+    };
+    let host_names = settings.host_names.iter().flatten().cloned().chain([domain_name.to_owned(), settings.listen.expect(all).to_string()]);
+    Ok(SecurityConfig {
+        directory: settings.trust_directory(),
+        key_stores: key_stores(settings)?,
+        cloud: name(&settings.cloud, "cloud")?,
+        operator: name(&settings.operator, "operator")?,
+        verify_host_names: settings.verify_host_names.expect(all),
+        host_names: host_names.collect(),
+    })
 }
 
 fn address_detection(settings: &Settings) -> anyhow::Result<Option<AddressDetection>> {

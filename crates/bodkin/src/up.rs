@@ -7,11 +7,11 @@ use std::{
 };
 
 use anyhow::Context;
-use bodkin_host::{HostConfig, Port, Server, log_book::LogBook};
+use bodkin_host::{HostConfig, Port, SecurityConfig, Server, log_book::LogBook};
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, json};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{FAILED, USAGE, settings::Settings};
 
@@ -54,17 +54,26 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
     let opened = runtime.block_on(async {
         // Asked for before anything is served, so that an early signal is not lost.
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        // Insecure mode has nothing to read again, and ends with its terminal.
+        let mut hang_up = config.security.is_some().then(|| signal(SignalKind::hangup())).transpose()?;
+        let is_new = config.security.as_ref().is_some_and(|security| !security.place().exists());
         let server = match Server::start(&config).await {
             Ok(server) => server,
             Err(error) => return Ok(Err(fail(FAILED, &error.into()))),
         };
-        tell_ready(&server, started, json_output);
-        if !config.listen.is_loopback() {
+        tell_ready(&server, config.security.as_ref(), started, json_output);
+        if is_new && !json_output {
+            tell_new(&config);
+        }
+        if config.security.is_none() && !config.listen.is_loopback() {
             tracing::warn!(listen = %config.listen, "INSECURE MODE ON THE NETWORK: whoever reaches these ports may change and read everything");
         }
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                () = hung_up(hang_up.as_mut()) => server.reload("SIGHUP").await,
+            }
         }
         if !json_output {
             println!("stopping: what is under way is answered");
@@ -87,17 +96,50 @@ fn fail(code: u8, error: &anyhow::Error) -> u8 {
     code
 }
 
-fn tell_ready(server: &Server, started: Instant, json_output: bool) {
+/// Waits for SIGHUP, for ever where it is not asked for.
+async fn hung_up(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Instant, json_output: bool) {
     let listeners = Port::ALL.iter().zip(&server.addresses);
     let ready_ms = started.elapsed().as_secs_f64() * 1e3;
+    let cloud = server.security().map(|security| security.trust().cloud.to_string());
     if json_output {
         let listeners: Map<_, _> = listeners.map(|(port, address)| (port.name().to_owned(), json!(address.to_string()))).collect();
-        println!("{}", json!({"ready_ms": ready_ms, "pid": std::process::id(), "mode": "insecure", "listeners": listeners}));
-    } else {
-        println!("insecure mode: no certificates, no access control");
-        listeners.for_each(|(port, address)| println!("  {:<16} http://{address}", port.name()));
-        println!("ready in {ready_ms:.0} ms");
+        let mode = if security.is_some() { "secure" } else { "insecure" };
+        let trust = security.map(SecurityConfig::place);
+        let ready =
+            json!({"ready_ms": ready_ms, "pid": std::process::id(), "mode": mode, "listeners": listeners, "cloud": cloud, "trust": trust});
+        return println!("{ready}");
     }
+    let scheme = match (cloud, security) {
+        (Some(cloud), Some(security)) => {
+            println!("secure mode: {cloud}, certificates and keys in {}", security.place().display());
+            "https"
+        }
+        _ => {
+            println!("insecure mode: no certificates, no access control");
+            "http"
+        }
+    };
+    listeners.for_each(|(port, address)| println!("  {:<16} {scheme}://{address}", port.name()));
+    println!("ready in {ready_ms:.0} ms");
+}
+
+/// What to do with a cloud that has just got its certificates.
+fn tell_new(config: &HostConfig) {
+    let Some(security) = &config.security else { return };
+    let (trust, data) = (security.directory.display(), config.data.display());
+    println!(
+        "the cloud has new certificates and keys:\n  \
+        the operator's (sysop), for management: {trust}/systems/sysop.crt and sysop.key\n  \
+        every other system needs its own: bodkin cert issue --data {data} --system NAME\n  \
+        what systems trust: {trust}/cloud.crt; keep {trust}/root.key at another place"
+    );
 }
 
 /// Ten thousand connections need as many descriptors: takes all that the system grants without asking for rights.

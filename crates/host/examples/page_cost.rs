@@ -97,6 +97,8 @@ fn config(data: &std::path::Path) -> HostConfig {
     HostConfig {
         orchestrator: Default::default(),
         token_lifetimes: Default::default(),
+        security: None,
+        adopt_data: false,
         data: data.to_owned(),
         listen: "127.0.0.1".parse().expect("an address"),
         domain_name: "127.0.0.1".into(),

@@ -25,6 +25,9 @@ const DENIAL_JSON: &str = "application/json;charset=ISO-8859-1";
 const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nX-XSS-Protection: 1; mode=block\r\n\
     Cache-Control: no-cache, no-store, max-age=0, must-revalidate\r\nPragma: no-cache\r\nExpires: 0\r\nX-Frame-Options: DENY\r\n";
 
+/// In secure mode also this, for so many seconds: browsers then call by https only (RFC 6797).
+const STRICT_TRANSPORT: &str = "Strict-Transport-Security: max-age=31536000\r\n";
+
 /// One whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -175,11 +178,13 @@ pub struct Recipient<'r> {
     pub is_head: bool,
     /// The origin whose pages may read the answer.
     pub reader: Option<&'r str>,
+    /// Whether it goes over TLS.
+    pub is_secure: bool,
 }
 
 impl Recipient<'_> {
     /// Whoever is told why the connection is closed.
-    pub const CLOSED: Self = Self { keep_alive: false, is_head: false, reader: None };
+    pub const CLOSED: Self = Self { keep_alive: false, is_head: false, reader: None, is_secure: false };
 }
 
 /// Appends an answer's bytes.
@@ -187,6 +192,9 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Re
     let reason = http::StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Unknown");
     let mut write = |part: std::fmt::Arguments<'_>| out.write_fmt(part).expect("a vector takes everything");
     write(format_args!("HTTP/1.1 {} {reason}\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Length: {}\r\n", answer.status, answer.body.len()));
+    if recipient.is_secure {
+        write(format_args!("{STRICT_TRANSPORT}"));
+    }
     if let Some(content_type) = answer.content_type {
         write(format_args!("Content-Type: {content_type}\r\n"));
     }
@@ -206,10 +214,13 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Re
 const RETRY_MS: u32 = 1000;
 
 /// Appends the head of an endless event stream.
-pub fn push_stream_head(out: &mut Vec<u8>, date: &str, reader: Option<&str>) {
+pub fn push_stream_head(out: &mut Vec<u8>, date: &str, recipient: Recipient<'_>) {
     let head = format_args!("HTTP/1.1 200 OK\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Type: text/event-stream;charset=UTF-8\r\n");
     out.write_fmt(head).expect("a vector takes everything");
-    if let Some(reader) = reader {
+    if recipient.is_secure {
+        out.extend_from_slice(STRICT_TRANSPORT.as_bytes());
+    }
+    if let Some(reader) = recipient.reader {
         gate::push_reader(out, reader, None);
     }
     write!(out, "Connection: close\r\n\r\nretry: {RETRY_MS}\n: subscribed\n\n").expect("a vector takes everything");
@@ -222,7 +233,7 @@ mod tests {
     #[test]
     fn an_answer_is_written_with_its_length_and_the_common_headers() {
         let mut out = Vec::new();
-        let recipient = Recipient { keep_alive: true, is_head: false, reader: None };
+        let recipient = Recipient { keep_alive: true, ..Recipient::CLOSED };
         push_answer(&mut out, &Answer::text(200, "Got it!"), "D", recipient);
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\nX-Content-Type-Options: nosniff\r\n"), "{text}");
@@ -236,6 +247,17 @@ mod tests {
         assert!(denied.body.is_ascii(), "{:?}", denied.body);
         let body: serde_json::Value = serde_json::from_slice(&denied.body).unwrap();
         assert_eq!(body, json!({"errorMessage": "p\u{e5} \u{1f600} is unauthorized", "errorCode": 401, "exceptionType": "AUTH"}));
+    }
+
+    #[test]
+    fn over_tls_browsers_are_told_to_stay_there() {
+        let (mut answer, mut stream) = (Vec::new(), Vec::new());
+        let recipient = Recipient { is_secure: true, ..Recipient::CLOSED };
+        push_answer(&mut answer, &Answer::empty(401), "D", recipient);
+        push_stream_head(&mut stream, "D", recipient);
+        for out in [answer, stream] {
+            assert!(String::from_utf8(out).unwrap().contains("\r\nStrict-Transport-Security: max-age="));
+        }
     }
 
     #[test]

@@ -61,15 +61,17 @@ pub struct Admission {
 pub struct Gate {
     names: OwnNames,
     origins: Vec<Origin>,
-    /// Where the dashboard is served; its pages are ours.
+    /// Where the dashboard is served, and how; its pages are ours.
     dashboard_port: u16,
+    dashboard_scheme: &'static str,
     refused: Seldom,
 }
 
 impl Gate {
     /// Lets the pages of `origins` and of our own `dashboard_port` in.
-    pub fn new(names: OwnNames, origins: Vec<Origin>, dashboard_port: u16) -> Self {
-        Self { names, origins, dashboard_port, refused: Seldom::default() }
+    pub fn new(names: OwnNames, origins: Vec<Origin>, dashboard_port: u16, is_secure: bool) -> Self {
+        let dashboard_scheme = if is_secure { "https://" } else { "http://" };
+        Self { names, origins, dashboard_port, dashboard_scheme, refused: Seldom::default() }
     }
 
     /// Checks one request.
@@ -105,7 +107,7 @@ impl Gate {
 
     /// Whether an origin is our dashboard: under a name of ours, or the one under which its browser reaches us just now.
     fn is_dashboard(&self, origin: &str, host: &str) -> bool {
-        let Some(authority) = origin.strip_prefix("http://") else { return false };
+        let Some(authority) = origin.strip_prefix(self.dashboard_scheme) else { return false };
         let (Some(name), Some((_, port))) = (host_name::name_of(authority), authority.rsplit_once(':')) else { return false };
         let is_here = || host_name::name_of(host).is_some_and(|here| here.eq_ignore_ascii_case(name));
         port.parse() == Ok(self.dashboard_port) && (self.names.contain(name) || is_here())
@@ -144,7 +146,7 @@ mod tests {
 
     fn gate() -> Gate {
         let origins = ["http://tool.example:3000", "https://tool.example"].map(|text| Origin::parse(text).unwrap());
-        Gate::new(OwnNames::new(["cloud.example"]), origins.to_vec(), 8440)
+        Gate::new(OwnNames::new(["cloud.example"]), origins.to_vec(), 8440, false)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use bodkin_broker::SubscriptionKey;
 use bodkin_store::event_log::Position;
 use tokio::sync::oneshot;
 
-use crate::{answer::Answer, api::TopicState, replay::Chunk};
+use crate::{answer::Answer, api::TopicState, channel::Channel, replay::Chunk, security::Peer};
 
 /// Names a connection of the shard; a closed one's name is not valid for its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,20 @@ pub struct ConnectionKey {
     pub serial: u64,
 }
 
+/// A connection whose handshake is done.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Its socket, its TLS session, and the bytes that came behind the handshake.
+    pub channel: Channel<std::net::TcpStream>,
+    /// Who is at the other end.
+    pub peer: Peer,
+}
+
 /// One message to the shard.
 #[derive(Debug)]
 pub enum Message {
+    /// A connection to take over, in secure mode.
+    Connected(Box<Arrival>),
     /// The control plane's answer to a request that came in on the shard's port.
     Answer {
         /// Whose answer.
@@ -73,7 +84,8 @@ pub enum Message {
 
 /// The shard's inbox: a list under a lock that is held for a push or a swap, and a wake-up when it was empty.
 ///
-/// Its length is bounded by what may be under way: a request per connection, the events of the push queues.
+/// Its length is bounded by what may be under way: a request per connection, the events of the push queues,
+/// the handshakes.
 pub struct Inbox {
     messages: Mutex<Vec<Message>>,
     waker: mio::Waker,

@@ -9,6 +9,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
+use crate::destination::Destinations;
 use crate::probe::{Prober, Probes};
 
 /// Which jobs run, and how often. By default none does.
@@ -25,7 +26,13 @@ pub struct JobSchedule {
 }
 
 /// Starts the jobs. They run until they are aborted.
-pub fn start(schedule: &JobSchedule, store: &Store, probes: &Arc<Probes>, ping_timeout: Duration) -> Vec<Task<()>> {
+pub fn start(
+    schedule: &JobSchedule,
+    store: &Store,
+    probes: &Arc<Probes>,
+    ping_timeout: Duration,
+    destinations: &Destinations,
+) -> Vec<Task<()>> {
     let mut tasks = Vec::new();
     if let Some(expired_for) = schedule.deregistration.expired_for {
         let store = store.clone();
@@ -46,7 +53,7 @@ pub fn start(schedule: &JobSchedule, store: &Store, probes: &Arc<Probes>, ping_t
         tasks.push(tokio::spawn(remove_now_and_then(interval, CoreSystem::EventHandler, told, remove)));
     }
     if let Some(interval) = schedule.probe_interval {
-        let prober = Prober::new(store.clone(), probes.clone(), interval, schedule.deregistration, ping_timeout);
+        let prober = Prober::new(store.clone(), probes.clone(), interval, schedule.deregistration, ping_timeout, destinations.clone());
         tasks.push(tokio::spawn(prober.run()));
     }
     tasks

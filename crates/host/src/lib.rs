@@ -7,7 +7,10 @@
 
 pub mod answer;
 pub mod api;
+pub mod async_channel;
+pub mod channel;
 pub mod control;
+pub mod destination;
 pub mod document;
 pub mod frames;
 pub mod gate;
@@ -20,11 +23,13 @@ pub mod listener;
 pub mod listening;
 pub mod log_book;
 pub mod monitor;
+pub mod own_services;
 pub mod probe;
 pub mod push;
 pub mod replay;
 pub mod request;
 pub mod route;
+pub mod security;
 pub mod seldom;
 pub mod server;
 pub mod shard;
@@ -38,6 +43,7 @@ pub use crate::{
     control::OrchestratorConfig,
     job::JobSchedule,
     limits::Limits,
+    security::{KeyStores, SecurityConfig},
     server::{HostConfig, Port, Server, StartError},
     token::{IssuerError, TokenIssuer},
 };

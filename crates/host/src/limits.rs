@@ -9,6 +9,8 @@ use bodkin_broker::DeliveryPolicy;
 pub struct Limits {
     /// Open connections on all ports of the control plane, and on the Event Handler's port; one more is answered 503.
     pub connections_max: usize,
+    /// For a client's part of a TLS handshake; then the connection is closed.
+    pub handshake_timeout: Duration,
     /// From a request's first byte to the end of its headers; then 408.
     pub header_timeout: Duration,
     /// From the end of the headers' time to the end of the body; then 408.
@@ -44,6 +46,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 16_000,
+            handshake_timeout: Duration::from_secs(5),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(20),
             idle_timeout: Duration::from_secs(60),

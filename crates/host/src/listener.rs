@@ -10,21 +10,25 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use bodkin_arrowhead::{caller::Caller, core_service::CoreSystem};
+use bodkin_arrowhead::core_service::CoreSystem;
+use bodkin_trust::tls::PeerError;
 use tokio::{
-    io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
     time::timeout,
 };
 
 use crate::{
     answer::{self, Answer, DateText, Recipient},
+    async_channel::{AsyncChannel, Socket},
+    channel::Channel,
     control::Control,
     gate::{Admission, Gate, Reader},
     http::{HttpError, RequestReader},
+    inbox::{Arrival, Inbox, Message},
     limits::Limits,
     monitor::Monitor,
     request::{Method, Request},
+    security::{self, Peer, SecurePort},
     seldom::Seldom,
     stage::Stage,
 };
@@ -67,6 +71,8 @@ pub struct PortContext {
     pub limits: Limits,
     /// What is under way, here and on the ports that share the limits.
     pub traffic: Arc<Traffic>,
+    /// What TLS is spoken with; `None` in insecure mode.
+    pub security: Option<Arc<SecurePort>>,
 }
 
 /// What the ports that share a limit have under way.
@@ -115,26 +121,59 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// Accepts until the task is aborted.
+/// Accepts connections of the control plane until the task is aborted.
 pub async fn serve(listener: TcpListener, context: PortContext) {
+    let (traffic, connections_max) = (context.traffic.clone(), context.limits.connections_max);
+    let is_plain = context.security.is_none();
+    accept(listener, &traffic, connections_max, is_plain, |stream, address, connected| {
+        let context = context.clone();
+        tokio::spawn(async move {
+            let _connected = connected;
+            if let Err(error) = converse(stream, address, &context).await {
+                tracing::debug!(%address, %error, "connection ended");
+            }
+        });
+    })
+    .await;
+}
+
+/// Accepts connections of the data plane until the task is aborted: each is handed over behind its handshake, once and for all.
+/// `traffic` counts those that are not.
+pub async fn hand_over(listener: TcpListener, port: Arc<SecurePort>, traffic: Arc<Traffic>, connections_max: usize, inbox: Arc<Inbox>) {
+    accept(listener, &traffic, connections_max, false, |stream, address, connected| {
+        let (port, inbox) = (port.clone(), inbox.clone());
+        tokio::spawn(async move {
+            let _connected = connected;
+            let Some((channel, peer)) = port.welcome(stream, address).await else { return };
+            match channel.map_socket(|socket| socket.0.into_std()) {
+                Ok(channel) => inbox.post(Message::Connected(Box::new(Arrival { channel, peer }))),
+                Err(error) => tracing::debug!(%address, %error, "connection ended"),
+            }
+        });
+    })
+    .await;
+}
+
+async fn accept(
+    listener: TcpListener,
+    traffic: &Arc<Traffic>,
+    connections_max: usize,
+    is_plain: bool,
+    mut begin: impl FnMut(TcpStream, SocketAddr, Connected),
+) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => {
-                let Some(connected) = Connected::new(&context.traffic, context.limits.connections_max) else {
-                    if let Some(times) = context.traffic.refused.due() {
-                        tracing::warn!(times, connections_max = context.limits.connections_max, "a connection too many was refused");
+            Ok((stream, address)) => match Connected::new(traffic, connections_max) {
+                Some(connected) => begin(stream, address, connected),
+                None => {
+                    if let Some(times) = traffic.refused.due() {
+                        tracing::warn!(times, connections_max, "a connection too many was refused");
                     }
-                    refuse(&stream);
-                    continue;
-                };
-                let context = context.clone();
-                tokio::spawn(async move {
-                    let _connected = connected;
-                    if let Err(error) = converse(stream, &context).await {
-                        tracing::debug!(%peer, %error, "connection ended");
+                    if is_plain {
+                        refuse(&stream);
                     }
-                });
-            }
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection; is the limit on open files too low?");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -157,23 +196,33 @@ fn refuse(stream: &TcpStream) {
 }
 
 /// Serves one connection until either side ends it.
-async fn converse(mut stream: TcpStream, context: &PortContext) -> io::Result<()> {
+async fn converse(stream: TcpStream, address: SocketAddr, context: &PortContext) -> io::Result<()> {
     let PortContext { service, limits, traffic, .. } = context;
-    stream.set_nodelay(true)?;
-    let ends = (stream.peer_addr()?.ip(), stream.local_addr()?.ip());
+    let ends = (address.ip(), stream.local_addr()?.ip());
+    let welcomed = match &context.security {
+        Some(port) => port.welcome(stream, address).await,
+        None => {
+            stream.set_nodelay(true)?;
+            Some((Channel::plain(Socket(stream)), Peer::anonymous()))
+        }
+    };
+    let Some((mut channel, peer)) = welcomed else { return Ok(()) };
     let mut reader = RequestReader::new(limits.body_bytes_max);
     let mut date = DateText::default();
     loop {
-        let Arrived { request, keep_alive, page, answer } = match receive(&mut stream, &mut reader, context, ends).await? {
+        let Arrived { request, keep_alive, page, answer } = match receive(&mut channel, &mut reader, context, ends, &peer).await? {
             Received::Request(arrived) => *arrived,
-            Received::Closed => return Ok(()),
+            Received::Closed => {
+                channel.close();
+                return Ok(());
+            }
             Received::Broken(status, told) => {
                 let page = context.gate.reader_of(&reader);
-                let recipient = Recipient { reader: page.as_deref(), ..Recipient::CLOSED };
+                let recipient = Recipient { reader: page.as_deref(), is_secure: channel.is_tls(), ..Recipient::CLOSED };
                 let mut out = Vec::new();
                 answer::push_answer(&mut out, &Answer::text(status, told), date.at(SystemTime::now()), recipient);
-                send(&mut stream, &out, limits).await?;
-                return linger(&mut stream).await;
+                send(&mut channel, &out, limits).await?;
+                return channel.linger().await;
             }
         };
         let _under_way = UnderWay::new(traffic);
@@ -184,12 +233,13 @@ async fn converse(mut stream: TcpStream, context: &PortContext) -> io::Result<()
         let keep_alive = keep_alive && !answer.close && !traffic.stopping.load(Relaxed);
         let started = Instant::now();
         let mut out = Vec::with_capacity(512 + answer.body.len());
-        let recipient = Recipient { keep_alive, is_head: request.method == Method::Head, reader: page.as_deref() };
+        let is_head = request.method == Method::Head;
+        let recipient = Recipient { keep_alive, is_head, reader: page.as_deref(), is_secure: channel.is_tls() };
         answer::push_answer(&mut out, &answer, date.at(SystemTime::now()), recipient);
-        send(&mut stream, &out, limits).await?;
+        send(&mut channel, &out, limits).await?;
         service.record(Stage::Send, started.elapsed());
         if !keep_alive {
-            return linger(&mut stream).await;
+            return channel.linger().await;
         }
         // An idle connection costs next to nothing.
         reader.shrink(0);
@@ -213,12 +263,13 @@ enum Received {
 }
 
 /// Reads one request: `idle_timeout` until its first byte, `header_timeout` for its head, `body_timeout` more for its body.
-/// `ends` are the peer's address and the own.
+/// `ends` are the peer's address and the own. A peer whose certificate does not count any more asks nothing more.
 async fn receive(
-    stream: &mut TcpStream,
+    channel: &mut AsyncChannel,
     reader: &mut RequestReader,
     context: &PortContext,
     ends: (IpAddr, IpAddr),
+    peer: &Peer,
 ) -> io::Result<Received> {
     let PortContext { service, gate, limits, .. } = context;
     let mut first_byte: Option<Instant> = reader.is_amid_request().then(Instant::now);
@@ -227,24 +278,34 @@ async fn receive(
             Ok(Some(raw)) => {
                 service.record(Stage::Receive, first_byte.map_or(Duration::ZERO, |first| first.elapsed()));
                 let Admission { reader: page, answer } = gate.admit(&raw);
-                let request = Request::from_raw(&raw, Caller::Anonymous).over(&raw, ends.0, ends.1);
+                let request = Request::from_raw(&raw, peer.caller.clone()).over(&raw, ends.0, ends.1);
                 return Ok(Received::Request(Box::new(Arrived { request, keep_alive: raw.keep_alive, page, answer })));
             }
             Ok(None) => {}
             Err(error) => return Ok(broken(error)),
         }
         if reader.take_expects_continue() {
-            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+            channel.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
         let patience = match first_byte {
             None => limits.idle_timeout,
             Some(first) => limits.request_timeout(reader.is_amid_body()).saturating_sub(first.elapsed()),
         };
-        if timeout(patience, stream.readable()).await.is_err() {
-            let told = || Received::Broken(408, "The request did not arrive in time.".to_owned());
-            return Ok(first_byte.map_or(Received::Closed, |_| told()));
+        tokio::select! {
+            biased;
+            error = refused(context, peer) => {
+                security::tell_refused(peer, &error);
+                return Ok(Received::Closed);
+            }
+            readable = timeout(patience, channel.readable()) => match readable {
+                Ok(readable) => readable?,
+                Err(_) => {
+                    let told = || Received::Broken(408, "The request did not arrive in time.".to_owned());
+                    return Ok(first_byte.map_or(Received::Closed, |_| told()));
+                }
+            }
         }
-        match stream.try_read(reader.space()) {
+        match channel.read(reader.space()) {
             Ok(0) => return Ok(Received::Closed),
             Ok(bytes) => {
                 first_byte.get_or_insert_with(Instant::now);
@@ -261,30 +322,16 @@ fn broken(error: HttpError) -> Received {
     Received::Broken(status, told)
 }
 
-async fn send(stream: &mut TcpStream, bytes: &[u8], limits: &Limits) -> io::Result<()> {
-    timeout(limits.send_timeout, stream.write_all(bytes)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+/// Completes when the peer's certificate does not count any more.
+async fn refused(context: &PortContext, peer: &Peer) -> PeerError {
+    match &context.security {
+        Some(port) => port.security().until_refused(peer).await,
+        None => std::future::pending().await,
+    }
 }
 
-/// Closes so that the client can read the answer: what it still sends is read for a moment, or the system would answer
-/// it with a reset that takes the answer back.
-async fn linger(stream: &mut TcpStream) -> io::Result<()> {
-    const LINGER: Duration = Duration::from_millis(500);
-    const LINGER_READS_MAX: usize = 64;
-    stream.shutdown().await?;
-    let mut dropped = [0; 4096];
-    let drain = async {
-        for _ in 0..LINGER_READS_MAX {
-            stream.readable().await?;
-            match stream.try_read(&mut dropped) {
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    };
-    timeout(LINGER, drain).await.unwrap_or(Ok(()))
+async fn send(channel: &mut AsyncChannel, bytes: &[u8], limits: &Limits) -> io::Result<()> {
+    timeout(limits.send_timeout, channel.write_all(bytes)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// Listening sockets of a port of the control plane. The system lets at most `net.core.somaxconn` (mostly 4096)

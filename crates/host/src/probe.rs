@@ -21,7 +21,10 @@ use bodkin_arrowhead::{
 use bodkin_store::{Store, UnreachableEntry};
 use tokio::task::JoinSet;
 
-use crate::control::{self, Endpoint};
+use crate::{
+    control::{self, Endpoint},
+    destination::Destinations,
+};
 
 /// Attempts at the same time; more wait for their turn.
 const SIMULTANEOUS_MAX: usize = 128;
@@ -105,6 +108,7 @@ pub struct Prober {
     interval: Duration,
     deregistration: Deregistration,
     ping_timeout: Duration,
+    destinations: Destinations,
 }
 
 /// An attempt that has ended.
@@ -117,8 +121,15 @@ struct Attempt {
 
 impl Prober {
     /// Makes attempts about once an `interval` that take at most `ping_timeout` each.
-    pub fn new(store: Store, probes: Arc<Probes>, interval: Duration, deregistration: Deregistration, ping_timeout: Duration) -> Self {
-        Self { store, probes, interval, deregistration, ping_timeout }
+    pub fn new(
+        store: Store,
+        probes: Arc<Probes>,
+        interval: Duration,
+        deregistration: Deregistration,
+        ping_timeout: Duration,
+        destinations: Destinations,
+    ) -> Self {
+        Self { store, probes, interval, deregistration, ping_timeout, destinations }
     }
 
     /// Runs until it is aborted.
@@ -147,8 +158,8 @@ impl Prober {
         let free = SIMULTANEOUS_MAX - attempts.len();
         for (endpoint, providers) in self.probes.take_due(Instant::now(), free, self.interval) {
             let entries = providers.into_iter().flat_map(|id| snapshot.entries_of_provider(id)).map(|entry| entry.id).collect();
-            let limit = self.ping_timeout;
-            attempts.spawn(async move { Attempt { accepted: endpoint.accepts(limit).await, endpoint, entries } });
+            let (limit, destinations) = (self.ping_timeout, self.destinations.clone());
+            attempts.spawn(async move { Attempt { accepted: endpoint.accepts(limit, &destinations).await, endpoint, entries } });
         }
     }
 
@@ -264,7 +275,14 @@ mod tests {
         let opened = Store::open(store.path()).unwrap();
         let prober = |unreachable_for: Option<u64>| {
             let deregistration = Deregistration { unreachable_for: unreachable_for.map(Duration::from_secs), ..Deregistration::default() };
-            Prober::new(opened.store.clone(), Arc::default(), Duration::from_secs(3600), deregistration, Duration::from_secs(1))
+            Prober::new(
+                opened.store.clone(),
+                Arc::default(),
+                Duration::from_secs(3600),
+                deregistration,
+                Duration::from_secs(1),
+                Destinations::new(&[]),
+            )
         };
         let at = UtcTime::from_unix_seconds;
         let (reached, missed) = (Probe::after(None, at(100), true), Probe::after(None, at(100), false));

@@ -13,7 +13,6 @@ pub mod response;
 pub mod task;
 
 use std::{
-    net::SocketAddr,
     sync::{Arc, atomic::Ordering::Release},
     time::{Duration, Instant},
 };
@@ -27,10 +26,9 @@ use self::{
     backlog::BacklogSource,
     delivery::Deliveries,
     link::{PushEvent, Target},
-    lookup::Lookups,
     task::Queued,
 };
-use crate::{inbox::Inbox, monitor::EventCounts, replay::source};
+use crate::{destination::Destinations, inbox::Inbox, monitor::EventCounts, replay::source, security::Security};
 
 /// Events on their way to the subscription's task. The broker accounts for their bytes and offers no more than the
 /// queue may hold, so the channel itself needs no limit.
@@ -54,10 +52,10 @@ pub struct PushContext {
     pub policy: DeliveryPolicy,
     /// Rows of dead letters that are kept; beyond them the oldest go.
     pub dead_letters_max: usize,
-    /// Bodkin's own listeners, which are never pushed to.
-    pub own: Arc<[SocketAddr]>,
-    /// Who resolves subscribers' names.
-    pub lookups: Lookups,
+    /// Where subscribers may be connected to.
+    pub destinations: Destinations,
+    /// What https is spoken with; `None` in insecure mode.
+    pub security: Option<Arc<Security>>,
     /// Where who is behind reads; `None` where there is no event log.
     pub backlog: Option<BacklogSource>,
     /// What is known of every delivery.
@@ -75,7 +73,8 @@ impl PushContext {
 
     /// Where a subscription's events go.
     pub fn target<'t>(&'t self, subscriber: &'t System, subscription: &'t Subscription) -> Target<'t> {
-        Target { subscriber, notify_uri: &subscription.notify_uri, own: &self.own, lookups: &self.lookups, timeout: self.timeout }
+        let (notify_uri, security) = (&subscription.notify_uri, self.security.as_deref());
+        Target { subscriber, notify_uri, destinations: &self.destinations, security, timeout: self.timeout }
     }
 
     /// Counts dead letters that are not kept any more; `told` says why in the log.

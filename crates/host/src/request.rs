@@ -88,6 +88,7 @@ pub struct Request {
 impl Request {
     /// Takes a request out of the buffer it was read into.
     pub fn from_raw(raw: &RawRequest<'_>, caller: Caller) -> Self {
+        let scheme = if caller == Caller::Anonymous { "http" } else { "https" };
         let (path, query) = split_target(raw.target);
         Self {
             caller,
@@ -95,7 +96,7 @@ impl Request {
             method: Method::parse(raw.method),
             path: path.into_owned(),
             query,
-            url: format!("http://{}{}", raw.host, raw.target),
+            url: format!("{scheme}://{}{}", raw.host, raw.target),
             content_type: raw.content_type.to_owned(),
             says_empty: raw.says_empty,
             body: raw.body.to_owned(),

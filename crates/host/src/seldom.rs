@@ -1,12 +1,18 @@
 //! Telling the log of what may happen often, without filling it.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    collections::BTreeMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
 /// What is told again at most so often.
 const PERIOD: Duration = Duration::from_secs(60);
+/// Things that are told apart at the same time; further ones are told as one.
+const THINGS_MAX: usize = 64;
 
 /// Decides whether something is to be told, and counts what was not.
 #[derive(Debug)]
@@ -42,9 +48,42 @@ impl Seldom {
     }
 }
 
+/// As [`Seldom`], for each of several things.
+#[derive(Debug, Default)]
+pub struct SeldomOf {
+    things: Mutex<BTreeMap<Box<str>, Seldom>>,
+    others: Seldom,
+}
+
+impl SeldomOf {
+    /// How often this thing has happened since it was last told, this time included; `None` if that is not to be told yet.
+    pub fn due(&self, thing: &str) -> Option<u64> {
+        // Every change leaves the map whole wherever it is interrupted.
+        let mut things = self.things.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seldom) = things.get(thing) {
+            return seldom.due();
+        }
+        if things.len() >= THINGS_MAX {
+            things.retain(|_, seldom| seldom.started.elapsed() < PERIOD);
+        }
+        if things.len() >= THINGS_MAX {
+            return self.others.due();
+        }
+        things.entry(thing.into()).or_default().due()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn things_are_told_apart_as_far_as_there_is_room() {
+        let seldom = SeldomOf::default();
+        let first: Vec<_> = (0..THINGS_MAX).map(|thing| seldom.due(&thing.to_string())).collect();
+        assert_eq!(first, vec![Some(1); THINGS_MAX]);
+        assert_eq!([seldom.due("0"), seldom.due("one more"), seldom.due("and another")], [None, Some(1), None]);
+    }
 
     #[test]
     fn it_is_told_at_once_and_then_counted_for_a_period() {

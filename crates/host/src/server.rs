@@ -20,10 +20,8 @@ use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
     cloud::OwnCloud,
     core_service::CoreSystem,
-    form::{ServiceRegistryRequest, SystemRequest},
     name::{EventType, NamingRules},
-    service_registry::{AddressDetection, Registration},
-    system::CoreSystemNames,
+    service_registry::AddressDetection,
 };
 use bodkin_store::{
     OpenError, Opened, Store, StoreError,
@@ -38,6 +36,7 @@ use tokio::{
 use crate::{
     api::Api,
     control::{self, Control, OrchestratorConfig, Pings},
+    destination::Destinations,
     gate::{Gate, Origin},
     host_name::OwnNames,
     inbox::{Inbox, Message},
@@ -46,11 +45,14 @@ use crate::{
     listener::{self, PortContext, Service, Traffic},
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
+    own_services,
     probe::Probes,
-    push::{PushContext, backlog::BacklogSource, checkpoint::Checkpoint, delivery::Deliveries, lookup::Lookups},
+    push::{PushContext, backlog::BacklogSource, checkpoint::Checkpoint, delivery::Deliveries},
     replay::{READERS_MAX, ReplayContext},
+    security::{SecurePort, Security, SecurityConfig, SecurityError, Trust, machine_name},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
     stage::Stages,
+    token::{IssuerError, TokenIssuer},
 };
 
 /// How long requests under way may take once a shutdown has begun.
@@ -136,6 +138,10 @@ pub struct HostConfig {
     pub orchestrator: OrchestratorConfig,
     /// How long tokens count.
     pub token_lifetimes: TokenLifetimes,
+    /// Certificates and keys; `None` is insecure mode.
+    pub security: Option<SecurityConfig>,
+    /// Whether data of the other mode is taken over.
+    pub adopt_data: bool,
 }
 
 /// Why the local cloud did not start.
@@ -165,6 +171,25 @@ pub enum StartError {
         /// What is wrong.
         error: io::Error,
     },
+    /// Certificates and keys cannot be used.
+    #[error(transparent)]
+    Security(#[from] SecurityError),
+    /// Tokens cannot be signed.
+    #[error(transparent)]
+    Tokens(#[from] IssuerError),
+    /// The data was written in the other mode.
+    #[error(
+        "{directory} was used in {} mode. {} Start with another --data, or take what is there over as it is with --adopt-data.",
+        if *.was_secure { "secure" } else { "insecure" },
+        if *.was_secure { "Without certificates everybody who reaches the ports could read and change it." }
+        else { "Everybody who reached the ports could write systems and rules there, under any name." }
+    )]
+    OtherMode {
+        /// Where it is.
+        directory: PathBuf,
+        /// In which mode.
+        was_secure: bool,
+    },
     /// A thread or poll could not be made.
     #[error("the system refuses what the data plane needs: {0}")]
     System(#[from] io::Error),
@@ -193,6 +218,7 @@ pub struct Server {
     log_entries_max: u64,
     /// Writes down where deliveries are, a last time when it is told to end; `None` where there is no event log.
     checkpoint: Option<(oneshot::Sender<()>, Task<()>)>,
+    security: Option<Arc<Security>>,
 }
 
 impl Server {
@@ -201,22 +227,27 @@ impl Server {
         let opened = Store::open(&config.data)?;
         let listeners = bind(config)?;
         let addresses = listeners.each_ref().map(|group| group[0].local_addr().expect("a bound listener has an address"));
-        register_core_services(&opened.store, config, &addresses).await?;
-        opened.store.write(|draft| draft.ensure_own_cloud(&OwnCloud::insecure()), |_, ()| ()).await?;
+        let security = open_security(config).await?;
+        let trust = security.as_ref().map(|security| security.trust());
+        ensure_own_cloud(&opened.store, config, trust.as_deref()).await?;
+        own_services::register(&opened.store, config, &addresses, trust.as_deref()).await?;
 
+        let destinations = Destinations::new(&addresses);
         let stages = Arc::new(Stages::default());
         let traffic = Arc::new(Traffic::default());
         let counts = Arc::new(EventCounts::default());
+        let tokens = trust.as_deref().map(|trust| TokenIssuer::start(trust.identity(CoreSystem::Authorization), config.token_lifetimes));
+        let tokens = tokens.transpose()?.map(Arc::new);
         let control = Arc::new(Control {
             store: opened.store.clone(),
             stages: stages.clone(),
             naming: config.naming,
             address_detection: config.address_detection.clone(),
-            pings: Pings::new(config.ping_timeout),
+            pings: Pings::new(config.ping_timeout, destinations.clone()),
             log_book: config.log_book.clone(),
             subscriptions_max: config.limits.subscriptions_max,
             orchestrator: config.orchestrator,
-            tokens: None,
+            tokens: tokens.clone(),
         });
         let (poll, inbox) = Shard::inbox()?;
         let from = opened.store.write(|draft| draft.positions_end(), |_, end| end).await?;
@@ -230,9 +261,9 @@ impl Server {
             timeout: config.limits.push_timeout,
             policy: config.limits.delivery,
             dead_letters_max: config.limits.dead_letters_max,
-            own: addresses.to_vec().into(),
+            destinations: destinations.clone(),
+            security: security.clone(),
             backlog: log_reader.clone().map(|log| BacklogSource::new(opened.store.clone(), log)),
-            lookups: Lookups::default(),
             deliveries,
             started: Instant::now(),
         };
@@ -272,17 +303,23 @@ impl Server {
                 readers: Arc::new(Semaphore::new(READERS_MAX)),
             }),
             counts,
+            security: security.clone(),
             runtime: tokio::runtime::Handle::current(),
         };
         let interval = config.orchestrator.reservation_check_interval;
         let expiry = tokio::spawn(control::expire_reservations(opened.store.clone(), interval));
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
+        let secure = |port| security.clone().map(|security| Arc::new(SecurePort::new(security, port, config.limits.handshake_timeout)));
         let mut acceptors = Vec::new();
         let mut shard = None;
         for (port, mut group) in Port::ALL.into_iter().zip(listeners) {
+            let secure_port = secure(port);
             let (service, limits, traffic) = match port {
                 Port::System(CoreSystem::EventHandler) => {
-                    shard = group.pop();
+                    match secure_port {
+                        None => shard = group.pop(),
+                        Some(port) => acceptors.extend(hand_over(group, &port, config.limits.connections_max, &inbox)?),
+                    }
                     continue;
                 }
                 Port::System(system) => (Service::System(system, control.clone()), config.limits, traffic.clone()),
@@ -292,15 +329,20 @@ impl Server {
                     (Service::Monitor(monitor.clone()), limits, Arc::new(Traffic::default()))
                 }
             };
-            let context = PortContext { service, gate: gate.clone(), limits, traffic };
+            let context = PortContext { service, gate: gate.clone(), limits, traffic, security: secure_port };
             for listener in group {
                 acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone())));
             }
         }
-        let listener = shard.expect("the Event Handler has a listener");
-        let shard = Shard::new(context, poll, inbox.clone(), listener, log)?;
+        let shard = Shard::new(context, poll, inbox.clone(), shard, log)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
-        let jobs = job::start(&config.jobs, &opened.store, &probes, config.ping_timeout);
+        let mut jobs = job::start(&config.jobs, &opened.store, &probes, config.ping_timeout, &destinations);
+        jobs.extend(security.clone().map(|security| tokio::spawn(security.watch())));
+        jobs.extend(
+            security.clone().zip(tokens).map(|(security, tokens)| {
+                tokio::spawn(follow_identities(security, tokens, opened.store.clone(), config.clone(), addresses))
+            }),
+        );
         let log_keeper = tokio::spawn(keep_log(config.log_book.clone(), opened.store.clone(), config.log_entries_max));
         for (port, address) in Port::ALL.iter().zip(&addresses) {
             tracing::info!(system = port.name(), %address, "serving");
@@ -322,7 +364,20 @@ impl Server {
             log_book,
             log_entries_max,
             checkpoint,
+            security,
         })
+    }
+
+    /// Reads certificates, keys and revocations again. Insecure mode has none.
+    pub async fn reload(&self, why: &str) {
+        if let Some(security) = &self.security {
+            security.reload_and_tell(why).await;
+        }
+    }
+
+    /// The cloud's certificates and keys; `None` in insecure mode.
+    pub fn security(&self) -> Option<&Arc<Security>> {
+        self.security.as_ref()
     }
 
     /// Accepts nothing more, answers what is under way, writes out what is queued. The store is left to be closed when
@@ -387,10 +442,69 @@ fn open_event_log(config: &HostConfig, from: Position, inbox: &Arc<Inbox>) -> Re
 
 /// The checks in front of every operation. Where the machine tells no name of its own there is none to take.
 fn gate(config: &HostConfig, addresses: &[SocketAddr; 5]) -> Gate {
-    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let machine = machine_name();
     let listen = config.listen.to_string();
     let own = [machine.as_str(), &config.domain_name, &listen].into_iter().chain(config.host_names.iter().map(String::as_str));
-    Gate::new(OwnNames::new(own), config.cors_origins.clone(), addresses[4].port())
+    Gate::new(OwnNames::new(own), config.cors_origins.clone(), addresses[4].port(), config.security.is_some())
+}
+
+/// Reads certificates and keys, which takes its time: not on a thread that serves others.
+async fn open_security(config: &HostConfig) -> Result<Option<Arc<Security>>, StartError> {
+    let Some(config) = config.security.clone() else { return Ok(None) };
+    let opened = tokio::task::spawn_blocking(|| Security::open(config)).await.map_err(io::Error::other)?;
+    Ok(Some(opened?))
+}
+
+/// Takes new identities over where more than connections depends on them: tokens, and the core systems' registered keys.
+async fn follow_identities(
+    security: Arc<Security>,
+    tokens: Arc<TokenIssuer>,
+    store: Store,
+    config: HostConfig,
+    addresses: [SocketAddr; 5],
+) {
+    let mut changes = security.changes();
+    let mut known = security.trust();
+    while changes.changed().await.is_ok() {
+        let trust = security.trust();
+        if let Err(error) = tokens.replace_identity(trust.identity(CoreSystem::Authorization)) {
+            tracing::error!(%error, "Authorization's new key signs no tokens; the old one goes on");
+        }
+        let key_is_new = |system: &CoreSystem| trust.authentication_info(*system) != known.authentication_info(*system);
+        if CoreSystem::ALL.iter().any(key_is_new)
+            && let Err(error) = own_services::register(&store, &config, &addresses, Some(&trust)).await
+        {
+            tracing::error!(%error, "the core systems' new keys are not in the registry");
+        }
+        known = trust;
+    }
+}
+
+/// Notes which cloud this is, unless the data is that of the other mode.
+async fn ensure_own_cloud(store: &Store, config: &HostConfig, trust: Option<&Trust>) -> Result<(), StartError> {
+    let secure = |trust: &Trust| OwnCloud { operator: trust.cloud.operator.clone(), name: trust.cloud.cloud.clone(), secure: true };
+    let own = trust.map_or_else(OwnCloud::insecure, secure);
+    let was_secure = store.snapshot().clouds().find(|cloud| cloud.own_cloud).map(|cloud| cloud.secure);
+    match was_secure.filter(|was_secure| *was_secure != own.secure && !config.adopt_data) {
+        Some(was_secure) => Err(StartError::OtherMode { directory: config.data.clone(), was_secure }),
+        None => Ok(store.write(move |draft| draft.ensure_own_cloud(&own), |_, ()| ()).await?),
+    }
+}
+
+/// Begins to accept the data plane's connections in secure mode.
+fn hand_over(
+    group: Vec<std::net::TcpListener>,
+    port: &Arc<SecurePort>,
+    connections_max: usize,
+    inbox: &Arc<Inbox>,
+) -> io::Result<Vec<Task<()>>> {
+    let traffic = Arc::new(Traffic::default());
+    let begin = |listener| {
+        let accepting =
+            listener::hand_over(TcpListener::from_std(listener)?, port.clone(), traffic.clone(), connections_max, inbox.clone());
+        Ok(tokio::spawn(accepting))
+    };
+    group.into_iter().map(begin).collect()
 }
 
 /// Finds the deliveries where the last run left them, and starts to write down where they are.
@@ -421,40 +535,13 @@ fn bind(config: &HostConfig) -> Result<[Vec<std::net::TcpListener>; 5], StartErr
     for (port, number) in Port::ALL.into_iter().zip(config.ports) {
         let address = SocketAddr::new(config.listen, number);
         let group = match port {
-            Port::System(CoreSystem::EventHandler) => listener::bind(address).map(|listener| vec![listener]),
+            // Where the data plane accepts by itself there is one socket.
+            Port::System(CoreSystem::EventHandler) if config.security.is_none() => listener::bind(address).map(|listener| vec![listener]),
             Port::System(_) | Port::Monitor => listener::bind_group(address),
         };
         listeners.push(group.map_err(|error| StartError::Listen { address, name: port.name(), error })?);
     }
     Ok(listeners.try_into().expect("there is a listener for every port"))
-}
-
-/// Registers the core systems' own services (reference section 10), so that clients find them by a query.
-async fn register_core_services(store: &Store, config: &HostConfig, addresses: &[SocketAddr; 5]) -> Result<(), StoreError> {
-    // What an operator configured for its own address is taken as it is.
-    let naming =
-        NamingRules { strict_service_definition: false, allow_self_addressing: true, allow_non_routable_addressing: true, ..config.naming };
-    let mut services = Vec::new();
-    for (port, address) in Port::ALL.into_iter().zip(addresses) {
-        let Port::System(system) = port else { continue };
-        for (definition, uri) in system.services() {
-            let provider = SystemRequest {
-                system_name: Some(system.name().into()),
-                address: Some(config.domain_name.clone()),
-                port: Some(address.port().into()),
-                ..SystemRequest::default()
-            };
-            let form = ServiceRegistryRequest {
-                service_definition: Some((*definition).into()),
-                provider_system: Some(provider),
-                service_uri: Some((*uri).into()),
-                interfaces: Some(vec![Some("HTTP-INSECURE-JSON".into())]),
-                ..ServiceRegistryRequest::default()
-            };
-            services.push(Registration::parse(form, CoreSystemNames::Allowed, &naming, "start")?);
-        }
-    }
-    store.write(|draft| draft.register_core_services(services), |_, ()| ()).await
 }
 
 /// Answers the requests that came in on the shard's port and are not its own.

@@ -13,6 +13,7 @@ mod pushed;
 mod replay;
 mod stream;
 mod sweep;
+mod write;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -55,6 +56,7 @@ use crate::{
     replay::ReplayContext,
     request::{Method, Request},
     route::{self, NoRoute, Operation},
+    security::{Security, Trust},
     seldom::Seldom,
     stage::{Stage, Stages},
 };
@@ -122,6 +124,8 @@ pub struct ShardContext {
     pub push: PushContext,
     /// What replays need; `None` where there is no event log.
     pub replay: Option<ReplayContext>,
+    /// The cloud's certificates; `None` in insecure mode.
+    pub security: Option<Arc<Security>>,
     /// Where push tasks run.
     pub runtime: tokio::runtime::Handle,
 }
@@ -165,19 +169,24 @@ pub struct Shard {
     drain_until: Option<Instant>,
     /// Connections that were refused.
     refused: Seldom,
+    /// What the connections' certificates were checked by.
+    trust: Option<Arc<Trust>>,
 }
 
 impl Shard {
-    /// Takes over a bound listener. `inbox` must belong to `poll` ([`Self::inbox`] makes it).
+    /// Takes over a bound listener; without one connections come by the inbox, behind their handshake. `inbox` must belong to `poll` ([`Self::inbox`] makes it).
     pub fn new(
         context: ShardContext,
         poll: Poll,
         inbox: Arc<Inbox>,
-        listener: std::net::TcpListener,
+        listener: Option<std::net::TcpListener>,
         log: Option<EventLog>,
     ) -> io::Result<Self> {
-        let mut listener = mio::net::TcpListener::from_std(listener);
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let mut listener = listener.map(mio::net::TcpListener::from_std);
+        if let Some(listener) = &mut listener {
+            poll.registry().register(listener, LISTENER, Interest::READABLE)?;
+        }
+        let trust = context.security.as_ref().map(|security| security.trust());
         let clock = Clock::new();
         let incarnation = Incarnation(clock.utc.unix_nanos());
         let limits = ShardLimits {
@@ -190,7 +199,7 @@ impl Shard {
         Ok(Self {
             context,
             poll,
-            listener: Some(listener),
+            listener,
             inbox,
             messages: Vec::new(),
             connections: Slab::new(),
@@ -214,6 +223,7 @@ impl Shard {
             next_sweep,
             drain_until: None,
             refused: Seldom::default(),
+            trust,
         })
     }
 
@@ -305,6 +315,7 @@ impl Shard {
         self.inbox.take(&mut messages);
         for message in messages.drain(..) {
             match message {
+                Message::Connected(arrival) => self.take_over(*arrival),
                 Message::Answer { connection, answer } => self.answered(connection, &answer),
                 Message::Sent { subscription, bytes } => {
                     self.pushing_bytes -= bytes;
@@ -417,7 +428,7 @@ impl Shard {
         if raw.method == "POST" && raw.target == "/eventhandler/publish" {
             return self.publish(slot, raw);
         }
-        let request = Request::from_raw(raw, self.connections[slot].caller.clone());
+        let request = Request::from_raw(raw, self.connections[slot].peer.caller.clone());
         match route::route(SYSTEM, request.method, &request.path) {
             Ok(route) if route.operation == Operation::Publish => self.publish(slot, raw),
             Ok(route) if route.operation == Operation::EventStream => self.open_stream(slot, &request, route.access, raw),
@@ -471,7 +482,7 @@ impl Shard {
         let connection = &mut self.connections[slot];
         let keep_alive = keep_alive && !answer.close && self.drain_until.is_none();
         let page = connection.page.take();
-        let recipient = Recipient { keep_alive, is_head, reader: page.as_deref() };
+        let recipient = Recipient { keep_alive, is_head, reader: page.as_deref(), is_secure: connection.is_secure() };
         answer::push_answer(connection.out(), answer, self.clock.date(), recipient);
         if !keep_alive {
             connection.phase = Phase::Closing;
@@ -482,81 +493,6 @@ impl Shard {
     fn refuse(&mut self, slot: usize, error: HttpError) {
         let (status, told) = error.told();
         self.write(slot, &Answer::text(status, told), false, false);
-    }
-
-    /// Writes what the turn has produced: subscribers first, for their latency is what counts, then the event log, then the
-    /// answers that say it is written.
-    fn flush(&mut self) {
-        if self.dirty.is_empty() {
-            return self.write_log();
-        }
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for streams in [true, false] {
-            for &slot in &dirty {
-                let is_turn = |connection: &Connection| connection.goes_before_log() == streams;
-                if self.connections.get(slot).is_some_and(is_turn) {
-                    self.write_out(slot);
-                }
-            }
-            if streams {
-                self.write_log();
-            }
-        }
-        dirty.clear();
-        // What was told to subscribers meanwhile goes out with the next turn's writable events or right here.
-        dirty.append(&mut self.dirty);
-        for slot in dirty.drain(..) {
-            self.write_out(slot);
-        }
-        self.dirty = dirty;
-        self.lap(Stage::Send);
-    }
-
-    fn write_out(&mut self, slot: usize) {
-        let Some(connection) = self.connections.get_mut(slot) else { return };
-        match connection.write_out(self.clock.now) {
-            Err(_) => self.close(slot),
-            Ok(released) => {
-                let ended = connection.phase == Phase::Closing && connection.is_written();
-                if let (Phase::Stream { subscription }, true) = (connection.phase, released > 0) {
-                    self.sent(subscription, released);
-                }
-                if ended {
-                    self.linger(slot);
-                }
-                self.resume(slot);
-                self.ask_for_replay(slot);
-            }
-        }
-    }
-
-    /// Says that nothing more comes, and waits for the client to close: a reset would take the answer back.
-    fn linger(&mut self, slot: usize) {
-        let now = self.clock.now;
-        let connection = &mut self.connections[slot];
-        if !connection.shut_down(now) || connection.has_ended() {
-            self.close(slot);
-        }
-    }
-
-    fn sent(&mut self, subscription: SubscriptionKey, bytes: u64) {
-        self.broker.step(self.clock.broker(), Input::Sent { subscription, bytes }, &mut self.outputs);
-        self.carry_out_now();
-    }
-
-    fn close(&mut self, slot: usize) {
-        let mut connection = self.connections.remove(slot);
-        if let Phase::Stream { subscription } = connection.phase {
-            self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
-            self.count_subscriptions();
-        }
-        if connection.replay.take().is_some() {
-            self.replaying -= 1;
-            self.count_subscriptions();
-        }
-        // A socket that is gone already needs no deregistration.
-        let _ = self.poll.registry().deregister(connection.socket());
-        self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
     }
 
     fn count_subscriptions(&self) {

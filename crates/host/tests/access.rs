@@ -6,6 +6,7 @@ use bodkin_arrowhead::{caller::Caller, common_name::CloudCommonName, core_servic
 use bodkin_host::{
     answer::Answer,
     control::{Control, Pings},
+    destination::Destinations,
     request::{Method, Request, split_target},
     route,
 };
@@ -153,7 +154,7 @@ impl World {
             stages: Arc::default(),
             naming: Default::default(),
             address_detection: None,
-            pings: Pings::new(Duration::from_secs(1)),
+            pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Default::default(),
             subscriptions_max: 10,
             orchestrator: Default::default(),

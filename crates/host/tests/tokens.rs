@@ -14,6 +14,7 @@ use bodkin_arrowhead::{
 use bodkin_host::{
     TokenIssuer,
     control::{Control, Pings, now},
+    destination::Destinations,
     request::{Method, Request},
 };
 use bodkin_store::{Opened, Store};
@@ -55,7 +56,7 @@ impl Cloud {
             stages: Arc::default(),
             naming: NamingRules { secure_services: tokens.is_some(), ..NamingRules::default() },
             address_detection: None,
-            pings: Pings::new(Duration::from_secs(1)),
+            pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Arc::default(),
             subscriptions_max: 1,
             orchestrator: Default::default(),

@@ -73,11 +73,16 @@ pub(crate) enum FoundCloud {
 }
 
 impl Draft<'_> {
-    /// Makes the own cloud, unless there is one of its mode already.
+    /// Makes the own cloud, in place of one of another name or mode.
     pub fn ensure_own_cloud(&mut self, own: &OwnCloud) -> Result<(), OperationError> {
+        let former = self.ids(
+            "DELETE FROM cloud WHERE own_cloud AND NOT (operator = ?1 AND name = ?2 AND secure = ?3) RETURNING id",
+            params![own.operator.as_str(), own.name.as_str(), own.secure],
+        )?;
+        former.into_iter().for_each(|id| self.changed(Change::CloudRemoved(CloudId(id))));
         let made = self.id(
             "INSERT INTO cloud (operator, name, secure, neighbor, own_cloud, created_at, updated_at)
-             SELECT ?1, ?2, ?3, 0, 1, ?4, ?4 WHERE NOT EXISTS (SELECT 1 FROM cloud WHERE own_cloud AND secure = ?3)
+             SELECT ?1, ?2, ?3, 0, 1, ?4, ?4 WHERE NOT EXISTS (SELECT 1 FROM cloud WHERE own_cloud)
              ON CONFLICT DO NOTHING RETURNING id",
             params![own.operator.as_str(), own.name.as_str(), own.secure, self.now_seconds()],
         )?;

@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use bodkin_client::{Limits, Monitor};
@@ -31,7 +31,7 @@ struct Listening {
 pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let all = "complete settings have every option";
     let listen = settings.listen.expect(all);
-    let mut found = vec![address(listen), certificates(settings.insecure.expect(all), listen)];
+    let mut found = vec![address(listen), certificates(settings.insecure.expect(all), listen, &settings.trust_directory())];
     if settings.any_port.expect(all) {
         found.push(Finding::ok("ports", "the system chooses them (any_port), so none can be taken"));
         return found;
@@ -70,7 +70,7 @@ fn address(listen: IpAddr) -> Finding {
     }
 }
 
-fn certificates(insecure: bool, listen: IpAddr) -> Finding {
+fn certificates(insecure: bool, listen: IpAddr, trust: &Path) -> Finding {
     match (insecure, listen.is_loopback()) {
         (true, true) => Finding::ok("certificates", "none needed: insecure mode, on loopback"),
         (true, false) => Finding::warning(
@@ -78,11 +78,8 @@ fn certificates(insecure: bool, listen: IpAddr) -> Finding {
             format!("none needed in insecure mode, and whoever reaches {listen} may change and read everything"),
             "listen on loopback, or see to it that the network is closed (SECURITY.md)",
         ),
-        (false, _) => Finding::warning(
-            "certificates",
-            "none needed: this version serves Arrowhead's insecure mode only, and bodkin up will ask for --insecure",
-            "start it with --insecure",
-        ),
+        (false, _) if trust.exists() => Finding::ok("certificates", format!("secure mode, with those of {}", trust.display())),
+        (false, _) => Finding::ok("certificates", format!("bodkin up will make them in {}", trust.display())),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Pinging providers: whether they accept a TCP connection now.
+//! Pinging providers: whether they accept a TCP connection now (reference 3.4). Nothing is sent, in secure mode neither: what a service
+//! speaks is its own business.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -7,11 +8,12 @@ use bodkin_arrowhead::{
     record::{EntryView, System},
 };
 use tokio::{
-    net::TcpStream,
     sync::Semaphore,
     task::JoinSet,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, timeout_at},
 };
+
+use crate::destination::{DestinationError, Destinations};
 
 /// Connections of the pings of all requests at the same time; more wait for their turn.
 const SIMULTANEOUS_MAX: usize = 256;
@@ -33,22 +35,24 @@ impl Endpoint {
         Self { address: system.address.clone(), port: system.port }
     }
 
-    /// Whether a connection is accepted within `limit`. Nothing is sent.
-    pub async fn accepts(&self, limit: Duration) -> bool {
-        matches!(timeout(limit, TcpStream::connect((self.address.as_str(), self.port))).await, Ok(Ok(_)))
+    /// Whether a connection is accepted within `limit`. Our own listeners do, and are not asked.
+    pub async fn accepts(&self, limit: Duration, destinations: &Destinations) -> bool {
+        let connected = destinations.connect(self.address.as_str(), self.port, limit).await;
+        matches!(connected, Ok(_) | Err(DestinationError::Own(_)))
     }
 }
 
 /// Connects to providers on behalf of requests.
 pub struct Pings {
     limit: Duration,
+    destinations: Destinations,
     places: Arc<Semaphore>,
 }
 
 impl Pings {
     /// `limit` is how long a provider may take to accept.
-    pub fn new(limit: Duration) -> Self {
-        Self { limit, places: Arc::new(Semaphore::new(SIMULTANEOUS_MAX)) }
+    pub fn new(limit: Duration, destinations: Destinations) -> Self {
+        Self { limit, destinations, places: Arc::new(Semaphore::new(SIMULTANEOUS_MAX)) }
     }
 
     /// Keeps the entries whose provider accepts a connection, in their order. A caller that goes away ends its pings.
@@ -69,10 +73,10 @@ impl Pings {
     async fn accepting(&self, endpoints: BTreeSet<Endpoint>) -> BTreeSet<Endpoint> {
         let mut pings: JoinSet<Option<Endpoint>> = JoinSet::new();
         for endpoint in endpoints {
-            let (places, limit) = (self.places.clone(), self.limit);
+            let (places, limit, destinations) = (self.places.clone(), self.limit, self.destinations.clone());
             pings.spawn(async move {
                 let _place = places.acquire_owned().await.expect("the semaphore is never closed");
-                endpoint.accepts(limit).await.then_some(endpoint)
+                endpoint.accepts(limit, &destinations).await.then_some(endpoint)
             });
         }
         let deadline = Instant::now() + REQUEST_MAX;

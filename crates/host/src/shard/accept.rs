@@ -1,24 +1,27 @@
 //! Taking connections in.
 
-use std::{
-    io::{self, Write},
-    sync::atomic::Ordering::Relaxed,
-};
+use std::{io, sync::atomic::Ordering::Relaxed};
 
-use mio::{Interest, Token};
+use mio::{Interest, Token, net::TcpStream};
 
 use super::{Shard, connection::Connection};
-use crate::answer::{self, Answer, Recipient};
+use crate::{
+    answer::{self, Answer, Recipient},
+    channel::Channel,
+    inbox::Arrival,
+    security::Peer,
+};
 
 /// Connections accepted in one turn, so that thousands at once do not hold up events.
 const TURN_ACCEPTS_MAX: usize = 64;
+
 impl Shard {
     /// Takes connections in, a turn's share of those that wait.
     pub(super) fn accept(&mut self) {
         for _ in 0..TURN_ACCEPTS_MAX {
             let Some(listener) = &self.listener else { return };
             match listener.accept() {
-                Ok((socket, _)) => self.welcome(socket),
+                Ok((socket, _)) => drop(self.welcome(Channel::plain(socket), Peer::anonymous())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
@@ -30,27 +33,45 @@ impl Shard {
         self.unaccepted = true;
     }
 
-    fn welcome(&mut self, mut socket: mio::net::TcpStream) {
+    /// Takes a connection over whose handshake was done elsewhere.
+    pub(super) fn take_over(&mut self, Arrival { channel, peer }: Arrival) {
+        // Whoever comes too late is not served any more.
+        if self.drain_until.is_some() {
+            return;
+        }
+        let channel = channel.map_socket(|socket| Ok(TcpStream::from_std(socket)));
+        if let Some(slot) = channel.ok().and_then(|channel| self.welcome(channel, peer)) {
+            // What came behind the handshake is in the session already, and raises no event.
+            self.read_next_turn(slot);
+        }
+    }
+
+    /// Gives the slot of a connection that is served.
+    fn welcome(&mut self, mut channel: Channel<TcpStream>, peer: Peer) -> Option<usize> {
         let limits = &self.context.limits;
         if self.connections.len() >= limits.connections_max {
             if let Some(times) = self.refused.due() {
                 tracing::warn!(times, connections_max = limits.connections_max, "a connection too many was refused");
             }
             let mut told = Vec::new();
-            answer::push_answer(&mut told, &Answer::text(503, "Too many connections."), self.clock.date(), Recipient::CLOSED);
+            let recipient = Recipient { is_secure: channel.is_tls(), ..Recipient::CLOSED };
+            answer::push_answer(&mut told, &Answer::text(503, "Too many connections."), self.clock.date(), recipient);
             // The client that does not get it sees the connection closed, which says the same.
-            let _ = socket.write(&told);
-            return;
+            let _ = channel.write(&told);
+            channel.close();
+            return None;
         }
         let slot = self.connections.vacant_key();
         let both = Interest::READABLE | Interest::WRITABLE;
-        let registered = socket.set_nodelay(true).and_then(|()| self.poll.registry().register(&mut socket, Token(slot), both));
+        let socket = channel.socket_mut();
+        let registered = socket.set_nodelay(true).and_then(|()| self.poll.registry().register(socket, Token(slot), both));
         if let Err(error) = registered {
             tracing::debug!(%error, "a connection was gone before it was served");
-            return;
+            return None;
         }
-        self.connections.insert(Connection::new(socket, self.next_serial, limits.event_bytes_max, self.clock.now));
+        self.connections.insert(Connection::new(channel, peer, self.next_serial, limits.event_bytes_max, self.clock.now));
         self.next_serial += 1;
         self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
+        Some(slot)
     }
 }

@@ -1,18 +1,17 @@
 //! One connection of the shard: its socket, what it has read, what it has to write.
 
 use std::{
-    io::{self, Read as _, Write as _},
+    io,
     net::Shutdown,
     time::{Duration, Instant},
 };
 
-use bodkin_arrowhead::caller::Caller;
 use bodkin_broker::SubscriptionKey;
 use mio::net::TcpStream;
 use socket2::{SockRef, TcpKeepalive};
 
 use super::replay::Replay;
-use crate::{gate::Reader, http::RequestReader, limits::Limits};
+use crate::{channel::Channel, gate::Reader, http::RequestReader, limits::Limits, security::Peer};
 
 /// Bytes read from one connection in a turn, so that a fast publisher leaves the others their turn.
 const TURN_BYTES_MAX: usize = 64 * 1024;
@@ -67,11 +66,13 @@ pub enum Read {
 
 /// A connection.
 pub struct Connection {
-    socket: TcpStream,
+    channel: Channel<TcpStream>,
     /// Tells it from its slot's former and later ones.
     pub serial: u64,
     /// Who is at the other end.
-    pub caller: Caller,
+    pub peer: Peer,
+    /// Whether its consumer was permitted to hear somebody at the last look.
+    pub is_permitted: bool,
     /// What was read and is not yet served.
     pub reader: RequestReader,
     /// What it is doing.
@@ -106,11 +107,12 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that was just accepted.
-    pub fn new(socket: TcpStream, serial: u64, body_bytes_max: usize, now: Instant) -> Self {
+    pub fn new(channel: Channel<TcpStream>, peer: Peer, serial: u64, body_bytes_max: usize, now: Instant) -> Self {
         Self {
-            socket,
+            channel,
             serial,
-            caller: Caller::Anonymous,
+            peer,
+            is_permitted: false,
             reader: RequestReader::new(body_bytes_max),
             phase: Phase::Requests,
             replay: None,
@@ -133,7 +135,12 @@ impl Connection {
 
     /// The socket, to be deregistered.
     pub fn socket(&mut self) -> &mut TcpStream {
-        &mut self.socket
+        self.channel.socket_mut()
+    }
+
+    /// Whether it is in TLS.
+    pub fn is_secure(&self) -> bool {
+        self.channel.is_tls()
     }
 
     /// Where to append what is to be written.
@@ -149,7 +156,7 @@ impl Connection {
 
     /// Whether nothing is left to write.
     pub fn is_written(&self) -> bool {
-        self.written == self.out.len()
+        self.unsent_bytes() == 0 && self.channel.is_flushed()
     }
 
     /// Notes that the client has ended, so that its end is read behind its last bytes.
@@ -204,7 +211,7 @@ impl Connection {
             let takes = self.phase == Phase::Requests;
             let space = if takes { self.reader.space() } else { &mut dropped };
             let capacity = space.len();
-            match self.socket.read(space) {
+            match self.channel.read(space) {
                 Ok(0) => {
                     self.end = End::Seen;
                     return Ok(Read::Drained);
@@ -219,7 +226,7 @@ impl Connection {
                     }
                     // Less than was asked for: the socket is empty, and new bytes raise a new readiness event. An end that
                     // was announced with these bytes raises none.
-                    if bytes < capacity && self.end == End::Open {
+                    if self.channel.is_drained_by(bytes, capacity) && self.end == End::Open {
                         return Ok(Read::Drained);
                     }
                     share = share.saturating_sub(bytes);
@@ -268,7 +275,7 @@ impl Connection {
     /// A host that vanishes is noticed by probes, for what nobody takes is noticed only when there is much of it.
     fn probe(&self) {
         let probes = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
-        if let Err(error) = SockRef::from(&self.socket).set_tcp_keepalive(&probes) {
+        if let Err(error) = SockRef::from(self.channel.socket()).set_tcp_keepalive(&probes) {
             tracing::debug!(%error, "a vanished listener will not be noticed by probes");
         }
     }
@@ -282,9 +289,9 @@ impl Connection {
     /// Writes as much as the socket takes; gives the queued bytes that are thereby released.
     pub fn write_out(&mut self, now: Instant) -> io::Result<u64> {
         self.is_behind_answers = false;
-        let before = self.written;
+        let (before, was_flushed) = (self.written, self.channel.is_flushed());
         while self.written < self.out.len() {
-            match self.socket.write(&self.out[self.written..]) {
+            match self.channel.write(&self.out[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => self.written += bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -292,12 +299,17 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
+        match self.channel.flush() {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            _ => {}
+        }
+        let is_taken = self.written > before || (!was_flushed && self.channel.is_flushed());
         self.stalled_since = match self.stalled_since {
             _ if self.is_written() => None,
-            Some(since) if self.written == before => Some(since),
+            Some(since) if !is_taken => Some(since),
             _ => Some(now),
         };
-        if self.written > before {
+        if is_taken {
             self.sent = now;
             if !self.amid_request {
                 self.since = now;
@@ -312,7 +324,7 @@ impl Connection {
 
     /// Gives written bytes' memory back: at once when all is written, else when they are the larger part.
     fn tidy(&mut self) {
-        if self.is_written() {
+        if self.unsent_bytes() == 0 {
             self.written = 0;
             self.out.clear();
             self.out.shrink_to(KEPT_BYTES_MAX);
@@ -326,8 +338,14 @@ impl Connection {
     pub fn shut_down(&mut self, now: Instant) -> bool {
         self.shut_down.is_some() || {
             self.shut_down = Some(now);
-            self.socket.shutdown(Shutdown::Write).is_ok()
+            self.channel.close();
+            self.channel.socket().shutdown(Shutdown::Write).is_ok()
         }
+    }
+
+    /// Ends it, told as far as the socket takes it now.
+    pub fn end(&mut self) {
+        self.channel.close();
     }
 
     /// Whether a deadline is past: `Some(true)` if the client is still to be told, `Some(false)` if there is nothing to say.
@@ -359,7 +377,7 @@ mod tests {
         client.set_nonblocking(true).unwrap();
         let limits = ShardLimits { subscriptions_max: 1, topics_max: 1, queue_bytes_max: 1 };
         let subscription = Shard::new(Incarnation(1), limits).subscribe("T", (), Overflow::Loses).unwrap();
-        let mut connection = Connection::new(TcpStream::from_std(client), 0, 0, Instant::now());
+        let mut connection = Connection::new(Channel::plain(TcpStream::from_std(client)), Peer::anonymous(), 0, 0, Instant::now());
         connection.out().extend_from_slice(b"HTTP/1.1 200 OK\r\n\r\n");
         connection.begin_stream(subscription);
         assert!(!connection.goes_before_log(), "the answer says that the event is in the log");

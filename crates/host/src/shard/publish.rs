@@ -36,7 +36,7 @@ impl Shard {
     }
 
     fn try_publish(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<Option<Position>, Answer> {
-        let form = permitted(&self.connections[slot].caller, raw)?;
+        let form = permitted(&self.connections[slot].peer.caller, raw)?;
         self.lap(Stage::Parse);
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);

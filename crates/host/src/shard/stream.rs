@@ -13,7 +13,7 @@ use bodkin_broker::{Overflow, ShardError, SubscriptionKey};
 
 use super::{Receiver, Shard};
 use crate::{
-    answer::{self, Answer, Refusal},
+    answer::{self, Answer, Recipient, Refusal},
     control,
     http::RawRequest,
     listening::{self, Listening},
@@ -70,7 +70,8 @@ impl Shard {
     fn write_stream_head(&mut self, slot: usize) {
         let connection = &mut self.connections[slot];
         let page = connection.page.take();
-        answer::push_stream_head(connection.out(), self.clock.date(), page.as_deref());
+        let recipient = Recipient { reader: page.as_deref(), is_secure: connection.is_secure(), ..Recipient::CLOSED };
+        answer::push_stream_head(connection.out(), self.clock.date(), recipient);
     }
 
     /// Lets a connection hear what is published from now on.

@@ -1,29 +1,31 @@
 //! Looking connections over once a second.
 
-use bodkin_arrowhead::{record::SystemId, snapshot::Snapshot};
-use bodkin_broker::SubscriptionKey;
+use std::sync::Arc;
 
-use super::{Receiver, Shard, connection::Phase};
-use crate::answer::Answer;
+use bodkin_arrowhead::{record::SystemId, snapshot::Snapshot};
+
+use super::{
+    Receiver, Shard,
+    connection::{Connection, Phase},
+};
+use crate::{answer::Answer, security};
 
 impl Shard {
-    /// Ends what is past its deadline, and streams whose listening system is not registered any more. Silent streams get a
-    /// heartbeat.
+    /// Ends what is past its deadline, streams whose listening system is not registered any more, and what may not go on in secure
+    /// mode. Silent streams get a heartbeat.
     pub(super) fn sweep(&mut self, snapshot: &Snapshot) {
+        self.close_disbelieved();
+        self.close_unpermitted(snapshot);
         let (now, limits) = (self.clock.now, self.context.limits);
-        let mut ending: Vec<(usize, bool)> = Vec::new();
         for (slot, connection) in &mut self.connections {
             if connection.wants_heartbeat(now, limits.heartbeat) {
                 connection.out().extend_from_slice(b": heartbeat\n\n");
                 self.dirty.push(slot);
             }
         }
+        let mut ending: Vec<(usize, bool)> = Vec::new();
         for (slot, connection) in &self.connections {
-            let is_orphan = || match (connection.phase, &connection.replay) {
-                (Phase::Stream { subscription }, _) => self.is_orphan(subscription, snapshot),
-                (Phase::Replay, Some(replay)) => is_gone(replay.listening.consumer, snapshot),
-                _ => false,
-            };
+            let is_orphan = || self.listening_system(connection).is_some_and(|consumer| snapshot.system(consumer).is_none());
             ending.extend(connection.overdue(now, &limits).or_else(|| is_orphan().then_some(false)).map(|told| (slot, told)));
         }
         for (slot, told) in ending {
@@ -37,14 +39,45 @@ impl Shard {
         }
     }
 
-    fn is_orphan(&self, subscription: SubscriptionKey, snapshot: &Snapshot) -> bool {
-        match self.broker.receiver(subscription) {
-            Some(Receiver::Stream { listening, .. }) => is_gone(listening.consumer, snapshot),
-            _ => false,
+    /// Closes connections whose certificates do not count any more: their time is over, or they were revoked.
+    fn close_disbelieved(&mut self) {
+        let Some(security) = self.context.security.clone() else { return };
+        let trust = security.trust();
+        let is_changed = !self.trust.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &trust));
+        self.trust = Some(trust);
+        let utc = self.clock.utc;
+        let doubtful = self.connections.iter().filter(|(_, connection)| is_changed || connection.peer.is_over(utc));
+        let refused = doubtful.filter_map(|(slot, connection)| Some((slot, security.check(&connection.peer).err()?)));
+        for (slot, error) in refused.collect::<Vec<_>>() {
+            security::tell_refused(&self.connections[slot].peer, &error);
+            self.close(slot);
         }
     }
-}
 
-fn is_gone(consumer: Option<SystemId>, snapshot: &Snapshot) -> bool {
-    consumer.is_some_and(|consumer| snapshot.system(consumer).is_none())
+    /// Closes, in secure mode, streams whose consumer was permitted to hear somebody and is not any more: its rules were removed.
+    fn close_unpermitted(&mut self, snapshot: &Snapshot) {
+        if self.context.security.is_none() {
+            return;
+        }
+        let streams = self.connections.iter().filter_map(|(slot, connection)| Some((slot, self.listening_system(connection)?)));
+        for (slot, consumer) in streams.collect::<Vec<_>>() {
+            let (connection, is_permitted) = (&mut self.connections[slot], snapshot.may_hear_anybody(consumer));
+            if std::mem::replace(&mut connection.is_permitted, is_permitted) && !is_permitted {
+                tracing::info!(certificate = connection.peer.name(), "an event stream was closed: its listener's rules are gone");
+                self.close(slot);
+            }
+        }
+    }
+
+    /// The system for which a connection listens.
+    fn listening_system(&self, connection: &Connection) -> Option<SystemId> {
+        match (connection.phase, &connection.replay) {
+            (Phase::Stream { subscription }, _) => match self.broker.receiver(subscription) {
+                Some(Receiver::Stream { listening, .. }) => listening.consumer,
+                _ => None,
+            },
+            (Phase::Replay, Some(replay)) => replay.listening.consumer,
+            _ => None,
+        }
+    }
 }

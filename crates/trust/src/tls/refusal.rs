@@ -70,6 +70,10 @@ impl Refusal {
             (CertificateError::UnknownIssuer, _) => {
                 write!(f, "its certificate leads to no authority that is trusted here: it was issued by {issuer}")
             }
+            // Whoever shows a certificate without its key is not noted, and falls through.
+            (CertificateError::BadSignature, Some(_)) => {
+                write!(f, "its certificate leads to no authority that is trusted here: the signature is not that of {issuer}")
+            }
             (CertificateError::Other(_), Some(certificate)) if certificate.is_authority() => fmt::Display::fmt(&PeerError::Authority, f),
             (CertificateError::Other(other), _) => write!(f, "{}", other.0),
             (CertificateError::Revoked, _) => fmt::Display::fmt(&PeerError::Revoked, f),

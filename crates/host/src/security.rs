@@ -1,0 +1,243 @@
+//! Secure mode: who the core systems are, whom they believe, and how both change while connections are open.
+
+mod handshake;
+mod material;
+mod names;
+mod outgoing;
+mod reload;
+mod trust;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use bodkin_arrowhead::{
+    caller::Caller,
+    common_name::CloudCommonName,
+    name::{CloudName, SystemName},
+    utc::UtcTime,
+};
+use bodkin_trust::{
+    Certificate, DirectoryError,
+    file::FileError,
+    tls::{self, PeerError, Refusal, TlsError},
+};
+use rustls::Connection;
+use tokio::sync::watch;
+
+pub use self::{
+    handshake::{HANDSHAKES_MAX, SecurePort},
+    names::machine_name,
+    outgoing::SubscriberError,
+    trust::Trust,
+};
+
+/// A certificate counts until the end of its last second.
+const LAST_SECOND: Duration = Duration::from_secs(1);
+
+/// How a cloud is made secure.
+#[derive(Clone, Debug)]
+pub struct SecurityConfig {
+    /// Where certificates and keys are kept. An empty or absent one is filled.
+    pub directory: PathBuf,
+    /// The key stores that are used instead; `None`: none.
+    pub key_stores: Option<KeyStores>,
+    /// The cloud's name, where the operator has given one: others are refused.
+    pub cloud: Option<CloudName>,
+    /// Who runs it, likewise.
+    pub operator: Option<CloudName>,
+    /// Whether subscribers' certificates have to be made out for the address that they registered. Upstream's
+    /// `disable.hostname.verifier` is the contrary.
+    pub verify_host_names: bool,
+    /// Host names and IP addresses that the core systems' certificates are made out for, besides this machine's own.
+    pub host_names: Vec<String>,
+}
+
+/// Key stores as an Arrowhead cloud has them.
+#[derive(Clone, Debug)]
+pub struct KeyStores {
+    /// Where `NAME.p12` of each core system is, and `revoked.crl` if anything is revoked.
+    pub folder: PathBuf,
+    /// The certificates of the authorities whose systems are believed: the cloud's.
+    pub trust_store: PathBuf,
+    /// The password of all of them.
+    pub password_file: Option<PathBuf>,
+}
+
+/// Why secure mode cannot be entered, or new files are not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SecurityError {
+    /// A file or a certificate is wrong.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// A key store is wrong.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// TLS cannot be configured.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A core system's certificate is not its own.
+    #[error("the certificate of {system} is made out for {name}; {expected} is expected")]
+    Name {
+        /// The core system.
+        system: &'static str,
+        /// What came.
+        name: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// A core system's certificate does not count.
+    #[error("the certificate of {system}: {error}")]
+    Certificate {
+        /// The core system.
+        system: &'static str,
+        /// Why.
+        error: PeerError,
+    },
+    /// The directory holds another cloud's certificates than the operator expects.
+    #[error(
+        "the certificates in {place} are those of {found}, and {expected} was asked for: leave out --cloud and --operator, or use another --trust"
+    )]
+    OtherName {
+        /// Where they are.
+        place: PathBuf,
+        /// Whose certificates there are.
+        found: CloudCommonName,
+        /// Who was asked for.
+        expected: CloudCommonName,
+    },
+    /// The directory holds another cloud's certificates than at the start.
+    #[error("the certificates are those of {found} now, and this is {running}: start again to be another cloud")]
+    OtherCloud {
+        /// Whose certificates there are.
+        found: CloudCommonName,
+        /// Who runs.
+        running: CloudCommonName,
+    },
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// What operations are told.
+    pub caller: Caller,
+    /// What was shown; `None` in insecure mode, and of nobody in secure mode.
+    certificate: Option<Arc<Certificate>>,
+}
+
+impl Peer {
+    /// The name in the certificate that was shown.
+    pub fn name(&self) -> &str {
+        self.certificate.as_ref().and_then(|certificate| certificate.common_name()).unwrap_or("nobody")
+    }
+
+    /// Whether its certificate's time is over.
+    pub fn is_over(&self, now: UtcTime) -> bool {
+        self.certificate.as_ref().is_some_and(|certificate| now.whole_seconds() > certificate.not_after())
+    }
+
+    /// Whether it has shown the certificate of this system of the own cloud.
+    pub fn is(&self, system: &SystemName) -> bool {
+        matches!(&self.caller, Caller::Certified(name) if name.system.as_ref() == Some(system))
+    }
+
+    /// Whether it has shown a certificate.
+    fn has_certificate(&self) -> bool {
+        self.certificate.is_some()
+    }
+
+    /// Whether it has shown a certificate of the cloud's authority that names no system of the cloud.
+    fn is_stranger(&self) -> bool {
+        self.has_certificate() && matches!(&self.caller, Caller::Certified(name) if name.system.is_none())
+    }
+
+    /// Whoever connects in insecure mode.
+    pub fn anonymous() -> Self {
+        Self { caller: Caller::Anonymous, certificate: None }
+    }
+}
+
+/// The running cloud's certificates and keys.
+#[derive(Debug)]
+pub struct Security {
+    config: SecurityConfig,
+    current: ArcSwap<Trust>,
+    /// Told behind every change.
+    changes: watch::Sender<()>,
+    /// Held while files are read.
+    reading: Mutex<()>,
+}
+
+impl Security {
+    /// Reads the certificates and keys, and makes those that are missing. Takes seconds where there are none.
+    pub fn open(config: SecurityConfig) -> Result<Arc<Self>, SecurityError> {
+        let trust = Trust::read(&config)?;
+        Ok(Arc::new(Self { config, current: ArcSwap::from_pointee(trust), changes: watch::Sender::new(()), reading: Mutex::new(()) }))
+    }
+
+    /// What counts now.
+    pub fn trust(&self) -> Arc<Trust> {
+        self.current.load_full()
+    }
+
+    /// Tells of every change.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// Reads the files again. If they are wrong everything stays as it is.
+    pub fn reload(&self) -> Result<(), SecurityError> {
+        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let (trust, running) = (Trust::read(&self.config)?, self.trust());
+        if trust.cloud != running.cloud {
+            return Err(SecurityError::OtherCloud { found: trust.cloud, running: running.cloud.clone() });
+        }
+        self.current.store(Arc::new(trust));
+        self.changes.send_replace(());
+        Ok(())
+    }
+
+    /// Who has shown what at the end of a handshake. A resumed session shows what it showed at its begin, which may not count any
+    /// more.
+    fn peer(&self, session: &Connection) -> Result<Peer, Refusal> {
+        let trust = self.current.load();
+        let Some(shown) = session.peer_certificates().and_then(<[_]>::first) else {
+            return Ok(Peer { caller: Caller::unidentified(), certificate: None });
+        };
+        let certificate = trust.check.admit(shown, tls::now())?;
+        let caller = Caller::certified(certificate.common_name().unwrap_or_default(), &trust.cloud);
+        Ok(Peer { caller, certificate: Some(Arc::new(certificate)) })
+    }
+
+    /// Whether a peer's certificate still counts.
+    pub fn check(&self, peer: &Peer) -> Result<(), PeerError> {
+        match &peer.certificate {
+            Some(certificate) => self.current.load().check.check_again(certificate, tls::now()),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until a peer's certificate does not count any more.
+    pub async fn until_refused(&self, peer: &Peer) -> PeerError {
+        let Some(certificate) = &peer.certificate else { return std::future::pending().await };
+        let mut changes = self.changes.subscribe();
+        loop {
+            if let Err(error) = self.check(peer) {
+                return error;
+            }
+            let life = certificate.not_after().since(tls::now()) + LAST_SECOND;
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(life) => {}
+            }
+        }
+    }
+}
+
+/// Tells that a connection was closed because its certificate does not count any more.
+pub fn tell_refused(peer: &Peer, error: &PeerError) {
+    tracing::warn!(certificate = peer.name(), %error, "an open connection was closed");
+}

@@ -1,0 +1,183 @@
+//! The TLS handshake of a connection that has come in: its deadlines, how many there are, and what is told of those that fail.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use bodkin_trust::tls::Refusal;
+use rustls::server::{Accepted, Acceptor};
+use tokio::{
+    net::TcpStream,
+    sync::Semaphore,
+    time::{Instant, timeout, timeout_at},
+};
+
+use super::{Peer, Security};
+use crate::{
+    async_channel::{AsyncChannel, Socket},
+    channel::Channel,
+    seldom::SeldomOf,
+    server::Port,
+};
+
+/// Handshakes of a port that are computed for at the same time; more wait for their place. One takes about a millisecond of a core, so
+/// that as many are done well within the deadline even if they all come at once.
+pub const HANDSHAKES_MAX: usize = 1024;
+/// How long a client that keeps us waiting keeps its place. Behind that it goes on without one, so that those who say nothing more take
+/// no place from others.
+const PLACE_TIME: Duration = Duration::from_secs(1);
+/// What a record of the handshake begins with (RFC 8446, section 5.1).
+const HANDSHAKE_RECORD: u8 = 22;
+
+/// A port that speaks TLS.
+pub struct SecurePort {
+    security: Arc<Security>,
+    port: Port,
+    timeout: Duration,
+    places: Semaphore,
+    refused: SeldomOf,
+    strangers: SeldomOf,
+}
+
+/// Why a connection is not served.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// The client does not speak TLS.
+    #[error("it does not speak TLS: is it calling http:// instead of https://?")]
+    Plain,
+    /// The client is too slow.
+    #[error("the handshake was not done within {0:?}")]
+    Late(Duration),
+    /// The client is gone.
+    #[error("it has ended the connection in the handshake")]
+    Ended(#[source] io::Error),
+    /// Something is wrong with what it says or shows.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+impl SecurePort {
+    /// `timeout` is how long a client may take for its part of the handshake.
+    pub fn new(security: Arc<Security>, port: Port, timeout: Duration) -> Self {
+        let places = Semaphore::new(HANDSHAKES_MAX);
+        Self { security, port, timeout, places, refused: SeldomOf::default(), strangers: SeldomOf::default() }
+    }
+
+    /// The cloud's certificates.
+    pub fn security(&self) -> &Arc<Security> {
+        &self.security
+    }
+
+    /// Does the handshake; `None` if that fails, which is told in the log.
+    pub async fn welcome(&self, stream: TcpStream, address: SocketAddr) -> Option<(AsyncChannel, Peer)> {
+        match self.shake_hands(stream).await {
+            Ok((channel, peer)) => {
+                self.tell_stranger(&peer, address);
+                Some((channel, peer))
+            }
+            Err(failure) => {
+                self.tell(&failure, address);
+                None
+            }
+        }
+    }
+
+    async fn shake_hands(&self, stream: TcpStream) -> Result<(AsyncChannel, Peer), Failure> {
+        stream.set_nodelay(true).map_err(Failure::Ended)?;
+        let late = |_| Failure::Late(self.timeout);
+        let mut socket = Socket(stream);
+        let accepted = timeout(self.timeout, client_hello(&mut socket)).await.map_err(late)??;
+        // Waiting for a place costs the client none of its time.
+        let place = self.places.acquire().await.expect("the semaphore is never closed");
+        let deadline = Instant::now() + self.timeout;
+        let session = accepted.into_connection(self.security.trust().server(self.port)).map_err(|(error, mut alert)| {
+            // As far as the socket takes it now: the client is refused either way.
+            let _ = alert.write_all(&mut socket);
+            Refusal::without_certificate(error)
+        })?;
+        let mut channel = Channel::tls(socket, Box::new(session.into()));
+        let in_place = timeout_at(deadline, timeout(PLACE_TIME, channel.handshake())).await.map_err(late)?;
+        drop(place);
+        let done = match in_place {
+            Ok(done) => done,
+            Err(_) => timeout_at(deadline, channel.handshake()).await.map_err(late)?,
+        };
+        if let Err(error) = done {
+            return Err(fail(channel, error).await);
+        }
+        let peer = self.security.peer(channel.session().expect("it was made above"))?;
+        if !peer.has_certificate() && self.port != Port::Monitor {
+            return Err(Refusal::without_certificate(rustls::Error::NoCertificatesPresented).into());
+        }
+        Ok((channel, peer))
+    }
+
+    fn tell(&self, failure: &Failure, address: SocketAddr) {
+        let name = match failure {
+            Failure::Refused(refusal) => refusal.name(),
+            Failure::Plain | Failure::Late(_) => None,
+            // Whoever looks whether the port is open says nothing.
+            Failure::Ended(error) => {
+                return tracing::debug!(system = self.port.name(), %address, %error, "a connection ended in the handshake");
+            }
+        };
+        let (certificate, reason) = (name.unwrap_or("none"), failure.to_string());
+        if let Some(times) = self.refused.due(&format!("{certificate} {reason}")) {
+            tracing::warn!(system = self.port.name(), %address, certificate, reason, times, "a client was refused in the TLS handshake");
+        }
+    }
+
+    /// A certificate of ours that names no system is let in and may do nothing; its owner is told for each request, and the operator here.
+    fn tell_stranger(&self, peer: &Peer, address: SocketAddr) {
+        if !peer.is_stranger() {
+            return;
+        }
+        if let Some(times) = self.strangers.due(peer.name()) {
+            let expected = format!("<system>.{}", self.security.trust().cloud);
+            tracing::warn!(system = self.port.name(), %address, certificate = peer.name(), expected, times,
+                "a certificate names no system of this cloud: all its requests are refused");
+        }
+    }
+}
+
+/// Lets the client read the alert that says why.
+async fn fail(mut channel: AsyncChannel, error: io::Error) -> Failure {
+    match error.downcast::<Refusal>() {
+        Ok(refusal) => {
+            // How the end goes does not matter any more.
+            let _ = channel.linger().await;
+            refusal.into()
+        }
+        Err(error) => Failure::Ended(error),
+    }
+}
+
+/// Reads until the client's first message is whole. Nothing is kept of who has said nothing yet.
+async fn client_hello(socket: &mut Socket) -> Result<Accepted, Failure> {
+    let ended = || Failure::Ended(io::ErrorKind::UnexpectedEof.into());
+    let mut first = [0];
+    match socket.0.peek(&mut first).await.map_err(Failure::Ended)? {
+        0 => return Err(ended()),
+        _ if first[0] != HANDSHAKE_RECORD => return Err(Failure::Plain),
+        _ => {}
+    }
+    let mut acceptor = Acceptor::default();
+    loop {
+        match acceptor.read_tls(socket) {
+            Ok(0) => return Err(ended()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                socket.0.readable().await.map_err(Failure::Ended)?;
+                continue;
+            }
+            Err(error) => return Err(Failure::Ended(error)),
+        }
+        match acceptor.accept() {
+            Ok(Some(accepted)) => return Ok(accepted),
+            Ok(None) => {}
+            Err((error, mut alert)) => {
+                // As far as the socket takes it now: the client is refused either way.
+                let _ = alert.write_all(socket);
+                return Err(Refusal::without_certificate(error).into());
+            }
+        }
+    }
+}

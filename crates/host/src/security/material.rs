@@ -1,0 +1,112 @@
+//! The certificates and keys of the core systems, from the trust directory or from the key stores that an Arrowhead cloud has.
+
+use std::{path::PathBuf, sync::Arc};
+
+use bodkin_arrowhead::{
+    caller::OPERATOR,
+    common_name::{CloudCommonName, CommonNameError},
+    core_service::CoreSystem,
+    name::{CloudName, SystemName},
+    utc::UtcTime,
+};
+use bodkin_trust::{
+    Certificate, Identity, TrustDirectory,
+    directory::{DirectoryError, LEAF_LIFETIME, default_cloud_name, read_revocations},
+    file::{self, FileError},
+    revocation::Revocations,
+};
+
+use super::{KeyStores, SecurityConfig, SecurityError, names};
+
+/// A revocation list, in either place.
+const REVOCATIONS: &str = "revoked.crl";
+
+/// What was read in one look.
+pub(super) struct Material {
+    pub(super) cloud: CloudCommonName,
+    /// Whose systems are believed.
+    pub(super) anchors: Vec<Certificate>,
+    pub(super) revocations: Revocations,
+    /// In the order of [`CoreSystem::ALL`].
+    pub(super) identities: Vec<Arc<Identity>>,
+    /// Where it was read.
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl Material {
+    /// Reads what secure mode needs. An absent trust directory is made, and so is a core system's identity in it that is missing, is to be
+    /// renewed or is not made out for the names of this machine. Key stores are only read.
+    pub(super) fn read(config: &SecurityConfig, now: UtcTime) -> Result<Self, SecurityError> {
+        let material = match &config.key_stores {
+            Some(stores) => Self::of_key_stores(stores)?,
+            None => Self::of_directory(config, now)?,
+        };
+        let expected = config.named(&material.cloud);
+        if material.cloud == expected {
+            Ok(material)
+        } else {
+            Err(SecurityError::OtherName { place: config.place().clone(), found: material.cloud, expected })
+        }
+    }
+
+    fn of_directory(config: &SecurityConfig, now: UtcTime) -> Result<Self, SecurityError> {
+        let directory = TrustDirectory::new(&config.directory);
+        if !directory.exists() {
+            directory.init(&config.named(&default_cloud_name()), now)?;
+            directory.ensure_identity(&SystemName::from_stored(OPERATOR), &[], now, LEAF_LIFETIME)?;
+        }
+        let host_names = names::host_names(config);
+        let identity = |system: CoreSystem| {
+            let name = SystemName::from_stored(system.name());
+            let ensured = directory.ensure_identity(&name, &host_names, now, LEAF_LIFETIME);
+            ensured.or_else(|error| kept(&directory, &name, error, now)).map(Arc::new)
+        };
+        let systems = CoreSystem::ALL.map(|system| directory.system_files(&SystemName::from_stored(system.name())));
+        let files = ["cloud.crt", REVOCATIONS].map(|name| directory.path().join(name)).into_iter();
+        Ok(Self {
+            cloud: directory.cloud()?,
+            anchors: vec![directory.anchor()?],
+            revocations: directory.revocations()?,
+            identities: CoreSystem::ALL.into_iter().map(identity).collect::<Result<_, _>>()?,
+            files: files.chain(systems.into_iter().flat_map(|(certificate, key)| [certificate, key])).collect(),
+        })
+    }
+
+    fn of_key_stores(stores: &KeyStores) -> Result<Self, SecurityError> {
+        let password = stores.password_file.as_deref().map(file::read_password).transpose()?;
+        let password = password.as_ref().map(|password| password.as_str());
+        let paths = CoreSystem::ALL.map(|system| stores.folder.join(format!("{}.p12", system.name())));
+        let identities: Vec<_> = paths.iter().map(|path| Identity::read(path, password).map(Arc::new)).collect::<Result<_, _>>()?;
+        let anchors = file::read_anchors(&stores.trust_store, password)?;
+        let list = stores.folder.join(REVOCATIONS);
+        let revocations = read_revocations(&list, &anchors)?;
+        let cloud = identities[0].certificate().system().map_err(|error: CommonNameError| FileError::content(&paths[0], error))?.cloud;
+        let files = paths.into_iter().chain([stores.trust_store.clone(), list]).collect();
+        Ok(Self { cloud, anchors, revocations, identities, files })
+    }
+}
+
+/// An identity that still counts although it could not be made anew: the authority's key may be kept elsewhere, or encrypted.
+fn kept(directory: &TrustDirectory, system: &SystemName, error: DirectoryError, now: UtcTime) -> Result<Identity, DirectoryError> {
+    match directory.identity(system) {
+        Ok(identity) if identity.certificate().is_valid_at(now) => {
+            let until = identity.certificate().not_after();
+            tracing::warn!(system = system.as_str(), %until, %error, "a certificate could not be made anew and is used as it is");
+            Ok(identity)
+        }
+        _ => Err(error),
+    }
+}
+
+impl SecurityConfig {
+    /// The names that were given, and `other` where none was.
+    fn named(&self, other: &CloudCommonName) -> CloudCommonName {
+        let name = |given: &Option<CloudName>, other: &CloudName| given.clone().unwrap_or_else(|| other.clone());
+        CloudCommonName { cloud: name(&self.cloud, &other.cloud), operator: name(&self.operator, &other.operator) }
+    }
+
+    /// Where certificates and keys are.
+    pub fn place(&self) -> &PathBuf {
+        self.key_stores.as_ref().map_or(&self.directory, |stores| &stores.folder)
+    }
+}

@@ -1,0 +1,75 @@
+//! TLS towards subscribers, as the Event Handler.
+
+use std::{io, net::IpAddr};
+
+use bodkin_arrowhead::{name::SystemName, record::System};
+use bodkin_trust::tls::Refusal;
+use rustls::{ClientConnection, pki_types::ServerName};
+use tokio::net::TcpStream;
+
+use super::{Peer, Security};
+use crate::{
+    async_channel::{AsyncChannel, Socket},
+    channel::Channel,
+};
+
+/// Why a subscriber is not spoken to.
+#[derive(Debug, thiserror::Error)]
+pub enum SubscriberError {
+    /// No certificate can be made out for its address.
+    #[error("no certificate can be made out for the address {0}, under which the subscriber is registered")]
+    Address(String),
+    /// What it shows or says is refused.
+    #[error("the subscriber is refused: {}{refusal}", shown(.refusal))]
+    Refused {
+        /// Why.
+        #[from]
+        refusal: Refusal,
+    },
+    /// Another system listens there.
+    #[error("{found} listens there, and the subscriber is {expected}: it gets nothing")]
+    Name {
+        /// The name in the certificate.
+        found: String,
+        /// The system that is registered.
+        expected: SystemName,
+    },
+    /// The connection is gone.
+    #[error("the TLS handshake was not done: {0}")]
+    Io(io::Error),
+}
+
+fn shown(refusal: &Refusal) -> String {
+    refusal.name().map_or_else(String::new, |name| format!("it shows the certificate of {name}, but "))
+}
+
+impl From<io::Error> for SubscriberError {
+    fn from(error: io::Error) -> Self {
+        error.downcast::<Refusal>().map_or_else(Self::Io, Self::from)
+    }
+}
+
+impl Security {
+    /// Does the handshake with a subscriber, whose certificate has to be its own.
+    pub async fn call(&self, stream: TcpStream, subscriber: &System) -> Result<(AsyncChannel, Peer), SubscriberError> {
+        let host = host_name(subscriber.address.as_str());
+        let host = host.ok_or_else(|| SubscriberError::Address(subscriber.address.as_str().to_owned()))?;
+        let config = self.trust().towards_subscribers.clone();
+        let session = ClientConnection::new(config, host).map_err(Refusal::without_certificate)?;
+        let mut channel = Channel::tls(Socket(stream), Box::new(session.into()));
+        channel.handshake().await?;
+        let peer = self.peer(channel.session().expect("it was made above"))?;
+        if !peer.is(&subscriber.system_name) {
+            return Err(SubscriberError::Name { found: peer.name().to_owned(), expected: subscriber.system_name.clone() });
+        }
+        Ok((channel, peer))
+    }
+}
+
+/// A registered address as certificates have it; the registry keeps IPv6 addresses in their longest form.
+fn host_name(address: &str) -> Option<ServerName<'static>> {
+    match address.parse::<IpAddr>() {
+        Ok(address) => Some(ServerName::from(address)),
+        Err(_) => ServerName::try_from(address.to_owned()).ok(),
+    }
+}

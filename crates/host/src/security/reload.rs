@@ -1,0 +1,74 @@
+//! New certificates, keys and revocations are taken without a restart: when their files change, when the operator says so, and when the
+//! core systems' own certificates are to be renewed.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use bodkin_trust::tls;
+
+use super::Security;
+
+/// Between two looks at the files.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two attempts to renew.
+const RENEWAL_PAUSE: Duration = Duration::from_secs(3600);
+
+/// What tells that a file is another one: its time, length and place on the disk; `None` where there is none.
+type Stamp = Option<(SystemTime, u64, u64)>;
+
+impl Security {
+    /// Looks for changes until it is aborted.
+    pub async fn watch(self: Arc<Self>) {
+        let mut taken = self.stamps();
+        let mut seen = taken.clone();
+        let mut renewal = self.trust().renewal_due;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let found = self.stamps();
+            // What has changed since the last look may not be whole yet: a key is written in front of its certificate.
+            let is_settled = found == seen;
+            seen = found;
+            let (is_changed, is_due) = (seen != taken, tls::now() >= renewal);
+            if is_settled && (is_changed || is_due) {
+                taken = std::mem::take(&mut seen);
+                self.reload_and_tell(if is_changed { "files have changed" } else { "own certificates are to be renewed" }).await;
+                if is_due {
+                    // What was renewed here is no news.
+                    taken = self.stamps();
+                }
+                seen = taken.clone();
+                renewal = self.trust().renewal_due.max(tls::now().plus(RENEWAL_PAUSE));
+            }
+        }
+    }
+
+    /// Reads the files again and says in the log what has become of it. What is wrong changes nothing.
+    pub async fn reload_and_tell(self: &Arc<Self>, why: &str) {
+        let security = self.clone();
+        // Keys are made and files are read: not on a thread that serves others.
+        match tokio::task::spawn_blocking(move || security.reload()).await {
+            Ok(Ok(())) => {
+                let revoked = self.trust().check.revocations.len();
+                tracing::info!(why, revoked, "certificates, keys and revocations were read again");
+            }
+            Ok(Err(error)) => {
+                tracing::error!(why, %error, "the new certificates, keys or revocations are not taken; the old ones count on")
+            }
+            // The runtime is shutting down.
+            Err(_) => {}
+        }
+    }
+
+    fn stamps(&self) -> Vec<Stamp> {
+        let stamp = |file: &PathBuf| {
+            let metadata = fs::metadata(file).ok()?;
+            Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+        };
+        self.trust().files.iter().map(stamp).collect()
+    }
+}

@@ -1,0 +1,97 @@
+//! What secure mode works with: identities, what is asked of peers, and TLS configurations made of them.
+
+use std::{path::PathBuf, sync::Arc};
+
+use bodkin_arrowhead::{
+    common_name::{CloudCommonName, SystemCommonName},
+    core_service::CoreSystem,
+    name::SystemName,
+    utc::UtcTime,
+};
+use bodkin_trust::{
+    Identity, base64,
+    tls::{self, ClientCertificate, PeerCheck, ServerCheck},
+};
+use rustls::{ClientConfig, ServerConfig};
+
+use super::{SecurityConfig, SecurityError, material::Material};
+use crate::server::Port;
+
+/// Everything that secure mode works with, as of one look at the files.
+#[derive(Debug)]
+pub struct Trust {
+    /// The cloud's name.
+    pub cloud: CloudCommonName,
+    /// What is asked of peers' certificates.
+    pub check: PeerCheck,
+    /// In the order of [`CoreSystem::ALL`].
+    identities: Vec<Arc<Identity>>,
+    /// In the order of [`Port::ALL`].
+    servers: Vec<Arc<ServerConfig>>,
+    /// The Event Handler's, towards subscribers.
+    pub(super) towards_subscribers: Arc<ClientConfig>,
+    /// When the first of the certificates is to be made anew.
+    pub(super) renewal_due: UtcTime,
+    /// What was read.
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl Trust {
+    /// Reads everything. What nobody would believe is refused.
+    pub(super) fn read(config: &SecurityConfig) -> Result<Self, SecurityError> {
+        let now = tls::now();
+        let Material { cloud, anchors, revocations, identities, files } = Material::read(config, now)?;
+        let check = PeerCheck { revocations: Arc::new(revocations) };
+        for (system, identity) in CoreSystem::ALL.into_iter().zip(&identities) {
+            check_identity(identity, system, &cloud, &check, now)?;
+        }
+        let server = |port: Port| {
+            let (system, clients) = match port {
+                Port::System(system) => (system, ClientCertificate::Required),
+                // Upstream has no such port, and no name for it.
+                Port::Monitor => (CoreSystem::ServiceRegistry, ClientCertificate::Optional),
+            };
+            tls::server(&identities[system as usize], &anchors, clients, check.clone())
+        };
+        let servers = Port::ALL.into_iter().map(server).collect::<Result<_, _>>()?;
+        let server_check = if config.verify_host_names { ServerCheck::HostName } else { ServerCheck::ChainOnly };
+        let event_handler = &identities[CoreSystem::EventHandler as usize];
+        let towards_subscribers = tls::client_with_check(Some(event_handler), &anchors, server_check, check.clone())?;
+        let renewal_due = identities.iter().map(|identity| identity.certificate().renewal_due()).min().expect("there are four");
+        Ok(Self { cloud, check, identities, servers, towards_subscribers, renewal_due, files })
+    }
+
+    /// Who a core system is.
+    pub fn identity(&self, system: CoreSystem) -> &Arc<Identity> {
+        &self.identities[system as usize]
+    }
+
+    /// A core system's public key as systems are registered with (reference section 2).
+    pub fn authentication_info(&self, system: CoreSystem) -> String {
+        base64::encode(self.identity(system).certificate().public_key_info())
+    }
+
+    /// What connections to a port are made with.
+    pub(super) fn server(&self, port: Port) -> Arc<ServerConfig> {
+        let at = Port::ALL.iter().position(|other| *other == port).expect("all ports are listed");
+        self.servers[at].clone()
+    }
+}
+
+/// Whoever showed this identity would be refused if it is not the system's own or does not count.
+fn check_identity(
+    identity: &Identity,
+    system: CoreSystem,
+    cloud: &CloudCommonName,
+    check: &PeerCheck,
+    now: UtcTime,
+) -> Result<(), SecurityError> {
+    let (certificate, expected) =
+        (identity.certificate(), SystemCommonName { system: SystemName::from_stored(system.name()), cloud: cloud.clone() });
+    let system = system.name();
+    if certificate.system().as_ref() != Ok(&expected) {
+        return Err(SecurityError::Name { system, name: certificate.told_name().to_owned(), expected: expected.to_string() });
+    }
+    check.check(certificate.der(), now).map_err(|error| SecurityError::Certificate { system, error })?;
+    Ok(())
+}

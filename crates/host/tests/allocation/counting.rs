@@ -1,0 +1,72 @@
+//! An allocator that counts what one thread takes.
+
+#![allow(unsafe_code)] // A counting allocator has to be one; it only counts and passes on.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::{
+        Mutex,
+        atomic::{AtomicI32, AtomicU64, Ordering::SeqCst},
+    },
+};
+
+/// Counts the allocations of one thread.
+struct Counting;
+
+/// The thread whose allocations count; 0 is none.
+static THREAD: AtomicI32 = AtomicI32::new(0);
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+fn count() {
+    let counted = THREAD.load(SeqCst);
+    if counted != 0 && counted == nix::unistd::gettid().as_raw() {
+        ALLOCATIONS.fetch_add(1, SeqCst);
+    }
+}
+
+// SAFETY: every call is passed on to the system's allocator with the arguments it came with.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as the caller promised.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Held by the one test that runs a shard.
+pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// How often `thread` allocates while `work` is done.
+pub fn allocations(thread: i32, work: impl FnOnce()) -> u64 {
+    ALLOCATIONS.store(0, SeqCst);
+    THREAD.store(thread, SeqCst);
+    work();
+    THREAD.store(0, SeqCst);
+    ALLOCATIONS.load(SeqCst)
+}
+
+/// This thread's id.
+pub fn this_thread() -> i32 {
+    nix::unistd::gettid().as_raw()
+}
+
+/// The shard's thread id, by its name.
+pub fn shard_thread() -> i32 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let shard = tasks.into_iter().find(|task| std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "shard-0"));
+    shard.unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap()
+}

@@ -1,0 +1,192 @@
+//! From a publish request's bytes to the subscribers' sockets the shard allocates nothing, once its buffers have grown. In TLS the library
+//! allocates for each record, and no more than that.
+
+mod counting;
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use bodkin_arrowhead::{
+    caller::Caller,
+    common_name::{CloudCommonName, SystemCommonName},
+    json,
+    name::SystemName,
+    publication::PublishForm,
+};
+use bodkin_host::{EventLogLimits, HostConfig, Limits, SecurityConfig, Server, route::PUBLISH};
+use bodkin_trust::{
+    TrustDirectory,
+    tls::{self, ServerCheck},
+};
+use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
+
+use self::counting::{ONE_AT_A_TIME, allocations, shard_thread, this_thread};
+
+const WARM_UP_EVENTS: u32 = 200;
+const COUNTED_EVENTS: u32 = 2000;
+const SUBSCRIBERS: usize = 3;
+/// Of the TLS library, for a record that is read or written.
+const ALLOCATIONS_A_RECORD_MAX: u64 = 2;
+
+/// A client's end of a connection.
+trait Client: Read + Write {}
+impl<S: Read + Write> Client for S {}
+
+const SOURCE: &str = r#"{"systemName":"sensor","address":"127.0.0.1","port":9000}"#;
+
+/// What is published in turn.
+fn events() -> [String; 2] {
+    [r#"21.5"#, r#"{\"value\":21.5,\n\"unit\":\"\u00b0C\"}"#]
+        .map(|payload| format!(r#"{{"eventType":"Hot","source":{SOURCE},"metaData":{{"unit":"C"}},"payload":"{payload}"}}"#))
+}
+
+/// How clients connect: as they are, or in TLS.
+struct Connector(Option<Arc<ClientConfig>>);
+
+impl Connector {
+    fn connect(&self, address: SocketAddr) -> Box<dyn Client> {
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_nodelay(true).unwrap();
+        match &self.0 {
+            None => Box::new(socket),
+            Some(config) => {
+                let session = ClientConnection::new(config.clone(), ServerName::from(address.ip())).unwrap();
+                Box::new(StreamOwned::new(session, socket))
+            }
+        }
+    }
+}
+
+#[test]
+fn publishing_to_streams_allocates_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let data = tempfile::tempdir().unwrap();
+    let counted = allocations_of(config(data.path(), None), &Connector(None));
+    assert_eq!(counted, 0, "allocations for {COUNTED_EVENTS} events");
+}
+
+#[test]
+fn publishing_to_streams_in_tls_allocates_for_each_record_only() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let data = tempfile::tempdir().unwrap();
+    let directory = data.path().join("trust");
+    let security = SecurityConfig {
+        directory: directory.clone(),
+        key_stores: None,
+        cloud: None,
+        operator: None,
+        verify_host_names: true,
+        host_names: Vec::new(),
+    };
+    let config = config(data.path(), Some(security));
+    // The publisher's certificate; the cloud makes its own when it starts.
+    let connector = || {
+        let trust = TrustDirectory::new(&directory);
+        let name = SystemCommonName { system: SystemName::from_stored("sensor"), cloud: trust.cloud().unwrap() };
+        let profile = bodkin_trust::Profile::system(&name, &[], tls::now(), Duration::from_secs(3600));
+        let identity = trust.authority().unwrap().issue(&profile).unwrap();
+        Connector(Some(tls::client(Some(&identity), &[trust.anchor().unwrap()], ServerCheck::HostName).unwrap()))
+    };
+    TrustDirectory::new(&directory).init(&CloudCommonName::parse("a.b.arrowhead.eu").unwrap(), tls::now()).unwrap();
+    let counted = allocations_of(config, &connector());
+    // A request, its answer, and an event for each subscriber.
+    let records = u64::from(COUNTED_EVENTS) * (2 + SUBSCRIBERS as u64);
+    println!("{counted} allocations for {records} records");
+    assert!(counted <= records * ALLOCATIONS_A_RECORD_MAX, "{counted} allocations for {records} records");
+}
+
+/// Whether a certificate's name is the source's is asked for each event.
+#[test]
+fn asking_whose_an_event_is_allocates_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let cloud = CloudCommonName::parse("cloud.operator.arrowhead.eu").unwrap();
+    let [sensor, other] = ["sensor", "other"].map(|name| Caller::certified(&format!("{name}.{cloud}"), &cloud));
+    let may = |caller: &Caller, event: &str| {
+        let form: PublishForm<'_> = json::parse_object(event).unwrap();
+        PUBLISH.admit(caller).and_then(|admitted| admitted.permit(form)).is_ok()
+    };
+    let events = events();
+    assert_eq!(allocations(this_thread(), || assert!(events.iter().all(|event| may(&sensor, event)))), 0);
+    let denied = allocations(this_thread(), || assert!(events.iter().all(|event| !may(&other, event))));
+    assert!(denied > 0, "a denial is told in words");
+}
+
+fn config(data: &std::path::Path, security: Option<SecurityConfig>) -> HostConfig {
+    HostConfig {
+        data: data.to_owned(),
+        listen: "127.0.0.1".parse().unwrap(),
+        domain_name: "127.0.0.1".into(),
+        ports: [0; 5],
+        naming: Default::default(),
+        address_detection: None,
+        jobs: Default::default(),
+        ping_timeout: Duration::from_secs(1),
+        limits: Limits::default(),
+        event_log: Some(EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(3600) }),
+        durable_event_types: Vec::new(),
+        log_book: Default::default(),
+        log_entries_max: 100,
+        host_names: Vec::new(),
+        cors_origins: Vec::new(),
+        orchestrator: Default::default(),
+        token_lifetimes: Default::default(),
+        security,
+        adopt_data: false,
+    }
+}
+
+/// What the shard allocates for the counted events.
+fn allocations_of(config: HostConfig, connector: &Connector) -> u64 {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let server = runtime.block_on(Server::start(&config)).unwrap();
+    let [registry, .., event_handler, _] = server.addresses;
+    post(&mut connector.connect(registry), "/serviceregistry/register-system", SOURCE, 201);
+
+    let mut subscribers: Vec<_> = (0..SUBSCRIBERS).map(|form| subscribe(connector, event_handler, form)).collect();
+    let mut publisher = connector.connect(event_handler);
+    let events = events();
+    let mut publish = |times: u32| {
+        for n in 0..times {
+            post(&mut publisher, "/eventhandler/publish", &events[n as usize % events.len()], 200);
+            subscribers.iter_mut().for_each(read_event);
+        }
+    };
+    publish(WARM_UP_EVENTS);
+    // The counter counts: this thread allocates for every request.
+    assert!(allocations(this_thread(), || publish(1)) > 0);
+    let counted = allocations(shard_thread(), || publish(COUNTED_EVENTS));
+    runtime.block_on(server.stop());
+    counted
+}
+
+fn post(client: &mut Box<dyn Client>, path: &str, body: &str, status: u16) {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+    client.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut answer = [0; 8192];
+    let length = client.read(&mut answer).unwrap();
+    let answer = std::str::from_utf8(&answer[..length]).unwrap();
+    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+}
+
+fn subscribe(connector: &Connector, event_handler: SocketAddr, form: usize) -> Box<dyn Client> {
+    let path = ["/eventhandler/subscription?eventtype=hot", "/eventhandler/events?event_type=hot"][form % 2];
+    let mut stream = connector.connect(event_handler);
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    read_event(&mut stream);
+    stream
+}
+
+/// Reads until an empty line ends what came: the stream's head with its comment, or an event.
+fn read_event(stream: &mut Box<dyn Client>) {
+    let mut text = Vec::new();
+    let mut piece = [0; 4096];
+    while !text.ends_with(b"\n\n") {
+        let length = stream.read(&mut piece).unwrap();
+        assert!(length > 0, "the stream ended");
+        text.extend_from_slice(&piece[..length]);
+    }
+}
