@@ -18,4 +18,5 @@ mod pages_of_others;
 mod pushes;
 mod races;
 mod replay;
+mod secure;
 mod support;

@@ -15,3 +15,4 @@ mod openssl;
 mod page;
 mod program;
 mod schemathesis;
+mod tls;

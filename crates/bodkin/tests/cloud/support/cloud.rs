@@ -52,18 +52,25 @@ impl System {
 /// How a cloud is to be started.
 pub struct Launch {
     data: Option<PathBuf>,
+    mode: Option<&'static str>,
     flags: Vec<String>,
 }
 
 impl Launch {
     /// `up --insecure --any-port --output json` on a new data directory.
     pub fn new() -> Self {
-        Self { data: None, flags: vec!["--any-port".into()] }
+        Self { data: None, mode: Some("--insecure"), flags: vec!["--any-port".into()] }
     }
 
     /// On this data directory, which outlives the cloud.
     pub fn data(mut self, path: &Path) -> Self {
         self.data = Some(path.to_path_buf());
+        self
+    }
+
+    /// In secure mode.
+    pub fn secure(mut self) -> Self {
+        self.mode = None;
         self
     }
 
@@ -94,7 +101,7 @@ impl Launch {
         let own_data = self.data.is_none().then(|| TempDir::new().expect("a temporary directory"));
         let data = self.data.clone().unwrap_or_else(|| own_data.as_ref().expect("made above").path().to_path_buf());
         let mut command = Command::new(BINARY);
-        command.args(["up", "--insecure", "--output", "json", "--data"]).arg(&data).args(&self.flags);
+        command.arg("up").args(self.mode).args(["--output", "json", "--data"]).arg(&data).args(&self.flags);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
 
@@ -193,6 +200,12 @@ impl Cloud {
         self.call("DELETE", target, None)
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"));
+        signal::kill(pid, signal).expect("the child is there to be signalled");
+    }
+
     /// Ends it by SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().expect("the child is there to be killed");
@@ -201,8 +214,7 @@ impl Cloud {
 
     /// Ends it by SIGTERM and waits for it.
     pub fn stop(mut self) -> ExitStatus {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"));
-        signal::kill(pid, Signal::SIGTERM).expect("the child is there to be signalled");
+        self.signal(Signal::SIGTERM);
         eventually_some(|| self.child.try_wait().expect("the child can be waited for"))
             .unwrap_or_else(|| panic!("SIGTERM did not end it; it said: {}", self.stderr()))
     }

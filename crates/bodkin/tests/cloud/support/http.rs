@@ -4,9 +4,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 
 use super::patience::PATIENCE;
+use super::transport::Transport;
 
 /// Longest head of an answer that the client accepts, in bytes.
 const HEAD_LIMIT: usize = 64 * 1024;
@@ -65,7 +67,7 @@ enum Framing {
 
 /// One connection to a server.
 pub struct Connection {
-    stream: TcpStream,
+    stream: Transport,
     unread: Vec<u8>,
     address: SocketAddr,
 }
@@ -73,11 +75,21 @@ pub struct Connection {
 impl Connection {
     /// Connects; every later read and write fails after `PATIENCE`.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream, unread: Vec::new(), address })
+        Ok(Self { stream: Transport::Plain(open_socket(address)?), unread: Vec::new(), address })
+    }
+
+    /// The same in TLS: `begin` does the handshake.
+    pub fn open_with(
+        address: SocketAddr,
+        begin: impl FnOnce(TcpStream) -> io::Result<StreamOwned<ClientConnection, TcpStream>>,
+    ) -> io::Result<Self> {
+        let stream = begin(open_socket(address)?)?;
+        Ok(Self { stream: Transport::Tls(Box::new(stream)), unread: Vec::new(), address })
+    }
+
+    /// The TLS session; panics when there is none.
+    pub fn session(&self) -> &ClientConnection {
+        self.stream.session().expect("a connection in TLS")
     }
 
     /// Sends bytes as they are.
@@ -85,19 +97,24 @@ impl Connection {
         self.stream.write_all(bytes)
     }
 
+    /// The bytes themselves.
+    pub fn transport(&mut self) -> &mut Transport {
+        &mut self.stream
+    }
+
     /// Lets every later read fail after `patience` instead.
     pub fn wait_at_most(&mut self, patience: Duration) -> io::Result<()> {
-        self.stream.set_read_timeout(Some(patience))
+        self.stream.socket().set_read_timeout(Some(patience))
     }
 
     /// Closes the sending side only.
     pub fn finish_sending(&mut self) -> io::Result<()> {
-        self.stream.shutdown(Shutdown::Write)
+        self.stream.socket().shutdown(Shutdown::Write)
     }
 
     /// A second handle on the socket, to shut it down from another thread.
     pub fn handle(&self) -> io::Result<TcpStream> {
-        self.stream.try_clone()
+        self.stream.socket().try_clone()
     }
 
     /// Sends one request and reads its answer. `Host` is added, and `Content-Length` with a body.
@@ -195,6 +212,14 @@ impl Connection {
         self.unread.drain(..end + 2);
         Ok(line)
     }
+}
+
+fn open_socket(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpStream::connect_timeout(&address, PATIENCE)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_nodelay(true)?;
+    Ok(socket)
 }
 
 /// A body read piece by piece as it arrives.

@@ -10,6 +10,8 @@ pub mod patience;
 pub mod ports;
 pub mod push;
 pub mod random;
+pub mod secure;
 pub mod skip;
 pub mod sse;
 pub mod stream;
+pub mod transport;

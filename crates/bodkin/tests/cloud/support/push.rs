@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
 use super::http::{find, header};
@@ -76,6 +77,7 @@ struct Inbox {
     status: AtomicU16,
     headers: Mutex<String>,
     ended: AtomicBool,
+    caller: Mutex<Option<Vec<u8>>>,
 }
 
 /// A listener on 127.0.0.1; closed when dropped.
@@ -92,6 +94,15 @@ impl PushSubscriber {
 
     /// Listens on a port that was free a moment ago.
     pub fn listen_at(port: u16, manner: Manner) -> Self {
+        Self::begin(port, manner, None)
+    }
+
+    /// Listens in TLS.
+    pub fn listen_secure(manner: Manner, config: Arc<ServerConfig>) -> Self {
+        Self::begin(0, manner, Some(config))
+    }
+
+    fn begin(port: u16, manner: Manner, config: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
         let inbox = Arc::new(Inbox {
@@ -103,6 +114,7 @@ impl PushSubscriber {
             status: AtomicU16::new(200),
             headers: Mutex::default(),
             ended: AtomicBool::new(false),
+            caller: Mutex::default(),
         });
         let shared = Arc::clone(&inbox);
         thread::spawn(move || {
@@ -112,10 +124,13 @@ impl PushSubscriber {
                 }
                 shared.open.lock().expect("no thread panics").push(stream.try_clone().expect("a second handle"));
                 *shared.connections.lock().expect("no thread panics") += 1;
-                let inbox = Arc::clone(&shared);
+                let (inbox, config) = (Arc::clone(&shared), config.clone());
                 // A connection that breaks off ends its thread; what it brought whole is kept.
                 thread::spawn(move || {
-                    let _ = serve(stream, manner, &inbox);
+                    let _ = match config {
+                        None => serve(stream, manner, &inbox),
+                        Some(config) => serve_secure(stream, config, manner, &inbox),
+                    };
                 });
             }
         });
@@ -151,6 +166,11 @@ impl PushSubscriber {
     /// The payloads that arrived until now.
     pub fn payloads(&self) -> Vec<String> {
         self.notifications().iter().map(Notification::payload).collect()
+    }
+
+    /// The certificate that the last caller has shown, in DER.
+    pub fn caller(&self) -> Option<Vec<u8>> {
+        self.inbox.caller.lock().expect("no thread panics").clone()
     }
 
     /// The number of connections accepted until now.
@@ -193,7 +213,18 @@ impl Drop for PushSubscriber {
     }
 }
 
-fn serve(mut stream: TcpStream, manner: Manner, inbox: &Inbox) -> io::Result<()> {
+fn serve_secure(socket: TcpStream, config: Arc<ServerConfig>, manner: Manner, inbox: &Inbox) -> io::Result<()> {
+    let session = ServerConnection::new(config).map_err(io::Error::other)?;
+    let mut stream = StreamOwned::new(session, socket);
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock)?;
+    }
+    let shown = stream.conn.peer_certificates().map(|chain| chain[0].to_vec());
+    *inbox.caller.lock().expect("no thread panics") = shown;
+    serve(stream, manner, inbox)
+}
+
+fn serve(mut stream: impl Read + Write, manner: Manner, inbox: &Inbox) -> io::Result<()> {
     let mut unread = Vec::new();
     loop {
         let notification = read_request(&mut stream, &mut unread)?;
@@ -215,7 +246,7 @@ fn serve(mut stream: TcpStream, manner: Manner, inbox: &Inbox) -> io::Result<()>
     }
 }
 
-fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<Notification> {
+fn read_request(stream: &mut impl Read, unread: &mut Vec<u8>) -> io::Result<Notification> {
     let head_end = fill_until(stream, unread, |bytes| find(bytes, b"\r\n\r\n"))?;
     let head = String::from_utf8_lossy(&unread[..head_end]).into_owned();
     unread.drain(..head_end + 4);
@@ -231,7 +262,7 @@ fn read_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Result<Noti
     Ok(Notification { method, target, headers, body })
 }
 
-fn fill_until<T>(stream: &mut TcpStream, unread: &mut Vec<u8>, mut enough: impl FnMut(&[u8]) -> Option<T>) -> io::Result<T> {
+fn fill_until<T>(stream: &mut impl Read, unread: &mut Vec<u8>, mut enough: impl FnMut(&[u8]) -> Option<T>) -> io::Result<T> {
     loop {
         if let Some(found) = enough(unread) {
             return Ok(found);

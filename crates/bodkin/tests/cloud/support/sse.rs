@@ -21,7 +21,12 @@ impl UnreadStream {
     /// Opens the stream and waits for the head of the answer.
     #[track_caller]
     pub fn open(address: SocketAddr, target: &str, headers: &[(&str, &str)]) -> Self {
-        let mut connection = Connection::open(address).expect("the event handler accepts");
+        Self::open_on(Connection::open(address).expect("the event handler accepts"), target, headers)
+    }
+
+    /// Opens the stream on a connection and waits for the head of the answer.
+    #[track_caller]
+    pub fn open_on(mut connection: Connection, target: &str, headers: &[(&str, &str)]) -> Self {
         let mut all = vec![("Accept", "text/event-stream")];
         all.extend_from_slice(headers);
         connection.send_request("GET", target, &all, None).expect("the request is sent");
@@ -77,7 +82,17 @@ impl EventStream {
     /// Opens the stream and reads it; panics when it is not answered 200.
     #[track_caller]
     pub fn open(address: SocketAddr, target: &str, headers: &[(&str, &str)]) -> Self {
-        let stream = UnreadStream::open(address, target, headers);
+        Self::read_from(UnreadStream::open(address, target, headers))
+    }
+
+    /// The same on a connection.
+    #[track_caller]
+    pub fn open_on(connection: Connection, target: &str, headers: &[(&str, &str)]) -> Self {
+        Self::read_from(UnreadStream::open_on(connection, target, headers))
+    }
+
+    #[track_caller]
+    fn read_from(stream: UnreadStream) -> Self {
         assert_eq!(stream.head.status, 200, "{:?}", stream.head);
         stream.read()
     }

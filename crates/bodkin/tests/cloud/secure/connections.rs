@@ -1,0 +1,119 @@
+//! Connections of clients that are let in: versions, resumption, headers, closing, streams.
+
+use std::io::Read;
+
+use rustls::{HandshakeKind, ProtocolVersion};
+use serde_json::json;
+
+use super::register_publisher;
+use crate::support::arrowhead::{event, system};
+use crate::support::cloud::System;
+use crate::support::secure::{Client, SecureCloud, system as identity};
+use crate::support::sse::EventStream;
+
+const ALL: [System; 5] = [System::ServiceRegistry, System::Authorization, System::Orchestrator, System::EventHandler, System::Monitor];
+
+fn living(system: System) -> String {
+    if system == System::Monitor { "/healthz".to_owned() } else { format!("/{}/echo", system.name()) }
+}
+
+#[test]
+fn both_versions_are_spoken_on_every_port_and_sessions_are_resumed() {
+    let secure = SecureCloud::shared();
+    let identity = identity("versions");
+    let client = Client::new(Some(&identity));
+    for (version, number) in [(&rustls::version::TLS12, ProtocolVersion::TLSv1_2), (&rustls::version::TLS13, ProtocolVersion::TLSv1_3)] {
+        let client = client.only(version, &identity);
+        for of in ALL {
+            // Each port has sessions of its own, although all have the same host name.
+            for kind in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
+                let mut connection = client.connect(secure.cloud.address(of)).expect("a connection");
+                // Many requests on it, some larger than a record.
+                for _ in 0..3 {
+                    connection.request("GET", &living(of), &[], None).expect("an answer").expect_status(200);
+                }
+                let session = connection.session();
+                assert_eq!((session.protocol_version(), session.alpn_protocol()), (Some(number), Some(&b"http/1.1"[..])));
+                assert_eq!(session.handshake_kind(), Some(kind), "{} {number:?}", of.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_tell_browsers_to_stay_and_errors_name_the_url() {
+    let secure = SecureCloud::shared();
+    let client = Client::system("headers");
+    for of in ALL {
+        let answer = client.expect(&secure.cloud, "GET", &living(of), None, 200);
+        assert!(answer.header("Strict-Transport-Security").is_some_and(|value| value.starts_with("max-age=")), "{}", of.name());
+    }
+    for of in System::CORE {
+        let body = json!({});
+        let answer = client.expect(&secure.cloud, "GET", &living(of), Some(&body), 400).json();
+        let expected = format!("https://{}{}", secure.cloud.address(of), living(of));
+        assert_eq!(answer["origin"], expected, "{}", of.name());
+    }
+}
+
+#[test]
+fn the_monitor_serves_its_health_to_who_shows_nothing() {
+    let secure = SecureCloud::shared();
+    let nobody = Client::new(None);
+    for path in ["/healthz", "/readyz"] {
+        nobody.expect(&secure.cloud, "GET", path, None, 200);
+    }
+    for of in System::CORE {
+        nobody.refused(&secure.cloud, of);
+    }
+}
+
+#[test]
+fn a_session_that_began_without_a_certificate_is_resumed_on_no_other_port() {
+    let secure = SecureCloud::shared();
+    let nobody = Client::new(None);
+    nobody.expect(&secure.cloud, "GET", "/healthz", None, 200);
+    for of in System::CORE {
+        nobody.refused(&secure.cloud, of);
+        nobody.expect(&secure.cloud, "GET", "/healthz", None, 200);
+    }
+}
+
+#[test]
+fn a_connection_ends_by_close_notify() {
+    let secure = SecureCloud::shared();
+    let client = Client::system("closing");
+    for of in ALL {
+        let mut connection = client.connect(secure.cloud.address(of)).expect("a connection");
+        connection.request("GET", &living(of), &[("Connection", "close")], None).expect("an answer").expect_status(200);
+        let mut rest = [0; 1];
+        assert_eq!(connection.transport().read(&mut rest).expect("an end that was said"), 0, "{}", of.name());
+    }
+}
+
+#[test]
+fn large_bodies_pass_both_ways_and_streams_hear_events() {
+    let secure = SecureCloud::shared();
+    let (publisher, listener) = (Client::system("secure-publisher"), Client::system("secure-listener"));
+    let source = register_publisher(&secure.cloud, &publisher, "secure-publisher");
+    let listening = super::register(&secure.cloud, &listener, &system("secure-listener", 1));
+    super::allow(&secure.cloud, listening, source);
+    let target = "/eventhandler/events?event_type=secure&system_name=secure-listener&address=127.0.0.1&port=1";
+    let connection = listener.connect(secure.cloud.address(System::EventHandler)).expect("a connection");
+    let stream = EventStream::open_on(connection, target, &[]);
+    assert!(crate::support::http::header(&stream.head.headers, "Strict-Transport-Security").is_some());
+    let mut connection = publisher.connect(secure.cloud.address(System::EventHandler)).expect("a connection");
+    let payloads: Vec<String> = (0..20).map(|number: usize| "x".repeat(number * 3_000)).collect();
+    for payload in &payloads {
+        let body = event("secure", system("secure-publisher", 1), &format!("{payload}.")).to_string();
+        let headers = [("Content-Type", "application/json")];
+        connection.request("POST", "/eventhandler/publish", &headers, Some(body.as_bytes())).expect("an answer").expect_status(200);
+    }
+    let heard = stream.wait_for(payloads.len());
+    for (heard, payload) in heard.iter().zip(&payloads) {
+        let event: serde_json::Value = serde_json::from_str(&heard.data).expect("an event");
+        assert_eq!(event["payload"].as_str().map(str::len), Some(payload.len() + 1));
+    }
+    let page = connection.request("GET", "/openapi.json", &[], None).expect("an answer").expect_status(200);
+    assert!(page.body.len() > 16_384, "{} bytes", page.body.len());
+}

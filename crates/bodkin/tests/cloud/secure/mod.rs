@@ -1,0 +1,52 @@
+//! Secure mode on the wire: who is let in, who is not and what is told of it, and what changes while connections are open.
+
+mod connections;
+mod half_handshakes;
+mod permissions;
+mod pushes;
+mod refusals;
+mod reload;
+mod start;
+
+use serde_json::{Value, json};
+
+use crate::support::arrowhead::{number, service, system};
+use crate::support::cloud::Cloud;
+use crate::support::patience::eventually;
+use crate::support::secure::Client;
+
+/// Waits until the cloud has said a line with all of these parts.
+#[track_caller]
+fn wait_for_log(cloud: &Cloud, parts: &[&str]) {
+    let said = || cloud.stderr().lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(eventually(said), "no line with {parts:?} in:\n{}", cloud.stderr());
+}
+
+/// A system on 127.0.0.1 with a public key, as secure mode's systems register.
+fn keyed(name: &str, port: u16) -> Value {
+    let mut system = system(name, port);
+    system["authenticationInfo"] = json!("MIIB");
+    system
+}
+
+/// Registers a publisher, with a service that rules can name, and gives its id and the service definition's.
+#[track_caller]
+fn register_publisher(cloud: &Cloud, publisher: &Client, name: &str) -> (i64, i64) {
+    let form = service(&format!("{name}-service"), system(name, 1));
+    let entry = publisher.expect(cloud, "POST", "/serviceregistry/register", Some(&form), 201).json();
+    (number(&entry, "/provider/id"), number(&entry, "/serviceDefinition/id"))
+}
+
+/// Registers a system and gives its id.
+#[track_caller]
+fn register(cloud: &Cloud, client: &Client, form: &Value) -> i64 {
+    number(&client.expect(cloud, "POST", "/serviceregistry/register-system", Some(form), 201).json(), "/id")
+}
+
+/// Lets a consumer hear a publisher; gives the rule's id.
+#[track_caller]
+fn allow(cloud: &Cloud, consumer: i64, (provider, definition): (i64, i64)) -> i64 {
+    let rule = json!({"consumerId": consumer, "providerIds": [provider], "serviceDefinitionIds": [definition], "interfaceIds": [2]});
+    let answer = Client::system("sysop").expect(cloud, "POST", "/authorization/mgmt/intracloud", Some(&rule), 201).json();
+    number(&answer, "/data/0/id")
+}
