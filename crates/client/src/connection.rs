@@ -27,8 +27,11 @@ use crate::{
 type Sender = SendRequest<Full<Bytes>>;
 
 /// Why a plain call is not understood.
-const NOT_HTTP: &str =
-    "what comes back is no HTTP. It may be a cloud in secure mode: give a certificate (--trust, --cert and --key, or --p12)";
+const NOT_HTTP: &str = "what comes back is no HTTP. It may be a cloud in secure mode: give a certificate (--trust, or --cert)";
+
+/// Why a plain question may not be answered.
+const BROKEN_OFF: &str =
+    "it closes the connection without an answer. It may be a cloud in secure mode: give a certificate (--trust, or --cert)";
 
 /// A whole answer.
 #[derive(Clone, Debug)]
@@ -133,7 +136,16 @@ impl Connection {
                 *kept = Some(sender);
                 Ok(answer)
             }
+            Err(ExchangeError::Failed(error @ CallError::Interrupted { .. })) if method == Method::GET => Err(self.perhaps_secure(error)),
             Err(ExchangeError::Failed(error) | ExchangeError::NotSent(error)) => Err(error),
+        }
+    }
+
+    /// A question without consequences that was not answered: a cloud in secure mode breaks connections off that are not TLS.
+    pub(crate) fn perhaps_secure(&self, error: CallError) -> CallError {
+        match (&self.tls, error) {
+            (None, CallError::Interrupted { .. }) => self.not_agreed(BROKEN_OFF.to_owned()),
+            (_, error) => error,
         }
     }
 

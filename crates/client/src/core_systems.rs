@@ -63,7 +63,7 @@ impl CoreSystems {
 /// A connection to the provider of a core service. Of several the last counts, as among Arrowhead's own core systems.
 async fn find(registry: &Connection, told: &'static str, system: CoreSystem, definition: &'static str) -> Result<Connection, CallError> {
     let form = ServiceQueryForm { service_definition_requirement: Some(definition.into()), ..ServiceQueryForm::default() };
-    let found = crate::service_registry::query(registry, &form).await?;
+    let found = crate::service_registry::query(registry, &form).await.map_err(|error| registry.perhaps_secure(error))?;
     let last = found.service_query_data.last().map(|service| registry.beside(service.provider.host_and_port(), system.name()));
     last.ok_or_else(|| CallError::NotOffered { registry: registry.address().to_owned(), system: told, definition })
 }

@@ -63,7 +63,7 @@ fn of_client(alert: AlertDescription, own_name: Option<&SystemCommonName>) -> St
     use AlertDescription::*;
     match (alert, own_name) {
         (CertificateRequired | BadCertificate | HandshakeFailure | NoCertificate, None) => {
-            "it asks for a certificate: give one (--cert and --key, --p12, or --trust)".into()
+            "it asks for a certificate: give one (--cert, or --trust)".into()
         }
         (UnknownCA, Some(name)) => format!("it does not know the authority that issued our certificate, {name}. Is it the right cloud?"),
         (CertificateExpired, Some(name)) => format!("our certificate, {name}, has expired for it. Renew it (bodkin cert renew)"),

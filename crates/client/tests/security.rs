@@ -202,7 +202,7 @@ async fn a_client_that_is_refused_is_told_what_to_do() {
     let mut server = Server::of(&issue(&world.own, "serviceregistry", &[HERE], tls::now())).await;
     let nobody = Security::new(None, &world.anchors()).unwrap();
     let why = Server::why(server.asked_by(&nobody, "serviceregistry").await);
-    assert!(why.contains("it asks for a certificate: give one (--cert and --key, --p12, or --trust)"), "{why}");
+    assert!(why.contains("it asks for a certificate: give one (--cert, or --trust)"), "{why}");
 
     let stranger = Security::new(Some(&issue(&world.other, "display", &[], tls::now())), std::slice::from_ref(&world.root)).unwrap();
     let why = Server::why(server.asked_by(&stranger, "serviceregistry").await);
