@@ -6,8 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bodkin_client::{Limits, Monitor};
+use bodkin_client::{Limits, Monitor, Security};
 use bodkin_host::Port;
+use bodkin_trust::TrustDirectory;
 
 use super::{
     finding::Finding,
@@ -55,7 +56,7 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
         own_runs |= holder.as_ref().is_some_and(|holder| holder.name == OWN_NAME);
         found.push(taken_port(number, port.name(), holder));
     }
-    found.push(running(listen, numbers[Port::ALL.len() - 1], own_runs).await);
+    found.push(running(settings, listen, numbers[Port::ALL.len() - 1], own_runs).await);
     found
 }
 
@@ -95,17 +96,31 @@ fn taken_port(number: u16, name: &str, holder: Option<Process>) -> Finding {
 }
 
 /// Asks `/readyz`.
-async fn running(listen: IpAddr, port: u16, own_runs: bool) -> Finding {
+async fn running(settings: &Settings, listen: IpAddr, port: u16, own_runs: bool) -> Finding {
     if !own_runs {
         return Finding::ok("running", "no Bodkin listens on these ports");
     }
     let reached = if listen.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen };
-    let monitor = Monitor::new(SocketAddr::new(reached, port), Limits::default());
+    let monitor = match monitor(settings, SocketAddr::new(reached, port)) {
+        Ok(monitor) => monitor,
+        Err(error) => {
+            return Finding::warning("running", format!("whether Bodkin is ready cannot be asked: {error:#}"), "see `certificates`");
+        }
+    };
     match monitor.is_ready().await {
         Ok(true) => Finding::ok("running", format!("Bodkin is ready ({}/readyz)", monitor.address())),
         Ok(false) => Finding::warning("running", "Bodkin runs and is not ready", "wait: it is starting or stopping"),
         Err(error) => Finding::problem("running", format!("Bodkin runs and does not answer: {error}"), "see its log, and start it again"),
     }
+}
+
+/// Its port for health. In secure mode that asks for no certificate of ours, but its own has to be believed.
+fn monitor(settings: &Settings, address: SocketAddr) -> anyhow::Result<Monitor> {
+    if settings.insecure == Some(true) {
+        return Ok(Monitor::new(address, Limits::default()));
+    }
+    let anchor = TrustDirectory::new(settings.trust_directory()).anchor()?;
+    Ok(Monitor::secure(address, Limits::default(), &Security::new(None, &[anchor])?))
 }
 
 /// Whether a socket that listens at `theirs` takes a port away from one at `ours`.

@@ -9,6 +9,7 @@ mod events;
 mod orchestration;
 mod registry;
 mod registry_changes;
+mod secure;
 mod shell;
 mod store;
 
@@ -22,6 +23,8 @@ use crate::support::double::{Asked, Double};
 
 /// Widest table and longest line of help for people, in characters.
 const WIDTH_MAX: usize = 120;
+/// Exit code of a command that was denied.
+const DENIED: i32 = 3;
 
 /// Runs `bodkin` with the words of `line`; quotes are not understood.
 fn bodkin(cloud: &Cloud, line: &str) -> Output {
