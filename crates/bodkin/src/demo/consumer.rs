@@ -8,10 +8,9 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use bodkin_arrowhead::form::{OrchestrationForm, ServiceQueryForm, SubscriptionRequest, SystemRequest};
 use bodkin_client::{
-    Connection, CoreSystems, EventForm, Events, Limits,
+    Connection, EventForm, Events,
     answer::{Offer, PushedEvent},
 };
-use bytes::Bytes;
 use clap::Args;
 use hyper::{Method, StatusCode};
 use tokio::{
@@ -21,8 +20,9 @@ use tokio::{
 };
 
 use super::{
-    child::die_with,
-    http_server, provider,
+    gate::is_event_handler,
+    http_server::{self, Request},
+    member::{Member, MemberOptions},
     report::{Report, Sample, Step, Way, milliseconds, tell},
 };
 
@@ -42,10 +42,8 @@ const ARRIVALS_MAX: usize = 256;
 /// Options of the consumer.
 #[derive(Args, Clone, Debug)]
 pub struct ConsumerOptions {
-    #[arg(long)]
-    parent: u32,
-    #[arg(long, value_name = "HOST:PORT")]
-    service_registry: String,
+    #[command(flatten)]
+    member: MemberOptions,
     /// The service that is read and checked.
     #[arg(long, value_name = "SERVICE")]
     service: String,
@@ -62,7 +60,7 @@ struct Arrival {
 }
 
 struct Consumer {
-    cloud: CoreSystems,
+    member: Member,
     system: SystemRequest,
     service: String,
     pushed: mpsc::Receiver<Arrival>,
@@ -70,7 +68,6 @@ struct Consumer {
 
 /// Does all steps and then tells what arrives until SIGTERM. A failed step is told and ends it with exit code 1.
 pub async fn run(options: ConsumerOptions) -> anyhow::Result<u8> {
-    die_with(options.parent)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let (mut consumer, took) = Consumer::register(&options).await?;
     let address = format!("{}:{}", consumer.system.address.as_deref().unwrap_or_default(), consumer.system.port.unwrap_or_default());
@@ -83,7 +80,7 @@ pub async fn run(options: ConsumerOptions) -> anyhow::Result<u8> {
         tell(&Report::Failed { why: format!("{error:#}") })?;
         return Ok(1);
     }
-    consumer.cloud.unregister_system(&consumer.system).await.context("cannot take the consumer off the registry")?;
+    consumer.member.cloud.unregister_system(&consumer.system).await.context("cannot take the consumer off the registry")?;
     Ok(0)
 }
 
@@ -91,12 +88,15 @@ fn tell_step(step: Step, took: Duration, text: String) -> anyhow::Result<()> {
     Ok(tell(&Report::Step { step, text, took_ms: milliseconds(took) })?)
 }
 
-/// Puts a pushed event into the queue of arrivals.
-fn take_push(arrivals: &mpsc::Sender<Arrival>, method: &Method, path: &str, body: &Bytes) -> (StatusCode, String) {
-    if (method, path) != (&Method::POST, NOTIFY_URI) {
+/// Puts a pushed event into the queue of arrivals. In a secure cloud nobody pushes but the Event Handler.
+fn take_push(arrivals: &mpsc::Sender<Arrival>, request: &Request<'_>) -> (StatusCode, String) {
+    if (request.method, request.uri.path()) != (&Method::POST, NOTIFY_URI) {
         return (StatusCode::NOT_FOUND, String::new());
     }
-    let event = serde_json::from_slice::<PushedEvent>(body).map_err(anyhow::Error::from);
+    if !request.caller.is_none_or(is_event_handler) {
+        return (StatusCode::UNAUTHORIZED, String::new());
+    }
+    let event = serde_json::from_slice::<PushedEvent>(&request.body).map_err(anyhow::Error::from);
     match event.and_then(|event| arrival(Way::HttpPush, &event.payload)) {
         Ok(arrival) => match arrivals.try_send(arrival) {
             Ok(()) => (StatusCode::OK, String::new()),
@@ -127,20 +127,16 @@ async fn next_streamed(events: &mut Events) -> anyhow::Result<Arrival> {
 
 impl Consumer {
     async fn register(options: &ConsumerOptions) -> anyhow::Result<(Self, Duration)> {
-        let cloud = CoreSystems::discover(&options.service_registry).await?;
+        let member = Member::join(&options.member, SYSTEM).await?;
         let listener = http_server::listen().await.context("no port for the consumer")?;
         let address = listener.local_addr()?;
         let (arrivals, pushed) = mpsc::channel(ARRIVALS_MAX);
-        tokio::spawn(http_server::serve(listener, move |method, path, body| take_push(&arrivals, method, path, &body)));
-        let system = SystemRequest {
-            system_name: Some(SYSTEM.to_owned()),
-            address: Some(address.ip().to_string()),
-            port: Some(i64::from(address.port())),
-            ..SystemRequest::default()
-        };
+        let push = move |request: &Request<'_>| take_push(&arrivals, request);
+        tokio::spawn(http_server::serve(listener, member.acceptor()?, push));
+        let system = member.system(address);
         let began = Instant::now();
-        cloud.register_system(&system).await.context("cannot register the consumer")?;
-        Ok((Self { cloud, system, service: options.service.clone(), pushed }, began.elapsed()))
+        member.cloud.register_system(&system).await.context("cannot register the consumer")?;
+        Ok((Self { member, system, service: options.service.clone(), pushed }, began.elapsed()))
     }
 
     async fn take_part(&mut self, live: &[String]) -> anyhow::Result<()> {
@@ -157,14 +153,14 @@ impl Consumer {
             requester_system: Some(self.system.clone()),
             requested_service: Some(ServiceQueryForm {
                 service_definition_requirement: Some(self.service.clone()),
-                interface_requirements: Some(vec![Some(provider::INTERFACE.to_owned())]),
+                interface_requirements: Some(vec![Some(self.member.interface().to_owned())]),
                 ..ServiceQueryForm::default()
             }),
             orchestration_flags: Some(BTreeMap::from([("overrideStore".to_owned(), Some(true))])),
             ..OrchestrationForm::default()
         };
         let began = Instant::now();
-        let offers = self.cloud.orchestrate(&form).await.context("the Orchestrator failed")?;
+        let offers = self.member.cloud.orchestrate(&form).await.context("the Orchestrator failed")?;
         Ok((offers, began.elapsed()))
     }
 
@@ -186,8 +182,11 @@ impl Consumer {
         loop {
             let (mut offers, took) = self.orchestrate().await?;
             if let Some(offer) = offers.pop() {
-                let place = format!("http://{}{}", offer.provider.host_and_port(), offer.service_uri);
-                tell_step(Step::Allowed, took, format!("asked again: ALLOWED. {} offers it at {place}", offer.provider.system_name))?;
+                let token = offer.authorization_tokens.as_ref().and_then(|tokens| tokens.get(self.member.interface()));
+                let token =
+                    token.map(|token| format!(", with a token of {} characters that counts there", token.len())).unwrap_or_default();
+                let text = format!("asked again: ALLOWED. {} offers it at {}{token}", offer.provider.system_name, offer.url());
+                tell_step(Step::Allowed, took, text)?;
                 return Ok(offer);
             }
             ensure!(began.elapsed() < WAIT_MAX, "the Orchestrator offered nothing within {} s of asking", WAIT_MAX.as_secs());
@@ -198,15 +197,23 @@ impl Consumer {
     /// Reads the service where the Orchestrator said; gives the registered unit.
     async fn read(&self, offer: &Offer) -> anyhow::Result<String> {
         let unit = offer.metadata.as_ref().and_then(|metadata| metadata.get("unit")).context("the service has no unit in its metadata")?;
-        let provider = Connection::new(offer.provider.host_and_port(), Limits::default());
+        let provider = self.member.cloud.provider(offer)?;
+        let path = offer.path(self.member.interface());
         let began = Instant::now();
-        let answer = provider.send(Method::GET, &offer.service_uri, None).await.context("the provider failed")?;
+        let answer = provider.send(Method::GET, &path, None).await.context("the provider failed")?;
         let took = began.elapsed();
         ensure!(answer.status == StatusCode::OK, "the provider answered {}", answer.status);
         let sample: Sample = serde_json::from_slice(&answer.body).context("the provider's answer is no sample")?;
         self.check(&sample, unit)?;
-        tell_step(Step::Read, took, format!("read the service there: {:.1} {}", sample.value, sample.unit))?;
+        let how = if offer.is_secure() { self.is_refused_without_token(&provider, offer).await? } else { "" };
+        tell_step(Step::Read, took, format!("read the service there{how}: {:.1} {}", sample.value, sample.unit))?;
         Ok(unit.clone())
+    }
+
+    async fn is_refused_without_token(&self, provider: &Connection, offer: &Offer) -> anyhow::Result<&'static str> {
+        let answer = provider.send(Method::GET, &offer.service_uri, None).await.context("the provider failed")?;
+        ensure!(answer.status == StatusCode::UNAUTHORIZED, "without a token the provider answered {}", answer.status);
+        Ok(" with the token (without it: 401)")
     }
 
     fn check(&self, sample: &Sample, unit: &str) -> anyhow::Result<()> {
@@ -222,7 +229,8 @@ impl Consumer {
 
     async fn hears_by_stream(&mut self, unit: &str) -> anyhow::Result<()> {
         let began = Instant::now();
-        let mut events = self.cloud.events(&self.event_type(), EventForm::Payload, Some(&self.system)).await.context("no event stream")?;
+        let mut events =
+            self.member.cloud.events(&self.event_type(), EventForm::Payload, Some(&self.system)).await.context("no event stream")?;
         let mut sequence = Sequence::default();
         while !sequence.is_long_enough() {
             let arrival = timeout(WAIT_MAX, next_streamed(&mut events)).await.context("no event came by SSE")??;
@@ -241,7 +249,7 @@ impl Consumer {
             ..SubscriptionRequest::default()
         };
         let began = Instant::now();
-        self.cloud.subscribe(&form).await.context("the subscription failed")?;
+        self.member.cloud.subscribe(&form).await.context("the subscription failed")?;
         let mut sequence = Sequence::default();
         while !sequence.is_long_enough() {
             let arrival =
@@ -257,7 +265,7 @@ impl Consumer {
     async fn tell_arrivals(&mut self, live: &[String]) -> anyhow::Result<()> {
         let (arrivals, mut streamed) = mpsc::channel(ARRIVALS_MAX);
         for service in live {
-            let mut events = self.cloud.events(&service.to_uppercase(), EventForm::Payload, Some(&self.system)).await?;
+            let mut events = self.member.cloud.events(&service.to_uppercase(), EventForm::Payload, Some(&self.system)).await?;
             let arrivals = arrivals.clone();
             tokio::spawn(async move {
                 loop {
@@ -320,6 +328,10 @@ impl std::fmt::Display for Sequence {
 
 #[cfg(test)]
 mod tests {
+    use bodkin_arrowhead::common_name::SystemCommonName;
+    use bytes::Bytes;
+    use hyper::Uri;
+
     use super::*;
 
     fn arrived(sequence: u64) -> Arrival {
@@ -346,10 +358,15 @@ mod tests {
             Bytes::from(event.to_string())
         };
         let sample = r#"{"service":"s","sequence":1,"value":1.0,"unit":"u","time":"t","unix_ns":0,"parts":{}}"#;
-        assert_eq!(take_push(&arrivals, &Method::POST, NOTIFY_URI, &event(sample)).0, StatusCode::OK);
-        assert_eq!(take_push(&arrivals, &Method::POST, NOTIFY_URI, &event(sample)).0, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(take_push(&arrivals, &Method::POST, NOTIFY_URI, &event("x")).0, StatusCode::BAD_REQUEST);
-        assert_eq!(take_push(&arrivals, &Method::GET, NOTIFY_URI, &event(sample)).0, StatusCode::NOT_FOUND);
+        let uri = Uri::from_static(NOTIFY_URI);
+        let name = |name: &str| SystemCommonName::parse(&format!("{name}.cloud.operator.arrowhead.eu")).unwrap();
+        let pushed_by = |caller, method: &Method, body| take_push(&arrivals, &Request { method, uri: &uri, caller, body }).0;
+        let (handler, other) = (name("EventHandler"), name("demo-provider"));
+        assert_eq!(pushed_by(Some(&other), &Method::POST, event(sample)), StatusCode::UNAUTHORIZED);
+        assert_eq!(pushed_by(Some(&handler), &Method::POST, event(sample)), StatusCode::OK);
+        assert_eq!(pushed_by(None, &Method::POST, event(sample)), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(pushed_by(None, &Method::POST, event("x")), StatusCode::BAD_REQUEST);
+        assert_eq!(pushed_by(None, &Method::GET, event(sample)), StatusCode::NOT_FOUND);
         assert_eq!(pushed.try_recv().unwrap().sample.sequence, 1);
     }
 }

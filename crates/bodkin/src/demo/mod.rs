@@ -1,12 +1,15 @@
 //! `bodkin demo`: a local cloud and two real participants, each a process of its own, on this machine's sensors.
 //!
-//! The demo itself only starts the processes, plays the operator (the authorization rule) and tells what happens; the
+//! The demo itself only starts the processes, plays the operator (certificates, the authorization rule) and tells what happens; the
 //! [`provider`] and the [`consumer`] are ordinary Arrowhead systems built on `bodkin-client`.
 
+mod certificates;
 mod child;
 mod consumer;
+mod gate;
 mod http_server;
 mod live;
+mod member;
 mod narrator;
 mod provider;
 mod report;
@@ -28,6 +31,9 @@ pub struct DemoOptions {
     /// Data directory of the local cloud [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Show it without certificates and access control, over plain HTTP
+    #[arg(long)]
+    insecure: bool,
     /// Added to every standard port
     #[arg(long, value_name = "N", conflicts_with = "any_port")]
     port_offset: Option<u16>,
@@ -53,7 +59,7 @@ enum Role {
     },
     /// The provider of this machine's sensors
     #[command(hide = true)]
-    Provider(provider::ProviderOptions),
+    Provider(member::MemberOptions),
     /// The consumer
     #[command(hide = true)]
     Consumer(consumer::ConsumerOptions),

@@ -11,8 +11,6 @@ use bodkin_arrowhead::{
     form::{EventPublishRequest, ServiceRegistryRequest, SystemRequest},
     utc::UtcTime,
 };
-use bodkin_client::CoreSystems;
-use clap::Args;
 use hyper::{Method, StatusCode};
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -20,16 +18,15 @@ use tokio::{
 };
 
 use super::{
-    child::die_with,
-    http_server,
+    gate::Gate,
+    http_server::{self, Request},
+    member::{Member, MemberOptions},
     report::{Report, Sample, milliseconds, tell},
     sensors::{self, Sensor, Sensors},
 };
 
 /// Name of the provider's system.
 pub const SYSTEM: &str = "demo-provider";
-/// Interface of its services.
-pub const INTERFACE: &str = "HTTP-INSECURE-JSON";
 /// Time between two samples, and so between two events of a type.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(500);
 /// Rates need two readings: how long the first measurement takes.
@@ -37,20 +34,11 @@ const FIRST_MEASUREMENT: Duration = Duration::from_millis(100);
 /// So many failed publications in a row end the provider.
 const FAILED_PUBLICATIONS_MAX: u32 = 10;
 
-/// Options of the provider.
-#[derive(Args, Clone, Debug)]
-pub struct ProviderOptions {
-    #[arg(long)]
-    parent: u32,
-    #[arg(long, value_name = "HOST:PORT")]
-    service_registry: String,
-}
-
 /// The latest sample of every service, by path.
 type Latest = Arc<RwLock<BTreeMap<String, Sample>>>;
 
 struct Provider {
-    cloud: CoreSystems,
+    member: Member,
     system: SystemRequest,
     sensors: Vec<Box<dyn Sensor>>,
     latest: Latest,
@@ -59,25 +47,20 @@ struct Provider {
 }
 
 /// Serves and publishes until SIGTERM, then takes itself off the registry.
-pub async fn run(options: ProviderOptions) -> anyhow::Result<u8> {
-    die_with(options.parent)?;
+pub async fn run(options: MemberOptions) -> anyhow::Result<u8> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let cloud = CoreSystems::discover(&options.service_registry).await?;
+    let member = Member::join(&options, SYSTEM).await?;
+    let gate = Gate::of(member.identity(), &member.cloud).await?;
     let listener = http_server::listen().await.context("no port for the provider")?;
     let address = listener.local_addr()?;
     let latest = Latest::default();
     let served = latest.clone();
-    tokio::spawn(http_server::serve(listener, move |method, path, _| answer(&served, method, path)));
+    tokio::spawn(http_server::serve(listener, member.acceptor()?, move |request| answer(&served, &gate, request)));
 
     let Sensors { there, absent } = sensors::open();
     tokio::time::sleep(FIRST_MEASUREMENT).await;
-    let system = SystemRequest {
-        system_name: Some(SYSTEM.to_owned()),
-        address: Some(address.ip().to_string()),
-        port: Some(i64::from(address.port())),
-        ..SystemRequest::default()
-    };
-    let mut provider = Provider { cloud, system, sensors: there, latest, round: 1 };
+    let system = member.system(address);
+    let mut provider = Provider { member, system, sensors: there, latest, round: 1 };
     for sensor in 0..provider.sensors.len() {
         provider.sample(sensor)?;
     }
@@ -93,18 +76,19 @@ pub async fn run(options: ProviderOptions) -> anyhow::Result<u8> {
         failed = provider.publish_samples() => failed?,
         _ = terminate.recv() => {}
     }
-    provider.cloud.unregister_system(&provider.system).await.context("cannot take the provider off the registry")?;
+    provider.member.cloud.unregister_system(&provider.system).await.context("cannot take the provider off the registry")?;
     Ok(0)
 }
 
-/// `GET /SERVICE` answers the latest sample.
-fn answer(latest: &Latest, method: &Method, path: &str) -> (StatusCode, String) {
-    if method != Method::GET {
+/// `GET /SERVICE` answers the latest sample to whom the gate admits.
+fn answer(latest: &Latest, gate: &Gate, request: &Request<'_>) -> (StatusCode, String) {
+    if request.method != Method::GET {
         return (StatusCode::METHOD_NOT_ALLOWED, String::new());
     }
     let latest = latest.read().expect("nobody panics with the samples in hand");
-    match latest.get(path) {
-        Some(sample) => (StatusCode::OK, json(sample)),
+    match latest.get(request.uri.path()) {
+        Some(sample) if gate.admits(request.caller, request.uri.query(), &sample.service) => (StatusCode::OK, json(sample)),
+        Some(_) => (StatusCode::UNAUTHORIZED, serde_json::json!({"error": "no token that is good for this service"}).to_string()),
         None => {
             let paths: Vec<&str> = latest.keys().map(String::as_str).collect();
             (StatusCode::NOT_FOUND, serde_json::json!({"error": "no such service", "services": paths}).to_string())
@@ -128,13 +112,13 @@ impl Provider {
                 service_definition: Some(sensor.service().to_owned()),
                 provider_system: Some(self.system.clone()),
                 service_uri: Some(service_uri(sensor.service())),
-                secure: Some("NOT_SECURE".to_owned()),
+                secure: Some(self.member.service_security().to_owned()),
                 metadata: Some(BTreeMap::from([("unit".to_owned(), Some(sensor.unit().to_owned()))])),
                 version: Some(1),
-                interfaces: Some(vec![Some(INTERFACE.to_owned())]),
+                interfaces: Some(vec![Some(self.member.interface().to_owned())]),
                 ..ServiceRegistryRequest::default()
             };
-            self.cloud.register(&form).await.with_context(|| format!("cannot register {}", sensor.service()))?;
+            self.member.cloud.register(&form).await.with_context(|| format!("cannot register {}", sensor.service()))?;
         }
         Ok(())
     }
@@ -190,6 +174,6 @@ impl Provider {
             time_stamp: Some(sample.time.clone()),
             ..EventPublishRequest::default()
         };
-        self.cloud.publish(&form).await.with_context(|| format!("cannot publish {}", sample.service))
+        self.member.cloud.publish(&form).await.with_context(|| format!("cannot publish {}", sample.service))
     }
 }

@@ -8,14 +8,15 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use bodkin_arrowhead::form::{IntracloudRuleRequest, ServiceQueryForm};
-use bodkin_client::{CoreSystems, Page, answer::Service};
+use bodkin_arrowhead::form::IntracloudRuleRequest;
+use bodkin_client::{CoreSystems, Limits, Page, answer::Service};
 use bodkin_host::Port;
 use tempfile::TempDir;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
     DemoOptions,
+    certificates::Certificates,
     child::Child,
     consumer,
     live::Live,
@@ -40,6 +41,8 @@ struct Cast {
 /// What the live part shows beside the values.
 struct Addresses {
     ready: Ready,
+    /// Those of the consumer, which may hear the events.
+    certificates: Option<Certificates>,
     provider: String,
 }
 
@@ -129,15 +132,18 @@ impl Cast {
 }
 
 async fn play(options: &DemoOptions, data: &Path, cast: &mut Cast) -> anyhow::Result<()> {
-    paragraph(
-        "A local cloud, a provider of this machine's sensors and a consumer, each a process of its own.\nInsecure mode, on this machine only.\n\n",
-    )?;
+    let mode = if options.insecure { "Insecure mode" } else { "Secure mode: certificates, mutual TLS, tokens" };
+    paragraph(&format!(
+        "A local cloud, a provider of this machine's sensors and a consumer, each a process of its own.\n{mode}; on this machine only.\n\n"
+    ))?;
     let ready = start_cloud(options, data, cast).await?;
     let registry = ready.listeners.get("serviceregistry").context("the local cloud did not say where its Service Registry is")?.clone();
-    let operator = CoreSystems::discover(&registry).await?;
+    let certificates = (!options.insecure).then(|| Certificates::of(data));
+    let operator = discover(&registry, certificates.as_ref()).await?;
     remove_former_participants(&operator).await?;
-    let (provider, services) = start_provider(&registry, cast).await?;
-    start_consumer(&registry, &services, cast).await?;
+    let [as_provider, as_consumer] = issue(certificates.as_ref())?;
+    let (provider, services) = start_provider(&registry, as_provider, cast).await?;
+    start_consumer(&registry, as_consumer, &services, cast).await?;
     expect(consumer_of(cast), Step::Denied).await?;
     allow(&operator).await?;
     for step in STEPS_ONCE_ALLOWED {
@@ -147,7 +153,25 @@ async fn play(options: &DemoOptions, data: &Path, cast: &mut Cast) -> anyhow::Re
     if options.once {
         return Ok(());
     }
-    show_live(cast, &Addresses { ready, provider }).await
+    show_live(cast, &Addresses { ready, certificates, provider }).await
+}
+
+/// Finds the core systems as the operator.
+async fn discover(registry: &str, certificates: Option<&Certificates>) -> anyhow::Result<CoreSystems> {
+    Ok(match certificates {
+        Some(certificates) => CoreSystems::discover_securely(registry, Limits::default(), &certificates.operator()?).await?,
+        None => CoreSystems::discover(registry).await?,
+    })
+}
+
+/// Plays the operator: who takes part gets a certificate. Gives the options for the two processes.
+fn issue(certificates: Option<&Certificates>) -> anyhow::Result<[Vec<String>; 2]> {
+    let Some(certificates) = certificates else { return Ok([Vec::new(), Vec::new()]) };
+    let began = Instant::now();
+    let issued = [certificates.issue(provider::SYSTEM)?, certificates.issue(consumer::SYSTEM)?];
+    let text = format!("issued certificates to {} and {}; they lead to the cloud's authority", provider::SYSTEM, consumer::SYSTEM);
+    step(began.elapsed(), "operator", &text)?;
+    Ok(issued)
 }
 
 fn consumer_of(cast: &mut Cast) -> &mut Child {
@@ -156,7 +180,10 @@ fn consumer_of(cast: &mut Cast) -> &mut Child {
 
 async fn start_cloud(options: &DemoOptions, data: &Path, cast: &mut Cast) -> anyhow::Result<Ready> {
     let data = data.to_str().context("the data directory's name is not UTF-8")?;
-    let mut arguments: Vec<String> = ["--", "--output", "json", "up", "--insecure", "--data", data].map(str::to_owned).into();
+    let mut arguments: Vec<String> = ["--", "--output", "json", "up", "--data", data].map(str::to_owned).into();
+    if options.insecure {
+        arguments.push("--insecure".to_owned());
+    }
     match options.port_offset {
         _ if options.any_port => arguments.push("--any-port".to_owned()),
         Some(offset) => arguments.extend(["--port-offset".to_owned(), offset.to_string()]),
@@ -195,8 +222,8 @@ async fn remove_former_participants(operator: &CoreSystems) -> anyhow::Result<()
     Ok(step(began.elapsed(), "operator", &format!("removed {} systems that a former demo left in this data directory", former.len()))?)
 }
 
-async fn start_provider(registry: &str, cast: &mut Cast) -> anyhow::Result<(String, Vec<String>)> {
-    let arguments = ["--service-registry".to_owned(), registry.to_owned()];
+async fn start_provider(registry: &str, mut arguments: Vec<String>, cast: &mut Cast) -> anyhow::Result<(String, Vec<String>)> {
+    arguments.extend(["--service-registry".to_owned(), registry.to_owned()]);
     let child = cast.enter(Child::start("the provider", "provider", &arguments)?);
     let pid = child.pid().unwrap_or_default();
     match child.tells_within(REPORT_TIMEOUT).await? {
@@ -218,8 +245,8 @@ async fn start_provider(registry: &str, cast: &mut Cast) -> anyhow::Result<(Stri
     }
 }
 
-async fn start_consumer(registry: &str, services: &[String], cast: &mut Cast) -> anyhow::Result<()> {
-    let mut arguments: Vec<String> = ["--service-registry", registry, "--service", SERVICE].map(str::to_owned).into();
+async fn start_consumer(registry: &str, mut arguments: Vec<String>, services: &[String], cast: &mut Cast) -> anyhow::Result<()> {
+    arguments.extend(["--service-registry", registry, "--service", SERVICE].map(str::to_owned));
     arguments.extend(services.iter().flat_map(|service| ["--live".to_owned(), service.clone()]));
     expect(cast.enter(Child::start("the consumer", "consumer", &arguments)?), Step::Registered).await
 }
@@ -254,14 +281,13 @@ async fn allow(operator: &CoreSystems) -> anyhow::Result<()> {
         rule.id,
         consumer::SYSTEM,
         provider::SYSTEM,
-        provider::INTERFACE
+        service.interfaces.iter().map(|interface| interface.interface_name.as_str()).collect::<Vec<_>>().join(", ")
     );
     Ok(step(began.elapsed(), "operator", &text)?)
 }
 
 async fn registered_service(operator: &CoreSystems) -> anyhow::Result<Service> {
-    let form = ServiceQueryForm { service_definition_requirement: Some(SERVICE.to_owned()), ..ServiceQueryForm::default() };
-    let mut found = operator.query(&form).await?.service_query_data;
+    let mut found = operator.services_of(SERVICE, &Page::default()).await?.data;
     found.retain(|service| service.provider.system_name == provider::SYSTEM);
     ensure!(found.len() == 1, "{SERVICE} of {} is registered {} times", provider::SYSTEM, found.len());
     Ok(found.remove(0))
@@ -289,18 +315,27 @@ async fn show_live(cast: &mut Cast, addresses: &Addresses) -> anyhow::Result<()>
 impl Addresses {
     fn to_try(&self) -> String {
         let at = |name: &str| self.ready.listeners.get(name).map_or("?", String::as_str);
-        format!(
-            "\nTry it in another terminal (Ctrl-C ends the demo):\n  \
-             curl http://{}/{SERVICE}\n  \
-             curl -N 'http://{}/eventhandler/subscription?eventtype={}'\n  \
-             curl http://{}/metrics\n  \
-             {} service list --service-registry {}\n\n",
-            self.provider,
-            at("eventhandler"),
-            SERVICE.to_uppercase(),
-            at("monitor"),
-            std::env::args().next().unwrap_or_else(|| "bodkin".to_owned()),
-            at("serviceregistry"),
-        )
+        let bodkin = std::env::args().next().unwrap_or_else(|| "bodkin".to_owned());
+        let event_type = SERVICE.to_uppercase();
+        let (registry, handler, monitor) = (at("serviceregistry"), at("eventhandler"), at("monitor"));
+        let commands = match &self.certificates {
+            None => [
+                format!("curl http://{}/{SERVICE}", self.provider),
+                format!("curl -N 'http://{handler}/eventhandler/subscription?eventtype={event_type}'"),
+                format!("curl http://{monitor}/metrics"),
+                format!("{bodkin} service list --service-registry {registry} --insecure"),
+            ],
+            Some(certificates) => {
+                let [cert, key, ca] = certificates.files(consumer::SYSTEM).map(|file| file.display().to_string());
+                let curl = format!("curl --cacert {ca} --cert {cert} --key {key}");
+                [
+                    format!("{curl} -N 'https://{handler}/eventhandler/subscription?eventtype={event_type}'"),
+                    format!("{curl} https://{monitor}/metrics"),
+                    format!("{curl} https://{}/{SERVICE}     # 401: no token", self.provider),
+                    format!("{bodkin} service list --service-registry {registry} --trust {}", certificates.path().display()),
+                ]
+            }
+        };
+        format!("\nTry it in another terminal (Ctrl-C ends the demo):\n  {}\n\n", commands.join("\n  "))
     }
 }

@@ -5,6 +5,7 @@ mod change_over;
 mod commands;
 mod conformance;
 mod deliveries;
+mod demo;
 mod documents;
 mod events;
 mod explanations;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{bodkin, done, ended, has_row, json, started, text};
 use crate::support::arrowhead::{list, service, system, texts, with};
-use crate::support::cloud::{BINARY, Launch};
+use crate::support::cloud::Launch;
 use crate::support::double::Double;
 use crate::support::patience::eventually;
 
@@ -135,17 +135,4 @@ fn a_reader_that_goes_away_is_no_error() {
     let mut child = started(&cloud, "service list").stdout(std::process::Stdio::piped()).spawn().expect("the binary starts");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
-}
-
-#[test]
-fn the_demo_passes_its_checks_and_leaves_nothing_behind() {
-    let place = tempfile::TempDir::new().expect("a temporary directory");
-    let mut command = std::process::Command::new(BINARY);
-    let output = command.args(["demo", "--once", "--any-port"]).env("TMPDIR", place.path()).output().expect("the binary starts");
-    let told = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{told}{}", text(&output.stderr));
-    for step in ["ready", "DENIED", "added authorization rule", "ALLOWED", "read the service", "SSE", "HTTP push", "All checks hold"] {
-        assert!(told.contains(step), "{step} is missing:\n{told}");
-    }
-    assert_eq!(std::fs::read_dir(place.path()).expect("readable").count(), 0, "the demo left something behind");
 }

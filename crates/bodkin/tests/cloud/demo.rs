@@ -1,0 +1,53 @@
+//! The demo, from its start to its end.
+
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::support::cloud::BINARY;
+
+/// Runs it with these arguments; it has to pass all checks and to tell all of `steps`.
+#[track_caller]
+fn passes(arguments: &[&str], steps: &[&str]) -> String {
+    let place = TempDir::new().expect("a temporary directory");
+    let mut command = Command::new(BINARY);
+    let output = command.args(["demo", "--once", "--any-port"]).args(arguments).env("TMPDIR", place.path()).output().expect("it starts");
+    let told = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    for step in ["ready", "DENIED", "added authorization rule", "ALLOWED", "read the service", "SSE", "HTTP push", "All checks hold"] {
+        assert!(told.contains(step), "{step} is missing:\n{told}");
+    }
+    for step in steps {
+        assert!(told.contains(step), "{step} is missing:\n{told}");
+    }
+    assert_eq!(std::fs::read_dir(place.path()).expect("readable").count(), 0, "the demo left something behind");
+    told
+}
+
+#[test]
+fn it_shows_certificates_tokens_and_events_over_tls() {
+    let steps = [
+        "Secure mode",
+        "issued certificates to demo-provider and demo-consumer",
+        "https://127.0.0.1",
+        "with a token of",
+        "(without it: 401)",
+    ];
+    let told = passes(&[], &steps);
+    assert!(!told.contains("http://"), "nothing is plain:\n{told}");
+}
+
+#[test]
+fn it_shows_the_insecure_mode_where_that_is_asked_for() {
+    let told = passes(&["--insecure"], &["Insecure mode", "http://127.0.0.1"]);
+    assert!(!told.contains("https://") && !told.contains("token"), "{told}");
+}
+
+#[test]
+fn it_comes_back_to_its_own_data_directory() {
+    let data = TempDir::new().expect("a temporary directory");
+    let path = data.path().to_str().expect("text");
+    for _ in 0..2 {
+        passes(&["--data", path], &["Secure mode"]);
+    }
+}
