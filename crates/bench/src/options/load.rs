@@ -188,4 +188,7 @@ pub struct LabOptions {
     /// Where the own servers' temporary data directories are made [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Where certificates are kept [default: as with --secure]
+    #[arg(long, value_name = "DIR")]
+    pub certificates: Option<PathBuf>,
 }

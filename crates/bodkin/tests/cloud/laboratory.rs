@@ -214,7 +214,7 @@ fn management_lists_are_read_to_their_ends() {
 
 #[test]
 fn a_series_is_one_report_whose_sections_have_their_commands() {
-    let report = report("lab --quick --only query --threshold errors<1");
+    let report = report("lab --quick --only query --threshold errors<1 --certificates FILE:certificates");
     let reports = list(&report, "/reports");
     let commands: Vec<_> = reports.iter().map(|report| report["conditions"]["command"].as_str().expect("text").to_string()).collect();
     assert!(commands.len() > 2 && commands.iter().all(|command| command.starts_with("bodkin bench query")), "{commands:?}");

@@ -13,6 +13,7 @@ mod faults;
 mod hostile;
 mod kill;
 mod laboratory;
+mod laboratory_secure;
 mod options;
 mod outage;
 mod pages_of_others;

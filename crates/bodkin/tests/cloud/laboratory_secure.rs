@@ -1,0 +1,105 @@
+//! The part of the load laboratory that holds the secure mode against the insecure one, in miniature: it runs, every request is
+//! answered, and the report has what the difference is made of. How large that is, these tests do not say.
+
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::arrowhead::{list, number};
+use crate::support::cloud::BINARY;
+
+/// Where all runs here keep their certificates: keys take their time.
+fn certificates() -> &'static TempDir {
+    static CERTIFICATES: OnceLock<TempDir> = OnceLock::new();
+    CERTIFICATES.get_or_init(|| TempDir::new().expect("a temporary directory"))
+}
+
+fn bench(line: &str) -> Output {
+    let mut command = Command::new(BINARY);
+    command.args(["--output", "json", "bench"]).args(line.split_whitespace());
+    command.arg("--certificates").arg(certificates().path()).output().expect("the binary starts")
+}
+
+#[track_caller]
+fn report(line: &str) -> Value {
+    let output = bench(line);
+    assert_eq!(output.status.code(), Some(0), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("a report is one JSON document")
+}
+
+/// The outcome whose label begins so.
+#[track_caller]
+fn outcome<'a>(report: &'a Value, label: &str) -> &'a Value {
+    let begins = |outcome: &&Value| outcome["label"].as_str().expect("a label").starts_with(label);
+    list(report, "/outcomes").iter().find(begins).unwrap_or_else(|| panic!("no outcome {label} in {report}"))
+}
+
+#[test]
+fn a_new_connection_and_certificate_for_each_request_in_both_modes() {
+    for operation in ["register", "query", "authorize", "orchestrate"] {
+        let report = report(&format!("{operation} --simultaneous 5 --secure --repeat 2"));
+        for mode in ["insecure, ", "secure, "] {
+            let run = outcome(&report, mode);
+            assert_eq!(run["full_handshakes"], if mode == "secure, " { Value::from(10) } else { Value::Null }, "{operation}");
+            assert_eq!((number(run, "/answered"), number(run, "/errors")), (10, 0), "{operation} {mode}: {}", run["first_errors"]);
+        }
+        let ratios = outcome(&report, "secure to insecure");
+        for key in ["mean_ratio", "whole_ratio", "cpu_to_floor"] {
+            assert!(ratios[key].as_f64().is_some_and(|ratio| ratio > 0.0), "{operation} {key}: {ratios}");
+        }
+    }
+}
+
+#[test]
+fn one_kept_connection_in_both_modes() {
+    for operation in ["register", "query", "authorize", "orchestrate"] {
+        let report = report(&format!("{operation} --sequential --count 20 --services 10 --secure --repeat 1"));
+        for mode in ["insecure, ", "secure, "] {
+            let run = outcome(&report, mode);
+            assert_eq!((number(run, "/answered"), number(run, "/errors")), (20, 0), "{operation} {mode}: {}", run["first_errors"]);
+        }
+        assert!(outcome(&report, "secure to insecure")["p50_ratio"].is_number(), "{operation}");
+    }
+}
+
+#[test]
+fn sessions_are_resumed_where_that_is_asked_for() {
+    let report = report("register --simultaneous 5 --secure --resume --repeat 1");
+    let run = outcome(&report, "secure, ");
+    assert_eq!((number(run, "/answered"), number(run, "/errors")), (5, 0), "{}", run["first_errors"]);
+    assert_eq!((number(run, "/full_handshakes"), number(run, "/resumed_handshakes")), (0, 5));
+}
+
+#[test]
+fn events_go_over_tls_beside_plain_ones() {
+    let report = report("event --scenario A --secure --seconds 1 --repeat 1");
+    for mode in ["insecure", "secure"] {
+        let run = outcome(&report, mode);
+        assert_eq!((number(run, "/lost"), number(run, "/errors"), number(run, "/out_of_order")), (0, 0, 0), "{mode}");
+        assert!(number(run, "/deliveries") >= 2000, "{mode}");
+    }
+    assert!(outcome(&report, "secure to insecure")["p50_ratio"].is_number());
+}
+
+#[test]
+fn a_handshake_has_the_time_of_both_its_ends() {
+    let report = report("handshake --count 20 --repeat 2");
+    let time = outcome(&report, "processor time");
+    let us = |key: &str| time[key].as_f64().expect("a figure");
+    assert!(us("cpu_p50_us") >= us("client_cpu_p50_us") && us("client_cpu_p50_us") > 0.0 && us("server_cpu_p50_us") > 0.0, "{time}");
+}
+
+#[test]
+fn what_is_not_compared_is_told() {
+    for (line, why) in [
+        ("token --simultaneous 5 --secure", "token is not measured with --secure"),
+        ("register --find-limit --below 1s --secure", "--find-limit has no --secure"),
+        ("event --scenario C --transport push --secure", "--secure goes with prompt event streams"),
+        ("query --sequential --secure --target http://127.0.0.1:1", "cannot be used with"),
+    ] {
+        let output = bench(line);
+        assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains(why), "{line}: {output:?}");
+    }
+}
