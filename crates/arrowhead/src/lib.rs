@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod address;
+pub mod audit;
 pub mod auth_update;
 pub mod authorization;
 pub mod caller;

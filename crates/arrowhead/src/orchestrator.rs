@@ -4,6 +4,7 @@
 //! they are to be tried, of which [`orchestrate`] keeps what is permitted, free and preferred. Between the two calls
 //! candidates may have to be pinged, which is the host's part.
 
+mod account;
 mod decision;
 pub mod flexible_store;
 mod request;
@@ -12,4 +13,4 @@ mod result;
 pub mod store;
 mod token;
 
-pub use self::{decision::*, request::*, result::*};
+pub use self::{account::*, decision::*, request::*, result::*};
