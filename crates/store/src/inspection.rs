@@ -35,18 +35,20 @@ pub enum InspectionError {
 
 /// Looks at the database in `directory`; `None` if there is none.
 pub fn inspect(directory: &Path) -> Result<Option<Inspection>, InspectionError> {
-    let file = directory.join(DATABASE_FILE);
-    if !file.try_exists()? {
-        return Ok(None);
-    }
-    let connection = open(&file)?;
+    let Some(connection) = open_in(directory)? else { return Ok(None) };
     let faults = {
         let mut check = connection.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
         let lines = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
         lines.into_iter().filter(|line| line != "ok").collect()
     };
     let schema = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok(Some(Inspection { faults, schema, schema_known: schema::newest(), bytes: fs::metadata(&file)?.len() }))
+    Ok(Some(Inspection { faults, schema, schema_known: schema::newest(), bytes: fs::metadata(directory.join(DATABASE_FILE))?.len() }))
+}
+
+/// Opens the database in `directory` to be read; `None` if there is none.
+pub(crate) fn open_in(directory: &Path) -> Result<Option<Connection>, InspectionError> {
+    let file = directory.join(DATABASE_FILE);
+    if file.try_exists()? { Ok(Some(open(&file)?)) } else { Ok(None) }
 }
 
 /// Without a write-ahead log nobody has the database open and nothing is left to recover: it is read as it is, and SQLite

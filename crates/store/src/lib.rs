@@ -1,9 +1,10 @@
-//! Durable state: one writer with group commit, immutable snapshots for every reader; and the [`event_log`].
+//! Durable state: one writer with group commit, immutable snapshots for every reader; the [`event_log`]; and the [`audit`] log.
 //!
 //! An operation is answered after the commit that holds it and after the published snapshot shows it, so that a kill at
 //! any instant loses nothing that was answered. Conflicts are decided by the database's constraints, never by a look at
 //! the snapshot. Readers take [`Store::snapshot`] and are never blocked.
 
+pub mod audit;
 mod authorization;
 mod cloud;
 pub mod delivery;

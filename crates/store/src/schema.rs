@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::{cloud, delivery, flexible_store, log, orchestrator_store, reservation};
+use crate::{audit, cloud, delivery, flexible_store, log, orchestrator_store, reservation};
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
 const MIGRATIONS: &[&str] = &[
@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     flexible_store::MIGRATION,
     reservation::MIGRATION,
     ENDS,
+    audit::MIGRATION,
 ];
 
 const SPINE: &str = "

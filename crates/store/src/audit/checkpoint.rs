@@ -1,0 +1,55 @@
+//! The log's last entry, noted in the database, which is not where the log is: so a missing end shows.
+
+use std::path::Path;
+
+use bodkin_arrowhead::audit::LineHash;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::Head;
+use crate::{
+    draft::{Draft, OperationError},
+    inspection::{self, InspectionError},
+};
+
+/// The table; it has one row or none.
+pub(crate) const MIGRATION: &str = "
+CREATE TABLE audit_checkpoint (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    number INTEGER NOT NULL,
+    hash TEXT NOT NULL
+) STRICT;
+";
+
+const SELECT: &str = "SELECT number, hash FROM audit_checkpoint";
+
+impl Draft<'_> {
+    /// Notes the last entry that is on disk.
+    pub fn note_audit_checkpoint(&mut self, head: Head) -> Result<(), OperationError> {
+        let number = i64::try_from(head.number).unwrap_or(i64::MAX);
+        self.run("INSERT OR REPLACE INTO audit_checkpoint (id, number, hash) VALUES (1, ?1, ?2)", (number, head.hash.to_string()))?;
+        Ok(())
+    }
+
+    /// The entry that was noted last.
+    pub fn audit_checkpoint(&self) -> Result<Option<Head>, OperationError> {
+        Ok(self.row(SELECT, [], read)?)
+    }
+}
+
+/// The entry that was noted last in the database of a data directory, whether a cloud runs on it or not; `None` where there is none.
+pub fn checkpoint_of(data: &Path) -> Result<Option<Head>, InspectionError> {
+    let Some(connection) = inspection::open_in(data)? else { return Ok(None) };
+    // A database of an earlier version has no such table.
+    let is_there = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'audit_checkpoint'")?.exists([])?;
+    if is_there { Ok(noted(&connection)?) } else { Ok(None) }
+}
+
+fn noted(connection: &Connection) -> rusqlite::Result<Option<Head>> {
+    connection.query_row(SELECT, [], read).optional()
+}
+
+/// A hash that is none is a database that somebody has changed: no line has that of zeros.
+fn read(row: &Row<'_>) -> rusqlite::Result<Head> {
+    let hash: String = row.get(1)?;
+    Ok(Head { number: row.get::<_, i64>(0)?.unsigned_abs(), hash: LineHash::parse(&hash).unwrap_or_default() })
+}
