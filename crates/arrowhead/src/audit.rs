@@ -259,12 +259,13 @@ impl AuditQuery {
 pub fn name_of(caller: &Caller) -> &str {
     match caller {
         Caller::Anonymous => ANONYMOUS,
+        Caller::Certified(name) if name.common_name.is_empty() => ANONYMOUS,
         Caller::Certified(name) => &name.common_name,
     }
 }
 
 /// A text of at most [`TEXT_BYTES_MAX`].
-pub(crate) fn cut(text: &str) -> String {
+pub fn cut(text: &str) -> String {
     cut_to(text, TEXT_BYTES_MAX)
 }
 

@@ -19,7 +19,8 @@ use bodkin_arrowhead::{
     service_registry::{AddressDetection, Deregistration},
 };
 use bodkin_host::{
-    DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port, SecurityConfig, gate::Origin,
+    AUDIT_LIMITS, AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port,
+    SecurityConfig, gate::Origin,
 };
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -176,6 +177,10 @@ settings! {
     event_log_age_max_s: u64 = "BODKIN_EVENT_LOG_AGE_MAX_S",
     /// Event types, separated by commas, whose publishers are answered when the event is synced to the disk
     @list durable_event_types: Vec<String> = "BODKIN_DURABLE_EVENT_TYPES",
+    /// Bytes the audit log keeps; beyond, the oldest entries go
+    audit_bytes_max: u64 = "BODKIN_AUDIT_BYTES_MAX",
+    /// Seconds the audit log keeps an entry
+    audit_age_max_s: u64 = "BODKIN_AUDIT_AGE_MAX_S",
     /// Log entries that are kept for /mgmt/logs; beyond, the oldest go
     log_entries_max: u64 = "BODKIN_LOG_ENTRIES_MAX",
     /// Bytes queued for a subscriber; events beyond are lost, counted and told
@@ -257,6 +262,8 @@ impl Settings {
             event_log_bytes_max: Some(EVENT_LOG.bytes_max),
             event_log_age_max_s: Some(EVENT_LOG.age_max.as_secs()),
             durable_event_types: Some(Vec::new()),
+            audit_bytes_max: Some(AUDIT_LIMITS.bytes_max),
+            audit_age_max_s: Some(AUDIT_LIMITS.age_max.as_secs()),
             log_entries_max: Some(10_000),
             subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
             push_timeout_ms: ms(limits.push_timeout),
@@ -312,6 +319,10 @@ impl Settings {
             domain_name,
             ports: ports(offset)?,
             log_book: Arc::default(),
+            audit: AuditLimits {
+                bytes_max: self.audit_bytes_max.expect(all),
+                age_max: Duration::from_secs(self.audit_age_max_s.expect(all)),
+            },
             log_entries_max: self.log_entries_max.expect(all),
             host_names: self.host_names.expect(all),
             cors_origins: origins(self.cors_origins.expect(all).into_iter().chain(self.management_tool_origin))?,

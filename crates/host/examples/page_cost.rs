@@ -112,6 +112,7 @@ fn config(data: &std::path::Path) -> HostConfig {
         durable_event_types: Vec::new(),
         log_book: Default::default(),
         log_entries_max: 100,
+        audit: bodkin_host::AUDIT_LIMITS,
         host_names: Vec::new(),
         cors_origins: Vec::new(),
     }

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use bodkin_arrowhead::{error::ArrowheadError, utc::UtcTime};
+use bodkin_arrowhead::{audit, error::ArrowheadError, utc::UtcTime};
 use bodkin_store::StoreError;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::gate;
 
@@ -43,16 +43,18 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether the connection is closed behind it.
     pub close: bool,
+    /// What the audit log keeps of it beyond what the route tells; it is not sent.
+    pub account: Option<Box<Map<String, Value>>>,
 }
 
 impl Answer {
     fn new(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
-        Self { status, content_type: Some(content_type), header: None, preflight_method: None, body, close: false }
+        Self { status, content_type: Some(content_type), header: None, preflight_method: None, body, close: false, account: None }
     }
 
     /// A status without a body.
     pub fn empty(status: u16) -> Self {
-        Self { status, content_type: None, header: None, preflight_method: None, body: Vec::new(), close: false }
+        Self { status, content_type: None, header: None, preflight_method: None, body: Vec::new(), close: false, account: None }
     }
 
     /// A JSON body.
@@ -69,6 +71,12 @@ impl Answer {
     pub fn problem(status: u16, title: &str, detail: &str) -> Self {
         let body = json!({"type": "about:blank", "title": title, "status": status, "detail": detail});
         Self::new(status, "application/problem+json", body.to_string().into_bytes())
+    }
+
+    /// With the reason for a denial, which the audit log is told.
+    pub fn because(self, why: &str) -> Self {
+        let account = Map::from_iter([("why".to_owned(), audit::cut(why).into())]);
+        Self { account: Some(Box::new(account)), ..self }
     }
 
     /// Closes the connection behind the answer.
@@ -101,7 +109,12 @@ pub enum Refusal {
     /// A core system's own error.
     Arrowhead(ArrowheadError),
     /// The caller may not do this; upstream's answer to it.
-    Denied(ArrowheadError),
+    Denied {
+        /// What is answered.
+        error: ArrowheadError,
+        /// Which rule refuses, for the audit log only.
+        why: String,
+    },
 }
 
 impl From<ArrowheadError> for Refusal {
@@ -125,9 +138,9 @@ impl From<Refusal> for Answer {
             Refusal::Malformed => Self::empty(400),
             Refusal::NotJson => Self::empty(415),
             Refusal::Arrowhead(error) => Self::new(error.error_code, ERROR_JSON, serde_json::to_vec(&error).expect("an error is JSON")),
-            Refusal::Denied(error) => {
+            Refusal::Denied { error, why } => {
                 let text = serde_json::to_string(&error).expect("an error is JSON");
-                Self::new(error.error_code, DENIAL_JSON, to_ascii(&text).into_bytes())
+                Self::new(error.error_code, DENIAL_JSON, to_ascii(&text).into_bytes()).because(&why)
             }
         }
     }
@@ -242,10 +255,10 @@ mod tests {
 
     #[test]
     fn a_denial_reads_the_same_in_every_character_set() {
-        let denied = Answer::from(Refusal::Denied(ArrowheadError::auth("p\u{e5} \u{1f600} is unauthorized")));
+        let denied = Answer::from(Refusal::Denied { error: ArrowheadError::auth("p\u{e5} \u{1f600} is unauthorized"), why: String::new() });
         assert_eq!((denied.status, denied.content_type), (401, Some("application/json;charset=ISO-8859-1")));
         assert!(denied.body.is_ascii(), "{:?}", denied.body);
-        let body: serde_json::Value = serde_json::from_slice(&denied.body).unwrap();
+        let body: Value = serde_json::from_slice(&denied.body).unwrap();
         assert_eq!(body, json!({"errorMessage": "p\u{e5} \u{1f600} is unauthorized", "errorCode": 401, "exceptionType": "AUTH"}));
     }
 

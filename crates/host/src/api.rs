@@ -1,5 +1,6 @@
 //! Bodkin's own interface under `/api/v1`: what Arrowhead's has no word for. Errors are problem details (RFC 9457).
 
+mod audit;
 mod dead_letters;
 mod explain;
 mod services;
@@ -16,8 +17,10 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::oneshot;
 
+pub use self::audit::AuditReaders;
 use crate::{
     answer::Answer,
+    audit::{Act, Audit},
     control::Control,
     inbox::{Inbox, Message},
     probe::Probes,
@@ -49,6 +52,10 @@ pub struct Api {
     pub probes: Arc<Probes>,
     /// When services go.
     pub deregistration: Deregistration,
+    /// What became of operations.
+    pub audit: Audit,
+    /// Who reads of it.
+    pub audit_readers: AuditReaders,
 }
 
 /// What an event type has seen since the start.
@@ -70,6 +77,12 @@ pub struct TopicState {
 impl Api {
     /// Answers a request below [`BASE`] for which there is a row in `document::monitor`.
     pub async fn answer(&self, request: &Request) -> Answer {
+        let act = Act::of_own(request.path.strip_prefix(BASE).unwrap_or_default(), request.method);
+        let unavailable = |why: String| Answer::problem(503, "Not audited", &why);
+        self.audit.carry_out(act, request, unavailable, self.carry_out(request)).await
+    }
+
+    async fn carry_out(&self, request: &Request) -> Answer {
         let path = request.path.strip_prefix(BASE).unwrap_or_default();
         match path {
             "stages" => Answer::json(200, &self.stages.json()),
@@ -79,6 +92,7 @@ impl Api {
             "access/explain" => self.explain_access(request),
             "authorization/explain" => self.explain_authorization(request),
             "orchestration" => self.orchestrate(request).await,
+            "audit" => self.show_audit_log(request).await,
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,
             path if is_at(path, "dead-letters") => self.dead_letters(request).await,
             _ => Answer::problem(404, "Not found", &format!("Nothing is at {}.", request.path)),

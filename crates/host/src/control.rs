@@ -35,6 +35,7 @@ pub use self::{
 };
 use crate::{
     answer::{Answer, Refusal},
+    audit::{Act, Audit},
     document,
     log_book::LogBook,
     request::Request,
@@ -60,6 +61,8 @@ pub struct Control {
     pub log_book: Arc<LogBook>,
     /// Subscriptions by push; one more is refused.
     pub subscriptions_max: usize,
+    /// What became of operations.
+    pub audit: Audit,
     /// How the Orchestrator is configured.
     pub orchestrator: OrchestratorConfig,
     /// Issues Authorization's tokens; `None` in insecure mode, which has no keys.
@@ -71,13 +74,24 @@ type Result<T> = std::result::Result<T, Refusal>;
 impl Control {
     /// Carries a request to a core system out. Whatever it is, there is an answer.
     pub async fn answer(&self, system: CoreSystem, request: &Request) -> Answer {
-        // Before anything else is told: nobody learns what is there by its refusals.
-        // Before anything else is told: nobody learns what is there by its refusals.
         let routed = route::route(system, request.method, &request.path);
+        // Before anything else is told: nobody learns what is there by its refusals.
         let admitted = match route::access(&routed, &request.path).admit(&request.caller) {
             Ok(admitted) => admitted,
-            Err(denial) => return request.denied(&denial).into(),
+            Err(denial) => return self.audit.denied(request, request.denied(&denial).into()).await,
         };
+        let act = routed.as_ref().map_or(Act::Other, |route| Act::of(route, request.method));
+        let unavailable = |why: String| Refusal::from(ArrowheadError::unavailable(why)).into();
+        self.audit.carry_out(act, request, unavailable, self.answer_admitted(system, routed, request, admitted)).await
+    }
+
+    async fn answer_admitted(
+        &self,
+        system: CoreSystem,
+        routed: std::result::Result<Route, NoRoute>,
+        request: &Request,
+        admitted: Admitted<'_>,
+    ) -> Answer {
         let route = match routed {
             Ok(route) => route,
             Err(NoRoute::NotFound) => {

@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod api;
 pub mod async_channel;
+pub mod audit;
 pub mod channel;
 pub mod control;
 pub mod destination;
@@ -37,9 +38,10 @@ pub mod stage;
 pub mod token;
 
 pub use bodkin_broker::DeliveryPolicy;
-pub use bodkin_store::event_log::EventLogLimits;
+pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 pub use crate::{
+    audit::AUDIT_LIMITS,
     control::OrchestratorConfig,
     job::JobSchedule,
     limits::Limits,

@@ -69,8 +69,10 @@ pub struct Monitor {
 impl Monitor {
     /// Answers one request.
     pub async fn answer(&self, request: &Request) -> Answer {
-        let refused = || document::answer(Port::Monitor, request).or_else(|| unroutable(request));
-        if let Some(answer) = refuse_stranger(request).or_else(refused) {
+        if let Some(denial) = refuse_stranger(request) {
+            return self.api.audit.denied(request, denial).await;
+        }
+        if let Some(answer) = document::answer(Port::Monitor, request).or_else(|| unroutable(request)) {
             return answer;
         }
         match request.path.as_str() {
@@ -115,6 +117,16 @@ impl Monitor {
             ("bodkin_event_log_bytes", "Bytes of the event log's files.", bytes),
             ("bodkin_event_log_events", "Events that are kept.", records),
             ("bodkin_event_log_suspended", "1 while the disk takes nothing and events are not kept.", suspended),
+        ]);
+        let audit = self.api.audit.log();
+        let gauges = gauges.chain([
+            ("bodkin_audit_entries", "Number of the last entry of the audit log that is on disk.", audit.head().number),
+            (
+                "bodkin_audit_suspended",
+                "1 while the audit log cannot be written and changes are refused.",
+                u64::from(audit.check().is_err()),
+            ),
+            ("bodkin_audit_lost", "Entries that could not be written since the start.", audit.lost()),
         ]);
         for (name, help, value) in gauges {
             push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"));
@@ -183,10 +195,11 @@ pub fn denied(denial: &Denial, request: &Request) -> Answer {
         "" => "Show the certificate of a system of this cloud.".to_owned(),
         _ => format!("{}: {}.", denial.error(&request.url).error_message, denial.why),
     };
-    match denial.why {
+    let answer = match denial.why {
         Why::NoSystemOfCloud => Answer::problem(401, "Not known", &told),
         _ => Answer::problem(403, "Not allowed", &told),
-    }
+    };
+    answer.because(&denial.why.to_string())
 }
 
 /// The answer to a path or method that no operation is described for, and to the question which there are.

@@ -67,7 +67,7 @@ impl Method {
 pub struct Request {
     /// Who asks.
     pub caller: Caller,
-    /// Where it came from; `None` on the Event Handler's port, where nobody asks.
+    /// Where it came from; `None` where the data plane serves it itself, or the connection is gone.
     pub sender: Option<Sender>,
     /// What is to be done with it.
     pub method: Method,
@@ -113,7 +113,7 @@ impl Request {
     /// The answer to a request that its sender may not make.
     pub fn denied(&self, denial: &Denial) -> Refusal {
         tracing::debug!(caller = %denial.caller.common_name, url = self.url, why = %denial.why, "denied");
-        Refusal::Denied(denial.error(&self.url))
+        Refusal::Denied { error: denial.error(&self.url), why: denial.why.to_string() }
     }
 
     /// The first query parameter of this name.

@@ -25,6 +25,7 @@ use bodkin_arrowhead::{
 };
 use bodkin_store::{
     OpenError, Opened, Store, StoreError,
+    audit::{AuditLimits, AuditThread},
     event_log::{EventLog, EventLogLimits, EventLogReader, Position},
 };
 use tokio::{
@@ -34,7 +35,8 @@ use tokio::{
 };
 
 use crate::{
-    api::Api,
+    api::{Api, AuditReaders},
+    audit::{self, Audit, AuditError},
     control::{self, Control, OrchestratorConfig, Pings},
     destination::Destinations,
     gate::{Gate, Origin},
@@ -130,6 +132,8 @@ pub struct HostConfig {
     pub log_book: Arc<LogBook>,
     /// Log entries that are kept.
     pub log_entries_max: u64,
+    /// What the audit log keeps.
+    pub audit: AuditLimits,
     /// Names under which clients call, beside those that need no list ([`OwnNames`]).
     pub host_names: Vec<String>,
     /// Origins whose pages may call, beside the own dashboard's.
@@ -190,6 +194,9 @@ pub enum StartError {
         /// In which mode.
         was_secure: bool,
     },
+    /// The audit log cannot be used.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// A thread or poll could not be made.
     #[error("the system refuses what the data plane needs: {0}")]
     System(#[from] io::Error),
@@ -219,6 +226,9 @@ pub struct Server {
     /// Writes down where deliveries are, a last time when it is told to end; `None` where there is no event log.
     checkpoint: Option<(oneshot::Sender<()>, Task<()>)>,
     security: Option<Arc<Security>>,
+    /// Notes where the audit log ends.
+    audit_checkpoint: Task<()>,
+    audit: AuditThread,
 }
 
 impl Server {
@@ -233,6 +243,8 @@ impl Server {
         own_services::register(&opened.store, config, &addresses, trust.as_deref()).await?;
 
         let destinations = Destinations::new(&addresses);
+        let mode = if config.security.is_some() { "secure" } else { "insecure" };
+        let (audit, audit_thread) = Audit::open(&config.data, config.audit, &opened.store, mode).await?;
         let stages = Arc::new(Stages::default());
         let traffic = Arc::new(Traffic::default());
         let counts = Arc::new(EventCounts::default());
@@ -246,6 +258,7 @@ impl Server {
             pings: Pings::new(config.ping_timeout, destinations.clone()),
             log_book: config.log_book.clone(),
             subscriptions_max: config.limits.subscriptions_max,
+            audit: audit.clone(),
             orchestrator: config.orchestrator,
             tokens: tokens.clone(),
         });
@@ -283,6 +296,8 @@ impl Server {
                 push: push.clone(),
                 probes: probes.clone(),
                 deregistration: config.jobs.deregistration,
+                audit: audit.clone(),
+                audit_readers: AuditReaders::default(),
             },
             ready: AtomicBool::new(false),
         });
@@ -343,6 +358,7 @@ impl Server {
                 tokio::spawn(follow_identities(security, tokens, opened.store.clone(), config.clone(), addresses))
             }),
         );
+        let audit_checkpoint = tokio::spawn(audit.keep_checkpoint(opened.store.clone()));
         let log_keeper = tokio::spawn(keep_log(config.log_book.clone(), opened.store.clone(), config.log_entries_max));
         for (port, address) in Port::ALL.iter().zip(&addresses) {
             tracing::info!(system = port.name(), %address, "serving");
@@ -365,6 +381,8 @@ impl Server {
             log_entries_max,
             checkpoint,
             security,
+            audit_checkpoint,
+            audit: audit_thread,
         })
     }
 
@@ -405,6 +423,12 @@ impl Server {
             if let Err(error) = checkpoint.await {
                 tracing::error!(%error, "where deliveries are was not written at the end");
             }
+        }
+        self.audit_checkpoint.abort();
+        let audit = self.audit;
+        match tokio::task::spawn_blocking(|| audit.close(control::now(), audit::stop_event())).await {
+            Ok(head) => drop(audit::note_checkpoint(&self.opened.store, head).await),
+            Err(error) => tracing::error!(%error, "the audit log was not written to the end"),
         }
         self.log_keeper.abort();
         self.log_book.flush(&self.opened.store, self.log_entries_max).await;
@@ -547,11 +571,14 @@ fn bind(config: &HostConfig) -> Result<[Vec<std::net::TcpListener>; 5], StartErr
 /// Answers the requests that came in on the shard's port and are not its own.
 async fn answer_shard(mut asked: mpsc::Receiver<ControlRequest>, control: Arc<Control>, inbox: Arc<Inbox>) {
     let places = Arc::new(Semaphore::new(SHARD_REQUESTS_MAX));
-    while let Some(ControlRequest { connection, request }) = asked.recv().await {
+    while let Some(ControlRequest { connection, request, denial }) = asked.recv().await {
         let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
         let (control, inbox) = (control.clone(), inbox.clone());
         tokio::spawn(async move {
-            let answer = control.answer(CoreSystem::EventHandler, &request).await;
+            let answer = match denial {
+                Some(denial) => control.audit.denied(&request, denial).await,
+                None => control.answer(CoreSystem::EventHandler, &request).await,
+            };
             inbox.post(Message::Answer { connection, answer });
             drop(place);
         });

@@ -45,6 +45,7 @@ use self::{
 use crate::{
     answer::{self, Answer, Recipient},
     api::TopicState,
+    audit,
     frames::Frames,
     gate::Gate,
     http::{HttpError, RawRequest, RequestReader},
@@ -82,6 +83,8 @@ pub struct ControlRequest {
     pub connection: ConnectionKey,
     /// What is asked.
     pub request: Request,
+    /// The denial that it is answered with once the audit log knows of it; `None`: it is to be carried out.
+    pub denial: Option<Answer>,
 }
 
 /// Who receives a subscription's events.
@@ -433,16 +436,22 @@ impl Shard {
             Ok(route) if route.operation == Operation::Publish => self.publish(slot, raw),
             Ok(route) if route.operation == Operation::EventStream => self.open_stream(slot, &request, route.access, raw),
             Ok(_) | Err(NoRoute::Malformed { .. } | NoRoute::NotFound | NoRoute::MethodNotAllowed { .. } | NoRoute::Asked { .. }) => {
-                self.ask_control(slot, request, raw.keep_alive)
+                self.ask_control(slot, request, raw, None)
             }
         }
     }
 
-    fn ask_control(&mut self, slot: usize, request: Request, keep_alive: bool) {
+    /// Hands a request over to the control plane, or only the denial that it is answered with: to tell it may take waiting.
+    fn ask_control(&mut self, slot: usize, request: Request, raw: &RawRequest<'_>, denial: Option<Answer>) {
+        let keep_alive = raw.keep_alive;
         let connection = &mut self.connections[slot];
+        let request = match connection.ends() {
+            Some((peer, local)) => request.over(raw, peer, local),
+            None => request,
+        };
         let is_head = request.method == Method::Head;
         let key = ConnectionKey { slot, serial: connection.serial };
-        match self.context.control.try_send(ControlRequest { connection: key, request }) {
+        match self.context.control.try_send(ControlRequest { connection: key, request, denial }) {
             Ok(()) => connection.phase = Phase::Waiting { keep_alive, is_head },
             Err(error) => {
                 let told = match error {
@@ -452,6 +461,15 @@ impl Shard {
                 self.write(slot, &Answer::text(503, told), keep_alive, is_head);
             }
         }
+    }
+
+    /// Answers what the shard refuses; a denial goes by way of the audit log.
+    fn refuse_request(&mut self, slot: usize, raw: &RawRequest<'_>, refusal: Answer) {
+        if !audit::is_denial(refusal.status) {
+            return self.write(slot, &refusal, raw.keep_alive, raw.method == "HEAD");
+        }
+        let request = Request::from_raw(raw, self.connections[slot].peer.caller.clone());
+        self.ask_control(slot, request, raw, Some(refusal));
     }
 
     fn answered(&mut self, key: ConnectionKey, answer: &Answer) {

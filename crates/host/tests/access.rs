@@ -2,15 +2,25 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bodkin_arrowhead::{caller::Caller, common_name::CloudCommonName, core_service::CoreSystem};
+use bodkin_arrowhead::{
+    audit::{AuditQuery, Kind},
+    caller::Caller,
+    common_name::CloudCommonName,
+    core_service::CoreSystem,
+};
 use bodkin_host::{
+    AUDIT_LIMITS,
     answer::Answer,
-    control::{Control, Pings},
+    audit::{Audit, start_event},
+    control::{Control, Pings, now},
     destination::Destinations,
     request::{Method, Request, split_target},
     route,
 };
-use bodkin_store::{Opened, Store};
+use bodkin_store::{
+    Opened, Store,
+    audit::{AuditLog, AuditReader, AuditThread},
+};
 use serde_json::{Value, json};
 
 use CoreSystem::{Authorization, EventHandler, Orchestrator, ServiceRegistry};
@@ -138,7 +148,8 @@ fn rows() -> Vec<Row> {
 const OF_THE_SHARD: [&str; 3] = ["publish", "subscription", "events"];
 
 struct World {
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
+    audit_thread: AuditThread,
     _opened: Opened,
     control: Control,
     runtime: tokio::runtime::Runtime,
@@ -148,7 +159,9 @@ impl World {
     fn new() -> Self {
         let data = tempfile::tempdir().unwrap();
         let opened = Store::open(data.path()).unwrap();
+        let (log, audit_thread) = AuditLog::open(&data.path().join("audit"), AUDIT_LIMITS, None, now(), start_event("test")).unwrap();
         let control = Control {
+            audit: Audit::new(log),
             tokens: None,
             store: opened.store.clone(),
             stages: Arc::default(),
@@ -160,7 +173,7 @@ impl World {
             orchestrator: Default::default(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { _data: data, _opened: opened, control, runtime }
+        Self { data, audit_thread, _opened: opened, control, runtime }
     }
 
     fn ask(&self, system: CoreSystem, method: Method, target: &str, body: &[u8], caller: Caller) -> Answer {
@@ -311,4 +324,25 @@ fn whose_a_request_is_comes_before_what_is_wrong_with_it() {
     let twice = br#"{"systemName":"other","systemName":"sensor","address":"10.0.0.1","port":1}"#;
     let answer = world.ask(ServiceRegistry, Post, "register-system", twice, caller("sensor.cloud.operator.arrowhead.eu"));
     assert_eq!(answer.status, 400);
+}
+
+#[test]
+fn every_denial_is_told_to_the_audit_log_with_who_what_and_why() {
+    let world = World::new();
+    let mut denied = Vec::new();
+    for row in rows() {
+        let body = if row.body.is_null() { Vec::new() } else { row.body.to_string().into_bytes() };
+        for name in ["", "other.cloud.operator.arrowhead.eu", "sysop.cloud.operator.arrowhead.eu"] {
+            if world.ask(row.system, row.method, row.target, &body, caller(name)).status == 401 {
+                denied.push(if name.is_empty() { "anonymous" } else { name });
+            }
+        }
+    }
+    let World { data, audit_thread, .. } = world;
+    drop(audit_thread);
+    let query = AuditQuery { kind: Some(Kind::Denial), ..AuditQuery::default() };
+    let told = AuditReader::new(&data.path().join("audit")).first(&query, usize::MAX).unwrap();
+    let names: Vec<&str> = told.iter().map(|read| read.entry.event.caller.as_str()).collect();
+    assert!(denied.len() > 100 && names == denied, "{} of {} denials", names.len(), denied.len());
+    assert!(told.iter().all(|read| read.entry.event.detail["why"].is_string() && read.entry.event.status == Some(401)));
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bodkin_arrowhead::{
+    audit::{AuditQuery, Kind},
     authorization::token::{TokenFault, TokenLifetimes},
     caller::Caller,
     common_name::{CloudCommonName, SystemCommonName},
@@ -12,12 +13,16 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_host::{
-    TokenIssuer,
+    AUDIT_LIMITS, TokenIssuer,
+    audit::{Audit, start_event},
     control::{Control, Pings, now},
     destination::Destinations,
     request::{Method, Request},
 };
-use bodkin_store::{Opened, Store};
+use bodkin_store::{
+    Opened, Store,
+    audit::{AuditLog, AuditReader, AuditThread},
+};
 use bodkin_trust::{Authority, Identity, KeySize, PrivateKey, Profile, TokenVerifier, base64};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -44,6 +49,7 @@ fn system(name: &str) -> SystemCommonName {
 struct Cloud {
     control: Control,
     _opened: Opened,
+    _audit: AuditThread,
     _data: TempDir,
 }
 
@@ -51,6 +57,7 @@ impl Cloud {
     fn new(tokens: Option<TokenIssuer>) -> Self {
         let data = tempfile::tempdir().unwrap();
         let opened = Store::open(data.path()).unwrap();
+        let (log, audit_thread) = AuditLog::open(&data.path().join("audit"), AUDIT_LIMITS, None, now(), start_event("test")).unwrap();
         let control = Control {
             store: opened.store.clone(),
             stages: Arc::default(),
@@ -59,10 +66,11 @@ impl Cloud {
             pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Arc::default(),
             subscriptions_max: 1,
+            audit: Audit::new(log),
             orchestrator: Default::default(),
             tokens: tokens.map(Arc::new),
         };
-        Self { control, _opened: opened, _data: data }
+        Self { control, _opened: opened, _audit: audit_thread, _data: data }
     }
 
     fn secure() -> Self {
@@ -249,4 +257,23 @@ async fn an_insecure_cloud_has_neither_keys_nor_tokens() {
     for (status, error) in requests {
         assert_eq!((status, &error["exceptionType"]), (500, &json!("ARROWHEAD")), "{error}");
     }
+}
+
+#[tokio::test]
+async fn tokens_that_are_given_out_are_told_to_the_audit_log_without_the_tokens() {
+    let cloud = Cloud::secure();
+    let (_, answer) = cloud.post(CoreSystem::Authorization, "/authorization/token", &token_request(&key(), 60)).await;
+    cloud.register_consumer().await;
+    cloud.offer("temperature", "sensor", "TOKEN", &key()).await;
+    assert_eq!(cloud.orchestrate("temperature").await.0, 200);
+    let Cloud { _audit, _data, .. } = cloud;
+    drop(_audit);
+    let read = AuditReader::new(&_data.path().join("audit")).first(&AuditQuery::default(), 100).unwrap();
+    let event = |kind: Kind| &read.iter().find(|read| read.entry.event.kind == kind).expect("it is told").entry.event;
+    let told = &event(Kind::Token).detail["given"][0];
+    assert_eq!((&told["service"], &told["seconds"]), (&json!("temperature"), &json!(60)), "{told}");
+    assert!(told["consumer"].as_str().unwrap().ends_with(".cloud.operator.arrowhead.eu"), "{told}");
+    assert_eq!(event(Kind::Orchestration).detail["given"][0]["tokens"], json!([JSON, XML]));
+    let token = answer["tokenData"][0]["tokens"][JSON].as_str().expect("a token");
+    assert!(read.iter().all(|read| !String::from_utf8_lossy(&read.line).contains(&token[..40])));
 }

@@ -61,11 +61,11 @@ pub struct AuditLog {
     shared: Arc<Shared>,
 }
 
-/// The thread that writes; to be ended by its owner.
+/// The thread that writes. It ends when this is closed, or dropped: then without an entry that tells of it.
 #[derive(Debug)]
 pub struct AuditThread {
     log: AuditLog,
-    thread: JoinHandle<()>,
+    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl AuditLog {
         let writer = Writer::new(shared.clone(), limits, recovered);
         let thread = std::thread::Builder::new().name("audit".into()).spawn(move || writer.run())?;
         let log = Self { shared };
-        Ok((log.clone(), AuditThread { log, thread }))
+        Ok((log.clone(), AuditThread { log, thread: Some(thread) }))
     }
 
     /// Puts an entry into the queue; waits for nothing but a place in it.
@@ -183,12 +183,23 @@ impl AuditLog {
 
 impl AuditThread {
     /// Writes what waits and a last entry, and ends. What is put into the queue afterwards is not written.
-    pub fn close(self, now: UtcTime, stop: Event) -> Head {
-        self.log.shared.close(Queued { at: now, event: stop, written: None });
-        if self.thread.join().is_err() {
+    pub fn close(mut self, now: UtcTime, stop: Event) -> Head {
+        self.end(Some(Queued { at: now, event: stop, written: None }));
+        self.log.head()
+    }
+
+    fn end(&mut self, last: Option<Queued>) {
+        let Some(thread) = self.thread.take() else { return };
+        self.log.shared.close(last);
+        if thread.join().is_err() {
             tracing::error!("the audit log's thread had stopped before");
         }
-        self.log.head()
+    }
+}
+
+impl Drop for AuditThread {
+    fn drop(&mut self) {
+        self.end(None);
     }
 }
 
@@ -228,9 +239,9 @@ impl Shared {
         }
     }
 
-    fn close(&self, last: Queued) {
+    fn close(&self, last: Option<Queued>) {
         let mut pending = self.lock();
-        pending.entries.push(last);
+        pending.entries.extend(last);
         pending.is_closed = true;
         drop(pending);
         self.arrived.notify_one();

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::{
     common_name::SystemCommonName,
@@ -41,6 +42,21 @@ pub struct TokenOrder {
     pub provider_key: Arc<str>,
     /// How long it counts.
     pub lifetime: Duration,
+}
+
+/// What the audit log keeps of tokens that were given out (those that could not be made are `None`), without the tokens.
+pub fn account(orders: &[&TokenOrder], tokens: &[Option<Arc<str>>]) -> Map<String, Value> {
+    let given = |order: &TokenOrder| {
+        json!({
+            "consumer": order.grant.consumer.to_string(),
+            "provider": order.provider.as_str(),
+            "service": order.grant.service.as_str(),
+            "interface": order.grant.interface.as_str(),
+            "seconds": order.lifetime.as_secs(),
+        })
+    };
+    let given: Vec<Value> = orders.iter().zip(tokens).filter(|(_, token)| token.is_some()).map(|(order, _)| given(order)).collect();
+    Map::from_iter([("given".to_owned(), given.into())])
 }
 
 /// How long tokens count. Unlike upstream's every one ends.

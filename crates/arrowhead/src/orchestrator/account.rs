@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Kind, Orchestration, OrchestrationResponse, OrchestrationResult};
 use crate::{
     audit,
+    name::InterfaceName,
     record::{System, SystemId},
     snapshot::Snapshot,
 };
@@ -18,12 +19,17 @@ pub fn account(snapshot: &Snapshot, orchestration: &Orchestration, answer: &Orch
     let consumer = snapshot.system_by_key(requester.key.as_str()).map(|consumer| consumer.id);
     let given = |result: &OrchestrationResult| {
         let interfaces: Vec<&str> = result.interfaces.iter().map(|interface| interface.interface_name.as_str()).collect();
-        json!({
+        let mut given = json!({
             "provider": named(&result.provider),
             "service": result.service.service_definition.as_str(),
             "interfaces": interfaces,
             "because": reason(snapshot, orchestration, consumer, result),
-        })
+        });
+        if let Some(tokens) = &result.authorization_tokens {
+            // Over which interfaces; the tokens themselves are nobody else's.
+            given["tokens"] = tokens.keys().map(InterfaceName::as_str).collect();
+        }
+        given
     };
     let mut account = Map::new();
     account.insert("consumer".into(), audit::cut(&format!("{}@{}:{}", requester.name, requester.address, requester.port)).into());

@@ -1,9 +1,10 @@
 //! The client commands: `service`, `system`, `auth`, `rule`, `orchestrate`, `event` and `log`, the management of one thing each by
-//! its name; and `cert`, which works on files.
+//! its name; and `cert` and `audit`, which work on files.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
 //! stdout, errors and remarks to stderr.
 
+mod audit;
 mod auth;
 mod cert;
 mod credentials;
@@ -52,6 +53,8 @@ pub enum ClientCommand {
     Event(event::EventOptions),
     /// What a core system logged
     Log(log::LogOptions),
+    /// The audit log: who did what, who was given what; is it whole?
+    Audit(audit::AuditOptions),
 }
 
 /// Carries a command out; gives the exit code. A failed call is an error, but for a denied one, which is told here.
@@ -64,6 +67,7 @@ pub async fn run(command: ClientCommand, json_output: bool) -> anyhow::Result<u8
         ClientCommand::Rule(options) => rule::run(options, printer).await,
         ClientCommand::Orchestrate(options) => orchestrate::run(options, printer).await,
         ClientCommand::Log(options) => log::run(options, printer).await,
+        ClientCommand::Audit(options) => audit::run(options, printer).await,
         ClientCommand::Event(options) => event::run(options, printer).await,
     };
     match done {

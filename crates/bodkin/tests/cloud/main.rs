@@ -1,6 +1,7 @@
 //! Black-box tests of the whole binary: every test starts the real `bodkin` on ports that the kernel chose and speaks
 //! to it over the wire only. What is expected comes from the published Arrowhead 4.6 interface, not from the code.
 
+mod audit;
 mod change_over;
 mod commands;
 mod conformance;

@@ -81,7 +81,9 @@ impl Control {
         // Held while providers are pinged, so as a count of its own.
         let snapshot = Arc::clone(&self.store.snapshot());
         let usable = self.decide(&snapshot, orchestration, now, &mut Unwatched).await?;
-        Ok(Answer::json(200, &self.with_tokens(orchestration, OrchestrationResponse::new(usable, now)).await?))
+        let response = self.with_tokens(orchestration, OrchestrationResponse::new(usable, now)).await?;
+        let account = orchestrator::account(&snapshot, orchestration, &response);
+        Ok(Answer { account: Some(Box::new(account)), ..Answer::json(200, &response) })
     }
 
     async fn decide(

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Instant};
 
 use bodkin_arrowhead::{
-    authorization::{TokenGenerationMultiResponse, TokenRequest, token::TokenOrder},
+    authorization::{
+        TokenGenerationMultiResponse, TokenRequest,
+        token::{self, TokenOrder},
+    },
     core_service::CoreSystem,
     error::ArrowheadError,
     form::TokenGenerationRequest,
@@ -33,8 +36,11 @@ impl Control {
         };
         let form: TokenGenerationRequest = self.form(SYSTEM, request)?;
         let request = TokenRequest::parse(form, &issuer.own_cloud(), issuer.lifetimes(), TOKEN)?;
-        let tokens = self.issue_tokens(issuer, &request.orders().collect::<Vec<_>>()).await?;
-        Ok(Answer::json(200, &request.response(&mut tokens.into_iter())?))
+        let orders: Vec<&TokenOrder> = request.orders().collect();
+        let tokens = self.issue_tokens(issuer, &orders).await?;
+        let account = token::account(&orders, &tokens);
+        let answer = Answer::json(200, &request.response(&mut tokens.into_iter())?);
+        Ok(Answer { account: Some(Box::new(account)), ..answer })
     }
 
     pub(super) async fn tokens(&self, request: &Request) -> Result<Answer> {
@@ -52,9 +58,10 @@ impl Control {
         let requests = forms.into_iter().map(parse).collect::<std::result::Result<Vec<_>, _>>()?;
         let orders: Vec<&TokenOrder> = requests.iter().flat_map(TokenRequest::orders).collect();
         let tokens = self.issue_tokens(issuer, &orders).await?;
+        let account = token::account(&orders, &tokens);
         let mut tokens = tokens.into_iter();
         let data = requests.iter().map(|request| request.tokens_of_service(&mut tokens)).collect();
-        Ok(Answer::json(200, &TokenGenerationMultiResponse { data }))
+        Ok(Answer { account: Some(Box::new(account)), ..Answer::json(200, &TokenGenerationMultiResponse { data }) })
     }
 
     /// Gives a token for each order, in their order, and notes how long it took.

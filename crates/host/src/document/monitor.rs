@@ -41,5 +41,13 @@ pub const OPERATIONS: &[Description] = &[
         "service? name - the service definition it is about",
         "external? bool - on behalf of another cloud",
     ]),
+    get(Bodkin, "api/v1/audit", "AuditLog", "Entries of the audit log: the newest, or those from a number on.").asking(&[
+        "from? int - number of the first entry",
+        "since? time - not earlier",
+        "until? time - not later",
+        "kind? start|stop|change|denial|certificate|token|orchestration|torn|damaged|truncated|gap|removed",
+        "caller? text - a part of the caller's name",
+        "count? int - 100 if absent, 1000 at the most",
+    ]),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
 ];

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::Shutdown,
+    net::{IpAddr, Shutdown},
     time::{Duration, Instant},
 };
 
@@ -141,6 +141,12 @@ impl Connection {
     /// Whether it is in TLS.
     pub fn is_secure(&self) -> bool {
         self.channel.is_tls()
+    }
+
+    /// The addresses of the client's end and of this one; `None` if it is gone.
+    pub fn ends(&self) -> Option<(IpAddr, IpAddr)> {
+        let socket = self.channel.socket();
+        Some((socket.peer_addr().ok()?.ip(), socket.local_addr().ok()?.ip()))
     }
 
     /// Where to append what is to be written.

@@ -31,7 +31,7 @@ impl Shard {
         match self.try_publish(slot, raw) {
             Ok(Some(position)) if self.is_durable() => self.answer_when_synced(slot, raw.keep_alive, position),
             Ok(_) => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
-            Err(refusal) => self.write(slot, &refusal, raw.keep_alive, false),
+            Err(refusal) => self.refuse_request(slot, raw, refusal),
         }
     }
 

@@ -25,7 +25,7 @@ impl Shard {
     /// Opens an event stream on the connection, or answers why not.
     pub(super) fn open_stream(&mut self, slot: usize, request: &Request, access: Access, raw: &RawRequest<'_>) {
         if let Err(refusal) = self.try_stream(slot, request, access, raw) {
-            self.write(slot, &refusal, raw.keep_alive, request.method == Method::Head);
+            self.refuse_request(slot, raw, refusal);
         }
     }
 

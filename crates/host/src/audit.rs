@@ -1,0 +1,407 @@
+//! What goes to the audit log: decided here and nowhere else, from an operation's route and its outcome.
+//!
+//! Every operation of the core systems and of Bodkin's own port is carried out inside [`Audit::carry_out`]. A change by
+//! management is answered with success when its entry is on disk, and not begun while entries cannot be written; everything else waits for
+//! nothing but a place in the log's queue. What the route does not tell, the operation puts into [`Answer::account`].
+
+use std::{
+    io,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use bodkin_arrowhead::{
+    access::Access,
+    audit::{self, Event, Kind},
+};
+use bodkin_store::{
+    Store, StoreError,
+    audit::{AuditLimits, AuditLog, AuditThread, Head, NotWritten},
+};
+use serde::Deserialize;
+
+use crate::{
+    answer::Answer,
+    control::now,
+    request::{Method, Request},
+    route::{Operation, Route},
+};
+
+/// What is kept where nothing else is configured: two years, and a gibibyte (some three million entries).
+pub const AUDIT_LIMITS: AuditLimits = AuditLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(2 * 365 * 86_400) };
+
+/// How often the last entry is noted in the database.
+const CHECKPOINT_PERIOD: Duration = Duration::from_secs(10);
+/// Ids of rows that a change has made, in one entry.
+const MADE_MAX: usize = 100;
+
+/// What an operation is to the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Changes what management rules over.
+    Change,
+    /// Tells a consumer whom it may use.
+    Orchestration,
+    /// Gives tokens out.
+    Token,
+    /// Gives a certificate out.
+    Certificate,
+    /// Only its denial is of interest.
+    Other,
+}
+
+impl Act {
+    /// What an operation of a core system is.
+    pub fn of(route: &Route, method: Method) -> Self {
+        match route.operation {
+            Operation::Orchestrate | Operation::OrchestrateByProxy | Operation::OrchestrateStored => Self::Orchestration,
+            Operation::Token | Operation::Tokens => Self::Token,
+            // Asks by POST.
+            Operation::StoreEntrySearch => Self::Other,
+            // A core system's, and rules all the same.
+            Operation::FlexibleRuleCreate | Operation::FlexibleRuleDelete | Operation::FlexibleStoreClear => Self::Change,
+            _ if changes(method) && matches!(route.access, Access::Operator | Access::OperatorAnd(_)) => Self::Change,
+            _ => Self::Other,
+        }
+    }
+
+    /// What an operation of Bodkin's own interface is; `path` is below its base.
+    pub fn of_own(path: &str, method: Method) -> Self {
+        match path {
+            "onboarding" => Self::Certificate,
+            // Asks by POST.
+            "orchestration" => Self::Other,
+            _ if changes(method) => Self::Change,
+            _ => Self::Other,
+        }
+    }
+
+    /// The kind of the entry that an answer makes; `None` if it makes none.
+    fn kind(self, status: u16) -> Option<Kind> {
+        match self {
+            _ if is_denial(status) => Some(Kind::Denial),
+            Self::Change => Some(Kind::Change),
+            _ if !is_success(status) => None,
+            Self::Orchestration => Some(Kind::Orchestration),
+            Self::Token => Some(Kind::Token),
+            Self::Certificate => Some(Kind::Certificate),
+            Self::Other => None,
+        }
+    }
+
+    /// Whether its success is told only when the log has it on disk.
+    fn is_awaited(self) -> bool {
+        matches!(self, Self::Change | Self::Certificate)
+    }
+}
+
+/// Whether an answer refuses what the caller has no right to.
+pub fn is_denial(status: u16) -> bool {
+    matches!(status, 401 | 403 | 429)
+}
+
+fn is_success(status: u16) -> bool {
+    (200..300).contains(&status)
+}
+
+fn changes(method: Method) -> bool {
+    matches!(method, Method::Post | Method::Put | Method::Patch | Method::Delete)
+}
+
+/// Why the audit log cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// Its files cannot be read or made.
+    #[error("cannot use the audit log {directory}: {error}. Repair it, or move it away to begin a new one.")]
+    Files {
+        /// Its directory.
+        directory: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
+    /// The database does not tell where it ended.
+    #[error("cannot tell where the audit log ended: {0}")]
+    Checkpoint(#[from] StoreError),
+}
+
+/// The way into the log.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    log: AuditLog,
+}
+
+impl Audit {
+    /// Everything goes to this log.
+    pub fn new(log: AuditLog) -> Self {
+        Self { log }
+    }
+
+    /// Opens the log of a data directory, which tells of the start, and of what is missing of what the database knows.
+    pub async fn open(data: &Path, limits: AuditLimits, store: &Store, mode: &str) -> Result<(Self, AuditThread), AuditError> {
+        let directory = data.join("audit");
+        let checkpoint = store.write(|draft| draft.audit_checkpoint(), |_, head| head).await?;
+        let (at, start) = (directory.clone(), start_event(mode));
+        let opened = tokio::task::spawn_blocking(move || AuditLog::open(&at, limits, checkpoint, now(), start)).await;
+        let opened = opened.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let (log, thread) = opened.map_err(|error| AuditError::Files { directory, error })?;
+        Ok((Self::new(log), thread))
+    }
+
+    /// The log.
+    pub fn log(&self) -> &AuditLog {
+        &self.log
+    }
+
+    /// Carries an operation out, and has what became of it in the log's queue (an awaited one's success: on disk) before it is
+    /// answered. `unavailable` makes the answer that says that the log cannot be written.
+    pub async fn carry_out(
+        &self,
+        act: Act,
+        request: &Request,
+        unavailable: impl Fn(String) -> Answer,
+        operation: impl Future<Output = Answer>,
+    ) -> Answer {
+        if act.is_awaited()
+            && let Err(why) = self.log.check()
+        {
+            return unavailable(format!("Nothing was changed, for {why}. Make room on the disk, then try again."));
+        }
+        let mut answer = operation.await;
+        let Some(kind) = act.kind(answer.status) else { return answer };
+        let event = event(kind, act, request, &mut answer);
+        if !act.is_awaited() || !is_success(answer.status) {
+            self.log.note(now(), event).await;
+            return answer;
+        }
+        match self.log.record(now(), event).await {
+            Ok(()) => answer,
+            Err(why) => unavailable(late(&why)),
+        }
+    }
+
+    /// Tells of a request that was denied before it came to an operation; gives the answer back.
+    pub async fn denied(&self, request: &Request, mut answer: Answer) -> Answer {
+        self.log.note(now(), event(Kind::Denial, Act::Other, request, &mut answer)).await;
+        answer
+    }
+
+    /// Tells of a connection that was refused: `name` is that of the certificate it has shown, if it has.
+    pub async fn refused_connection(&self, from: IpAddr, name: Option<&str>, port: &str, why: &str) {
+        let caller = name.unwrap_or(audit::ANONYMOUS);
+        let event = Event::new(Kind::Denial, caller, Some(from), &format!("connect to {port}")).with("why", why);
+        self.log.note(now(), event).await;
+    }
+
+    /// Notes the log's last entry in the database every so often, until the task is aborted.
+    pub async fn keep_checkpoint(self, store: Store) {
+        let mut noted = Head::default();
+        loop {
+            tokio::time::sleep(CHECKPOINT_PERIOD).await;
+            let head = self.log.head();
+            if head != noted && note_checkpoint(&store, head).await {
+                noted = head;
+            }
+        }
+    }
+}
+
+/// Notes the log's last entry in the database; gives whether the database took it.
+pub async fn note_checkpoint(store: &Store, head: Head) -> bool {
+    match store.write(move |draft| draft.note_audit_checkpoint(head), |_, ()| ()).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(%error, "the audit log's last entry could not be noted in the database");
+            false
+        }
+    }
+}
+
+fn late(why: &NotWritten) -> String {
+    format!("It was done, but {why}. The entry is written when that is over; until then nothing else is changed.")
+}
+
+fn event(kind: Kind, act: Act, request: &Request, answer: &mut Answer) -> Event {
+    let what = audit::what_was_asked(request.method.word(), &request.path, &request.query);
+    let from = request.sender.as_ref().map(|sender| sender.peer);
+    let mut event = Event::new(kind, audit::name_of(&request.caller), from, &what).answered(answer.status);
+    if let Some(account) = answer.account.take() {
+        event.detail = *account;
+    }
+    if act == Act::Change {
+        if let Some(body) = audit::body(&request.body) {
+            event = event.with("body", body);
+        }
+        let made = if request.method == Method::Post { made(answer) } else { Vec::new() };
+        if !made.is_empty() {
+            event = event.with("made", made);
+        }
+    }
+    event
+}
+
+/// The ids in an answer: its own, or those of its rows.
+fn made(answer: &Answer) -> Vec<i64> {
+    #[derive(Deserialize)]
+    struct Row {
+        id: i64,
+    }
+    #[derive(Deserialize)]
+    struct Made {
+        id: Option<i64>,
+        data: Option<Vec<Row>>,
+    }
+    if !is_success(answer.status) {
+        return Vec::new();
+    }
+    let Ok(made) = serde_json::from_slice::<Made>(&answer.body) else { return Vec::new() };
+    made.id.into_iter().chain(made.data.into_iter().flatten().map(|row| row.id)).take(MADE_MAX).collect()
+}
+
+/// Tells of the start.
+pub fn start_event(mode: &str) -> Event {
+    Event::own(Kind::Start, "start").with("mode", mode).with("version", env!("CARGO_PKG_VERSION")).with("pid", std::process::id())
+}
+
+/// Tells of an orderly end.
+pub fn stop_event() -> Event {
+    Event::own(Kind::Stop, "stop").with("pid", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_arrowhead::{caller::Caller, core_service::CoreSystem, service_registry::Sender};
+    use bodkin_store::audit::{AuditReader, ReadLine};
+    use serde_json::json;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::route;
+
+    struct Bench {
+        place: TempDir,
+        audit: Audit,
+        thread: AuditThread,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let (log, thread) = AuditLog::open(place.path(), AUDIT_LIMITS, None, now(), start_event("test")).unwrap();
+            Self { place, audit: Audit::new(log), thread }
+        }
+
+        fn carry_out(&self, act: Act, request: &Request, answer: Answer) -> Answer {
+            let unavailable = |why: String| Answer::text(503, why);
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(self.audit.carry_out(act, request, unavailable, async { answer }))
+        }
+
+        /// What was written between start and stop.
+        fn entries(self) -> Vec<ReadLine> {
+            self.thread.close(now(), stop_event());
+            let read = AuditReader::new(self.place.path()).first(&Default::default(), usize::MAX).unwrap();
+            read[1..read.len() - 1].to_vec()
+        }
+    }
+
+    fn request(method: Method, path: &str, body: &str) -> Request {
+        let peer = "10.1.2.3".parse().unwrap();
+        Request {
+            caller: Caller::Anonymous,
+            sender: Some(Sender { peer, local: peer, forwarded: Vec::new(), forwarded_for: Vec::new() }),
+            method,
+            path: path.into(),
+            query: vec![("token".into(), "abc".into())],
+            url: String::new(),
+            content_type: String::new(),
+            says_empty: false,
+            body: body.into(),
+        }
+    }
+
+    #[test]
+    fn every_route_that_management_changes_something_by_is_a_change() {
+        let mut found = Vec::new();
+        for system in CoreSystem::ALL {
+            for (method, pattern) in route::of_system(system) {
+                let path = format!("/{}/{}", system.name(), pattern.replace("{id}", "7").replace("{serviceDefinition}", "x"));
+                let act = Act::of(&route::route(system, method, &path).unwrap(), method);
+                let below_mgmt = pattern.split('/').next() == Some("mgmt");
+                let expected = match (method, pattern) {
+                    (Method::Post, "orchestration" | "orchestration-by-proxy") | (Method::Get, "orchestration/{id}") => Act::Orchestration,
+                    (Method::Post, "token" | "token/multi") => Act::Token,
+                    (Method::Post, "mgmt/store/all_by_consumer") => Act::Other,
+                    (Method::Post | Method::Delete, _) if pattern.starts_with("store/flexible") => Act::Change,
+                    (Method::Get, _) => Act::Other,
+                    _ if below_mgmt => Act::Change,
+                    _ => Act::Other,
+                };
+                assert_eq!(act, expected, "{method:?} {path}");
+                found.push(act);
+            }
+        }
+        assert_eq!(found.iter().filter(|act| **act == Act::Orchestration).count(), 3);
+        assert!(found.iter().filter(|act| **act == Act::Change).count() > 25);
+    }
+
+    #[test]
+    fn of_the_own_interface_everything_that_does_not_read_is_a_change() {
+        for (path, method, expected) in [
+            ("dead-letters", Method::Get, Act::Other),
+            ("dead-letters", Method::Delete, Act::Change),
+            ("subscriptions/7/pause", Method::Post, Act::Change),
+            ("onboarding", Method::Post, Act::Certificate),
+            ("orchestration", Method::Post, Act::Other),
+            ("onboarding/grants", Method::Post, Act::Change),
+        ] {
+            assert_eq!(Act::of_own(path, method), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_with_what_was_asked_and_made_and_without_secrets() {
+        let bench = Bench::new();
+        let asked = request(Method::Post, "/authorization/mgmt/intracloud", r#"{"consumerId":7,"password":"x"}"#);
+        let answer = Answer::json(201, &json!({"count": 2, "data": [{"id": 3}, {"id": 4}]}));
+        assert_eq!(bench.carry_out(Act::Change, &asked, answer.clone()), answer);
+        let entries = bench.entries();
+        let event = &entries[0].entry.event;
+        assert_eq!((event.kind, event.caller.as_str(), event.status), (Kind::Change, "anonymous", Some(201)));
+        assert_eq!(
+            (event.from, event.what.as_str()),
+            (Some("10.1.2.3".parse().unwrap()), "POST /authorization/mgmt/intracloud?token=(left out)")
+        );
+        assert_eq!(
+            serde_json::to_value(&event.detail).unwrap(),
+            json!({"body": {"consumerId": 7, "password": "(left out)"}, "made": [3, 4]})
+        );
+    }
+
+    #[test]
+    fn denials_of_everything_are_told_and_refusals_of_changes_only() {
+        let bench = Bench::new();
+        for (act, status) in
+            [(Act::Other, 401), (Act::Orchestration, 401), (Act::Change, 400), (Act::Orchestration, 400), (Act::Other, 200)]
+        {
+            bench.carry_out(act, &request(Method::Get, "/x", ""), Answer::empty(status));
+        }
+        let told: Vec<_> = bench.entries().iter().map(|read| (read.entry.event.kind, read.entry.event.status)).collect();
+        assert_eq!(told, [(Kind::Denial, Some(401)), (Kind::Denial, Some(401)), (Kind::Change, Some(400))]);
+    }
+
+    #[test]
+    fn what_an_operation_accounts_for_is_the_entry_s_detail_and_not_sent() {
+        let bench = Bench::new();
+        let account = json!({"given": []}).as_object().cloned().map(Box::new);
+        let answer = bench.carry_out(
+            Act::Orchestration,
+            &request(Method::Post, "/orchestrator/orchestration", "{}"),
+            Answer { account, ..Answer::json(200, &json!({"response": []})) },
+        );
+        assert_eq!(answer.account, None);
+        let entries = bench.entries();
+        assert_eq!(entries[0].entry.event.detail["given"], json!([]));
+        assert!(!entries[0].entry.event.detail.contains_key("body"));
+    }
+}
