@@ -16,7 +16,7 @@ pub use self::{
     csv::{CSV_HEADER, csv_line},
     redaction::{BODY_BYTES_MAX, body, what_was_asked},
 };
-use crate::{caller::Caller, utc::UtcTime};
+use crate::{caller::Caller, hex, utc::UtcTime};
 
 /// Bytes of a name or path in an entry; the rest is cut off.
 pub const TEXT_BYTES_MAX: usize = 1024;
@@ -34,20 +34,7 @@ pub struct LineHash(pub [u8; 32]);
 impl LineHash {
     /// Takes 64 hexadecimal digits in lower case.
     pub fn parse(text: &str) -> Option<Self> {
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Some(byte - b'0'),
-            b'a'..=b'f' => Some(byte - b'a' + 10),
-            _ => None,
-        };
-        let mut hash = [0; 32];
-        let digits = text.as_bytes();
-        if digits.len() != 2 * hash.len() {
-            return None;
-        }
-        for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Some(Self(hash))
+        hex::parse(text).map(Self)
     }
 }
 

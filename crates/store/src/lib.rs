@@ -14,6 +14,7 @@ mod flexible_store;
 pub mod inspection;
 mod load;
 mod log;
+pub mod onboarding;
 mod open;
 mod orchestrator_store;
 mod reservation;

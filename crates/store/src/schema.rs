@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::{audit, cloud, delivery, flexible_store, log, orchestrator_store, reservation};
+use crate::{audit, cloud, delivery, flexible_store, log, onboarding, orchestrator_store, reservation};
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
 const MIGRATIONS: &[&str] = &[
@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     reservation::MIGRATION,
     ENDS,
     audit::MIGRATION,
+    onboarding::MIGRATION,
 ];
 
 const SPINE: &str = "

@@ -25,6 +25,7 @@ pub mod key;
 pub mod keystore;
 pub mod ledger;
 mod lock;
+pub mod onboarding;
 pub mod request;
 pub mod revocation;
 pub mod tls;
