@@ -26,18 +26,25 @@ pub struct CertifiedName {
     pub common_name: Box<str>,
     /// The system; `None` if the name is not that of a system of this cloud.
     pub system: Option<SystemName>,
+    /// Whether it is that of a device, which leads to an authority for devices: it is no system's, and counts for onboarding only.
+    pub is_device: bool,
 }
 
 impl Caller {
     /// Whoever has shown a certificate with this common name to a server of `own_cloud`.
     pub fn certified(common_name: &str, own_cloud: &CloudCommonName) -> Self {
         let name = SystemCommonName::parse(common_name).ok().filter(|name| name.cloud == *own_cloud);
-        Self::Certified(Arc::new(CertifiedName { common_name: common_name.into(), system: name.map(|name| name.system) }))
+        Self::Certified(Arc::new(CertifiedName { common_name: common_name.into(), system: name.map(|name| name.system), is_device: false }))
     }
 
     /// Whoever has shown no certificate in secure mode.
     pub fn unidentified() -> Self {
-        Self::Certified(Arc::new(CertifiedName { common_name: "".into(), system: None }))
+        Self::Certified(Arc::new(CertifiedName { common_name: "".into(), system: None, is_device: false }))
+    }
+
+    /// A device that has shown the certificate of an authority for devices.
+    pub fn device(common_name: &str) -> Self {
+        Self::Certified(Arc::new(CertifiedName { common_name: common_name.into(), system: None, is_device: true }))
     }
 
     /// The system that the certificate names; `None` in insecure mode, and for a name of no system of this cloud.

@@ -42,9 +42,10 @@ macro_rules! row {
 
 mod delivery;
 mod explanation;
+mod onboarding;
 mod rule;
 
-pub use self::{delivery::*, explanation::*, rule::*};
+pub use self::{delivery::*, explanation::*, onboarding::*, rule::*};
 
 row! {
     /// A registered system. Its id is the same for all core systems.

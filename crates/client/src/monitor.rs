@@ -1,13 +1,13 @@
 //! Calls to Bodkin's own port (8440): readiness, deliveries, dead letters, event types, the event log, states of services,
 //! explanations.
 
-use bodkin_arrowhead::form::OrchestrationForm;
+use bodkin_arrowhead::{form::OrchestrationForm, onboarding::GrantRequest};
 use http::Method;
 
 use crate::{
     answer::{
-        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, List, Removed,
-        Replayed, ServiceState,
+        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, List, OnboardingGrant,
+        Removed, Replayed, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -19,6 +19,7 @@ use crate::{
 
 const DELIVERIES: &str = "/api/v1/subscriptions";
 const DEAD_LETTERS: &str = "/api/v1/dead-letters";
+const GRANTS: &str = "/api/v1/onboarding/grants";
 
 /// Bodkin's own port, with a kept connection.
 #[derive(Debug)]
@@ -35,6 +36,10 @@ impl Monitor {
     /// As [`Self::new`] over TLS.
     pub fn secure(address: impl ToString, limits: Limits, security: &Security) -> Self {
         Self { connection: Connection::to_core_system(address, limits, security) }
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// Host and port of it.
@@ -103,6 +108,21 @@ impl Monitor {
     pub async fn explain_access(&self, caller: &str, path: &str, further: &[(&str, &str)]) -> Result<AccessExplanation, CallError> {
         let parameters = [&[("caller", caller), ("path", path)], further].concat();
         self.connection.get(&path_with("/api/v1/access/explain", &parameters)).await
+    }
+
+    /// Grants by which new systems come to their certificates.
+    pub async fn onboarding_grants(&self) -> Result<List<OnboardingGrant>, CallError> {
+        self.connection.get(GRANTS).await
+    }
+
+    /// Makes a grant; the answer has its secret, which nobody is told again.
+    pub async fn grant_onboarding(&self, request: &GrantRequest) -> Result<OnboardingGrant, CallError> {
+        self.connection.ask(Method::POST, GRANTS, Some(request)).await
+    }
+
+    /// Takes a grant back.
+    pub async fn remove_onboarding_grant(&self, id: i64) -> Result<(), CallError> {
+        self.connection.delete(&format!("{GRANTS}/{id}")).await
     }
 
     /// All event types.

@@ -90,3 +90,16 @@ request! {
         priority: Option<i64>,
     }
 }
+
+request! {
+    /// What a new system asks for.
+    OnboardingRequest {
+        /// What it was given.
+        secret: String,
+        /// Which of the systems of the grant it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        system_name: Option<String>,
+        /// A certificate signing request in PEM.
+        csr: String,
+    }
+}

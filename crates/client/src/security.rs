@@ -143,7 +143,7 @@ impl std::fmt::Display for Expected {
 }
 
 /// The host of `host:port`, an IPv6 address in brackets.
-fn server_name(address: &str) -> Option<ServerName<'static>> {
+pub(crate) fn server_name(address: &str) -> Option<ServerName<'static>> {
     let (host, _) = address.rsplit_once(':')?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     ServerName::try_from(host.to_owned()).ok()

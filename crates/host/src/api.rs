@@ -3,6 +3,7 @@
 mod audit;
 mod dead_letters;
 mod explain;
+mod onboarding;
 mod services;
 mod subscriptions;
 
@@ -17,7 +18,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-pub use self::audit::AuditReaders;
+pub use self::{audit::AuditReaders, onboarding::OnboardingApi};
 use crate::{
     answer::Answer,
     audit::{Act, Audit},
@@ -56,6 +57,8 @@ pub struct Api {
     pub audit: Audit,
     /// Who reads of it.
     pub audit_readers: AuditReaders,
+    /// How new systems come to their certificates.
+    pub onboarding: OnboardingApi,
 }
 
 /// What an event type has seen since the start.
@@ -93,6 +96,7 @@ impl Api {
             "authorization/explain" => self.explain_authorization(request),
             "orchestration" => self.orchestrate(request).await,
             "audit" => self.show_audit_log(request).await,
+            path if is_at(path, "onboarding") => self.onboarding.answer(request).await,
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,
             path if is_at(path, "dead-letters") => self.dead_letters(request).await,
             _ => Answer::problem(404, "Not found", &format!("Nothing is at {}.", request.path)),

@@ -8,6 +8,7 @@ use std::{
     io,
     net::IpAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -26,6 +27,7 @@ use crate::{
     control::now,
     request::{Method, Request},
     route::{Operation, Route},
+    seldom::SeldomOf,
 };
 
 /// What is kept where nothing else is configured: two years, and a gibibyte (some three million entries).
@@ -129,12 +131,13 @@ pub enum AuditError {
 #[derive(Clone, Debug)]
 pub struct Audit {
     log: AuditLog,
+    strangers: Arc<SeldomOf>,
 }
 
 impl Audit {
     /// Everything goes to this log.
     pub fn new(log: AuditLog) -> Self {
-        Self { log }
+        Self { log, strangers: Arc::default() }
     }
 
     /// Opens the log of a data directory, which tells of the start, and of what is missing of what the database knows.
@@ -170,6 +173,10 @@ impl Audit {
         let mut answer = operation.await;
         let Some(kind) = act.kind(answer.status) else { return answer };
         let event = event(kind, act, request, &mut answer);
+        if kind == Kind::Denial {
+            self.note_denial(act, event).await;
+            return answer;
+        }
         if !act.is_awaited() || !is_success(answer.status) {
             self.log.note(now(), event).await;
             return answer;
@@ -182,15 +189,29 @@ impl Audit {
 
     /// Tells of a request that was denied before it came to an operation; gives the answer back.
     pub async fn denied(&self, request: &Request, mut answer: Answer) -> Answer {
-        self.log.note(now(), event(Kind::Denial, Act::Other, request, &mut answer)).await;
+        let event = event(Kind::Denial, Act::Other, request, &mut answer);
+        self.note_denial(Act::Other, event).await;
         answer
     }
 
-    /// Tells of a connection that was refused: `name` is that of the certificate it has shown, if it has.
-    pub async fn refused_connection(&self, from: IpAddr, name: Option<&str>, port: &str, why: &str) {
+    /// Those who are nobody could fill the log: of the same by them it is told once a minute, and how often it was. Wrong secrets are
+    /// limited already.
+    async fn note_denial(&self, act: Act, event: Event) {
+        let is_limited = act == Act::Certificate && event.status != Some(429);
+        if event.caller != audit::ANONYMOUS || is_limited {
+            return self.log.note(now(), event).await;
+        }
+        let thing = format!("{:?} {:?} {}", event.from, event.status, event.what);
+        if let Some(times) = self.strangers.due(&thing) {
+            self.log.note(now(), event.with("times", times)).await;
+        }
+    }
+
+    /// Tells of a connection that was refused, the last of so many: `name` is that of the certificate it has shown, if it has.
+    pub async fn refused_connection(&self, from: IpAddr, name: Option<&str>, port: &str, why: &str, times: u64) {
         let caller = name.unwrap_or(audit::ANONYMOUS);
-        let event = Event::new(Kind::Denial, caller, Some(from), &format!("connect to {port}")).with("why", why);
-        self.log.note(now(), event).await;
+        let event = Event::new(Kind::Denial, caller, Some(from), &format!("connect to {port}")).with("why", audit::cut(why));
+        self.log.note(now(), event.with("times", times)).await;
     }
 
     /// Notes the log's last entry in the database every so often, until the task is aborted.
@@ -382,12 +403,29 @@ mod tests {
     fn denials_of_everything_are_told_and_refusals_of_changes_only() {
         let bench = Bench::new();
         for (act, status) in
-            [(Act::Other, 401), (Act::Orchestration, 401), (Act::Change, 400), (Act::Orchestration, 400), (Act::Other, 200)]
+            [(Act::Other, 401), (Act::Orchestration, 403), (Act::Change, 400), (Act::Orchestration, 400), (Act::Other, 200)]
         {
             bench.carry_out(act, &request(Method::Get, "/x", ""), Answer::empty(status));
         }
         let told: Vec<_> = bench.entries().iter().map(|read| (read.entry.event.kind, read.entry.event.status)).collect();
-        assert_eq!(told, [(Kind::Denial, Some(401)), (Kind::Denial, Some(401)), (Kind::Change, Some(400))]);
+        assert_eq!(told, [(Kind::Denial, Some(401)), (Kind::Denial, Some(403)), (Kind::Change, Some(400))]);
+    }
+
+    #[test]
+    fn nobody_fills_the_log_and_who_is_known_is_told_each_time() {
+        let bench = Bench::new();
+        let known = Request { caller: Caller::device("d"), ..request(Method::Get, "/x", "") };
+        for (act, asked, status) in [
+            (Act::Other, request(Method::Get, "/x", ""), 401),
+            (Act::Other, known, 401),
+            (Act::Certificate, request(Method::Post, "/y", ""), 401),
+            (Act::Certificate, request(Method::Post, "/y", ""), 429),
+        ] {
+            (0..3).for_each(|_| drop(bench.carry_out(act, &asked, Answer::empty(status))));
+        }
+        let told: Vec<_> = bench.entries().iter().map(|read| (read.entry.event.caller.clone(), read.entry.event.status)).collect();
+        let count = |caller: &str, status: u16| told.iter().filter(|told| **told == (caller.to_owned(), Some(status))).count();
+        assert_eq!((count("anonymous", 401), count("d", 401), count("anonymous", 429)), (1 + 3, 3, 1), "{told:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod api;
 pub mod async_channel;
+pub mod attempts;
 pub mod audit;
 pub mod channel;
 pub mod control;
@@ -24,6 +25,7 @@ pub mod listener;
 pub mod listening;
 pub mod log_book;
 pub mod monitor;
+pub mod onboarding;
 pub mod own_services;
 pub mod probe;
 pub mod push;

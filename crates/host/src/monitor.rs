@@ -175,10 +175,14 @@ impl Monitor {
     }
 }
 
+/// Where new systems come to their certificate.
+const ONBOARDING: &str = "/api/v1/onboarding";
+
 /// Whom a path is for in secure mode.
 pub fn access(path: &str) -> Access {
     match path {
-        "/healthz" | "/readyz" => Access::Anyone,
+        // Who comes to its first certificate has none; the secret is asked instead.
+        "/healthz" | "/readyz" | ONBOARDING => Access::Anyone,
         _ if path.starts_with(api::BASE) => Access::Operator,
         _ => Access::Cloud,
     }
@@ -271,13 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_credential_only_health_is_told() {
+    fn without_a_credential_only_health_is_told_and_first_certificates_given() {
         check("/healthz", [None; 5]);
         check("/readyz", [None; 5]);
+        check(ONBOARDING, [None; 5]);
         for path in ["/", "/metrics", "/openapi.json", "/v2/api-docs", "/swagger-ui.html", "/nothing", "/healthz/x"] {
             check(path, [Some(401), Some(401), None, None, None]);
         }
-        for row in document::monitor_paths().filter(|path| path.starts_with(api::BASE)) {
+        for row in document::monitor_paths().filter(|path| path.starts_with(api::BASE) && path != ONBOARDING) {
             check(&row.replace("{id}", "1"), [Some(401), Some(401), Some(403), Some(403), None]);
         }
         check("/api/v1/nothing", [Some(401), Some(401), Some(403), Some(403), None]);

@@ -28,6 +28,7 @@ use bodkin_store::{
     audit::{AuditLimits, AuditThread},
     event_log::{EventLog, EventLogLimits, EventLogReader, Position},
 };
+use bodkin_trust::TrustDirectory;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, mpsc, oneshot},
@@ -35,7 +36,7 @@ use tokio::{
 };
 
 use crate::{
-    api::{Api, AuditReaders},
+    api::{Api, AuditReaders, OnboardingApi},
     audit::{self, Audit, AuditError},
     control::{self, Control, OrchestratorConfig, Pings},
     destination::Destinations,
@@ -47,6 +48,7 @@ use crate::{
     listener::{self, PortContext, Service, Traffic},
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
+    onboarding::Onboarding,
     own_services,
     probe::Probes,
     push::{PushContext, backlog::BacklogSource, checkpoint::Checkpoint, delivery::Deliveries},
@@ -298,6 +300,7 @@ impl Server {
                 deregistration: config.jobs.deregistration,
                 audit: audit.clone(),
                 audit_readers: AuditReaders::default(),
+                onboarding: OnboardingApi { store: opened.store.clone(), onboarding: onboarding(config) },
             },
             ready: AtomicBool::new(false),
         });
@@ -324,7 +327,9 @@ impl Server {
         let interval = config.orchestrator.reservation_check_interval;
         let expiry = tokio::spawn(control::expire_reservations(opened.store.clone(), interval));
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
-        let secure = |port| security.clone().map(|security| Arc::new(SecurePort::new(security, port, config.limits.handshake_timeout)));
+        let secure = |port| {
+            security.clone().map(|security| Arc::new(SecurePort::new(security, port, config.limits.handshake_timeout, audit.clone())))
+        };
         let mut acceptors = Vec::new();
         let mut shard = None;
         for (port, mut group) in Port::ALL.into_iter().zip(listeners) {
@@ -462,6 +467,12 @@ fn open_event_log(config: &HostConfig, from: Position, inbox: &Arc<Inbox>) -> Re
     let on_sync = Box::new(move |end, result| inbox.post(Message::Synced { end, result }));
     let opened = EventLog::open(&directory, limits, from, control::now().unix_nanos(), on_sync);
     opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
+}
+
+/// Issues to new systems, where this cloud has an authority of its own.
+fn onboarding(config: &HostConfig) -> Option<Arc<Onboarding>> {
+    let own = config.security.as_ref().filter(|security| security.key_stores.is_none())?;
+    Some(Arc::new(Onboarding::new(TrustDirectory::new(&own.directory))))
 }
 
 /// The checks in front of every operation. Where the machine tells no name of its own there is none to take.

@@ -332,9 +332,9 @@ fn every_denial_is_told_to_the_audit_log_with_who_what_and_why() {
     let mut denied = Vec::new();
     for row in rows() {
         let body = if row.body.is_null() { Vec::new() } else { row.body.to_string().into_bytes() };
-        for name in ["", "other.cloud.operator.arrowhead.eu", "sysop.cloud.operator.arrowhead.eu"] {
+        for name in ["other.cloud.operator.arrowhead.eu", "sysop.cloud.operator.arrowhead.eu"] {
             if world.ask(row.system, row.method, row.target, &body, caller(name)).status == 401 {
-                denied.push(if name.is_empty() { "anonymous" } else { name });
+                denied.push(name);
             }
         }
     }

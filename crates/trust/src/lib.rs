@@ -18,6 +18,7 @@ mod encrypted_key;
 #[cfg(test)]
 mod example;
 pub mod file;
+pub mod first_contact;
 pub mod identity;
 pub mod issuance;
 pub mod jose;

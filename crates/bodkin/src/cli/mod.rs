@@ -14,6 +14,7 @@ mod explanation;
 mod log;
 mod lookup;
 mod name_row;
+mod onboard;
 mod orchestrate;
 mod page;
 mod pair;
@@ -55,6 +56,8 @@ pub enum ClientCommand {
     Log(log::LogOptions),
     /// The audit log: who did what, who was given what; is it whole?
     Audit(audit::AuditOptions),
+    /// New systems: who may come to a certificate, and coming to one
+    Onboard(onboard::OnboardOptions),
 }
 
 /// Carries a command out; gives the exit code. A failed call is an error, but for a denied one, which is told here.
@@ -68,6 +71,7 @@ pub async fn run(command: ClientCommand, json_output: bool) -> anyhow::Result<u8
         ClientCommand::Orchestrate(options) => orchestrate::run(options, printer).await,
         ClientCommand::Log(options) => log::run(options, printer).await,
         ClientCommand::Audit(options) => audit::run(options, printer).await,
+        ClientCommand::Onboard(options) => onboard::run(options, printer).await,
         ClientCommand::Event(options) => event::run(options, printer).await,
     };
     match done {

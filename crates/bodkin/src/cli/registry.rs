@@ -59,7 +59,7 @@ fn default_address(port_offset: u16) -> String {
     format!("127.0.0.1:{}", u32::from(CoreSystem::ServiceRegistry.default_port()) + u32::from(port_offset))
 }
 
-fn parse_host_and_port(text: &str) -> Result<String, String> {
+pub fn parse_host_and_port(text: &str) -> Result<String, String> {
     let address = text.trim().trim_start_matches("http://").trim_start_matches("https://").trim_end_matches('/');
     let expected = || format!("expected HOST:PORT, for example 127.0.0.1:8443, not {text:?}");
     let (host, port) = address.rsplit_once(':').ok_or_else(expected)?;

@@ -13,6 +13,7 @@ use tokio::{
 use super::{Peer, Security};
 use crate::{
     async_channel::{AsyncChannel, Socket},
+    audit::Audit,
     channel::Channel,
     seldom::SeldomOf,
     server::Port,
@@ -32,6 +33,7 @@ pub struct SecurePort {
     security: Arc<Security>,
     port: Port,
     timeout: Duration,
+    audit: Audit,
     places: Semaphore,
     refused: SeldomOf,
     strangers: SeldomOf,
@@ -56,9 +58,9 @@ enum Failure {
 
 impl SecurePort {
     /// `timeout` is how long a client may take for its part of the handshake.
-    pub fn new(security: Arc<Security>, port: Port, timeout: Duration) -> Self {
+    pub fn new(security: Arc<Security>, port: Port, timeout: Duration, audit: Audit) -> Self {
         let places = Semaphore::new(HANDSHAKES_MAX);
-        Self { security, port, timeout, places, refused: SeldomOf::default(), strangers: SeldomOf::default() }
+        Self { security, port, timeout, audit, places, refused: SeldomOf::default(), strangers: SeldomOf::default() }
     }
 
     /// The cloud's certificates.
@@ -66,7 +68,7 @@ impl SecurePort {
         &self.security
     }
 
-    /// Does the handshake; `None` if that fails, which is told in the log.
+    /// Does the handshake; `None` if that fails, which is told in the log, and if the client was refused in the audit log.
     pub async fn welcome(&self, stream: TcpStream, address: SocketAddr) -> Option<(AsyncChannel, Peer)> {
         match self.shake_hands(stream).await {
             Ok((channel, peer)) => {
@@ -74,7 +76,7 @@ impl SecurePort {
                 Some((channel, peer))
             }
             Err(failure) => {
-                self.tell(&failure, address);
+                self.tell(&failure, address).await;
                 None
             }
         }
@@ -110,7 +112,7 @@ impl SecurePort {
         Ok((channel, peer))
     }
 
-    fn tell(&self, failure: &Failure, address: SocketAddr) {
+    async fn tell(&self, failure: &Failure, address: SocketAddr) {
         let name = match failure {
             Failure::Refused(refusal) => refusal.name(),
             Failure::Plain | Failure::Late(_) => None,
@@ -122,6 +124,9 @@ impl SecurePort {
         let (certificate, reason) = (name.unwrap_or("none"), failure.to_string());
         if let Some(times) = self.refused.due(&format!("{certificate} {reason}")) {
             tracing::warn!(system = self.port.name(), %address, certificate, reason, times, "a client was refused in the TLS handshake");
+            if let Failure::Refused(refusal) = failure {
+                self.audit.refused_connection(address.ip(), refusal.name(), self.port.name(), &reason, times).await;
+            }
         }
     }
 
