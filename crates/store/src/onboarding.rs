@@ -233,7 +233,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2100));
         assert_eq!(bench.spend(Credential::Secret { id, hash: HASH }, None), Err(NotGranted::Expired));
         let kept = bench.add(request("sensor-2", 1), Some(HASH)).unwrap();
-        assert_eq!(bench.write(|draft| draft.grants()).unwrap(), [kept.clone()]);
+        assert_eq!(bench.write(|draft| draft.grants()).unwrap(), std::slice::from_ref(&kept));
         assert!(bench.write(move |draft| draft.remove_grant(kept.id)).unwrap());
         assert!(!bench.write(move |draft| draft.remove_grant(kept.id)).unwrap());
     }
