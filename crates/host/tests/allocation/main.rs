@@ -29,6 +29,8 @@ use self::counting::{ONE_AT_A_TIME, allocations, shard_thread, this_thread};
 const WARM_UP_EVENTS: u32 = 200;
 const COUNTED_EVENTS: u32 = 2000;
 const SUBSCRIBERS: usize = 3;
+/// The longest wait for an answer or an event; reached only by a failing test.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Of the TLS library, for a record that is read or written.
 const ALLOCATIONS_A_RECORD_MAX: u64 = 2;
 
@@ -44,13 +46,22 @@ fn events() -> [String; 2] {
         .map(|payload| format!(r#"{{"eventType":"Hot","source":{SOURCE},"metaData":{{"unit":"C"}},"payload":"{payload}"}}"#))
 }
 
-/// How clients connect: as they are, or in TLS.
+/// How a client connects: as it is, or in TLS.
 struct Connector(Option<Arc<ClientConfig>>);
+
+/// Who takes part.
+struct Clients {
+    /// Publishes, and listens to itself.
+    sensor: Connector,
+    /// Makes the rule by which it may.
+    operator: Connector,
+}
 
 impl Connector {
     fn connect(&self, address: SocketAddr) -> Box<dyn Client> {
         let socket = TcpStream::connect(address).unwrap();
         socket.set_nodelay(true).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         match &self.0 {
             None => Box::new(socket),
             Some(config) => {
@@ -65,7 +76,8 @@ impl Connector {
 fn publishing_to_streams_allocates_nothing() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let data = tempfile::tempdir().unwrap();
-    let counted = allocations_of(config(data.path(), None), &Connector(None));
+    let clients = Clients { sensor: Connector(None), operator: Connector(None) };
+    let counted = allocations_of(config(data.path(), None), &clients);
     assert_eq!(counted, 0, "allocations for {COUNTED_EVENTS} events");
 }
 
@@ -83,16 +95,17 @@ fn publishing_to_streams_in_tls_allocates_for_each_record_only() {
         host_names: Vec::new(),
     };
     let config = config(data.path(), Some(security));
-    // The publisher's certificate; the cloud makes its own when it starts.
-    let connector = || {
-        let trust = TrustDirectory::new(&directory);
-        let name = SystemCommonName { system: SystemName::from_stored("sensor"), cloud: trust.cloud().unwrap() };
+    let trust = TrustDirectory::new(&directory);
+    trust.init(&CloudCommonName::parse("a.b.arrowhead.eu").unwrap(), tls::now()).unwrap();
+    // The clients' certificates; the cloud makes its own when it starts.
+    let connector = |name: &str| {
+        let name = SystemCommonName { system: SystemName::from_stored(name), cloud: trust.cloud().unwrap() };
         let profile = bodkin_trust::Profile::system(&name, &[], tls::now(), Duration::from_secs(3600));
         let identity = trust.authority().unwrap().issue(&profile).unwrap();
         Connector(Some(tls::client(Some(&identity), &[trust.anchor().unwrap()], ServerCheck::HostName).unwrap()))
     };
-    TrustDirectory::new(&directory).init(&CloudCommonName::parse("a.b.arrowhead.eu").unwrap(), tls::now()).unwrap();
-    let counted = allocations_of(config, &connector());
+    let clients = Clients { sensor: connector("sensor"), operator: connector("sysop") };
+    let counted = allocations_of(config, &clients);
     // A request, its answer, and an event for each subscriber.
     let records = u64::from(COUNTED_EVENTS) * (2 + SUBSCRIBERS as u64);
     println!("{counted} allocations for {records} records");
@@ -141,14 +154,20 @@ fn config(data: &std::path::Path, security: Option<SecurityConfig>) -> HostConfi
 }
 
 /// What the shard allocates for the counted events.
-fn allocations_of(config: HostConfig, connector: &Connector) -> u64 {
+fn allocations_of(config: HostConfig, clients: &Clients) -> u64 {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let server = runtime.block_on(Server::start(&config)).unwrap();
-    let [registry, .., event_handler, _] = server.addresses;
-    post(&mut connector.connect(registry), "/serviceregistry/register-system", SOURCE, 201);
+    let [registry, authorization, _, event_handler, _] = server.addresses;
+    let service = format!(r#"{{"serviceDefinition":"heat","providerSystem":{SOURCE},"interfaces":["HTTP-INSECURE-JSON"]}}"#);
+    let entry = post(&mut clients.sensor.connect(registry), "/serviceregistry/register", &service, 201);
+    let entry: serde_json::Value = serde_json::from_str(&entry).unwrap();
+    let (sensor, heat, interface) = (&entry["provider"]["id"], &entry["serviceDefinition"]["id"], &entry["interfaces"][0]["id"]);
+    let rule =
+        format!(r#"{{"consumerId":{sensor},"providerIds":[{sensor}],"serviceDefinitionIds":[{heat}],"interfaceIds":[{interface}]}}"#);
+    post(&mut clients.operator.connect(authorization), "/authorization/mgmt/intracloud", &rule, 201);
 
-    let mut subscribers: Vec<_> = (0..SUBSCRIBERS).map(|form| subscribe(connector, event_handler, form)).collect();
-    let mut publisher = connector.connect(event_handler);
+    let mut subscribers: Vec<_> = (0..SUBSCRIBERS).map(|form| subscribe(&clients.sensor, event_handler, form)).collect();
+    let mut publisher = clients.sensor.connect(event_handler);
     let events = events();
     let mut publish = |times: u32| {
         for n in 0..times {
@@ -164,19 +183,21 @@ fn allocations_of(config: HostConfig, connector: &Connector) -> u64 {
     counted
 }
 
-fn post(client: &mut Box<dyn Client>, path: &str, body: &str, status: u16) {
+/// Posts and gives the body of the answer, which comes in one piece.
+fn post(client: &mut Box<dyn Client>, path: &str, body: &str, status: u16) -> String {
     let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
     client.write_all(format!("{head}{body}").as_bytes()).unwrap();
     let mut answer = [0; 8192];
     let length = client.read(&mut answer).unwrap();
     let answer = std::str::from_utf8(&answer[..length]).unwrap();
     assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
 }
 
 fn subscribe(connector: &Connector, event_handler: SocketAddr, form: usize) -> Box<dyn Client> {
     let path = ["/eventhandler/subscription?eventtype=hot", "/eventhandler/events?event_type=hot"][form % 2];
     let mut stream = connector.connect(event_handler);
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    write!(stream, "GET {path}&system_name=sensor&address=127.0.0.1&port=9000 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     read_event(&mut stream);
     stream
 }
