@@ -24,6 +24,8 @@ use crate::wire::Caller;
 
 /// Name of the cloud, and of who runs it.
 const CLOUD: [&str; 2] = ["bench", "bodkin"];
+/// What the systems of the load are called as servers.
+pub const HOST: &str = "localhost";
 /// Who may use management.
 const OPERATOR: &str = "sysop";
 /// The only protocol that is spoken.
@@ -106,7 +108,7 @@ impl Certificates {
         let folder = self.directory.join("systems");
         std::fs::create_dir_all(&folder)?;
         let list = tempfile::NamedTempFile::new()?;
-        std::fs::write(list.path(), names.into_iter().map(|name| format!("{name}\n")).collect::<String>())?;
+        std::fs::write(list.path(), names.into_iter().map(|name| format!("{name} {HOST}\n")).collect::<String>())?;
         let [list, folder] = [list.path(), &folder].map(Path::to_string_lossy);
         cert(&["issue", "--from", &list, "--shared-key", "--out", &folder, "--trust"], &self.trust())
     }

@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::{ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind, ServerConfig, ServerConnection};
 
-use crate::certificates::Certificates;
+use crate::certificates::{Certificates, HOST};
 use crate::load::Measured;
 use crate::machine::Conditions;
 use crate::options::HandshakeOptions;
@@ -21,8 +21,6 @@ use crate::wire::Caller;
 /// The two ends.
 const CLIENT: &str = "bench-client";
 const SERVER: &str = "bench-server";
-/// What the server's certificate is made out for: its common name.
-const SERVER_HOST: &str = "bench-server.bench.bodkin.arrowhead.eu";
 /// Handshakes before those that count.
 const WARM_UP: u32 = 100;
 /// Sessions that the server keeps, and tickets that it sends for each handshake, as Bodkin's does.
@@ -104,7 +102,7 @@ fn server(certificates: &Certificates) -> anyhow::Result<Arc<ServerConfig>> {
 /// One handshake; gives the processor time of client and server.
 fn handshake(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> anyhow::Result<(Duration, Duration)> {
     let (mut client_time, mut server_time) = (Duration::ZERO, Duration::ZERO);
-    let name = ServerName::try_from(SERVER_HOST).context("the server has a host name")?;
+    let name = ServerName::try_from(HOST).context("the server has a host name")?;
     let mut client = timed(&mut client_time, || ClientConnection::new(Arc::clone(client), name))?;
     let mut server = timed(&mut server_time, || ServerConnection::new(Arc::clone(server)))?;
     let mut flight = Vec::new();

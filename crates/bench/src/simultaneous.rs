@@ -1,8 +1,8 @@
 //! N requests on N new connections, released together.
 //!
 //! Sockets are made, bound and watched, and requests are written, before the clock starts. Then every connection is opened
-//! at once; while that goes on, requests are sent on those that stand, but no answer is taken before the last is
-//! released, so that all N are in flight together whatever the server's speed. The clock of each request starts before
+//! at once; while that goes on, requests are sent on those that stand (over TLS the first bytes of the handshake), but no answer is
+//! taken before the last is released, so that all N are in flight together whatever the server's speed. The clock of each request starts before
 //! its own connect. Sources are spread over 127.0.0.0/8 and sockets are closed by a reset, so that no port is left
 //! waiting when the experiment runs again.
 
@@ -195,6 +195,11 @@ fn open_all(endpoint: &Endpoint, slots: &mut [Slot<'_>], poll: &mut Poll, events
         }
         for event in events.iter() {
             let slot = &mut slots[event.token().0];
+            // A handshake goes on when all are released: it would keep the rest from being.
+            if slot.stream.has_begun() {
+                early.push(event.token().0);
+                continue;
+            }
             let stood = slot.state != State::Connecting;
             slot.send();
             if stood || event.is_readable() {

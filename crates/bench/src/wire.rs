@@ -55,6 +55,11 @@ impl<S> Wire<S> {
         Wire { socket: into(self.socket), tls: self.tls }
     }
 
+    /// Whether a handshake is under way or over.
+    pub fn has_begun(&self) -> bool {
+        matches!(self.tls, Tls::On(_))
+    }
+
     /// How its handshake went, once it is over.
     pub fn handshake_kind(&self) -> Option<HandshakeKind> {
         match &self.tls {
