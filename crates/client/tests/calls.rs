@@ -3,7 +3,10 @@
 use std::{net::SocketAddr, time::Duration};
 
 use bodkin_arrowhead::form::SystemRequest;
-use bodkin_client::{CallError, Connection, CoreSystems, EventForm, Limits, Page};
+use bodkin_client::{
+    CallError, Connection, CoreSystems, EventForm, Limits, Page,
+    answer::{Offer, System},
+};
 use http::{Method, StatusCode};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -202,4 +205,17 @@ async fn a_stream_gives_its_events_and_says_why_it_ended() {
     assert!(cloud.events("t", EventForm::Event, None).await.unwrap_err().is_denied());
     let first = server.requests().await.remove(0);
     assert_eq!(first, "GET /eventhandler/subscription?eventtype=a%20b&system_name=me&address=10.0.0.1&port=80 HTTP/1.1");
+}
+
+#[tokio::test]
+async fn a_secured_service_is_not_called_without_a_certificate() {
+    let server = Server::play(Vec::new()).await;
+    let cloud = cloud_at(server.address).await;
+    let provider = System { system_name: "sensor".into(), address: "127.0.0.1".into(), port: 1, ..System::default() };
+    let offer = |secure: &str| Offer { provider: provider.clone(), secure: secure.into(), ..Offer::default() };
+    assert_eq!(cloud.provider(&offer("NOT_SECURE")).unwrap().scheme(), "http");
+    for secure in ["CERTIFICATE", "TOKEN"] {
+        let error = cloud.provider(&offer(secure)).unwrap_err();
+        assert!(matches!(&error, CallError::Tls { address, .. } if address == "127.0.0.1:1"), "{error}");
+    }
 }
