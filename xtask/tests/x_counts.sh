@@ -151,6 +151,8 @@ expect "success" exits 0
 expect "the environment, then the tests" called_in_order "^python3 -m venv .*/target/schemathesis" "^cargo test .*--test peers"
 expect "the package at its version" called "^pip install --quiet schemathesis==4"
 expect "another environment for the other one" called_in_order "^python3 -m venv .*/target/joserfc" "^pip install --quiet joserfc==1"
+expect "a package with what it needs in a certain version" called_in_order "^python3 -m venv .*/target/arrowhead_client" \
+    "^pip install --quiet arrowhead-client==0.* pydantic<2"
 expect "no package of Debian's" never_called "^apt-get install .*python3"
 upheld
 

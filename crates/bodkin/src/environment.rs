@@ -9,8 +9,15 @@ use crate::cli::PASSPHRASE_VARIABLE;
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
 /// Variables of the script `x` and of the tests.
-const OF_THE_TREE: [&str; 6] =
-    ["BODKIN_JOSERFC", "BODKIN_RUSTUP_URL", "BODKIN_SCHEMATHESIS", "BODKIN_SKIPS", "BODKIN_TEST_ALL", "BODKIN_TEST_SEED"];
+const OF_THE_TREE: [&str; 7] = [
+    "BODKIN_ARROWHEAD_CLIENT",
+    "BODKIN_JOSERFC",
+    "BODKIN_RUSTUP_URL",
+    "BODKIN_SCHEMATHESIS",
+    "BODKIN_SKIPS",
+    "BODKIN_TEST_ALL",
+    "BODKIN_TEST_SEED",
+];
 /// Variables that no option has: others see the options of a process.
 const SECRETS: [&str; 1] = [PASSPHRASE_VARIABLE];
 /// A name that differs in more places is another word.

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::maven;
+use crate::program::python;
 use crate::support::skip;
 
 /// Names the Python that `./x test --all` has installed joserfc for.
@@ -190,11 +191,7 @@ fn source(file: &str) -> String {
 #[test]
 #[ignore = "peer: ./x test --all"]
 fn joserfc_opens_our_tokens_and_we_open_its() {
-    let python = std::env::var(PYTHON_VARIABLE).unwrap_or_else(|_| "python3".to_owned());
-    let has_library = Command::new(&python).args(["-c", "import joserfc"]).stderr(Stdio::null()).status();
-    if !has_library.is_ok_and(|status| status.success()) {
-        return skip::note("joserfc_opens_our_tokens_and_we_open_its", "no joserfc is installed");
-    }
+    let Some(python) = python(PYTHON_VARIABLE, "joserfc", "joserfc_opens_our_tokens_and_we_open_its") else { return };
     let keys = Keys::new();
     let peer = Peer { command: vec![python, source("peer.py")], keys: &keys };
     they_open_ours(&keys, &peer);

@@ -1,6 +1,6 @@
-//! A foreign program at work in a folder of certificates.
+//! Foreign programs: at work in a folder of certificates, and Python with a library.
 
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use crate::support::certificates::Certificates;
 use crate::support::skip;
@@ -24,4 +24,15 @@ pub fn told(output: &Output) -> String {
 pub fn good(output: &Output) -> String {
     assert!(output.status.success(), "{}", told(output));
     told(output)
+}
+
+/// The Python that `variable` names, or the usual one, if it has the library; nothing if it has not, which is noted.
+pub fn python(variable: &str, library: &str, test: &str) -> Option<String> {
+    let python = std::env::var(variable).unwrap_or_else(|_| "python3".to_owned());
+    let has_library = Command::new(&python).args(["-c", &format!("import {library}")]).stderr(Stdio::null()).status();
+    if !has_library.is_ok_and(|status| status.success()) {
+        skip::note(test, &format!("no {library} is installed"));
+        return None;
+    }
+    Some(python)
 }
