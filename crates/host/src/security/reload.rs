@@ -22,9 +22,14 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(3600);
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 impl Security {
-    /// Looks for changes until it is aborted.
-    pub async fn watch(self: Arc<Self>) {
-        let mut taken = self.stamps();
+    /// Looks for what changes from now on, until it is aborted.
+    pub fn watch(self: Arc<Self>) -> impl Future<Output = ()> {
+        // Now and not at the first poll: who sees that the cloud is ready may change a file at once.
+        let taken = self.stamps();
+        self.watch_since(taken)
+    }
+
+    async fn watch_since(self: Arc<Self>, mut taken: Vec<Stamp>) {
         let mut seen = taken.clone();
         let mut renewal = self.trust().renewal_due;
         loop {
