@@ -4,6 +4,8 @@
 //! management is answered with success when its entry is on disk, and not begun while entries cannot be written; everything else waits for
 //! nothing but a place in the log's queue. What the route does not tell, the operation puts into [`Answer::account`].
 
+mod certificates;
+
 use std::{
     io,
     net::IpAddr,

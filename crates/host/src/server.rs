@@ -28,7 +28,6 @@ use bodkin_store::{
     audit::{AuditLimits, AuditThread},
     event_log::{EventLog, EventLogLimits, EventLogReader, Position},
 };
-use bodkin_trust::TrustDirectory;
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, mpsc, oneshot},
@@ -283,6 +282,7 @@ impl Server {
             started: Instant::now(),
         };
         let probes = Arc::new(Probes::default());
+        let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let monitor = Arc::new(Monitor {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -300,7 +300,10 @@ impl Server {
                 deregistration: config.jobs.deregistration,
                 audit: audit.clone(),
                 audit_readers: AuditReaders::default(),
-                onboarding: OnboardingApi { store: opened.store.clone(), onboarding: onboarding(config) },
+                onboarding: OnboardingApi {
+                    store: opened.store.clone(),
+                    onboarding: authority.clone().map(|own| Arc::new(Onboarding::new(own))),
+                },
             },
             ready: AtomicBool::new(false),
         });
@@ -363,6 +366,8 @@ impl Server {
                 tokio::spawn(follow_identities(security, tokens, opened.store.clone(), config.clone(), addresses))
             }),
         );
+        let ledger = authority.map(|directory| audit.clone().follow_certificates(directory, opened.store.clone()));
+        jobs.extend(ledger.map(tokio::spawn));
         let audit_checkpoint = tokio::spawn(audit.keep_checkpoint(opened.store.clone()));
         let log_keeper = tokio::spawn(keep_log(config.log_book.clone(), opened.store.clone(), config.log_entries_max));
         for (port, address) in Port::ALL.iter().zip(&addresses) {
@@ -467,12 +472,6 @@ fn open_event_log(config: &HostConfig, from: Position, inbox: &Arc<Inbox>) -> Re
     let on_sync = Box::new(move |end, result| inbox.post(Message::Synced { end, result }));
     let opened = EventLog::open(&directory, limits, from, control::now().unix_nanos(), on_sync);
     opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
-}
-
-/// Issues to new systems, where this cloud has an authority of its own.
-fn onboarding(config: &HostConfig) -> Option<Arc<Onboarding>> {
-    let own = config.security.as_ref().filter(|security| security.key_stores.is_none())?;
-    Some(Arc::new(Onboarding::new(TrustDirectory::new(&own.directory))))
 }
 
 /// The checks in front of every operation. Where the machine tells no name of its own there is none to take.

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     ENDS,
     audit::MIGRATION,
     onboarding::MIGRATION,
+    audit::LEDGER_MIGRATION,
 ];
 
 const SPINE: &str = "

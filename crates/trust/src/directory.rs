@@ -32,7 +32,7 @@ use crate::{
     certificate::Certificate,
     file::{self, FileError},
     identity::Identity,
-    ledger::{self, Entry, Ledger},
+    ledger::{self, Actions, Entry, Ledger},
     lock::Lock,
     revocation::Revocations,
 };
@@ -196,6 +196,11 @@ impl TrustDirectory {
     /// What was issued.
     pub fn ledger(&self) -> Result<Ledger> {
         Ok(Ledger::read(&self.issued())?)
+    }
+
+    /// What was issued and revoked behind a place in the ledger, a part of it at a time; `None` if the ledger does not reach so far.
+    pub fn actions_behind(&self, place: u64) -> Result<Option<Actions>> {
+        Ok(ledger::actions_behind(&self.issued(), place)?)
     }
 
     /// The identity of a core system or the operator that is kept here.

@@ -70,6 +70,67 @@ pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UtcTime
     UtcTime::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
+/// A line as whoever keeps an account of the authority is told it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A certificate was issued.
+    Issued {
+        /// Serial number in hexadecimal digits.
+        serial: String,
+        /// Common name.
+        name: String,
+        /// Last second in which it counts.
+        not_after: UtcTime,
+        /// When.
+        at: UtcTime,
+    },
+    /// One was revoked.
+    Revoked {
+        /// Serial number in hexadecimal digits.
+        serial: String,
+        /// When.
+        at: UtcTime,
+    },
+}
+
+impl From<Entry> for Action {
+    fn from(entry: Entry) -> Self {
+        match entry {
+            Entry::Issue { serial, name, not_after, at, .. } => Self::Issued { serial, name, not_after, at },
+            Entry::Revoke { serial, at } => Self::Revoked { serial, at },
+        }
+    }
+}
+
+/// What the ledger says behind a place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actions {
+    /// In their order.
+    pub actions: Vec<Action>,
+    /// The place behind the last of them, in bytes.
+    pub end: u64,
+}
+
+/// Bytes of the ledger that are read at a time.
+const ACTIONS_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads on behind a place, at most [`ACTIONS_BYTES_MAX`]; `None` if the ledger does not reach so far: it is another one.
+pub(crate) fn actions_behind(path: &Path, place: u64) -> Result<Option<Actions>, FileError> {
+    let system = FileError::system(path);
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((place == 0).then(|| Actions { actions: Vec::new(), end: 0 })),
+        file => file.map_err(&system)?,
+    };
+    if file.metadata().map_err(&system)?.len() < place {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    file.seek(SeekFrom::Start(place)).and_then(|_| file.take(ACTIONS_BYTES_MAX).read_to_end(&mut content)).map_err(&system)?;
+    let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let entries = lines::<Entry>(&content[..whole]).map_err(|why| FileError::content(path, why))?;
+    Ok(Some(Actions { actions: entries.into_iter().map(Action::from).collect(), end: place + whole as u64 }))
+}
+
 /// An issued certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -268,5 +329,26 @@ mod tests {
             let error = Ledger::parse(content.as_bytes()).unwrap_err();
             assert!(error.contains(told), "{content}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_behind_a_place_is_read_part_by_part() {
+        let place = TempDir::new().unwrap();
+        let path = place.path().join("issued.jsonl");
+        assert_eq!(actions_behind(&path, 0).unwrap(), Some(Actions { actions: Vec::new(), end: 0 }));
+        assert_eq!(actions_behind(&path, 7).unwrap(), None, "it was longer before");
+        let certificate = sensor().certificate().clone();
+        append(&path, &[Entry::issue(&certificate, now())]).unwrap();
+        let first = actions_behind(&path, 0).unwrap().unwrap();
+        let serial = certificate.serial_text();
+        assert!(matches!(&first.actions[..], [Action::Issued { serial: issued, .. }] if *issued == serial));
+        append(&path, &[Entry::revoke(&serial, now())]).unwrap();
+        let length = fs::metadata(&path).unwrap().len();
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, [whole.as_slice(), b"{\"action\":"].concat()).unwrap();
+        let second = actions_behind(&path, first.end).unwrap().unwrap();
+        assert_eq!(second, Actions { actions: vec![Action::Revoked { serial, at: now().whole_seconds() }], end: length });
+        assert_eq!(actions_behind(&path, length).unwrap().unwrap().actions, [], "a line that is being written is not read");
+        assert_eq!(actions_behind(&path, length + 100).unwrap(), None);
     }
 }

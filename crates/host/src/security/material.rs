@@ -99,6 +99,11 @@ fn kept(directory: &TrustDirectory, system: &SystemName, error: DirectoryError, 
 }
 
 impl SecurityConfig {
+    /// Where the cloud's own authority is; with key stores from elsewhere there is none.
+    pub fn own_authority(&self) -> Option<TrustDirectory> {
+        self.key_stores.is_none().then(|| TrustDirectory::new(&self.directory))
+    }
+
     /// The names that were given, and `other` where none was.
     fn named(&self, other: &CloudCommonName) -> CloudCommonName {
         let name = |given: &Option<CloudName>, other: &CloudName| given.clone().unwrap_or_else(|| other.clone());

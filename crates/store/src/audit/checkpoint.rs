@@ -11,7 +11,15 @@ use crate::{
     inspection::{self, InspectionError},
 };
 
-/// The table; it has one row or none.
+/// How far the ledger of certificates is told in the log: one row or none.
+pub(crate) const LEDGER_MIGRATION: &str = "
+CREATE TABLE audited_ledger (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    bytes INTEGER NOT NULL
+) STRICT;
+";
+
+/// The log's last entry: one row or none.
 pub(crate) const MIGRATION: &str = "
 CREATE TABLE audit_checkpoint (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -28,6 +36,18 @@ impl Draft<'_> {
         let number = i64::try_from(head.number).unwrap_or(i64::MAX);
         self.run("INSERT OR REPLACE INTO audit_checkpoint (id, number, hash) VALUES (1, ?1, ?2)", (number, head.hash.to_string()))?;
         Ok(())
+    }
+
+    /// Notes how many bytes of the ledger of certificates are told in the log.
+    pub fn note_audited_ledger(&mut self, bytes: u64) -> Result<(), OperationError> {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.run("INSERT OR REPLACE INTO audited_ledger (id, bytes) VALUES (1, ?1)", [bytes])?;
+        Ok(())
+    }
+
+    /// How many bytes of the ledger of certificates are told in the log.
+    pub fn audited_ledger(&self) -> Result<u64, OperationError> {
+        Ok(self.id("SELECT bytes FROM audited_ledger", [])?.map_or(0, i64::unsigned_abs))
     }
 
     /// The entry that was noted last.
