@@ -81,6 +81,8 @@ settings! {
     key_stores: PathBuf = "BODKIN_KEY_STORES",
     /// Key store with the certificate of the cloud's authority, to be used with them
     trust_store: PathBuf = "BODKIN_TRUST_STORE",
+    /// Certificates (PEM) of authorities for devices, which may come to a certificate by onboarding; empty: none
+    device_authorities: PathBuf = "BODKIN_DEVICE_AUTHORITIES",
     /// File with the password of all of them, readable to its owner only
     key_store_password_file: PathBuf = "BODKIN_KEY_STORE_PASSWORD_FILE",
     /// The cloud's name in its certificates, <cloud>.<operator>.arrowhead.eu; empty: the one they have, in new ones "local"
@@ -214,6 +216,7 @@ impl Settings {
             trust: Some(PathBuf::new()),
             key_stores: Some(PathBuf::new()),
             trust_store: Some(PathBuf::new()),
+            device_authorities: Some(PathBuf::new()),
             key_store_password_file: Some(PathBuf::new()),
             cloud: Some(String::new()),
             operator: Some(String::new()),
@@ -398,6 +401,7 @@ fn security(settings: &Settings, domain_name: &str) -> anyhow::Result<SecurityCo
     Ok(SecurityConfig {
         directory: settings.trust_directory(),
         key_stores: key_stores(settings)?,
+        device_authorities: settings.device_authorities.clone().filter(|path| !path.as_os_str().is_empty()),
         cloud: name(&settings.cloud, "cloud")?,
         operator: name(&settings.operator, "operator")?,
         verify_host_names: settings.verify_host_names.expect(all),

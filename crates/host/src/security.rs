@@ -45,6 +45,9 @@ pub struct SecurityConfig {
     pub directory: PathBuf,
     /// The key stores that are used instead; `None`: none.
     pub key_stores: Option<KeyStores>,
+    /// Certificates (PEM) of authorities for devices: what they certify may come to a certificate of the cloud by onboarding, and
+    /// nothing else. `None`: none.
+    pub device_authorities: Option<PathBuf>,
     /// The cloud's name, where the operator has given one: others are refused.
     pub cloud: Option<CloudName>,
     /// Who runs it, likewise.
@@ -151,7 +154,7 @@ impl Peer {
 
     /// Whether it has shown a certificate of the cloud's authority that names no system of the cloud.
     fn is_stranger(&self) -> bool {
-        self.has_certificate() && matches!(&self.caller, Caller::Certified(name) if name.system.is_none())
+        self.has_certificate() && matches!(&self.caller, Caller::Certified(name) if name.system.is_none() && !name.is_device)
     }
 
     /// Whoever connects in insecure mode.
@@ -204,11 +207,13 @@ impl Security {
     /// more.
     fn peer(&self, session: &Connection) -> Result<Peer, Refusal> {
         let trust = self.current.load();
-        let Some(shown) = session.peer_certificates().and_then(<[_]>::first) else {
+        let chain = session.peer_certificates().unwrap_or_default();
+        let Some(shown) = chain.first() else {
             return Ok(Peer { caller: Caller::unidentified(), certificate: None });
         };
         let certificate = trust.check.admit(shown, tls::now())?;
-        let caller = Caller::certified(certificate.common_name().unwrap_or_default(), &trust.cloud);
+        let name = certificate.common_name().unwrap_or_default();
+        let caller = if trust.is_device(chain) { Caller::device(name) } else { Caller::certified(name, &trust.cloud) };
         Ok(Peer { caller, certificate: Some(Arc::new(certificate)) })
     }
 

@@ -7,14 +7,17 @@
 mod refusal;
 mod verifier;
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bodkin_arrowhead::utc::UtcTime;
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
     client::WebPkiServerVerifier,
     crypto::{CryptoProvider, aws_lc_rs},
-    pki_types::CertificateDer,
+    pki_types::{CertificateDer, UnixTime},
     server::{ServerSessionMemoryCache, WebPkiClientVerifier},
 };
 
@@ -142,6 +145,14 @@ pub fn server(
     config.session_storage = ServerSessionMemoryCache::new(SESSIONS_MAX);
     config.send_tls13_tickets = TICKETS;
     Ok(Arc::new(config))
+}
+
+/// Whether a client's chain, its own certificate first, leads to one of these authorities now.
+pub fn leads_to(anchors: &[Certificate], chain: &[CertificateDer<'_>], now: UtcTime) -> bool {
+    let (Some((own, intermediates)), Ok(roots)) = (chain.split_first(), roots(anchors)) else { return false };
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(now.unix_seconds()));
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+    verifier.is_ok_and(|verifier| verifier.verify_client_cert(own, intermediates, now).is_ok())
 }
 
 /// A client's configuration; without an identity it shows no certificate. No server's certificate is revoked for it.

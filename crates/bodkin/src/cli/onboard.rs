@@ -46,19 +46,15 @@ enum SecretCommand {
     Add(NewSecret),
     /// List the grants there are, of secrets and devices
     List,
-    /// Take a grant back
+    /// Take a grant back, of a secret or a device
     Remove(Id),
 }
 
 /// What to do about devices.
 #[derive(Subcommand, Clone, Debug)]
 enum DeviceCommand {
-    /// Let a device come to a certificate
+    /// Let a device come to a certificate; `onboard secret list` and `remove` are for devices too
     Add(NewDevice),
-    /// List the grants there are, of secrets and devices
-    List,
-    /// Take a grant back
-    Remove(Id),
 }
 
 #[derive(Args, Clone, Debug)]
@@ -80,12 +76,8 @@ pub async fn run(options: OnboardOptions, printer: Printer) -> anyhow::Result<u8
             }
         }
         OnboardCommand::Device { registry, command } => {
-            let monitor = registry.monitor()?;
-            match command {
-                DeviceCommand::Add(new) => grant::add_device(&monitor, new, printer).await,
-                DeviceCommand::List => grant::list(&monitor, printer).await,
-                DeviceCommand::Remove(Id { id }) => grant::remove(&monitor, id, printer).await,
-            }
+            let DeviceCommand::Add(new) = command;
+            grant::add_device(&registry.monitor()?, new, printer).await
         }
         OnboardCommand::Join(joining) => join::run(joining, printer).await,
     }

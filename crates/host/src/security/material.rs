@@ -26,6 +26,8 @@ pub(super) struct Material {
     pub(super) cloud: CloudCommonName,
     /// Whose systems are believed.
     pub(super) anchors: Vec<Certificate>,
+    /// Who certifies devices.
+    pub(super) device_anchors: Vec<Certificate>,
     pub(super) revocations: Revocations,
     /// In the order of [`CoreSystem::ALL`].
     pub(super) identities: Vec<Arc<Identity>>,
@@ -37,10 +39,14 @@ impl Material {
     /// Reads what secure mode needs. An absent trust directory is made, and so is a core system's identity in it that is missing, is to be
     /// renewed or is not made out for the names of this machine. Key stores are only read.
     pub(super) fn read(config: &SecurityConfig, now: UtcTime) -> Result<Self, SecurityError> {
-        let material = match &config.key_stores {
+        let mut material = match &config.key_stores {
             Some(stores) => Self::of_key_stores(stores)?,
             None => Self::of_directory(config, now)?,
         };
+        if let Some(path) = &config.device_authorities {
+            material.device_anchors = file::read_certificates(path)?;
+            material.files.push(path.clone());
+        }
         let expected = config.named(&material.cloud);
         if material.cloud == expected {
             Ok(material)
@@ -66,6 +72,7 @@ impl Material {
         Ok(Self {
             cloud: directory.cloud()?,
             anchors: vec![directory.anchor()?],
+            device_anchors: Vec::new(),
             revocations: directory.revocations()?,
             identities: CoreSystem::ALL.into_iter().map(identity).collect::<Result<_, _>>()?,
             files: files.chain(systems.into_iter().flat_map(|(certificate, key)| [certificate, key])).collect(),
@@ -82,7 +89,7 @@ impl Material {
         let revocations = read_revocations(&list, &anchors)?;
         let cloud = identities[0].certificate().system().map_err(|error: CommonNameError| FileError::content(&paths[0], error))?.cloud;
         let files = paths.into_iter().chain([stores.trust_store.clone(), list]).collect();
-        Ok(Self { cloud, anchors, revocations, identities, files })
+        Ok(Self { cloud, anchors, device_anchors: Vec::new(), revocations, identities, files })
     }
 }
 

@@ -54,6 +54,7 @@ mod tests {
         let config = SecurityConfig {
             directory: "trust".into(),
             key_stores: None,
+            device_authorities: None,
             cloud: None,
             operator: None,
             verify_host_names: true,

@@ -9,10 +9,10 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_trust::{
-    Identity, base64,
+    Certificate, Identity, base64,
     tls::{self, ClientCertificate, PeerCheck, ServerCheck},
 };
-use rustls::{ClientConfig, ServerConfig};
+use rustls::{ClientConfig, ServerConfig, pki_types::CertificateDer};
 
 use super::{SecurityConfig, SecurityError, material::Material};
 use crate::server::Port;
@@ -24,6 +24,10 @@ pub struct Trust {
     pub cloud: CloudCommonName,
     /// What is asked of peers' certificates.
     pub check: PeerCheck,
+    /// Whose systems are believed.
+    anchors: Vec<Certificate>,
+    /// Whether there are authorities whose devices are believed on Bodkin's own port.
+    knows_devices: bool,
     /// In the order of [`CoreSystem::ALL`].
     identities: Vec<Arc<Identity>>,
     /// In the order of [`Port::ALL`].
@@ -40,25 +44,29 @@ impl Trust {
     /// Reads everything. What nobody would believe is refused.
     pub(super) fn read(config: &SecurityConfig) -> Result<Self, SecurityError> {
         let now = tls::now();
-        let Material { cloud, anchors, revocations, identities, files } = Material::read(config, now)?;
+        let Material { cloud, anchors, device_anchors, revocations, identities, files } = Material::read(config, now)?;
         let check = PeerCheck { revocations: Arc::new(revocations) };
         for (system, identity) in CoreSystem::ALL.into_iter().zip(&identities) {
             check_identity(identity, system, &cloud, &check, now)?;
         }
         let server = |port: Port| {
-            let (system, clients) = match port {
-                Port::System(system) => (system, ClientCertificate::Required),
+            match port {
+                Port::System(system) => tls::server(&identities[system as usize], &anchors, ClientCertificate::Required, check.clone()),
                 // Upstream has no such port, and no name for it.
-                Port::Monitor => (CoreSystem::ServiceRegistry, ClientCertificate::Optional),
-            };
-            tls::server(&identities[system as usize], &anchors, clients, check.clone())
+                Port::Monitor => {
+                    let own = &identities[CoreSystem::ServiceRegistry as usize];
+                    let believed = [anchors.as_slice(), &device_anchors].concat();
+                    tls::server(own, &believed, ClientCertificate::Optional, check.clone())
+                }
+            }
         };
         let servers = Port::ALL.into_iter().map(server).collect::<Result<_, _>>()?;
         let server_check = if config.verify_host_names { ServerCheck::HostName } else { ServerCheck::ChainOnly };
         let event_handler = &identities[CoreSystem::EventHandler as usize];
         let towards_subscribers = tls::client_with_check(Some(event_handler), &anchors, server_check, check.clone())?;
         let renewal_due = identities.iter().map(|identity| identity.certificate().renewal_due()).min().expect("there are four");
-        Ok(Self { cloud, check, identities, servers, towards_subscribers, renewal_due, files })
+        let knows_devices = !device_anchors.is_empty();
+        Ok(Self { cloud, check, anchors, knows_devices, identities, servers, towards_subscribers, renewal_due, files })
     }
 
     /// Who a core system is.
@@ -69,6 +77,11 @@ impl Trust {
     /// A core system's public key as systems are registered with (reference section 2).
     pub fn authentication_info(&self, system: CoreSystem) -> String {
         base64::encode(self.identity(system).certificate().public_key_info())
+    }
+
+    /// Whether a chain that was verified is a device's: it leads to none of the cloud's authorities.
+    pub(super) fn is_device(&self, chain: &[CertificateDer<'_>]) -> bool {
+        self.knows_devices && !tls::leads_to(&self.anchors, chain, tls::now())
     }
 
     /// What connections to a port are made with.

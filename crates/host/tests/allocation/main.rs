@@ -89,6 +89,7 @@ fn publishing_to_streams_in_tls_allocates_for_each_record_only() {
     let security = SecurityConfig {
         directory: directory.clone(),
         key_stores: None,
+        device_authorities: None,
         cloud: None,
         operator: None,
         verify_host_names: true,

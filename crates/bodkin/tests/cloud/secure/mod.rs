@@ -2,6 +2,7 @@
 
 mod connections;
 mod half_handshakes;
+mod onboarding;
 mod permissions;
 mod pushes;
 mod refusals;
