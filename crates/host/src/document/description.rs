@@ -59,7 +59,7 @@ pub struct Description {
     pub status: u16,
     /// Body of its success.
     pub content: Content,
-    /// Whether it can only refuse in insecure mode, with 500 as upstream does.
+    /// Whether it can only refuse in insecure mode: with 500 as upstream does, on Bodkin's own port with 409.
     pub needs_keys: bool,
 }
 

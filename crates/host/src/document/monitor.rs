@@ -41,10 +41,14 @@ pub const OPERATIONS: &[Description] = &[
         "service? name - the service definition it is about",
         "external? bool - on behalf of another cloud",
     ]),
-    post(Bodkin, "api/v1/onboarding", "OnboardingForm", "Onboarded", "Gives a new system the certificate that a grant allows.").created(),
-    get(Bodkin, "api/v1/onboarding/grants", "Page[OnboardingGrant]", "Who may come to a certificate."),
-    post(Bodkin, "api/v1/onboarding/grants", "OnboardingGrantForm", "OnboardingGrant", "Grants certificates to new systems.").created(),
-    delete(Bodkin, "api/v1/onboarding/grants/{id}", "Takes a grant back."),
+    post(Bodkin, "api/v1/onboarding", "OnboardingForm", "Onboarded", "Gives a new system the certificate that a grant allows.")
+        .created()
+        .needing_keys(),
+    get(Bodkin, "api/v1/onboarding/grants", "Page[OnboardingGrant]", "Who may come to a certificate.").needing_keys(),
+    post(Bodkin, "api/v1/onboarding/grants", "OnboardingGrantForm", "OnboardingGrant", "Grants certificates to new systems.")
+        .created()
+        .needing_keys(),
+    delete(Bodkin, "api/v1/onboarding/grants/{id}", "Takes a grant back.").needing_keys(),
     get(Bodkin, "api/v1/audit", "AuditLog", "Entries of the audit log: the newest, or those from a number on.").asking(&[
         "from? int - number of the first entry",
         "since? time - not earlier",

@@ -99,7 +99,7 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
         responses["400"] = error("Refused; without a body where the request is malformed.");
     }
     if takes_parameters && description.tag == Tag::Bodkin {
-        responses["404"] = error("There is no such subscription.");
+        responses["404"] = error("There is no such row.");
     }
     if description.method == Method::Post && description.tag == Tag::Bodkin && description.body.is_none() {
         responses["409"] = error("Not while the subscription is as it is. The message says why.");
@@ -108,7 +108,13 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
         responses["413"] = json!({"description": "The body is longer than its limit."});
         responses["415"] = json!({"description": "The body is not said to be JSON."});
     }
-    if description.needs_keys {
+    if description.needs_keys && description.tag == Tag::Bodkin {
+        responses["401"] = error("Neither a secret nor a certificate that counts was shown.");
+        responses["403"] = error("Not for this caller, or not this name.");
+        responses["409"] = error("There is no authority in insecure mode, or what was asked for is taken. The message says which.");
+        responses["429"] = error("Too many attempts were refused; Retry-After says when to come back.");
+    }
+    if description.needs_keys && description.tag != Tag::Bodkin {
         responses["500"] = error("There are no keys in insecure mode.");
     } else if description.body.is_some() || description.method == Method::Delete {
         responses["500"] = error("A text is longer than its column, or a map has a null.");
