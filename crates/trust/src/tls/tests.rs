@@ -96,6 +96,21 @@ fn a_client_of_the_cloud_is_let_in_and_resumes() {
 }
 
 #[test]
+fn the_server_chooses_sha_256_whatever_a_client_prefers() {
+    let world = World::new();
+    let provider = issue(&world.cloud, "provider.testcloud.aitia.arrowhead.eu", now(), DAY);
+    let stock = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider())).with_safe_default_protocol_versions();
+    let stock = stock.unwrap().with_root_certificates(roots(&[world.cloud.certificate().clone()]).unwrap());
+    let mut stock = stock.with_client_auth_cert(chain(&provider), provider.key().to_rustls()).unwrap();
+    stock.alpn_protocols = vec![PROTOCOL.to_vec()];
+    assert_eq!(stock.crypto_provider().cipher_suites[0].suite(), CipherSuite::TLS13_AES_256_GCM_SHA384);
+    let server = world.server(ClientCertificate::Required, PeerCheck::default());
+    let [(_, None), (connection, None)] = handshake(&Arc::new(stock), &server) else { panic!("the handshake fails") };
+    let suite = connection.negotiated_cipher_suite().map(|suite| suite.suite());
+    assert_eq!(suite, Some(CipherSuite::TLS13_AES_128_GCM_SHA256));
+}
+
+#[test]
 fn every_other_client_is_refused_with_its_name_and_the_reason() {
     let world = World::new();
     let none = PeerCheck::default();
