@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use nix::time::{ClockId, clock_gettime};
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::pki_types::ServerName;
 use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
-use rustls::{ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind, ServerConfig, ServerConnection};
+use rustls::{ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind, ServerConfig, ServerConnection, SupportedCipherSuite};
 
 use crate::certificates::{Certificates, HOST};
 use crate::load::Measured;
@@ -26,6 +28,8 @@ const WARM_UP: u32 = 100;
 /// Sessions that the server keeps, and tickets that it sends for each handshake, as Bodkin's does.
 const SESSIONS_MAX: usize = 8_192;
 const TICKETS: usize = 1;
+/// What Bodkin's chooses.
+const SUITE: SupportedCipherSuite = TLS13_AES_128_GCM_SHA256;
 /// Turns that a handshake takes at the most: three flights, and the tickets.
 const TURNS_MAX: usize = 8;
 
@@ -80,6 +84,26 @@ impl Floor {
         Ok(floor)
     }
 
+    /// As [`Self::measure`], with the handshakes shared among threads, one a core, as in a load that takes all of them.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn on_all_cores(certificates: &Certificates, count: u32) -> anyhow::Result<Self> {
+        certificates.issue([CLIENT, SERVER].into_iter())?;
+        let threads = u32::try_from(std::thread::available_parallelism()?.get())?;
+        std::thread::scope(|scope| {
+            let running: Vec<_> = (0..threads).map(|_| scope.spawn(|| Self::measure(certificates, count.div_ceil(threads)))).collect();
+            let mut all = Self::default();
+            for thread in running {
+                let floor = thread.join().expect("a measuring thread does not panic")?;
+                all.client.add(&floor.client);
+                all.server.add(&floor.server);
+                all.both.add(&floor.both);
+            }
+            Ok(all)
+        })
+    }
+
     fn figures(&self) -> Vec<Figure> {
         let mut figures = self.both.figures("cpu_", Unit::Us, &[50.0, 99.0]);
         figures.push(Figure::median("client_cpu_p50_us", self.client.percentile(50.0, Unit::Us)));
@@ -89,7 +113,9 @@ impl Floor {
 }
 
 fn server(certificates: &Certificates) -> anyhow::Result<Arc<ServerConfig>> {
-    let (provider, roots) = (certificates.provider(), certificates.roots());
+    let mut provider = CryptoProvider::clone(&certificates.provider());
+    provider.cipher_suites = vec![SUITE];
+    let (provider, roots) = (Arc::new(provider), certificates.roots());
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build()?;
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let mut config = config.with_client_cert_verifier(verifier).with_cert_resolver(Arc::new(certificates.server(SERVER)?));

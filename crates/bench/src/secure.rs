@@ -2,11 +2,13 @@
 //!
 //! Both clouds are the bench's own and hold the same services, in secure mode with certificates and tokens. Over new connections each
 //! request comes from a system of its own with its own certificate, so that every one is a full mutual handshake; the processor time of
-//! both sides is held against that of so many handshakes in memory. On kept connections one system asks.
+//! both sides is held against that of so many handshakes in memory, on all cores at once as in the load. On kept connections one system
+//! asks.
 
 use std::sync::Arc;
 
 use crate::baseline::Baseline;
+use crate::certificates::Certificates;
 use crate::handshake::Floor;
 use crate::load::{self, Measured};
 use crate::machine::Conditions;
@@ -17,10 +19,10 @@ use crate::report::{Outcome, Report};
 use crate::scene::Askers;
 use crate::simultaneous;
 use crate::state::State;
-use crate::statistics::{Figure, Unit};
+use crate::statistics::{Figure, Row, Unit};
 
-/// Handshakes of which the floor is the mean.
-const FLOOR_HANDSHAKES: u32 = 1000;
+/// Handshakes of which the floor of a run is the mean.
+const FLOOR_HANDSHAKES: u32 = 2000;
 
 /// Runs and reports.
 ///
@@ -32,9 +34,9 @@ pub fn run(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyho
         simultaneous::allow_connections(most)?;
     }
     let certificates = Arc::new(options.secure.certificates.open(options.secure.resume)?);
-    let floor = Floor::measure(&options.secure.certificates.open(false)?, FLOOR_HANDSHAKES)?;
+    let floor = options.secure.certificates.open(false)?;
     let mut report = Report::new(format!("{}, {}, insecure and secure", operation.name(), load::title(modes)));
-    tell_what_is_compared(&mut report, options.secure.resume, &floor);
+    tell_what_is_compared(&mut report, options.secure.resume);
     let mut secure_target = options.target.clone();
     secure_target.server.certificates = Some(certificates);
     let mut descriptions = Vec::new();
@@ -49,7 +51,7 @@ pub fn run(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyho
         });
         descriptions.push(insecure.description());
         for mode in modes {
-            let compared = Compared { operation, mode: *mode, state, floor_us: floor.both.mean(Unit::Us) };
+            let compared = Compared { operation, mode: *mode, state, floor: &floor };
             compared.run(&mut insecure, &mut secure, options.repeat, conditions, &mut report)?;
         }
     }
@@ -62,27 +64,28 @@ pub fn run(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyho
     Ok(report)
 }
 
-fn tell_what_is_compared(report: &mut Report, resume: bool, floor: &Floor) {
+fn tell_what_is_compared(report: &mut Report, resume: bool) {
     let handshakes = if resume { "clients resume a session that they had before" } else { "every handshake is a full one" };
     report.note(format!("secure: mutual TLS 1.3, a certificate for each system; {handshakes}; insecure and secure runs alternate"));
-    report.note(format!(
-        "the floor: one full mutual handshake in memory takes {:.0} us of processor time, both ends together (bodkin bench handshake)",
-        floor.both.mean(Unit::Us)
-    ));
+    report.note(
+        "the floor: processor time of full mutual handshakes in memory, both ends together, on all cores behind each run (bodkin bench handshake)"
+            .into(),
+    );
     report.note(
         "in secure mode services ask for tokens, so that orchestrations make them; lookups go to a public core service in both".into(),
     );
 }
 
 /// One kind of load from one state.
-struct Compared {
+struct Compared<'c> {
     operation: Operation,
     mode: Mode,
     state: State,
-    floor_us: f64,
+    /// Of the floor's two ends.
+    floor: &'c Certificates,
 }
 
-impl Compared {
+impl Compared<'_> {
     fn run(
         &self,
         insecure: &mut Baseline,
@@ -94,36 +97,37 @@ impl Compared {
         let what = load::label(self.operation, self.mode, self.state, true);
         let askers = if matches!(self.mode, Mode::Simultaneous { .. }) { Askers::Each } else { Askers::One };
         let [mut without, mut with] = ["insecure", "secure"].map(|mode| Outcome::new(format!("{mode}, {what}")));
+        let mut ratios = Outcome::new(format!("secure to insecure, run by run, {what}"));
         for _ in 0..repeats {
             load::repeat(insecure, self.operation, self.mode, askers, &mut without, conditions)?;
             load::repeat(secure, self.operation, self.mode, askers, &mut with, conditions)?;
+            ratios.push(self.ratios(&without, &with)?, Measured::default());
         }
-        let figures = self.ratios(&without, &with);
-        figures.iter().for_each(|figure| report.ratio(format!("{}, {what}", figure.key), figure.value));
-        let mut ratios = Outcome::new(format!("secure to insecure, {what}"));
-        ratios.push(figures, Measured::default());
+        ratios.series.rows().for_each(|row| report.ratio(format!("{}, {what}", row.key), row.median));
         report.outcomes.extend([without, with, ratios]);
         Ok(())
     }
 
-    /// Medians of the secure runs against those of the insecure ones, and their processor time against the floor.
-    fn ratios(&self, without: &Outcome, with: &Outcome) -> Vec<Figure> {
-        let of = |key: &str| Some((without.series.summary(key)?, with.series.summary(key)?));
+    /// The latest secure run against the latest insecure one, and its processor time against the floor.
+    fn ratios(&self, without: &Outcome, with: &Outcome) -> anyhow::Result<Vec<Figure>> {
+        let latest = |outcome: &Outcome, key: &str| outcome.series.row(key).map(Row::latest);
+        let of = |key: &str| Some((latest(without, key)?, latest(with, key)?));
         let ratio = |key: &str, name: &str| {
             of(key).filter(|(without, _)| *without > 0.0).map(|(without, with)| Figure::median(name, with / without))
         };
         let keys = [("mean_ms", "mean_ratio"), ("p50_ms", "p50_ratio"), ("p99_ms", "p99_ratio"), ("whole_ms", "whole_ratio")];
         let mut figures: Vec<Figure> = keys.into_iter().filter_map(|(key, name)| ratio(key, name)).collect();
-        let cpu_s = |outcome: &Outcome| Some(outcome.series.summary("server_cpu_s")? + outcome.series.summary("generator_cpu_s")?);
+        let cpu_s = |outcome: &Outcome| Some(latest(outcome, "server_cpu_s")? + latest(outcome, "generator_cpu_s")?);
         if let (Some(insecure_s), Some(secure_s)) = (cpu_s(without), cpu_s(with)) {
             figures.push(Figure::median("cpu_ratio", if insecure_s > 0.0 { secure_s / insecure_s } else { 0.0 }));
             if let Mode::Simultaneous { count } = self.mode {
-                let floor_s = f64::from(count) * self.floor_us / 1e6;
-                figures.push(Figure::median("handshakes_floor_s", floor_s));
+                let handshake_us = Floor::on_all_cores(self.floor, FLOOR_HANDSHAKES)?.both.mean(Unit::Us);
+                let floor_s = f64::from(count) * handshake_us / 1e6;
+                figures.push(Figure::median("handshake_floor_us", handshake_us));
                 figures.push(Figure::median("cpu_to_floor", secure_s / floor_s));
                 figures.push(Figure::median("cpu_beyond_insecure_to_floor", (secure_s - insecure_s) / floor_s));
             }
         }
-        figures
+        Ok(figures)
     }
 }

@@ -235,6 +235,11 @@ impl Series {
 }
 
 impl Row {
+    /// That of the last run.
+    pub fn latest(&self) -> f64 {
+        *self.values.last().expect("a row is made with its first value")
+    }
+
     fn summarise(&mut self, across: Across) {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);
