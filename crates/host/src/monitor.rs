@@ -131,8 +131,9 @@ impl Monitor {
         for (name, help, value) in gauges {
             push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"));
         }
-        for (name, help, value) in counters {
-            push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {}\n", value.load(Relaxed)));
+        let syncs = ("bodkin_audit_syncs_total", "Syncs of the audit log to the disk.", audit.syncs());
+        for (name, help, value) in counters.map(|(name, help, value)| (name, help, value.load(Relaxed))).into_iter().chain([syncs]) {
+            push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n"));
         }
         self.push_deliveries(&mut text);
         self.push_stages(&mut text);

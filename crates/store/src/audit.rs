@@ -81,6 +81,10 @@ struct Shared {
     suspended: ArcSwapOption<String>,
     /// Entries that could not be written.
     lost: AtomicU64,
+    /// Times that entries were synced.
+    syncs: AtomicU64,
+    /// [`GATHER_TIME`]
+    gather_time: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -168,6 +172,11 @@ impl AuditLog {
         self.shared.lost.load(Relaxed)
     }
 
+    /// How often entries were synced since the start: once for all that waited when it began.
+    pub fn syncs(&self) -> u64 {
+        self.shared.syncs.load(Relaxed)
+    }
+
     /// Reads what is in the files.
     pub fn reader(&self) -> AuditReader {
         AuditReader::new(&self.shared.directory)
@@ -213,6 +222,8 @@ impl Shared {
             head: Mutex::new(head),
             suspended: ArcSwapOption::empty(),
             lost: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+            gather_time: GATHER_TIME,
         }
     }
 
@@ -260,7 +271,7 @@ impl Shared {
         let enough = |pending: &Pending| pending.is_closed || pending.is_awaited || pending.entries.len() >= QUEUE_ENTRIES_MAX / 2;
         let mut pending = self.wait(self.lock(), Instant::now() + patience, &something);
         if something(&pending) {
-            pending = self.wait(pending, Instant::now() + GATHER_TIME, &enough);
+            pending = self.wait(pending, Instant::now() + self.gather_time, &enough);
         }
         let is_closed = pending.is_closed;
         pending.is_awaited = false;

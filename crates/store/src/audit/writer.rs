@@ -41,6 +41,7 @@ pub(super) struct Writer {
     /// The last entry that is in the file.
     head: Head,
     is_synced: bool,
+    synced_at: Instant,
     retry_at: Option<Instant>,
     /// Entries of changes that were made and could not be written.
     kept: Vec<(UtcTime, Event)>,
@@ -61,6 +62,7 @@ impl Writer {
             file_bytes,
             head,
             is_synced: true,
+            synced_at: Instant::now(),
             retry_at: None,
             kept: Vec::new(),
             lost: BTreeMap::new(),
@@ -70,27 +72,27 @@ impl Writer {
 
     /// Runs until the log is closed and everything that waits is written, or cannot be.
     pub fn run(mut self) {
-        let mut synced_at = Instant::now();
-        loop {
-            let patience = if self.is_synced && self.retry_at.is_none() { RETENTION_PERIOD } else { SYNC_PERIOD };
-            let Batch { entries, is_closed } = self.shared.take(patience);
-            let is_awaited = entries.iter().any(|entry| entry.written.is_some());
-            let is_sync_due = is_awaited || is_closed || synced_at.elapsed() >= SYNC_PERIOD;
-            self.write(entries, is_sync_due);
-            if is_sync_due {
-                synced_at = Instant::now();
-            }
-            if Instant::now() >= self.next_retention {
-                self.next_retention = Instant::now() + RETENTION_PERIOD;
-                self.retain();
-            }
-            if is_closed {
-                break;
-            }
-        }
+        while self.turn() {}
         if !self.kept.is_empty() || !self.lost.is_empty() {
             tracing::error!(kept = self.kept.len(), lost = ?self.lost, "the audit log could not be written to the end");
         }
+    }
+
+    /// Writes what waits; gives whether more may come.
+    fn turn(&mut self) -> bool {
+        let patience = if self.is_synced && self.retry_at.is_none() { RETENTION_PERIOD } else { SYNC_PERIOD };
+        let Batch { entries, is_closed } = self.shared.take(patience);
+        let is_awaited = entries.iter().any(|entry| entry.written.is_some());
+        let is_sync_due = is_awaited || is_closed || self.synced_at.elapsed() >= SYNC_PERIOD;
+        self.write(entries, is_sync_due);
+        if is_sync_due {
+            self.synced_at = Instant::now();
+        }
+        if Instant::now() >= self.next_retention {
+            self.next_retention = Instant::now() + RETENTION_PERIOD;
+            self.retain();
+        }
+        !is_closed
     }
 
     /// Writes a batch as a whole, or tells those who wait for it why not.
@@ -139,6 +141,7 @@ impl Writer {
             return Err(error);
         }
         self.file_bytes += lines.len() as u64;
+        self.shared.syncs.fetch_add(u64::from(sync), Relaxed);
         self.is_synced = sync || (self.is_synced && lines.is_empty());
         Ok(())
     }
@@ -239,7 +242,7 @@ fn now() -> UtcTime {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::OpenOptions, path::Path};
+    use std::{fs::OpenOptions, path::Path, sync::mpsc, thread};
 
     use bodkin_arrowhead::audit::AuditQuery;
     use tokio::sync::oneshot::{self, Receiver};
@@ -247,10 +250,14 @@ mod tests {
     use super::*;
     use crate::audit::{AuditLog, AuditReader, recovery, verify};
 
+    /// Longest wait for what must happen at once.
+    const PATIENCE: Duration = Duration::from_secs(20);
     const LIMITS: AuditLimits = AuditLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(3600) };
 
     fn writer(directory: &Path) -> (Writer, AuditLog) {
-        let shared = Arc::new(Shared::new(directory, Vec::new(), Head::default()));
+        // No test waits for entries to gather.
+        let gather_time = Duration::from_secs(3600);
+        let shared = Arc::new(Shared { gather_time, ..Shared::new(directory, Vec::new(), Head::default()) });
         let recovered = recovery::recover(directory, None, now().unix_nanos()).unwrap();
         (Writer::new(shared.clone(), LIMITS, recovered), AuditLog { shared })
     }
@@ -262,6 +269,43 @@ mod tests {
 
     fn full_disk() -> File {
         OpenOptions::new().append(true).open("/dev/full").unwrap()
+    }
+
+    #[test]
+    fn who_waits_alone_pays_a_sync_and_no_time() {
+        const CHANGES: u64 = 5;
+        let place = tempfile::tempdir().unwrap();
+        let (mut writer, log) = writer(place.path());
+        let (done, turns) = mpsc::channel();
+        thread::spawn(move || {
+            for _ in 0..CHANGES {
+                let (change, mut told) = queued(Kind::Change, "alone");
+                log.shared.put(change);
+                writer.turn();
+                done.send((log.syncs(), told.try_recv())).unwrap();
+            }
+        });
+        for syncs in 1..=CHANGES {
+            let turn = turns.recv_timeout(PATIENCE).expect("nothing else is waited for");
+            assert_eq!(turn, (syncs, Ok(Ok(()))));
+        }
+    }
+
+    #[test]
+    fn all_who_wait_share_a_sync() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut writer, log) = writer(place.path());
+        let (noted, _) = queued(Kind::Orchestration, "noted");
+        log.shared.put(noted);
+        let wait = |_| {
+            let (change, told) = queued(Kind::Change, "together");
+            log.shared.put(change);
+            told
+        };
+        let waiting: Vec<_> = (0..100).map(wait).collect();
+        writer.turn();
+        assert_eq!((log.syncs(), log.head().number), (1, 101));
+        assert!(waiting.into_iter().all(|mut told| told.try_recv() == Ok(Ok(()))));
     }
 
     #[test]
