@@ -334,17 +334,12 @@ async fn send(channel: &mut AsyncChannel, bytes: &[u8], limits: &Limits) -> io::
     timeout(limits.send_timeout, channel.write_all(bytes)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Listening sockets of a port of the control plane. The system lets at most `net.core.somaxconn` (mostly 4096)
-/// connections wait at one socket and drops more, which then try again after a second.
+/// Listening sockets of a port. The system lets at most `net.core.somaxconn` (mostly 4096) connections wait at one socket and
+/// drops more, which then try again after a second.
 const SOCKETS: usize = 4;
 
-/// Binds a port for one socket.
-pub fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    listen(address, false)
-}
-
 /// Binds a port for several sockets, among which the system spreads the connections, so that thousands may come at once.
-pub fn bind_group(address: SocketAddr) -> io::Result<Vec<std::net::TcpListener>> {
+pub fn bind(address: SocketAddr) -> io::Result<Vec<std::net::TcpListener>> {
     if address.port() != 0 {
         // Sockets that share a port share it with any other process of this user's that does the same; this one would not.
         listen(address, false)?;

@@ -334,13 +334,13 @@ impl Server {
             security.clone().map(|security| Arc::new(SecurePort::new(security, port, config.limits.handshake_timeout, audit.clone())))
         };
         let mut acceptors = Vec::new();
-        let mut shard = None;
-        for (port, mut group) in Port::ALL.into_iter().zip(listeners) {
+        let mut shards_own = Vec::new();
+        for (port, group) in Port::ALL.into_iter().zip(listeners) {
             let secure_port = secure(port);
             let (service, limits, traffic) = match port {
                 Port::System(CoreSystem::EventHandler) => {
                     match secure_port {
-                        None => shard = group.pop(),
+                        None => shards_own = group,
                         Some(port) => acceptors.extend(hand_over(group, &port, config.limits.connections_max, &inbox)?),
                     }
                     continue;
@@ -357,7 +357,7 @@ impl Server {
                 acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone())));
             }
         }
-        let shard = Shard::new(context, poll, inbox.clone(), shard, log)?;
+        let shard = Shard::new(context, poll, inbox.clone(), shards_own, log)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
         let mut jobs = job::start(&config.jobs, &opened.store, &probes, config.ping_timeout, &destinations);
         jobs.extend(security.clone().map(|security| tokio::spawn(security.watch())));
@@ -563,17 +563,13 @@ async fn restore_deliveries(
     Ok((deliveries, checkpoint))
 }
 
-/// The listening sockets of every port; the shard takes connections from one.
+/// The listening sockets of every port.
 fn bind(config: &HostConfig) -> Result<[Vec<std::net::TcpListener>; 5], StartError> {
     let mut listeners = Vec::with_capacity(Port::ALL.len());
     for (port, number) in Port::ALL.into_iter().zip(config.ports) {
         let address = SocketAddr::new(config.listen, number);
-        let group = match port {
-            // Where the data plane accepts by itself there is one socket.
-            Port::System(CoreSystem::EventHandler) if config.security.is_none() => listener::bind(address).map(|listener| vec![listener]),
-            Port::System(_) | Port::Monitor => listener::bind_group(address),
-        };
-        listeners.push(group.map_err(|error| StartError::Listen { address, name: port.name(), error })?);
+        let group = listener::bind(address).map_err(|error| StartError::Listen { address, name: port.name(), error })?;
+        listeners.push(group);
     }
     Ok(listeners.try_into().expect("there is a listener for every port"))
 }

@@ -74,7 +74,8 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 /// How long a stopping shard goes on writing out what is queued.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
-const LISTENER: Token = Token(usize::MAX);
+/// All sockets of the port: whichever has a connection, all are looked at.
+const LISTENERS: Token = Token(usize::MAX);
 const INBOX: Token = Token(usize::MAX - 1);
 
 /// A request on its way to the control plane.
@@ -137,7 +138,8 @@ pub struct ShardContext {
 pub struct Shard {
     context: ShardContext,
     poll: Poll,
-    listener: Option<mio::net::TcpListener>,
+    /// The sockets of the port; none in secure mode, where connections come by the inbox.
+    listeners: Vec<mio::net::TcpListener>,
     inbox: Arc<Inbox>,
     messages: Vec<Message>,
     connections: Slab<Connection>,
@@ -177,17 +179,18 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Takes over a bound listener; without one connections come by the inbox, behind their handshake. `inbox` must belong to `poll` ([`Self::inbox`] makes it).
+    /// Takes over the bound sockets of the port; without any, connections come by the inbox, behind their handshake. `inbox` must
+    /// belong to `poll` ([`Self::inbox`] makes it).
     pub fn new(
         context: ShardContext,
         poll: Poll,
         inbox: Arc<Inbox>,
-        listener: Option<std::net::TcpListener>,
+        listeners: Vec<std::net::TcpListener>,
         log: Option<EventLog>,
     ) -> io::Result<Self> {
-        let mut listener = listener.map(mio::net::TcpListener::from_std);
-        if let Some(listener) = &mut listener {
-            poll.registry().register(listener, LISTENER, Interest::READABLE)?;
+        let mut listeners: Vec<_> = listeners.into_iter().map(mio::net::TcpListener::from_std).collect();
+        for listener in &mut listeners {
+            poll.registry().register(listener, LISTENERS, Interest::READABLE)?;
         }
         let trust = context.security.as_ref().map(|security| security.trust());
         let clock = Clock::new();
@@ -202,7 +205,7 @@ impl Shard {
         Ok(Self {
             context,
             poll,
-            listener,
+            listeners,
             inbox,
             messages: Vec::new(),
             connections: Slab::new(),
@@ -271,9 +274,7 @@ impl Shard {
 
     fn turn(&mut self, events: &Events) {
         self.clock.read();
-        if std::mem::take(&mut self.unaccepted) {
-            self.accept();
-        }
+        let mut is_to_accept = std::mem::take(&mut self.unaccepted);
         for slot in std::mem::take(&mut self.unread) {
             if let Some(connection) = self.connections.get_mut(slot) {
                 connection.is_to_be_read = false;
@@ -282,7 +283,7 @@ impl Shard {
         }
         for event in events {
             match event.token() {
-                LISTENER => self.accept(),
+                LISTENERS => is_to_accept = true,
                 INBOX => self.take_messages(),
                 Token(slot) => {
                     if event.is_writable() && self.connections.get(slot).is_some_and(|connection| !connection.is_written()) {
@@ -305,11 +306,15 @@ impl Shard {
             self.next_sweep = self.clock.now + SWEEP_PERIOD;
             // A message whose wake-up failed is found here, and a connection that the system refused to accept before.
             self.take_messages();
-            self.accept();
+            is_to_accept = true;
             let snapshot = self.context.store.snapshot();
             self.sync(&snapshot);
             self.sweep(&snapshot);
             self.flush();
+        }
+        // Events do not wait for those who come.
+        if is_to_accept {
+            self.accept();
         }
     }
 
@@ -335,7 +340,7 @@ impl Shard {
                 Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced { end, result } => self.synced(end, result),
                 Message::Stop => {
-                    self.listener = None;
+                    self.listeners.clear();
                     self.drain_until = Some(self.clock.now + DRAIN_MAX);
                 }
             }

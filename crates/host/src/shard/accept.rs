@@ -12,15 +12,18 @@ use crate::{
     security::Peer,
 };
 
-/// Connections accepted in one turn, so that thousands at once do not hold up events.
-const TURN_ACCEPTS_MAX: usize = 64;
+/// Connections accepted from one socket in one turn, so that thousands at once do not hold up events.
+const TURN_ACCEPTS_MAX: usize = 16;
 
 impl Shard {
-    /// Takes connections in, a turn's share of those that wait.
+    /// Takes connections in, a turn's share of those that wait at each socket.
     pub(super) fn accept(&mut self) {
+        (0..self.listeners.len()).for_each(|listener| self.accept_from(listener));
+    }
+
+    fn accept_from(&mut self, listener: usize) {
         for _ in 0..TURN_ACCEPTS_MAX {
-            let Some(listener) = &self.listener else { return };
-            match listener.accept() {
+            match self.listeners[listener].accept() {
                 Ok((socket, _)) => drop(self.welcome(Channel::plain(socket), Peer::anonymous())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}

@@ -1,8 +1,9 @@
-//! Thousands of connections that say nothing, on the data plane's port and on one of the control plane's.
+//! Thousands of connections that say nothing, on the data plane's port and on one of the control plane's; and thousands at once.
 
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::signal::Signal;
 
 use super::living;
 use crate::support::arrowhead::{event, service, system};
@@ -91,6 +92,27 @@ fn thousands_of_idle_connections_slow_nobody_and_one_more_than_the_limit_is_told
         }
         fill_and_overflow(&cloud, of, &mut crowd);
         // The crowd leaves, and its places are free again.
+        drop(crowd);
+        assert!(eventually(|| answers(&cloud, of)), "{} did not recover", of.name());
+    }
+}
+
+/// The system completes a connection when there is room at a socket that listens, and drops it when there is none; a cloud that is
+/// stopped accepts none meanwhile.
+#[test]
+fn more_connections_at_once_than_one_socket_holds_find_room_on_either_plane() {
+    const TEST: &str = "more_connections_at_once_than_one_socket_holds_find_room_on_either_plane";
+    let limit = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("the limit of a socket's queue is told");
+    let one_socket: usize = limit.trim().parse().expect("a number");
+    let size = one_socket + one_socket / 2;
+    if size > crowd_size() {
+        return crate::support::skip::note(TEST, &format!("a socket holds {one_socket}, and a process has no descriptors for more"));
+    }
+    let cloud = Launch::new().start();
+    for of in [System::EventHandler, System::ServiceRegistry] {
+        cloud.signal(Signal::SIGSTOP);
+        let crowd: Vec<Connection> = (0..size).map(|number| open(&cloud, of, number)).collect();
+        cloud.signal(Signal::SIGCONT);
         drop(crowd);
         assert!(eventually(|| answers(&cloud, of)), "{} did not recover", of.name());
     }
