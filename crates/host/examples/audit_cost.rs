@@ -58,6 +58,7 @@ fn request() -> Request {
         query: Vec::new(),
         url: String::new(),
         content_type: String::new(),
+        bearer: None,
         says_empty: false,
         body: Vec::new(),
     }

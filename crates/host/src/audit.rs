@@ -338,6 +338,7 @@ mod tests {
             query: vec![("token".into(), "abc".into())],
             url: String::new(),
             content_type: String::new(),
+            bearer: None,
             says_empty: false,
             body: body.into(),
         }

@@ -42,7 +42,7 @@ impl HttpError {
 }
 
 /// One whole request, borrowed from the reader's buffer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RawRequest<'b> {
     /// The request line's method.
     pub method: &'b str,
@@ -60,6 +60,8 @@ pub struct RawRequest<'b> {
     pub origin: Option<&'b str>,
     /// `Access-Control-Request-Method`: what a preflight asks for.
     pub asked_method: Option<&'b str>,
+    /// `Authorization`: a credential beside the certificate.
+    pub authorization: Option<&'b str>,
     /// Values of `Forwarded`, in the order they came.
     pub forwarded: Vec<&'b str>,
     /// Values of `X-Forwarded-For`.
@@ -78,8 +80,14 @@ enum BodyLength {
     Chunked,
 }
 
+impl Default for BodyLength {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
 /// What the head says, as places in the buffer, so that it is parsed once however the body arrives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Head {
     length: usize,
     method: (usize, usize),
@@ -90,6 +98,7 @@ struct Head {
     last_event_id: Option<(usize, usize)>,
     origin: Option<(usize, usize)>,
     asked_method: Option<(usize, usize)>,
+    authorization: Option<(usize, usize)>,
     forwarded: Vec<(usize, usize)>,
     forwarded_for: Vec<(usize, usize)>,
     body: BodyLength,
@@ -200,6 +209,7 @@ impl RequestReader {
             last_event_id: head.last_event_id.map(text).transpose().map_err(malformed)?,
             origin: head.origin.map(text).transpose().map_err(malformed)?,
             asked_method: head.asked_method.map(text).transpose().map_err(malformed)?,
+            authorization: head.authorization.map(text).transpose().map_err(malformed)?,
             forwarded: texts(head.forwarded).map_err(malformed)?,
             forwarded_for: texts(head.forwarded_for).map_err(malformed)?,
             says_empty: head.says_empty,
@@ -291,18 +301,8 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, HttpError> {
         length,
         method: place(request.method.expect("a whole head has a method").as_bytes()),
         target: place(target.as_bytes()),
-        host: None,
-        content_type: (0, 0),
-        event_type: None,
-        last_event_id: None,
-        origin: None,
-        asked_method: None,
-        forwarded: Vec::new(),
-        forwarded_for: Vec::new(),
-        body: BodyLength::Bytes(0),
-        says_empty: false,
         keep_alive: version == 1,
-        expects_continue: false,
+        ..Head::default()
     };
     let mut lengths = Lengths::default();
     for header in request.headers.iter() {
@@ -358,6 +358,8 @@ fn read_header(
         }
         12 if is("Content-Type") => head.content_type = place(value),
         13 if is("Last-Event-ID") => head.last_event_id = Some(place(value)),
+        13 if is("Authorization") && head.authorization.is_some() => return Err(HttpError::Malformed("Authorization was given twice.")),
+        13 if is("Authorization") => head.authorization = Some(place(value)),
         14 if is("Content-Length") => lengths.content_length(value)?,
         29 if is("Access-Control-Request-Method") => head.asked_method = Some(place(value)),
         17 if is("Transfer-Encoding") => lengths.transfer_encoding(value)?,

@@ -270,6 +270,7 @@ mod tests {
             query: Vec::new(),
             url: format!("http://h:8440{path}"),
             content_type: String::new(),
+            bearer: None,
             says_empty: false,
             body: Vec::new(),
         }

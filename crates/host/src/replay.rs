@@ -226,6 +226,7 @@ mod tests {
                 query: vec![("eventtype".into(), "T".into())],
                 url: String::new(),
                 content_type: String::new(),
+                bearer: None,
                 says_empty: false,
                 body: Vec::new(),
             };

@@ -79,6 +79,8 @@ pub struct Request {
     pub url: String,
     /// `Content-Type`, empty if absent.
     pub content_type: String,
+    /// The token of `Authorization: Bearer` (RFC 6750).
+    pub bearer: Option<String>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// The body, decoded of its transfer coding.
@@ -98,6 +100,7 @@ impl Request {
             query,
             url: format!("{scheme}://{}{}", raw.host, raw.target),
             content_type: raw.content_type.to_owned(),
+            bearer: raw.authorization.and_then(bearer).map(str::to_owned),
             says_empty: raw.says_empty,
             body: raw.body.to_owned(),
         }
@@ -120,6 +123,12 @@ impl Request {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// The token of a bearer; `None` of another scheme.
+fn bearer(authorization: &str) -> Option<&str> {
+    let (scheme, token) = authorization.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim())
 }
 
 /// Splits a request target into its path, decoded and without trailing slash, and decoded query parameters.
@@ -197,6 +206,15 @@ mod tests {
         check("/a/?uri=%2Fsensor%2f1&n=a+b%20c#f", "/a", &[("uri", "/sensor/1"), ("n", "a b c")]);
         check("/a?bad=%zz%&lone=%ff", "/a", &[("bad", "%zz%"), ("lone", "\u{fffd}")]);
         check("/a?é=%", "/a", &[("é", "%")]);
+    }
+
+    #[test]
+    fn a_bearer_shows_a_token() {
+        for (header, token) in
+            [("Bearer x", Some("x")), ("bearer  x-y ", Some("x-y")), ("Basic eDp5", None), ("Bearer", None), ("Bearerx", None), ("", None)]
+        {
+            assert_eq!(bearer(header), token, "{header}");
+        }
     }
 
     #[test]

@@ -191,6 +191,7 @@ impl World {
             query,
             url: format!("https://h:1{target}"),
             content_type: if body.is_empty() { "" } else { "application/json" }.into(),
+            bearer: None,
             says_empty: false,
             body: body.to_vec(),
         };

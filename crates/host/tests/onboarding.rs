@@ -55,19 +55,11 @@ impl World {
     }
 
     async fn ask(&self, method: Method, path: &str, body: &Value, caller: Caller, from: &str) -> Answer {
-        let peer: IpAddr = from.parse().unwrap();
-        let request = Request {
-            caller,
-            sender: Some(Sender { peer, local: peer, forwarded: Vec::new(), forwarded_for: Vec::new() }),
-            method,
-            path: path.into(),
-            query: Vec::new(),
-            url: String::new(),
-            content_type: "application/json".into(),
-            says_empty: false,
-            body: if body.is_null() { Vec::new() } else { body.to_string().into_bytes() },
-        };
-        let act = Act::of_own(path.strip_prefix("/api/v1/").unwrap(), method);
+        self.send(request(method, path, body, caller, from)).await
+    }
+
+    async fn send(&self, request: Request) -> Answer {
+        let act = Act::of_own(request.path.strip_prefix("/api/v1/").unwrap(), request.method);
         self.audit.carry_out(act, &request, |why| Answer::problem(503, "Not audited", &why), self.api.answer(&request)).await
     }
 
@@ -80,6 +72,22 @@ impl World {
 
     async fn onboard(&self, body: Value) -> Answer {
         self.ask(Method::Post, ONBOARDING, &body, Caller::unidentified(), "10.0.0.7").await
+    }
+}
+
+fn request(method: Method, path: &str, body: &Value, caller: Caller, from: &str) -> Request {
+    let peer: IpAddr = from.parse().unwrap();
+    Request {
+        caller,
+        sender: Some(Sender { peer, local: peer, forwarded: Vec::new(), forwarded_for: Vec::new() }),
+        method,
+        path: path.into(),
+        query: Vec::new(),
+        url: String::new(),
+        content_type: "application/json".into(),
+        bearer: None,
+        says_empty: false,
+        body: if body.is_null() { Vec::new() } else { body.to_string().into_bytes() },
     }
 }
 
@@ -107,6 +115,22 @@ async fn a_secret_is_good_for_one_certificate_whose_names_the_grant_decides() {
     assert!(world.trust.ledger().unwrap().find(&chain[0].serial_text()).is_some());
     let again = world.onboard(json!({"secret": secret, "csr": csr()})).await;
     assert_eq!(again.status, 401);
+}
+
+#[tokio::test]
+async fn a_secret_may_come_as_a_bearer_s_token_and_only_once() {
+    let world = World::new();
+    let show = |bearer: &str, body: Value| {
+        let request = request(Method::Post, ONBOARDING, &body, Caller::unidentified(), "10.0.0.7");
+        world.send(Request { bearer: Some(bearer.to_owned()), ..request })
+    };
+    let secret = world.grant(json!({"systemName": "sensor-7"})).await;
+    let twice = show(&secret, json!({"secret": secret, "csr": csr()})).await;
+    assert_eq!((twice.status, &json_of(&twice)["title"]), (400, &json!("Two secrets")));
+    let other = show("bodkin1-1-00", json!({"csr": csr()})).await;
+    assert_eq!((other.status, other.header), (401, Some(("WWW-Authenticate", "Bearer realm=\"onboarding\"".to_owned()))));
+    assert_eq!(show(&secret, json!({"csr": csr()})).await.status, 201, "what was refused costs nothing");
+    assert_eq!(show(&secret, json!({"csr": csr()})).await.status, 401, "its use is spent");
 }
 
 #[tokio::test]

@@ -86,6 +86,7 @@ impl Cloud {
             query: Vec::new(),
             url: format!("https://cloud{path}"),
             content_type: "application/json".to_owned(),
+            bearer: None,
             says_empty: false,
             body: body.map(|body| body.to_string().into_bytes()).unwrap_or_default(),
         };

@@ -32,11 +32,14 @@ use crate::{
     request::{Method, Request},
 };
 
+/// What a refused newcomer may show (RFC 6750).
+const CHALLENGE: &str = "Bearer realm=\"onboarding\"";
+
 /// What a new system asks for.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OnboardingForm {
-    /// Where it comes with one; a device shows its certificate instead.
+    /// Where it comes with one and does not show it as a bearer; a device shows its certificate instead.
     #[serde(default)]
     secret: Option<String>,
     /// Which of the systems that the grant is for it is.
@@ -109,7 +112,13 @@ impl OnboardingApi {
             Ok(form) => form,
             Err(error) => return Answer::problem(400, "Not understood", &format!("Expected secret, systemName and csr: {error}.")),
         };
-        let credential = match credential(&form, &request.caller) {
+        let secret = match (&form.secret, &request.bearer) {
+            (Some(_), Some(_)) => {
+                return Answer::problem(400, "Two secrets", "Show the secret in the body or as Authorization: Bearer, once.");
+            }
+            (secret, bearer) => secret.as_ref().or(bearer.as_ref()),
+        };
+        let credential = match credential(secret, &request.caller) {
             Ok(credential) => credential,
             Err(why) => {
                 onboarding.attempts.fail(from, Instant::now());
@@ -209,8 +218,8 @@ impl OnboardingApi {
 }
 
 /// What the caller comes with: a secret, else the certificate of its device.
-fn credential(form: &OnboardingForm, caller: &Caller) -> Result<Credential, NotGranted> {
-    match (&form.secret, caller) {
+fn credential(secret: Option<&String>, caller: &Caller) -> Result<Credential, NotGranted> {
+    match (secret, caller) {
         (Some(text), _) => {
             let secret = OnboardingSecret::parse(text).map_err(|_| NotGranted::Unknown)?;
             Ok(Credential::Secret { id: secret.grant, hash: SecretHash(secret.value.hash()) })
@@ -224,7 +233,11 @@ fn credential(form: &OnboardingForm, caller: &Caller) -> Result<Credential, NotG
 fn refused(why: NotGranted) -> Answer {
     let answer = match &why {
         NotGranted::Name { .. } => Answer::problem(403, "Another name", &why.to_string()),
-        _ => Answer::problem(401, "Not granted", "Show a secret that counts, or the certificate of a device that was granted one."),
+        _ => {
+            let answer =
+                Answer::problem(401, "Not granted", "Show a secret that counts, or the certificate of a device that was granted one.");
+            Answer { header: Some(("WWW-Authenticate", CHALLENGE.to_owned())), ..answer }
+        }
     };
     answer.because(&why.to_string())
 }

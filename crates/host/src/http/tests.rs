@@ -89,6 +89,8 @@ fn ambiguous_and_oversized_requests_are_refused() {
     check("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 33\r\n\r\n", &[], Some(HttpError::BodyTooLong));
     check("GET / HTTP/1.1\r\n\r\n", &[], malformed("Host is missing."));
     check("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", &[], malformed("Host was given twice."));
+    let twice = "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nauthorization: Bearer b\r\n\r\n";
+    check(twice, &[], malformed("Authorization was given twice."));
     for pathless in ["GET http://h HTTP/1.1\r\nHost: x\r\n\r\n", "GET http://h?x HTTP/1.1\r\nHost: x\r\n\r\n"] {
         check(pathless, &[], malformed("The request's target has no path."));
     }

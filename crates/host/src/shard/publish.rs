@@ -158,15 +158,9 @@ mod tests {
             target: "/eventhandler/publish",
             host: "h:8455",
             content_type: "application/json",
-            event_type: None,
-            last_event_id: None,
-            origin: None,
-            asked_method: None,
-            forwarded: Vec::new(),
-            forwarded_for: Vec::new(),
-            says_empty: false,
             keep_alive: true,
             body: body.as_bytes(),
+            ..RawRequest::default()
         };
         permitted(caller, &raw).map_or_else(|answer| answer.status, |_| 200)
     }

@@ -169,6 +169,7 @@ mod tests {
             query: parameters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
             url: String::new(),
             content_type: String::new(),
+            bearer: None,
             says_empty: false,
             body: Vec::new(),
         };

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
-use bodkin_trust::{Authority, Certificate, Identity, request::SigningRequest, tls};
+use bodkin_trust::{Authority, Certificate, Identity, KeySize, PrivateKey, request::SigningRequest, tls};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -79,6 +79,29 @@ fn a_secret_is_all_that_a_new_system_needs() {
     let of_ledger = || audited(&secure, "certificate").iter().any(|entry| entry["what"] == "issued" && entry["detail"]["serial"] == serial);
     assert!(eventually(of_ledger), "{issued:?}");
     assert!(done(&secure, "audit verify").contains("yes"));
+}
+
+#[test]
+fn a_secret_may_be_shown_as_a_bearer_shows_its_token() {
+    let secure = SecureCloud::start([]);
+    let place = TempDir::new().expect("a temporary directory");
+    let secret = place.path().join("secret");
+    done(&secure, &format!("onboard secret add --system newcomer --out {}", secret.display()));
+    let secret = fs::read_to_string(&secret).expect("it is written");
+    let key = PrivateKey::generate(KeySize::Bits2048).expect("a key");
+    let body = json!({"csr": SigningRequest::make(&key, "newcomer").expect("a request")}).to_string();
+    let show = |authorization: &str| {
+        let headers = [("Content-Type", "application/json"), ("Authorization", authorization)];
+        let mut connection = Client::new(None).connect(secure.cloud.address(System::Monitor)).expect("a connection");
+        connection.request("POST", "/api/v1/onboarding", &headers, Some(body.as_bytes())).expect("an answer")
+    };
+    for other in ["Bearer bodkin1-1-00-00", &format!("Basic {}", secret.trim())] {
+        assert_eq!(show(other).expect_status(401).header("WWW-Authenticate"), Some("Bearer realm=\"onboarding\""), "{other}");
+    }
+    let answer = show(&format!("Bearer {}", secret.trim())).expect_status(201).json();
+    let chain = Certificate::from_pem(answer["certificate"].as_str().expect("a chain").as_bytes()).expect("certificates");
+    assert_eq!(chain[0].common_name(), Some(format!("newcomer.{CLOUD}").as_str()));
+    assert!(!fs::read_to_string(secure.trust("../audit/0000000001.jsonl")).expect("the audit log").contains(secret.trim()));
 }
 
 #[test]
