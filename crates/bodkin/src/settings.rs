@@ -206,8 +206,8 @@ settings! {
 impl Settings {
     /// The defaults, every option present.
     pub fn defaults() -> Self {
-        let (limits, naming, orchestrator) = (Limits::default(), NamingRules::default(), OrchestratorConfig::default());
-        let tokens = TokenLifetimes::default();
+        let host = HostConfig::on_loopback(DEFAULT_DATA);
+        let (limits, naming, orchestrator, tokens) = (host.limits, host.naming, host.orchestrator, host.token_lifetimes);
         let ms = |duration: Duration| Some(u64::try_from(duration.as_millis()).expect("a default is short"));
         Self {
             insecure: Some(false),
@@ -242,7 +242,7 @@ impl Settings {
             deregister_after_s: Some(0),
             event_handler_ttl_scheduled: Some(false),
             event_handler_ttl_interval_min: Some(60),
-            ping_timeout_ms: Some(5000),
+            ping_timeout_ms: ms(host.ping_timeout),
             use_flexible_store: Some(orchestrator.store == StoreKind::Flexible),
             qos_reservation_check_interval_s: Some(orchestrator.reservation_check_interval.as_secs()),
             qos_reservation_temp_lock_duration_s: Some(orchestrator.reservations.lock.as_secs()),
@@ -267,7 +267,7 @@ impl Settings {
             durable_event_types: Some(Vec::new()),
             audit_bytes_max: Some(AUDIT_LIMITS.bytes_max),
             audit_age_max_s: Some(AUDIT_LIMITS.age_max.as_secs()),
-            log_entries_max: Some(10_000),
+            log_entries_max: Some(host.log_entries_max),
             subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
             push_timeout_ms: ms(limits.push_timeout),
             push_attempts_max: Some(limits.delivery.attempts_max),

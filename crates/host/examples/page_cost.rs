@@ -5,7 +5,7 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use bodkin_arrowhead::{
@@ -14,7 +14,7 @@ use bodkin_arrowhead::{
     service_registry::Registration,
     system::CoreSystemNames,
 };
-use bodkin_host::{HostConfig, Limits, Server};
+use bodkin_host::{HostConfig, Server};
 use bodkin_store::Store;
 
 const SERVICES: usize = 100_000;
@@ -28,7 +28,7 @@ fn main() {
     fill(&runtime, data.path());
     println!("{SERVICES} services registered in {:.1} s", started.elapsed().as_secs_f64());
     let started = Instant::now();
-    let server = runtime.block_on(Server::start(&config(data.path()))).expect("it starts");
+    let server = runtime.block_on(Server::start(&HostConfig::on_loopback(data.path()))).expect("it starts");
     println!("started in {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
     let mut client = Client { stream: TcpStream::connect(server.addresses[0]).expect("a connection"), received: Vec::new() };
     for (parameters, items, pages) in [
@@ -91,31 +91,6 @@ fn registration(index: usize) -> Registration {
         ..ServiceRegistryRequest::default()
     };
     Registration::parse(form, CoreSystemNames::Refused, &NamingRules::default(), "page_cost").expect("a good form")
-}
-
-fn config(data: &std::path::Path) -> HostConfig {
-    HostConfig {
-        orchestrator: Default::default(),
-        token_lifetimes: Default::default(),
-        security: None,
-        adopt_data: false,
-        data: data.to_owned(),
-        listen: "127.0.0.1".parse().expect("an address"),
-        domain_name: "127.0.0.1".into(),
-        ports: [0; 5],
-        naming: NamingRules::default(),
-        address_detection: None,
-        jobs: Default::default(),
-        ping_timeout: Duration::from_secs(1),
-        limits: Limits::default(),
-        event_log: None,
-        durable_event_types: Vec::new(),
-        log_book: Default::default(),
-        log_entries_max: 100,
-        audit: bodkin_host::AUDIT_LIMITS,
-        host_names: Vec::new(),
-        cors_origins: Vec::new(),
-    }
 }
 
 struct Client {

@@ -53,7 +53,8 @@ pub fn start(
         tasks.push(tokio::spawn(remove_now_and_then(interval, CoreSystem::EventHandler, told, remove)));
     }
     if let Some(interval) = schedule.probe_interval {
-        let prober = Prober::new(store.clone(), probes.clone(), interval, schedule.deregistration, ping_timeout, destinations.clone());
+        let (store, probes, destinations) = (store.clone(), probes.clone(), destinations.clone());
+        let prober = Prober { store, probes, interval, deregistration: schedule.deregistration, ping_timeout, destinations };
         tasks.push(tokio::spawn(prober.run()));
     }
     tasks

@@ -11,6 +11,7 @@ pub mod async_channel;
 pub mod attempts;
 pub mod audit;
 pub mod channel;
+pub mod config;
 pub mod control;
 pub mod destination;
 pub mod document;
@@ -44,10 +45,11 @@ pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 pub use crate::{
     audit::AUDIT_LIMITS,
+    config::HostConfig,
     control::OrchestratorConfig,
     job::JobSchedule,
     limits::Limits,
     security::{KeyStores, SecurityConfig},
-    server::{HostConfig, Port, Server, StartError},
+    server::{Port, Server, StartError},
     token::{IssuerError, TokenIssuer},
 };

@@ -12,10 +12,7 @@ use bodkin_arrowhead::{
 };
 use bodkin_store::{Store, StoreError};
 
-use crate::{
-    security::Trust,
-    server::{HostConfig, Port},
-};
+use crate::{config::HostConfig, security::Trust, server::Port};
 
 /// Registers every core system's services at the address where it listens; those of an earlier start go.
 pub async fn register(store: &Store, config: &HostConfig, addresses: &[SocketAddr; 5], trust: Option<&Trust>) -> Result<(), StoreError> {

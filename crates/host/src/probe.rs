@@ -103,12 +103,18 @@ impl Probes {
 
 /// The task that makes the attempts.
 pub struct Prober {
-    store: Store,
-    probes: Arc<Probes>,
-    interval: Duration,
-    deregistration: Deregistration,
-    ping_timeout: Duration,
-    destinations: Destinations,
+    /// What is registered, and goes when it is out of reach for too long.
+    pub store: Store,
+    /// What is found.
+    pub probes: Arc<Probes>,
+    /// Every provider is tried about once in it.
+    pub interval: Duration,
+    /// When services go.
+    pub deregistration: Deregistration,
+    /// Longest time of an attempt.
+    pub ping_timeout: Duration,
+    /// Whom no attempt is made at.
+    pub destinations: Destinations,
 }
 
 /// An attempt that has ended.
@@ -120,18 +126,6 @@ struct Attempt {
 }
 
 impl Prober {
-    /// Makes attempts about once an `interval` that take at most `ping_timeout` each.
-    pub fn new(
-        store: Store,
-        probes: Arc<Probes>,
-        interval: Duration,
-        deregistration: Deregistration,
-        ping_timeout: Duration,
-        destinations: Destinations,
-    ) -> Self {
-        Self { store, probes, interval, deregistration, ping_timeout, destinations }
-    }
-
     /// Runs until it is aborted.
     pub async fn run(self) {
         let mut attempts: JoinSet<Attempt> = JoinSet::new();
@@ -275,14 +269,14 @@ mod tests {
         let opened = Store::open(store.path()).unwrap();
         let prober = |unreachable_for: Option<u64>| {
             let deregistration = Deregistration { unreachable_for: unreachable_for.map(Duration::from_secs), ..Deregistration::default() };
-            Prober::new(
-                opened.store.clone(),
-                Arc::default(),
-                Duration::from_secs(3600),
+            Prober {
+                store: opened.store.clone(),
+                probes: Arc::default(),
+                interval: Duration::from_secs(3600),
                 deregistration,
-                Duration::from_secs(1),
-                Destinations::new(&[]),
-            )
+                ping_timeout: Duration::from_secs(1),
+                destinations: Destinations::new(&[]),
+            }
         };
         let at = UtcTime::from_unix_seconds;
         let (reached, missed) = (Probe::after(None, at(100), true), Probe::after(None, at(100), false));

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     path::PathBuf,
     sync::{
         Arc,
@@ -16,17 +16,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bodkin_arrowhead::{
-    authorization::token::TokenLifetimes,
-    cloud::OwnCloud,
-    core_service::CoreSystem,
-    name::{EventType, NamingRules},
-    service_registry::AddressDetection,
-};
+use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem};
 use bodkin_store::{
     OpenError, Opened, Store, StoreError,
-    audit::{AuditLimits, AuditThread},
-    event_log::{EventLog, EventLogLimits, EventLogReader, Position},
+    audit::AuditThread,
+    event_log::{EventLog, EventLogReader, Position},
 };
 use tokio::{
     net::TcpListener,
@@ -37,12 +31,13 @@ use tokio::{
 use crate::{
     api::{Api, AuditReaders, OnboardingApi},
     audit::{self, Audit, AuditError},
-    control::{self, Control, OrchestratorConfig, Pings},
+    config::HostConfig,
+    control::{self, Control, Pings},
     destination::Destinations,
-    gate::{Gate, Origin},
+    gate::Gate,
     host_name::OwnNames,
     inbox::{Inbox, Message},
-    job::{self, JobSchedule},
+    job,
     limits::Limits,
     listener::{self, PortContext, Service, Traffic},
     log_book::LogBook,
@@ -102,51 +97,6 @@ impl Port {
             Self::Monitor => 8440,
         }
     }
-}
-
-/// What a local cloud is started with.
-#[derive(Clone, Debug)]
-pub struct HostConfig {
-    /// Where state is kept.
-    pub data: PathBuf,
-    /// Address to listen on.
-    pub listen: IpAddr,
-    /// Address the core systems register under.
-    pub domain_name: String,
-    /// The port of each listener, in the order of [`Port::ALL`]; 0 is any.
-    pub ports: [u16; 5],
-    /// Naming rules of the Service Registry.
-    pub naming: NamingRules,
-    /// How the addresses of systems are found that do not know their own; `None` takes what they give.
-    pub address_detection: Option<AddressDetection>,
-    /// What is done without being asked.
-    pub jobs: JobSchedule,
-    /// How long a provider may take to accept a pinging connection.
-    pub ping_timeout: Duration,
-    /// The limits.
-    pub limits: Limits,
-    /// What the event log keeps; `None` switches it off.
-    pub event_log: Option<EventLogLimits>,
-    /// Event types whose publishers are answered when the event is synced to the disk.
-    pub durable_event_types: Vec<EventType>,
-    /// Where log entries wait to be kept.
-    pub log_book: Arc<LogBook>,
-    /// Log entries that are kept.
-    pub log_entries_max: u64,
-    /// What the audit log keeps.
-    pub audit: AuditLimits,
-    /// Names under which clients call, beside those that need no list ([`OwnNames`]).
-    pub host_names: Vec<String>,
-    /// Origins whose pages may call, beside the own dashboard's.
-    pub cors_origins: Vec<Origin>,
-    /// How the Orchestrator is configured.
-    pub orchestrator: OrchestratorConfig,
-    /// How long tokens count.
-    pub token_lifetimes: TokenLifetimes,
-    /// Certificates and keys; `None` is insecure mode.
-    pub security: Option<SecurityConfig>,
-    /// Whether data of the other mode is taken over.
-    pub adopt_data: bool,
 }
 
 /// Why the local cloud did not start.

@@ -17,7 +17,7 @@ use bodkin_arrowhead::{
     name::SystemName,
     publication::PublishForm,
 };
-use bodkin_host::{EventLogLimits, HostConfig, Limits, SecurityConfig, Server, route::PUBLISH};
+use bodkin_host::{EventLogLimits, HostConfig, SecurityConfig, Server, route::PUBLISH};
 use bodkin_trust::{
     TrustDirectory,
     tls::{self, ServerCheck},
@@ -130,28 +130,8 @@ fn asking_whose_an_event_is_allocates_nothing() {
 }
 
 fn config(data: &std::path::Path, security: Option<SecurityConfig>) -> HostConfig {
-    HostConfig {
-        data: data.to_owned(),
-        listen: "127.0.0.1".parse().unwrap(),
-        domain_name: "127.0.0.1".into(),
-        ports: [0; 5],
-        naming: Default::default(),
-        address_detection: None,
-        jobs: Default::default(),
-        ping_timeout: Duration::from_secs(1),
-        limits: Limits::default(),
-        event_log: Some(EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(3600) }),
-        durable_event_types: Vec::new(),
-        log_book: Default::default(),
-        log_entries_max: 100,
-        audit: bodkin_host::AUDIT_LIMITS,
-        host_names: Vec::new(),
-        cors_origins: Vec::new(),
-        orchestrator: Default::default(),
-        token_lifetimes: Default::default(),
-        security,
-        adopt_data: false,
-    }
+    let event_log = Some(EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(3600) });
+    HostConfig { event_log, security, ..HostConfig::on_loopback(data) }
 }
 
 /// What the shard allocates for the counted events.

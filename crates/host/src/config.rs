@@ -1,0 +1,93 @@
+//! What a local cloud is started with.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use bodkin_arrowhead::{
+    authorization::token::TokenLifetimes,
+    name::{EventType, NamingRules},
+    service_registry::AddressDetection,
+};
+use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
+
+use crate::{
+    audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, job::JobSchedule, limits::Limits, log_book::LogBook,
+    security::SecurityConfig,
+};
+
+/// What a local cloud is started with.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Where state is kept.
+    pub data: PathBuf,
+    /// Address to listen on.
+    pub listen: IpAddr,
+    /// Address the core systems register under.
+    pub domain_name: String,
+    /// The port of each listener, in the order of [`Port::ALL`]; 0 is any.
+    pub ports: [u16; 5],
+    /// Naming rules of the Service Registry.
+    pub naming: NamingRules,
+    /// How the addresses of systems are found that do not know their own; `None` takes what they give.
+    pub address_detection: Option<AddressDetection>,
+    /// What is done without being asked.
+    pub jobs: JobSchedule,
+    /// How long a provider may take to accept a pinging connection.
+    pub ping_timeout: Duration,
+    /// The limits.
+    pub limits: Limits,
+    /// What the event log keeps; `None` switches it off.
+    pub event_log: Option<EventLogLimits>,
+    /// Event types whose publishers are answered when the event is synced to the disk.
+    pub durable_event_types: Vec<EventType>,
+    /// Where log entries wait to be kept.
+    pub log_book: Arc<LogBook>,
+    /// Log entries that are kept.
+    pub log_entries_max: u64,
+    /// What the audit log keeps.
+    pub audit: AuditLimits,
+    /// Names under which clients call, beside those that need no list ([`OwnNames`]).
+    pub host_names: Vec<String>,
+    /// Origins whose pages may call, beside the own dashboard's.
+    pub cors_origins: Vec<Origin>,
+    /// How the Orchestrator is configured.
+    pub orchestrator: OrchestratorConfig,
+    /// How long tokens count.
+    pub token_lifetimes: TokenLifetimes,
+    /// Certificates and keys; `None` is insecure mode.
+    pub security: Option<SecurityConfig>,
+    /// Whether data of the other mode is taken over.
+    pub adopt_data: bool,
+}
+
+impl HostConfig {
+    /// A cloud in insecure mode on any ports of the loopback address, without an event log, and all else as it is by default.
+    pub fn on_loopback(data: impl Into<PathBuf>) -> Self {
+        Self {
+            data: data.into(),
+            listen: Ipv4Addr::LOCALHOST.into(),
+            domain_name: Ipv4Addr::LOCALHOST.to_string(),
+            ports: [0; 5],
+            naming: NamingRules::default(),
+            address_detection: None,
+            jobs: JobSchedule::default(),
+            ping_timeout: Duration::from_secs(5),
+            limits: Limits::default(),
+            event_log: None,
+            durable_event_types: Vec::new(),
+            log_book: Arc::default(),
+            log_entries_max: 10_000,
+            audit: AUDIT_LIMITS,
+            host_names: Vec::new(),
+            cors_origins: Vec::new(),
+            orchestrator: OrchestratorConfig::default(),
+            token_lifetimes: TokenLifetimes::default(),
+            security: None,
+            adopt_data: false,
+        }
+    }
+}
