@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Command;
 
-use crate::cli::PASSPHRASE_VARIABLE;
+use crate::passphrase;
 
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
@@ -19,7 +19,7 @@ const OF_THE_TREE: [&str; 7] = [
     "BODKIN_TEST_SEED",
 ];
 /// Variables that no option has: others see the options of a process.
-const SECRETS: [&str; 1] = [PASSPHRASE_VARIABLE];
+const SECRETS: [&str; 1] = [passphrase::VARIABLE];
 /// A name that differs in more places is another word.
 const NEAR_EDITS_MAX: usize = 3;
 

@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod environment;
 mod log;
+mod passphrase;
 mod settings;
 mod shell;
 mod up;

@@ -25,6 +25,8 @@ use bodkin_host::{
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use crate::passphrase;
+
 /// The operator's file, read when it is there.
 const SYSTEM_FILE: &str = "/etc/bodkin/bodkin.toml";
 
@@ -81,10 +83,12 @@ settings! {
     key_stores: PathBuf = "BODKIN_KEY_STORES",
     /// Key store with the certificate of the cloud's authority, to be used with them
     trust_store: PathBuf = "BODKIN_TRUST_STORE",
-    /// Certificates (PEM) of authorities for devices, which may come to a certificate by onboarding; empty: none
-    device_authorities: PathBuf = "BODKIN_DEVICE_AUTHORITIES",
     /// File with the password of all of them, readable to its owner only
     key_store_password_file: PathBuf = "BODKIN_KEY_STORE_PASSWORD_FILE",
+    /// File whose first line opens the authority's key where that is encrypted; only its owner may read it. Empty: the variable BODKIN_CA_PASSPHRASE
+    passphrase_file: PathBuf = "BODKIN_CA_PASSPHRASE_FILE",
+    /// Certificates (PEM) of authorities for devices, which may come to a certificate by onboarding; empty: none
+    device_authorities: PathBuf = "BODKIN_DEVICE_AUTHORITIES",
     /// The cloud's name in its certificates, <cloud>.<operator>.arrowhead.eu; empty: the one they have, in new ones "local"
     cloud: String = "BODKIN_CLOUD",
     /// Who runs the cloud, in the same place; empty: the one they have, in new ones "bodkin"
@@ -216,8 +220,9 @@ impl Settings {
             trust: Some(PathBuf::new()),
             key_stores: Some(PathBuf::new()),
             trust_store: Some(PathBuf::new()),
-            device_authorities: Some(PathBuf::new()),
             key_store_password_file: Some(PathBuf::new()),
+            passphrase_file: Some(PathBuf::new()),
+            device_authorities: Some(PathBuf::new()),
             cloud: Some(String::new()),
             operator: Some(String::new()),
             verify_host_names: Some(true),
@@ -399,9 +404,9 @@ fn security(settings: &Settings, domain_name: &str) -> anyhow::Result<SecurityCo
     };
     let host_names = settings.host_names.iter().flatten().cloned().chain([domain_name.to_owned(), settings.listen.expect(all).to_string()]);
     Ok(SecurityConfig {
-        directory: settings.trust_directory(),
+        directory: passphrase::trust_directory(settings.trust_directory(), given(&settings.passphrase_file).as_deref())?,
         key_stores: key_stores(settings)?,
-        device_authorities: settings.device_authorities.clone().filter(|path| !path.as_os_str().is_empty()),
+        device_authorities: given(&settings.device_authorities),
         cloud: name(&settings.cloud, "cloud")?,
         operator: name(&settings.operator, "operator")?,
         verify_host_names: settings.verify_host_names.expect(all),

@@ -133,7 +133,7 @@ fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Insta
 /// What to do with a cloud that has just got its certificates.
 fn tell_new(config: &HostConfig) {
     let Some(security) = &config.security else { return };
-    let (trust, data) = (security.directory.display(), config.data.display());
+    let (trust, data) = (security.directory.path().display(), config.data.display());
     println!(
         "the cloud has new certificates and keys:\n  \
         the operator's (sysop), for management: {trust}/systems/sysop.crt and sysop.key\n  \

@@ -21,7 +21,7 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_trust::{
-    Certificate, DirectoryError,
+    Certificate, DirectoryError, TrustDirectory,
     file::FileError,
     tls::{self, PeerError, Refusal, TlsError},
 };
@@ -41,8 +41,8 @@ const LAST_SECOND: Duration = Duration::from_secs(1);
 /// How a cloud is made secure.
 #[derive(Clone, Debug)]
 pub struct SecurityConfig {
-    /// Where certificates and keys are kept. An empty or absent one is filled.
-    pub directory: PathBuf,
+    /// Where certificates and keys are kept, and what opens the authority's key. An empty or absent one is filled.
+    pub directory: TrustDirectory,
     /// The key stores that are used instead; `None`: none.
     pub key_stores: Option<KeyStores>,
     /// Certificates (PEM) of authorities for devices: what they certify may come to a certificate of the cloud by onboarding, and
@@ -178,6 +178,7 @@ impl Security {
     /// Reads the certificates and keys, and makes those that are missing. Takes seconds where there are none.
     pub fn open(config: SecurityConfig) -> Result<Arc<Self>, SecurityError> {
         let trust = Trust::read(&config)?;
+        config.try_authority(trust.renewal_due)?;
         Ok(Arc::new(Self { config, current: ArcSwap::from_pointee(trust), changes: watch::Sender::new(()), reading: Mutex::new(()) }))
     }
 

@@ -122,6 +122,11 @@ impl TrustDirectory {
         Self { passphrase, ..self }
     }
 
+    /// Whether there is one.
+    pub fn has_passphrase(&self) -> bool {
+        self.passphrase.is_some()
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -16,7 +16,6 @@ use std::{path::PathBuf, time::Duration};
 use bodkin_arrowhead::name::SystemName;
 use clap::{Args, Subcommand};
 
-pub use self::place::PASSPHRASE_VARIABLE;
 use self::{
     curve::CurveOptions, export::ExportOptions, init::InitOptions, inspect::InspectOptions, issue::IssueOptions, place::PlaceOptions,
     renew::RenewOptions, revoke::RevokeOptions, sign::SignOptions,

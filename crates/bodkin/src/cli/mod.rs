@@ -30,7 +30,7 @@ use bodkin_client::CallError;
 use clap::Subcommand;
 
 pub use self::{
-    cert::{CertOptions, PASSPHRASE_VARIABLE, run as run_cert},
+    cert::{CertOptions, run as run_cert},
     printer::{Printer, write_out},
 };
 

@@ -1,6 +1,9 @@
 //! The certificates and keys of the core systems, from the trust directory or from the key stores that an Arrowhead cloud has.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bodkin_arrowhead::{
     caller::OPERATOR,
@@ -51,12 +54,12 @@ impl Material {
         if material.cloud == expected {
             Ok(material)
         } else {
-            Err(SecurityError::OtherName { place: config.place().clone(), found: material.cloud, expected })
+            Err(SecurityError::OtherName { place: config.place().to_owned(), found: material.cloud, expected })
         }
     }
 
     fn of_directory(config: &SecurityConfig, now: UtcTime) -> Result<Self, SecurityError> {
-        let directory = TrustDirectory::new(&config.directory);
+        let directory = &config.directory;
         if !directory.exists() {
             directory.init(&config.named(&default_cloud_name()), now)?;
             directory.ensure_identity(&SystemName::from_stored(OPERATOR), &[], now, LEAF_LIFETIME)?;
@@ -65,7 +68,7 @@ impl Material {
         let identity = |system: CoreSystem| {
             let name = SystemName::from_stored(system.name());
             let ensured = directory.ensure_identity(&name, &host_names, now, LEAF_LIFETIME);
-            ensured.or_else(|error| kept(&directory, &name, error, now)).map(Arc::new)
+            ensured.or_else(|error| kept(directory, &name, error, now)).map(Arc::new)
         };
         let systems = CoreSystem::ALL.map(|system| directory.system_files(&SystemName::from_stored(system.name())));
         let files = ["cloud.crt", REVOCATIONS].map(|name| directory.path().join(name)).into_iter();
@@ -108,7 +111,7 @@ fn kept(directory: &TrustDirectory, system: &SystemName, error: DirectoryError, 
 impl SecurityConfig {
     /// Where the cloud's own authority is; with key stores from elsewhere there is none.
     pub fn own_authority(&self) -> Option<TrustDirectory> {
-        self.key_stores.is_none().then(|| TrustDirectory::new(&self.directory))
+        self.key_stores.is_none().then(|| self.directory.clone())
     }
 
     /// The names that were given, and `other` where none was.
@@ -118,7 +121,26 @@ impl SecurityConfig {
     }
 
     /// Where certificates and keys are.
-    pub fn place(&self) -> &PathBuf {
-        self.key_stores.as_ref().map_or(&self.directory, |stores| &stores.folder)
+    pub fn place(&self) -> &Path {
+        self.key_stores.as_ref().map_or(self.directory.path(), |stores| &stores.folder)
+    }
+
+    /// Says what will not work without the authority's key, if it cannot be used. With a passphrase that does not open it nothing is
+    /// begun: whoever gave it expects that all works.
+    pub(super) fn try_authority(&self, renewal_due: UtcTime) -> Result<(), DirectoryError> {
+        let Some(directory) = self.own_authority() else { return Ok(()) };
+        match directory.authority() {
+            Ok(_) => Ok(()),
+            Err(error) if directory.has_passphrase() => Err(error),
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    %renewal_due,
+                    "without the key of the cloud's authority no new system comes to a certificate, and the core systems' own are not \
+                     renewed when they are due; if it is encrypted, give --passphrase-file or BODKIN_CA_PASSPHRASE"
+                );
+                Ok(())
+            }
+        }
     }
 }

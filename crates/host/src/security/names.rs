@@ -46,13 +46,15 @@ fn is_host_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bodkin_trust::TrustDirectory;
+
     use super::*;
 
     #[test]
     fn every_name_is_there_once_and_what_is_none_is_not() {
         let given = ["0.0.0.0", "", "*", "Cloud.Factory.Example.", "cloud.factory.example", "10.0.0.7", "0:0:0:0:0:0:0:1", "a b", "::"];
         let config = SecurityConfig {
-            directory: "trust".into(),
+            directory: TrustDirectory::new("trust"),
             key_stores: None,
             device_authorities: None,
             cloud: None,

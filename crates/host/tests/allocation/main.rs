@@ -85,9 +85,9 @@ fn publishing_to_streams_allocates_nothing() {
 fn publishing_to_streams_in_tls_allocates_for_each_record_only() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let data = tempfile::tempdir().unwrap();
-    let directory = data.path().join("trust");
+    let trust = TrustDirectory::new(data.path().join("trust"));
     let security = SecurityConfig {
-        directory: directory.clone(),
+        directory: trust.clone(),
         key_stores: None,
         device_authorities: None,
         cloud: None,
@@ -96,7 +96,6 @@ fn publishing_to_streams_in_tls_allocates_for_each_record_only() {
         host_names: Vec::new(),
     };
     let config = config(data.path(), Some(security));
-    let trust = TrustDirectory::new(&directory);
     trust.init(&CloudCommonName::parse("a.b.arrowhead.eu").unwrap(), tls::now()).unwrap();
     // The clients' certificates; the cloud makes its own when it starts.
     let connector = |name: &str| {

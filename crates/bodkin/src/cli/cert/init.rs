@@ -44,7 +44,7 @@ fn cloud(text: &str) -> Result<CloudName, String> {
 
 /// Makes everything; gives the exit code.
 pub fn run(place: &PlaceOptions, options: InitOptions, printer: Printer) -> anyhow::Result<u8> {
-    let (directory, now, default) = (place.new_directory()?, now(), default_cloud_name());
+    let (directory, now, default) = (place.directory()?, now(), default_cloud_name());
     let name = CloudCommonName { cloud: options.cloud.unwrap_or(default.cloud), operator: options.operator.unwrap_or(default.operator) };
     let authority = directory.init(&name, now)?;
     let names: Vec<String> = OWN_NAMES.map(str::to_owned).into_iter().chain(options.alternative_names).collect();

@@ -2,15 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
-use bodkin_trust::{TrustDirectory, file::read_password};
+use bodkin_trust::TrustDirectory;
 use clap::Args;
-use zeroize::Zeroizing;
 
-/// Names the passphrase itself: no option does, for others see the options of a process.
-pub const PASSPHRASE_VARIABLE: &str = "BODKIN_CA_PASSPHRASE";
-/// Shortest passphrase that authorities' keys are encrypted with.
-const PASSPHRASE_CHARACTERS_MIN: usize = 8;
+use crate::passphrase;
 
 /// Options of every `bodkin cert` command.
 #[derive(Args, Clone, Debug)]
@@ -30,23 +25,6 @@ impl PlaceOptions {
     /// The directory, and what opens it.
     pub fn directory(&self) -> anyhow::Result<TrustDirectory> {
         let path = self.trust.clone().unwrap_or_else(|| self.data.join("trust"));
-        Ok(TrustDirectory::new(path).with_passphrase(self.passphrase()?))
-    }
-
-    /// The same, for an authority that is to be made.
-    pub fn new_directory(&self) -> anyhow::Result<TrustDirectory> {
-        match self.passphrase()?.map(|passphrase| passphrase.chars().count()) {
-            Some(characters @ ..PASSPHRASE_CHARACTERS_MIN) => {
-                bail!("the passphrase has {characters} characters; {PASSPHRASE_CHARACTERS_MIN} at least are expected")
-            }
-            _ => self.directory(),
-        }
-    }
-
-    fn passphrase(&self) -> anyhow::Result<Option<Zeroizing<String>>> {
-        match &self.passphrase_file {
-            Some(path) => Ok(Some(read_password(path)?)),
-            None => Ok(std::env::var(PASSPHRASE_VARIABLE).ok().filter(|text| !text.is_empty()).map(Zeroizing::new)),
-        }
+        passphrase::trust_directory(path, self.passphrase_file.as_deref())
     }
 }

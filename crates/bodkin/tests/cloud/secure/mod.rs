@@ -1,6 +1,7 @@
 //! Secure mode on the wire: who is let in, who is not and what is told of it, and what changes while connections are open.
 
 mod connections;
+mod encrypted_authority;
 mod half_handshakes;
 mod onboarding;
 mod permissions;

@@ -54,12 +54,13 @@ pub struct Launch {
     data: Option<PathBuf>,
     mode: Option<&'static str>,
     flags: Vec<String>,
+    environment: Vec<(&'static str, String)>,
 }
 
 impl Launch {
     /// `up --insecure --any-port --output json` on a new data directory.
     pub fn new() -> Self {
-        Self { data: None, mode: Some("--insecure"), flags: vec!["--any-port".into()] }
+        Self { data: None, mode: Some("--insecure"), flags: vec!["--any-port".into()], environment: Vec::new() }
     }
 
     /// On this data directory, which outlives the cloud.
@@ -77,6 +78,12 @@ impl Launch {
     /// With more arguments.
     pub fn flags<const N: usize>(mut self, flags: [&str; N]) -> Self {
         self.flags.extend(flags.iter().map(|flag| flag.to_string()));
+        self
+    }
+
+    /// With an environment variable.
+    pub fn env(mut self, name: &'static str, value: &str) -> Self {
+        self.environment.push((name, value.to_owned()));
         self
     }
 
@@ -102,7 +109,7 @@ impl Launch {
         let data = self.data.clone().unwrap_or_else(|| own_data.as_ref().expect("made above").path().to_path_buf());
         let mut command = Command::new(BINARY);
         command.arg("up").args(self.mode).args(["--output", "json", "--data"]).arg(&data).args(&self.flags);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(self.environment).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
 
         let said = Said::listen(child.stderr.take().expect("standard error is piped"));
