@@ -1,6 +1,6 @@
 //! Where the core systems are, and the providers that the Orchestrator names.
 
-use bodkin_arrowhead::{core_service::CoreSystem, form::ServiceQueryForm};
+use bodkin_arrowhead::{caller::OPERATOR, core_service::CoreSystem, form::ServiceQueryForm};
 
 use crate::{answer::Offer, connection::Connection, error::CallError, limits::Limits, security::Security};
 
@@ -37,6 +37,12 @@ impl CoreSystems {
             event_handler: find(&registry, "Event Handler", CoreSystem::EventHandler, "event-publish").await?,
             service_registry: registry,
         })
+    }
+
+    /// Whether the cloud's operator calls, for whom management is, and not what systems do for themselves (reference section 11).
+    pub fn is_operator(&self) -> bool {
+        let own_name = self.service_registry.security().and_then(Security::own_name);
+        own_name.is_some_and(|name| name.system.as_str() == OPERATOR)
     }
 
     /// Host and port of the Event Handler.

@@ -1,13 +1,16 @@
 //! Calls to Bodkin's own port (8440): readiness, deliveries, dead letters, event types, the event log, states of services,
 //! explanations.
 
-use bodkin_arrowhead::{form::OrchestrationForm, onboarding::GrantRequest};
+use bodkin_arrowhead::{
+    form::{OrchestrationForm, ServiceQueryForm},
+    onboarding::GrantRequest,
+};
 use http::Method;
 
 use crate::{
     answer::{
         AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, List, OnboardingGrant,
-        Removed, Replayed, ServiceState,
+        Removed, Replayed, ServiceQueryResult, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -94,8 +97,22 @@ impl Monitor {
     /// Whether a consumer may use a service, and why: both are named, or the consumer by its id. Further parameters are
     /// `provider` (name or id) and `interface`, which may be repeated.
     pub async fn explain_authorization(&self, consumer: &str, service: &str, further: &[(&str, &str)]) -> Result<Explanation, CallError> {
-        let parameters = [&[("consumer", consumer), ("service", service)], further].concat();
+        self.explain(("consumer", consumer), service, further).await
+    }
+
+    /// The same for the systems of another cloud, `OPERATOR/NAME`.
+    pub async fn explain_intercloud(&self, cloud: &str, service: &str, further: &[(&str, &str)]) -> Result<Explanation, CallError> {
+        self.explain(("cloud", cloud), service, further).await
+    }
+
+    async fn explain(&self, consumer: (&str, &str), service: &str, further: &[(&str, &str)]) -> Result<Explanation, CallError> {
+        let parameters = [&[consumer, ("service", service)], further].concat();
         self.connection.get(&path_with("/api/v1/authorization/explain", &parameters)).await
+    }
+
+    /// The services that fit, whoever may use them: for the operator, whom the Service Registry's query is not for.
+    pub async fn find_services(&self, form: &ServiceQueryForm) -> Result<ServiceQueryResult, CallError> {
+        self.connection.ask(Method::POST, "/api/v1/services/query", Some(form)).await
     }
 
     /// What a consumer would be given, and why. Nothing is kept by it.

@@ -41,7 +41,7 @@ pub(crate) async fn query(registry: &Connection, form: &ServiceQueryForm) -> Res
 }
 
 impl CoreSystems {
-    /// Registers a service. One that is there is refused.
+    /// Registers a service of the caller's own. One that is there is refused.
     pub async fn register(&self, form: &ServiceRegistryRequest) -> Result<Service, CallError> {
         self.service_registry.ask(Method::POST, "/serviceregistry/register", Some(form)).await
     }
@@ -59,12 +59,22 @@ impl CoreSystems {
         self.service_registry.delete(&path_with("/serviceregistry/unregister", &parameters)).await
     }
 
-    /// Finds services, whoever may use them.
+    /// Makes a service by management, whoever offers it. One that is there is refused.
+    pub async fn add_service(&self, form: &ServiceRegistryRequest) -> Result<Service, CallError> {
+        self.service_registry.ask(Method::POST, SERVICES, Some(form)).await
+    }
+
+    /// Finds services, whoever may use them. In a secure cloud systems are told of public core services only.
     pub async fn query(&self, form: &ServiceQueryForm) -> Result<ServiceQueryResult, CallError> {
         query(&self.service_registry, form).await
     }
 
-    /// Registers a system that offers nothing. One that is there is refused.
+    /// Makes a system by management. One that is there is refused.
+    pub async fn add_system(&self, system: &SystemRequest) -> Result<System, CallError> {
+        self.service_registry.ask(Method::POST, SYSTEMS, Some(system)).await
+    }
+
+    /// Registers the caller as a system that offers nothing. One that is there is refused.
     pub async fn register_system(&self, system: &SystemRequest) -> Result<System, CallError> {
         self.service_registry.ask(Method::POST, "/serviceregistry/register-system", Some(system)).await
     }

@@ -92,6 +92,7 @@ impl Api {
             "event-log" => self.event_log(),
             "event-types" => self.event_types().await,
             "services" => self.services(request),
+            "services/query" => self.query_services(request).await,
             "access/explain" => self.explain_access(request),
             "authorization/explain" => self.explain_authorization(request),
             "orchestration" => self.orchestrate(request).await,

@@ -74,8 +74,8 @@ impl Act {
     pub fn of_own(path: &str, method: Method) -> Self {
         match path {
             "onboarding" => Self::Certificate,
-            // Asks by POST.
-            "orchestration" => Self::Other,
+            // Ask by POST.
+            "orchestration" | "services/query" => Self::Other,
             _ if changes(method) => Self::Change,
             _ => Self::Other,
         }
@@ -377,6 +377,7 @@ mod tests {
             ("subscriptions/7/pause", Method::Post, Act::Change),
             ("onboarding", Method::Post, Act::Certificate),
             ("orchestration", Method::Post, Act::Other),
+            ("services/query", Method::Post, Act::Other),
             ("onboarding/grants", Method::Post, Act::Change),
         ] {
             assert_eq!(Act::of_own(path, method), expected, "{path}");

@@ -1,6 +1,6 @@
 //! The checks that Orchestrator, Gatekeeper and Event Handler ask for.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use serde::Serialize;
 
@@ -24,14 +24,49 @@ pub fn permitted_interfaces(snapshot: &Snapshot, consumer: SystemId, provider: S
     snapshot.rule_for(consumer, provider, definition).map_or(&[], |rule| &rule.interfaces)
 }
 
+/// Who consumes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Consumer<'s> {
+    /// A system of this cloud.
+    System(&'s System),
+    /// The systems of another cloud.
+    Cloud(&'s Cloud),
+}
+
+impl Consumer<'_> {
+    /// The interfaces over which it may use `definition` at `provider`; empty without a rule.
+    fn permitted_interfaces(self, snapshot: &Snapshot, provider: SystemId, definition: DefinitionId) -> &[InterfaceId] {
+        self.rule(snapshot, provider, definition).map_or(&[], |(_, interfaces)| interfaces)
+    }
+
+    /// The row id of the rule that lets it use `definition` at `provider`, and over what.
+    fn rule(self, snapshot: &Snapshot, provider: SystemId, definition: DefinitionId) -> Option<(i64, &[InterfaceId])> {
+        match self {
+            Self::System(system) => snapshot.rule_for(system.id, provider, definition).map(|rule| (rule.id.0, &rule.interfaces[..])),
+            Self::Cloud(cloud) => {
+                snapshot.inter_cloud_rule_for(cloud.id, provider, definition).map(|rule| (rule.id.0, &rule.interfaces[..]))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Consumer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(system) => f.write_str(system.system_name.as_str()),
+            Self::Cloud(cloud) => write!(f, "{}.{}", cloud.name, cloud.operator),
+        }
+    }
+}
+
 /// Narrows a service to the interfaces over which `consumer` may use it; `None` if there is none.
 pub(crate) fn permitted_service(
     snapshot: &Snapshot,
-    consumer: &System,
+    consumer: Consumer<'_>,
     mut view: EntryView,
     witness: &mut impl Witness,
 ) -> Option<EntryView> {
-    let granted = permitted_interfaces(snapshot, consumer.id, view.entry.provider, view.entry.definition);
+    let granted = consumer.permitted_interfaces(snapshot, view.entry.provider, view.entry.definition);
     let offered = view.interfaces.len();
     view.interfaces.retain(|interface| granted.contains(&interface.id));
     witness.see(|| rule_step(snapshot, consumer, &view, offered));
@@ -39,19 +74,19 @@ pub(crate) fn permitted_service(
 }
 
 /// What the rule says of a service of which these interfaces are left, of so many.
-fn rule_step(snapshot: &Snapshot, consumer: &System, view: &EntryView, offered: usize) -> Step {
-    let asked = format!("may {} use {} of {}?", consumer.system_name, view.definition.service_definition, view.provider.system_name);
-    let rule = snapshot.rule_for(consumer.id, view.entry.provider, view.entry.definition);
+fn rule_step(snapshot: &Snapshot, consumer: Consumer<'_>, view: &EntryView, offered: usize) -> Step {
+    let asked = format!("may {consumer} use {} of {}?", view.definition.service_definition, view.provider.system_name);
+    let rule = consumer.rule(snapshot, view.entry.provider, view.entry.definition);
     let found = match rule {
         None => "no rule allows it".to_owned(),
-        Some(rule) if view.interfaces.len() == offered => format!("rule {} allows it", rule.id),
-        Some(rule) => {
-            let names: Vec<String> = snapshot.named_interfaces(&rule.interfaces).iter().map(|row| row.interface_name.to_string()).collect();
-            format!("rule {} allows {} only", rule.id, names.join(", "))
+        Some((id, _)) if view.interfaces.len() == offered => format!("rule {id} allows it"),
+        Some((id, interfaces)) => {
+            let names: Vec<String> = snapshot.named_interfaces(interfaces).iter().map(|row| row.interface_name.to_string()).collect();
+            format!("rule {id} allows {} only", names.join(", "))
         }
     };
     let step = Step::new(Criterion::AuthorizationRule, !view.interfaces.is_empty(), asked, found);
-    step.of(view.entry.id).by(rule.map(|rule| rule.id.0))
+    step.of(view.entry.id).by(rule.map(|(id, _)| id))
 }
 
 #[derive(Debug, Serialize)]
@@ -144,7 +179,7 @@ pub fn check_intercloud(
     let cloud = cloud.ok_or_else(|| unknown(format!("No cloud exists with the following operator and name: {operator}, {name}")))?;
     let definition = snapshot.definition_by_name(&service_definition);
     let definition = definition.ok_or_else(|| unknown(format!("{service_definition} service definition not exists")))?.id;
-    let granted = |provider| snapshot.inter_cloud_rule_for(cloud.id, provider, definition).map_or(&[][..], |rule| &rule.interfaces);
+    let granted = |provider| Consumer::Cloud(cloud).permitted_interfaces(snapshot, provider, definition);
     let authorized_provider_ids_with_interface_ids = permitted(asked, granted);
     Ok(InterCloudCheckResponse { cloud: cloud.clone(), service_definition, authorized_provider_ids_with_interface_ids })
 }

@@ -7,7 +7,7 @@ use super::{
     store::{stored_service_candidates, stored_top_candidates},
 };
 use crate::{
-    authorization::{permitted_service, registered_consumer},
+    authorization::{Consumer, permitted_service, registered_consumer},
     error::ArrowheadError,
     explanation::{Criterion, Explanation, Step, Witness},
     record::{EntryId, EntryView},
@@ -57,7 +57,7 @@ pub fn orchestrate(
     let mut usable = candidates;
     if orchestration.asks_rules && !usable.is_empty() {
         let consumer = registered_consumer(snapshot, &orchestration.requester)?;
-        usable = usable.into_iter().filter_map(|view| permitted_service(snapshot, consumer, view, witness)).collect();
+        usable = usable.into_iter().filter_map(|view| permitted_service(snapshot, Consumer::System(consumer), view, witness)).collect();
     }
     usable.retain(|view| is_free_for(snapshot, &orchestration.requester.key, view, now, witness));
     match &orchestration.kind {

@@ -133,33 +133,34 @@ impl Filter {
 
 /// Carries a command out; gives the exit code.
 pub async fn run(options: AuthOptions, printer: Printer) -> anyhow::Result<u8> {
-    let command = match options.command {
-        AuthCommand::Test(inquiry) => return explain::test(&options.registry.monitor()?, &inquiry, printer).await,
-        AuthCommand::Explain(inquiry) => return explain::explain(&options.registry.monitor()?, &inquiry, printer).await,
-        AuthCommand::Access(inquiry) => return explain::access(&options.registry.monitor()?, &inquiry, printer).await,
-        command => command,
-    };
-    let cloud = options.registry.discover().await?;
-    match command {
-        AuthCommand::List { filter, page } => list(&cloud, &filter, page.into(), printer).await?,
+    let registry = &options.registry;
+    match options.command {
+        AuthCommand::List { filter, page } => list(&registry.discover().await?, &filter, page.into(), printer).await?,
         AuthCommand::Show { id } => {
-            let rule = lookup::found(cloud.rule(id).await, "rule", id, LIST_COMMAND)?;
+            let rule = found(&registry.discover().await?, id).await?;
             printer.one(&rule, &details(&rule))?;
         }
-        AuthCommand::Add { subject, interfaces } => add(&cloud, &subject, &interfaces, printer).await?,
+        AuthCommand::Add { subject, interfaces } => add(&registry.discover().await?, &subject, &interfaces, printer).await?,
         AuthCommand::Remove { id: Some(id), .. } => {
-            let rule = lookup::found(cloud.rule(id).await, "rule", id, LIST_COMMAND)?;
-            remove(&cloud, &rule, printer).await?;
+            let cloud = registry.discover().await?;
+            remove(&cloud, &found(&cloud, id).await?, printer).await?;
         }
         AuthCommand::Remove { id: None, subject } => {
             let subject = subject.expect("clap requires an id or a subject");
             let filter = Filter { consumer: Some(subject.consumer), provider: Some(subject.provider), service: Some(subject.service) };
+            let cloud = registry.discover().await?;
             remove(&cloud, &the_one(&cloud, &filter).await?, printer).await?;
         }
-        AuthCommand::Intercloud(command) => return intercloud::run(&cloud, command, printer).await,
-        AuthCommand::Test(_) | AuthCommand::Explain(_) | AuthCommand::Access(_) => unreachable!("explanations are of Bodkin's own port"),
+        AuthCommand::Test(inquiry) => return explain::test(&registry.monitor()?, &inquiry, printer).await,
+        AuthCommand::Explain(inquiry) => return explain::explain(&registry.monitor()?, &inquiry, printer).await,
+        AuthCommand::Access(inquiry) => return explain::access(&registry.monitor()?, &inquiry, printer).await,
+        AuthCommand::Intercloud(command) => return intercloud::run(registry, command, printer).await,
     }
     Ok(DONE)
+}
+
+async fn found(cloud: &CoreSystems, id: i64) -> anyhow::Result<Rule> {
+    lookup::found(cloud.rule(id).await, "rule", id, LIST_COMMAND)
 }
 
 async fn list(cloud: &CoreSystems, filter: &Filter, page: Page, printer: Printer) -> anyhow::Result<()> {

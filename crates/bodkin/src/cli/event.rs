@@ -87,7 +87,7 @@ struct NewEvent {
     /// What happened
     #[arg(value_name = "PAYLOAD")]
     payload: String,
-    /// Name or id of the registered system that publishes
+    /// Name or id of the registered system that publishes; by its own certificate NAME@HOST:PORT
     #[arg(long, value_name = "SYSTEM")]
     system: String,
     /// A free pair; may be repeated
@@ -124,14 +124,14 @@ pub async fn run(options: EventOptions, printer: Printer) -> anyhow::Result<u8> 
 
 async fn publish(registry: &RegistryOptions, event: NewEvent, printer: Printer) -> anyhow::Result<()> {
     let cloud = registry.discover().await?;
-    let source = lookup::system(&cloud, &event.system).await?;
+    let source = lookup::reference(&cloud, &event.system).await?;
     let form = EventPublishRequest {
         event_type: Some(event.event_type.clone()),
-        source: Some(lookup::form(&source)),
+        source: Some(source.clone()),
         meta_data: metadata(event.metadata),
         payload: Some(event.payload),
         time_stamp: event.time,
     };
     cloud.publish(&form).await?;
-    Ok(printer.done(&json!({"published": form}), &format!("published: {} by {}", event.event_type, lookup::told(&source)))?)
+    Ok(printer.done(&json!({"published": form}), &format!("published: {} by {}", event.event_type, lookup::told_form(&source)))?)
 }

@@ -11,21 +11,22 @@ use crate::{DONE, FAILED};
 /// The criterion of authorization rules.
 const RULE: &str = "authorization-rule";
 
-/// Prints the services that were looked at for a consumer, and what keeps each from being used; programs get `document`.
-pub fn print(document: &impl Serialize, explanation: &Explanation, consumer: &str, printer: Printer) -> io::Result<()> {
+/// Prints the services that were looked at, and what keeps each from being used; programs get `document`. A missing rule is made by
+/// the command that begins with `remedy`, such as `auth add --consumer display`.
+pub fn print(document: &impl Serialize, explanation: &Explanation, remedy: &str, printer: Printer) -> io::Result<()> {
     printer.done(document, &explanation.why)?;
     if !explanation.services.is_empty() {
         printer.table(&services(&explanation.services), "")?;
     }
-    match remedy(explanation, consumer) {
-        Some(remedy) => printer.remark(&remedy),
+    match completed(remedy, explanation) {
+        Some(command) => printer.remark(&format!("to make a rule: bodkin {command}")),
         None => Ok(()),
     }
 }
 
 /// As [`print`] with every step.
-pub fn print_steps(document: &impl Serialize, explanation: &Explanation, consumer: &str, printer: Printer) -> io::Result<()> {
-    print(document, explanation, consumer, printer)?;
+pub fn print_steps(document: &impl Serialize, explanation: &Explanation, remedy: &str, printer: Printer) -> io::Result<()> {
+    print(document, explanation, remedy, printer)?;
     let mut table = steps_table();
     push_steps(&mut table, "the request", &explanation.steps);
     for service in &explanation.services {
@@ -88,14 +89,14 @@ fn services(services: &[ExplainedService]) -> Table {
     table
 }
 
-/// The command that makes a missing rule, where rules are missing.
-fn remedy(explanation: &Explanation, consumer: &str) -> Option<String> {
+/// The remedy with provider and service, where rules are missing.
+fn completed(remedy: &str, explanation: &Explanation) -> Option<String> {
     let is_missing = |service: &&ExplainedService| is_denied(service) && service.refusal().is_some_and(|step| step.row.is_none());
     let mut missing = explanation.services.iter().filter(is_missing);
     let first = &missing.next()?.service;
     let provider = if missing.next().is_some() { "ID".to_owned() } else { first.provider.id.to_string() };
     let service = &first.service_definition.service_definition;
-    Some(format!("to make a rule: bodkin auth add --consumer {consumer} --provider {provider} --service {service}"))
+    Some(format!("{remedy} --provider {provider} --service {service}"))
 }
 
 #[cfg(test)]
@@ -136,9 +137,10 @@ mod tests {
         assert_eq!((why(&unfit), is_denied(&unfit)), ("I3", false));
 
         let explanation = |services: Vec<ExplainedService>| Explanation { services, ..Explanation::default() };
-        let told = remedy(&explanation(vec![granted.clone(), denied.clone(), narrow.clone(), unfit]), "1").unwrap();
-        assert_eq!(told, "to make a rule: bodkin auth add --consumer 1 --provider 6 --service heat");
-        assert!(remedy(&explanation(vec![denied.clone(), denied]), "1").unwrap().contains("--provider ID"));
-        assert_eq!(remedy(&explanation(vec![granted, narrow]), "1"), None);
+        let remedy = |services| completed("auth add --consumer 1", &explanation(services));
+        let told = remedy(vec![granted.clone(), denied.clone(), narrow.clone(), unfit]).unwrap();
+        assert_eq!(told, "auth add --consumer 1 --provider 6 --service heat");
+        assert!(remedy(vec![denied.clone(), denied]).unwrap().contains("--provider ID"));
+        assert_eq!(remedy(vec![granted, narrow]), None);
     }
 }

@@ -26,6 +26,26 @@ pub async fn systems<const N: usize>(cloud: &CoreSystems, texts: [&str; N]) -> a
     Ok(chosen.try_into().expect("one system was chosen for every text"))
 }
 
+/// The system that `text` names, as a request names it. `NAME@HOST:PORT` is not looked up: in a secure cloud only the operator may.
+pub async fn reference(cloud: &CoreSystems, text: &str) -> anyhow::Result<SystemRequest> {
+    if let Some((name, address, port)) = placed(text) {
+        let (system_name, address, port) = (Some(name.to_owned()), Some(address.to_owned()), Some(i64::from(port)));
+        return Ok(SystemRequest { system_name, address, port, ..SystemRequest::default() });
+    }
+    system(cloud, text).await.map(|found| form(&found)).map_err(|error| match error.downcast_ref().is_some_and(CallError::is_denied) {
+        true => error.context("only the operator looks systems up: name it NAME@HOST:PORT"),
+        false => error,
+    })
+}
+
+/// Name, address and port of `NAME@HOST:PORT`.
+pub fn placed(text: &str) -> Option<(&str, &str, u16)> {
+    let (name, place) = text.trim().split_once('@')?;
+    let (address, port) = place.rsplit_once(':')?;
+    let (address, port) = (address.trim_matches(['[', ']']), port.parse().ok()?);
+    (!name.is_empty() && !address.is_empty()).then_some((name, address, port))
+}
+
 fn choose(mut systems: Vec<System>, text: &str) -> anyhow::Result<System> {
     systems.retain(|system| is_named(system, text));
     match systems.len() {
@@ -77,6 +97,12 @@ pub fn whole_form(system: &System) -> SystemRequest {
     SystemRequest { authentication_info: system.authentication_info.clone(), metadata, ..form(system) }
 }
 
+/// `name at address:port`, of a request.
+pub fn told_form(form: &SystemRequest) -> String {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    format!("{} at {}:{}", text(&form.system_name), text(&form.address), form.port.unwrap_or_default())
+}
+
 /// `name at address:port`.
 pub fn told(system: &System) -> String {
     format!("{} at {}", system.system_name, system.host_and_port())
@@ -89,6 +115,15 @@ mod tests {
     fn registered(id: i64, name: &str) -> System {
         let port = 8000 + u16::try_from(id).unwrap();
         System { id, system_name: name.into(), address: "10.0.0.1".into(), port, ..System::default() }
+    }
+
+    #[test]
+    fn a_system_with_its_place_is_not_looked_up() {
+        assert_eq!(placed(" sensor@[fe80::1]:9000"), Some(("sensor", "fe80::1", 9000)));
+        assert_eq!(placed("sensor@h:1"), Some(("sensor", "h", 1)));
+        for other in ["sensor", "7", "sensor@h", "@h:1", "sensor@:1", "sensor@h:x"] {
+            assert_eq!(placed(other), None, "{other}");
+        }
     }
 
     #[test]

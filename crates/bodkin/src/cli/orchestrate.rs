@@ -117,9 +117,10 @@ pub async fn run(options: OrchestrateOptions, printer: Printer) -> anyhow::Resul
     let cloud = options.registry.discover().await?;
     let question = &options.question;
     let answer = options.registry.monitor()?.explain_orchestration(&question.form(&cloud).await?).await?;
+    let remedy = format!("auth add --consumer {}", question.consumer);
     if answer.response.is_empty() {
         let print = if question.explain { explanation::print_steps } else { explanation::print };
-        print(&answer, &answer.explanation, &question.consumer, printer)?;
+        print(&answer, &answer.explanation, &remedy, printer)?;
         return Ok(explanation::exit_code(&answer.explanation));
     }
     match question.explain {
@@ -127,7 +128,7 @@ pub async fn run(options: OrchestrateOptions, printer: Printer) -> anyhow::Resul
         true => {
             printer.rows(&answer, &table(&answer.response), "")?;
             if !printer.is_json() {
-                explanation::print_steps(&(), &answer.explanation, &question.consumer, printer)?;
+                explanation::print_steps(&(), &answer.explanation, &remedy, printer)?;
             }
         }
     }

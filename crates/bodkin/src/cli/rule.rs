@@ -207,16 +207,10 @@ async fn add(cloud: &CoreSystems, new: NewRule) -> anyhow::Result<StoreEntry> {
 
 /// A provider of another cloud, which is not registered here.
 fn parse_provider(text: &str) -> anyhow::Result<Provider> {
-    let parts = text.split_once('@').and_then(|(name, place)| {
-        let (address, port) = place.rsplit_once(':')?;
-        Some((name, address.trim_matches(['[', ']']), port.parse().ok()?))
-    });
-    match parts {
-        Some((name, address, port)) if !name.is_empty() && !address.is_empty() => {
-            Ok(Provider { system_name: name.to_owned(), address: address.to_owned(), port })
-        }
-        _ => bail!("a provider of another cloud is named NAME@HOST:PORT, for example sensor@10.0.0.7:9000, not {text:?}"),
-    }
+    let Some((name, address, port)) = lookup::placed(text) else {
+        bail!("a provider of another cloud is named NAME@HOST:PORT, for example sensor@10.0.0.7:9000, not {text:?}");
+    };
+    Ok(Provider { system_name: name.to_owned(), address: address.to_owned(), port })
 }
 
 fn provider(entry: &StoreEntry) -> String {
@@ -264,18 +258,4 @@ fn table(entries: &[StoreEntry]) -> Table {
         ]);
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_provider_of_another_cloud_has_name_host_and_port() {
-        let provider = parse_provider("sensor@[fe80::1]:9000").unwrap();
-        assert_eq!((provider.system_name.as_str(), provider.address.as_str(), provider.port), ("sensor", "fe80::1", 9000));
-        for bad in ["sensor", "sensor@h", "@h:1", "sensor@:1", "sensor@h:x"] {
-            assert!(parse_provider(bad).is_err(), "{bad}");
-        }
-    }
 }

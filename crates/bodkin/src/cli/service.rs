@@ -108,7 +108,8 @@ pub async fn run(options: ServiceOptions, printer: Printer) -> anyhow::Result<u8
             printer.one(&service, &details(&service))?;
         }
         ServiceCommand::Add(new) => {
-            let service = cloud.register(&new.into()).await?;
+            let form = new.into();
+            let service = if cloud.is_operator() { cloud.add_service(&form).await? } else { cloud.register(&form).await? };
             printer.done(&service, &format!("registered: {}, id {}", told(&service), service.id))?;
         }
         ServiceCommand::Update { id: Id { id }, change } => {
@@ -125,7 +126,7 @@ pub async fn run(options: ServiceOptions, printer: Printer) -> anyhow::Result<u8
             cloud.remove_service(id).await?;
             printer.done(&json!({"removed": service}), &format!("removed: {}", told(&service)))?;
         }
-        ServiceCommand::Query(requirement) => query(&cloud, requirement, printer).await?,
+        ServiceCommand::Query(requirement) => query(&options.registry, &cloud, requirement, printer).await?,
         ServiceCommand::Test(Id { id }) => return test(&found(&cloud, id).await?, printer).await,
         ServiceCommand::Definition(command) => catalog::run::<ServiceDefinition>(&cloud, command, printer).await?,
         ServiceCommand::Interface(command) => catalog::run::<Interface>(&cloud, command, printer).await?,
@@ -149,9 +150,10 @@ async fn list(cloud: &CoreSystems, listing: Listing, printer: Printer) -> anyhow
     Ok(printer.rows(&services, &table(&services.data), "no services are registered")?)
 }
 
-async fn query(cloud: &CoreSystems, requirement: Requirement, printer: Printer) -> anyhow::Result<()> {
+async fn query(registry: &RegistryOptions, cloud: &CoreSystems, requirement: Requirement, printer: Printer) -> anyhow::Result<()> {
     let definition = requirement.definition.clone();
-    let found = cloud.query(&requirement.into()).await?;
+    let form = requirement.into();
+    let found = if cloud.is_operator() { registry.monitor()?.find_services(&form).await? } else { cloud.query(&form).await? };
     let none = match found.unfiltered_hits {
         0 => format!("no service {definition} is registered; see {LIST_COMMAND}"),
         hits => format!("none of the {hits} registered {definition} services fits the requirements"),

@@ -108,11 +108,55 @@ fn the_flexible_store_is_explained_by_its_rules() {
 }
 
 #[test]
+fn what_another_cloud_may_use_is_explained_as_it_is_checked() {
+    const CHECK: &str = "/authorization/intercloud/check";
+    let cloud = Launch::new().start();
+    let two = with(service("heat", system("sensor", 9000)), "/interfaces", json!(["HTTP-INSECURE-JSON", "HTTP-INSECURE-XML"]));
+    let entry = cloud.register(&two);
+    let (sensor, heat) = (number(&entry, "/provider/id"), number(&entry, "/serviceDefinition/id"));
+    let own = json!({"operator": "default-operator", "name": "default-insecure-cloud"});
+    let ids: Vec<i64> = list(&entry, "/interfaces").iter().map(|interface| number(interface, "/id")).collect();
+    let asked = json!({"cloud": own, "serviceDefinition": "heat", "providerIdsWithInterfaceIds": [{"id": sensor, "idList": ids}]});
+    let both = || {
+        let explained = explain(&cloud, "cloud=default-operator/default-insecure-cloud&service=heat&provider=sensor");
+        let interfaces: Vec<i64> = list(&explained, "/services/0/interfaces").iter().map(|interface| number(interface, "/id")).collect();
+        let checked = cloud.post(CHECK, &asked).expect_status(200).json();
+        (explained, interfaces, checked["authorizedProviderIdsWithInterfaceIds"].clone())
+    };
+    let (denied, interfaces, checked) = both();
+    assert_eq!((&denied["outcome"], interfaces, checked), (&json!("denied"), vec![], json!([])));
+    assert_eq!(refusal(&denied["services"][0]), ("authorization-rule", &Value::Null, "no rule allows it"));
+    let rule = json!({"cloudId": 1, "providerIdList": [sensor], "serviceDefinitionIdList": [heat], "interfaceIdList": [ids[1]]});
+    cloud.post("/authorization/mgmt/intercloud", &rule).expect_status(201);
+    let (granted, interfaces, checked) = both();
+    assert_eq!((&granted["outcome"], interfaces), (&json!("granted"), vec![ids[1]]));
+    assert_eq!(checked, json!([{"id": sensor, "idList": [ids[1]]}]));
+    let step = &granted["services"][0]["steps"].as_array().expect("steps").last().expect("a step");
+    assert_eq!((&step["row"], &step["found"]), (&json!(1), &json!("rule 1 allows HTTP-INSECURE-XML only")));
+}
+
+#[test]
+fn the_operator_is_told_what_the_registry_tells_those_who_may_ask_for_any_service() {
+    let cloud = Launch::new().start();
+    cloud.register(&service("heat", system("sensor", 9000)));
+    let query = json!({"serviceDefinitionRequirement": "heat", "interfaceRequirements": ["HTTP-INSECURE-JSON"], "pingProviders": false});
+    let told = cloud.post("/api/v1/services/query", &query).expect_status(200).json();
+    assert_eq!((&told["unfilteredHits"], &told), (&json!(1), &cloud.post("/serviceregistry/query", &query).expect_status(200).json()));
+    for (body, says) in [(json!([]), "Expected a ServiceQueryForm"), (json!({}), "requirement is null or blank")] {
+        let problem = cloud.post("/api/v1/services/query", &body).expect_status(400);
+        assert!(problem.text().contains(says), "{body}: {}", problem.text());
+    }
+    cloud.get("/api/v1/services/query").expect_status(405);
+}
+
+#[test]
 fn what_is_asked_wrongly_is_a_problem_that_says_what_was_expected() {
     let cloud = Cloud::shared();
     for (target, says) in [
         ("/api/v1/authorization/explain?consumer=display", "consumer and service"),
         ("/api/v1/authorization/explain?consumer=display&service=%20", "requirement is null or blank"),
+        ("/api/v1/authorization/explain?consumer=display&cloud=a/b&service=heat", "or cloud"),
+        ("/api/v1/authorization/explain?cloud=nobody&service=heat", "OPERATOR/NAME"),
         ("/api/v1/access/explain?caller=sensor", "caller and path"),
     ] {
         let problem = cloud.get(target).expect_status(400);

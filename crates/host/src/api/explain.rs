@@ -1,9 +1,9 @@
 //! Why a request was or would be denied, or why it comes back empty: asked by operators, answered by the decisions themselves.
 
 use bodkin_arrowhead::{
-    access::{self, Access, Claim},
+    access::{self, Access, Claim, Claims},
     authorization,
-    caller::Caller,
+    caller::{Authorized, Caller},
     common_name::CloudCommonName,
     core_service::CoreSystem,
     error::ArrowheadError,
@@ -13,7 +13,7 @@ use bodkin_arrowhead::{
     orchestrator::OrchestrationResponse,
     service_registry::Query,
 };
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::Api;
 use crate::{
@@ -22,6 +22,25 @@ use crate::{
     request::{Method, Request, split_target},
     route,
 };
+
+/// Who would consume.
+enum Consumer<'r> {
+    /// The system of a name or id.
+    System(&'r str),
+    /// The cloud of an operator and a name.
+    Cloud((&'r str, &'r str)),
+}
+
+impl<'r> Consumer<'r> {
+    /// One of both parameters says it.
+    fn parse(system: Option<&'r str>, cloud: Option<&'r str>) -> Option<Self> {
+        match (system, cloud) {
+            (Some(system), None) => Some(Self::System(system)),
+            (None, Some(cloud)) => cloud.split_once('/').map(Self::Cloud),
+            _ => None,
+        }
+    }
+}
 
 /// What an orchestration comes to, and why.
 #[derive(Serialize)]
@@ -45,10 +64,12 @@ struct AccessExplanation {
 }
 
 impl Api {
-    /// May a consumer use a service?
+    /// May a consumer, a system or another cloud, use a service?
     pub(super) fn explain_authorization(&self, request: &Request) -> Answer {
-        let (Some(consumer), Some(service)) = (request.parameter("consumer"), request.parameter("service")) else {
-            return Answer::problem(400, "Incomplete", "Expected the parameters consumer and service.");
+        let (consumer, cloud) = (request.parameter("consumer"), request.parameter("cloud"));
+        let (Some(consumer), Some(service)) = (Consumer::parse(consumer, cloud), request.parameter("service")) else {
+            let expected = "Expected the parameters consumer and service, or cloud (OPERATOR/NAME) and service.";
+            return Answer::problem(400, "Incomplete", expected);
         };
         let interfaces = request.query.iter().filter(|(name, _)| name == "interface").map(|(_, value)| Some(value.clone()));
         let form = ServiceQueryForm {
@@ -58,8 +79,12 @@ impl Api {
         };
         match Query::parse(&form, &request.path) {
             Ok(query) => {
-                let provider = request.parameter("provider");
-                Answer::json(200, &authorization::explain(&self.store.snapshot(), consumer, &query, provider))
+                let (snapshot, provider) = (self.store.snapshot(), request.parameter("provider"));
+                let explanation = match consumer {
+                    Consumer::System(name) => authorization::explain(&snapshot, name, &query, provider),
+                    Consumer::Cloud(name) => authorization::explain_intercloud(&snapshot, name, &query, provider),
+                };
+                Answer::json(200, &explanation)
             }
             Err(error) => not_understood(&error),
         }
@@ -67,17 +92,27 @@ impl Api {
 
     /// What would a consumer be given? `explain=true` also tells why.
     pub(super) async fn orchestrate(&self, request: &Request) -> Answer {
-        let form = std::str::from_utf8(&request.body).ok().and_then(|text| json::parse_object::<OrchestrationForm>(text).ok());
-        let Some(form) = form else { return Answer::problem(400, "No form", "Expected an OrchestrationForm as JSON.") };
-        let form = match Access::Operator.admit(&request.caller).and_then(|admitted| admitted.permit(form)) {
+        let form = match permitted_form::<OrchestrationForm>(request, "an OrchestrationForm") {
             Ok(form) => form,
-            Err(denial) => return monitor::denied(&denial, request),
+            Err(refusal) => return refusal,
         };
         match self.control.explain_orchestration(form).await {
             Ok((answer, explanation)) => {
                 let explanation = (request.parameter("explain") == Some("true")).then_some(explanation);
                 Answer::json(200, &ExplainedOrchestration { answer, explanation })
             }
+            Err(error) => not_understood(&error),
+        }
+    }
+
+    /// Which services fit? What the Service Registry answers to who may ask it for any.
+    pub(super) async fn query_services(&self, request: &Request) -> Answer {
+        let form = match permitted_form::<ServiceQueryForm>(request, "a ServiceQueryForm") {
+            Ok(form) => form,
+            Err(refusal) => return refusal,
+        };
+        match self.control.find_services(&form, &request.path).await {
+            Ok(result) => Answer::json(200, &result),
             Err(error) => not_understood(&error),
         }
     }
@@ -117,6 +152,14 @@ fn access_of(method: Method, path: &str) -> Access {
         Some(system) => route::access(&route::route(system, method, path), path),
         None => monitor::access(path),
     }
+}
+
+/// The form in a request of the operator's.
+fn permitted_form<F: DeserializeOwned + Claims>(request: &Request, expected: &str) -> Result<Authorized<F>, Answer> {
+    let form = std::str::from_utf8(&request.body).ok().and_then(|text| json::parse_object::<F>(text).ok());
+    let form = form.ok_or_else(|| Answer::problem(400, "No form", &format!("Expected {expected} as JSON.")))?;
+    let permitted = Access::Operator.admit(&request.caller).and_then(|admitted| admitted.permit(form));
+    permitted.map_err(|denial| monitor::denied(&denial, request))
 }
 
 fn not_understood(error: &ArrowheadError) -> Answer {

@@ -11,6 +11,7 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),
     get(Bodkin, "api/v1/services", "Page[ServiceLife]", "Which services may still be there.")
         .asking(&["page? int - from 0; together with item_per_page", "item_per_page? int - below 1: all"]),
+    post(Bodkin, "api/v1/services/query", "ServiceQueryForm", "ServiceQueryResult", "Which services fit, whoever may use them."),
     get(Bodkin, "api/v1/subscriptions", "Page[Delivery]", "How the delivery to each pushed subscription goes."),
     get(Bodkin, "api/v1/subscriptions/{id}", "Delivery", "How the delivery to a pushed subscription goes."),
     act("api/v1/subscriptions/{id}/pause", "Delivery", "Holds a subscription's events back."),
@@ -26,7 +27,8 @@ pub const OPERATIONS: &[Description] = &[
     act("api/v1/dead-letters/replay", "Replayed", "Delivers dead letters once more.")
         .asking(&["subscription? id - of all that are not paused, if absent"]),
     get(Bodkin, "api/v1/authorization/explain", "Explanation", "Why a consumer may or may not use a service.").asking(&[
-        "consumer name - or id",
+        "consumer? name - or id; either it or cloud is given",
+        "cloud? name - OPERATOR/NAME of another cloud",
         "service name",
         "interface? name",
         "provider? name - or id",

@@ -32,6 +32,10 @@ impl Inquiry {
         let further: Vec<_> = provider.chain(interfaces).collect();
         Ok(monitor.explain_authorization(&self.consumer, &self.service, &further).await?)
     }
+
+    fn remedy(&self) -> String {
+        format!("auth add --consumer {}", self.consumer)
+    }
 }
 
 /// What is asked of the rules of access.
@@ -60,14 +64,14 @@ pub struct AccessInquiry {
 /// Prints what may be used; gives the exit code.
 pub async fn test(monitor: &Monitor, inquiry: &Inquiry, printer: Printer) -> anyhow::Result<u8> {
     let answer = inquiry.ask(monitor).await?;
-    explanation::print(&answer, &answer, &inquiry.consumer, printer)?;
+    explanation::print(&answer, &answer, &inquiry.remedy(), printer)?;
     Ok(explanation::exit_code(&answer))
 }
 
 /// Prints what may be used, and every step to it; gives the exit code.
 pub async fn explain(monitor: &Monitor, inquiry: &Inquiry, printer: Printer) -> anyhow::Result<u8> {
     let answer = inquiry.ask(monitor).await?;
-    explanation::print_steps(&answer, &answer, &inquiry.consumer, printer)?;
+    explanation::print_steps(&answer, &answer, &inquiry.remedy(), printer)?;
     Ok(explanation::exit_code(&answer))
 }
 

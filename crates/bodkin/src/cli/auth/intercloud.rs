@@ -1,11 +1,7 @@
 //! `bodkin auth intercloud`: which other cloud may use what.
 
 use anyhow::bail;
-use bodkin_client::{
-    CoreSystems,
-    answer::{AuthorizedProvider, IntercloudRule},
-    request::IntercloudRuleRequest,
-};
+use bodkin_client::{CoreSystems, Monitor, answer::IntercloudRule, request::IntercloudRuleRequest};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -13,12 +9,12 @@ use super::{interface_ids, services_of};
 use crate::{
     DONE,
     cli::{
-        DENIED,
         details::Details,
-        lookup,
+        explanation, lookup,
         page::PageOptions,
         pair::{CloudOption, parse_cloud},
         printer::Printer,
+        registry::RegistryOptions,
         service::interface_names,
         table::Table,
     },
@@ -46,7 +42,7 @@ pub enum IntercloudCommand {
     },
     /// Remove a rule
     Remove(Id),
-    /// May a cloud use a provider's service, and over what? Exit code 3 if it may not
+    /// May a cloud use a provider's service, over what, and why or why not? Exit code 3 if it may not
     Test {
         /// The cloud that would consume
         #[arg(long, value_name = "OPERATOR/NAME", value_parser = parse_cloud)]
@@ -74,26 +70,27 @@ pub struct Subject {
 }
 
 /// Carries a command out; gives the exit code.
-pub async fn run(cloud: &CoreSystems, command: IntercloudCommand, printer: Printer) -> anyhow::Result<u8> {
+pub async fn run(registry: &RegistryOptions, command: IntercloudCommand, printer: Printer) -> anyhow::Result<u8> {
     match command {
         IntercloudCommand::List(page) => {
-            let rules = cloud.intercloud_rules(&page.into()).await?;
+            let rules = registry.discover().await?.intercloud_rules(&page.into()).await?;
             printer.rows(&rules, &table(&rules.data), "no rules: no other cloud may use any service")?;
         }
         IntercloudCommand::Show(Id { id }) => {
-            let rule = found(cloud, id).await?;
+            let rule = found(&registry.discover().await?, id).await?;
             printer.one(&rule, &details(&rule))?;
         }
-        IntercloudCommand::Add { cloud: cloud_id, subject, interfaces } => {
-            let rule = add(cloud, cloud_id, &subject, &interfaces).await?;
+        IntercloudCommand::Add { cloud, subject, interfaces } => {
+            let rule = add(&registry.discover().await?, cloud, &subject, &interfaces).await?;
             printer.done(&rule, &format!("rule {}: {}", rule.id, told(&rule)))?;
         }
         IntercloudCommand::Remove(Id { id }) => {
-            let rule = found(cloud, id).await?;
-            cloud.remove_intercloud_rule(id).await?;
+            let core = registry.discover().await?;
+            let rule = found(&core, id).await?;
+            core.remove_intercloud_rule(id).await?;
             printer.done(&json!({"removed": rule}), &format!("removed: rule {id}: {}", told(&rule)))?;
         }
-        IntercloudCommand::Test { cloud: of, subject } => return test(cloud, &of, &subject, printer).await,
+        IntercloudCommand::Test { cloud, subject } => return test(&registry.monitor()?, &cloud, &subject, printer).await,
     }
     Ok(DONE)
 }
@@ -120,26 +117,12 @@ async fn add(cloud: &CoreSystems, cloud_id: i64, subject: &Subject, interfaces: 
     made.into_iter().next().ok_or_else(already)
 }
 
-async fn test(cloud: &CoreSystems, of: &CloudOption, subject: &Subject, printer: Printer) -> anyhow::Result<u8> {
-    let provider = lookup::system(cloud, &subject.provider).await?;
-    let services = services_of(cloud, &subject.service, provider.id).await?;
-    if services.is_empty() {
-        bail!("{} offers no service {}; see bodkin service list", lookup::told(&provider), subject.service);
-    }
-    let asked = [AuthorizedProvider { id: provider.id, id_list: interface_ids(&services, &[])? }];
-    let answer = cloud.check_intercloud((&of.operator, &of.name), &subject.service, &asked).await?;
-    let allowed: Vec<i64> = answer.authorized_provider_ids_with_interface_ids.into_iter().flat_map(|provider| provider.id_list).collect();
-    let mut interfaces = Vec::new();
-    for interface in services.iter().flat_map(|service| &service.interfaces) {
-        if allowed.contains(&interface.id) && !interfaces.contains(interface) {
-            interfaces.push(interface.clone());
-        }
-    }
-    let may = if allowed.is_empty() { "may not" } else { "may" };
-    let over = if allowed.is_empty() { "any interface".to_owned() } else { interface_names(&interfaces) };
-    let sentence = format!("{}.{} {may} use {} of {} over {over}", of.name, of.operator, subject.service, lookup::told(&provider));
-    printer.done(&json!({"provider": provider, "allowed": !allowed.is_empty(), "interfaces": interfaces}), &sentence)?;
-    Ok(if allowed.is_empty() { DENIED } else { DONE })
+/// Prints what may be used, and why or why not; gives the exit code.
+async fn test(monitor: &Monitor, cloud: &CloudOption, subject: &Subject, printer: Printer) -> anyhow::Result<u8> {
+    let name = format!("{}/{}", cloud.operator, cloud.name);
+    let answer = monitor.explain_intercloud(&name, &subject.service, &[("provider", &subject.provider)]).await?;
+    explanation::print(&answer, &answer, "auth intercloud add --cloud ID", printer)?;
+    Ok(explanation::exit_code(&answer))
 }
 
 fn told(rule: &IntercloudRule) -> String {

@@ -43,7 +43,7 @@ pub struct NewSubscription {
     /// Event type
     #[arg(value_name = "TYPE")]
     event_type: String,
-    /// Name or id of the registered system that events are posted to
+    /// Name or id of the registered system that events are posted to; by its own certificate NAME@HOST:PORT
     #[arg(long, value_name = "SYSTEM")]
     system: String,
     /// Path at the system that events are posted to
@@ -68,21 +68,21 @@ pub struct Unsubscribed {
     /// Event type
     #[arg(value_name = "TYPE")]
     event_type: String,
-    /// Name or id of the subscriber
+    /// Name or id of the subscriber; by its own certificate NAME@HOST:PORT
     #[arg(long, value_name = "SYSTEM")]
     system: String,
 }
 
 impl NewSubscription {
     async fn form(self, cloud: &CoreSystems) -> anyhow::Result<SubscriptionRequest> {
-        let subscriber = lookup::system(cloud, &self.system).await?;
+        let subscriber = lookup::reference(cloud, &self.system).await?;
         let mut sources = Vec::with_capacity(self.sources.len());
         for source in &self.sources {
-            sources.push(Some(lookup::form(&lookup::system(cloud, source).await?)));
+            sources.push(Some(lookup::reference(cloud, source).await?));
         }
         Ok(SubscriptionRequest {
             event_type: Some(self.event_type),
-            subscriber_system: Some(lookup::form(&subscriber)),
+            subscriber_system: Some(subscriber),
             match_meta_data: Some(!self.filter.metadata.is_empty()),
             filter_meta_data: metadata(self.filter.metadata),
             notify_uri: Some(self.notify_uri),
@@ -106,9 +106,9 @@ pub async fn subscribe(cloud: &CoreSystems, new: NewSubscription, printer: Print
 /// Ends a system's subscription to an event type.
 pub async fn unsubscribe(cloud: &CoreSystems, ended: Unsubscribed, printer: Printer) -> anyhow::Result<()> {
     let Unsubscribed { event_type, system } = ended;
-    let subscriber = lookup::system(cloud, &system).await?;
-    cloud.unsubscribe(&event_type, &lookup::form(&subscriber)).await?;
-    let sentence = format!("no subscription to {event_type} is left for {}", lookup::told(&subscriber));
+    let subscriber = lookup::reference(cloud, &system).await?;
+    cloud.unsubscribe(&event_type, &subscriber).await?;
+    let sentence = format!("no subscription to {event_type} is left for {}", lookup::told_form(&subscriber));
     Ok(printer.done(&json!({"unsubscribed": {"eventType": event_type, "subscriberSystem": subscriber}}), &sentence)?)
 }
 

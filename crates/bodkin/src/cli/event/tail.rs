@@ -63,7 +63,7 @@ struct Heard {
     event_type: String,
     #[command(flatten)]
     filter: EventFilter,
-    /// Name or id of a registered system: only the publishers it may hear [default: all, insecure mode only]
+    /// Name or id of a registered system: only the publishers it may hear [default: the own certificate's; all in insecure mode]
     #[arg(long, value_name = "SYSTEM")]
     system: Option<String>,
     /// The payload alone, or the whole event as JSON
@@ -80,7 +80,7 @@ enum Form {
 impl Heard {
     async fn request(self, cloud: &CoreSystems, since: Option<String>, after: Option<String>) -> anyhow::Result<StreamRequest> {
         let consumer = match self.system {
-            Some(system) => Some(lookup::form(&lookup::system(cloud, &system).await?)),
+            Some(system) => Some(lookup::reference(cloud, &system).await?),
             None => None,
         };
         let form = match self.form {

@@ -111,8 +111,15 @@ pub async fn run(cloud: &CoreSystems, command: FlexibleCommand, printer: Printer
         }
         FlexibleCommand::Remove { id: None, all } => {
             ensure!(all, "name a rule by its id, or say --all");
-            let count = cloud.flexible_rules(&Page::default()).await?.count;
-            cloud.clear_flexible_rules().await?;
+            let rules = cloud.flexible_rules(&Page::default()).await?;
+            let count = rules.count;
+            if cloud.is_operator() {
+                for rule in rules.data {
+                    cloud.remove_flexible_rule(rule.id).await?;
+                }
+            } else {
+                cloud.clear_flexible_rules().await?;
+            }
             printer.done(&json!({"removed": count}), &format!("removed: all {count} flexible rules"))?;
         }
     }

@@ -119,18 +119,27 @@ fn other_clouds_have_rules_of_their_own() {
         ("GET /serviceregistry/mgmt/systems/5", 200, provider),
         ("GET /serviceregistry/mgmt/services", 200, json!({"data": [definition], "count": 1})),
         ("GET /serviceregistry/mgmt/servicedef/heat", 200, json!({"data": [offered], "count": 1})),
-        ("POST /authorization/intercloud/check", 200, json!({"authorizedProviderIdsWithInterfaceIds": [{"id": 5, "idList": [2]}]})),
     ]);
     has_row(&asked(&double, "auth intercloud list --page 0", 0).0, &["6", "one.aitia", "sensor", "heat"]);
     has_row(&asked(&double, "auth intercloud show 6", 0).0, &["cloud", "one.aitia, id 9"]);
     let (_, requests) = asked(&double, "auth intercloud add --cloud 9 --provider 5 --service heat", 0);
     let form = json!({"cloudId": 9, "providerIdList": [5], "serviceDefinitionIdList": [3], "interfaceIdList": [2]});
     assert_eq!(requests.last().expect("a POST").body, form);
-    let (told, requests) = asked(&double, "auth intercloud test --cloud aitia/one --provider 5 --service heat", 0);
-    assert!(told.contains("one.aitia may use heat of sensor"), "{told}");
-    let form = json!({"cloud": {"operator": "aitia", "name": "one"}, "serviceDefinition": "heat",
-        "providerIdsWithInterfaceIds": [{"id": 5, "idList": [2]}]});
-    assert_eq!(requests.last().expect("a check").body, form);
     let (_, requests) = asked(&double, "auth intercloud remove 6", 0);
     assert_eq!(lines(&requests).last(), Some(&"DELETE /authorization/mgmt/intercloud/6"));
+}
+
+#[test]
+fn what_another_cloud_may_use_is_told_with_the_reason() {
+    // Other clouds are the Gatekeeper's to make; rules may name the own one too.
+    let (cloud, first, second) = cloud();
+    let test = "auth intercloud test --cloud default-operator/default-insecure-cloud --service heat --provider";
+    let denied = ended(&cloud, &format!("{test} sensor"), 3);
+    has_row(&denied, &["127.0.0.1:9000", "DENIED", "no rule allows it"]);
+    assert!(denied.contains("to make a rule: bodkin auth intercloud add --cloud ID --provider ID --service heat"), "{denied}");
+    done(&cloud, &format!("auth intercloud add --cloud 1 --provider {second} --service heat --interface HTTP-INSECURE-XML"));
+    has_row(&done(&cloud, &format!("{test} {second}")), &["127.0.0.1:9002", "HTTP-INSECURE-XML", "rule 1 allows HTTP-INSECURE-XML only"]);
+    ended(&cloud, &format!("{test} {first}"), 3);
+    let unknown = "auth intercloud test --cloud somebody/elsewhere --service heat --provider sensor";
+    assert!(ended(&cloud, unknown, 1).contains("no cloud elsewhere of somebody is known"));
 }

@@ -29,9 +29,17 @@ const PROVIDER: &str = "/serviceregistry/query/provider/{id}";
 impl Control {
     pub(in crate::control) async fn query(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
         let form: Authorized<ServiceQueryForm> = self.permitted_form(SYSTEM, request, admitted)?;
-        let query = Query::parse(&form, "/serviceregistry/query")?;
-        let mut results = self.answer_queries(&[query]).await;
-        Ok(Answer::json(200, &results.pop().expect("a query has a result")))
+        Ok(Answer::json(200, &self.find_services(&form, "/serviceregistry/query").await?))
+    }
+
+    /// The services that fit, whoever may ask for them; errors name `origin`.
+    pub async fn find_services(
+        &self,
+        form: &Authorized<ServiceQueryForm>,
+        origin: &str,
+    ) -> std::result::Result<QueryResult, ArrowheadError> {
+        let mut results = self.answer_queries(&[Query::parse(form, origin)?]).await;
+        Ok(results.pop().expect("a query has a result"))
     }
 
     pub(in crate::control) async fn query_multi(&self, request: &Request) -> Result<Answer> {
