@@ -16,6 +16,8 @@ const PREFLIGHT_AGE_S: u32 = 600;
 const ALLOWED_HEADERS: &str = "Origin, Content-Type, Accept, Authorization, Last-Event-ID, eventtype";
 /// Methods that pages may use.
 const ALLOWED_METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+/// Methods that change nothing: a page of any origin may send them, and does not read the answer.
+const SAFE_METHODS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
 /// The origin of a page, as browsers write it: scheme, host, and the port where it is not the scheme's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub type Reader = Option<Arc<str>>;
 pub struct Admission {
     /// Who may read the answer besides clients that are no pages of other origins.
     pub reader: Reader,
-    /// The answer, where the request goes no further: a foreign name or a preflight.
+    /// The answer, where the request goes no further: a foreign name, a preflight, or what a foreign page would change.
     pub answer: Option<Box<Answer>>,
 }
 
@@ -61,17 +63,19 @@ pub struct Admission {
 pub struct Gate {
     names: OwnNames,
     origins: Vec<Origin>,
-    /// Where the dashboard is served, and how; its pages are ours.
+    /// Where the dashboard is served; its pages are ours.
     dashboard_port: u16,
-    dashboard_scheme: &'static str,
+    /// What the origin of each page of ours begins with.
+    scheme: &'static str,
     refused: Seldom,
+    refused_pages: Seldom,
 }
 
 impl Gate {
     /// Lets the pages of `origins` and of our own `dashboard_port` in.
     pub fn new(names: OwnNames, origins: Vec<Origin>, dashboard_port: u16, is_secure: bool) -> Self {
-        let dashboard_scheme = if is_secure { "https://" } else { "http://" };
-        Self { names, origins, dashboard_port, dashboard_scheme, refused: Seldom::default() }
+        let scheme = if is_secure { "https://" } else { "http://" };
+        Self { names, origins, dashboard_port, scheme, refused: Seldom::default(), refused_pages: Seldom::default() }
     }
 
     /// Checks one request.
@@ -88,9 +92,22 @@ impl Gate {
         }
         let Some(origin) = raw.origin else { return Admission { reader: None, answer: None } };
         let reader = self.reader(origin, raw.host);
-        let asked = raw.asked_method.filter(|_| raw.method == "OPTIONS");
-        let answer = asked.map(|method| Box::new(preflight(method, reader.is_some())));
-        Admission { reader, answer }
+        let answer = match raw.asked_method.filter(|_| raw.method == "OPTIONS") {
+            Some(method) => Some(preflight(method, reader.is_some())),
+            // Not every change needs a preflight: browsers send a page's POST without a body as it is.
+            None if reader.is_none() && !SAFE_METHODS.contains(&raw.method) && !self.is_own_page(origin, raw.host) => {
+                Some(self.refuse_page(origin))
+            }
+            None => None,
+        };
+        Admission { reader, answer: answer.map(Box::new) }
+    }
+
+    fn refuse_page(&self, origin: &str) -> Answer {
+        if let Some(times) = self.refused_pages.due() {
+            tracing::warn!(origin, times, "a page of another origin may change nothing; if it is yours, name it in cors_origins");
+        }
+        foreign_page()
     }
 
     /// Who may read the refusal of a request that did not become whole.
@@ -107,10 +124,15 @@ impl Gate {
 
     /// Whether an origin is our dashboard: under a name of ours, or the one under which its browser reaches us just now.
     fn is_dashboard(&self, origin: &str, host: &str) -> bool {
-        let Some(authority) = origin.strip_prefix(self.dashboard_scheme) else { return false };
+        let Some(authority) = origin.strip_prefix(self.scheme) else { return false };
         let (Some(name), Some((_, port))) = (host_name::name_of(authority), authority.rsplit_once(':')) else { return false };
         let is_here = || host_name::name_of(host).is_some_and(|here| here.eq_ignore_ascii_case(name));
         port.parse() == Ok(self.dashboard_port) && (self.names.contain(name) || is_here())
+    }
+
+    /// Whether an origin is that which is called: a page of this very port, whose browser needs no leave to read.
+    fn is_own_page(&self, origin: &str, host: &str) -> bool {
+        origin.strip_prefix(self.scheme).is_some_and(|authority| authority.eq_ignore_ascii_case(host))
     }
 }
 
@@ -124,9 +146,13 @@ fn misdirected(host: &str) -> Answer {
 fn preflight(method: &str, allowed: bool) -> Answer {
     match ALLOWED_METHODS.iter().find(|known| **known == method) {
         Some(known) if allowed => Answer { preflight_method: Some(known), ..Answer::empty(200) },
-        Some(_) => Answer::text(403, "Pages of this origin may not call. Allow them with --cors-origins."),
+        Some(_) => foreign_page(),
         None => Answer::text(403, format!("Pages may use {}.", ALLOWED_METHODS.join(", "))),
     }
+}
+
+fn foreign_page() -> Answer {
+    Answer::text(403, "Pages of this origin may not call. Allow them with --cors-origins.")
 }
 
 /// Appends the headers that let a page of `origin` read the answer; to a preflight also what it may send.
@@ -183,5 +209,27 @@ mod tests {
             "http://tool.example:3000.evil.example",
         ];
         foreign.iter().for_each(|origin| assert!(!reads(origin, "127.0.0.1:8443"), "{origin}"));
+    }
+
+    #[test]
+    fn pages_of_others_change_nothing() {
+        let status = |gate: &Gate, method: &'static str, origin: Option<&'static str>| {
+            let raw = RawRequest { method, origin, host: "127.0.0.1:8440", ..RawRequest::default() };
+            gate.admit(&raw).answer.map(|answer| answer.status)
+        };
+        let (plain, secure) = (gate(), Gate::new(OwnNames::default(), Vec::new(), 8440, true));
+        for method in ["POST", "PUT", "PATCH", "DELETE", "TRACE"] {
+            for origin in ["http://evil.example", "null", "https://127.0.0.1:8440", "http://127.0.0.1:8443", "http://127.0.0.1:84400"] {
+                assert_eq!(status(&plain, method, Some(origin)), Some(403), "{method} {origin}");
+            }
+            assert_eq!(status(&secure, method, Some("http://127.0.0.1:8440")), Some(403), "{method}");
+            for origin in [None, Some("http://127.0.0.1:8440"), Some("http://tool.example:3000")] {
+                assert_eq!(status(&plain, method, origin), None, "{method} {origin:?}");
+            }
+            assert_eq!(status(&secure, method, Some("https://127.0.0.1:8440")), None, "{method}");
+        }
+        for method in SAFE_METHODS {
+            assert_eq!(status(&plain, method, Some("http://evil.example")), None, "{method}");
+        }
     }
 }

@@ -144,6 +144,38 @@ fn a_page_may_read_that_its_body_is_too_long_or_late() {
     }
 }
 
+#[test]
+fn a_page_of_another_origin_changes_nothing() {
+    let cloud = cloud();
+    cloud.register_system("paused", 1);
+    let form = subscription("PAUSED", system("paused", 1), "/notify");
+    cloud.post("/eventhandler/subscribe", &form).expect_status(200);
+    let deliveries = cloud.get("/api/v1/subscriptions").expect_status(200).json();
+    let id = deliveries["data"][0]["id"].as_i64().expect("an id");
+    let port = cloud.address(System::Monitor).port();
+    let (pause, replay) = (format!("/api/v1/subscriptions/{id}/pause"), "/api/v1/dead-letters/replay".to_owned());
+    // What browsers send without asking first: no body, and a body that says to be text.
+    let text = [("Content-Type", "text/plain")];
+    for origin in [FOREIGN, "null", &format!("http://evil.example:{port}")] {
+        for target in [&pause, &replay] {
+            closed_to_pages(&ask(&cloud, System::Monitor, "POST", target, &[("Origin", origin)]).expect_status(403));
+        }
+        let headers = [("Origin", origin), text[0]];
+        let mut connection = cloud.connect(System::Monitor);
+        let body = br#"{"systemName":"x"}"#;
+        connection.request("POST", "/api/v1/onboarding/grants", &headers, Some(body)).expect("an answer").expect_status(403);
+    }
+    let state = || cloud.get(&format!("/api/v1/subscriptions/{id}")).expect_status(200).json()["state"].clone();
+    assert_ne!(state(), "paused");
+    // A page of that very port, one that is listed, and who is no page.
+    let own = format!("http://127.0.0.1:{port}");
+    for headers in [&[("Origin", own.as_str())][..], &[("Origin", TOOL)], &[]] {
+        ask(&cloud, System::Monitor, "POST", &pause, headers).expect_status(200);
+        assert_eq!(state(), "paused");
+        ask(&cloud, System::Monitor, "POST", &format!("/api/v1/subscriptions/{id}/resume"), headers).expect_status(200);
+    }
+}
+
 /// One request under a name.
 fn call_as(cloud: &Cloud, system: System, host: &str, target: &str) -> Answer {
     let mut connection = Connection::open(cloud.address(system)).expect("a connection");
