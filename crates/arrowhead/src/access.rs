@@ -124,13 +124,14 @@ impl Access {
         if admits { Ok(()) } else { Err(Why::NotAdmitted(self)) }
     }
 
-    /// Whether what a request says is its sender's to say. What it leaves out is refused by the operation itself.
-    fn permits(self, system: &SystemName, claim: &Claim<'_>) -> Result<(), Why> {
+    /// Whether what a request says is its sender's to say. What it leaves out is refused by the operation itself. `key` is that of the
+    /// sender's certificate, where it is known.
+    fn permits(self, system: &SystemName, key: Option<&str>, claim: &Claim<'_>) -> Result<(), Why> {
         match self {
-            Self::Own | Self::OwnSystem => is_itself(system, claim),
+            Self::Own | Self::OwnSystem => is_itself(system, key, claim),
             Self::OwnServices => {
                 if system.as_str() != TRANSLATOR {
-                    is_itself(system, claim)?;
+                    is_itself(system, key, claim)?;
                 }
                 may_register(system.as_str(), claim)
             }
@@ -141,7 +142,7 @@ impl Access {
                     Err(Why::External)
                 }
             }
-            Self::OwnNeeds => is_itself(system, claim),
+            Self::OwnNeeds => is_itself(system, key, claim),
             Self::Query => may_query(system.as_str(), claim),
             Self::Anyone | Self::Cloud | Self::Operator | Self::OperatorAnd(_) | Self::Only(_) | Self::CoreSystems => Ok(()),
         }
@@ -154,7 +155,8 @@ impl<'c> Admitted<'c> {
         if let Caller::Certified(name) = self.caller
             && let Some(system) = &name.system
         {
-            self.access.permits(system, &form.claim()).map_err(|why| Denial::new(name, why))?;
+            let permits = self.access.permits(system, name.authentication_info.as_deref(), &form.claim());
+            permits.map_err(|why| Denial::new(name, why))?;
         }
         Ok(Authorized::new(form))
     }
@@ -183,7 +185,7 @@ pub fn explain(access: Access, caller: &Caller, claim: &Claim<'_>) -> Vec<Step> 
     let admitted = access.admits(system);
     note(Criterion::Operation, access.to_string(), admitted.as_ref().map(|()| system.to_string()));
     if admitted.is_ok() {
-        let permitted = access.permits(system, claim);
+        let permitted = access.permits(system, name.authentication_info.as_deref(), claim);
         note(Criterion::Request, "what this system may say".into(), permitted.as_ref().map(|()| claim.to_string()));
     }
     steps
@@ -193,11 +195,25 @@ fn system_of(name: &CertifiedName) -> Result<&SystemName, Why> {
     name.system.as_ref().ok_or(Why::NoSystemOfCloud)
 }
 
-fn is_itself(system: &SystemName, claim: &Claim<'_>) -> Result<(), Why> {
+fn is_itself(system: &SystemName, key: Option<&str>, claim: &Claim<'_>) -> Result<(), Why> {
     match claim.system.as_deref().map(str::trim) {
         Some(claimed) if !claimed.is_empty() && !claimed.eq_ignore_ascii_case(system.as_str()) => Err(Why::Other(claimed.to_owned())),
+        _ => has_its_key(key, claim),
+    }
+}
+
+/// Tokens for a provider are sealed to the key that it has registered, and name it nowhere else: with the key of another provider it
+/// would have tokens made that are good there.
+fn has_its_key(key: Option<&str>, claim: &Claim<'_>) -> Result<(), Why> {
+    match (key, claim.authentication_info.as_deref()) {
+        (Some(key), Some(claimed)) if !digits(claimed).eq(digits(key)) && digits(claimed).next().is_some() => Err(Why::Key),
         _ => Ok(()),
     }
+}
+
+/// Base64 without what may stand around and in it.
+fn digits(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|character| !character.is_whitespace() && *character != '=')
 }
 
 fn may_register(system: &str, claim: &Claim<'_>) -> Result<(), Why> {

@@ -21,7 +21,7 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_trust::{
-    Certificate, DirectoryError, TrustDirectory,
+    Certificate, DirectoryError, TrustDirectory, base64,
     file::FileError,
     tls::{self, PeerError, Refusal, TlsError},
 };
@@ -214,7 +214,11 @@ impl Security {
         };
         let certificate = trust.check.admit(shown, tls::now())?;
         let name = certificate.common_name().unwrap_or_default();
-        let caller = if trust.is_device(chain) { Caller::device(name) } else { Caller::certified(name, &trust.cloud) };
+        let caller = if trust.is_device(chain) {
+            Caller::device(name)
+        } else {
+            Caller::certified_with(name, base64::encode(certificate.public_key_info()), &trust.cloud)
+        };
         Ok(Peer { caller, certificate: Some(Arc::new(certificate)) })
     }
 

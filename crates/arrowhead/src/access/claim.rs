@@ -16,6 +16,8 @@ pub struct Claim<'f> {
     pub service: Option<Cow<'f, str>>,
     /// Whether it says that it is on behalf of another cloud.
     pub is_external: bool,
+    /// The public key that it says to be its sender's, where that is kept.
+    pub authentication_info: Option<Cow<'f, str>>,
 }
 
 impl<'f> Claim<'f> {
@@ -26,6 +28,12 @@ impl<'f> Claim<'f> {
 
     fn of_sender(system: Option<&'f SystemRequest>) -> Self {
         Self::of_system(system.and_then(|system| system.system_name.as_deref()))
+    }
+
+    /// To register this system.
+    fn of_registered(system: Option<&'f SystemRequest>) -> Self {
+        let key = system.and_then(|system| system.authentication_info.as_deref());
+        Self { authentication_info: key.map(Cow::from), ..Self::of_sender(system) }
     }
 }
 
@@ -51,13 +59,13 @@ impl Claims for Claim<'_> {
 
 impl Claims for ServiceRegistryRequest {
     fn claim(&self) -> Claim<'_> {
-        Claim { service: self.service_definition.as_deref().map(Cow::from), ..Claim::of_sender(self.provider_system.as_ref()) }
+        Claim { service: self.service_definition.as_deref().map(Cow::from), ..Claim::of_registered(self.provider_system.as_ref()) }
     }
 }
 
 impl Claims for SystemRequest {
     fn claim(&self) -> Claim<'_> {
-        Claim::of_sender(Some(self))
+        Claim::of_registered(Some(self))
     }
 }
 

@@ -17,6 +17,9 @@ pub enum Why {
     /// The request is in another system's name.
     #[error("the request is in the name of {0}, and a system acts for itself only")]
     Other(String),
+    /// The request registers a public key that is not that of the certificate.
+    #[error("authenticationInfo is another public key than that of the certificate, and a system registers its own only")]
+    Key,
     /// The request is about a core system's service.
     #[error("{0} is a core system's service, which only core systems register")]
     CoreService(String),

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::support::arrowhead::{number, service, system};
 use crate::support::cloud::Cloud;
 use crate::support::patience::eventually;
-use crate::support::secure::Client;
+use crate::support::secure::{Client, public_key};
 
 /// Waits until the cloud has said a line with all of these parts.
 #[track_caller]
@@ -28,7 +28,7 @@ fn wait_for_log(cloud: &Cloud, parts: &[&str]) {
 /// A system on 127.0.0.1 with a public key, as secure mode's systems register.
 fn keyed(name: &str, port: u16) -> Value {
     let mut system = system(name, port);
-    system["authenticationInfo"] = json!("MIIB");
+    system["authenticationInfo"] = json!(public_key());
     system
 }
 

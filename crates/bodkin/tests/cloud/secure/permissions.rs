@@ -1,13 +1,14 @@
-//! A rule that is removed ends what was open because of it.
+//! What systems may do for themselves on the wire, and that a rule that is removed ends what was open because of it.
 
+use bodkin_trust::{PrivateKey, base64, key::KeySize};
 use serde_json::json;
 
 use super::{allow, register, register_publisher};
-use crate::support::arrowhead::{event, subscription, system};
+use crate::support::arrowhead::{event, service, subscription, system};
 use crate::support::cloud::System;
 use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber};
-use crate::support::secure::{Client, SecureCloud};
+use crate::support::secure::{Client, SecureCloud, public_key};
 use crate::support::sse::EventStream;
 
 #[test]
@@ -64,4 +65,49 @@ fn a_removed_rule_ends_what_is_tried_again() {
     Client::system("retried-b").expect(&secure.cloud, "POST", "/eventhandler/publish", Some(&body), 200);
     inbox.wait_for_payload("last");
     assert!(!inbox.payloads()[tried..].contains(&"withdrawn".to_owned()), "{:?}", inbox.payloads());
+}
+
+/// Tokens are sealed to the key that a provider has registered, and are good wherever that key is.
+#[test]
+fn a_system_cannot_register_the_key_of_another() {
+    let secure = SecureCloud::shared();
+    let owner = PrivateKey::generate(KeySize::Bits2048).expect("a key");
+    let with = |key: &str| {
+        let mut form = service("stolen-service", system("key-thief", 1));
+        form["providerSystem"]["authenticationInfo"] = json!(key);
+        form
+    };
+    let thief = Client::system("key-thief");
+    let stolen = with(&base64::encode(&owner.public_key_info()));
+    for (path, form) in [("/serviceregistry/register", &stolen), ("/serviceregistry/register-system", &stolen["providerSystem"])] {
+        let denied = thief.expect(&secure.cloud, "POST", path, Some(form), 401).json();
+        assert_eq!(denied["exceptionType"], "AUTH", "{denied}");
+    }
+    thief.expect(&secure.cloud, "POST", "/serviceregistry/register", Some(&with(&public_key())), 201);
+    // The operator knows what it does.
+    let id = register(&secure.cloud, &thief, &system("key-thief", 2));
+    let target = format!("/serviceregistry/mgmt/systems/{id}");
+    let mut moved = stolen["providerSystem"].clone();
+    moved["port"] = json!(2);
+    Client::system("sysop").expect(&secure.cloud, "PUT", &target, Some(&moved), 200);
+}
+
+#[test]
+fn the_operator_is_told_why_and_nobody_else_is() {
+    let secure = SecureCloud::shared();
+    let ask = |client: &str, target: &str, status: u16| Client::system(client).expect(&secure.cloud, "GET", target, None, status).json();
+    let mgmt = "/api/v1/access/explain?caller=curious&path=/serviceregistry/mgmt/systems";
+    let told = ask("sysop", mgmt, 200);
+    assert_eq!((&told["allowed"], &told["enforced"]), (&json!(false), &json!(true)), "{told}");
+    assert!(told["steps"].to_string().contains("sysop only"), "{told}");
+    assert_eq!(ask("sysop", "/api/v1/access/explain?caller=curious&path=/serviceregistry/echo", 200)["allowed"], true);
+    ask("curious", mgmt, 403);
+    let service = json!({"serviceDefinitionRequirement": "nothing", "interfaceRequirements": ["HTTP-SECURE-JSON"]});
+    let form = json!({"requesterSystem": system("curious", 1), "requestedService": service, "orchestrationFlags": {"overrideStore": true}});
+    let orchestrate = |client: &str, status: u16| {
+        Client::system(client).expect(&secure.cloud, "POST", "/api/v1/orchestration?explain=true", Some(&form), status).json()
+    };
+    let told = orchestrate("sysop", 200);
+    assert_eq!((&told["response"], &told["explanation"]["outcome"]), (&json!([]), &json!("nothing")), "{told}");
+    orchestrate("curious", 403);
 }

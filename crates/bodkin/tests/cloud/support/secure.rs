@@ -12,6 +12,7 @@ use bodkin_arrowhead::{common_name::CloudCommonName, name::SystemName, utc::UtcT
 use bodkin_trust::{
     Authority, Certificate, Identity, PrivateKey, TrustDirectory,
     authority::Profile,
+    base64,
     key::KeySize,
     revocation::Revoked,
     tls::{self, ServerCheck},
@@ -82,6 +83,11 @@ pub fn issue(authority: &Authority, name: &str, alternative_names: &[&str], from
 /// The identity of a system of the cloud.
 pub fn system(name: &str) -> Identity {
     issue(&authority(), &format!("{name}.{CLOUD}"), &["localhost", "127.0.0.1"], tls::now(), DAY)
+}
+
+/// The public key of every client, as systems are registered with it.
+pub fn public_key() -> String {
+    base64::encode(&MADE.client_key.public_key_info())
 }
 
 /// A client with a certificate, or without.
