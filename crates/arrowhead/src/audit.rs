@@ -7,7 +7,7 @@
 mod csv;
 mod redaction;
 
-use std::{fmt, net::IpAddr};
+use std::{borrow::Cow, fmt, net::IpAddr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::{Map, Value};
@@ -24,6 +24,8 @@ pub const TEXT_BYTES_MAX: usize = 1024;
 pub const OWN: &str = "bodkin";
 /// What a caller without a certificate is called.
 pub const ANONYMOUS: &str = "anonymous";
+/// What stands in front of a device's name.
+const DEVICE: &str = "device ";
 /// What stands behind a text that was cut.
 const CUT: &str = " ... (cut)";
 
@@ -242,12 +244,13 @@ impl AuditQuery {
     }
 }
 
-/// What a caller is called in entries.
-pub fn name_of(caller: &Caller) -> &str {
+/// What a caller is called in entries. A device has whatever name its maker has given it, be it that of a system.
+pub fn name_of(caller: &Caller) -> Cow<'_, str> {
     match caller {
-        Caller::Anonymous => ANONYMOUS,
-        Caller::Certified(name) if name.common_name.is_empty() => ANONYMOUS,
-        Caller::Certified(name) => &name.common_name,
+        Caller::Anonymous => ANONYMOUS.into(),
+        Caller::Certified(name) if name.is_device => format!("{DEVICE}{}", name.common_name).into(),
+        Caller::Certified(name) if name.common_name.is_empty() => ANONYMOUS.into(),
+        Caller::Certified(name) => (&*name.common_name).into(),
     }
 }
 
@@ -275,6 +278,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::common_name::CloudCommonName;
 
     fn entry(kind: Kind, caller: &str) -> Entry {
         let event = Event::new(kind, caller, Some(Ipv4Addr::LOCALHOST.into()), "POST /serviceregistry/mgmt").answered(201);
@@ -335,6 +339,21 @@ mod tests {
         let narrow =
             AuditQuery { from: 7, since: at("2026-11-21T10:00:00Z"), until: None, kind: Some(Kind::Change), caller: Some("sysop".into()) };
         assert!(narrow.wants(&found));
+    }
+
+    #[test]
+    fn nobody_is_called_by_a_name_that_is_not_theirs() {
+        let cloud = CloudCommonName::parse("cloud.operator.arrowhead.eu").unwrap();
+        let sysop = "sysop.cloud.operator.arrowhead.eu";
+        for (caller, name) in [
+            (Caller::Anonymous, ANONYMOUS),
+            (Caller::unidentified(), ANONYMOUS),
+            (Caller::certified(sysop, &cloud), sysop),
+            (Caller::device(sysop), "device sysop.cloud.operator.arrowhead.eu"),
+            (Caller::device(""), "device "),
+        ] {
+            assert_eq!(name_of(&caller), name);
+        }
     }
 
     #[test]

@@ -209,10 +209,11 @@ impl Audit {
         }
     }
 
-    /// Tells of a connection that was refused, the last of so many: `name` is that of the certificate it has shown, if it has.
+    /// Tells of a connection that was refused, the last of so many: `name` is that of the certificate it has shown, if it has. Whoever it
+    /// is, it has not shown to be that: names in certificates that are refused are anybody's to choose.
     pub async fn refused_connection(&self, from: IpAddr, name: Option<&str>, port: &str, why: &str, times: u64) {
-        let caller = name.unwrap_or(audit::ANONYMOUS);
-        let event = Event::new(Kind::Denial, caller, Some(from), &format!("connect to {port}")).with("why", audit::cut(why));
+        let event = Event::new(Kind::Denial, audit::ANONYMOUS, Some(from), &format!("connect to {port}")).with("why", audit::cut(why));
+        let event = name.into_iter().fold(event, |event, name| event.with("shown", audit::cut(name)));
         self.log.note(now(), event.with("times", times)).await;
     }
 
@@ -247,7 +248,7 @@ fn late(why: &NotWritten) -> String {
 fn event(kind: Kind, act: Act, request: &Request, answer: &mut Answer) -> Event {
     let what = audit::what_was_asked(request.method.word(), &request.path, &request.query);
     let from = request.sender.as_ref().map(|sender| sender.peer);
-    let mut event = Event::new(kind, audit::name_of(&request.caller), from, &what).answered(answer.status);
+    let mut event = Event::new(kind, &audit::name_of(&request.caller), from, &what).answered(answer.status);
     if let Some(account) = answer.account.take() {
         event.detail = *account;
     }
@@ -429,7 +430,7 @@ mod tests {
         }
         let told: Vec<_> = bench.entries().iter().map(|read| (read.entry.event.caller.clone(), read.entry.event.status)).collect();
         let count = |caller: &str, status: u16| told.iter().filter(|told| **told == (caller.to_owned(), Some(status))).count();
-        assert_eq!((count("anonymous", 401), count("d", 401), count("anonymous", 429)), (1 + 3, 3, 1), "{told:?}");
+        assert_eq!((count("anonymous", 401), count("device d", 401), count("anonymous", 429)), (1 + 3, 3, 1), "{told:?}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::arrowhead::system as form;
 use crate::support::cloud::{BINARY, System};
 use crate::support::patience::eventually;
-use crate::support::secure::{CLOUD, Client, DAY, SecureCloud, authority, issue};
+use crate::support::secure::{CLOUD, Client, DAY, SecureCloud, authority, issue, other_authority};
 
 /// `bodkin` with the words of a line; as the operator where it calls the cloud.
 fn bodkin(secure: &SecureCloud, line: &str) -> Output {
@@ -109,21 +109,27 @@ fn who_is_refused_in_the_handshake_or_by_the_rules_is_in_the_audit_log() {
     let secure = SecureCloud::start([]);
     let expired = issue(&authority(), &format!("late.{CLOUD}"), &[], tls::now().minus(3 * DAY), DAY);
     Client::new(Some(&expired)).refused(&secure.cloud, System::Orchestrator);
+    let pretender = issue(&other_authority("testcloud2.aitia.arrowhead.eu"), &format!("sysop.{CLOUD}"), &[], tls::now(), DAY);
+    Client::new(Some(&pretender)).refused(&secure.cloud, System::Authorization);
     Client::system("nosy").expect(&secure.cloud, "GET", "/serviceregistry/mgmt/systems", None, 401);
     let event = json!({"eventType": "hot", "source": form("other", 1), "payload": "21.5", "timeStamp": "2026-11-21T10:00:00Z"});
     Client::system("nosy").expect(&secure.cloud, "POST", "/eventhandler/publish", Some(&event), 401);
     Client::new(None).expect(&secure.cloud, "GET", "/api/v1/stages", None, 401);
+    let (nosy, nobody) = (format!("nosy.{CLOUD}"), "anonymous".to_owned());
     let expected = [
-        (format!("late.{CLOUD}"), "connect to orchestrator", "counts from"),
-        (format!("nosy.{CLOUD}"), "GET /serviceregistry/mgmt/systems", "sysop only"),
-        (format!("nosy.{CLOUD}"), "POST /eventhandler/publish", "in the name of other"),
-        ("anonymous".to_owned(), "GET /api/v1/stages", "names no system"),
+        // Anybody can make a certificate with any name that is refused.
+        (&nobody, "connect to orchestrator", "counts from", json!(format!("late.{CLOUD}"))),
+        (&nobody, "connect to authorization", "no authority", json!(format!("sysop.{CLOUD}"))),
+        (&nosy, "GET /serviceregistry/mgmt/systems", "sysop only", Value::Null),
+        (&nosy, "POST /eventhandler/publish", "in the name of other", Value::Null),
+        (&nobody, "GET /api/v1/stages", "names no system", Value::Null),
     ];
-    for (caller, what, why) in expected {
+    for (caller, what, why, shown) in expected {
         let is_told = |entry: &Value| {
-            entry["caller"] == caller
+            entry["caller"] == *caller
                 && entry["what"] == what
                 && entry["from"] == "127.0.0.1"
+                && entry["detail"]["shown"] == shown
                 && entry["detail"]["why"].as_str().is_some_and(|told| told.contains(why))
         };
         assert!(eventually(|| audited(&secure, "denial").iter().any(is_told)), "{caller} {what}: {:?}", audited(&secure, "denial"));
@@ -158,5 +164,8 @@ fn a_device_comes_to_a_certificate_and_to_nothing_else() {
     assert_eq!(chain[0].common_name(), Some(format!("sensor-7.{CLOUD}").as_str()));
     ask(&device, 401);
     let issued = audited(&secure, "certificate");
-    assert!(issued.iter().any(|entry| entry["caller"] == "serial-4711.maker.example"), "{issued:?}");
+    assert!(issued.iter().any(|entry| entry["caller"] == "device serial-4711.maker.example"), "{issued:?}");
+    let denied = audited(&secure, "denial");
+    assert!(denied.iter().any(|entry| entry["caller"] == format!("device sysop.{CLOUD}")), "{denied:?}");
+    assert!(!denied.iter().any(|entry| entry["caller"] == format!("sysop.{CLOUD}")), "{denied:?}");
 }
