@@ -86,6 +86,9 @@ pub enum DirectoryError {
     /// There is no such certificate.
     #[error("the ledger has no certificate {0}: bodkin cert list shows what was issued")]
     Unknown(String),
+    /// What was revoked is not known.
+    #[error("{0} is missing, and without it revoked certificates would count: bodkin cert revoke --refresh signs it anew")]
+    NoList(PathBuf),
     /// The list would be larger than what is read.
     #[error("the revocation list would be larger than {LIST_BYTES_MAX} bytes; it gets shorter as the certificates in it expire")]
     ListTooLarge,
@@ -193,9 +196,10 @@ impl TrustDirectory {
         Ok(file::read_certificates(&self.cloud_certificate())?)
     }
 
-    /// What was revoked; nothing where there is no list.
+    /// What was revoked. The list is as old as the directory: one that is missing was lost, and does not revoke nothing.
     pub fn revocations(&self) -> Result<Revocations> {
-        Ok(read_revocations(&self.revoked(), &[self.anchor()?])?)
+        let (anchor, list) = (self.anchor()?, self.revoked());
+        revocations_in(&list, &[anchor])?.ok_or(DirectoryError::NoList(list))
     }
 
     /// What was issued.
@@ -281,11 +285,15 @@ impl std::fmt::Debug for TrustDirectory {
     }
 }
 
-/// Reads a revocation list that one of `authorities` has signed; nothing where there is none.
+/// Reads a revocation list that one of `authorities` has signed; where there is none nothing is revoked.
 pub fn read_revocations(path: &Path, authorities: &[Certificate]) -> std::result::Result<Revocations, FileError> {
+    Ok(revocations_in(path, authorities)?.unwrap_or_default())
+}
+
+fn revocations_in(path: &Path, authorities: &[Certificate]) -> std::result::Result<Option<Revocations>, FileError> {
     match file::read(path, LIST_BYTES_MAX) {
-        Ok(text) => Revocations::from_pem(&text, authorities).map_err(|error| FileError::content(path, error)),
-        Err(error) if error.is_missing() => Ok(Revocations::default()),
+        Ok(text) => Revocations::from_pem(&text, authorities).map(Some).map_err(|error| FileError::content(path, error)),
+        Err(error) if error.is_missing() => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -378,12 +386,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_list_is_no_list_and_a_damaged_one_an_error() {
+    fn a_lost_or_damaged_list_is_an_error_and_is_signed_anew_from_the_ledger() {
         let (_place, directory) = directory();
+        let system = SystemName::parse("lost").unwrap();
+        let lost = directory.ensure_identity(&system, &[], now(), 90 * DAY).unwrap().certificate().clone();
+        directory.revoke(&[lost.serial_text()], now()).unwrap();
         let list = directory.path().join("revoked.crl");
         fs::write(&list, "").unwrap();
-        assert!(directory.revocations().is_err());
+        assert!(matches!(directory.revocations(), Err(DirectoryError::File(FileError::Content { .. }))));
         fs::remove_file(&list).unwrap();
-        assert!(directory.revocations().unwrap().is_empty());
+        let error = directory.revocations().unwrap_err().to_string();
+        assert!(error.contains("revoked.crl") && error.contains("--refresh"), "{error}");
+        directory.revoke(&[], now()).unwrap();
+        assert!(directory.revocations().unwrap().contains(&lost));
+        // In a folder of key stores there need be none.
+        assert!(read_revocations(Path::new("nowhere.crl"), &[]).unwrap().is_empty());
     }
 }
