@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Write},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
@@ -16,6 +17,9 @@ use crate::{Store, WRITE_QUEUE_OPERATIONS_MAX, load, schema, schema::SchemaError
 
 /// The database in the data directory.
 pub(crate) const DATABASE_FILE: &str = "bodkin.sqlite";
+
+/// Rights of a data directory that is made here: events and the registry are its owner's business. One that is there keeps its own.
+const OWN_RIGHTS: u32 = 0o700;
 
 /// Why the data directory cannot be used. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +84,7 @@ impl Opened {
 
 pub(crate) fn open(directory: &Path) -> Result<Opened, OpenError> {
     let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
-    fs::create_dir_all(directory).map_err(in_directory)?;
+    fs::DirBuilder::new().recursive(true).mode(OWN_RIGHTS).create(directory).map_err(in_directory)?;
     let lock = lock(directory)?;
     let file = directory.join(DATABASE_FILE);
     let damaged_or = |error: SchemaError| match error {
@@ -124,5 +128,25 @@ fn is_damage(error: &rusqlite::Error) -> bool {
         | rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn a_new_directory_is_its_owners_and_one_that_is_there_keeps_its_rights() {
+        let place = tempfile::tempdir().unwrap();
+        let rights = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        let (new, there) = (place.path().join("a/b"), place.path().join("there"));
+        fs::create_dir(&there).unwrap();
+        fs::set_permissions(&there, fs::Permissions::from_mode(0o755)).unwrap();
+        for directory in [&new, &there] {
+            open(directory).unwrap().close();
+        }
+        assert_eq!((rights(&new), rights(&there)), (0o700, 0o755));
     }
 }
