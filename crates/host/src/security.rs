@@ -129,6 +129,8 @@ pub struct Peer {
     pub caller: Caller,
     /// What was shown; `None` in insecure mode, and of nobody in secure mode.
     certificate: Option<Arc<Certificate>>,
+    /// [`Trust::withdrawals`] when it was verified.
+    withdrawals: u64,
 }
 
 impl Peer {
@@ -148,7 +150,7 @@ impl Peer {
     }
 
     /// Whether it has shown a certificate.
-    fn has_certificate(&self) -> bool {
+    pub fn has_certificate(&self) -> bool {
         self.certificate.is_some()
     }
 
@@ -159,7 +161,7 @@ impl Peer {
 
     /// Whoever connects in insecure mode.
     pub fn anonymous() -> Self {
-        Self { caller: Caller::Anonymous, certificate: None }
+        Self { caller: Caller::Anonymous, certificate: None, withdrawals: 0 }
     }
 }
 
@@ -199,35 +201,40 @@ impl Security {
         if trust.cloud != running.cloud {
             return Err(SecurityError::OtherCloud { found: trust.cloud, running: running.cloud.clone() });
         }
-        self.current.store(Arc::new(trust));
+        self.current.store(Arc::new(trust.succeed(&running)));
         self.changes.send_replace(());
         Ok(())
     }
 
-    /// Who has shown what at the end of a handshake. A resumed session shows what it showed at its begin, which may not count any
-    /// more.
-    fn peer(&self, session: &Connection) -> Result<Peer, Refusal> {
-        let trust = self.current.load();
+    /// Who has shown what at the end of a handshake that was begun with `verified_by`. A resumed session shows what it showed at its
+    /// begin, which may not count any more.
+    fn peer(&self, session: &Connection, verified_by: &Trust) -> Result<Peer, Refusal> {
+        let (trust, withdrawals) = (self.current.load(), verified_by.withdrawals);
         let chain = session.peer_certificates().unwrap_or_default();
         let Some(shown) = chain.first() else {
-            return Ok(Peer { caller: Caller::unidentified(), certificate: None });
+            return Ok(Peer { caller: Caller::unidentified(), certificate: None, withdrawals });
         };
         let certificate = trust.check.admit(shown, tls::now())?;
+        if withdrawals != trust.withdrawals {
+            return Err(Refusal { certificate: Some(Box::new(certificate)), error: PeerError::Withdrawn.into() });
+        }
         let name = certificate.common_name().unwrap_or_default();
         let caller = if trust.is_device(chain) {
             Caller::device(name)
         } else {
             Caller::certified_with(name, base64::encode(certificate.public_key_info()), &trust.cloud)
         };
-        Ok(Peer { caller, certificate: Some(Arc::new(certificate)) })
+        Ok(Peer { caller, certificate: Some(Arc::new(certificate)), withdrawals })
     }
 
-    /// Whether a peer's certificate still counts.
+    /// Whether a peer's certificate still counts. Where an authority is believed no more, everybody has to show it again: of a
+    /// certificate alone it is not known which authority it leads to.
     pub fn check(&self, peer: &Peer) -> Result<(), PeerError> {
-        match &peer.certificate {
-            Some(certificate) => self.current.load().check.check_again(certificate, tls::now()),
-            None => Ok(()),
+        let (Some(certificate), trust) = (&peer.certificate, self.current.load()) else { return Ok(()) };
+        if peer.withdrawals != trust.withdrawals {
+            return Err(PeerError::Withdrawn);
         }
+        trust.check.check_again(certificate, tls::now())
     }
 
     /// Waits until a peer's certificate does not count any more.

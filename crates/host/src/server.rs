@@ -310,7 +310,7 @@ impl Server {
         let shard = Shard::new(context, poll, inbox.clone(), shards_own, log)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
         let mut jobs = job::start(&config.jobs, &opened.store, &probes, config.ping_timeout, &destinations);
-        jobs.extend(security.clone().map(|security| tokio::spawn(security.watch())));
+        jobs.extend(security.clone().map(|security| tokio::spawn(security.watch(audit.clone()))));
         jobs.extend(
             security.clone().zip(tokens).map(|(security, tokens)| {
                 tokio::spawn(follow_identities(security, tokens, opened.store.clone(), config.clone(), addresses))
@@ -349,7 +349,7 @@ impl Server {
     /// Reads certificates, keys and revocations again. Insecure mode has none.
     pub async fn reload(&self, why: &str) {
         if let Some(security) = &self.security {
-            security.reload_and_tell(why).await;
+            security.reload_and_tell(why, &self.monitor.api.audit).await;
         }
     }
 

@@ -250,6 +250,11 @@ impl Certificate {
         self.issuer_encoded() == authority.subject_encoded() && own.verify_signature(Some(authority_read.public_key())).is_ok()
     }
 
+    /// Whether it stands for the same authority as another: it has its name and its key, as one that was renewed.
+    pub fn is_same_authority(&self, other: &Self) -> bool {
+        self.subject_encoded() == other.subject_encoded() && self.public_key_info() == other.public_key_info()
+    }
+
     /// The kind of its key.
     pub fn key_kind(&self) -> KeyKind {
         self.facts.key_kind
@@ -368,6 +373,8 @@ mod tests {
         let namesake = root().issue_cloud(&crate::example::cloud_name(), now(), DAY).unwrap();
         assert!(sensor().certificate().is_issued_by(cloud().certificate()));
         assert!(!sensor().certificate().is_issued_by(namesake.certificate()));
+        let (own, other) = (cloud().certificate(), namesake.certificate());
+        assert!(own.is_same_authority(own) && !own.is_same_authority(other) && !own.is_same_authority(root().certificate()));
     }
 
     proptest! {

@@ -79,6 +79,9 @@ pub enum PeerError {
     /// It was revoked.
     #[error("the certificate is revoked")]
     Revoked,
+    /// It was shown to whoever believed other authorities.
+    #[error("an authority that was trusted when the certificate was shown is not any more")]
+    Withdrawn,
     /// It is an authority's.
     #[error("the certificate is an authority's, not a system's")]
     Authority,

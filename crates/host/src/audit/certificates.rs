@@ -1,8 +1,9 @@
-//! What the cloud's authority has issued and revoked, told to the audit log: by whatever process, for the ledger names all of it.
+//! Who is believed, and what the cloud's authority has issued and revoked, told to the audit log: the latter by whatever process, for the
+//! ledger names all of it.
 
 use std::time::Duration;
 
-use bodkin_arrowhead::audit::{Event, Kind};
+use bodkin_arrowhead::audit::{self, Event, Kind};
 use bodkin_store::{Store, StoreError, audit::NotWritten};
 use bodkin_trust::{
     DirectoryError, TrustDirectory,
@@ -10,7 +11,10 @@ use bodkin_trust::{
 };
 
 use super::Audit;
-use crate::control::now;
+use crate::{
+    control::now,
+    security::{SecurityError, Trust},
+};
 
 /// How often the ledger is looked at.
 const LOOK_PERIOD: Duration = Duration::from_secs(5);
@@ -27,6 +31,19 @@ enum NotTold {
 }
 
 impl Audit {
+    /// Tells who is believed from now on, or why the files that should say so are not taken.
+    pub async fn tell_believed(&self, why: &str, read: Result<&Trust, &SecurityError>) {
+        let event = match read {
+            Ok(trust) => Event::own(Kind::Certificate, "authorities and revocations were read")
+                .with("authorities", trust.authorities())
+                .with("revoked", trust.check.revocations.len()),
+            Err(error) => {
+                Event::own(Kind::Certificate, "authorities and revocations were not taken").with("error", audit::cut(&error.to_string()))
+            }
+        };
+        self.log.note(now(), event.with("why", why)).await;
+    }
+
     /// Tells what comes into the ledger, and what has come while nobody looked, until the task is aborted.
     pub async fn follow_certificates(self, directory: TrustDirectory, store: Store) {
         let mut is_told = false;

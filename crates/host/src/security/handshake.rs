@@ -90,7 +90,8 @@ impl SecurePort {
         // Waiting for a place costs the client none of its time.
         let place = self.places.acquire().await.expect("the semaphore is never closed");
         let deadline = Instant::now() + self.timeout;
-        let session = accepted.into_connection(self.security.trust().server(self.port)).map_err(|(error, mut alert)| {
+        let trust = self.security.trust();
+        let session = accepted.into_connection(trust.server(self.port)).map_err(|(error, mut alert)| {
             // As far as the socket takes it now: the client is refused either way.
             let _ = alert.write_all(&mut socket);
             Refusal::without_certificate(error)
@@ -105,7 +106,7 @@ impl SecurePort {
         if let Err(error) = done {
             return Err(fail(channel, error).await);
         }
-        let peer = self.security.peer(channel.session().expect("it was made above"))?;
+        let peer = self.security.peer(channel.session().expect("it was made above"), &trust)?;
         if !peer.has_certificate() && self.port != Port::Monitor {
             return Err(Refusal::without_certificate(rustls::Error::NoCertificatesPresented).into());
         }

@@ -54,11 +54,11 @@ impl Security {
     pub async fn call(&self, stream: TcpStream, subscriber: &System) -> Result<(AsyncChannel, Peer), SubscriberError> {
         let host = host_name(subscriber.address.as_str());
         let host = host.ok_or_else(|| SubscriberError::Address(subscriber.address.as_str().to_owned()))?;
-        let config = self.trust().towards_subscribers.clone();
-        let session = ClientConnection::new(config, host).map_err(Refusal::without_certificate)?;
+        let trust = self.trust();
+        let session = ClientConnection::new(trust.towards_subscribers.clone(), host).map_err(Refusal::without_certificate)?;
         let mut channel = Channel::tls(Socket(stream), Box::new(session.into()));
         channel.handshake().await?;
-        let peer = self.peer(channel.session().expect("it was made above"))?;
+        let peer = self.peer(channel.session().expect("it was made above"), &trust)?;
         if !peer.is(&subscriber.system_name) {
             return Err(SubscriberError::Name { found: peer.name().to_owned(), expected: subscriber.system_name.clone() });
         }

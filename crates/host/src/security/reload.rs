@@ -12,6 +12,7 @@ use std::{
 use bodkin_trust::tls;
 
 use super::Security;
+use crate::audit::Audit;
 
 /// Between two looks at the files.
 const LOOK: Duration = Duration::from_secs(1);
@@ -23,13 +24,14 @@ type Stamp = Option<(SystemTime, u64, u64)>;
 
 impl Security {
     /// Looks for what changes from now on, until it is aborted.
-    pub fn watch(self: Arc<Self>) -> impl Future<Output = ()> {
+    pub fn watch(self: Arc<Self>, audit: Audit) -> impl Future<Output = ()> {
         // Now and not at the first poll: who sees that the cloud is ready may change a file at once.
         let taken = self.stamps();
-        self.watch_since(taken)
+        self.watch_since(taken, audit)
     }
 
-    async fn watch_since(self: Arc<Self>, mut taken: Vec<Stamp>) {
+    async fn watch_since(self: Arc<Self>, mut taken: Vec<Stamp>, audit: Audit) {
+        audit.tell_believed("start", Ok(&self.trust())).await;
         let mut seen = taken.clone();
         let mut renewal = self.trust().renewal_due;
         loop {
@@ -41,7 +43,8 @@ impl Security {
             let (is_changed, is_due) = (seen != taken, tls::now() >= renewal);
             if is_settled && (is_changed || is_due) {
                 taken = std::mem::take(&mut seen);
-                self.reload_and_tell(if is_changed { "files have changed" } else { "own certificates are to be renewed" }).await;
+                let why = if is_changed { "files have changed" } else { "own certificates are to be renewed" };
+                self.reload_and_tell(why, &audit).await;
                 if is_due {
                     // What was renewed here is no news.
                     taken = self.stamps();
@@ -52,21 +55,20 @@ impl Security {
         }
     }
 
-    /// Reads the files again and says in the log what has become of it. What is wrong changes nothing.
-    pub async fn reload_and_tell(self: &Arc<Self>, why: &str) {
+    /// Reads the files again and says in the log and in the audit log what has become of it. What is wrong changes nothing.
+    pub async fn reload_and_tell(self: &Arc<Self>, why: &str, audit: &Audit) {
         let security = self.clone();
-        // Keys are made and files are read: not on a thread that serves others.
-        match tokio::task::spawn_blocking(move || security.reload()).await {
-            Ok(Ok(())) => {
-                let revoked = self.trust().check.revocations.len();
+        // Keys are made and files are read: not on a thread that serves others. It fails where the runtime is shutting down.
+        let Ok(reloaded) = tokio::task::spawn_blocking(move || security.reload()).await else { return };
+        let trust = self.trust();
+        match &reloaded {
+            Ok(()) => {
+                let revoked = trust.check.revocations.len();
                 tracing::info!(why, revoked, "certificates, keys and revocations were read again");
             }
-            Ok(Err(error)) => {
-                tracing::error!(why, %error, "the new certificates, keys or revocations are not taken; the old ones count on")
-            }
-            // The runtime is shutting down.
-            Err(_) => {}
+            Err(error) => tracing::error!(why, %error, "the new certificates, keys or revocations are not taken; the old ones count on"),
         }
+        audit.tell_believed(why, reloaded.as_ref().map(|()| &*trust)).await;
     }
 
     fn stamps(&self) -> Vec<Stamp> {

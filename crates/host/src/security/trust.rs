@@ -26,8 +26,10 @@ pub struct Trust {
     pub check: PeerCheck,
     /// Whose systems are believed.
     anchors: Vec<Certificate>,
-    /// Whether there are authorities whose devices are believed on Bodkin's own port.
-    knows_devices: bool,
+    /// Whose devices are believed on Bodkin's own port.
+    device_anchors: Vec<Certificate>,
+    /// How often since the start an authority was taken from those that are believed.
+    pub(super) withdrawals: u64,
     /// In the order of [`CoreSystem::ALL`].
     identities: Vec<Arc<Identity>>,
     /// In the order of [`Port::ALL`].
@@ -65,8 +67,24 @@ impl Trust {
         let event_handler = &identities[CoreSystem::EventHandler as usize];
         let towards_subscribers = tls::client_with_check(Some(event_handler), &anchors, server_check, check.clone())?;
         let renewal_due = identities.iter().map(|identity| identity.certificate().renewal_due()).min().expect("there are four");
-        let knows_devices = !device_anchors.is_empty();
-        Ok(Self { cloud, check, anchors, knows_devices, identities, servers, towards_subscribers, renewal_due, files })
+        let withdrawals = 0;
+        Ok(Self { cloud, check, anchors, device_anchors, withdrawals, identities, servers, towards_subscribers, renewal_due, files })
+    }
+
+    /// Takes the place of what counted before.
+    pub(super) fn succeed(self, before: &Self) -> Self {
+        let has_lost = |of: fn(&Self) -> &[Certificate]| {
+            let is_left = |anchor: &Certificate| of(&self).iter().any(|other| other.is_same_authority(anchor));
+            !of(before).iter().all(is_left)
+        };
+        let has_lost_any = has_lost(|trust| &trust.anchors) || has_lost(|trust| &trust.device_anchors);
+        Self { withdrawals: before.withdrawals + u64::from(has_lost_any), ..self }
+    }
+
+    /// The authorities that are believed, those of devices too: name and SHA-256 of each.
+    pub fn authorities(&self) -> Vec<String> {
+        let all = self.anchors.iter().chain(&self.device_anchors);
+        all.map(|anchor| format!("{} {}", anchor.told_name(), anchor.fingerprint())).collect()
     }
 
     /// Who a core system is.
@@ -81,7 +99,7 @@ impl Trust {
 
     /// Whether a chain that was verified is a device's: it leads to none of the cloud's authorities.
     pub(super) fn is_device(&self, chain: &[CertificateDer<'_>]) -> bool {
-        self.knows_devices && !tls::leads_to(&self.anchors, chain, tls::now())
+        !self.device_anchors.is_empty() && !tls::leads_to(&self.anchors, chain, tls::now())
     }
 
     /// What connections to a port are made with.

@@ -9,7 +9,7 @@ use crate::{
     answer::{self, Answer, Recipient},
     channel::Channel,
     inbox::Arrival,
-    security::Peer,
+    security::{self, Peer},
 };
 
 /// Connections accepted from one socket in one turn, so that thousands at once do not hold up events.
@@ -41,6 +41,10 @@ impl Shard {
         // Whoever comes too late is not served any more.
         if self.drain_until.is_some() {
             return;
+        }
+        // What has changed on its way here is not asked of it later: a change is looked for in the connections that are there.
+        if let Some(Err(error)) = self.context.security.as_ref().map(|security| security.check(&peer)) {
+            return security::tell_refused(&peer, &error);
         }
         let channel = channel.map_socket(|socket| Ok(TcpStream::from_std(socket)));
         if let Some(slot) = channel.ok().and_then(|channel| self.welcome(channel, peer)) {

@@ -11,18 +11,44 @@ mod refusals;
 mod reload;
 mod start;
 
+use std::path::Path;
+
+use bodkin_trust::{Certificate, keystore, tls};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::arrowhead::{number, service, system};
-use crate::support::cloud::Cloud;
+use crate::support::cloud::{Cloud, Launch};
 use crate::support::patience::eventually;
-use crate::support::secure::{Client, public_key};
+use crate::support::secure::{CLOUD, Client, DAY, authority, issue, public_key, replace};
 
 /// Waits until the cloud has said a line with all of these parts.
 #[track_caller]
 fn wait_for_log(cloud: &Cloud, parts: &[&str]) {
     let said = || cloud.stderr().lines().any(|line| parts.iter().all(|part| line.contains(part)));
     assert!(eventually(said), "no line with {parts:?} in:\n{}", cloud.stderr());
+}
+
+/// The key stores that an Arrowhead cloud has, with a trust store of these authorities; their password is in the file `password`.
+fn key_stores(anchors: &[Certificate]) -> TempDir {
+    const PASSWORD: &str = "123456";
+    let place = TempDir::new().expect("a temporary directory");
+    let write = |name: &str, content: &[u8]| replace(&place.path().join(name), content);
+    for system in ["serviceregistry", "authorization", "orchestrator", "eventhandler"] {
+        let identity = issue(&authority(), &format!("{system}.{CLOUD}"), &["localhost", "127.0.0.1"], tls::now(), 365 * DAY);
+        write(&format!("{system}.p12"), &keystore::write_identity(&identity, system, PASSWORD).expect("a key store"));
+    }
+    write("truststore.p12", &keystore::write_anchors(anchors, PASSWORD).expect("a trust store"));
+    write("password", PASSWORD.as_bytes());
+    place
+}
+
+/// A cloud that uses them.
+fn with_key_stores(data: &Path, stores: &Path, password: &str) -> Launch {
+    let path = |name: &str| stores.join(name).to_str().expect("text").to_owned();
+    let (folder, trust_store, password) = (path(""), path("truststore.p12"), path(password));
+    let flags = ["--key-stores", &folder, "--trust-store", &trust_store, "--key-store-password-file", &password];
+    Launch::new().secure().data(data).flags(flags)
 }
 
 /// A system on 127.0.0.1 with a public key, as secure mode's systems register.

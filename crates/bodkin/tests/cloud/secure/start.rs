@@ -5,10 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use bodkin_trust::{Certificate, TrustDirectory, keystore, tls};
+use bodkin_trust::{Certificate, TrustDirectory, tls};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::{key_stores, with_key_stores};
 use crate::support::arrowhead::list;
 use crate::support::cloud::{BINARY, Cloud, Launch, Refusal, System};
 use crate::support::secure::{CLOUD, Client, DAY, SecureCloud, anchor, authority, issue, replace};
@@ -91,29 +92,25 @@ fn core_services_are_registered_as_secure() {
 
 #[test]
 fn the_key_stores_of_an_arrowhead_cloud_are_used_as_they_are() {
-    let (data, stores) = (TempDir::new().expect("a temporary directory"), TempDir::new().expect("a temporary directory"));
-    let secret = |name: &str, content: &[u8]| replace(&stores.path().join(name), content);
-    for system in ["serviceregistry", "authorization", "orchestrator", "eventhandler"] {
-        let identity = issue(&authority(), &format!("{system}.{CLOUD}"), &["localhost", "127.0.0.1"], tls::now(), 365 * DAY);
-        let store = keystore::write_identity(&identity, system, "123456").expect("a key store");
-        secret(&format!("{system}.p12"), &store);
-    }
-    secret("truststore.p12", &keystore::write_anchors(&[anchor()], "123456").expect("a trust store"));
-    secret("password", b"123456\n");
-    let path = |name: &str| stores.path().join(name).to_str().expect("text").to_owned();
-    let (folder, trust_store, password) = (path(""), path("truststore.p12"), path("password"));
-    let launch = |password: &str| {
-        let flags = ["--key-stores", &folder, "--trust-store", &trust_store, "--key-store-password-file", password];
-        Launch::new().secure().data(data.path()).flags(flags)
-    };
-    let cloud = launch(&password).start();
+    let (data, stores) = (TempDir::new().expect("a temporary directory"), key_stores(&[anchor()]));
+    let launch = |password: &str| with_key_stores(data.path(), stores.path(), password);
+    let cloud = launch("password").start();
     assert_eq!(cloud.ready()["cloud"], CLOUD);
     Client::system("existing").expect(&cloud, "GET", "/authorization/echo", None, 200);
     assert!(!data.path().join("trust").exists(), "nothing is made beside them");
     assert!(cloud.stop().success());
-    secret("wrong", b"654321\n");
-    let refusal = refused(launch(&path("wrong")));
+    replace(&stores.path().join("wrong"), b"654321\n");
+    let refusal = refused(launch("wrong"));
     assert!(refusal.code == Some(1) && refusal.stderr.contains("serviceregistry.p12"), "{}", refusal.stderr);
+    // What others may read is no secret.
+    for secret in ["orchestrator.p12", "password"] {
+        let path = stores.path().join(secret);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("rights are set");
+        let refusal = refused(launch("password"));
+        assert!(refusal.code == Some(1) && refusal.stderr.contains(secret), "{}", refusal.stderr);
+        assert!(refusal.stderr.contains("chmod 600"), "{}", refusal.stderr);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("rights are set");
+    }
 }
 
 #[test]
