@@ -35,6 +35,8 @@ use crate::{
 
 /// Pause after the system refused to accept, so that a lack of descriptors is no busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Open connections of clients that have shown no certificate where they are served; one more is answered 503.
+pub const STRANGERS_MAX: usize = 256;
 
 /// Who answers on a port.
 #[derive(Clone)]
@@ -73,6 +75,31 @@ pub struct PortContext {
     pub traffic: Arc<Traffic>,
     /// What TLS is spoken with; `None` in insecure mode.
     pub security: Option<Arc<SecurePort>>,
+    /// Places behind the handshake; `None` where everybody who is welcome has one.
+    pub places: Option<Places>,
+}
+
+/// Places on a port that serves clients with a certificate and without: who shows none takes no place of those who do.
+#[derive(Clone)]
+pub struct Places {
+    certified_max: usize,
+    certified: Arc<Traffic>,
+    strangers: Arc<Traffic>,
+}
+
+impl Places {
+    /// So many for those with a certificate, and [`STRANGERS_MAX`] for those without.
+    pub fn new(certified_max: usize) -> Self {
+        Self { certified_max, certified: Arc::default(), strangers: Arc::default() }
+    }
+
+    fn take(&self, peer: &Peer) -> Option<Connected> {
+        if peer.has_certificate() {
+            Connected::new(&self.certified, self.certified_max)
+        } else {
+            Connected::new(&self.strangers, STRANGERS_MAX)
+        }
+    }
 }
 
 /// What the ports that share a limit have under way.
@@ -182,15 +209,14 @@ async fn accept(
     }
 }
 
+fn too_many() -> Answer {
+    Answer::text(503, "Too many connections.")
+}
+
 /// Says 503 as far as that is possible without waiting.
 fn refuse(stream: &TcpStream) {
     let mut out = Vec::new();
-    answer::push_answer(
-        &mut out,
-        &Answer::text(503, "Too many connections."),
-        DateText::default().at(SystemTime::now()),
-        Recipient::CLOSED,
-    );
+    answer::push_answer(&mut out, &too_many(), DateText::default().at(SystemTime::now()), Recipient::CLOSED);
     // The client that does not get it sees the connection closed, which says the same.
     let _ = stream.try_write(&out);
 }
@@ -207,6 +233,14 @@ async fn converse(stream: TcpStream, address: SocketAddr, context: &PortContext)
         }
     };
     let Some((mut channel, peer)) = welcomed else { return Ok(()) };
+    let place = context.places.as_ref().map(|places| places.take(&peer));
+    if let Some(None) = place {
+        let recipient = Recipient { is_secure: channel.is_tls(), ..Recipient::CLOSED };
+        let mut out = Vec::new();
+        answer::push_answer(&mut out, &too_many(), DateText::default().at(SystemTime::now()), recipient);
+        send(&mut channel, &out, limits).await?;
+        return channel.linger().await;
+    }
     let mut reader = RequestReader::new(limits.body_bytes_max);
     let mut date = DateText::default();
     loop {

@@ -39,7 +39,7 @@ use crate::{
     inbox::{Inbox, Message},
     job,
     limits::Limits,
-    listener::{self, PortContext, Service, Traffic},
+    listener::{self, Places, PortContext, Service, Traffic},
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
     onboarding::Onboarding,
@@ -60,7 +60,7 @@ const DRAIN_LOOK: Duration = Duration::from_millis(5);
 const POSTING_MAX: Duration = Duration::from_secs(6);
 /// Requests of the shard's that are carried out at the same time; more wait in their channel.
 const SHARD_REQUESTS_MAX: usize = 1024;
-/// Open connections of the monitor's port.
+/// Open connections of the monitor's port; in secure mode of those who have shown a certificate.
 const MONITOR_CONNECTIONS_MAX: usize = 64;
 
 /// A port of Bodkin's.
@@ -298,11 +298,12 @@ impl Server {
                 Port::System(system) => (Service::System(system, control.clone()), config.limits, traffic.clone()),
                 // Its own small limit: whoever watches Bodkin must get through when clients have used up theirs.
                 Port::Monitor => {
-                    let limits = Limits { connections_max: MONITOR_CONNECTIONS_MAX, ..config.limits };
-                    (Service::Monitor(monitor.clone()), limits, Arc::new(Traffic::default()))
+                    let connections_max = if secure_port.is_some() { config.limits.connections_max } else { MONITOR_CONNECTIONS_MAX };
+                    (Service::Monitor(monitor.clone()), Limits { connections_max, ..config.limits }, Arc::new(Traffic::default()))
                 }
             };
-            let context = PortContext { service, gate: gate.clone(), limits, traffic, security: secure_port };
+            let places = (port == Port::Monitor && secure_port.is_some()).then(|| Places::new(MONITOR_CONNECTIONS_MAX));
+            let context = PortContext { service, gate: gate.clone(), limits, traffic, security: secure_port, places };
             for listener in group {
                 acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone())));
             }

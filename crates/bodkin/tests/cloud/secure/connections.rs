@@ -8,8 +8,13 @@ use serde_json::json;
 use super::register_publisher;
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::System;
+use crate::support::http::Connection;
+use crate::support::patience::eventually;
 use crate::support::secure::{Client, SecureCloud, system as identity};
 use crate::support::sse::EventStream;
+
+/// Clients without a certificate that Bodkin's own port serves at the same time.
+const STRANGERS_MAX: usize = 256;
 
 const ALL: [System; 5] = [System::ServiceRegistry, System::Authorization, System::Orchestrator, System::EventHandler, System::Monitor];
 
@@ -69,6 +74,27 @@ fn the_monitor_serves_its_health_to_who_shows_nothing() {
 }
 
 #[test]
+fn who_shows_nothing_takes_no_place_of_those_who_do() {
+    let secure = SecureCloud::start([]);
+    let (nobody, operator) = (Client::new(None), Client::system("sysop"));
+    let alive = |connection: &mut Connection| connection.request("GET", "/healthz", &[], None).expect("an answer").status;
+    let connect = |client: &Client| client.connect(secure.cloud.address(System::Monitor)).expect("a connection");
+    // As many as there may be, all idle.
+    let mut idle: Vec<Connection> = Vec::new();
+    for _ in 0..STRANGERS_MAX {
+        let mut connection = connect(&nobody);
+        assert_eq!(alive(&mut connection), 200);
+        idle.push(connection);
+    }
+    assert_eq!(alive(&mut connect(&nobody)), 503);
+    operator.expect(&secure.cloud, "GET", "/metrics", None, 200);
+    assert_eq!(alive(&mut idle[0]), 200);
+    // A place that is given back is another's.
+    drop(idle.pop());
+    assert!(eventually(|| alive(&mut connect(&nobody)) == 200));
+}
+
+#[test]
 fn a_session_that_began_without_a_certificate_is_resumed_on_no_other_port() {
     let secure = SecureCloud::shared();
     let nobody = Client::new(None);
@@ -116,4 +142,44 @@ fn large_bodies_pass_both_ways_and_streams_hear_events() {
     }
     let page = connection.request("GET", "/openapi.json", &[], None).expect("an answer").expect_status(200);
     assert!(page.body.len() > 16_384, "{} bytes", page.body.len());
+}
+
+#[test]
+fn a_slow_request_and_an_idle_connection_end_in_tls_too() {
+    let secure = SecureCloud::start(["--header-timeout-ms", "300", "--idle-timeout-ms", "600"]);
+    let client = Client::system("slow");
+    let mut waiting = ALL.map(|of| {
+        let connect = || client.connect(secure.cloud.address(of)).expect("a connection");
+        let mut slow = connect();
+        slow.send(b"GET /healthz HTTP/1.1\r\nHost:").expect("sent");
+        (of, slow, connect())
+    });
+    for (of, slow, idle) in &mut waiting {
+        assert_eq!(slow.read_answer().expect("an answer").status, 408, "{}", of.name());
+        assert!(idle.is_closed_by_server(), "{} keeps an idle one", of.name());
+    }
+}
+
+#[test]
+fn the_dashboard_is_a_page_of_https_and_no_other_is_ours() {
+    let secure = SecureCloud::shared();
+    let (sysop, port) = (Client::system("sysop"), secure.cloud.address(System::Monitor).port());
+    let pages = [
+        (format!("https://127.0.0.1:{port}"), true),
+        (format!("https://localhost:{port}"), true),
+        (format!("http://127.0.0.1:{port}"), false),
+        ("https://evil.example".to_owned(), false),
+    ];
+    for (origin, is_ours) in &pages {
+        for of in ALL {
+            let mut connection = sysop.connect(secure.cloud.address(of)).expect("a connection");
+            let answer = connection.request("GET", &living(of), &[("Origin", origin)], None).expect("an answer").expect_status(200);
+            assert_eq!(answer.header("Access-Control-Allow-Origin"), is_ours.then_some(origin.as_str()), "{} {origin}", of.name());
+        }
+        // The browser shows the operator's certificate for whatever page sends it.
+        let mut connection = sysop.connect(secure.cloud.address(System::Monitor)).expect("a connection");
+        let headers = [("Origin", origin.as_str())];
+        let answer = connection.request("POST", "/api/v1/dead-letters/replay", &headers, None).expect("an answer");
+        answer.expect_status(if *is_ours { 200 } else { 403 });
+    }
 }

@@ -35,7 +35,7 @@ fn ten_thousand_half_handshakes_keep_nobody_from_being_served() {
     let size = crowd_size();
     let limit = (size + 100).to_string();
     let hello = first_message();
-    for of in [System::ServiceRegistry, System::EventHandler] {
+    for of in [System::ServiceRegistry, System::EventHandler, System::Monitor] {
         // Longer than the test takes, so that the crowd stays.
         let secure = SecureCloud::start(["--connections-max", &limit, "--handshake-timeout-ms", "120000"]);
         let client = Client::system("patient");
