@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use nix::ifaddrs::getifaddrs;
 use tokio::{
     net::TcpStream,
     time::{Instant, timeout, timeout_at},
@@ -92,10 +93,17 @@ fn is_forbidden(ip: IpAddr) -> bool {
 
 fn is_own(address: &SocketAddr, own: &[SocketAddr]) -> bool {
     let ip = address.ip().to_canonical();
-    let is = |listener: &SocketAddr| {
-        listener.port() == address.port() && (listener.ip() == ip || listener.ip().is_unspecified() || ip.is_loopback())
-    };
-    own.iter().any(is)
+    let is_at = |listener: IpAddr| listener == ip || ip.is_loopback() || (listener.is_unspecified() && is_of_this_machine(ip));
+    own.iter().any(|listener| listener.port() == address.port() && is_at(listener.ip()))
+}
+
+/// Whether one of our interfaces has the address now. One that cannot be known is taken for ours.
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    let Ok(interfaces) = getifaddrs() else { return true };
+    interfaces.filter_map(|interface| interface.address).any(|address| {
+        let (v4, v6) = (address.as_sockaddr_in().map(|v4| v4.ip().into()), address.as_sockaddr_in6().map(|v6| v6.ip().into()));
+        v4.or(v6) == Some(ip)
+    })
 }
 
 #[cfg(test)]
@@ -163,10 +171,14 @@ mod tests {
         ] {
             check(forbidden, (true, false));
         }
-        for own in ["127.0.0.1:8455", "127.9.9.9:8455", "192.168.0.7:8443", "[::1]:8443"] {
+        for own in ["127.0.0.1:8455", "127.9.9.9:8455", "[::1]:8443"] {
             check(own, (false, true));
         }
-        for allowed in ["127.0.0.1:80", "192.168.0.7:8455", "[2001:db8::1]:80"] {
+        for interface in getifaddrs().unwrap().filter_map(|interface| interface.address) {
+            let Some(ip) = interface.as_sockaddr_in().map(|address| address.ip()).filter(|ip| !ip.is_link_local()) else { continue };
+            check(&format!("{ip}:8443"), (false, true));
+        }
+        for allowed in ["127.0.0.1:80", "192.0.2.7:8455", "192.0.2.7:8443", "[2001:db8::1]:80", "[2001:db8::1]:8443"] {
             check(allowed, (false, false));
         }
         let connect = |host: &str, port: u16| runtime().block_on(Destinations::new(&own).connect(host, port, Duration::from_secs(1)));
