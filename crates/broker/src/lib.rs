@@ -9,6 +9,8 @@ mod event;
 mod shard;
 mod subscription;
 mod time;
+pub mod timing;
+pub mod topic;
 
 pub use crate::{
     delivery::{Circuit, Delivery, DeliveryPolicy, Outcome, RETRY_AFTER_MAX, Verdict},

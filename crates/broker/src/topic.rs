@@ -1,0 +1,11 @@
+//! Topics as they are declared: what is promised to their subscribers ([`TopicSpec`]), and what that may count on ([`Platform`]).
+//!
+//! [`timing`](crate::timing) says which deadlines follow, and whether they can be met.
+
+mod platform;
+mod spec;
+
+pub use self::{
+    platform::{LeaseTimes, Platform},
+    spec::{Coverage, Level, LossTolerance, Period, Problem, SpecFault, TIME_MAX, TopicSpec},
+};

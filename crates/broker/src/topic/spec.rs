@@ -1,0 +1,239 @@
+//! What a topic promises and needs: the paper's {T, D, L, N} and the bounds that go with them.
+
+use std::{fmt, num::NonZeroU32};
+
+use crate::timing::{Nanos, Span};
+
+/// Longest time that a topic or platform may state: a year of 366 days.
+pub const TIME_MAX: Nanos = Nanos::from_millis(366 * 24 * 3_600 * 1_000);
+
+/// Least time between two creations of one stream (one publisher on one topic), T.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Events come this often at the most. Positive.
+    Every(Nanos),
+    /// Events are rare (T is infinite), and policed to come this often at the most: what is policed is what the bounds may count on.
+    Rare {
+        /// Positive.
+        gap_min: Nanos,
+    },
+}
+
+impl Period {
+    /// The shortest gap that is not refused: the T of every bound.
+    pub fn gap(self) -> Nanos {
+        match self {
+            Self::Every(gap) | Self::Rare { gap_min: gap } => gap,
+        }
+    }
+}
+
+/// Losses in a row that a subscriber tolerates, L.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LossTolerance {
+    /// So many; 0 is none.
+    AtMost(u32),
+    /// Any number: best effort.
+    Any,
+}
+
+impl fmt::Display for LossTolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(losses) => losses.fmt(f),
+            Self::Any => f.pad("inf"),
+        }
+    }
+}
+
+/// What is served first: everything of level 0 before anything of level 1, and so on; inside a level the earliest deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Level(u8);
+
+impl Level {
+    /// How many levels there are.
+    pub const COUNT: u8 = 8;
+
+    /// Level 0 (first) to 7 (last).
+    pub fn new(level: u8) -> Option<Self> {
+        (level < Self::COUNT).then_some(Self(level))
+    }
+
+    /// Its number.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// What makes an event safe from the loss of the Primary's host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coverage {
+    /// Every required subscriber, or the Backup, has acknowledged it.
+    #[default]
+    Acknowledged,
+    /// The Backup has acknowledged it, or the kernel's send queues to the subscribers are empty: weaker, for what is sent may be lost with the host.
+    Host,
+}
+
+/// A topic as it was declared. Times are not negative and at most [`TIME_MAX`]; [`Self::fault`] says what does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopicSpec {
+    /// T: least time between two creations of one stream.
+    pub period: Period,
+    /// D: from creation to arrival at the subscriber.
+    pub deadline: Span,
+    /// L: losses in a row that a subscriber tolerates.
+    pub loss_tolerance: LossTolerance,
+    /// N: newest events that the publisher keeps and sends again at a fail-over.
+    pub retention: u32,
+    /// M: one event of so many is marked for replication; 1 marks all.
+    pub mark_every: NonZeroU32,
+    /// J: `n` gaps last at least `n * T - J`. Declared by the publisher and policed.
+    pub jitter: Nanos,
+    /// What is served first.
+    pub level: Level,
+    /// PB: longest time from publisher to broker.
+    pub publisher_broker: Nanos,
+    /// BS: shortest time from broker to subscriber. Only the paper's Proposition 1 asks for it.
+    pub broker_subscriber_min: Nanos,
+    /// BS: longest time from broker to subscriber.
+    pub broker_subscriber_max: Nanos,
+    /// Processor time to build and send one replica, without [`batch_cost`](super::Platform::batch_cost).
+    pub replica_cost: Nanos,
+    /// Processor time to dispatch one event to all of its subscribers.
+    pub dispatch_cost: Nanos,
+    /// What makes an event safe.
+    pub coverage: Coverage,
+    /// Whether the publisher is answered when the event is on the disk of both nodes.
+    pub durable: bool,
+    /// Publishers that the topic may have at the same time: L, N and T are each one's own.
+    pub publishers: NonZeroU32,
+}
+
+impl TopicSpec {
+    /// A topic that promises nothing and costs nothing: what a declaration begins with.
+    pub fn best_effort(period: Period) -> Self {
+        Self {
+            period,
+            deadline: Span::Infinite,
+            loss_tolerance: LossTolerance::Any,
+            retention: 0,
+            mark_every: NonZeroU32::MIN,
+            jitter: Nanos::ZERO,
+            level: Level::default(),
+            publisher_broker: Nanos::ZERO,
+            broker_subscriber_min: Nanos::ZERO,
+            broker_subscriber_max: Nanos::ZERO,
+            replica_cost: Nanos::ZERO,
+            dispatch_cost: Nanos::ZERO,
+            coverage: Coverage::default(),
+            durable: false,
+            publishers: NonZeroU32::MIN,
+        }
+    }
+
+    /// The first member that does not fit, if there is one.
+    pub fn fault(&self) -> Option<SpecFault> {
+        let gap = match self.period {
+            Period::Every(gap) => ("period", gap),
+            Period::Rare { gap_min } => ("gap_min", gap_min),
+        };
+        if gap.1 <= Nanos::ZERO {
+            return Some(SpecFault { key: gap.0, problem: Problem::NotPositive });
+        }
+        let times = [
+            gap,
+            ("deadline", self.deadline.finite().unwrap_or_default()),
+            ("jitter", self.jitter),
+            ("publisher_broker", self.publisher_broker),
+            ("broker_subscriber_min", self.broker_subscriber_min),
+            ("broker_subscriber_max", self.broker_subscriber_max),
+            ("replica_cost", self.replica_cost),
+            ("dispatch_cost", self.dispatch_cost),
+        ];
+        if let Some(fault) = out_of_range(&times) {
+            return Some(fault);
+        }
+        let wrong_way = self.broker_subscriber_max < self.broker_subscriber_min;
+        let below = Problem::Below { key: "broker_subscriber_min", at_least: self.broker_subscriber_min };
+        wrong_way.then_some(SpecFault { key: "broker_subscriber_max", problem: below })
+    }
+}
+
+/// The first of these times that is negative or too long.
+pub(super) fn out_of_range(times: &[(&'static str, Nanos)]) -> Option<SpecFault> {
+    times.iter().find_map(|(key, time)| {
+        let problem = match time {
+            _ if *time < Nanos::ZERO => Problem::Negative,
+            _ if *time > TIME_MAX => Problem::TooLong,
+            _ => return None,
+        };
+        Some(SpecFault { key, problem })
+    })
+}
+
+/// A member that does not fit the others or its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key} {problem}")]
+pub struct SpecFault {
+    /// The member, without a unit.
+    pub key: &'static str,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Zero or less.
+    #[error("must be greater than 0")]
+    NotPositive,
+    /// Less than zero.
+    #[error("must not be negative")]
+    Negative,
+    /// Longer than [`TIME_MAX`].
+    #[error("must be at most 366 days")]
+    TooLong,
+    /// Less than a member that it bounds.
+    #[error("must be at least {key}, which is {at_least}")]
+    Below {
+        /// The other member.
+        key: &'static str,
+        /// Its value.
+        at_least: Nanos,
+    },
+    /// Outside these numbers.
+    #[error("must be {from} to {to}")]
+    Outside {
+        /// The least.
+        from: u32,
+        /// The greatest.
+        to: u32,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_specification_that_cannot_be_meant_is_told_by_its_key() {
+        let ms = Nanos::from_millis;
+        let good = TopicSpec::best_effort(Period::Every(ms(1)));
+        let cases = [
+            (good, None),
+            (TopicSpec { period: Period::Every(ms(0)), ..good }, Some("period must be greater than 0")),
+            (TopicSpec { period: Period::Rare { gap_min: ms(-1) }, ..good }, Some("gap_min must be greater than 0")),
+            (TopicSpec { period: Period::Every(TIME_MAX + Nanos::new(1)), ..good }, Some("period must be at most 366 days")),
+            (TopicSpec { deadline: ms(-1).into(), ..good }, Some("deadline must not be negative")),
+            (TopicSpec { deadline: TIME_MAX.into(), ..good }, None),
+            (
+                TopicSpec { broker_subscriber_min: ms(2), broker_subscriber_max: ms(1), ..good },
+                Some("broker_subscriber_max must be at least broker_subscriber_min, which is 2 ms"),
+            ),
+        ];
+        for (spec, fault) in cases {
+            assert_eq!(spec.fault().map(|fault| fault.to_string()).as_deref(), fault, "{spec:?}");
+        }
+    }
+}
