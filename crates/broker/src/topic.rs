@@ -1,7 +1,9 @@
 //! Topics as they are declared: what is promised to their subscribers ([`TopicSpec`]), and what that may count on ([`Platform`]).
 //!
-//! [`timing`](crate::timing) says which deadlines follow, and whether they can be met.
+//! [`form`] reads both from keys and values; [`timing`](crate::timing) says which deadlines follow, and whether they can be met.
 
+pub mod form;
+mod number;
 mod platform;
 mod spec;
 

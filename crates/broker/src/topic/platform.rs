@@ -21,6 +21,15 @@ pub struct LeaseTimes {
 }
 
 impl LeaseTimes {
+    /// Those that Bodkin is shipped with; they imply 23.002 ms.
+    pub const SHIPPED: Self = Self {
+        lease: Nanos::from_millis(10),
+        heartbeat: Nanos::from_millis(2),
+        drift_ppm: 200,
+        detect_jitter: Nanos::from_millis(6),
+        redirect: Nanos::from_millis(5),
+    };
+
     /// The x that they imply: `lease * (1 + rho) + heartbeat + detect_jitter + redirect`, rounded up to a nanosecond.
     ///
     /// A Primary that is cut off stops when its lease has run out, and the lease may be counted by a clock that runs slowly: so fencing is the
@@ -82,6 +91,8 @@ impl Default for Platform {
 impl Platform {
     /// Cores that may be stated.
     pub const CORES_MAX: u32 = 1_024;
+    /// Load that may be stated: a core that has nothing left catches up with nothing.
+    pub const LOAD_MAX_PERCENT: u32 = 99;
     /// Drift that may be stated: a clock that is wrong by a tenth is broken.
     pub const DRIFT_PPM_MAX: u32 = 100_000;
 
@@ -115,7 +126,7 @@ impl Platform {
         let numbers = [
             ("drift_ppm", self.lease.drift_ppm, 0, Self::DRIFT_PPM_MAX),
             ("cores", self.cores.get(), 1, Self::CORES_MAX),
-            ("load_max_percent", self.load_max_percent, 1, 100),
+            ("load_max_percent", self.load_max_percent, 1, Self::LOAD_MAX_PERCENT),
         ];
         out_of_range(&times).or_else(|| {
             let outside = numbers.iter().find(|(_, number, from, to)| !(from..=to).contains(&number));
@@ -133,6 +144,7 @@ mod tests {
         let ms = Nanos::from_millis;
         let lease = LeaseTimes { lease: ms(20), heartbeat: ms(5), drift_ppm: 200, detect_jitter: ms(6), redirect: ms(4) };
         assert_eq!(lease.failover(), Nanos::from_micros(35_004));
+        assert_eq!(LeaseTimes::SHIPPED.failover(), Nanos::from_micros(23_002));
         assert_eq!(LeaseTimes { lease: Nanos::new(1), drift_ppm: 1, ..LeaseTimes::default() }.failover(), Nanos::new(2));
         let stated = |failover| Platform { failover, lease, ..Platform::default() };
         let at_least = Nanos::from_micros(35_004);
@@ -150,7 +162,7 @@ mod tests {
             (good, None),
             (Platform { blocking: Nanos::new(-1), ..good }, Some("blocking must not be negative")),
             (Platform { lease: negative, ..good }, Some("redirect must not be negative")),
-            (Platform { load_max_percent: 0, ..good }, Some("load_max_percent must be 1 to 100")),
+            (Platform { load_max_percent: 0, ..good }, Some("load_max_percent must be 1 to 99")),
             (Platform { cores: NonZeroU32::MAX, ..good }, Some("cores must be 1 to 1024")),
         ];
         for (platform, fault) in cases {

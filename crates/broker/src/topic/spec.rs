@@ -2,6 +2,7 @@
 
 use std::{fmt, num::NonZeroU32};
 
+use super::Platform;
 use crate::timing::{Nanos, Span};
 
 /// Longest time that a topic or platform may state: a year of 366 days.
@@ -157,6 +158,13 @@ impl TopicSpec {
         let wrong_way = self.broker_subscriber_max < self.broker_subscriber_min;
         let below = Problem::Below { key: "broker_subscriber_min", at_least: self.broker_subscriber_min };
         wrong_way.then_some(SpecFault { key: "broker_subscriber_max", problem: below })
+    }
+
+    /// The first member that does not fit, by itself or to the platform, if there is one.
+    pub fn fault_on(&self, platform: &Platform) -> Option<SpecFault> {
+        let (transit, transit_min) = (self.publisher_broker, platform.publisher_broker_min);
+        let below = Problem::Below { key: "publisher_broker_min", at_least: transit_min };
+        self.fault().or_else(|| (transit < transit_min).then_some(SpecFault { key: "publisher_broker", problem: below }))
     }
 }
 

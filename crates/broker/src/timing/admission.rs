@@ -1,0 +1,183 @@
+//! Which topics are admitted while the broker runs. Every call changes all that it says, or nothing.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Candidate, Deadlines, Nanos, Refusal,
+    cores::{Cores, Placement, Workload},
+};
+use crate::topic::{LossTolerance, Platform, SpecFault, TopicSpec};
+
+/// What a subscription asks of its topic beyond what was declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// L: losses in a row that this subscriber tolerates.
+    pub loss_tolerance: Option<LossTolerance>,
+    /// D: from creation to arrival at this subscriber.
+    pub deadline: Option<Nanos>,
+}
+
+impl Wish {
+    /// The specification that meets the wish as well: the stricter of both, with marks as close together as it needs.
+    fn tighten(self, mut spec: TopicSpec) -> TopicSpec {
+        spec.loss_tolerance = spec.loss_tolerance.min(self.loss_tolerance.unwrap_or(LossTolerance::Any));
+        spec.deadline = self.deadline.map_or(spec.deadline, |deadline| spec.deadline.min(deadline.into()));
+        if let LossTolerance::AtMost(losses) = spec.loss_tolerance {
+            spec.mark_every = spec.mark_every.min(losses.saturating_add(1).try_into().expect("one more than some is some"));
+        }
+        spec
+    }
+}
+
+/// An admitted topic.
+#[derive(Clone, Debug)]
+struct Topic {
+    declared: TopicSpec,
+    /// By subscription.
+    wishes: BTreeMap<u64, Wish>,
+    candidate: Candidate,
+    placement: Placement,
+}
+
+/// What was admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// The specification, as strict as the strictest of all that was asked.
+    pub spec: TopicSpec,
+    /// What follows from it.
+    pub deadlines: Deadlines,
+    /// The shard that has the topic.
+    pub core: usize,
+}
+
+/// Why a topic or a wish is not admitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdmissionError {
+    /// A member of the specification, or a wish's deadline, cannot be meant.
+    #[error(transparent)]
+    Fault(#[from] SpecFault),
+    /// It does not fit.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The topic is there already.
+    #[error("the topic is declared already: remove it first")]
+    Declared,
+    /// A wish needs a topic that was declared.
+    #[error("the topic is not declared, so it promises nothing: declare its period, deadline and loss tolerance first")]
+    NotDeclared,
+}
+
+/// The admitted topics, by name, and the cores that carry them.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    platform: Platform,
+    cores: Cores,
+    topics: BTreeMap<Box<str>, Topic>,
+}
+
+impl Admission {
+    /// Without a topic.
+    pub fn new(platform: Platform) -> Result<Self, SpecFault> {
+        match platform.fault() {
+            Some(fault) => Err(fault),
+            None => Ok(Self { platform, cores: Cores::new(&platform), topics: BTreeMap::new() }),
+        }
+    }
+
+    /// Admits a topic with its declared promises.
+    pub fn admit(&mut self, topic: &str, declared: TopicSpec) -> Result<Admitted, AdmissionError> {
+        if self.topics.contains_key(topic) {
+            return Err(AdmissionError::Declared);
+        }
+        let candidate = self.candidate(declared)?;
+        let cores = &mut self.cores;
+        let mut trial = |candidate: &Candidate| {
+            let workload = Workload::from(candidate);
+            cores.place(&workload).map(|placement| cores.remove(&workload, &placement))
+        };
+        if let Some(refusal) = candidate.refusal(&mut trial) {
+            return Err(AdmissionError::Refused(refusal));
+        }
+        let placement = self.cores.place(&(&candidate).into()).expect("there was room a moment ago");
+        let topic = self.topics.entry(topic.into()).insert_entry(Topic { declared, wishes: BTreeMap::new(), candidate, placement });
+        Ok(topic.get().admitted())
+    }
+
+    /// Takes what a subscription asks, in place of what it asked before. The topic stays on its core.
+    pub fn ask(&mut self, topic: &str, subscription: u64, wish: Wish) -> Result<Admitted, AdmissionError> {
+        let known = self.topics.get(topic).ok_or(AdmissionError::NotDeclared)?;
+        let others = known.wishes.iter().filter(|(asking, _)| **asking != subscription).map(|(_, wish)| *wish);
+        let spec = others.chain([wish]).fold(known.declared, |spec, wish| wish.tighten(spec));
+        let candidate = self.candidate(spec)?;
+        self.replace(topic, candidate)?;
+        let known = self.topics.get_mut(topic).expect("it was there a moment ago");
+        known.wishes.insert(subscription, wish);
+        Ok(known.admitted())
+    }
+
+    /// Forgets what a subscription asked; the topic is as strict as the others ask. One that has asked nothing is no error.
+    pub fn withdraw(&mut self, topic: &str, subscription: u64) {
+        let Some(known) = self.topics.get_mut(topic) else { return };
+        if known.wishes.remove(&subscription).is_none() {
+            return;
+        }
+        let spec = known.wishes.values().fold(known.declared, |spec, wish| wish.tighten(spec));
+        let candidate = Candidate { spec, ..known.candidate };
+        self.replace(topic, candidate).expect("what asks for less fits where more did");
+    }
+
+    /// Removes a topic; one that is not there is no error.
+    pub fn remove(&mut self, topic: &str) {
+        if let Some(topic) = self.topics.remove(topic) {
+            self.cores.remove(&(&topic.candidate).into(), &topic.placement);
+        }
+    }
+
+    /// What was admitted under this name.
+    pub fn get(&self, topic: &str) -> Option<Admitted> {
+        self.topics.get(topic).map(Topic::admitted)
+    }
+
+    /// How long before its deadline a replica on a core has to be begun at the latest: then all deadlines of the core are met, even where
+    /// every replication is postponed so long. `None` where there are no replicas. To be asked again when the core's topics have changed.
+    pub fn replica_lead(&self, core: usize) -> Option<Nanos> {
+        self.cores.replica_lead(core)
+    }
+
+    fn candidate(&self, spec: TopicSpec) -> Result<Candidate, SpecFault> {
+        let candidate = Candidate { spec, topics: 1, platform: self.platform };
+        spec.fault_on(&self.platform).map_or(Ok(candidate), Err)
+    }
+
+    /// Puts the candidate in the place of the topic, or leaves all as it was.
+    fn replace(&mut self, topic: &str, candidate: Candidate) -> Result<(), AdmissionError> {
+        let known = self.topics.get_mut(topic).expect("the caller has looked");
+        let before = Workload::from(&known.candidate);
+        self.cores.remove(&before, &known.placement);
+        let (cores, placement) = (&mut self.cores, &known.placement);
+        let mut trial = |candidate: &Candidate| {
+            let workload = Workload::from(candidate);
+            cores.put(&workload, placement).map(|()| cores.remove(&workload, placement)).map_err(|rejection| (rejection, 0))
+        };
+        let refusal = candidate.refusal(&mut trial);
+        let kept = if refusal.is_none() { Workload::from(&candidate) } else { before };
+        cores.put(&kept, placement).expect("there was room a moment ago");
+        match refusal {
+            Some(refusal) => Err(AdmissionError::Refused(refusal)),
+            None => {
+                known.candidate = candidate;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Topic {
+    fn admitted(&self) -> Admitted {
+        let [(core, 1)] = self.placement[..] else { panic!("a topic is on one core: {:?}", self.placement) };
+        Admitted { spec: self.candidate.spec, deadlines: self.candidate.deadlines(), core }
+    }
+}
+
+#[cfg(test)]
+mod tests;
