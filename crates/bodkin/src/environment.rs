@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Command;
 
-use crate::passphrase;
+use crate::{nearest::nearest, passphrase};
 
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
@@ -20,8 +20,6 @@ const OF_THE_TREE: [&str; 7] = [
 ];
 /// Variables that no option has: others see the options of a process.
 const SECRETS: [&str; 1] = [passphrase::VARIABLE];
-/// A name that differs in more places is another word.
-const NEAR_EDITS_MAX: usize = 3;
 
 /// Says what is wrong if the environment has a variable that no option of `command` or its subcommands has.
 pub fn check(command: &Command, variables: impl Iterator<Item = (String, String)>) -> Result<(), String> {
@@ -30,8 +28,7 @@ pub fn check(command: &Command, variables: impl Iterator<Item = (String, String)
     known.extend(OF_THE_TREE.into_iter().chain(SECRETS).map(str::to_owned));
     for (name, value) in variables.filter(|(name, _)| name.starts_with(PREFIX)) {
         if !known.contains(&name) && !is_of_kubernetes(&name, &value) {
-            let nearest = known.iter().map(|known| (edits(known, &name), known)).min();
-            let near = nearest.filter(|(edits, _)| *edits <= NEAR_EDITS_MAX).map(|(_, known)| format!(" Did you mean {known}?"));
+            let near = nearest(&name, known.iter().map(String::as_str)).map(|known| format!(" Did you mean {known}?"));
             let near = near.unwrap_or_else(|| " See bodkin up --help for those there are.".to_owned());
             return Err(format!("no option has the environment variable {name}.{near} Correct or unset it."));
         }
@@ -49,21 +46,6 @@ fn is_of_kubernetes(name: &str, value: &str) -> bool {
     let numbered_port = name.split("_PORT_").skip(1).any(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
     let url = value.starts_with("tcp://") || value.starts_with("udp://");
     name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT") || numbered_port || name.ends_with("_PORT") && url
-}
-
-/// Letters to put in, take out or change to make one word of the other (Levenshtein).
-fn edits(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (to, wanted) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *wanted);
-            diagonal = row[to + 1];
-            row[to + 1] = changed.min(row[to] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]
@@ -101,12 +83,5 @@ mod tests {
             assert_eq!(checked(name, value), Ok(()), "{name}");
         }
         assert!(checked("BODKIN_PORT", "8443").is_err());
-    }
-
-    #[test]
-    fn edits_are_counted() {
-        for (one, other, count) in [("", "abc", 3), ("kitten", "sitting", 3), ("same", "same", 0), ("ab", "ba", 2)] {
-            assert_eq!(edits(one, other), count, "{one} {other}");
-        }
     }
 }

@@ -5,9 +5,11 @@ mod demo;
 mod doctor;
 mod environment;
 mod log;
+mod nearest;
 mod passphrase;
 mod settings;
 mod shell;
+mod topic_file;
 mod up;
 mod wrap;
 
@@ -62,6 +64,8 @@ enum Task {
     Client(cli::ClientCommand),
     /// The cloud's authority and the certificates of its systems; the cloud need not run
     Cert(cli::CertOptions),
+    /// Real-time topics: will they meet their deadlines and bounds on losses? Nothing need run
+    Topic(cli::TopicOptions),
     /// Is this machine fit for a local cloud? Clocks, rights, stalls, ports, disk, database; changes nothing
     Doctor(doctor::DoctorOptions),
     /// Measure a local cloud, Bodkin or a peer
@@ -94,6 +98,7 @@ fn main() -> ExitCode {
         Task::Demo(options) => on_one_thread(demo::run(options)),
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
         Task::Cert(options) => cli::run_cert(options, cli::Printer::new(json_output)),
+        Task::Topic(options) => cli::run_topic(options, cli::Printer::new(json_output)),
         Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),
         Task::Completions(options) => shell::completions(Command::command(), &options).map(|()| DONE),

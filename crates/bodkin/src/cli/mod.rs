@@ -1,5 +1,5 @@
 //! The client commands: `service`, `system`, `auth`, `rule`, `orchestrate`, `event` and `log`, the management of one thing each by
-//! its name; and `cert` and `audit`, which work on files.
+//! its name; and `cert`, `audit` and `topic`, which work on files.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
 //! stdout, errors and remarks to stderr.
@@ -25,6 +25,7 @@ mod rule;
 mod service;
 mod system;
 mod table;
+mod topic;
 
 use bodkin_client::CallError;
 use clap::Subcommand;
@@ -32,6 +33,7 @@ use clap::Subcommand;
 pub use self::{
     cert::{CertOptions, run as run_cert},
     printer::{Printer, write_out},
+    topic::{TopicOptions, run as run_topic},
 };
 
 /// The caller may not do what was asked.

@@ -56,7 +56,8 @@ impl Printer {
         if self.json { self.document(answer) } else { write_out(&format!("{sentence}\n")) }
     }
 
-    fn document(self, answer: &impl Serialize) -> io::Result<()> {
+    /// Prints one JSON document, whatever was asked for.
+    pub fn document(self, answer: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_string(answer)?;
         text.push('\n');
         write_out(&text)

@@ -1,0 +1,193 @@
+//! Files of topics (TOML): `docs/formats/topics.md`. What is wrong is told by file, line, key and what to write instead.
+
+mod mistake;
+
+use std::{
+    borrow::Cow,
+    fs::File,
+    io::Read,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use bodkin_arrowhead::name::EventType;
+use bodkin_broker::topic::{
+    Platform,
+    form::{Field, FormError, FormProblem, TopicForm, platform_keys, read_platform, read_topic, topic_keys},
+};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use self::mistake::Mistake;
+pub use self::mistake::Mistakes;
+use crate::nearest::nearest;
+
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// What a file declares.
+#[derive(Debug)]
+pub struct TopicFile {
+    /// What all topics count on.
+    pub platform: Platform,
+    /// In the order of the file.
+    pub topics: Vec<DeclaredTopic>,
+}
+
+/// One entry of a file.
+#[derive(Debug)]
+pub struct DeclaredTopic {
+    /// Its event type; of topics alike, the name of them all.
+    pub event_type: EventType,
+    /// Where it begins, from 1 on.
+    pub line: usize,
+    /// What it says.
+    pub form: TopicForm,
+}
+
+/// Reads a file.
+pub fn read(path: &Path) -> Result<TopicFile, Mistakes> {
+    let mut text = String::new();
+    let opened = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    let unread = |why: String| Mistakes { path: path.to_owned(), text: String::new(), found: vec![Mistake { at: None, what: why }] };
+    match opened {
+        Err(error) => Err(unread(format!("cannot be read: {error}"))),
+        Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => Err(unread(format!("is longer than {} MiB", FILE_BYTES_MAX >> 20))),
+        Ok(_) => parse(&text).map_err(|found| Mistakes { path: PathBuf::from(path), text, found }),
+    }
+}
+
+/// The place in a file, and all mistakes that are found in it.
+struct Reading {
+    /// Where each line ends: counting them anew for each of many topics would take minutes.
+    line_ends: Vec<usize>,
+    found: Vec<Mistake>,
+}
+
+fn parse(text: &str) -> Result<TopicFile, Vec<Mistake>> {
+    let document = DeTable::parse(text).map_err(|error| vec![Mistake { at: error.span(), what: error.message().to_owned() }])?;
+    let line_ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+    let mut reading = Reading { line_ends, found: Vec::new() };
+    for (key, _) in document.get_ref() {
+        if !["platform", "topic"].contains(&key.get_ref().as_ref()) {
+            reading.unknown(key, ["platform", "topic"].into_iter());
+        }
+    }
+    let platform = reading.platform(document.get_ref().get("platform"));
+    let topics = reading.topics(document.get_ref().get("topic"), &platform);
+    match reading.found.is_empty() {
+        true => Ok(TopicFile { platform, topics }),
+        false => Err(reading.found),
+    }
+}
+
+impl Reading {
+    fn wrong(&mut self, at: Range<usize>, what: impl Into<String>) {
+        self.found.push(Mistake { at: Some(at), what: what.into() });
+    }
+
+    fn unknown<'k>(&mut self, key: &Spanned<Cow<'_, str>>, keys: impl Iterator<Item = &'k str>) {
+        let mistaken = key.get_ref();
+        let meant = nearest(mistaken, keys).map(|known| format!(": did you mean {known}?")).unwrap_or_default();
+        self.wrong(key.span(), format!("{mistaken} is no key here{meant}"));
+    }
+
+    fn platform(&mut self, value: Option<&Spanned<DeValue<'_>>>) -> Platform {
+        let empty = Spanned::new(0..0, DeTable::new());
+        let (table, at) = match value.map(|value| (value.get_ref(), value.span())) {
+            None => (empty.get_ref(), empty.span()),
+            Some((DeValue::Table(table), at)) => (table, at),
+            Some((_, at)) => {
+                self.wrong(at, "platform must be a table: [platform]");
+                return Platform::default();
+            }
+        };
+        read_platform(fields(table)).unwrap_or_else(|errors| {
+            errors.into_iter().for_each(|error| self.told(error, table, &at, platform_keys()));
+            Platform::default()
+        })
+    }
+
+    fn topics(&mut self, value: Option<&Spanned<DeValue<'_>>>, platform: &Platform) -> Vec<DeclaredTopic> {
+        let entries = match value.map(|value| (value.get_ref(), value.span())) {
+            None => return Vec::new(),
+            Some((DeValue::Array(entries), _)) => entries,
+            Some((_, at)) => {
+                self.wrong(at, "topic must be a list of tables, each with the head [[topic]]");
+                return Vec::new();
+            }
+        };
+        let mut topics: Vec<DeclaredTopic> = Vec::with_capacity(entries.len());
+        let mut lines = std::collections::HashMap::new();
+        for entry in entries {
+            let Some(table) = entry.get_ref().as_table() else {
+                self.wrong(entry.span(), "a topic must be a table with the head [[topic]]");
+                continue;
+            };
+            let line = 1 + self.line_ends.partition_point(|end| *end < entry.span().start);
+            let event_type = self.event_type(table, &entry.span());
+            if let Some(before) = event_type.as_ref().and_then(|event_type| lines.insert(event_type.clone(), line)) {
+                let at = table.get("event_type").map_or(entry.span(), Spanned::span);
+                self.wrong(at, format!("event_type is declared already, in line {before}: topics alike are one entry with a count"));
+            }
+            match read_topic(fields(table).filter(|(key, _)| *key != "event_type"), platform) {
+                Ok(form) => topics.extend(event_type.map(|event_type| DeclaredTopic { event_type, line, form })),
+                Err(errors) => {
+                    let keys = || topic_keys().chain(["event_type".to_owned()]);
+                    errors.into_iter().for_each(|error| self.told(error, table, &entry.span(), keys()));
+                }
+            }
+        }
+        topics
+    }
+
+    fn event_type(&mut self, table: &DeTable<'_>, head: &Range<usize>) -> Option<EventType> {
+        let Some(value) = table.get("event_type") else {
+            self.wrong(head.clone(), "event_type is missing");
+            return None;
+        };
+        let Some(name) = value.get_ref().as_str() else {
+            self.wrong(value.span(), "event_type must be a text");
+            return None;
+        };
+        EventType::parse(name)
+            .map_err(|error| self.wrong(value.span(), format!("event_type {}", error.to_string().trim_end_matches('.'))))
+            .ok()
+    }
+
+    /// Puts an error of a table to the place in the text that it is about.
+    fn told(&mut self, error: FormError, table: &DeTable<'_>, head: &Range<usize>, keys: impl Iterator<Item = String>) {
+        match table.iter().find(|(key, _)| key.get_ref().as_ref() == error.key) {
+            None => self.wrong(head.clone(), error.to_string()),
+            Some((key, _)) if error.problem == FormProblem::Unknown => {
+                let keys: Vec<String> = keys.collect();
+                self.unknown(key, keys.iter().map(String::as_str));
+            }
+            Some((key, _)) if matches!(error.problem, FormProblem::NoUnit(_) | FormProblem::Twice(_)) => {
+                self.wrong(key.span(), error.to_string());
+            }
+            Some((_, value)) => self.wrong(value.span(), error.to_string()),
+        }
+    }
+}
+
+/// The fields of a table, in the order of the text.
+fn fields<'t>(table: &'t DeTable<'_>) -> impl Iterator<Item = (&'t str, Field<'t>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.into_iter().map(|(key, value)| {
+        let field = match value.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => Field::Number(number.as_str()),
+            DeValue::Float(number) => Field::Number(number.as_str()),
+            DeValue::String(text) => Field::Text(text),
+            DeValue::Boolean(boolean) => Field::Boolean(*boolean),
+            _ => Field::Other,
+        };
+        (key.get_ref().as_ref(), field)
+    })
+}
+
+#[cfg(test)]
+mod tests;
