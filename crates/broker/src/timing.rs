@@ -25,6 +25,6 @@ pub use self::{
     demand::Overrun,
     load::Load,
     nanos::{Nanos, Span},
-    plan::{CoreView, Plan, Recovery, SEARCHES_MAX, Verdict},
+    plan::{CoreView, Plan, Recovery, SEARCH_TASKS_MAX, Verdict},
     refusal::{Candidate, Reason, Refusal},
 };

@@ -93,14 +93,22 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let items = replicas(&[10_000, 10_100, 10_200, 10_250, 30_000]);
-        assert_eq!(COST.latest_start_streamed(items.clone()), Nanos::from_micros(9_650).into(), "a naive timer would say 9,700");
-        assert_eq!(COST.latest_start_atomic(items[..4].iter().copied()), Nanos::from_micros(9_400).into());
-        let late = BatchCost { blocking: Nanos::from_micros(30), ..COST };
-        assert_eq!(late.latest_start_streamed(items.clone()), Nanos::from_micros(9_620).into());
-        assert_eq!(COST.atomic_prefix(Nanos::from_micros(9_400), items.clone()), 4);
-        assert_eq!(COST.atomic_prefix(Nanos::from_micros(9_401), items.clone()), 3);
-        assert_eq!(COST.atomic_prefix(Nanos::from_micros(20_000), items), 1, "what is late goes at once");
+        let vector: serde_json::Value = serde_json::from_str(include_str!("../../../../vectors/timing/batch.json")).expect("JSON");
+        let us = |value: &serde_json::Value| Nanos::from_micros(value.as_i64().expect("a number"));
+        let cost = BatchCost { start: us(&vector["batch_cost_us"]), blocking: us(&vector["blocking_us"]) };
+        let deadlines = vector["deadlines_us"].as_array().expect("a list").iter();
+        let items: Vec<PendingReplica> =
+            deadlines.map(|deadline| PendingReplica { deadline: us(deadline), cost: us(&vector["replica_cost_us"]) }).collect();
+        assert_eq!(cost.latest_start_streamed(items.clone()), us(&vector["streamed_us"]).into());
+        assert!(us(&vector["naive_us"]) > us(&vector["streamed_us"]), "a naive timer is late");
+        let together = vector["atomic"]["items"].as_u64().expect("a number") as usize;
+        assert_eq!(cost.latest_start_atomic(items[..together].iter().copied()), us(&vector["atomic"]["latest_start_us"]).into());
+        for prefix in vector["prefixes"].as_array().expect("a list") {
+            let count = cost.atomic_prefix(us(&prefix["now_us"]), items.clone());
+            assert_eq!(Some(count as u64), prefix["items"].as_u64(), "{prefix}");
+        }
+        let stalled = BatchCost { blocking: Nanos::from_micros(30), ..cost };
+        assert_eq!(stalled.latest_start_streamed(items), (us(&vector["streamed_us"]) - Nanos::from_micros(30)).into());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A topic belongs to one shard, which has a core of its own; so each core is tested by itself. A topic goes to the core with the least load, and
 //! if it does not fit there, to the next one on which it does.
 
-use std::{cmp::Reverse, collections::BTreeMap, collections::BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Load, Nanos,
@@ -63,16 +63,20 @@ struct Core {
     classes: BTreeMap<Task, u64>,
     load: Load,
     topics: u64,
+    /// Loads of the topics, each rounded up by itself: what decides where the next one goes, so that many go where each would.
+    height: i128,
 }
 
 impl Core {
-    /// Adds tasks, or takes them off.
-    fn change(&mut self, workload: &Workload, topics: u32, change: fn(u64, u64) -> u64) {
-        self.topics = change(self.topics, topics.into());
+    /// Adds topics, or with a negative number takes them off that were added.
+    fn change(&mut self, workload: &Workload, topics: i64) {
+        let changed = |count: u64, by: i64| count.checked_add_signed(by).expect("what is taken off was added");
+        self.topics = changed(self.topics, topics);
+        self.height += workload.load_of_a_topic().height() * i128::from(topics);
         for task in workload.tasks() {
             let count = self.classes.entry(task).or_default();
             let before = Class { task, count: *count }.load();
-            *count = change(*count, u64::from(topics) * u64::from(workload.publishers));
+            *count = changed(*count, topics * i64::from(workload.publishers));
             self.load = self.load.without(before) + Class { task, count: *count }.load();
             if *count == 0 {
                 self.classes.remove(&task);
@@ -135,14 +139,14 @@ impl Cores {
     /// Takes what was placed off again.
     pub fn remove(&mut self, workload: &Workload, placement: &Placement) {
         for (core, topics) in placement {
-            self.cores[*core].change(workload, *topics, |count, less| count - less);
+            self.cores[*core].change(workload, -i64::from(*topics));
         }
     }
 
     /// Puts tasks where similar ones have been, or leaves all as it was.
     pub fn put(&mut self, workload: &Workload, placement: &Placement) -> Result<(), Rejection> {
         for (core, topics) in placement {
-            self.cores[*core].change(workload, *topics, |count, more| count + more);
+            self.cores[*core].change(workload, (*topics).into());
         }
         let rejection = placement.iter().find_map(|(core, _)| self.rejection(*core));
         if rejection.is_some() {
@@ -160,7 +164,7 @@ impl Cores {
         };
         if topics == 1 {
             let mut by_load: Vec<usize> = (0..self.cores.len()).collect();
-            by_load.sort_by_key(|core| (self.cores[*core].load, self.cores[*core].topics, *core));
+            by_load.sort_by_key(|core| (self.cores[*core].height, self.cores[*core].topics, *core));
             let fits = by_load.into_iter().skip(1).map(|core| vec![(core, 1)]).find(|placement| self.put(&run, placement).is_ok());
             return fits.map_or((Placement::new(), Some(rejection)), |placement| (placement, None));
         }
@@ -184,11 +188,11 @@ impl Cores {
             .iter()
             .map(|workload| {
                 let placement = self.spread(workload);
-                placement.iter().for_each(|(core, topics)| self.cores[*core].change(workload, *topics, |count, more| count + more));
+                placement.iter().for_each(|(core, topics)| self.cores[*core].change(workload, (*topics).into()));
                 placement
             })
             .collect();
-        let touched = placements.iter().flatten().map(|(core, _)| *core).collect::<std::collections::BTreeSet<_>>();
+        let touched = placements.iter().flatten().map(|(core, _)| *core).collect::<BTreeSet<_>>();
         match touched.into_iter().find_map(|core| self.rejection(core)) {
             None => Ok(placements),
             Some(rejection) => {
@@ -198,20 +202,27 @@ impl Cores {
         }
     }
 
+    /// Each topic to the core that has the least load then, of several the one with fewer topics; where topics ask for nothing, to that with the
+    /// fewest topics.
     fn spread(&self, workload: &Workload) -> Placement {
-        if let [_] = self.cores[..] {
-            return vec![(0, workload.topics)];
+        let (each, heights): (i128, Vec<i128>) = match workload.load_of_a_topic() {
+            Load::NONE => (1, self.cores.iter().map(|core| core.topics.into()).collect()),
+            load => (load.height(), self.cores.iter().map(|core| core.height).collect()),
+        };
+        let below = |level: i128| heights.iter().map(move |height| ((level - height).max(0) + each - 1) / each);
+        let topics = i128::from(workload.topics);
+        // The highest level up to which no more than all topics fill the cores; those that are left would all begin exactly there.
+        let (mut level, mut too_high) = (0, heights.iter().max().expect("there is a core") + each * (topics + 1));
+        while too_high - level > 1 {
+            let tried = level + (too_high - level) / 2;
+            if below(tried).sum::<i128>() <= topics { level = tried } else { too_high = tried }
         }
-        let each = workload.load_of_a_topic();
-        let mut by_load: BinaryHeap<_> =
-            self.cores.iter().enumerate().map(|(index, core)| Reverse((core.load, core.topics, index))).collect();
-        let mut counts = vec![0; self.cores.len()];
-        for _ in 0..workload.topics {
-            let mut least = by_load.peek_mut().expect("there is a core");
-            let Reverse((load, topics, index)) = *least;
-            *least = Reverse((load + each, topics + 1, index));
-            counts[index] += 1;
-        }
+        let mut counts: Vec<u32> = below(level).map(|count| u32::try_from(count).expect("no more than all")).collect();
+        let left = workload.topics - counts.iter().sum::<u32>();
+        let mut at_the_level: Vec<usize> =
+            (0..counts.len()).filter(|core| heights[*core] + i128::from(counts[*core]) * each == level).collect();
+        at_the_level.sort_by_key(|core| (self.cores[*core].topics + u64::from(counts[*core]), *core));
+        at_the_level.iter().take(left as usize).for_each(|core| counts[*core] += 1);
         counts.into_iter().enumerate().filter(|(_, topics)| *topics > 0).collect()
     }
 
@@ -221,6 +232,11 @@ impl Cores {
             return Some(Rejection::Load { core, load, load_max: self.load_max });
         }
         first_overrun(&self.cores[core].classes(), self.blocking).map(|overrun| Rejection::Overrun { core, overrun })
+    }
+
+    /// Kinds of tasks on all cores, and one more.
+    pub fn kinds(&self) -> u64 {
+        1 + self.cores.iter().map(|core| core.classes.len() as u64).sum::<u64>()
     }
 
     /// What each core is asked for.

@@ -14,6 +14,9 @@ impl Load {
     /// Parts of a whole core.
     pub(super) const PARTS: i128 = 100 * Self::PARTS_OF_A_PERCENT as i128;
 
+    /// No load.
+    pub const NONE: Self = Self(0);
+
     /// So many per cent of a core.
     pub fn percent(percent: u32) -> Self {
         Self(u128::from(percent) * Self::PARTS_OF_A_PERCENT)
@@ -30,14 +33,14 @@ impl Load {
         Self(self.0.checked_sub(other.0).expect("a load is taken off that was put on"))
     }
 
-    /// So often.
-    pub fn times(self, count: u64) -> Self {
-        Self(self.0.saturating_mul(count.into()))
-    }
-
     /// In millionths of a core, rounded up.
     pub fn ppm(self) -> u64 {
         u64::try_from(self.0.saturating_mul(1_000_000).div_ceil(Self::PARTS.unsigned_abs())).unwrap_or(u64::MAX)
+    }
+
+    /// In parts of a core. A single topic may ask for any number of cores, but the parts of many still have a sum.
+    pub(super) fn height(self) -> i128 {
+        self.0.min(1 << 80) as i128
     }
 
     /// In parts of a core, for a load of one core at the most.
@@ -74,7 +77,7 @@ mod tests {
     #[test]
     fn what_comes_out_even_is_exact() {
         assert_eq!(Load::of(Nanos::new(5), 19, Nanos::new(100)), Load::percent(95));
-        assert!(Load::of(Nanos::new(1), 1, Nanos::new(3)).times(3) > Load::percent(100), "rounded up");
+        assert!((0..3).map(|_| Load::of(Nanos::new(1), 1, Nanos::new(3))).sum::<Load>() > Load::percent(100), "rounded up");
         assert_eq!((Load::percent(95).ppm(), Load::percent(95).to_string()), (950_000, "95.00 %".to_owned()));
         assert_eq!(Load::of(Nanos::MAX, u64::MAX, Nanos::new(1)).ppm(), u64::MAX);
     }

@@ -1,9 +1,10 @@
 //! A whole file of topics at once: what would be admitted, in the order of the file, and what a fail-over would cost then.
 
 use super::{
-    Candidate, Deadlines, Load, Nanos, Refusal,
+    Candidate, Change, Deadlines, Load, Nanos, Reason, Refusal,
     cores::{Cores, Placement, Workload},
     refusal::reasons,
+    way::ways,
 };
 use crate::topic::{Platform, TopicSpec};
 
@@ -38,8 +39,8 @@ pub struct Recovery {
     pub drain: Nanos,
 }
 
-/// Refusals for want of room for which ways are sought, which takes some hundred tests of the cores each.
-pub const SEARCHES_MAX: usize = 64;
+/// Work of the search for ways, in kinds of tasks that a test of the cores takes: entries that are refused after so much have none.
+pub const SEARCH_TASKS_MAX: u64 = 5_000_000;
 
 /// All verdicts and what they come to.
 #[derive(Clone, Debug)]
@@ -50,7 +51,7 @@ pub struct Plan {
     pub cores: Vec<CoreView>,
     /// x + promote + drain: how much later than its deadline an event may be because of a fail-over. `None`: no bound.
     pub failover_latency: Option<Nanos>,
-    /// Entries that were refused for want of room, and for which no ways were sought because [`SEARCHES_MAX`] others had been.
+    /// Entries that were refused, and for which no ways were sought because of [`SEARCH_TASKS_MAX`].
     pub unsought: usize,
 }
 
@@ -63,28 +64,27 @@ impl Plan {
         let workloads: Vec<Workload> = sound.iter().map(|candidate| Workload::from(*candidate)).collect();
         let (mut cores, mut placed) = (Cores::new(platform), Vec::with_capacity(sound.len()));
         cores.place_all(&workloads, &mut placed);
-        let (mut placed, mut searches) = (placed.into_iter(), 0);
+        let (mut placed, mut search) = (placed.into_iter(), Search { cores, tasks: 0, unsought: 0 });
         let verdicts: Vec<Verdict> = candidates
             .iter()
             .map(|candidate| {
-                let is_sound = reasons(candidate).is_empty();
-                let room = is_sound.then(|| placed.next().expect("each sound entry was tried"));
+                let mut reasons = reasons(candidate);
+                let room = reasons.is_empty().then(|| placed.next().expect("each sound entry was tried"));
                 let placed = match room {
                     Some(Ok(placement)) => Ok(placement),
-                    Some(Err((rejection, _))) => {
-                        searches += 1;
-                        let refusal = (searches <= SEARCHES_MAX).then(|| refusal_of(candidate, &mut cores)).flatten();
-                        Err(refusal.unwrap_or(Refusal { reasons: vec![rejection.into()], ways: Vec::new() }))
+                    rejected => {
+                        reasons.extend(rejected.and_then(Result::err).map(|(rejection, _)| Reason::from(rejection)));
+                        Err(Refusal { reasons, ways: search.ways(candidate) })
                     }
-                    None => Err(refusal_of(candidate, &mut cores).expect("it has a reason")),
                 };
                 Verdict { deadlines: candidate.deadlines(), placed }
             })
             .collect();
+        let Search { cores, unsought, .. } = search;
         let cores = views(&cores, &candidates, &verdicts);
         let drain = cores.iter().try_fold(Nanos::ZERO, |longest, core| Some(longest.max(core.recovery?.drain)));
         let failover_latency = drain.map(|drain| platform.failover() + platform.promote + drain);
-        Self { verdicts, cores, failover_latency, unsought: searches.saturating_sub(SEARCHES_MAX) }
+        Self { verdicts, cores, failover_latency, unsought }
     }
 
     /// Whether every entry was admitted.
@@ -93,12 +93,25 @@ impl Plan {
     }
 }
 
-/// Why there is no room among all that was admitted, and what would have to change.
-fn refusal_of(candidate: &Candidate, cores: &mut Cores) -> Option<Refusal> {
-    candidate.refusal(&mut |candidate| {
-        let workload = Workload::from(candidate);
-        cores.place(&workload).map(|placement| cores.remove(&workload, &placement))
-    })
+/// The search for what would have to change for a place beside all that was admitted.
+struct Search {
+    cores: Cores,
+    tasks: u64,
+    unsought: usize,
+}
+
+impl Search {
+    fn ways(&mut self, candidate: &Candidate) -> Vec<Vec<Change>> {
+        if self.tasks >= SEARCH_TASKS_MAX {
+            self.unsought += 1;
+            return Vec::new();
+        }
+        ways(candidate, &mut |candidate| {
+            self.tasks += self.cores.kinds();
+            let workload = Workload::from(candidate);
+            self.cores.place(&workload).map(|placement| self.cores.remove(&workload, &placement))
+        })
+    }
 }
 
 fn views(cores: &Cores, candidates: &[Candidate], verdicts: &[Verdict]) -> Vec<CoreView> {

@@ -12,6 +12,7 @@ mod registry_changes;
 mod secure;
 mod shell;
 mod store;
+mod topics;
 
 use std::net::SocketAddr;
 use std::process::{Command, Output};

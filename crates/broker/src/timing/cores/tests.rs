@@ -119,6 +119,30 @@ fn specs() -> impl Strategy<Value = Vec<(TopicSpec, u32)>> {
 }
 
 proptest! {
+    /// Where each topic goes by itself, one after the other.
+    #[test]
+    fn many_topics_go_where_each_would(before in specs(), (period, cost, topics) in (10i64..60, 0i64..9, 1u32..60), count in 1u32..5) {
+        let mut cores = Cores::new(&platform(count));
+        for (spec, topics) in before {
+            let _fits_or_not = cores.place(&workload(spec, topics));
+        }
+        let many = workload(dispatched(period, 1_000, cost), topics);
+        let together = cores.spread(&many);
+        let mut each = vec![0; count as usize];
+        for _ in 0..topics {
+            let next = Workload { topics: 1, ..many };
+            let [(core, 1)] = cores.spread(&next)[..] else { panic!("one topic goes to one core") };
+            let least = |index: &usize| {
+                let Core { height, topics, .. } = cores.cores[*index];
+                (if cost == 0 { 0 } else { height }, topics)
+            };
+            prop_assert!((0..each.len()).all(|other| least(&core) <= least(&other)));
+            each[core] += 1;
+            cores.cores[core].change(&next, 1);
+        }
+        prop_assert_eq!(together, each.into_iter().enumerate().filter(|(_, topics)| *topics > 0).collect::<Placement>());
+    }
+
     /// All at once is one after the other, only quicker.
     #[test]
     fn placing_all_is_placing_each(specs in specs(), cores in 1u32..4) {
