@@ -89,6 +89,9 @@ impl Core {
     }
 }
 
+/// Steps after which the time of a drain is no longer approached.
+const DRAIN_STEPS_MAX: u32 = 100;
+
 /// All cores with what has been placed on them, which passes the test.
 #[derive(Clone, Debug)]
 pub(super) struct Cores {
@@ -264,17 +267,34 @@ impl Cores {
         Some(enough)
     }
 
-    /// How long a core takes until work that was not there before, and all that comes meanwhile, is done.
+    /// How long a core takes until a backlog, and all that comes meanwhile, is done; no time where there is no backlog.
+    ///
+    /// The smallest time in which as much can be done as there is to do: it is approached from below, and where that takes too long the line above
+    /// all that may come tells a longer one.
     pub fn drain(&self, core: usize, backlog: Nanos) -> Nanos {
+        if backlog == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
         let Core { classes, load, .. } = &self.cores[core];
-        // What comes in a time t is at most `load * t` and one burst.
-        let burst = classes.iter().fold(0i128, |sum, (task, count)| {
-            let together = i128::from((task.jitter + task.transit_spread).get()) / i128::from(task.period.get()) + 2;
-            let jobs = i128::from(*count) * together;
-            sum.saturating_add(jobs * i128::from(task.cost.get()))
-        });
-        let work = i128::from((backlog + self.blocking).get()).saturating_add(burst);
-        Nanos::saturating(work.saturating_mul(Load::PARTS) / (Load::PARTS - load.parts()) + 1)
+        let there = i128::from((backlog + self.blocking).get());
+        // What may arrive in a time, and `ahead` jobs of each stream.
+        let coming = |time: i128, ahead: i128| -> i128 {
+            let of_class = |(task, count): (&Task, &u64)| {
+                let arrived = time + i128::from((task.jitter + task.transit_spread).get()) + i128::from(task.period.get()) - 1;
+                (arrived / i128::from(task.period.get()) + ahead) * i128::from(*count) * i128::from(task.cost.get())
+            };
+            classes.iter().map(of_class).sum()
+        };
+        let mut time = there;
+        for _ in 0..DRAIN_STEPS_MAX {
+            let work = there + coming(time, 0);
+            if work == time {
+                return Nanos::saturating(time);
+            }
+            time = work;
+        }
+        let burst = there + coming(0, 1);
+        Nanos::saturating(burst.saturating_mul(Load::PARTS) / (Load::PARTS - load.parts()) + 1)
     }
 }
 

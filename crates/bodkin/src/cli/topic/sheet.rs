@@ -3,7 +3,7 @@
 use std::{io, path::Path};
 
 use bodkin_broker::{
-    timing::{CoreView, Deadlines, Nanos, Plan, Reason, Verdict},
+    timing::{CoreView, Deadlines, Nanos, Plan, Reason, Span, Verdict},
     topic::{LeaseTimes, Platform, TopicSpec},
 };
 
@@ -45,13 +45,22 @@ fn topics(file: &TopicFile, plan: &Plan) -> Table {
             deadlines.retention_min.map_or("none".to_owned(), |least| least.to_string()),
             spec.mark_every.to_string(),
             deadlines.mark_every_max.map_or("-".to_owned(), |most| most.to_string()),
-            if deadlines.replication_predicted_cancelled() { "cancelled" } else { "replicated" }.to_owned(),
+            expected(deadlines).to_owned(),
             if deadlines.paper_replicates { "replicate" } else { "skip" }.to_owned(),
             deadlines.backup_entries.map_or("unbounded".to_owned(), |entries| entries.to_string()),
             if placed.is_ok() { "admitted" } else { "REFUSED" }.to_owned(),
         ]);
     }
     table
+}
+
+/// What is likely to become of replicas.
+fn expected(deadlines: &Deadlines) -> &'static str {
+    match (deadlines.replicate, deadlines.replication_predicted_cancelled()) {
+        (Span::Infinite, _) => "none",
+        (Span::Finite(_), true) => "cancelled",
+        (Span::Finite(_), false) => "replicated",
+    }
 }
 
 fn explained(path: &Path, topic: &DeclaredTopic, verdict: &Verdict) -> String {

@@ -105,11 +105,19 @@ fn postponed_replicas_leave_room_for_dispatches_that_come_later() {
 
 #[test]
 fn a_backlog_is_drained_beside_what_comes() {
+    let us = Nanos::from_micros;
     let mut cores = Cores::new(&platform(1));
-    assert_eq!(cores.drain(0, Nanos::from_micros(90)), Nanos::new(90_001));
+    assert_eq!(cores.drain(0, us(90)), us(90));
     cores.place(&workload(dispatched(100, 100, 50), 1)).expect("fits");
-    // 90 us and a burst of two jobs, at half the speed.
-    assert_eq!(cores.drain(0, Nanos::from_micros(90)), Nanos::new(380_001));
+    // A job at once, one 100 us later; the third comes when all is done.
+    assert_eq!(cores.drain(0, us(90)), us(190));
+    assert_eq!(cores.drain(0, Nanos::ZERO), Nanos::ZERO);
+    // With 1 us of work each 1.1 us a long backlog takes more steps than are tried: the line has it a little longer.
+    let mut busy = Cores::new(&platform(1));
+    let quick = TopicSpec { dispatch_cost: us(1), ..dispatched(1, 1_000, 1) };
+    busy.place(&workload(TopicSpec { period: Period::Every(Nanos::new(1_100)), ..quick }, 1)).expect("fits");
+    let drained = busy.drain(0, us(10_000));
+    assert!(drained >= us(110_000) && drained < us(110_020), "{drained}");
 }
 
 fn specs() -> impl Strategy<Value = Vec<(TopicSpec, u32)>> {
