@@ -7,7 +7,7 @@ use anyhow::{bail, ensure};
 use bodkin_arrowhead::form::IntracloudRuleRequest;
 use bodkin_client::{
     CoreSystems, Page,
-    answer::{Rule, Service, ServiceDefinition},
+    answer::{Rule, Service},
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -17,7 +17,12 @@ use self::{
     intercloud::IntercloudCommand,
 };
 use super::{
-    details::Details, lookup, name_row, page::PageOptions, printer::Printer, registry::RegistryOptions, service::interface_names,
+    details::Details,
+    lookup,
+    page::PageOptions,
+    printer::Printer,
+    registry::RegistryOptions,
+    service::{interface_names, services_of},
     table::Table,
 };
 use crate::DONE;
@@ -196,14 +201,6 @@ async fn add(cloud: &CoreSystems, subject: &Subject, interfaces: &[String], prin
         );
     };
     Ok(printer.done(rule, &format!("rule {}: {}", rule.id, told(rule)))?)
-}
-
-/// The services of a definition that a provider offers. Operators list them: a query is for core systems.
-async fn services_of(cloud: &CoreSystems, definition: &str, provider_id: i64) -> anyhow::Result<Vec<Service>> {
-    let known = name_row::find::<ServiceDefinition>(cloud, definition).await?;
-    let mut services = cloud.services_of(&known.service_definition, &Page::default()).await?.data;
-    services.retain(|service| service.provider.id == provider_id);
-    Ok(services)
 }
 
 /// Ids of the named interfaces, or of all that the services have.

@@ -4,10 +4,12 @@ mod flexible;
 mod priority;
 mod usability;
 
+use std::collections::BTreeSet;
+
 use anyhow::bail;
 use bodkin_client::{
     CoreSystems,
-    answer::{Interface, List, ServiceDefinition, StoreEntry},
+    answer::{Interface, List, ServiceDefinition, StoreEntry, System},
     request::{CloudName, Provider, StoreRequest},
 };
 use clap::{Args, Subcommand};
@@ -21,6 +23,7 @@ use super::{
     pair::{CloudOption, map, parse_cloud, parse_pair},
     printer::Printer,
     registry::RegistryOptions,
+    service::services_of,
     system::pairs,
     table::Table,
 };
@@ -109,17 +112,17 @@ struct NewRule {
     /// Name or id of the system it is sent to; with --cloud NAME@HOST:PORT
     #[arg(long, value_name = "SYSTEM")]
     provider: String,
-    /// The interface it asks for
-    #[arg(long, value_name = "NAME", default_value = "HTTP-INSECURE-JSON")]
-    interface: String,
+    /// The interface it asks for [default: the one that the provider's service has]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
     /// 1 is asked first; rules at and behind it move down [default: last]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     priority: Option<u32>,
     /// A free pair; may be repeated
     #[arg(long = "attribute", value_name = "KEY=VALUE", value_parser = parse_pair)]
     attribute: Vec<(String, String)>,
-    /// The cloud of the provider [default: this one]
-    #[arg(long, value_name = "OPERATOR/NAME", value_parser = parse_cloud)]
+    /// The cloud of the provider, which says nothing of its interfaces [default: this one]
+    #[arg(long, value_name = "OPERATOR/NAME", value_parser = parse_cloud, requires = "interface")]
     cloud: Option<CloudOption>,
 }
 
@@ -179,13 +182,18 @@ async fn list(cloud: &CoreSystems, listing: Listing) -> anyhow::Result<List<Stor
 /// at before.
 async fn add(cloud: &CoreSystems, new: NewRule) -> anyhow::Result<StoreEntry> {
     let consumer = lookup::system(cloud, &new.consumer).await?;
-    let provider = match &new.cloud {
-        Some(_) => parse_provider(&new.provider)?,
-        None => {
+    let (provider, interface) = match new.interface {
+        Some(interface) if new.cloud.is_some() => (parse_provider(&new.provider)?, interface),
+        interface => {
             let system = lookup::system(cloud, &new.provider).await?;
-            name_row::find::<ServiceDefinition>(cloud, &new.service).await?;
-            name_row::find::<Interface>(cloud, &new.interface).await?;
-            Provider { system_name: system.system_name, address: system.address, port: system.port }
+            let interface = match interface {
+                Some(named) => {
+                    name_row::find::<ServiceDefinition>(cloud, &new.service).await?;
+                    name_row::find::<Interface>(cloud, &named).await?.interface_name
+                }
+                None => offered_interface(cloud, &system, &new.service).await?,
+            };
+            (Provider { system_name: system.system_name, address: system.address, port: system.port }, interface)
         }
     };
     let request = StoreRequest {
@@ -193,7 +201,7 @@ async fn add(cloud: &CoreSystems, new: NewRule) -> anyhow::Result<StoreEntry> {
         consumer_system_id: consumer.id,
         provider_system: provider,
         cloud: new.cloud.map(|CloudOption { operator, name }| CloudName { operator, name }),
-        service_interface_name: new.interface,
+        service_interface_name: interface,
         priority: new.priority.map_or(i64::from(i32::MAX), i64::from),
         attribute: map(new.attribute),
     };
@@ -203,6 +211,18 @@ async fn add(cloud: &CoreSystems, new: NewRule) -> anyhow::Result<StoreEntry> {
         );
     };
     Ok(entry)
+}
+
+/// The interface over which the provider offers the service, where there is one and not several.
+async fn offered_interface(cloud: &CoreSystems, provider: &System, definition: &str) -> anyhow::Result<String> {
+    let services = services_of(cloud, definition, provider.id).await?;
+    let offered: BTreeSet<&str> = services.iter().flat_map(|service| &service.interfaces).map(|it| it.interface_name.as_str()).collect();
+    let told = lookup::told(provider);
+    match Vec::from_iter(offered)[..] {
+        [interface] => Ok(interface.to_owned()),
+        [] => bail!("{told} offers no service {definition} yet: say by --interface over what it will be asked for"),
+        ref several => bail!("{told} offers {definition} over {}: choose one by --interface", several.join(", ")),
+    }
 }
 
 /// A provider of another cloud, which is not registered here.

@@ -5,7 +5,7 @@ mod form;
 mod state;
 
 use bodkin_client::{
-    Change, CoreSystems,
+    Change, CoreSystems, Page,
     answer::{Interface, List, Service, ServiceDefinition},
 };
 use clap::{Args, Subcommand};
@@ -166,6 +166,14 @@ async fn test(service: &Service, printer: Printer) -> anyhow::Result<u8> {
     let found = probe::look(service.provider.host_and_port(), plain_http.then_some(service.service_uri.as_str())).await;
     printer.done(&json!({"service": service, "found": found}), &format!("{}: {}", told(service), found.told()))?;
     Ok(if found.is_there() { DONE } else { FAILED })
+}
+
+/// The services of a definition that a provider offers. Operators list them: a query is for core systems.
+pub(super) async fn services_of(cloud: &CoreSystems, definition: &str, provider_id: i64) -> anyhow::Result<Vec<Service>> {
+    let known = name_row::find::<ServiceDefinition>(cloud, definition).await?;
+    let mut services = cloud.services_of(&known.service_definition, &Page::default()).await?.data;
+    services.retain(|service| service.provider.id == provider_id);
+    Ok(services)
 }
 
 /// `temperature of sensor at 127.0.0.1:9000`.

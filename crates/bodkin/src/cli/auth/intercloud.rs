@@ -5,7 +5,7 @@ use bodkin_client::{CoreSystems, Monitor, answer::IntercloudRule, request::Inter
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{interface_ids, services_of};
+use super::interface_ids;
 use crate::{
     DONE,
     cli::{
@@ -15,7 +15,7 @@ use crate::{
         pair::{CloudOption, parse_cloud},
         printer::Printer,
         registry::RegistryOptions,
-        service::interface_names,
+        service::{interface_names, services_of},
         table::Table,
     },
 };

@@ -11,9 +11,6 @@ use crate::cli::{
     system::NewSystem,
 };
 
-/// What an interface is when none is named.
-const DEFAULT_INTERFACE: &str = "HTTP-INSECURE-JSON";
-
 /// How a service is secured.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -26,6 +23,14 @@ pub enum Protection {
 impl Protection {
     fn name(self) -> String {
         self.to_possible_value().expect("no value is skipped").get_name().to_owned()
+    }
+
+    /// What an interface is when none is named: a service that is secured is called over TLS.
+    fn default_interface(self) -> &'static str {
+        match self {
+            Self::NotSecure => "HTTP-INSECURE-JSON",
+            Self::Certificate | Self::Token => "HTTP-SECURE-JSON",
+        }
     }
 }
 
@@ -50,8 +55,8 @@ pub struct NewService {
     /// Where at the provider
     #[arg(long, value_name = "PATH", default_value = "")]
     uri: String,
-    /// An interface; may be repeated
-    #[arg(long = "interface", value_name = "NAME", default_value = DEFAULT_INTERFACE)]
+    /// An interface; may be repeated [default: HTTP-INSECURE-JSON, or HTTP-SECURE-JSON where --secure says how it is secured]
+    #[arg(long = "interface", value_name = "NAME")]
     interfaces: Vec<String>,
     /// A free pair; may be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
@@ -71,7 +76,10 @@ pub struct NewService {
 }
 
 impl From<NewService> for ServiceRegistryRequest {
-    fn from(new: NewService) -> Self {
+    fn from(mut new: NewService) -> Self {
+        if new.interfaces.is_empty() {
+            new.interfaces.push(new.secure.default_interface().to_owned());
+        }
         Self {
             service_definition: Some(new.definition),
             provider_system: Some(SystemRequest { authentication_info: new.authentication_info, ..new.provider.into() }),

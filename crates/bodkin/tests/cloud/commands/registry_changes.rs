@@ -47,9 +47,25 @@ fn a_replacement_is_a_put_of_the_whole() {
     let (_, requests) = asked(&double, "service replace 7 heat --system sensor --address 127.0.0.1 --port 9000 --secure token", 0);
     let body = &requests[0].body;
     assert_eq!((&body["secure"], &body["serviceUri"], &body["version"]), (&json!("TOKEN"), &json!(""), &json!(1)));
-    assert_eq!(body["interfaces"], json!(["HTTP-INSECURE-JSON"]));
+    assert_eq!(body["interfaces"], json!(["HTTP-SECURE-JSON"]));
     let (_, requests) = asked(&double, "system replace 5 --name probe --address 10.0.0.1 --port 1", 0);
     assert_eq!(requests[1].body["systemName"], "probe");
+}
+
+#[test]
+fn a_service_that_is_secured_is_offered_over_tls_unless_an_interface_is_named() {
+    let double = Double::start(vec![("PUT /serviceregistry/mgmt/7", 200, heat())]);
+    for (options, interface) in [
+        ("", "HTTP-INSECURE-JSON"),
+        ("--secure NOT_SECURE", "HTTP-INSECURE-JSON"),
+        ("--secure CERTIFICATE", "HTTP-SECURE-JSON"),
+        ("--secure TOKEN", "HTTP-SECURE-JSON"),
+        ("--secure TOKEN --interface HTTP-SECURE-XML", "HTTP-SECURE-XML"),
+    ] {
+        let line = format!("service replace 7 heat --system sensor --address 127.0.0.1 --port 9000 {options}");
+        let (_, requests) = asked(&double, &line, 0);
+        assert_eq!(requests[0].body["interfaces"], json!([interface]), "{options}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{asked, done, ended, has_row, lines};
+use super::{asked, bodkin, done, ended, has_row, lines, text};
 use crate::support::arrowhead::{service, system, with};
 use crate::support::cloud::Launch;
 use crate::support::double::{Double, Row};
@@ -13,6 +13,11 @@ fn display() -> Value {
 
 fn sensor() -> Value {
     json!({"id": 5, "systemName": "sensor", "address": "127.0.0.1", "port": 9000})
+}
+
+fn heat() -> Value {
+    json!({"id": 7, "serviceDefinition": {"id": 3, "serviceDefinition": "heat"}, "provider": sensor(), "serviceUri": "/heat",
+        "secure": "NOT_SECURE", "version": 1, "interfaces": [{"id": 2, "interfaceName": "HTTP-INSECURE-JSON"}]})
 }
 
 fn entry(id: i64, priority: i64) -> Value {
@@ -36,6 +41,7 @@ fn table() -> Vec<Row> {
         ("DELETE /orchestrator/mgmt/store/12", 200, Value::Null),
         ("GET /serviceregistry/mgmt/systems/4", 200, display()),
         ("GET /serviceregistry/mgmt/systems/5", 200, sensor()),
+        ("GET /serviceregistry/mgmt/servicedef/heat", 200, json!({"data": [heat()], "count": 1})),
         ("GET /serviceregistry/mgmt/services", 200, json!({"data": [{"id": 3, "serviceDefinition": "heat"}], "count": 1})),
         ("GET /serviceregistry/mgmt/interfaces", 200, json!({"data": [{"id": 2, "interfaceName": "HTTP-INSECURE-JSON"}], "count": 1})),
     ]
@@ -65,9 +71,30 @@ fn a_rule_is_added_at_a_priority() {
         "providerSystem": {"systemName": "sensor", "address": "127.0.0.1", "port": 9000}, "cloud": null,
         "serviceInterfaceName": "HTTP-INSECURE-JSON", "priority": 2, "attribute": {"a": "b"}}]);
     assert_eq!(requests.last().expect("a POST").body, form);
-    let (_, requests) = asked(&double, "rule add --consumer 4 --service heat --provider s@10.0.0.1:7 --cloud aitia/one", 0);
+    let foreign = "rule add --consumer 4 --service heat --provider s@10.0.0.1:7 --cloud aitia/one";
+    asked(&double, foreign, 2);
+    let (_, requests) = asked(&double, &format!("{foreign} --interface HTTP-INSECURE-JSON"), 0);
     let form = &requests.last().expect("a POST").body[0];
     assert_eq!((&form["cloud"]["name"], &form["providerSystem"]["port"]), (&json!("one"), &json!(7)));
+}
+
+#[test]
+fn a_rule_asks_for_the_interface_that_the_provider_has() {
+    let cloud = Launch::new().start();
+    cloud.register_system("display", 9001);
+    cloud.register_system("probe", 9003);
+    let (secure, insecure) = ("HTTP-SECURE-JSON", "HTTP-INSECURE-JSON");
+    for (provider, port, interfaces) in [("sensor", 9000, vec![secure]), ("gauge", 9002, vec![secure, insecure])] {
+        cloud.register(&with(service("heat", system(provider, port)), "/interfaces", interfaces));
+    }
+    let refused = |line: &str| text(&bodkin(&cloud, line).stderr);
+    let line = |provider: &str| format!("rule add --consumer display --service heat --provider {provider}");
+    assert!(done(&cloud, &line("sensor")).contains("over HTTP-SECURE-JSON, priority 1"));
+    let several = refused(&line("gauge"));
+    assert!(several.contains("HTTP-INSECURE-JSON, HTTP-SECURE-JSON: choose one by --interface"), "{several}");
+    assert!(done(&cloud, &format!("{} --interface http-insecure-json", line("gauge"))).contains("over HTTP-INSECURE-JSON"));
+    let none = refused(&line("probe"));
+    assert!(none.contains("probe at 127.0.0.1:9003 offers no service heat yet"), "{none}");
 }
 
 /// The Orchestrator leaves out what it does not take, without an error.
