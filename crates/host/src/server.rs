@@ -186,11 +186,13 @@ impl Server {
     /// Starts everything; when it returns, every listener answers. Must be called within a tokio runtime.
     pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
         let opened = Store::open(&config.data)?;
+        // Before certificates are made for a cloud that does not start.
+        refuse_other_mode(&opened.store, config)?;
         let listeners = bind(config)?;
         let addresses = listeners.each_ref().map(|group| group[0].local_addr().expect("a bound listener has an address"));
         let security = open_security(config).await?;
         let trust = security.as_ref().map(|security| security.trust());
-        ensure_own_cloud(&opened.store, config, trust.as_deref()).await?;
+        ensure_own_cloud(&opened.store, trust.as_deref()).await?;
         own_services::register(&opened.store, config, &addresses, trust.as_deref()).await?;
 
         let destinations = Destinations::new(&addresses);
@@ -465,15 +467,20 @@ async fn follow_identities(
     }
 }
 
-/// Notes which cloud this is, unless the data is that of the other mode.
-async fn ensure_own_cloud(store: &Store, config: &HostConfig, trust: Option<&Trust>) -> Result<(), StartError> {
+/// Data that was written in the other mode is taken over only where the operator says so.
+fn refuse_other_mode(store: &Store, config: &HostConfig) -> Result<(), StartError> {
+    let was_secure = store.snapshot().clouds().find(|cloud| cloud.own_cloud).map(|cloud| cloud.secure);
+    match was_secure.filter(|was_secure| *was_secure != config.security.is_some() && !config.adopt_data) {
+        Some(was_secure) => Err(StartError::OtherMode { directory: config.data.clone(), was_secure }),
+        None => Ok(()),
+    }
+}
+
+/// Notes which cloud this is.
+async fn ensure_own_cloud(store: &Store, trust: Option<&Trust>) -> Result<(), StoreError> {
     let secure = |trust: &Trust| OwnCloud { operator: trust.cloud.operator.clone(), name: trust.cloud.cloud.clone(), secure: true };
     let own = trust.map_or_else(OwnCloud::insecure, secure);
-    let was_secure = store.snapshot().clouds().find(|cloud| cloud.own_cloud).map(|cloud| cloud.secure);
-    match was_secure.filter(|was_secure| *was_secure != own.secure && !config.adopt_data) {
-        Some(was_secure) => Err(StartError::OtherMode { directory: config.data.clone(), was_secure }),
-        None => Ok(store.write(move |draft| draft.ensure_own_cloud(&own), |_, ()| ()).await?),
-    }
+    store.write(move |draft| draft.ensure_own_cloud(&own), |_, ()| ()).await
 }
 
 /// Begins to accept the data plane's connections in secure mode.

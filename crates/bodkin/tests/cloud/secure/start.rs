@@ -141,6 +141,7 @@ fn data_of_the_other_mode_is_taken_over_only_if_that_is_said() {
     first.register_system("kept", 1);
     kept(first);
     told(secure(), "insecure");
+    assert!(!data.path().join("trust").exists(), "client commands would take the cloud for a secure one");
     let adopted = secure().flags(["--adopt-data"]).start();
     assert!(adopted.stop().success());
     kept(secure().start());
