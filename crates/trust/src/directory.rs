@@ -56,7 +56,7 @@ pub enum DirectoryError {
     #[error(transparent)]
     File(#[from] FileError),
     /// There is one already.
-    #[error("{0} holds a cloud's certificates already")]
+    #[error("{0} holds a cloud's certificates already: bodkin cert list shows them; name another directory for another cloud")]
     Exists(PathBuf),
     /// There is none.
     #[error("{0} holds no cloud's certificates: bodkin cert init makes them")]

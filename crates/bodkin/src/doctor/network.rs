@@ -104,7 +104,8 @@ async fn running(settings: &Settings, listen: IpAddr, port: u16, own_runs: bool)
     let monitor = match monitor(settings, SocketAddr::new(reached, port)) {
         Ok(monitor) => monitor,
         Err(error) => {
-            return Finding::warning("running", format!("whether Bodkin is ready cannot be asked: {error:#}"), "see `certificates`");
+            let advice = "name its certificates by --trust or --data; if it runs in insecure mode, say --insecure";
+            return Finding::warning("running", format!("whether Bodkin is ready cannot be asked: {error:#}"), advice);
         }
     };
     match monitor.is_ready().await {

@@ -234,8 +234,9 @@ fn refused(why: NotGranted) -> Answer {
     let answer = match &why {
         NotGranted::Name { .. } => Answer::problem(403, "Another name", &why.to_string()),
         _ => {
-            let answer =
-                Answer::problem(401, "Not granted", "Show a secret that counts, or the certificate of a device that was granted one.");
+            let asked =
+                "Show a secret that counts, or the certificate of a device that was granted one. The cloud's audit log says what is wrong.";
+            let answer = Answer::problem(401, "Not granted", asked);
             Answer { header: Some(("WWW-Authenticate", CHALLENGE.to_owned())), ..answer }
         }
     };

@@ -122,7 +122,10 @@ fn only_system_named(snapshot: &Snapshot, name: &str) -> Result<SystemId, Refusa
     let refused = |told: String| Refusal::from(ArrowheadError::invalid_parameter(told));
     match (named.next(), named.next()) {
         (Some(id), None) => Ok(id),
-        (None, _) => Err(refused(format!("System with name: {name} is not registered, so that no rule lets it hear anybody."))),
+        (None, _) => Err(refused(format!(
+            "System with name: {name} is not registered, so that no rule lets it hear anybody: register it and make rules for it, \
+            or listen as a system that has them."
+        ))),
         _ => Err(refused(format!("Several systems are named {name}: say which one listens by system_name, address and port."))),
     }
 }

@@ -60,8 +60,8 @@ pub fn run(place: &PlaceOptions, options: InitOptions, printer: Printer) -> anyh
         .with("root", path.join("root.crt").display())
         .with("authority", format!("{}, until {until}", path.join("cloud.crt").display()))
         .with("core systems and sysop", systems.display())
-        .with("next", "bodkin cert issue --system NAME; keep root.key elsewhere")
-        .with("renew in 60 days", "bodkin cert renew");
+        .with("next", format!("bodkin cert issue --trust {} --system NAME; keep root.key elsewhere", path.display()))
+        .with("renew in 60 days", format!("bodkin cert renew --trust {}", path.display()));
     printer.one(&answer, &details)?;
     Ok(DONE)
 }

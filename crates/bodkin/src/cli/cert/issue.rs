@@ -64,7 +64,7 @@ fn one(directory: &TrustDirectory, system: &SystemName, options: &IssueOptions, 
         (None, None) => Some(directory.systems()),
     };
     if let Some(p12) = options.p12.as_deref().filter(|p12| p12.exists()) {
-        bail!("{0} is there already: bodkin cert renew {0} renews it", p12.display());
+        bail!("{0} is there already: bodkin cert renew {0} renews it; move it away to have another one there", p12.display());
     }
     let order = Order {
         system: system.clone(),

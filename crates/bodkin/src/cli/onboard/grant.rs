@@ -129,7 +129,8 @@ pub async fn remove(monitor: &Monitor, id: i64, printer: Printer) -> anyhow::Res
 }
 
 fn sentence(grant: &OnboardingGrant) -> String {
-    format!("grant {} for {}, {} uses, until {}", grant.id, grant.system_name, grant.uses_left, grant.expires_at)
+    let uses = if grant.uses_left == 1 { "use" } else { "uses" };
+    format!("grant {} for {}, {} {uses}, until {}", grant.id, grant.system_name, grant.uses_left, grant.expires_at)
 }
 
 #[cfg(test)]

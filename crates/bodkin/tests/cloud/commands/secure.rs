@@ -107,8 +107,24 @@ fn the_doctor_asks_a_secure_cloud_whether_it_is_ready() {
     let data = place.path().join("data");
     let offset = crate::support::ports::free_offset();
     let _cloud = Launch::new().secure().data(&data).port_offset(offset).start();
-    let mut doctor = Command::new(BINARY);
-    doctor.args(["doctor", "--stall-s", "1", "--port-offset", &offset.to_string(), "--data"]).arg(&data);
-    let told = text(&doctor.output().expect("the binary starts").stdout);
+    let told = doctor(&data, offset, &[]);
     assert!(told.contains("Bodkin is ready"), "{told}");
+}
+
+#[test]
+fn the_doctor_says_how_it_asks_a_cloud_without_certificates() {
+    let place = TempDir::new().expect("a temporary directory");
+    let data = place.path().join("data");
+    let offset = crate::support::ports::free_offset();
+    let _cloud = Launch::new().data(&data).port_offset(offset).start();
+    let told = doctor(&data, offset, &[]);
+    assert!(told.contains("--insecure") && !told.contains("Bodkin is ready ("), "{told}");
+    let told = doctor(&data, offset, &["--insecure"]);
+    assert!(told.contains("Bodkin is ready ("), "{told}");
+}
+
+fn doctor(data: &Path, offset: u16, further: &[&str]) -> String {
+    let mut doctor = Command::new(BINARY);
+    doctor.args(["doctor", "--stall-s", "1", "--port-offset", &offset.to_string(), "--data"]).arg(data).args(further);
+    text(&doctor.output().expect("the binary starts").stdout)
 }
