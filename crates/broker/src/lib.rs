@@ -5,15 +5,18 @@
 //! There is no socket, clock or thread here; the host owns those and the bytes.
 
 mod delivery;
+mod epoch;
 mod event;
 mod shard;
 mod subscription;
 mod time;
 pub mod timing;
 pub mod topic;
+pub mod wire;
 
 pub use crate::{
     delivery::{Circuit, Delivery, DeliveryPolicy, Outcome, RETRY_AFTER_MAX, Verdict},
+    epoch::{Epoch, Node},
     event::{EventId, EventIdError, Incarnation, PublisherId, Sequence, TopicId},
     shard::{Input, Offer, Output, Shard, ShardError, ShardLimits, TopicView},
     subscription::{Overflow, SubscriptionKey},

@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 /// Time since the host's start, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
     /// Takes the host's reading.
     pub fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
+    }
+
+    /// The host's reading.
+    pub fn nanos(self) -> u64 {
+        self.0
     }
 
     /// How long ago `earlier` was; zero if it was not.

@@ -1,0 +1,85 @@
+//! Epochs, and the nodes of a pair, each of which owns its own.
+
+use std::fmt;
+
+/// A member of the reliable pair. Which of the two candidates leads changes; these names do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// The candidate that leads when the pair is new: the configured Primary.
+    First,
+    /// The other candidate: the configured Backup.
+    Second,
+    /// Votes and never leads.
+    Witness,
+}
+
+impl Node {
+    /// Every node.
+    pub const ALL: [Self; 3] = [Self::First, Self::Second, Self::Witness];
+
+    /// The other candidate; of the witness there is none.
+    pub fn partner(self) -> Option<Self> {
+        match self {
+            Self::First => Some(Self::Second),
+            Self::Second => Some(Self::First),
+            Self::Witness => None,
+        }
+    }
+}
+
+/// One right to lead. Epochs only grow, and no two leaders ever share one: the odd ones are the first candidate's, the even ones the
+/// second's, and a node persists that it may use one before it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// Before anybody has led; on frames: the sender knows of none.
+    pub const NONE: Self = Self(0);
+
+    /// Who alone may lead in it.
+    pub fn owner(self) -> Option<Node> {
+        match self.0 {
+            0 => None,
+            odd if odd % 2 == 1 => Some(Node::First),
+            _ => Some(Node::Second),
+        }
+    }
+
+    /// The first epoch behind this one that a candidate owns.
+    ///
+    /// # Panics
+    /// If asked for the witness, which owns none, or behind the last of 2^64 epochs.
+    pub fn next_of(self, candidate: Node) -> Self {
+        let next = Self(self.0.checked_add(1).expect("epochs do not run out"));
+        match next.owner() {
+            Some(owner) if owner == candidate => next,
+            _ => Self(next.0.checked_add(1).expect("epochs do not run out")).owned_by(candidate),
+        }
+    }
+
+    fn owned_by(self, candidate: Node) -> Self {
+        assert_eq!(self.owner(), Some(candidate), "only a candidate owns epochs");
+        self
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_belongs_to_one_candidate() {
+        assert_eq!(Epoch::NONE.owner(), None);
+        let cases = [(0, Node::First, 1), (0, Node::Second, 2), (1, Node::First, 3), (1, Node::Second, 2), (2, Node::Second, 4)];
+        for (known, candidate, next) in cases {
+            assert_eq!(Epoch(known).next_of(candidate), Epoch(next), "behind {known} of {candidate:?}");
+            assert_eq!(Epoch(next).owner(), Some(candidate));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The replica link: what Primary, Backup and witness send each other over one ordered connection a pair.
+
+use super::{
+    Ballot,
+    codec::{Field, Reader, VERSION, WireError, codes, frames, newtypes},
+};
+use crate::{
+    epoch::{Epoch, Node},
+    event::{Incarnation, PublisherId, Sequence},
+    wire::Role,
+};
+
+/// Bytes in front of every frame of the link: its length, big-endian.
+pub const LINK_PREFIX_BYTES: usize = 4;
+/// Longest frame of the link without its prefix, in bytes. A longer one is refused before anything is kept for it.
+pub const LINK_FRAME_BYTES_MAX: usize = 1 << 20;
+
+/// A place in the order of the replica channel, from 1 in each epoch: everything that the Backup has to acknowledge has one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position(pub u64);
+
+/// The short name of a stream on one connection, given by [`Replication::StreamOpen`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamNumber(pub u32);
+
+newtypes!(Position, StreamNumber);
+
+frames! {
+    /// The greeting and the replica channel.
+    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 26)" {
+        /// The first frame of either side; its layout never changes.
+        16 => Greeting {
+            /// The newest protocol version that the sender speaks.
+            protocol: u16,
+            /// The oldest.
+            protocol_min: u16,
+            /// Who it is; the connection's certificate has to say the same.
+            node: Node,
+            /// What it is at present.
+            role: Role,
+            /// Which run of the process.
+            incarnation: Incarnation,
+        }
+        /// Gives a stream its number on this connection.
+        17 => StreamOpen {
+            /// The number, not used before on this connection.
+            stream: StreamNumber,
+            /// Whose.
+            publisher: PublisherId,
+            /// Which numbering.
+            incarnation: Incarnation,
+            /// The topic's name.
+            topic: &'a str,
+        }
+        /// A message for the Backup to keep.
+        18 => Replica {
+            /// Its place in the channel.
+            position: Position,
+            /// Its stream.
+            stream: StreamNumber,
+            /// Its place in the stream.
+            sequence: Sequence,
+            /// When it was created, in nanoseconds since 1970 (UTC).
+            created_utc_ns: u64,
+            /// The message, to the frame's end.
+            payload: &'a [u8],
+        }
+        /// The Backup need not keep this stream's messages up to here any more.
+        19 => Discard {
+            /// The stream.
+            stream: StreamNumber,
+            /// The last one.
+            through: Sequence,
+        }
+        /// The Backup has everything up to here: messages in memory, control operations on its disk.
+        20 => Ack {
+            /// The last one.
+            position: Position,
+        }
+        /// A committed change of the control state.
+        21 => Control {
+            /// Its place in the channel.
+            position: Position,
+            /// The change, to the frame's end.
+            operation: &'a [u8],
+        }
+        /// The whole state follows: what the Backup had is replaced at the end of it.
+        22 => SnapshotBegin {
+            /// The channel's position that the snapshot shows.
+            position: Position,
+        }
+        /// A piece of it.
+        23 => SnapshotPart {
+            /// The piece, to the frame's end.
+            part: &'a [u8],
+        }
+        /// The snapshot is whole.
+        24 => SnapshotEnd {
+            /// As in its beginning.
+            position: Position,
+        }
+        /// The sender lives.
+        25 => Heartbeat {
+            /// Grows while its shards make progress.
+            progress: u64,
+        }
+        /// The stream is over: its number will not be used again.
+        26 => StreamClose {
+            /// The stream.
+            stream: StreamNumber,
+        }
+    }
+}
+
+codes!(Role: "1 (leader), 2 (follower) or 3 (witness)", 1 => Leader, 2 => Follower, 3 => Witness);
+
+/// Any frame of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkFrame<'a> {
+    /// For the member.
+    Ballot(Ballot),
+    /// For the rest.
+    Replication(Replication<'a>),
+}
+
+impl<'a> LinkFrame<'a> {
+    /// The sender's epoch, which every frame has.
+    pub fn epoch(&self) -> Epoch {
+        match self {
+            Self::Ballot(frame) => frame.epoch(),
+            Self::Replication(frame) => frame.epoch(),
+        }
+    }
+
+    /// Appends the frame with its prefix.
+    pub fn encode(&self, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        0_u32.write(bytes);
+        match self {
+            Self::Ballot(frame) => frame.encode(bytes),
+            Self::Replication(frame) => frame.encode(bytes),
+        }
+        write_prefix(bytes, start, 0);
+    }
+
+    /// Reads one whole frame, without its prefix.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
+        match bytes.get(1) {
+            Some(1..=5) => Ballot::decode(bytes).map(Self::Ballot),
+            _ => Replication::decode(bytes).map(Self::Replication),
+        }
+    }
+}
+
+/// A frame without its prefix, and what follows it.
+pub type FrameAndRest<'a> = (&'a [u8], &'a [u8]);
+
+/// Finds the first frame of what a connection has received; there is none as long as it is not whole.
+pub fn link_frame(received: &[u8]) -> Result<Option<FrameAndRest<'_>>, WireError> {
+    let Some((prefix, rest)) = received.split_at_checked(LINK_PREFIX_BYTES) else { return Ok(None) };
+    let length = u32::from_be_bytes(prefix.try_into().expect("as many bytes were taken")) as usize;
+    if length > LINK_FRAME_BYTES_MAX {
+        return Err(WireError::Long { field: "frame", limit: LINK_FRAME_BYTES_MAX, found: length });
+    }
+    Ok(rest.split_at_checked(length))
+}
+
+/// Appends a [`Replication::Replica`] with its prefix but without its payload, which the caller sends behind it from where it lies.
+pub fn replica_head(
+    epoch: Epoch,
+    position: Position,
+    stream: StreamNumber,
+    sequence: Sequence,
+    created_utc_ns: u64,
+    payload_bytes: usize,
+    bytes: &mut Vec<u8>,
+) {
+    let start = bytes.len();
+    0_u32.write(bytes);
+    Replication::Replica { epoch, position, stream, sequence, created_utc_ns, payload: &[] }.encode(bytes);
+    write_prefix(bytes, start, payload_bytes);
+}
+
+fn write_prefix(bytes: &mut [u8], start: usize, behind: usize) {
+    let length = bytes.len() - start - LINK_PREFIX_BYTES + behind;
+    assert!(length <= LINK_FRAME_BYTES_MAX, "a frame of {length} bytes for the link, where {LINK_FRAME_BYTES_MAX} are allowed");
+    bytes[start..start + LINK_PREFIX_BYTES].copy_from_slice(&(length as u32).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replicas_head_and_its_payload_are_its_frame() {
+        let frame = Replication::Replica {
+            epoch: Epoch(3),
+            position: Position(9),
+            stream: StreamNumber(2),
+            sequence: Sequence(7),
+            created_utc_ns: 1,
+            payload: b"12.5",
+        };
+        let (mut whole, mut head) = (Vec::new(), b"before".to_vec());
+        LinkFrame::Replication(frame).encode(&mut whole);
+        replica_head(Epoch(3), Position(9), StreamNumber(2), Sequence(7), 1, 4, &mut head);
+        assert_eq!([&head[6..], b"12.5"].concat(), whole);
+    }
+
+    #[test]
+    fn frames_are_found_one_behind_the_other_and_only_when_they_are_whole() {
+        let heartbeat = LinkFrame::Replication(Replication::Heartbeat { epoch: Epoch(1), progress: 5 });
+        let ack = LinkFrame::Replication(Replication::Ack { epoch: Epoch(1), position: Position(4) });
+        let mut bytes = Vec::new();
+        heartbeat.encode(&mut bytes);
+        let first = bytes.len();
+        ack.encode(&mut bytes);
+        for cut in 0..first {
+            assert_eq!(link_frame(&bytes[..cut]), Ok(None), "{cut} bytes");
+        }
+        let (frame, rest) = link_frame(&bytes).unwrap().expect("two frames");
+        assert_eq!(LinkFrame::decode(frame), Ok(heartbeat));
+        let (frame, rest) = link_frame(rest).unwrap().expect("one frame");
+        assert_eq!((LinkFrame::decode(frame), rest), (Ok(ack), &[][..]));
+        let long = (LINK_FRAME_BYTES_MAX as u32 + 1).to_be_bytes();
+        assert!(matches!(link_frame(&long), Err(WireError::Long { .. })), "refused before its bytes are there");
+    }
+}
