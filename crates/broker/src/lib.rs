@@ -7,6 +7,8 @@
 mod delivery;
 mod epoch;
 mod event;
+mod lease;
+pub mod member;
 mod shard;
 mod subscription;
 mod time;

@@ -37,7 +37,7 @@ impl Field<'_> for Standing {
 }
 
 /// Why a node does not grant or vote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BallotRefusal {
     /// It knows a higher epoch.
     Stale,
