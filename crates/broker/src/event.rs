@@ -3,15 +3,15 @@
 use std::{fmt, str::FromStr};
 
 /// Who publishes: the system's id in the registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublisherId(pub u64);
 
 /// Which run of the publisher's numbering: a restarted numbering is a new incarnation, so that its sequence 1 is not "old".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u64);
 
 /// A topic of this shard, from 0 in the order of their making; it names the same topic for the whole incarnation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicId(pub u64);
 
 impl TopicId {
@@ -20,12 +20,12 @@ impl TopicId {
     }
 }
 
-/// Position in the stream of one publisher on one topic, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Position in the stream of one publisher on one topic, from 1; 0 is in front of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(pub u64);
 
 /// What makes an event itself. Written as `publisher-incarnation-topic-sequence`, hexadecimal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId {
     /// Who published.
     pub publisher: PublisherId,

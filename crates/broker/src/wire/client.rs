@@ -2,6 +2,8 @@
 //!
 //! A command is a message of one frame; events are messages of two or three (event type, payload, [`EventHeader`](super::EventHeader)).
 
+use std::hash::{Hash, Hasher};
+
 use super::codec::{Field, Reader, VERSION, WireError, codes, frames};
 use crate::{
     epoch::Epoch,
@@ -12,7 +14,7 @@ use crate::{
 pub const WATERMARKS_MAX: usize = 4096;
 
 /// What a node of the pair is at present.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// It leads.
     Leader,
@@ -23,7 +25,7 @@ pub enum Role {
 }
 
 /// Why a broker does not take an event or a subscription.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusalReason {
     /// This system may not.
     NotAuthorized,
@@ -59,7 +61,7 @@ codes!(RefusalReason: "a reason from 1 to 10",
     6 => NotLeading, 7 => Epoch, 8 => OldIncarnation, 9 => NotAdmitted, 10 => Limit);
 
 /// How far a subscriber has a stream of the subscription's topic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Watermark {
     /// Whose stream.
     pub publisher: PublisherId,
@@ -115,6 +117,12 @@ impl PartialEq for Watermarks<'_> {
 
 impl Eq for Watermarks<'_> {}
 
+impl Hash for Watermarks<'_> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.iter().for_each(|watermark| watermark.hash(hasher));
+    }
+}
+
 impl<'a> Field<'a> for Watermarks<'a> {
     fn write(&self, bytes: &mut Vec<u8>) {
         (self.len() as u16).write(bytes);
@@ -143,7 +151,7 @@ impl<'a> Field<'a> for Watermarks<'a> {
 
 frames! {
     /// Commands of brokers and clients.
-    pub enum ClientFrame<'a>: "a command (64 to 75)" {
+    pub enum ClientFrame<'a>: "a command (64 to 76)" {
         /// A client's first command on a connection.
         64 => Hello {
             /// Which run of the client: greater than that of every earlier one.
@@ -240,7 +248,7 @@ frames! {
             /// The topic's name.
             topic: &'a str,
         }
-        /// The broker could not deliver events to this subscriber.
+        /// Events of a stream were dropped: to a subscriber, those that it does not get; to a publisher, those that nobody gets.
         74 => Lost {
             /// Whose stream.
             publisher: PublisherId,
@@ -248,6 +256,15 @@ frames! {
             incarnation: Incarnation,
             /// How many more.
             events: u64,
+            /// The topic's name.
+            topic: &'a str,
+        }
+        /// An event came faster than its topic's period allows: it is dispatched if there is time, and never covered.
+        76 => Excess {
+            /// The publisher's numbering.
+            incarnation: Incarnation,
+            /// The event.
+            sequence: Sequence,
             /// The topic's name.
             topic: &'a str,
         }

@@ -262,7 +262,7 @@ macro_rules! frames {
         }
     ) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name $(<$life>)? {
             $( $(#[$doc])* $variant {
                 /// The highest epoch that the sender knows, its own if it leads.

@@ -10,7 +10,7 @@ use crate::{
 pub const HEADER_BYTES: usize = 42;
 
 /// What is special about an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags {
     /// The publisher sends it again, because a fail-over may have cost it.
     pub resend: bool,
@@ -51,7 +51,7 @@ impl Field<'_> for Flags {
 }
 
 /// Identity, creation time and epoch of an event; its topic is the message's first frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventHeader {
     /// What is special about it.
     pub flags: Flags,

@@ -16,11 +16,11 @@ pub const LINK_PREFIX_BYTES: usize = 4;
 pub const LINK_FRAME_BYTES_MAX: usize = 1 << 20;
 
 /// A place in the order of the replica channel, from 1 in each epoch: everything that the Backup has to acknowledge has one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
 /// The short name of a stream on one connection, given by [`Replication::StreamOpen`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamNumber(pub u32);
 
 newtypes!(Position, StreamNumber);
@@ -115,7 +115,7 @@ frames! {
 codes!(Role: "1 (leader), 2 (follower) or 3 (witness)", 1 => Leader, 2 => Follower, 3 => Witness);
 
 /// Any frame of the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkFrame<'a> {
     /// For the member.
     Ballot(Ballot),
