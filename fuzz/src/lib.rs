@@ -8,6 +8,7 @@ mod event_log;
 mod form;
 mod text;
 mod token;
+mod wire;
 
 pub use self::{
     certificate::certificate,
@@ -16,13 +17,14 @@ pub use self::{
     form::{event_filter, json_form, publication},
     text::text,
     token::token,
+    wire::wire,
 };
 
 /// A target and its name, which is that of its folder of seeds.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("certificate", certificate),
     ("event_filter", event_filter),
     ("event_log", event_log),
@@ -33,4 +35,5 @@ pub const TARGETS: [Target; 10] = [
     ("request_target", request_target),
     ("text", text),
     ("token", token),
+    ("wire", wire),
 ];

@@ -127,7 +127,7 @@ pub enum Tell {
     StrangerEpoch(Epoch),
     /// A frame from a node that is no member of this pair, which is refused.
     NotAMember(Node),
-    /// A frame with an epoch that is not its sender's to use, which is refused.
+    /// A frame with an epoch that is not its sender's to use, or absurdly far ahead, which is refused.
     ForeignEpoch {
         /// Who sent it.
         from: Node,
@@ -155,7 +155,7 @@ pub struct Member {
     writing: Option<Record>,
     /// What the disk should hold.
     wanted: Record,
-    /// The highest epoch that any member has shown.
+    /// The highest epoch that another member has shown, or that this one may have led in before its restart.
     heard: Epoch,
     /// A restarted voter grants nothing until here: it may have promised something.
     silent_until: Instant,
@@ -221,7 +221,7 @@ impl Member {
             Input::BackupInSync => self.state_backup(true),
             Input::Warm { epoch } => self.warm = epoch,
             Input::Force => self.forced = true,
-            Input::Stranger { epoch } if epoch > self.heard => outputs.push(Output::Tell(Tell::StrangerEpoch(epoch))),
+            Input::Stranger { epoch } if epoch > self.known() => outputs.push(Output::Tell(Tell::StrangerEpoch(epoch))),
             Input::Stranger { .. } => {}
         }
         self.reserve();
@@ -264,7 +264,7 @@ impl Member {
             Ballot::Grant { epoch, .. } | Ballot::Vote { epoch, .. } => epoch.owner() != Some(self.config.node),
             Ballot::Refused { .. } => false,
         };
-        if foreign || ballot.epoch() > Epoch::LAST {
+        if foreign || ballot.epoch().0 > self.known().0.saturating_add(Epoch::AHEAD_MAX) {
             outputs.push(Output::Tell(Tell::ForeignEpoch { from, epoch: ballot.epoch() }));
             return;
         }
@@ -276,6 +276,11 @@ impl Member {
             Ballot::Vote { epoch, sent_at_ns } => self.voted(epoch, sent_at_ns),
             Ballot::Refused { asked, reason, retry_after_ns, .. } => self.refused(from, asked, reason, retry_after_ns, outputs),
         }
+    }
+
+    /// The highest epoch that any member has shown, this one included.
+    fn known(&self) -> Epoch {
+        self.heard.max(self.wanted.epoch)
     }
 
     fn is_warm(&self) -> bool {

@@ -27,7 +27,7 @@ pub(super) struct Campaign {
 impl Member {
     /// Keeps an own epoch in reserve that is higher than any that is known.
     pub(super) fn reserve(&mut self) {
-        let known = self.heard.max(self.wanted.epoch);
+        let known = self.known();
         if self.config.node != Node::Witness && self.spare <= known {
             self.spare = known.max(self.wanted.reserved).next_of(self.config.node);
             self.wanted.reserved = self.spare;

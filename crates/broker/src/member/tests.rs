@@ -370,6 +370,7 @@ fn force_overrules_the_record_but_no_running_grant() {
 
 #[test]
 fn epochs_of_strangers_and_others_change_nothing() {
+    const AHEAD: u64 = Epoch::AHEAD_MAX + 2;
     let mut first = leader();
     let before = first.member.clone();
     let grant = |epoch| Ballot::Grant { epoch: Epoch(epoch), sent_at_ns: 0, standing: IN_SYNC };
@@ -380,8 +381,8 @@ fn epochs_of_strangers_and_others_change_nothing() {
         (Input::Received { from: Node::Witness, ballot: request(3) }, vec![Tell::ForeignEpoch { from: Node::Witness, epoch: Epoch(3) }]),
         (Input::Received { from: Node::Second, ballot: request(3) }, vec![Tell::ForeignEpoch { from: Node::Second, epoch: Epoch(3) }]),
         (
-            Input::Received { from: Node::Second, ballot: request(u64::MAX - 1) },
-            vec![Tell::ForeignEpoch { from: Node::Second, epoch: Epoch(u64::MAX - 1) }],
+            Input::Received { from: Node::Second, ballot: request(AHEAD) },
+            vec![Tell::ForeignEpoch { from: Node::Second, epoch: Epoch(AHEAD) }],
         ),
         (Input::Received { from: Node::Second, ballot: grant(4) }, vec![Tell::ForeignEpoch { from: Node::Second, epoch: Epoch(4) }]),
     ];
