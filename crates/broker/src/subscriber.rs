@@ -347,6 +347,7 @@ impl Subscriber {
             is_due: false,
         });
         self.by_name.insert((topic, header.publisher), key);
+        self.due.reserve(self.streams.len() - self.due.len());
         Some(key)
     }
 

@@ -195,6 +195,27 @@ fn topics_take_turns() {
     assert_eq!(trial.sent(), ["1", "1", "2", "2"]);
 }
 
+#[test]
+fn only_new_topics_take_memory() {
+    let mut trial = Trial::new(1, 4, WhenFull::DropOldest);
+    let topics = [trial.topic, trial.publisher.add_topic(Retention::new(1, 4, WhenFull::DropOldest))];
+    let capacities = |publisher: &Publisher| [publisher.ready.capacity(), publisher.quiet.capacity(), publisher.paused.capacity()];
+    let before = capacities(&trial.publisher);
+    for round in 1..1_000 {
+        trial.now += 40;
+        if round % 10 == 0 {
+            trial.leads(if round % 20 == 0 { One } else { Two }, round);
+        }
+        for topic in topics {
+            trial.publisher.publish(topic, 0).unwrap();
+        }
+        trial.sent();
+        trial.refused(round, RefusalReason::Full, 100);
+        trial.take(Input::Tick);
+    }
+    assert_eq!(capacities(&trial.publisher), before);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Publish,

@@ -179,6 +179,21 @@ fn a_restarted_publisher_begins_anew_and_the_run_before_may_end_meanwhile() {
 }
 
 #[test]
+fn only_new_streams_take_memory() {
+    let mut trial = Trial::new(3, 0, Beginning::Present);
+    trial.event(1);
+    trial.outputs.reserve(100);
+    let capacity = (trial.subscriber.due.capacity(), trial.subscriber.streams.capacity(), trial.outputs.capacity());
+    for sequence in 2..1_000 {
+        trial.now += 30;
+        trial.event(sequence * 2);
+        trial.take(Input::Tick);
+        trial.outputs.clear();
+    }
+    assert_eq!((trial.subscriber.due.capacity(), trial.subscriber.streams.capacity(), trial.outputs.capacity()), capacity);
+}
+
+#[test]
 fn streams_beyond_the_limit_are_refused() {
     let mut trial = Trial::new(100, 0, Beginning::Present);
     let of = |publisher| EventHeader { publisher: PublisherId(publisher), ..header(1, 1, 1) };
