@@ -277,7 +277,7 @@ impl Subscriber {
             Place::Old => Received::Old,
         };
         stream.count(received);
-        self.acknowledge_soon(now, key, received, header.flags.acknowledge, outputs);
+        self.acknowledge_soon(now, key, header.flags.acknowledge, outputs);
         received
     }
 
@@ -352,9 +352,9 @@ impl Subscriber {
     }
 
     /// Whatever the broker sends again it has no acknowledgement for, so a duplicate is acknowledged too.
-    fn acknowledge_soon(&mut self, now: Instant, key: StreamKey, received: Received, at_once: bool, outputs: &mut Vec<Output>) {
+    fn acknowledge_soon(&mut self, now: Instant, key: StreamKey, at_once: bool, outputs: &mut Vec<Output>) {
         let stream = &mut self.streams[key.0 as usize];
-        stream.unacknowledged = stream.unacknowledged.saturating_add(u32::from(!matches!(received, Received::Last)));
+        stream.unacknowledged = stream.unacknowledged.saturating_add(1);
         if at_once || stream.unacknowledged >= self.config.acknowledge_every {
             self.acknowledge(key, outputs);
         } else if !std::mem::replace(&mut stream.is_due, true) {

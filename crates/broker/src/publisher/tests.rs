@@ -153,6 +153,14 @@ fn a_refused_event_comes_again_in_its_place() {
     assert_eq!(trial.refused(9, RefusalReason::TooLarge, 0), [], "it was not sent");
     trial.leads(Two, 2);
     assert_eq!(trial.sent(), ["resume 1..5", "again 1", "again 2", "again 3", "again 5"]);
+    trial.leads(One, 3);
+    assert_eq!(trial.sent().len(), 5);
+    trial.covered(One, 3, 2);
+    trial.refused(1, RefusalReason::Full, 50);
+    trial.refused(3, RefusalReason::Full, 50);
+    trial.now = 100;
+    trial.take(Input::Tick);
+    assert_eq!(trial.sent(), ["again 3", "again 5"], "what is covered need not come again");
 }
 
 #[test]

@@ -106,6 +106,13 @@ fn the_last_events_loss_is_seen_by_the_word_about_it() {
     assert_eq!((trial.receive(One, last(4)), trial.told()), (Last, vec![]));
     assert_eq!((trial.receive(One, last(6)), trial.told()), (Last, vec![trial.lost(5, 2, true)]));
     assert_eq!((trial.event(6), trial.event(7)), (Late(KEY), New(KEY)));
+    trial.now = AFTER_NS;
+    trial.take(Input::Tick);
+    assert_eq!(trial.told(), [trial.acknowledged(One, 7)]);
+    trial.receive(One, last(7));
+    trial.now = 2 * AFTER_NS;
+    trial.take(Input::Tick);
+    assert_eq!(trial.told(), [], "there is nothing new to acknowledge");
 }
 
 #[test]

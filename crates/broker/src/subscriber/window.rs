@@ -76,8 +76,8 @@ impl Window {
 
     /// Nothing up to here comes any more: what is passed over (the first place, and how many).
     pub fn pass(&mut self, through: u64) -> Option<(u64, u64)> {
-        self.is_unacknowledged = true;
         let run = through.checked_sub(self.newest).filter(|run| *run > 0)?;
+        self.is_unacknowledged = true;
         let from = self.newest + 1;
         if run >= self.size() {
             self.bits.fill(0);
