@@ -85,6 +85,8 @@ impl Retained {
                 return Err(Full { kept: kept as u32, oldest: self.oldest });
             }
             dropped = is_uncovered.then_some(Sequence(self.oldest));
+            // A broker that has refused it takes nothing behind it until it is told that it will not come.
+            self.is_resuming |= self.next == self.oldest;
             self.oldest += 1;
             self.next = self.next.max(self.oldest);
         }

@@ -15,7 +15,7 @@ pub const LINK_PREFIX_BYTES: usize = 4;
 /// Longest frame of the link without its prefix, in bytes. A longer one is refused before anything is kept for it.
 pub const LINK_FRAME_BYTES_MAX: usize = 1 << 20;
 
-/// A place in the order of the replica channel, from 1 in each epoch: everything that the Backup has to acknowledge has one.
+/// A place in the order of the replica channel: everything that the Backup has to acknowledge has one. They go on over the connections of an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
@@ -86,7 +86,7 @@ frames! {
         }
         /// The whole state follows: what the Backup had is replaced at the end of it.
         22 => SnapshotBegin {
-            /// The channel's position that the snapshot shows.
+            /// The last position in front of it: what follows counts on from there.
             position: Position,
         }
         /// A piece of it.
@@ -96,7 +96,7 @@ frames! {
         }
         /// The snapshot is whole.
         24 => SnapshotEnd {
-            /// As in its beginning.
+            /// Its place in the channel, which is acknowledged like any other.
             position: Position,
         }
         /// The sender lives.
