@@ -4,6 +4,7 @@
 //! the caller's.
 //! There is no socket, clock or thread here; the host owns those and the bytes.
 
+mod clock;
 mod delivery;
 mod epoch;
 mod event;
@@ -20,6 +21,7 @@ pub mod topic;
 pub mod wire;
 
 pub use crate::{
+    clock::{ClockExchange, ClockOffset, ClockWatch},
     delivery::{Circuit, Delivery, DeliveryPolicy, Outcome, RETRY_AFTER_MAX, Verdict},
     epoch::{Epoch, Node},
     event::{EventId, EventIdError, Incarnation, PublisherId, Sequence, TopicId},

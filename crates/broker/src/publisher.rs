@@ -13,6 +13,7 @@ use std::{collections::VecDeque, time::Duration};
 use self::retained::Retained;
 pub use self::retained::{Retention, WhenFull};
 use crate::{
+    delivery::RETRY_AFTER_MAX,
     epoch::Epoch,
     event::{Incarnation, Sequence},
     session::{Sessions, Word},
@@ -65,7 +66,7 @@ pub enum Input {
         sequence: Sequence,
         /// Why.
         reason: RefusalReason,
-        /// When to send it again, if the reason passes.
+        /// When to send it again, if the reason passes; at most [`RETRY_AFTER_MAX`](crate::RETRY_AFTER_MAX) counts.
         retry_after: Duration,
     },
 }
@@ -368,7 +369,7 @@ impl Publisher {
             // Whoever leads instead will say so, and everything is sent again.
             RefusalReason::NotLeading | RefusalReason::Epoch => {}
             RefusalReason::Full => {
-                let until = now.plus(retry_after);
+                let until = now.plus(retry_after.min(RETRY_AFTER_MAX));
                 let was_paused = retained.paused_until.replace(until).is_some();
                 retained.rewind(sequence);
                 if !was_paused {

@@ -168,6 +168,10 @@ fn a_refused_event_comes_again_in_its_place() {
     trial.now = 100;
     trial.take(Input::Tick);
     assert_eq!(trial.sent(), ["again 3", "again 5"], "what is covered need not come again");
+    trial.refused(5, RefusalReason::Full, u64::MAX);
+    trial.now = at(100).plus(RETRY_AFTER_MAX).nanos();
+    trial.take(Input::Tick);
+    assert_eq!(trial.sent()[0], "again 5", "no pause is endless");
 }
 
 #[test]

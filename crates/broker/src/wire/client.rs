@@ -151,7 +151,7 @@ impl<'a> Field<'a> for Watermarks<'a> {
 
 frames! {
     /// Commands of brokers and clients.
-    pub enum ClientFrame<'a>: "a command (64 to 76)" {
+    pub enum ClientFrame<'a>: "a command (64 to 78)" {
         /// A client's first command on a connection.
         64 => Hello {
             /// Which run of the client: greater than that of every earlier one.
@@ -272,6 +272,20 @@ frames! {
         75 => Unsubscribe {
             /// The topic's name.
             topic: &'a str,
+        }
+        /// Asks what the other side's clock shows.
+        77 => ClockRequest {
+            /// When this left, in nanoseconds since 1970 (UTC) by the asker's clock.
+            sent_utc_ns: u64,
+        }
+        /// The answer ([`ClockExchange`](crate::ClockExchange)).
+        78 => ClockReply {
+            /// From the request.
+            sent_utc_ns: u64,
+            /// When it came, by the answerer's clock.
+            received_utc_ns: u64,
+            /// When this left, by the same clock.
+            replied_utc_ns: u64,
         }
     }
 }

@@ -27,7 +27,7 @@ newtypes!(Position, StreamNumber);
 
 frames! {
     /// The greeting and the replica channel.
-    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 26)" {
+    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 28)" {
         /// The first frame of either side; its layout never changes.
         16 => Greeting {
             /// The newest protocol version that the sender speaks.
@@ -108,6 +108,20 @@ frames! {
         26 => StreamClose {
             /// The stream.
             stream: StreamNumber,
+        }
+        /// Asks what the other side's clock shows.
+        27 => ClockRequest {
+            /// When this left, in nanoseconds since 1970 (UTC) by the asker's clock.
+            sent_utc_ns: u64,
+        }
+        /// The answer ([`ClockExchange`](crate::ClockExchange)).
+        28 => ClockReply {
+            /// From the request.
+            sent_utc_ns: u64,
+            /// When it came, by the answerer's clock.
+            received_utc_ns: u64,
+            /// When this left, by the same clock.
+            replied_utc_ns: u64,
         }
     }
 }
