@@ -4,28 +4,43 @@
 //! the caller's.
 //! There is no socket, clock or thread here; the host owns those and the bytes.
 
+mod backup;
 mod clock;
 mod delivery;
+mod edf;
 mod epoch;
 mod event;
 mod lease;
 pub mod member;
 pub mod publisher;
+mod replication;
 mod session;
 mod shard;
+mod slot;
+mod stream;
 pub mod subscriber;
 mod subscription;
+mod terms;
 mod time;
 pub mod timing;
 pub mod topic;
+mod topics;
 pub mod wire;
 
 pub use crate::{
+    backup::{Backup, BackupError, Promotion},
     clock::{ClockExchange, ClockOffset, ClockWatch},
     delivery::{Circuit, Delivery, DeliveryPolicy, Outcome, RETRY_AFTER_MAX, Verdict},
     epoch::{Epoch, Node},
     event::{EventId, EventIdError, Incarnation, PublisherId, Sequence, TopicId},
-    shard::{Input, Offer, Output, Shard, ShardError, ShardLimits, TopicView},
+    replication::{AckAhead, BackupStanding, IN_FLIGHT_MAX, ReplicationPolicy},
+    shard::{
+        Accepted, Attachment, Authority, Counters, Input, Offer, Output, Publication, Refusal, SEQUENCE_GAP_MAX, Shard, ShardError,
+        ShardLimits, ShedReason, TopicView, Work,
+    },
+    slot::SlotId,
+    stream::{StreamId, StreamIdentity},
     subscription::{Overflow, SubscriptionKey},
+    terms::Terms,
     time::Instant,
 };

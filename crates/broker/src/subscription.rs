@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{event::TopicId, time::Instant};
+use crate::{
+    event::{EventId, TopicId},
+    time::Instant,
+};
 
 /// Names a subscription of a shard; a removed one's key is not valid for its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,9 @@ pub enum Overflow {
     FallsBehind,
 }
 
+/// Gives the bytes an event takes in a receiver's queue, or `None` if the event is not for this receiver.
+pub type Offer<'o, R> = dyn FnMut(&R, EventId) -> Option<u64> + 'o;
+
 /// What became of an offered event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offered {
@@ -27,6 +33,21 @@ pub(crate) enum Offered {
     Lost,
     /// The queue is full: neither this event nor a later one is queued until the subscription has caught up.
     FellBehind,
+    /// It is not for this receiver, or it is not asked at present.
+    NotForIt,
+}
+
+/// A subscription that messages wait for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Required {
+    /// How long.
+    pub wait: Duration,
+    /// When it last came, or said that it has something.
+    pub heard_at: Instant,
+    /// Whether it has a session.
+    pub is_there: bool,
+    /// Its queue was full: it is offered nothing until half of it is read, and then what has been kept for it.
+    pub is_full: bool,
 }
 
 /// A subscriber that overflows and has no log to read loses events until it has read half of its queue, and is told how many then: so the
@@ -37,6 +58,8 @@ pub(crate) struct Subscription<R> {
     /// Where the topic's list has it.
     pub place: usize,
     pub receiver: R,
+    /// What waits for it, of a real-time topic only.
+    pub required: Option<Required>,
     overflow: Overflow,
     capacity_bytes: u64,
     queued_bytes: u64,
@@ -52,12 +75,7 @@ struct Loss {
 
 impl<R> Subscription<R> {
     pub fn new(topic: TopicId, place: usize, receiver: R, overflow: Overflow, capacity_bytes: u64) -> Self {
-        Self { topic, place, receiver, overflow, capacity_bytes, queued_bytes: 0, loss: None, is_behind: false }
-    }
-
-    /// Whether it reads the event log and is offered nothing.
-    pub fn is_behind(&self) -> bool {
-        self.is_behind
+        Self { topic, place, receiver, required: None, overflow, capacity_bytes, queued_bytes: 0, loss: None, is_behind: false }
     }
 
     /// Leaves the present; false if it had left it already.
@@ -71,15 +89,17 @@ impl<R> Subscription<R> {
         self.queued_bytes += bytes;
     }
 
-    /// Takes an event of this size into the queue, or counts it as lost, or leaves it to the event log.
-    pub fn offer(&mut self, now: Instant, bytes: u64) -> Offered {
+    /// Offers an event of which this receiver may lose some.
+    pub fn offer(&mut self, now: Instant, event: EventId, offer: &mut Offer<'_, R>) -> Offered {
+        if self.is_behind {
+            return Offered::NotForIt;
+        }
+        let Some(bytes) = offer(&self.receiver, event) else { return Offered::NotForIt };
         if let Some(loss) = &mut self.loss {
             loss.events += 1;
             return Offered::Lost;
         }
-        // An empty queue takes any event, so that one larger than the queue is not lost for ever.
-        if self.queued_bytes == 0 || self.queued_bytes + bytes <= self.capacity_bytes {
-            self.queued_bytes += bytes;
+        if self.queue(bytes) {
             return Offered::Queued;
         }
         match self.overflow {
@@ -94,13 +114,108 @@ impl<R> Subscription<R> {
         }
     }
 
+    /// Offers an event that is kept until this receiver has it.
+    pub fn offer_kept(&mut self, event: EventId, offer: &mut Offer<'_, R>) -> Offered {
+        let Some(bytes) = offer(&self.receiver, event) else { return Offered::NotForIt };
+        if self.queue(bytes) { Offered::Queued } else { Offered::FellBehind }
+    }
+
+    /// Takes an event of this size into the queue; false if it is too full. An empty one takes any event, so that one larger than the queue
+    /// is not lost for ever.
+    fn queue(&mut self, bytes: u64) -> bool {
+        let has_room = self.queued_bytes == 0 || self.queued_bytes + bytes <= self.capacity_bytes;
+        if has_room {
+            self.queued_bytes += bytes;
+        }
+        has_room
+    }
+
     /// Notes that bytes have left the queue; gives the loss that is to be told now.
     pub fn sent(&mut self, now: Instant, bytes: u64) -> Option<(u64, Duration)> {
         assert!(bytes <= self.queued_bytes, "{bytes} bytes were sent of {} queued ones", self.queued_bytes);
         self.queued_bytes -= bytes;
-        if self.queued_bytes > self.capacity_bytes / 2 {
+        if !self.is_half_read() {
             return None;
         }
         self.loss.take().map(|loss| (loss.events, now.since(loss.since)))
+    }
+
+    /// Whether the queue has room for more than a trickle.
+    pub fn is_half_read(&self) -> bool {
+        self.queued_bytes <= self.capacity_bytes / 2
+    }
+
+    /// Begins a new session with an empty queue.
+    pub fn begin_session(&mut self, receiver: R) {
+        self.receiver = receiver;
+        self.forget_queue();
+    }
+
+    /// What was under way has gone with its session.
+    pub fn forget_queue(&mut self) {
+        (self.queued_bytes, self.loss) = (0, None);
+    }
+}
+
+/// A shard's subscriptions.
+#[derive(Debug)]
+pub(crate) struct Subscriptions<R> {
+    slots: Vec<(u32, Option<Subscription<R>>)>,
+    free: Vec<u32>,
+}
+
+impl<R> Default for Subscriptions<R> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<R> Subscriptions<R> {
+    pub fn insert(&mut self, subscription: Subscription<R>) -> SubscriptionKey {
+        if let Some(index) = self.free.pop() {
+            let (generation, slot) = &mut self.slots[index as usize];
+            *slot = Some(subscription);
+            return SubscriptionKey { index, generation: *generation };
+        }
+        let index = u32::try_from(self.slots.len()).expect("there are fewer subscriptions than 2^32");
+        self.slots.push((0, Some(subscription)));
+        SubscriptionKey { index, generation: 0 }
+    }
+
+    pub fn remove(&mut self, key: SubscriptionKey) -> Option<Subscription<R>> {
+        self.get(key)?;
+        let (generation, slot) = &mut self.slots[key.index as usize];
+        *generation = generation.wrapping_add(1);
+        self.free.push(key.index);
+        slot.take()
+    }
+
+    pub fn get(&self, key: SubscriptionKey) -> Option<&Subscription<R>> {
+        let (generation, slot) = self.slots.get(key.index as usize)?;
+        slot.as_ref().filter(|_| *generation == key.generation)
+    }
+
+    pub fn get_mut(&mut self, key: SubscriptionKey) -> Option<&mut Subscription<R>> {
+        let (generation, slot) = self.slots.get_mut(key.index as usize)?;
+        slot.as_mut().filter(|_| *generation == key.generation)
+    }
+
+    /// The subscription of a topic's list.
+    pub fn heard(&mut self, key: SubscriptionKey) -> &mut Subscription<R> {
+        self.get_mut(key).expect("a topic's subscriptions are there")
+    }
+
+    /// The key of the subscription that is there at an index.
+    pub fn key(&self, index: u32) -> SubscriptionKey {
+        SubscriptionKey { index, generation: self.slots[index as usize].0 }
+    }
+
+    pub fn count(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// One more than the highest index.
+    pub fn indexes(&self) -> usize {
+        self.slots.len()
     }
 }

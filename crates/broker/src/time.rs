@@ -7,13 +7,16 @@ use std::time::Duration;
 pub struct Instant(u64);
 
 impl Instant {
+    /// Never: a deadline that nothing misses, a timer that does not ring.
+    pub const NEVER: Self = Self(u64::MAX);
+
     /// Takes the host's reading.
-    pub fn from_nanos(nanos: u64) -> Self {
+    pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// The host's reading.
-    pub fn nanos(self) -> u64 {
+    pub const fn nanos(self) -> u64 {
         self.0
     }
 
@@ -25,5 +28,15 @@ impl Instant {
     /// Later by `duration`.
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// Later by so many nanoseconds.
+    pub const fn plus_nanos(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
+    /// Earlier by so many nanoseconds.
+    pub const fn minus_nanos(self, nanos: u64) -> Self {
+        Self(self.0.saturating_sub(nanos))
     }
 }

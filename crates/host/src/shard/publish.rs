@@ -95,6 +95,7 @@ impl Shard {
                     self.tell_behind(subscription, position.expect("only who has a log to read falls behind"));
                 }
                 Output::TellLoss { subscription, events, during } => self.tell_loss(subscription, events, during),
+                other => unreachable!("no topic of this shard has terms yet, so nothing is kept: {other:?}"),
             }
         }
         self.outputs = outputs;

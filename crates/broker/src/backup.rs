@@ -1,0 +1,274 @@
+//! The Backup: what the Primary replicates, kept until it is told that nobody needs it, and made into a Primary when it has to lead.
+//!
+//! Everything comes on one ordered channel. A stream's replicas are pruned by a watermark that cannot overtake them, and a promotion takes over
+//! the tables as they are, so that it costs no more than there are streams with something kept.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use crate::{
+    event::{Incarnation, PublisherId, Sequence},
+    replication::IN_FLIGHT_MAX,
+    shard::{Authority, Output, Shard, ShardError, ShardLimits},
+    slot::{Message, NONE, SlotId},
+    stream::{NotTaken, StreamIdentity, Streams},
+    terms::Terms,
+    time::Instant,
+    topics::Topics,
+    wire::{Position, StreamNumber},
+};
+
+/// What the Primary has sent that cannot be. The link is closed; a new one begins with everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BackupError {
+    /// A frame is missing or comes twice.
+    #[error("position {expected} of the replica channel expected, {found} found: join anew")]
+    Position {
+        /// What follows the last one.
+        expected: u64,
+        /// What came.
+        found: u64,
+    },
+    /// A stream that was not opened on this connection.
+    #[error("stream number {0} was not opened: join anew")]
+    Number(u32),
+    /// A number that is in use.
+    #[error("stream number {0} is in use: join anew")]
+    NumberInUse(u32),
+    /// A topic that the control operations have not made, or made without a specification.
+    #[error("the replicated stream's topic has no specification here: join anew")]
+    Topic,
+    /// More replicas than the stream's admission allows.
+    #[error("the stream keeps {0} replicas, which is its limit: prune before you replicate")]
+    Full(u32),
+    /// More control operations than may wait for the disk.
+    #[error("{IN_FLIGHT_MAX} control operations wait for the disk, which is the limit")]
+    Control,
+}
+
+/// A node that leads from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promotion {
+    /// The right to.
+    pub authority: Authority,
+    /// How long publishers may take until they send again what they keep: streams with replicas are held so long, unless they come.
+    pub redirect: Duration,
+    /// Numbers the events of publishers without numbers of their own; differs from that of every earlier run of either node.
+    pub incarnation: Incarnation,
+    /// What the Primary may take on.
+    pub limits: ShardLimits,
+}
+
+/// The machine.
+#[derive(Debug, Default)]
+pub struct Backup {
+    topics: Topics,
+    streams: Streams,
+    /// Streams of this connection.
+    by_number: BTreeMap<StreamNumber, u32>,
+    /// Streams that keep something, each of which knows its place here.
+    occupied: Vec<u32>,
+    /// The last position that came, and the last one that was acknowledged.
+    received: u64,
+    acknowledged: u64,
+    /// Positions of control operations that are not on the disk, first to last.
+    unsaved: VecDeque<u64>,
+    is_in_sync: bool,
+}
+
+impl Backup {
+    /// A Backup that has nothing and is not in sync.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives a topic its terms, as the control operations say. `topics_max` is the Primary's.
+    pub fn admit(&mut self, topic: &str, terms: Terms, topics_max: usize) -> Result<(), ShardError> {
+        let id = self.topics.find_or_make(topic, topics_max).ok_or(ShardError::Topics(topics_max))?;
+        self.topics.at_mut(id).terms = Some(Box::new(terms));
+        Ok(())
+    }
+
+    /// Begins a session of the link behind this position: what was kept is replaced by what comes.
+    pub fn begin_snapshot(&mut self, position: Position, outputs: &mut Vec<Output>) {
+        self.is_in_sync = false;
+        for index in 0..self.streams.count() as u32 {
+            if self.streams.is_open(index) {
+                self.prune(index, Sequence(u64::MAX), outputs);
+                self.forget(index);
+            }
+        }
+        self.by_number.clear();
+        self.unsaved.clear();
+        self.unsaved.reserve(IN_FLIGHT_MAX);
+        (self.received, self.acknowledged) = (position.0, position.0);
+    }
+
+    /// The Primary has given everything. Once this is acknowledged, the Backup may be counted on.
+    pub fn end_snapshot(&mut self, position: Position) -> Result<(), BackupError> {
+        self.receive(position)?;
+        self.is_in_sync = true;
+        Ok(())
+    }
+
+    /// Whether it has everything that the Primary counts on it for, or had it when the link broke.
+    pub fn is_in_sync(&self) -> bool {
+        self.is_in_sync
+    }
+
+    /// Gives a stream its number on this connection.
+    pub fn open_stream(
+        &mut self,
+        number: StreamNumber,
+        topic: &str,
+        publisher: PublisherId,
+        incarnation: Incarnation,
+    ) -> Result<(), BackupError> {
+        if self.by_number.contains_key(&number) {
+            return Err(BackupError::NumberInUse(number.0));
+        }
+        let topic_id = self.topics.find(topic).ok_or(BackupError::Topic)?;
+        let topic = self.topics.at_mut(topic_id);
+        let capacity = topic.terms.as_ref().ok_or(BackupError::Topic)?.backlog_max.get();
+        let identity = StreamIdentity { topic: topic_id, publisher, incarnation };
+        let index = self.streams.open(identity, capacity).index;
+        if !topic.streams.contains(&index) {
+            topic.streams.push(index);
+        }
+        self.occupied.reserve(self.streams.count() - self.occupied.len());
+        self.by_number.insert(number, index);
+        Ok(())
+    }
+
+    /// Takes a stream's number back: it is over.
+    pub fn close_stream(&mut self, number: StreamNumber, outputs: &mut Vec<Output>) -> Result<(), BackupError> {
+        let index = self.by_number.remove(&number).ok_or(BackupError::Number(number.0))?;
+        self.prune(index, Sequence(u64::MAX), outputs);
+        self.forget(index);
+        Ok(())
+    }
+
+    /// Keeps a replica, whose bytes the host stores under the slot; `None`: it is there already. `created` is by this node's clock.
+    pub fn keep(
+        &mut self,
+        position: Position,
+        number: StreamNumber,
+        sequence: Sequence,
+        created: Instant,
+    ) -> Result<Option<SlotId>, BackupError> {
+        let &index = self.by_number.get(&number).ok_or(BackupError::Number(number.0))?;
+        self.receive(position)?;
+        let terms = self.topics.at(self.streams.at(index).identity.topic).terms();
+        let message = Message {
+            stream: index,
+            sequence,
+            created,
+            dispatch_by: terms.dispatch_by(created),
+            previous: NONE,
+            next: NONE,
+            is_mark: true,
+            is_excess: false,
+            is_dispatched: false,
+            is_shed: false,
+        };
+        match self.streams.insert(index, message) {
+            Ok(slot) => {
+                if self.streams.at(index).length == 1 {
+                    self.streams.at_mut(index).place = self.occupied.len() as u32;
+                    self.occupied.push(index);
+                }
+                Ok(Some(slot))
+            }
+            Err(NotTaken::Known) => Ok(None),
+            Err(NotTaken::Full) => Err(BackupError::Full(self.streams.at(index).length)),
+        }
+    }
+
+    /// Lets a stream's replicas up to `through` go.
+    pub fn discard(&mut self, number: StreamNumber, through: Sequence, outputs: &mut Vec<Output>) -> Result<(), BackupError> {
+        let &index = self.by_number.get(&number).ok_or(BackupError::Number(number.0))?;
+        self.prune(index, through, outputs);
+        let stream = self.streams.at_mut(index);
+        stream.released = stream.released.max(through);
+        stream.last = stream.last.max(through);
+        Ok(())
+    }
+
+    /// Takes a control operation's place in the order. It is acknowledged, with all behind it, when it is [saved](Self::saved).
+    pub fn control(&mut self, position: Position) -> Result<(), BackupError> {
+        if self.unsaved.len() >= IN_FLIGHT_MAX {
+            return Err(BackupError::Control);
+        }
+        self.receive(position)?;
+        self.unsaved.push_back(position.0);
+        Ok(())
+    }
+
+    /// All control operations up to this position are on the disk.
+    pub fn saved(&mut self, through: Position) {
+        while self.unsaved.front().is_some_and(|position| *position <= through.0) {
+            self.unsaved.pop_front();
+        }
+    }
+
+    /// What is to be acknowledged at the end of the turn, if that is more than before.
+    pub fn acknowledgement(&mut self) -> Option<Position> {
+        let through = self.unsaved.front().map_or(self.received, |unsaved| unsaved - 1);
+        let is_more = through > self.acknowledged;
+        self.acknowledged = self.acknowledged.max(through);
+        is_more.then_some(Position(through))
+    }
+
+    /// Replicas that are kept.
+    pub fn kept(&self) -> usize {
+        self.streams.slots.kept()
+    }
+
+    /// Slots that all open streams may use: the size of the host's table of bytes.
+    pub fn slots_max(&self) -> usize {
+        self.streams.slots.count_max()
+    }
+
+    /// Becomes a Primary, which dispatches what is kept. Slots stay what they are. Required subscriptions are to be made anew, before the first work is asked for;
+    /// they are awaited ([`Attachment::Awaited`](crate::Attachment)).
+    pub fn promote<R>(self, now: Instant, promotion: Promotion) -> Shard<R> {
+        let Self { topics, mut streams, occupied, .. } = self;
+        for &index in &occupied {
+            let stream = streams.at_mut(index);
+            (stream.held_from, stream.is_resumed) = (Sequence(0), false);
+        }
+        Shard::promoted(now, promotion, topics, streams, &occupied)
+    }
+
+    fn receive(&mut self, position: Position) -> Result<(), BackupError> {
+        let expected = self.received + 1;
+        if position.0 != expected {
+            return Err(BackupError::Position { expected, found: position.0 });
+        }
+        self.received = expected;
+        Ok(())
+    }
+
+    fn prune(&mut self, index: u32, through: Sequence, outputs: &mut Vec<Output>) {
+        let before = self.streams.at(index).length;
+        while self.streams.head(index).is_some_and(|message| message.sequence <= through) {
+            outputs.push(Output::Freed { slot: self.streams.release_head(index) });
+        }
+        if before > 0 && self.streams.at(index).length == 0 {
+            let place = self.streams.at(index).place;
+            self.occupied.swap_remove(place as usize);
+            if let Some(&moved) = self.occupied.get(place as usize) {
+                self.streams.at_mut(moved).place = place;
+            }
+        }
+    }
+
+    /// Closes a stream that keeps nothing.
+    fn forget(&mut self, index: u32) {
+        let topic = self.streams.at(index).identity.topic;
+        self.topics.at_mut(topic).streams.retain(|open| *open != index);
+        self.streams.close(index);
+    }
+}

@@ -1,0 +1,210 @@
+//! Work: the next job of the highest level, and the timers.
+
+use super::{Offer, Output, Shard, ShedReason, Work, output_of};
+use crate::{
+    edf::{BACKGROUND, Edf, LEVELS},
+    event::Sequence,
+    slot::{Message, NONE},
+    stream::Reader,
+    subscription::{Offered, Required, SubscriptionKey},
+    time::Instant,
+};
+
+/// Begins to wait for a required subscription that has been handed something, if it owed nothing before.
+fn wait_for(waits: &mut Edf, now: Instant, key: SubscriptionKey, required: Required) -> Required {
+    if waits.place(key.index).is_some() {
+        return required;
+    }
+    waits.insert(0, key.index, now.plus(required.wait), 0);
+    Required { heard_at: now, ..required }
+}
+
+impl<R> Shard<R> {
+    /// The next piece of work, with what belongs to it in `outputs`: the job with the earliest deadline of the highest level that has one, then
+    /// what is done in the background. `None`: there is none until [`Self::next_timer`], or this node does not lead.
+    pub fn next(&mut self, now: Instant, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) -> Option<Work> {
+        if !self.leads(now) {
+            return None;
+        }
+        self.stop_holding(now);
+        self.settle(now, outputs);
+        self.stop_waiting(now, outputs);
+        (0..LEVELS as u8)
+            .find_map(|level| self.next_of(now, level, offer, outputs))
+            .or_else(|| self.next_behind(now, offer, outputs))
+            .or_else(|| self.next_given(now, outputs))
+    }
+
+    /// When [`Self::next`] has to be asked again although nothing has happened; the past: at once.
+    pub fn next_timer(&self) -> Option<Instant> {
+        let held = (!self.held.is_empty()).then_some(self.held_until);
+        let settling = self.settling.first(0).map(|(at, _)| at);
+        let waits = self.waits.first(0).map(|(at, _)| at);
+        let has_work = !self.dispatches.is_empty() || !self.catching_up.is_empty() || self.is_giving();
+        let work = has_work.then(Instant::default);
+        [held, settling, waits, work, self.replication.next_start(self.dispatches_ns)].into_iter().flatten().min()
+    }
+
+    fn next_of(&mut self, now: Instant, level: u8, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) -> Option<Work> {
+        loop {
+            let dispatch = self.dispatches.first(level);
+            let replica = self.replication.due(now, level, self.dispatches_ns);
+            match (dispatch, replica) {
+                (None, None) => return None,
+                (dispatch, Some((by, slot))) if dispatch.is_none_or(|(dispatch_by, _)| by <= dispatch_by) => {
+                    return Some(self.replicate(now, by, slot, outputs));
+                }
+                (Some((_, stream)), _) => {
+                    if let Some(work) = self.dispatch(now, stream, offer, outputs) {
+                        return Some(work);
+                    }
+                }
+                (None, Some(_)) => unreachable!("a replica without a rival goes out"),
+            }
+        }
+    }
+
+    /// Dispatches the first event of a stream; `None` if it is dropped instead.
+    fn dispatch(&mut self, now: Instant, index: u32, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) -> Option<Work> {
+        let (level, _) = self.dispatches.place(index).expect("the stream is queued");
+        let stream = self.streams.at(index);
+        let terms = self.topics.at(stream.identity.topic).terms();
+        let slot = self.streams.slots.id(stream.cursor);
+        let &Message { sequence, created, dispatch_by, is_excess, .. } = self.streams.slots.at(slot.index);
+        let is_late = now > dispatch_by;
+        let may_shed = terms.shed_max.is_some_and(|shed_max| stream.shed_run < shed_max);
+        let shed = match () {
+            () if is_excess && level != BACKGROUND => Some(ShedReason::Excess),
+            () if is_late && may_shed => Some(ShedReason::Late),
+            () => None,
+        };
+        // The cost may have been declared anew since it was added.
+        self.dispatches_ns = self.dispatches_ns.saturating_sub(terms.dispatch_cost_ns.into());
+        self.streams.advance_cursor(index);
+        match shed {
+            Some(reason) => {
+                self.counters.shed += 1;
+                outputs.push(Output::Shed { stream: self.streams.id(index), sequence, reason });
+                self.streams.slots.at_mut(slot.index).is_shed = true;
+                let stream = self.streams.at_mut(index);
+                stream.shed_run += u32::from(reason == ShedReason::Late);
+                stream.readers.iter_mut().filter(|reader| !reader.is_behind).for_each(|reader| reader.pass(sequence));
+            }
+            None => {
+                self.counters.dispatched += 1;
+                self.counters.late += u64::from(is_late);
+                self.streams.at_mut(index).shed_run = 0;
+                self.hand_to_all(now, index, sequence, offer, outputs);
+            }
+        }
+        self.await_settling(now, index);
+        self.schedule(now, index);
+        let event = self.streams.at(index).event(sequence);
+        self.release(index, outputs);
+        shed.is_none().then(|| Work::Dispatch { slot, stream: self.streams.id(index), event, created, is_late })
+    }
+
+    /// Offers an event to every subscription of its topic that is not behind.
+    fn hand_to_all(&mut self, now: Instant, index: u32, sequence: Sequence, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) {
+        let stream = self.streams.at_mut(index);
+        let event = stream.event(sequence);
+        for &key in &self.topics.at(event.topic).subscriptions {
+            let subscription = self.subscriptions.heard(key);
+            let Some(required) = subscription.required else {
+                let offered = subscription.offer(now, event, offer);
+                self.lost_events += u64::from(offered == Offered::Lost);
+                outputs.extend(output_of(key, event, offered));
+                continue;
+            };
+            let reader = stream.reader(key);
+            if reader.is_behind || sequence <= reader.acked {
+                continue;
+            }
+            let offered = if required.is_there && !required.is_full { subscription.offer_kept(event, offer) } else { Offered::FellBehind };
+            match offered {
+                Offered::Queued => {
+                    reader.hand(sequence);
+                    outputs.push(Output::Deliver { subscription: key, event });
+                    subscription.required = Some(wait_for(&mut self.waits, now, key, required));
+                }
+                Offered::NotForIt => reader.pass(sequence),
+                Offered::FellBehind | Offered::Lost => {
+                    reader.is_behind = true;
+                    subscription.required = Some(Required { is_full: required.is_there, ..required });
+                }
+            }
+        }
+    }
+
+    /// Brings a reader that is behind the next event that it misses.
+    fn next_behind(&mut self, now: Instant, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) -> Option<Work> {
+        while let Some(id) = self.catching_up.pop_front() {
+            let Some(index) = self.streams.index(id) else { continue };
+            self.streams.at_mut(index).is_catching_up = false;
+            if let Some(work) = self.bring(now, index, offer, outputs) {
+                self.catch_up_stream(index);
+                return Some(work);
+            }
+        }
+        None
+    }
+
+    /// Goes on with the first reader of a stream that is behind, there, and not full; `None` where there is none.
+    fn bring(&mut self, now: Instant, index: u32, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) -> Option<Work> {
+        for at in 0..self.streams.at(index).readers.len() {
+            let Reader { subscription: key, is_behind, .. } = self.streams.at(index).readers[at];
+            if !is_behind {
+                continue;
+            }
+            while self.can_take(key) {
+                let slot = self.first_missed(index, at);
+                if slot == NONE {
+                    self.streams.at_mut(index).readers[at].is_behind = false;
+                    break;
+                }
+                let &Message { sequence, created, dispatch_by, is_shed, .. } = self.streams.slots.at(slot);
+                let stream = self.streams.at_mut(index);
+                let event = stream.event(sequence);
+                let reader = &mut stream.readers[at];
+                let subscription = self.subscriptions.heard(key);
+                let offered = if is_shed { Offered::NotForIt } else { subscription.offer_kept(event, offer) };
+                match offered {
+                    Offered::Queued => {
+                        reader.hand(sequence);
+                        outputs.push(Output::Deliver { subscription: key, event });
+                        let required = subscription.required.expect("a reader is required");
+                        subscription.required = Some(wait_for(&mut self.waits, now, key, required));
+                        let slot = self.streams.slots.id(slot);
+                        let is_late = now > dispatch_by;
+                        return Some(Work::Dispatch { slot, stream: self.streams.id(index), event, created, is_late });
+                    }
+                    Offered::NotForIt => reader.pass(sequence),
+                    Offered::FellBehind | Offered::Lost => {
+                        subscription.required.as_mut().expect("a reader is required").is_full = true;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn can_take(&self, key: SubscriptionKey) -> bool {
+        let required = self.subscriptions.get(key).and_then(|subscription| subscription.required);
+        required.is_some_and(|required| required.is_there && !required.is_full)
+    }
+
+    /// The first kept event behind what a reader was handed, unless it is still to be dispatched.
+    fn first_missed(&self, index: u32, reader: usize) -> u32 {
+        let stream = self.streams.at(index);
+        let passed = stream.readers[reader].passed;
+        let mut slot = stream.head;
+        while slot != NONE {
+            let message = self.streams.slots.at(slot);
+            if message.sequence > passed {
+                return if message.is_dispatched { slot } else { NONE };
+            }
+            slot = message.next;
+        }
+        NONE
+    }
+}

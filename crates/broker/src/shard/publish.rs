@@ -1,0 +1,191 @@
+//! Taking events of real-time streams: who may, which ones are new, which are too many, and when their work is due.
+
+use super::{Accepted, Publication, Refusal, Shard};
+use crate::{
+    edf::BACKGROUND,
+    epoch::Epoch,
+    event::Sequence,
+    slot::{Message, NONE},
+    stream::{NotTaken, StreamId},
+    time::Instant,
+};
+
+/// Sequences that an event may be behind the last one of its stream: more is no loss but nonsense.
+pub const SEQUENCE_GAP_MAX: u64 = 1 << 32;
+
+impl<R> Shard<R> {
+    /// Takes an event of a real-time stream. What the publisher may publish was decided before. The event is dispatched by [`Shard::next`].
+    pub fn accept(&mut self, now: Instant, stream: StreamId, publication: Publication) -> Result<Accepted, Refusal> {
+        self.check_authority(now, publication.epoch)?;
+        let index = self.streams.index(stream).ok_or(Refusal::Stream)?;
+        let Publication { sequence, created, is_resent, .. } = publication;
+        let stream = self.streams.at_mut(index);
+        let last = stream.last;
+        if sequence.0 == 0 || (last.0 > 0 && sequence.0.saturating_sub(last.0) > SEQUENCE_GAP_MAX) {
+            return Err(Refusal::Sequence { found: sequence.0, last: last.0 });
+        }
+        let topic = self.topics.at_mut(stream.identity.topic);
+        let terms = topic.terms.as_deref().expect("only a real-time topic has streams");
+        let created = terms.created(now, created, is_resent);
+        let message = Message {
+            stream: index,
+            sequence,
+            created,
+            dispatch_by: terms.dispatch_by(created),
+            previous: NONE,
+            next: NONE,
+            is_mark: false,
+            is_excess: false,
+            is_dispatched: false,
+            is_shed: false,
+        };
+        let slot = match self.streams.insert(index, message) {
+            Ok(slot) => slot,
+            Err(NotTaken::Known) => {
+                self.counters.known += 1;
+                self.streams.at_mut(index).is_asked = true;
+                self.resent(now, index, sequence);
+                self.touch(index);
+                return Ok(Accepted::Known);
+            }
+            Err(NotTaken::Full) => {
+                let kept = self.streams.at(index).length;
+                return Err(Refusal::Full { kept, retry_after_ns: terms.period_ns.max(1) });
+            }
+        };
+        let stream = self.streams.at_mut(index);
+        let is_excess = !stream.bucket.take(created, terms);
+        let is_mark = !is_excess && stream.count_to_mark(terms.mark_every.get());
+        topic.accepted += 1;
+        self.counters.accepted += 1;
+        self.counters.excess += u64::from(is_excess);
+        let message = self.streams.slots.at_mut(slot.index);
+        (message.is_excess, message.is_mark) = (is_excess, is_mark);
+        self.dispatches_ns += u64::from(terms.dispatch_cost_ns);
+        let terms = *terms;
+        if is_excess {
+            self.streams.slots.at_mut(slot.index).dispatch_by = Instant::NEVER;
+        } else {
+            self.put_in_order(slot.index);
+        }
+        if is_mark && terms.replicate_within_ns.is_some() && self.replication.takes(index) {
+            self.postpone_replica(slot.index, &terms);
+        }
+        self.resent(now, index, sequence);
+        self.schedule(now, index);
+        self.touch(index);
+        Ok(Accepted::Kept { slot, is_excess })
+    }
+
+    /// Whether this node leads, and in the publisher's epoch.
+    fn check_authority(&self, now: Instant, found: Epoch) -> Result<(), Refusal> {
+        if !self.leads(now) {
+            return Err(Refusal::NotLeading);
+        }
+        let epoch = self.authority.epoch;
+        if found == Epoch::NONE || found == epoch { Ok(()) } else { Err(Refusal::Epoch { found, epoch }) }
+    }
+
+    pub(super) fn leads(&self, now: Instant) -> bool {
+        now < self.authority.until
+    }
+
+    /// Passes the deadline of an event on to those in front of it in the stream, which have to go first.
+    fn put_in_order(&mut self, slot: u32) {
+        let &Message { dispatch_by, previous, next, .. } = self.streams.slots.at(slot);
+        // Filled in in front of events that are due earlier.
+        let mut behind = next;
+        while behind != NONE && self.streams.slots.at(behind).is_excess {
+            behind = self.streams.slots.at(behind).next;
+        }
+        let due = if behind == NONE { dispatch_by } else { dispatch_by.min(self.streams.slots.at(behind).dispatch_by) };
+        self.streams.slots.at_mut(slot).dispatch_by = due;
+        let mut ahead = previous;
+        while ahead != NONE {
+            let message = self.streams.slots.at_mut(ahead);
+            if message.is_dispatched || (!message.is_excess && message.dispatch_by <= due) {
+                break;
+            }
+            if !message.is_excess {
+                message.dispatch_by = due;
+            }
+            ahead = message.previous;
+        }
+    }
+
+    /// Queues a stream by the deadline of its first event that is not excess, or in the background if there is only excess. The stream has one
+    /// place in the queue, so that its events go out in order.
+    pub(super) fn schedule(&mut self, now: Instant, index: u32) {
+        let stream = self.streams.at(index);
+        let is_held = |message: &Message| message.sequence >= stream.held_from;
+        let mut slot = stream.cursor;
+        if slot == NONE || is_held(self.streams.slots.at(slot)) {
+            self.dispatches.remove(index);
+            return;
+        }
+        while slot != NONE {
+            let message = self.streams.slots.at(slot);
+            if is_held(message) {
+                break;
+            }
+            if !message.is_excess && !message.is_dispatched {
+                let level = self.topics.at(stream.identity.topic).terms().level;
+                if self.dispatches.place(index) != Some((level, message.dispatch_by)) {
+                    self.dispatches.insert(level, index, message.dispatch_by, 0);
+                }
+                return;
+            }
+            slot = message.next;
+        }
+        if self.dispatches.place(index).is_none_or(|(level, _)| level != BACKGROUND) {
+            self.dispatches.insert(BACKGROUND, index, now, 0);
+        }
+    }
+
+    /// Takes what a publisher says that it will send again.
+    pub(super) fn resume(&mut self, now: Instant, stream: StreamId, from: Sequence, to: Sequence) {
+        let Some(index) = self.streams.index(stream) else { return };
+        let stream = self.streams.at_mut(index);
+        stream.is_resumed = true;
+        if stream.held_from < Sequence(u64::MAX) {
+            stream.resent_to = to;
+            stream.held_from = if from <= to { from.max(Sequence(1)) } else { Sequence(u64::MAX) };
+            self.schedule(now, index);
+        }
+        self.touch(index);
+    }
+
+    /// Notes that an event has come again: behind a promotion, those up to it need not be held any more.
+    fn resent(&mut self, now: Instant, index: u32, sequence: Sequence) {
+        let stream = self.streams.at_mut(index);
+        let is_held = stream.held_from < Sequence(u64::MAX);
+        if is_held && stream.is_resumed && sequence >= stream.held_from {
+            stream.held_from = if sequence < stream.resent_to { Sequence(sequence.0 + 1) } else { Sequence(u64::MAX) };
+            self.schedule(now, index);
+        }
+    }
+
+    /// Lets everything go that was held for publishers, once they have had the time to come back.
+    pub(super) fn stop_holding(&mut self, now: Instant) {
+        if self.held.is_empty() || now < self.held_until {
+            return;
+        }
+        for at in 0..self.held.len() {
+            if let Some(index) = self.streams.index(self.held[at]) {
+                self.streams.at_mut(index).held_from = Sequence(u64::MAX);
+                self.schedule(now, index);
+            }
+        }
+        self.held.clear();
+    }
+}
+
+impl crate::stream::Stream {
+    /// Whether the next event is a mark. Counted from the last mark: counted from the last replica that has arrived, the gap between
+    /// two marks would grow by what is under way.
+    fn count_to_mark(&mut self, mark_every: u32) -> bool {
+        let is_mark = self.since_mark == 0;
+        self.since_mark = (self.since_mark + 1) % mark_every;
+        is_mark
+    }
+}

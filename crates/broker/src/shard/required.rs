@@ -1,0 +1,166 @@
+//! Required subscriptions: events are kept for them and count as covered when they have them, as long as they are not away for too long.
+
+use std::time::Duration;
+
+use super::{Output, Shard};
+use crate::{
+    event::Sequence,
+    slot::NONE,
+    stream::{Reader, StreamIdentity},
+    subscription::{Required, SubscriptionKey},
+    time::Instant,
+    wire::Watermark,
+};
+
+/// How a required subscription begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// New and there: it hears what is published from now on.
+    New,
+    /// Known from before a promotion, and not there yet: what is kept is for it, unless it says otherwise when it comes.
+    Awaited,
+}
+
+impl<R> Shard<R> {
+    /// Makes a subscription of a real-time topic a required one, which is waited for so long when it is away or silent. Its session acknowledges
+    /// ([`Input::Delivered`](super::Input::Delivered)); where the topic counts an emptied send queue as cover, the host does so in its place.
+    pub fn require(&mut self, now: Instant, key: SubscriptionKey, wait: Duration, attachment: Attachment) {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        let is_there = attachment == Attachment::New;
+        if subscription.required.replace(Required { wait, heard_at: now, is_there, is_full: false }).is_some() {
+            return;
+        }
+        let topic = subscription.topic;
+        for at in 0..self.topics.at(topic).streams.len() {
+            let index = self.topics.at(topic).streams[at];
+            let stream = self.streams.at(index);
+            let dispatched =
+                if stream.cursor == NONE { stream.last } else { Sequence(self.streams.slots.at(stream.cursor).sequence.0 - 1) };
+            let from = if is_there { dispatched } else { stream.released };
+            self.streams.at_mut(index).readers.push(Reader { is_behind: !is_there, ..Reader::new(key, from) });
+        }
+        self.waits.reserve(self.subscriptions.indexes());
+        if !is_there {
+            self.waits.insert(0, key.index, now.plus(wait), 0);
+        }
+    }
+
+    /// A new stream of a topic is read by all that are required of it.
+    pub(super) fn read_by_required(&mut self, index: u32) {
+        let stream = self.streams.at_mut(index);
+        for &key in &self.topics.at(stream.identity.topic).subscriptions {
+            if self.subscriptions.heard(key).required.is_some() {
+                stream.readers.push(Reader::new(key, stream.released));
+            }
+        }
+    }
+
+    /// A required subscription has a session again, and says what it has; what it has not is brought to it.
+    pub fn attach(
+        &mut self,
+        now: Instant,
+        key: SubscriptionKey,
+        receiver: R,
+        watermarks: impl IntoIterator<Item = Watermark>,
+        outputs: &mut Vec<Output>,
+    ) {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        subscription.begin_session(receiver);
+        let topic = subscription.topic;
+        let Some(required) = &mut subscription.required else { return };
+        (required.is_there, required.is_full, required.heard_at) = (true, false, now);
+        for at in 0..self.topics.at(topic).streams.len() {
+            // What was handed to the last session and not acknowledged may have gone with it.
+            let reader = self.streams.at_mut(self.topics.at(topic).streams[at]).reader(key);
+            *reader = reader.resumed(Sequence(0));
+        }
+        for Watermark { publisher, incarnation, through } in watermarks {
+            let Some(stream) = self.streams.find(&StreamIdentity { topic, publisher, incarnation }) else { continue };
+            let reader = self.streams.at_mut(stream.index).reader(key);
+            *reader = reader.resumed(through);
+        }
+        for at in 0..self.topics.at(topic).streams.len() {
+            let index = self.topics.at(topic).streams[at];
+            self.touch(index);
+            self.release(index, outputs);
+        }
+        self.catch_up(key);
+    }
+
+    /// A required subscription's session is gone.
+    pub(super) fn detach(&mut self, now: Instant, key: SubscriptionKey) {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        let Some(required) = &mut subscription.required else { return };
+        (required.is_there, required.is_full, required.heard_at) = (false, false, now);
+        self.waits.insert(0, key.index, now.plus(required.wait), 0);
+        subscription.forget_queue();
+    }
+
+    /// Queues the streams of which a subscription misses something.
+    pub(super) fn catch_up(&mut self, key: SubscriptionKey) {
+        let Some(topic) = self.subscriptions.get(key).map(|subscription| subscription.topic) else { return };
+        for at in 0..self.topics.at(topic).streams.len() {
+            self.catch_up_stream(self.topics.at(topic).streams[at]);
+        }
+    }
+
+    /// Queues a stream if one of its readers is behind; whether it can take anything is looked at when it is its turn.
+    pub(super) fn catch_up_stream(&mut self, index: u32) {
+        let id = self.streams.id(index);
+        let stream = self.streams.at_mut(index);
+        if !stream.is_catching_up && stream.readers.iter().any(|reader| reader.is_behind) {
+            stream.is_catching_up = true;
+            self.catching_up.push_back(id);
+        }
+    }
+
+    /// Looks after those who have been away or silent for as long as they are waited for.
+    pub(super) fn stop_waiting(&mut self, now: Instant, outputs: &mut Vec<Output>) {
+        while let Some((at, index)) = self.waits.first(0)
+            && at <= now
+        {
+            self.waits.remove(index);
+            let key = self.subscriptions.key(index);
+            let Some(subscription) = self.subscriptions.get(key) else { continue };
+            let Some(required) = subscription.required else { continue };
+            let topic = self.topics.at(subscription.topic);
+            let owes = topic
+                .streams
+                .iter()
+                .any(|stream| self.streams.at(*stream).readers.iter().any(|reader| reader.subscription == key && reader.owes()));
+            if required.is_there && !owes {
+                continue;
+            }
+            let patience_ends = required.heard_at.plus(required.wait);
+            if patience_ends > now {
+                self.waits.insert(0, index, patience_ends, 0);
+                continue;
+            }
+            self.counters.not_required += 1;
+            self.require_no_more(now, key, outputs);
+            outputs.push(Output::NotRequired { subscription: key });
+            if !required.is_there {
+                self.unsubscribe(now, key, outputs);
+            }
+        }
+    }
+
+    /// Events wait for a subscription no more.
+    pub(super) fn require_no_more(&mut self, now: Instant, key: SubscriptionKey, outputs: &mut Vec<Output>) {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        if subscription.required.take().is_none() {
+            return;
+        }
+        self.waits.remove(key.index);
+        let topic = subscription.topic;
+        for at in 0..self.topics.at(topic).streams.len() {
+            let index = self.topics.at(topic).streams[at];
+            let stream = self.streams.at_mut(index);
+            stream.readers.retain(|reader| reader.subscription != key);
+            // What nobody acknowledges any more counts as received when it has had the time.
+            self.await_settling(now, index);
+            self.touch(index);
+            self.release(index, outputs);
+        }
+    }
+}

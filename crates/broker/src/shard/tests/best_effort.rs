@@ -1,0 +1,166 @@
+//! Best-effort topics.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use crate::shard::*;
+
+const LIMITS: ShardLimits = ShardLimits { subscriptions_max: 3, topics_max: 3, queue_bytes_max: 4 };
+
+fn shard() -> Shard<u8> {
+    Shard::new(Incarnation(7), LIMITS)
+}
+
+fn publish(shard: &mut Shard<u8>, topic: &str, publisher: u64, size: u64) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    shard.publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| Some(size), &mut outputs).unwrap();
+    outputs
+}
+
+fn sent(shard: &mut Shard<u8>, subscription: SubscriptionKey, bytes: u64) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    shard.step(Instant::from_nanos(9), Input::Sent { subscription, bytes }, &mut outputs);
+    outputs
+}
+
+#[test]
+fn every_subscription_of_the_topic_hears_the_event_once() {
+    let mut shard = shard();
+    let keys = [
+        shard.subscribe("A", 1, Overflow::Loses).unwrap(),
+        shard.subscribe("B", 2, Overflow::Loses).unwrap(),
+        shard.subscribe("A", 3, Overflow::Loses).unwrap(),
+    ];
+    let heard: Vec<_> = publish(&mut shard, "A", 5, 1)
+        .into_iter()
+        .map(|output| matches!(output, Output::Deliver { subscription, .. } if subscription == keys[0] || subscription == keys[2]))
+        .collect();
+    assert_eq!(heard, [true, true]);
+    assert!(publish(&mut shard, "C", 5, 1).is_empty());
+    assert_eq!(shard.subscribe("A", 4, Overflow::Loses), Err(ShardError::Subscriptions(3)));
+}
+
+#[test]
+fn an_event_that_is_not_for_a_receiver_is_no_loss() {
+    let mut shard = shard();
+    shard.subscribe("A", 1, Overflow::Loses).unwrap();
+    let mut outputs = Vec::new();
+    shard.publish(Instant::default(), "A", PublisherId(1), &mut |_, _| None, &mut outputs).unwrap();
+    assert_eq!(outputs, []);
+}
+
+#[test]
+fn an_overflowing_subscriber_is_told_its_loss_behind_what_was_queued() {
+    let mut shard = shard();
+    let key = shard.subscribe("A", 1, Overflow::Loses).unwrap();
+    assert_eq!(publish(&mut shard, "A", 1, 3).len(), 1);
+    assert_eq!(publish(&mut shard, "A", 1, 2).len(), 0);
+    assert_eq!(publish(&mut shard, "A", 1, 1).len(), 0, "the loss keeps its place in the order");
+    assert_eq!(sent(&mut shard, key, 0), []);
+    assert_eq!(sent(&mut shard, key, 1), [Output::TellLoss { subscription: key, events: 2, during: Duration::from_nanos(9) }]);
+    assert_eq!(publish(&mut shard, "A", 1, 2).len(), 1);
+}
+
+#[test]
+fn who_falls_behind_is_offered_nothing_and_loses_nothing_until_it_has_caught_up() {
+    let mut shard = shard();
+    let key = shard.subscribe("A", 1, Overflow::FallsBehind).unwrap();
+    assert_eq!(publish(&mut shard, "A", 1, 3).len(), 1);
+    assert_eq!(publish(&mut shard, "A", 1, 2), [Output::FellBehind { subscription: key }]);
+    let unasked = &mut |_: &u8, _| panic!("who is behind is not asked");
+    shard.publish(Instant::default(), "A", PublisherId(1), unasked, &mut Vec::new()).unwrap();
+    let mut step = |input| {
+        let mut outputs = Vec::new();
+        shard.step(Instant::default(), input, &mut outputs);
+        outputs
+    };
+    assert_eq!(step(Input::Sent { subscription: key, bytes: 3 }), []);
+    assert_eq!(step(Input::FallBehind { subscription: key }), [], "it is told once");
+    assert_eq!(step(Input::CatchUp { subscription: key, bytes: 2 }), []);
+    assert_eq!(step(Input::FallBehind { subscription: key }), [Output::FellBehind { subscription: key }]);
+    assert_eq!(step(Input::CatchUp { subscription: key, bytes: 0 }), []);
+    assert_eq!(publish(&mut shard, "A", 1, 2).len(), 1);
+    assert_eq!(publish(&mut shard, "A", 1, 1), [Output::FellBehind { subscription: key }]);
+    assert_eq!(shard.lost_events(), 0);
+}
+
+#[test]
+fn an_event_larger_than_the_queue_passes_an_empty_one() {
+    let mut shard = shard();
+    let key = shard.subscribe("A", 1, Overflow::Loses).unwrap();
+    assert_eq!(publish(&mut shard, "A", 1, 100).len(), 1);
+    assert_eq!(sent(&mut shard, key, 100), []);
+}
+
+#[test]
+fn a_removed_subscription_leaves_nothing_behind() {
+    let mut shard = shard();
+    let old = shard.subscribe("A", 1, Overflow::Loses).unwrap();
+    shard.step(Instant::default(), Input::Unsubscribe { subscription: old }, &mut Vec::new());
+    let new = shard.subscribe("A", 2, Overflow::Loses).unwrap();
+    assert_eq!((shard.receiver(old), shard.receiver(new)), (None, Some(&2)));
+    assert_eq!(sent(&mut shard, old, 1), []);
+    shard.step(Instant::default(), Input::Unsubscribe { subscription: old }, &mut Vec::new());
+    assert_eq!(shard.subscription_count(), 1);
+}
+
+#[test]
+fn events_are_numbered_whether_anybody_listens_or_not() {
+    let mut shard = shard();
+    let mut numbers = |topic: &str, publisher| {
+        shard
+            .publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| None, &mut Vec::new())
+            .map(|id| (id.topic.0, id.sequence.0))
+    };
+    assert_eq!([numbers("A", 1), numbers("A", 1), numbers("A", 2), numbers("B", 1)], [Ok((0, 1)), Ok((0, 2)), Ok((0, 1)), Ok((1, 1))]);
+    assert_eq!([numbers("C", 1), numbers("D", 1)], [Ok((2, 1)), Err(ShardError::Topics(3))]);
+    for publisher in 3..47 {
+        assert!(numbers("A", publisher).is_ok(), "{publisher}");
+    }
+    assert_eq!(numbers("A", 47), Err(ShardError::Streams(48)));
+    assert_eq!(shard.topics().map(|topic| (topic.name, topic.published)).collect::<Vec<_>>(), [("A", 47), ("B", 1), ("C", 1)]);
+}
+
+#[test]
+fn the_others_hear_on_when_subscriptions_end_in_any_order() {
+    let mut shard = Shard::new(Incarnation(7), ShardLimits { subscriptions_max: 100, ..LIMITS });
+    let mut keys: Vec<_> = (0..20).map(|receiver| shard.subscribe("A", receiver, Overflow::Loses).unwrap()).collect();
+    while !keys.is_empty() {
+        let ended = keys.swap_remove(keys.len() * 7 % 11 % keys.len());
+        shard.step(Instant::default(), Input::Unsubscribe { subscription: ended }, &mut Vec::new());
+        assert_eq!(publish(&mut shard, "A", 1, 0).len(), keys.len());
+    }
+}
+
+proptest! {
+    /// What a subscriber hears of one publisher is ascending, and every gap is told with its exact size.
+    #[test]
+    fn gaps_are_told_exactly(script in prop::collection::vec((0u64..3, 0u64..3), 1..200)) {
+        let mut shard = shard();
+        let key = shard.subscribe("A", 1, Overflow::Loses).unwrap();
+        let (mut queued, mut last, mut told, mut published) = (0u64, 0u64, 0u64, 0u64);
+        for (size, drained) in script {
+            let mut outputs = publish(&mut shard, "A", 1, size);
+            published += 1;
+            queued += outputs.len() as u64 * size;
+            let bytes = drained.min(queued);
+            queued -= bytes;
+            outputs.extend(sent(&mut shard, key, bytes));
+            for output in outputs {
+                match output {
+                    Output::Deliver { event, .. } => {
+                        prop_assert_eq!(event.sequence.0, last + told + 1);
+                        (last, told) = (event.sequence.0, 0);
+                    }
+                    Output::TellLoss { events, .. } => told += events,
+                    other => prop_assert!(false, "{other:?} on a topic that loses"),
+                }
+            }
+        }
+        let rest = sent(&mut shard, key, queued);
+        let untold: u64 = rest.iter().map(|output| if let Output::TellLoss { events, .. } = output { *events } else { 0 }).sum();
+        prop_assert_eq!(published, last + told + untold);
+        prop_assert!(shard.lost_events() >= told + untold && shard.lost_events() <= published);
+    }
+}

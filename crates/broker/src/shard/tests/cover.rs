@@ -1,0 +1,211 @@
+//! What covers an event, what is replicated for that, and what is not needed any more.
+
+use super::*;
+
+#[test]
+fn an_event_is_covered_when_every_required_subscriber_has_it() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.join();
+    let (stream, one, two) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000), driven.subscribe(0, 1_000_000));
+    driven.publish(stream, 1).unwrap();
+    assert_eq!(driven.work(), "A1");
+    driven.delivered(one, stream, 1);
+    assert_eq!(driven.covered(), None);
+    driven.delivered(two, stream, 1);
+    assert_eq!((driven.covered(), driven.shard.kept()), (Some(1), 0));
+    driven.now += 1_000;
+    assert_eq!(driven.work(), "", "what is covered is not replicated");
+    assert_eq!(driven.shard.counters().cancelled, 1);
+}
+
+#[test]
+fn an_event_is_covered_when_the_backup_has_it_and_kept_until_the_subscriber_has() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.join();
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    driven.publish(stream, 1).unwrap();
+    driven.now += 57;
+    assert_eq!(driven.work(), "A1! (A1)");
+    assert_eq!(driven.told(), [Output::Declare { stream, number: StreamNumber(1) }]);
+    driven.acknowledge_all();
+    assert_eq!((driven.covered(), driven.shard.kept()), (Some(1), 1));
+    driven.delivered(key, stream, 1);
+    let discard = Output::Discard { number: StreamNumber(1), through: Sequence(1) };
+    assert_eq!((driven.told(), driven.shard.kept()), (vec![discard], 0));
+}
+
+#[test]
+fn where_nobody_acknowledges_only_the_backup_covers() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.join();
+    let stream = driven.stream(0, 1);
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.now += 56;
+    assert_eq!((driven.work().as_str(), driven.covered(), driven.shard.kept()), ("", None, 1));
+    driven.now += 1;
+    assert_eq!(driven.work(), "(A1)");
+    driven.acknowledge_all();
+    assert_eq!((driven.covered(), driven.shard.kept()), (Some(1), 0));
+}
+
+#[test]
+fn without_a_backup_that_may_lead_acceptance_covers_what_nobody_acknowledges() {
+    for standing in [BackupStanding::Absent, BackupStanding::Out] {
+        let mut driven = Driven::new(&[roomy(), roomy()]);
+        driven.step(Input::Backup(standing));
+        let (stream, other, key) = (driven.stream(0, 1), driven.stream(1, 1), driven.subscribe(1, 1_000_000));
+        driven.publish(stream, 1).unwrap();
+        assert_eq!(driven.covered(), Some(1));
+        driven.publish(other, 1).unwrap();
+        driven.work();
+        assert_eq!(driven.covered(), None, "a required subscriber still counts");
+        driven.delivered(key, other, 1);
+        assert_eq!(driven.covered(), Some(1));
+    }
+}
+
+#[test]
+fn a_backup_that_has_gone_and_may_be_voted_for_covers_nothing_nor_does_acceptance() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.join();
+    let stream = driven.stream(0, 1);
+    driven.publish(stream, 1).unwrap();
+    driven.now += 60;
+    assert_eq!(driven.work(), "A1! (A1)");
+    driven.step(Input::Backup(BackupStanding::Lost));
+    driven.now += 100;
+    driven.publish(stream, 2).unwrap();
+    assert_eq!((driven.work().as_str(), driven.covered()), ("A2", None));
+    driven.step(Input::Backup(BackupStanding::Rejoining));
+    assert_eq!((driven.work().as_str(), driven.covered()), ("(A1) (A2) end", None));
+    driven.acknowledge_all();
+    assert_eq!(driven.covered(), None);
+    driven.step(Input::Backup(BackupStanding::InSync));
+    assert_eq!(driven.covered(), Some(2));
+}
+
+#[test]
+fn one_event_of_m_is_a_mark_counted_from_the_last_mark_and_covers_those_in_front() {
+    let mut driven = Driven::new(&[Terms { mark_every: NonZeroU32::new(3).unwrap(), ..roomy() }]);
+    driven.join();
+    driven.shard.set_replication(AT_ONCE);
+    let (stream, _key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    let mut covered = Vec::new();
+    let mut words = Vec::new();
+    for sequence in 1..=7 {
+        driven.now += 100;
+        driven.publish(stream, sequence).unwrap();
+        words.push(driven.work());
+        driven.acknowledge_all();
+        covered.push(driven.covered());
+    }
+    assert_eq!(words.join(" "), "A1 (A1) A2 A3 A4 (A4) A5 A6 A7 (A7)");
+    assert_eq!(covered, [Some(1), None, None, Some(4), None, None, Some(7)]);
+}
+
+#[test]
+fn excess_is_never_a_mark() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.join();
+    driven.shard.set_replication(AT_ONCE);
+    let stream = driven.stream(0, 1);
+    for sequence in 1..=3 {
+        driven.publish(stream, sequence).unwrap();
+    }
+    assert_eq!(driven.work(), "A1 (A1) A2 A3");
+}
+
+#[test]
+fn losses_that_do_not_matter_need_no_cover() {
+    let mut driven = Driven::new(&[Terms { replicate_within_ns: None, ..roomy() }]);
+    driven.join();
+    let stream = driven.stream(0, 1);
+    driven.publish(stream, 1).unwrap();
+    assert_eq!(driven.covered(), Some(1));
+    driven.now += 1_000;
+    assert_eq!(driven.work(), "A1!");
+}
+
+#[test]
+fn a_subscriber_that_begins_does_not_cover_what_was_there_before() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.join();
+    let stream = driven.stream(0, 1);
+    driven.publish(stream, 1).unwrap();
+    assert_eq!(driven.work(), "A1");
+    let key = driven.subscribe(0, 1_000_000);
+    assert_eq!(driven.covered(), None);
+    driven.now += 10;
+    driven.publish(stream, 2).unwrap();
+    driven.work();
+    driven.delivered(key, stream, 2);
+    assert_eq!(driven.covered(), None, "nobody has the first one");
+    driven.now += 50;
+    assert_eq!(driven.work(), "(A1)");
+    driven.acknowledge_all();
+    assert_eq!((driven.covered(), driven.shard.kept()), (Some(2), 0));
+}
+
+#[test]
+fn an_event_that_comes_again_is_told_to_be_covered_again() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.delivered(key, stream, 1);
+    assert_eq!((driven.covered(), driven.covered()), (Some(1), None));
+    assert_eq!(driven.publish(stream, 1), Ok(Accepted::Known));
+    assert_eq!(driven.covered(), Some(1));
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_covers_nothing() {
+    let mut driven = Driven::new(&[roomy(), roomy()]);
+    let (stream, key, stranger) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000), driven.subscribe(1, 1_000_000));
+    driven.publish(stream, 1).unwrap();
+    driven.delivered(key, stream, 9);
+    driven.delivered(stranger, stream, 9);
+    assert_eq!(driven.covered(), None, "it is not dispatched yet");
+    driven.work();
+    driven.delivered(stranger, stream, 9);
+    assert_eq!(driven.covered(), None, "it hears another topic");
+    let ahead = Position(driven.shard.position().0 + 1);
+    assert!(driven.shard.acknowledged(ahead, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn control_operations_and_replicas_share_one_order() {
+    let mut driven = Driven::new(&[roomy()]);
+    assert_eq!(driven.shard.control(1), None, "there is no link");
+    driven.join();
+    driven.shard.set_replication(AT_ONCE);
+    let (stream, _key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    let first = driven.shard.control(11).unwrap();
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    let last = driven.shard.control(12).unwrap();
+    assert_eq!(last.0, first.0 + 2);
+    driven.told();
+    driven.shard.acknowledged(first, &mut driven.outputs).unwrap();
+    assert_eq!(driven.told(), [Output::Replicated { operation: 11 }]);
+    driven.shard.acknowledged(last, &mut driven.outputs).unwrap();
+    assert_eq!(driven.told(), [Output::Replicated { operation: 12 }, Output::Covered { stream, through: Sequence(1) }]);
+}
+
+#[test]
+fn what_is_filled_in_behind_a_replica_is_not_covered_by_its_acknowledgement() {
+    let mut driven = Driven::new(&[Terms { jitter_ns: 10_000, ..roomy() }]);
+    driven.join();
+    driven.shard.set_replication(AT_ONCE);
+    let (stream, _key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    driven.publish(stream, 5).unwrap();
+    assert_eq!(driven.work(), "A5 (A5)");
+    let fifth = driven.shard.position();
+    driven.publish(stream, 4).unwrap();
+    driven.shard.acknowledged(fifth, &mut driven.outputs).unwrap();
+    assert_eq!(driven.covered(), None);
+    assert_eq!(driven.work(), "A4 (A4) (A5)");
+    driven.acknowledge_all();
+    assert_eq!(driven.covered(), Some(5));
+}

@@ -1,0 +1,198 @@
+//! Which event goes first, which one waits, which one is dropped.
+
+use super::*;
+
+fn due_within(level: u8, within_ns: u64) -> Terms {
+    Terms { level, dispatch_within_ns: Some(within_ns), replicate_within_ns: None, ..roomy() }
+}
+
+#[test]
+fn the_highest_level_goes_first_and_in_it_the_earliest_deadline() {
+    let mut driven = Driven::new(&[due_within(1, 10), due_within(0, 30), due_within(0, 20), due_within(7, 2), due_within(0, 20)]);
+    for topic in 0..5 {
+        let stream = driven.stream(topic, 1);
+        driven.publish(stream, 1).unwrap();
+    }
+    assert_eq!(driven.work(), "C1 E1 B1 A1 D1");
+}
+
+#[test]
+fn a_topic_without_a_deadline_goes_behind_those_of_its_level() {
+    let mut driven = Driven::new(&[Terms { dispatch_within_ns: None, ..due_within(0, 0) }, due_within(0, 1_000), due_within(1, 10)]);
+    for topic in 0..3 {
+        let stream = driven.stream(topic, 1);
+        driven.publish(stream, 1).unwrap();
+    }
+    assert_eq!(driven.work(), "B1 A1 C1");
+}
+
+#[test]
+fn the_events_of_a_stream_keep_their_order_and_the_first_inherits_the_earliest_deadline() {
+    let mut driven = Driven::new(&[Terms { created_before_ns: 90, jitter_ns: 1_000, ..due_within(0, 100) }, due_within(0, 60)]);
+    let (slow, rival) = (driven.stream(0, 1), driven.stream(1, 1));
+    let created = |now: u64, sequence, created| {
+        (at(now), Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created: at(created), is_resent: false })
+    };
+    // The second event was created before the first one, says its publisher, and so is due at 1010 and not at 1098.
+    for (now, publication) in [created(1_000, 1, 998), created(1_000, 2, 910)] {
+        driven.shard.accept(now, slow, publication).unwrap();
+    }
+    driven.publish(rival, 1).unwrap();
+    assert_eq!(driven.work(), "A1 A2 B1");
+}
+
+#[test]
+fn an_event_that_is_late_is_dispatched_and_counted() {
+    let mut driven = Driven::new(&[due_within(0, 40)]);
+    let stream = driven.stream(0, 1);
+    driven.publish(stream, 1).unwrap();
+    driven.now += 38;
+    assert_eq!(driven.work(), "A1", "created 2 before it came, within 40");
+    driven.now += 100;
+    driven.publish(stream, 2).unwrap();
+    driven.now += 39;
+    assert_eq!(driven.work(), "A2!");
+    assert_eq!(driven.shard.counters().late, 1);
+}
+
+#[test]
+fn a_topic_that_drops_what_is_late_drops_no_more_in_a_row_than_its_share_of_the_losses() {
+    let mut driven = Driven::new(&[Terms { shed_max: Some(2), ..due_within(0, 40) }]);
+    let stream = driven.stream(0, 1);
+    for sequence in 1..=7 {
+        driven.now += 100;
+        driven.publish(stream, sequence).unwrap();
+    }
+    driven.now += 1_000;
+    assert_eq!(driven.work(), "A3! A6!");
+    let shed: Vec<_> =
+        driven.told().iter().filter_map(|told| if let Output::Shed { sequence, .. } = told { Some(sequence.0) } else { None }).collect();
+    assert_eq!(shed, [1, 2, 4, 5, 7]);
+}
+
+#[test]
+fn excess_goes_out_when_there_is_nothing_else_and_is_dropped_when_a_rightful_event_has_to_go() {
+    let mut driven = Driven::new(&[due_within(0, 40), due_within(7, 10)]);
+    let (stream, other) = (driven.stream(0, 1), driven.stream(1, 1));
+    let is_excess = |accepted| matches!(accepted, Ok(Accepted::Kept { is_excess: true, .. }));
+    assert!(!is_excess(driven.publish(stream, 1)));
+    assert_eq!(driven.work(), "A1");
+    assert!(is_excess(driven.publish(stream, 2)));
+    driven.publish(other, 1).unwrap();
+    assert_eq!(driven.work(), "B1 A2", "behind the last level");
+    assert!(is_excess(driven.publish(stream, 3)));
+    driven.now += 100;
+    assert!(!is_excess(driven.publish(stream, 4)));
+    assert_eq!(driven.work(), "A4");
+    let shed = Output::Shed { stream, sequence: Sequence(3), reason: ShedReason::Excess };
+    assert!(driven.told().contains(&shed));
+    assert_eq!((driven.shard.counters().excess, driven.shard.counters().shed), (2, 1));
+}
+
+#[test]
+fn a_publisher_that_floods_delays_nobody() {
+    let mut driven = Driven::new(&[due_within(0, 40), due_within(0, 40)]);
+    let (flood, other) = (driven.stream(0, 1), driven.stream(1, 1));
+    driven.publish(flood, 1).unwrap();
+    for sequence in 2..=60 {
+        driven.publish(flood, sequence).unwrap();
+    }
+    driven.publish(other, 1).unwrap();
+    assert!(driven.work().starts_with("A1 B1 A2"));
+}
+
+#[test]
+fn a_full_stream_refuses_and_takes_again_what_it_refused() {
+    let mut driven = Driven::new(&[TERMS]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    for sequence in 1..=4 {
+        driven.now += 100;
+        driven.publish(stream, sequence).unwrap();
+    }
+    driven.work();
+    driven.now += 100;
+    assert_eq!(driven.publish(stream, 5), Err(Refusal::Full { kept: 4, retry_after_ns: 100 }));
+    assert_eq!(driven.publish(stream, 4), Ok(Accepted::Known), "what is there is no reason to wait");
+    driven.delivered(key, stream, 1);
+    assert!(matches!(driven.publish(stream, 5), Ok(Accepted::Kept { .. })));
+}
+
+#[test]
+fn a_sequence_that_cannot_be_is_refused() {
+    let mut driven = Driven::new(&[roomy()]);
+    let stream = driven.stream(0, 1);
+    assert_eq!(driven.publish(stream, 0), Err(Refusal::Sequence { found: 0, last: 0 }));
+    assert!(driven.publish(stream, 1 << 40).is_ok(), "a stream may be known by others for long");
+    let found = (1 << 40) + SEQUENCE_GAP_MAX + 1;
+    assert_eq!(driven.publish(stream, found), Err(Refusal::Sequence { found, last: 1 << 40 }));
+}
+
+#[test]
+fn who_does_not_lead_neither_accepts_nor_dispatches_nor_covers() {
+    let mut driven = Driven::new(&[roomy()]);
+    let stream = driven.stream(0, 1);
+    driven.step(Input::Authority(Authority { epoch: Epoch(3), until: at(1_010) }));
+    let publish = |driven: &mut Driven, epoch, sequence| {
+        let publication = Publication { epoch: Epoch(epoch), sequence: Sequence(sequence), created: at(driven.now), is_resent: false };
+        driven.shard.accept(at(driven.now), stream, publication).err()
+    };
+    let other = |found| Some(Refusal::Epoch { found: Epoch(found), epoch: Epoch(3) });
+    let found = [(0, 1), (3, 2), (2, 3), (4, 3)].map(|(epoch, sequence)| publish(&mut driven, epoch, sequence));
+    assert_eq!(found, [None, None, other(2), other(4)]);
+    driven.now = 1_010;
+    assert_eq!(publish(&mut driven, 3, 3), Some(Refusal::NotLeading));
+    assert_eq!((driven.work().as_str(), driven.covered()), ("", None));
+    driven.step(Input::Authority(Authority { epoch: Epoch(3), until: at(1_020) }));
+    assert_eq!(driven.work(), "A1 A2");
+}
+
+#[test]
+fn a_new_run_of_a_publisher_begins_a_stream_and_the_old_one_ends_when_it_is_empty() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (old, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    driven.publish(old, 1).unwrap();
+    driven.work();
+    let new = driven.stream_of(0, 1, 2);
+    assert_ne!(old, new);
+    assert!(matches!(driven.publish(new, 1), Ok(Accepted::Kept { .. })), "its sequence 1 is not old");
+    driven.told();
+    driven.delivered(key, old, 1);
+    let told = driven.told();
+    assert_eq!(told.last(), Some(&Output::Closed { stream: old, number: None }));
+    assert!(told.contains(&Output::Covered { stream: old, through: Sequence(1) }), "it ends when everything is told");
+    assert_eq!(driven.publish(old, 2), Err(Refusal::Stream));
+}
+
+#[test]
+fn a_topic_that_was_best_effort_goes_on_counting() {
+    let mut driven = Driven::new(&[]);
+    let publish =
+        |driven: &mut Driven| driven.shard.publish(at(0), "A", PublisherId(1), &mut |_, _| None, &mut Vec::new()).unwrap().sequence.0;
+    assert_eq!([publish(&mut driven), publish(&mut driven)], [1, 2]);
+    driven.shard.admit("A", roomy()).unwrap();
+    let stream = driven.stream_of(0, 1, 7);
+    assert_eq!(driven.shard.last(stream), Some(Sequence(2)));
+    assert_eq!(driven.publish(stream, 2), Ok(Accepted::Known));
+    assert!(matches!(driven.publish(stream, 3), Ok(Accepted::Kept { .. })));
+}
+
+#[test]
+fn the_next_timer_is_the_next_thing_to_do() {
+    let mut driven = Driven::new(&[TERMS]);
+    driven.join();
+    let stream = driven.stream(0, 1);
+    assert_eq!(driven.shard.next_timer(), None);
+    driven.publish(stream, 1).unwrap();
+    assert_eq!(driven.shard.next_timer(), Some(at(0)), "at once");
+    assert_eq!(driven.work(), "A1");
+    assert_eq!(driven.shard.next_timer(), Some(at(1_005)), "it counts as received");
+    driven.now = 1_005;
+    assert_eq!(driven.work(), "");
+    // Created at 998, 2 before it arrived; replicated within 60, which takes 1.
+    assert_eq!(driven.shard.next_timer(), Some(at(1_057)));
+    driven.now = 1_056;
+    assert_eq!(driven.work(), "");
+    driven.now = 1_057;
+    assert_eq!(driven.work(), "(A1)");
+    assert_eq!(driven.shard.next_timer(), None);
+}

@@ -1,0 +1,137 @@
+//! Subscriptions that events wait for, and for how long.
+
+use super::*;
+
+#[test]
+fn who_comes_back_gets_what_it_has_missed_and_then_what_is_new_in_order() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key, other) = (driven.stream(0, 1), driven.subscribe(0, 5_000), driven.subscribe(0, 0));
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.step(Input::Detached { subscription: key });
+    for sequence in 2..=3 {
+        driven.now += 100;
+        driven.publish(stream, sequence).unwrap();
+    }
+    assert_eq!(driven.work(), "A2! A3");
+    assert_eq!((driven.handed(key), driven.handed(other)), (vec![1], vec![1, 2, 3]));
+    driven.publish(stream, 4).unwrap();
+    let watermark = crate::wire::Watermark { publisher: PublisherId(1), incarnation: Incarnation(1), through: Sequence(1) };
+    driven.shard.attach(at(driven.now), key, 0, [watermark], &mut driven.outputs);
+    assert_eq!(driven.work(), "A4 A2! A3 A4", "the last one once for those who are there, and once for who was behind");
+    assert_eq!((driven.handed(key), driven.handed(other)), (vec![2, 3, 4], vec![4]), "who was there gets nothing again");
+    driven.delivered(key, stream, 4);
+    assert_eq!(driven.shard.kept(), 0);
+}
+
+#[test]
+fn without_a_watermark_everything_that_was_not_acknowledged_comes_again() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 5_000));
+    for sequence in 1..=3 {
+        driven.now += 100;
+        driven.publish(stream, sequence).unwrap();
+    }
+    driven.work();
+    driven.delivered(key, stream, 1);
+    driven.handed(key);
+    driven.step(Input::Detached { subscription: key });
+    driven.shard.attach(at(driven.now), key, 0, [], &mut driven.outputs);
+    driven.work();
+    assert_eq!(driven.handed(key), [2, 3]);
+}
+
+#[test]
+fn who_is_away_for_too_long_is_not_required_any_more_and_is_told() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 500));
+    driven.step(Input::Detached { subscription: key });
+    driven.publish(stream, 1).unwrap();
+    driven.now += 499;
+    driven.work();
+    assert_eq!((driven.covered(), driven.shard.kept()), (None, 1));
+    driven.now += 1;
+    assert_eq!(driven.shard.next_timer(), Some(at(driven.now)));
+    driven.work();
+    assert!(driven.told().contains(&Output::NotRequired { subscription: key }));
+    assert_eq!(driven.shard.subscription_count(), 0, "it has no session to go on with");
+    driven.now += 5;
+    driven.work();
+    assert_eq!(driven.shard.kept(), 0, "it holds nothing up");
+}
+
+#[test]
+fn who_is_silent_for_too_long_is_not_required_any_more_but_hears_on() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 500));
+    driven.now += 10_000;
+    driven.work();
+    assert_eq!(driven.shard.counters().not_required, 0, "who owes nothing may be silent");
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.now += 400;
+    driven.publish(stream, 2).unwrap();
+    driven.work();
+    driven.delivered(key, stream, 1);
+    driven.now += 499;
+    driven.work();
+    assert_eq!(driven.shard.counters().not_required, 0, "it has said something");
+    driven.now += 1;
+    driven.work();
+    assert!(driven.told().contains(&Output::NotRequired { subscription: key }));
+    driven.handed(key);
+    driven.publish(stream, 3).unwrap();
+    driven.work();
+    assert_eq!(driven.handed(key), [3]);
+}
+
+#[test]
+fn a_full_queue_costs_a_required_subscriber_no_event_and_others_no_time() {
+    let mut driven = Driven::new(&[Terms { period_ns: 1, ..roomy() }]);
+    let (stream, key, other) = (driven.stream(0, 1), driven.subscribe(0, 5_000), driven.subscribe(0, 0));
+    for sequence in 1..=4 {
+        driven.now += 1;
+        driven.publish(stream, sequence).unwrap();
+        driven.work();
+    }
+    driven.step(Input::Sent { subscription: other, bytes: 4 });
+    for sequence in 5..=8 {
+        driven.now += 1;
+        driven.publish(stream, sequence).unwrap();
+        driven.work();
+    }
+    assert_eq!((driven.handed(key), driven.handed(other)), (vec![1, 2, 3, 4], (1..=8).collect()));
+    driven.step(Input::Sent { subscription: key, bytes: 1 });
+    driven.work();
+    assert_eq!(driven.handed(key), [0; 0], "half of the queue has to be read");
+    driven.step(Input::Sent { subscription: key, bytes: 3 });
+    driven.work();
+    assert_eq!((driven.handed(key), driven.shard.lost_events()), (vec![5, 6, 7, 8], 0));
+}
+
+#[test]
+fn an_event_that_is_not_for_a_required_subscriber_does_not_wait_for_it() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 5_000));
+    for sequence in 1..=3 {
+        driven.now += 100;
+        driven.publish(stream, sequence).unwrap();
+    }
+    let mut only_the_second = |_: &u8, event: EventId| (event.sequence.0 == 2).then_some(1);
+    while driven.shard.next(at(driven.now), &mut only_the_second, &mut driven.outputs).is_some() {}
+    assert_eq!((driven.handed(key), driven.covered(), driven.shard.kept()), (vec![2], Some(1), 2));
+    driven.delivered(key, stream, 2);
+    assert_eq!((driven.covered(), driven.shard.kept()), (Some(3), 0));
+}
+
+#[test]
+fn who_leaves_holds_nothing_up() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, leaving, staying) = (driven.stream(0, 1), driven.subscribe(0, 5_000), driven.subscribe(0, 5_000));
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.delivered(staying, stream, 1);
+    assert_eq!(driven.covered(), None);
+    driven.step(Input::Unsubscribe { subscription: leaving });
+    assert_eq!((driven.covered(), driven.shard.kept()), (Some(1), 0));
+}

@@ -1,0 +1,70 @@
+//! The topics of a shard or Backup, by name and number.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    event::{PublisherId, Sequence, TopicId},
+    subscription::SubscriptionKey,
+    terms::Terms,
+};
+
+#[derive(Debug, Default)]
+pub(crate) struct Topic {
+    pub subscriptions: Vec<SubscriptionKey>,
+    /// Of a best-effort topic: the last event of each publisher.
+    pub numbered: BTreeMap<PublisherId, Sequence>,
+    /// Of a real-time topic.
+    pub terms: Option<Box<Terms>>,
+    /// Indexes of a real-time topic's streams.
+    pub streams: Vec<u32>,
+    /// Events taken on real-time streams.
+    pub accepted: u64,
+}
+
+impl Topic {
+    /// The terms of a topic that has streams.
+    pub fn terms(&self) -> &Terms {
+        self.terms.as_ref().expect("only a real-time topic has streams")
+    }
+}
+
+/// A topic lasts as long as its shard: its number is part of every event's identity.
+#[derive(Debug, Default)]
+pub(crate) struct Topics {
+    /// By number.
+    topics: Vec<Topic>,
+    by_name: BTreeMap<Box<str>, TopicId>,
+}
+
+impl Topics {
+    /// The topic of this name, which is made where there is none; `None`: there are `topics_max` already.
+    pub fn find_or_make(&mut self, name: &str, topics_max: usize) -> Option<TopicId> {
+        if let Some(id) = self.by_name.get(name) {
+            return Some(*id);
+        }
+        if self.topics.len() >= topics_max {
+            return None;
+        }
+        let id = TopicId(self.topics.len() as u64);
+        self.topics.push(Topic::default());
+        self.by_name.insert(name.into(), id);
+        Some(id)
+    }
+
+    pub fn find(&self, name: &str) -> Option<TopicId> {
+        self.by_name.get(name).copied()
+    }
+
+    pub fn at(&self, id: TopicId) -> &Topic {
+        &self.topics[id.index()]
+    }
+
+    pub fn at_mut(&mut self, id: TopicId) -> &mut Topic {
+        &mut self.topics[id.index()]
+    }
+
+    /// All topics, in order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Topic)> {
+        self.by_name.iter().map(|(name, id)| (&**name, self.at(*id)))
+    }
+}
