@@ -62,12 +62,12 @@ pub struct Promotion {
 }
 
 /// The machine.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Backup {
     topics: Topics,
     streams: Streams,
     /// Streams of this connection.
-    by_number: BTreeMap<StreamNumber, u32>,
+    by_number: BTreeMap<u32, u32>,
     /// Streams that keep something, each of which knows its place here.
     occupied: Vec<u32>,
     /// The last position that came, and the last one that was acknowledged.
@@ -126,7 +126,7 @@ impl Backup {
         publisher: PublisherId,
         incarnation: Incarnation,
     ) -> Result<(), BackupError> {
-        if self.by_number.contains_key(&number) {
+        if self.by_number.contains_key(&number.0) {
             return Err(BackupError::NumberInUse(number.0));
         }
         let topic_id = self.topics.find(topic).ok_or(BackupError::Topic)?;
@@ -138,13 +138,13 @@ impl Backup {
             topic.streams.push(index);
         }
         self.occupied.reserve(self.streams.count() - self.occupied.len());
-        self.by_number.insert(number, index);
+        self.by_number.insert(number.0, index);
         Ok(())
     }
 
     /// Takes a stream's number back: it is over.
     pub fn close_stream(&mut self, number: StreamNumber, outputs: &mut Vec<Output>) -> Result<(), BackupError> {
-        let index = self.by_number.remove(&number).ok_or(BackupError::Number(number.0))?;
+        let index = self.by_number.remove(&number.0).ok_or(BackupError::Number(number.0))?;
         self.prune(index, Sequence(u64::MAX), outputs);
         self.forget(index);
         Ok(())
@@ -158,7 +158,7 @@ impl Backup {
         sequence: Sequence,
         created: Instant,
     ) -> Result<Option<SlotId>, BackupError> {
-        let &index = self.by_number.get(&number).ok_or(BackupError::Number(number.0))?;
+        let &index = self.by_number.get(&number.0).ok_or(BackupError::Number(number.0))?;
         self.receive(position)?;
         let terms = self.topics.at(self.streams.at(index).identity.topic).terms();
         let message = Message {
@@ -188,7 +188,7 @@ impl Backup {
 
     /// Lets a stream's replicas up to `through` go.
     pub fn discard(&mut self, number: StreamNumber, through: Sequence, outputs: &mut Vec<Output>) -> Result<(), BackupError> {
-        let &index = self.by_number.get(&number).ok_or(BackupError::Number(number.0))?;
+        let &index = self.by_number.get(&number.0).ok_or(BackupError::Number(number.0))?;
         self.prune(index, through, outputs);
         let stream = self.streams.at_mut(index);
         stream.released = stream.released.max(through);

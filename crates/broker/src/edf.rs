@@ -18,7 +18,7 @@ const NONE: u32 = u32::MAX;
 /// The level of a job that is not queued.
 const NOWHERE: u8 = u8::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Job {
     deadline: Instant,
     /// When it came, counted: of two with the same deadline the earlier one goes first.
@@ -56,7 +56,7 @@ impl Job {
 }
 
 /// Jobs in order of their deadlines, apart for each level.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Edf {
     /// By the caller's number.
     jobs: Vec<Job>,

@@ -19,7 +19,7 @@ use crate::{
 pub const IN_FLIGHT_MAX: usize = 8192;
 
 /// When replicas go out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReplicationPolicy {
     /// Processor time of a batch apart from what it carries.
     pub batch_cost_ns: u64,
@@ -45,7 +45,7 @@ impl ReplicationPolicy {
 }
 
 /// How the Backup stands, and so whose word covers a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BackupStanding {
     /// There is none in this configuration. What no required subscriber acknowledges counts as covered when it is accepted.
     #[default]
@@ -54,11 +54,12 @@ pub enum BackupStanding {
     Out,
     /// As before, and its link is there: it is being given what it lacks.
     Joining,
-    /// It is being given what it lacks, but it may be voted for meanwhile: its link had only gone.
-    Rejoining,
+    /// It has been given everything, and the witness is told so: it may be voted for already, and may not. Neither accepted events nor those that it
+    /// acknowledges count as covered.
+    Settling,
     /// What it has acknowledged is covered.
     InSync,
-    /// Its link has gone, but it may still be voted for: nothing counts as covered by being accepted.
+    /// Its link has gone, but it may still be voted for, until the witness knows better ([`Self::Out`]): nothing counts as covered by being accepted.
     Lost,
 }
 
@@ -68,19 +69,14 @@ impl BackupStanding {
         matches!(self, Self::Absent | Self::Out | Self::Joining)
     }
 
-    /// Whether it is being given what it lacks.
-    pub(crate) fn is_joining(self) -> bool {
-        matches!(self, Self::Joining | Self::Rejoining)
-    }
-
     /// Whether there is a session of the replica link.
     pub(crate) fn has_link(self) -> bool {
-        self.is_joining() || self == Self::InSync
+        matches!(self, Self::Joining | Self::Settling | Self::InSync)
     }
 }
 
 /// What is acknowledged at a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum InFlight {
     Replica {
         stream: StreamId,
@@ -102,7 +98,7 @@ pub struct AckAhead {
 }
 
 /// The Primary's end.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Replication {
     pub policy: ReplicationPolicy,
     pub standing: BackupStanding,
@@ -165,8 +161,8 @@ impl Replication {
     /// Whether a stream's marks go to the Backup as they come.
     pub fn takes(&self, stream: u32) -> bool {
         match self.standing {
-            BackupStanding::InSync => true,
-            BackupStanding::Joining | BackupStanding::Rejoining => stream < self.given,
+            BackupStanding::Settling | BackupStanding::InSync => true,
+            BackupStanding::Joining => stream < self.given,
             BackupStanding::Absent | BackupStanding::Out | BackupStanding::Lost => false,
         }
     }
@@ -196,7 +192,7 @@ impl Replication {
     /// The latest instant at which a level's pending replicas have to be begun with; `None` where there are none.
     fn start_by(&self, level: u8) -> Option<Instant> {
         let start = self.pending.start_by(level)?;
-        let is_due = self.policy.is_eager || self.standing.is_joining();
+        let is_due = self.policy.is_eager || self.standing == BackupStanding::Joining;
         Some(if is_due { Instant::default() } else { start.minus_nanos(self.policy.batch_cost_ns.saturating_add(self.policy.blocking_ns)) })
     }
 

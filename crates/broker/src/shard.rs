@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// How much a shard takes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShardLimits {
     /// Subscriptions; one more is refused.
     pub subscriptions_max: usize,
@@ -60,7 +60,7 @@ pub struct TopicView<'t> {
 }
 
 /// What real-time streams have seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counters {
     /// Events that were taken.
     pub accepted: u64,
@@ -85,7 +85,7 @@ pub struct Counters {
 }
 
 /// The machine. `R` is whatever the host needs to reach a receiver.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shard<R> {
     incarnation: Incarnation,
     limits: ShardLimits,

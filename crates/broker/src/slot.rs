@@ -20,7 +20,7 @@ impl SlotId {
 }
 
 /// What the machine knows of a kept message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message {
     /// Index of its stream.
     pub stream: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Message {
 }
 
 /// All slots. Nothing is allocated behind [`Slots::reserve`], and memory that was never needed is never touched.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Slots {
     slots: Vec<(u32, Option<Message>)>,
     free: Vec<u32>,

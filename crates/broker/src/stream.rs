@@ -27,7 +27,7 @@ impl StreamId {
 }
 
 /// What makes a stream itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamIdentity {
     /// On which topic.
     pub topic: TopicId,
@@ -38,7 +38,7 @@ pub struct StreamIdentity {
 }
 
 /// How far one required subscription is with one stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Reader {
     pub subscription: SubscriptionKey,
     /// Nothing up to here is for it: it was not required yet.
@@ -101,7 +101,7 @@ pub(crate) struct Received {
 }
 
 /// What this session of the replica link knows of a stream. One of an earlier session counts for nothing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Linked {
     pub session: u32,
     /// The stream's number on the link.
@@ -117,7 +117,7 @@ pub(crate) struct Linked {
 }
 
 /// One stream.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Stream {
     pub generation: u32,
     pub identity: StreamIdentity,
@@ -226,7 +226,7 @@ pub(crate) enum NotTaken {
 }
 
 /// All streams of a shard or Backup, with their kept messages. Nothing is allocated but by [`Streams::open`].
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Streams {
     streams: Vec<Stream>,
     by_identity: BTreeMap<StreamIdentity, u32>,

@@ -8,14 +8,14 @@ use crate::{
 };
 
 /// Names a subscription of a shard; a removed one's key is not valid for its successor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SubscriptionKey {
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
 
 /// What a full queue costs a subscriber.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Overflow {
     /// Events, until it has read half of the queue; it is told how many.
     Loses,
@@ -38,7 +38,7 @@ pub(crate) enum Offered {
 }
 
 /// A subscription that messages wait for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Required {
     /// How long.
     pub wait: Duration,
@@ -52,7 +52,7 @@ pub(crate) struct Required {
 
 /// A subscriber that overflows and has no log to read loses events until it has read half of its queue, and is told how many then: so the
 /// loss has one place in the order, behind what was queued before it and in front of what comes after it.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subscription<R> {
     pub topic: TopicId,
     /// Where the topic's list has it.
@@ -67,7 +67,7 @@ pub(crate) struct Subscription<R> {
     is_behind: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Loss {
     events: u64,
     since: Instant,
@@ -158,7 +158,7 @@ impl<R> Subscription<R> {
 }
 
 /// A shard's subscriptions.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subscriptions<R> {
     slots: Vec<(u32, Option<Subscription<R>>)>,
     free: Vec<u32>,

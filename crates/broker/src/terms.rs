@@ -14,7 +14,7 @@ const UNBOUNDED_BACKLOG: u32 = 1_024;
 const BACKLOG_MAX: u32 = 1 << 16;
 
 /// A real-time topic's terms. Every limit and deadline here has been found feasible by the admission test; the machine only keeps them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Terms {
     /// What is served first: 0 to 7.
     pub level: u8,
@@ -99,7 +99,7 @@ fn cost(length: Nanos) -> u32 {
 }
 
 /// A token bucket of one stream: a message each period, and a row of `1 + J / T` at once.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Bucket {
     /// Creation at which the next message would be right on time.
     due: Instant,

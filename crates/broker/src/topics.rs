@@ -8,7 +8,7 @@ use crate::{
     terms::Terms,
 };
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Topic {
     pub subscriptions: Vec<SubscriptionKey>,
     /// Of a best-effort topic: the last event of each publisher.
@@ -29,7 +29,7 @@ impl Topic {
 }
 
 /// A topic lasts as long as its shard: its number is part of every event's identity.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Topics {
     /// By number.
     topics: Vec<Topic>,

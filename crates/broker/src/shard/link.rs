@@ -134,9 +134,10 @@ impl<R> Shard<R> {
     /// The Backup stands differently.
     pub(super) fn backup_stands(&mut self, standing: BackupStanding, outputs: &mut Vec<Output>) {
         match standing {
-            BackupStanding::Joining | BackupStanding::Rejoining => self.replication.begin_session(),
-            BackupStanding::InSync => {
-                assert!(self.replication.standing.has_link(), "a Backup is in sync when it has been given everything")
+            BackupStanding::Joining => self.replication.begin_session(),
+            BackupStanding::Settling | BackupStanding::InSync => {
+                let is_given = self.replication.standing.has_link() && self.replication.is_given;
+                assert!(is_given, "a Backup is in sync when it has been given everything");
             }
             BackupStanding::Absent | BackupStanding::Out | BackupStanding::Lost => self.replication.end_session(),
         }
@@ -151,7 +152,7 @@ impl<R> Shard<R> {
 
     /// Whether a joining Backup is still to be given something.
     pub(super) fn is_giving(&self) -> bool {
-        self.replication.standing.is_joining() && !self.replication.is_given && self.replication.has_room()
+        self.replication.standing == BackupStanding::Joining && !self.replication.is_given && self.replication.has_room()
     }
 
     /// Gives a joining Backup the marks that are kept, a stream at a time, and the end of them when all are sent.

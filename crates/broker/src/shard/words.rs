@@ -66,12 +66,12 @@ pub enum Input {
     },
     /// The member has said until when this node leads; a time that has passed fences it.
     Authority(Authority),
-    /// The Backup stands differently. [`BackupStanding::Joining`] and [`BackupStanding::Rejoining`] begin a session of the replica link.
+    /// The Backup stands differently. [`BackupStanding::Joining`] begins a session of the replica link.
     Backup(BackupStanding),
 }
 
 /// The right to lead: publications are accepted, dispatched and covered until it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Authority {
     /// In which epoch.
     pub epoch: Epoch,
@@ -188,7 +188,7 @@ pub enum Output {
         /// The caller's number of it.
         operation: u64,
     },
-    /// The joining Backup has everything. Once the witness knows, it is [`BackupStanding::InSync`].
+    /// The joining Backup has everything: it is [`BackupStanding::Settling`], and once the witness knows, [`BackupStanding::InSync`].
     CaughtUp,
 }
 

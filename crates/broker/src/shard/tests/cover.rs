@@ -77,12 +77,23 @@ fn a_backup_that_has_gone_and_may_be_voted_for_covers_nothing_nor_does_acceptanc
     driven.now += 100;
     driven.publish(stream, 2).unwrap();
     assert_eq!((driven.work().as_str(), driven.covered()), ("A2", None));
-    driven.step(Input::Backup(BackupStanding::Rejoining));
-    assert_eq!((driven.work().as_str(), driven.covered()), ("(A1) (A2) end", None));
+    driven.step(Input::Backup(BackupStanding::Out));
+    assert_eq!(driven.covered(), Some(2), "it will not lead, so there is nothing to wait for");
+    driven.now += 100;
+    driven.publish(stream, 3).unwrap();
+    driven.step(Input::Backup(BackupStanding::Joining));
+    assert_eq!(driven.work(), "A3 (A3) end");
     driven.acknowledge_all();
-    assert_eq!(driven.covered(), None);
+    assert_eq!(driven.covered(), Some(3));
+    driven.step(Input::Backup(BackupStanding::Settling));
+    driven.now += 100;
+    driven.publish(stream, 4).unwrap();
+    driven.now += 60;
+    assert_eq!(driven.work(), "A4! (A4)");
+    driven.acknowledge_all();
+    assert_eq!(driven.covered(), None, "it may be voted for, and may not");
     driven.step(Input::Backup(BackupStanding::InSync));
-    assert_eq!(driven.covered(), Some(2));
+    assert_eq!(driven.covered(), Some(4), "what it acknowledged meanwhile counts now");
 }
 
 #[test]

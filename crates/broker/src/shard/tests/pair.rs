@@ -93,20 +93,20 @@ impl Pair {
             pair.primary.require(at(pair.now), key, FOR_EVER, Attachment::New);
             pair.subscribers.push(Subscriber { key, is_there: true, queue: VecDeque::new(), has: Vec::new() });
         }
-        pair.join(BackupStanding::Joining);
+        pair.join();
         pair.settle();
         assert_eq!(pair.standing, BackupStanding::InSync);
         pair
     }
 
-    fn join(&mut self, standing: BackupStanding) {
+    fn join(&mut self) {
         self.channel.clear();
         self.acknowledgements.clear();
         let mut freed = Vec::new();
         self.backup.begin_snapshot(self.primary.position(), &mut freed);
         self.at_backup.clear();
         assert_eq!(self.backup.kept(), 0);
-        self.stands(standing);
+        self.stands(BackupStanding::Joining);
     }
 
     fn stands(&mut self, standing: BackupStanding) {
@@ -131,7 +131,7 @@ impl Pair {
                 Output::Covered { through, .. } => self.told_covered(through.0),
                 Output::Declare { number, .. } => self.channel.push_back(Frame::Open(number)),
                 Output::Discard { number, through } => self.channel.push_back(Frame::Discard { number, through }),
-                Output::CaughtUp => self.stands(BackupStanding::InSync),
+                Output::CaughtUp => self.stands(BackupStanding::Settling),
                 Output::Freed { slot } => drop(self.released.insert(self.at_primary.remove(&slot).expect("what is freed was kept"))),
                 other => panic!("{other:?} was not to be expected"),
             }
@@ -149,6 +149,10 @@ impl Pair {
     /// it may also have been let go, dispatched and replicated.
     fn told_covered(&mut self, through: u64) {
         self.covered = self.covered.max(through);
+        if self.subscribers.is_empty() && self.standing != BackupStanding::InSync {
+            // No Backup will lead in the Primary's place, so that its acceptance is all there can be.
+            return;
+        }
         for mark in self.marks.range(..=through) {
             let is_received = match self.subscribers.is_empty() {
                 true => self.released.contains(mark),
@@ -267,8 +271,14 @@ impl Pair {
             6 => self.end_turn(),
             7 => self.bring(argument),
             8 => self.acknowledge(argument),
-            9 if self.standing == BackupStanding::Lost => self.join(BackupStanding::Rejoining),
-            9 if argument < 4 => self.stands(BackupStanding::Lost),
+            9 => match self.standing {
+                BackupStanding::Lost => self.stands(BackupStanding::Out),
+                BackupStanding::Absent | BackupStanding::Out => self.join(),
+                BackupStanding::Settling if argument > 4 => self.stands(BackupStanding::InSync),
+                BackupStanding::Settling | BackupStanding::InSync if argument < 4 => self.stands(BackupStanding::Lost),
+                BackupStanding::Joining if argument < 4 => self.stands(BackupStanding::Out),
+                BackupStanding::Joining | BackupStanding::Settling | BackupStanding::InSync => {}
+            },
             _ if self.subscribers.is_empty() => {}
             10..=11 => self.read(who, argument / 2),
             12 => self.leave(who),
@@ -279,8 +289,8 @@ impl Pair {
 
     /// Lets everything come to rest: nobody is away, and time passes until there is nothing to do.
     fn settle(&mut self) {
-        if self.standing == BackupStanding::Lost {
-            self.join(BackupStanding::Rejoining);
+        if matches!(self.standing, BackupStanding::Lost | BackupStanding::Out) {
+            self.join();
         }
         (0..self.subscribers.len()).for_each(|who| self.come(who));
         for _ in 0..8 {
@@ -289,6 +299,9 @@ impl Pair {
             self.bring(u64::MAX);
             self.acknowledge(u64::MAX);
             (0..self.subscribers.len()).for_each(|who| self.read(who, u64::MAX));
+            if self.standing == BackupStanding::Settling {
+                self.stands(BackupStanding::InSync);
+            }
             self.end_turn();
             self.now += 100;
         }
@@ -386,7 +399,7 @@ proptest! {
     fn a_crash_at_any_instant_loses_no_mark(script in script(), mark_every in 1u32..4, subscribers in 1usize..3, publisher_first: bool) {
         let mut pair = Pair::new(mark_every, subscribers);
         script.iter().for_each(|&(action, argument)| pair.act(action, argument));
-        if !pair.backup.is_in_sync() {
+        if matches!(pair.standing, BackupStanding::Out | BackupStanding::Joining) {
             // One that lacks something is not voted for.
             pair.settle();
         }
