@@ -266,7 +266,7 @@ impl<R> Shard<R> {
     /// Gives a topic its terms, which the admission test has found feasible, or new ones, which count for what comes from now on.
     pub fn admit(&mut self, topic: &str, terms: Terms) -> Result<TopicId, ShardError> {
         let id = self.topic(topic)?;
-        self.topics.at_mut(id).terms = Some(Box::new(terms));
+        self.topics.admit(id, terms);
         Ok(id)
     }
 

@@ -1,6 +1,6 @@
 //! The topics of a shard or Backup, by name and number.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     event::{PublisherId, Sequence, TopicId},
@@ -14,7 +14,7 @@ pub(crate) struct Topic {
     /// Of a best-effort topic: the last event of each publisher.
     pub numbered: BTreeMap<PublisherId, Sequence>,
     /// Of a real-time topic.
-    pub terms: Option<Box<Terms>>,
+    pub terms: Option<Arc<Terms>>,
     /// Indexes of a real-time topic's streams.
     pub streams: Vec<u32>,
     /// Events taken on real-time streams.
@@ -34,6 +34,8 @@ pub(crate) struct Topics {
     /// By number.
     topics: Vec<Topic>,
     by_name: BTreeMap<Box<str>, TopicId>,
+    /// What was last admitted: topics of one category come one after the other, and share their terms.
+    admitted: Option<Arc<Terms>>,
 }
 
 impl Topics {
@@ -49,6 +51,14 @@ impl Topics {
         self.topics.push(Topic::default());
         self.by_name.insert(name.into(), id);
         Some(id)
+    }
+
+    /// Gives a topic its terms.
+    pub fn admit(&mut self, id: TopicId, terms: Terms) {
+        if self.admitted.as_deref() != Some(&terms) {
+            self.admitted = Some(Arc::new(terms));
+        }
+        self.topics[id.index()].terms.clone_from(&self.admitted);
     }
 
     pub fn find(&self, name: &str) -> Option<TopicId> {

@@ -37,7 +37,9 @@ impl<R> Shard<R> {
             let dispatched =
                 if stream.cursor == NONE { stream.last } else { Sequence(self.streams.slots.at(stream.cursor).sequence.0 - 1) };
             let from = if is_there { dispatched } else { stream.released };
-            self.streams.at_mut(index).readers.push(Reader { is_behind: !is_there, ..Reader::new(key, from) });
+            let readers = &mut self.streams.at_mut(index).readers;
+            readers.reserve_exact(1);
+            readers.push(Reader { is_behind: !is_there, ..Reader::new(key, from) });
         }
         self.waits.reserve(self.subscriptions.indexes());
         if !is_there {
@@ -48,11 +50,10 @@ impl<R> Shard<R> {
     /// A new stream of a topic is read by all that are required of it.
     pub(super) fn read_by_required(&mut self, index: u32) {
         let stream = self.streams.at_mut(index);
-        for &key in &self.topics.at(stream.identity.topic).subscriptions {
-            if self.subscriptions.heard(key).required.is_some() {
-                stream.readers.push(Reader::new(key, stream.released));
-            }
-        }
+        let subscriptions = self.topics.at(stream.identity.topic).subscriptions.iter().copied();
+        let required = subscriptions.filter(|key| self.subscriptions.get(*key).is_some_and(|heard| heard.required.is_some()));
+        stream.readers.reserve_exact(required.clone().count());
+        stream.readers.extend(required.map(|key| Reader::new(key, stream.released)));
     }
 
     /// A required subscription has a session again, and says what it has; what it has not is brought to it.
