@@ -131,6 +131,8 @@ pub(crate) struct Stream {
     pub cursor: u32,
     /// The last message that came.
     pub last: Sequence,
+    /// The first message that was refused and may be sent again; none behind it is taken before, for it could not be delivered in order then. 0: none was.
+    pub refused: Sequence,
     /// Everything up to here is done with: received, or given up and told.
     pub released: Sequence,
     /// Without readers: dispatched long enough ago to have arrived.
@@ -176,6 +178,7 @@ impl Stream {
             length: 0,
             cursor: NONE,
             last: Sequence(0),
+            refused: Sequence(0),
             released: Sequence(0),
             settled: Sequence(0),
             settling: Sequence(0),

@@ -20,7 +20,7 @@ pub struct Terms {
     pub level: u8,
     /// T: least time between two creations of one stream; more is excess.
     pub period_ns: u64,
-    /// J: how far a row of creations may run ahead of the period.
+    /// How far a row of creations may run ahead of the period, as they are stamped: J, and `2 * eps` by which two stamps may be wrong apart.
     pub jitter_ns: u64,
     /// From the creation to the latest start of the dispatch, `D - BS_max - eps` (C). `None`: any time will do.
     pub dispatch_within_ns: Option<u64>,
@@ -59,7 +59,7 @@ impl Terms {
         Self {
             level: topic.level.get(),
             period_ns: nanos(topic.period.gap()),
-            jitter_ns: nanos(topic.jitter),
+            jitter_ns: nanos(topic.jitter + platform.clock_error + platform.clock_error),
             dispatch_within_ns: within(deadlines.dispatch_from_creation),
             replicate_within_ns: within(deadlines.replicate_from_creation),
             mark_every: topic.mark_every,
@@ -166,6 +166,7 @@ pub(crate) mod tests {
         assert_eq!(terms.dispatch_within_ns, Some(98_980_000), "D - BS - eps");
         assert_eq!(terms.replicate_within_ns, Some(49_930_000), "(N + L + 1 - M) * T - x - BB - eps");
         assert_eq!((terms.created_before_ns, terms.created_behind_ns), (220_000, -10_000));
+        assert_eq!(terms.jitter_ns, 40_000, "an honest publisher is not punished for its clock");
         assert_eq!((terms.backlog_max.get(), terms.replica_cost_ns), (3, 7_000));
         let tolerant = Terms::of(&TopicSpec { loss_tolerance: LossTolerance::Any, deadline: Span::Infinite, ..topic }, &platform);
         assert_eq!((tolerant.replicate_within_ns, tolerant.dispatch_within_ns), (None, None));

@@ -16,16 +16,31 @@ pub const SEQUENCE_GAP_MAX: u64 = 1 << 32;
 impl<R> Shard<R> {
     /// Takes an event of a real-time stream. What the publisher may publish was decided before. The event is dispatched by [`Shard::next`].
     pub fn accept(&mut self, now: Instant, stream: StreamId, publication: Publication) -> Result<Accepted, Refusal> {
-        self.check_authority(now, publication.epoch)?;
         let index = self.streams.index(stream).ok_or(Refusal::Stream)?;
+        let taken = self.check_authority(now, publication.epoch).and_then(|()| self.take(now, index, publication));
+        let refused = &mut self.streams.at_mut(index).refused;
+        let is_first = *refused == Sequence(0) || publication.sequence <= *refused;
+        match taken {
+            Ok(_) if publication.sequence == *refused => *refused = Sequence(0),
+            Err(Refusal::NotLeading | Refusal::Epoch { .. } | Refusal::Full { .. }) if is_first => *refused = publication.sequence,
+            _ => {}
+        }
+        taken
+    }
+
+    fn take(&mut self, now: Instant, index: u32, publication: Publication) -> Result<Accepted, Refusal> {
         let Publication { sequence, created, is_resent, .. } = publication;
-        let stream = self.streams.at_mut(index);
-        let last = stream.last;
+        let stream = self.streams.at(index);
+        let (last, refused) = (stream.last, stream.refused);
         if sequence.0 == 0 || (last.0 > 0 && sequence.0.saturating_sub(last.0) > SEQUENCE_GAP_MAX) {
             return Err(Refusal::Sequence { found: sequence.0, last: last.0 });
         }
         let topic = self.topics.at_mut(stream.identity.topic);
         let terms = topic.terms.as_deref().expect("only a real-time topic has streams");
+        let full = |kept, from| Refusal::Full { kept, from, retry_after_ns: terms.period_ns.max(1) };
+        if refused != Sequence(0) && sequence > refused {
+            return Err(full(stream.length, refused));
+        }
         let created = terms.created(now, created, is_resent);
         let message = Message {
             stream: index,
@@ -48,10 +63,7 @@ impl<R> Shard<R> {
                 self.touch(index);
                 return Ok(Accepted::Known);
             }
-            Err(NotTaken::Full) => {
-                let kept = self.streams.at(index).length;
-                return Err(Refusal::Full { kept, retry_after_ns: terms.period_ns.max(1) });
-            }
+            Err(NotTaken::Full) => return Err(full(self.streams.at(index).length, sequence)),
         };
         let stream = self.streams.at_mut(index);
         let is_excess = !stream.bucket.take(created, terms);
@@ -147,6 +159,9 @@ impl<R> Shard<R> {
         let Some(index) = self.streams.index(stream) else { return };
         let stream = self.streams.at_mut(index);
         stream.is_resumed = true;
+        if stream.refused < from {
+            stream.refused = Sequence(0);
+        }
         if stream.held_from < Sequence(u64::MAX) {
             stream.resent_to = to;
             stream.held_from = if from <= to { from.max(Sequence(1)) } else { Sequence(u64::MAX) };

@@ -276,11 +276,14 @@ pub enum Refusal {
         /// The last one of the stream.
         last: u64,
     },
-    /// The stream keeps as many events as it may, none of which its required subscribers or the Backup have let go.
-    #[error("the stream keeps {kept} events, which is its limit: send this one again in {retry_after_ns} ns")]
+    /// The stream keeps as many events as it may, none of which its required subscribers or the Backup have let go; or an earlier event of it was refused
+    /// for that, or because this node did not lead, and has to come first. A publisher that has given it up says so ([`Input::Resumed`]).
+    #[error("the stream keeps {kept} events and has refused some: send again from sequence {} on in {retry_after_ns} ns", from.0)]
     Full {
         /// How many.
         kept: u32,
+        /// The first event that was refused.
+        from: Sequence,
         /// When to send it again: after the topic's period.
         retry_after_ns: u64,
     },

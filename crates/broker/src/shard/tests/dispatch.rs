@@ -111,10 +111,33 @@ fn a_full_stream_refuses_and_takes_again_what_it_refused() {
     }
     driven.work();
     driven.now += 100;
-    assert_eq!(driven.publish(stream, 5), Err(Refusal::Full { kept: 4, retry_after_ns: 100 }));
+    assert_eq!(driven.publish(stream, 5), Err(Refusal::Full { kept: 4, from: Sequence(5), retry_after_ns: 100 }));
     assert_eq!(driven.publish(stream, 4), Ok(Accepted::Known), "what is there is no reason to wait");
     driven.delivered(key, stream, 1);
     assert!(matches!(driven.publish(stream, 5), Ok(Accepted::Kept { .. })));
+}
+
+#[test]
+fn behind_an_event_that_was_refused_none_is_taken_before_it_comes_again_or_is_given_up() {
+    let mut driven = Driven::new(&[TERMS]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    let publish = |driven: &mut Driven, sequence| {
+        driven.now += 100;
+        driven.publish(stream, sequence).map(|_| ())
+    };
+    (1..=4).for_each(|sequence| publish(&mut driven, sequence).unwrap());
+    driven.work();
+    let full = |kept, from| Err(Refusal::Full { kept, from: Sequence(from), retry_after_ns: 100 });
+    assert_eq!([publish(&mut driven, 5), publish(&mut driven, 6)], [full(4, 5), full(4, 5)]);
+    driven.delivered(key, stream, 4);
+    assert_eq!(publish(&mut driven, 7), full(0, 5), "under way before the refusal was heard");
+    assert_eq!([5, 6, 7].map(|sequence| publish(&mut driven, sequence)), [Ok(()); 3]);
+    driven.step(Input::Authority(Authority { epoch: Epoch::NONE, until: at(driven.now) }));
+    assert_eq!([publish(&mut driven, 8), publish(&mut driven, 9)], [Err(Refusal::NotLeading); 2]);
+    driven.step(Input::Authority(Authority::ALONE));
+    assert_eq!(publish(&mut driven, 9), full(3, 8));
+    driven.step(Input::Resumed { stream, from: Sequence(9), to: Sequence(9) });
+    assert_eq!(publish(&mut driven, 9), Ok(()));
 }
 
 #[test]
