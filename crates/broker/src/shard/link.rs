@@ -170,7 +170,8 @@ impl<R> Shard<R> {
         if let Some((by, slot)) = self.replication.due(now, BACKGROUND, 0) {
             return Some(self.replicate(now, by, slot, outputs));
         }
-        let is_all = self.replication.given as usize == self.streams.count() && self.replication.pending.is_empty();
+        // What is pending was due at once, and went out before it came to this.
+        let is_all = self.replication.given as usize == self.streams.count();
         is_all.then(|| {
             self.replication.is_given = true;
             Work::EndSnapshot { position: self.replication.send(InFlight::SnapshotEnd) }

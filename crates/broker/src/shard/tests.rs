@@ -4,6 +4,7 @@ mod best_effort;
 mod cover;
 mod dispatch;
 mod pair;
+mod promotion;
 mod required;
 
 use std::{num::NonZeroU32, time::Duration};

@@ -125,6 +125,19 @@ fn an_event_that_is_not_for_a_required_subscriber_does_not_wait_for_it() {
 }
 
 #[test]
+fn what_a_watermark_shows_to_have_arrived_is_not_replicated_although_it_is_still_to_be_dispatched() {
+    let mut driven = Driven::new(&[Terms { replicate_within_ns: Some(20), ..roomy() }]);
+    driven.join();
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 5_000));
+    driven.publish(stream, 1).unwrap();
+    driven.step(Input::Detached { subscription: key });
+    let watermark = crate::wire::Watermark { publisher: PublisherId(1), incarnation: Incarnation(1), through: Sequence(1) };
+    driven.shard.attach(at(driven.now), key, 0, [watermark], &mut driven.outputs);
+    driven.now += 20;
+    assert_eq!((driven.work().as_str(), driven.handed(key)), ("A1", vec![]));
+}
+
+#[test]
 fn who_leaves_holds_nothing_up() {
     let mut driven = Driven::new(&[roomy()]);
     let (stream, leaving, staying) = (driven.stream(0, 1), driven.subscribe(0, 5_000), driven.subscribe(0, 5_000));
