@@ -87,7 +87,7 @@ impl Backup {
     /// Gives a topic its terms, as the control operations say. `topics_max` is the Primary's.
     pub fn admit(&mut self, topic: &str, terms: Terms, topics_max: usize) -> Result<(), ShardError> {
         let id = self.topics.find_or_make(topic, topics_max).ok_or(ShardError::Topics(topics_max))?;
-        self.topics.admit(id, terms);
+        self.topics.admit(id, terms, &mut self.streams);
         Ok(())
     }
 

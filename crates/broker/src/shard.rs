@@ -219,8 +219,8 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Accepts an event of a best-effort topic, which is named as stored (upper-case), and gives its identity. What the publisher may
-    /// publish was decided before; `offer` is asked once for every subscription of the topic that is not behind.
+    /// Accepts an event of a best-effort topic, which is named as stored (upper-case), and gives its identity. It goes out at once, so that a host with
+    /// real-time topics publishes it when [`Self::next`] has no more work. What the publisher may publish was decided before; `offer` is asked once for every subscription of the topic that is not behind.
     pub fn publish(
         &mut self,
         now: Instant,
@@ -266,7 +266,8 @@ impl<R> Shard<R> {
     /// Gives a topic its terms, which the admission test has found feasible, or new ones, which count for what comes from now on.
     pub fn admit(&mut self, topic: &str, terms: Terms) -> Result<TopicId, ShardError> {
         let id = self.topic(topic)?;
-        self.topics.admit(id, terms);
+        self.topics.admit(id, terms, &mut self.streams);
+        self.reserve();
         Ok(id)
     }
 

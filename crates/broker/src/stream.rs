@@ -281,6 +281,14 @@ impl Streams {
         self.by_identity.get(identity).map(|&index| self.id(index))
     }
 
+    /// Lets a stream keep more messages.
+    pub fn grow(&mut self, index: u32, capacity: u32) {
+        let stream = &mut self.streams[index as usize];
+        let missing = capacity.saturating_sub(stream.capacity);
+        stream.capacity += missing;
+        self.slots.reserve(missing as usize);
+    }
+
     pub fn is_open(&self, index: u32) -> bool {
         self.streams.get(index as usize).is_some_and(|stream| self.by_identity.get(&stream.identity) == Some(&index))
     }

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     event::{PublisherId, Sequence, TopicId},
+    stream::Streams,
     subscription::SubscriptionKey,
     terms::Terms,
 };
@@ -53,8 +54,9 @@ impl Topics {
         Some(id)
     }
 
-    /// Gives a topic its terms.
-    pub fn admit(&mut self, id: TopicId, terms: Terms) {
+    /// Gives a topic its terms, and its streams the room that these ask for.
+    pub fn admit(&mut self, id: TopicId, terms: Terms, streams: &mut Streams) {
+        self.at(id).streams.iter().for_each(|stream| streams.grow(*stream, terms.backlog_max.get()));
         if self.admitted.as_deref() != Some(&terms) {
             self.admitted = Some(Arc::new(terms));
         }

@@ -110,16 +110,16 @@ impl<R> Shard<R> {
         let event = stream.event(sequence);
         for &key in &self.topics.at(event.topic).subscriptions {
             let subscription = self.subscriptions.heard(key);
-            let Some(required) = subscription.required else {
+            if subscription.required.is_none() {
                 let offered = subscription.offer(now, event, offer);
                 self.lost_events += u64::from(offered == Offered::Lost);
                 outputs.extend(output_of(key, event, offered));
-                continue;
-            };
-            let reader = stream.reader(key);
-            if reader.is_behind || sequence <= reader.acked {
-                continue;
             }
+        }
+        for reader in stream.readers.iter_mut().filter(|reader| !reader.is_behind && reader.acked < sequence) {
+            let key = reader.subscription;
+            let subscription = self.subscriptions.heard(key);
+            let required = subscription.required.expect("a reader is required");
             let offered = if required.is_there && !required.is_full { subscription.offer_kept(event, offer) } else { Offered::FellBehind };
             match offered {
                 Offered::Queued => {

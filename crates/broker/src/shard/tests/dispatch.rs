@@ -118,6 +118,19 @@ fn a_full_stream_refuses_and_takes_again_what_it_refused() {
 }
 
 #[test]
+fn new_terms_give_open_streams_more_room() {
+    let mut driven = Driven::new(&[TERMS]);
+    let (stream, _key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    for sequence in 1..=4 {
+        driven.publish(stream, sequence).unwrap();
+    }
+    assert!(matches!(driven.publish(stream, 5), Err(Refusal::Full { kept: 4, .. })));
+    driven.shard.admit("A", roomy()).unwrap();
+    assert!(matches!(driven.publish(stream, 5), Ok(Accepted::Kept { .. })));
+    assert_eq!(driven.shard.slots_max(), 64);
+}
+
+#[test]
 fn behind_an_event_that_was_refused_none_is_taken_before_it_comes_again_or_is_given_up() {
     let mut driven = Driven::new(&[TERMS]);
     let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
