@@ -131,7 +131,7 @@ pub(crate) struct Stream {
     pub cursor: u32,
     /// The last message that came.
     pub last: Sequence,
-    /// The first message that was refused and may be sent again; none behind it is taken before, for it could not be delivered in order then. 0: none was.
+    /// The first message that was refused and may be sent again. 0: none was.
     pub refused: Sequence,
     /// Everything up to here is done with: received, or given up and told.
     pub released: Sequence,
@@ -202,6 +202,12 @@ impl Stream {
     pub fn event(&self, sequence: Sequence) -> EventId {
         let StreamIdentity { topic, publisher, incarnation } = self.identity;
         EventId { publisher, incarnation, topic, sequence }
+    }
+
+    /// A message that was refused and has to come again before any behind it is taken, for it could not be delivered in order then. One that is covered
+    /// or done with meanwhile will not come.
+    pub fn awaited(&self) -> Option<Sequence> {
+        (self.refused > self.covered.max(self.released)).then_some(self.refused)
     }
 
     /// The reader that a required subscription of the topic has in every stream of it.

@@ -74,13 +74,18 @@ impl Terms {
         }
     }
 
-    /// A creation time as the bounds may count with: a wrong clock buys no laxity, and costs nobody else any.
+    /// A creation time as deadlines are counted from: a wrong clock buys no laxity, and costs nobody else any.
     pub(crate) fn created(&self, arrival: Instant, stamped: Instant, is_resent: bool) -> Instant {
-        let behind = self.created_behind_ns.unsigned_abs();
-        let latest = if self.created_behind_ns < 0 { arrival.minus_nanos(behind) } else { arrival.plus_nanos(behind) };
         // A message that is sent again is older than its way.
         let earliest = if is_resent { Instant::default() } else { arrival.minus_nanos(self.created_before_ns) };
-        stamped.min(latest).max(earliest)
+        self.policed(arrival, stamped).max(earliest)
+    }
+
+    /// A creation time as the period is policed by: events that a link has held back come together and were not created together. Who stamps what is new
+    /// with old times gains a row once, as long as its pause, and no more than the backlog at a time.
+    pub(crate) fn policed(&self, arrival: Instant, stamped: Instant) -> Instant {
+        let behind = self.created_behind_ns.unsigned_abs();
+        stamped.min(if self.created_behind_ns < 0 { arrival.minus_nanos(behind) } else { arrival.plus_nanos(behind) })
     }
 
     pub(crate) fn dispatch_by(&self, created: Instant) -> Instant {
@@ -180,6 +185,7 @@ pub(crate) mod tests {
         assert_eq!((clamped(7, true), clamped(99, true)), (7, 98), "what is sent again is old");
         let ahead = Terms { created_behind_ns: 3, ..TERMS };
         assert_eq!(ahead.created(at(100), at(200), false), at(103));
+        assert_eq!([7, 99].map(|stamped| TERMS.policed(at(100), at(stamped))), [at(7), at(98)]);
     }
 
     #[test]

@@ -18,11 +18,11 @@ impl<R> Shard<R> {
     pub fn accept(&mut self, now: Instant, stream: StreamId, publication: Publication) -> Result<Accepted, Refusal> {
         let index = self.streams.index(stream).ok_or(Refusal::Stream)?;
         let taken = self.check_authority(now, publication.epoch).and_then(|()| self.take(now, index, publication));
-        let refused = &mut self.streams.at_mut(index).refused;
-        let is_first = *refused == Sequence(0) || publication.sequence <= *refused;
+        let stream = self.streams.at_mut(index);
+        let is_first = stream.awaited().is_none_or(|awaited| publication.sequence <= awaited);
         match taken {
-            Ok(_) if publication.sequence == *refused => *refused = Sequence(0),
-            Err(Refusal::NotLeading | Refusal::Epoch { .. } | Refusal::Full { .. }) if is_first => *refused = publication.sequence,
+            Ok(_) if publication.sequence == stream.refused => stream.refused = Sequence(0),
+            Err(Refusal::NotLeading | Refusal::Epoch { .. } | Refusal::Full { .. }) if is_first => stream.refused = publication.sequence,
             _ => {}
         }
         taken
@@ -31,16 +31,17 @@ impl<R> Shard<R> {
     fn take(&mut self, now: Instant, index: u32, publication: Publication) -> Result<Accepted, Refusal> {
         let Publication { sequence, created, is_resent, .. } = publication;
         let stream = self.streams.at(index);
-        let (last, refused) = (stream.last, stream.refused);
+        let last = stream.last;
         if sequence.0 == 0 || (last.0 > 0 && sequence.0.saturating_sub(last.0) > SEQUENCE_GAP_MAX) {
             return Err(Refusal::Sequence { found: sequence.0, last: last.0 });
         }
         let topic = self.topics.at_mut(stream.identity.topic);
         let terms = topic.terms.as_deref().expect("only a real-time topic has streams");
         let full = |kept, from| Refusal::Full { kept, from, retry_after_ns: terms.period_ns.max(1) };
-        if refused != Sequence(0) && sequence > refused {
-            return Err(full(stream.length, refused));
+        if let Some(awaited) = stream.awaited().filter(|awaited| sequence > *awaited) {
+            return Err(full(stream.length, awaited));
         }
+        let policed = terms.policed(now, created);
         let created = terms.created(now, created, is_resent);
         let message = Message {
             stream: index,
@@ -66,7 +67,7 @@ impl<R> Shard<R> {
             Err(NotTaken::Full) => return Err(full(self.streams.at(index).length, sequence)),
         };
         let stream = self.streams.at_mut(index);
-        let is_excess = !stream.bucket.take(created, terms);
+        let is_excess = !stream.bucket.take(policed, terms);
         let is_mark = !is_excess && stream.count_to_mark(terms.mark_every.get());
         topic.accepted += 1;
         self.counters.accepted += 1;

@@ -154,6 +154,38 @@ fn behind_an_event_that_was_refused_none_is_taken_before_it_comes_again_or_is_gi
 }
 
 #[test]
+fn an_event_that_was_refused_and_is_covered_meanwhile_is_not_waited_for() {
+    let mut driven = Driven::new(&[TERMS]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    for sequence in 1..=4 {
+        driven.now += 100;
+        driven.publish(stream, sequence).unwrap();
+    }
+    driven.work();
+    assert!(driven.publish(stream, 5).is_err());
+    // It has the fifth event from the leader before.
+    let watermark = crate::wire::Watermark { publisher: PublisherId(1), incarnation: Incarnation(1), through: Sequence(5) };
+    driven.shard.attach(at(driven.now), key, 0, [watermark], &mut driven.outputs);
+    assert_eq!(driven.covered(), Some(5));
+    driven.now += 200;
+    assert!(matches!(driven.publish(stream, 6), Ok(Accepted::Kept { .. })));
+}
+
+#[test]
+fn events_that_a_link_has_held_back_are_no_excess() {
+    let mut driven = Driven::new(&[due_within(0, 40)]);
+    let stream = driven.stream(0, 1);
+    for sequence in 1..=3 {
+        let created = at(400 + sequence * 100);
+        let publication = Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created, is_resent: false };
+        let accepted = driven.shard.accept(at(driven.now), stream, publication);
+        assert!(matches!(accepted, Ok(Accepted::Kept { is_excess: false, .. })), "{sequence}");
+    }
+    assert_eq!(driven.shard.next_timer(), Some(at(0)));
+    assert_eq!(driven.work(), "A1 A2 A3", "their deadlines are those of events that took as long as may be, and not earlier");
+}
+
+#[test]
 fn a_sequence_that_cannot_be_is_refused() {
     let mut driven = Driven::new(&[roomy()]);
     let stream = driven.stream(0, 1);
