@@ -68,8 +68,6 @@ pub struct Backup {
     streams: Streams,
     /// Streams of this connection.
     by_number: BTreeMap<u32, u32>,
-    /// Streams that keep something, each of which knows its place here.
-    occupied: Vec<u32>,
     /// The last position that came, and the last one that was acknowledged.
     received: u64,
     acknowledged: u64,
@@ -137,7 +135,6 @@ impl Backup {
         if !topic.streams.contains(&index) {
             topic.streams.push(index);
         }
-        self.occupied.reserve(self.streams.count() - self.occupied.len());
         self.by_number.insert(number.0, index);
         Ok(())
     }
@@ -174,13 +171,7 @@ impl Backup {
             is_shed: false,
         };
         match self.streams.insert(index, message) {
-            Ok(slot) => {
-                if self.streams.at(index).length == 1 {
-                    self.streams.at_mut(index).place = self.occupied.len() as u32;
-                    self.occupied.push(index);
-                }
-                Ok(Some(slot))
-            }
+            Ok(slot) => Ok(Some(slot)),
             Err(NotTaken::Known) => Ok(None),
             Err(NotTaken::Full) => Err(BackupError::Full(self.streams.at(index).length)),
         }
@@ -231,15 +222,11 @@ impl Backup {
         self.streams.slots.count_max()
     }
 
-    /// Becomes a Primary, which dispatches what is kept. Slots stay what they are. Required subscriptions are to be made anew, before the first work is asked for;
+    /// Becomes a Primary, which dispatches what is kept. Slots stay what they are; the Primary's Backup is [`BackupStanding::Lost`](crate::BackupStanding) until
+    /// the member says how it stands. Required subscriptions are to be made anew, before the first work is asked for;
     /// they are awaited ([`Attachment::Awaited`](crate::Attachment)).
     pub fn promote<R>(self, now: Instant, promotion: Promotion) -> Shard<R> {
-        let Self { topics, mut streams, occupied, .. } = self;
-        for &index in &occupied {
-            let stream = streams.at_mut(index);
-            (stream.held_from, stream.is_resumed) = (Sequence(0), false);
-        }
-        Shard::promoted(now, promotion, topics, streams, &occupied)
+        Shard::promoted(now, promotion, self.topics, self.streams)
     }
 
     fn receive(&mut self, position: Position) -> Result<(), BackupError> {
@@ -252,16 +239,8 @@ impl Backup {
     }
 
     fn prune(&mut self, index: u32, through: Sequence, outputs: &mut Vec<Output>) {
-        let before = self.streams.at(index).length;
         while self.streams.head(index).is_some_and(|message| message.sequence <= through) {
             outputs.push(Output::Freed { slot: self.streams.release_head(index) });
-        }
-        if before > 0 && self.streams.at(index).length == 0 {
-            let place = self.streams.at(index).place;
-            self.occupied.swap_remove(place as usize);
-            if let Some(&moved) = self.occupied.get(place as usize) {
-                self.streams.at_mut(moved).place = place;
-            }
         }
     }
 

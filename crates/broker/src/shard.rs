@@ -25,7 +25,7 @@ use crate::{
     backup::Promotion,
     edf::Edf,
     event::{EventId, Incarnation, PublisherId, Sequence, TopicId},
-    replication::{Replication, ReplicationPolicy},
+    replication::{BackupStanding, Replication, ReplicationPolicy},
     stream::{StreamId, StreamIdentity, Streams},
     subscription::{Offered, Overflow, Subscription, SubscriptionKey, Subscriptions},
     terms::Terms,
@@ -121,16 +121,19 @@ impl<R> Shard<R> {
         Self::with_streams(incarnation, limits, Topics::default(), Streams::default())
     }
 
-    /// A shard that goes on with what a Backup has kept; `occupied` are its streams that keep something, which wait for their publishers.
-    pub(crate) fn promoted(now: Instant, promotion: Promotion, topics: Topics, streams: Streams, occupied: &[u32]) -> Self {
+    /// A shard that goes on with what a Backup has kept: the streams that keep something wait for their publishers.
+    pub(crate) fn promoted(now: Instant, promotion: Promotion, topics: Topics, streams: Streams) -> Self {
         let Promotion { authority, redirect, incarnation, limits } = promotion;
         let mut shard = Self::with_streams(incarnation, limits, topics, streams);
         shard.authority = authority;
         shard.held_until = now.plus(redirect);
-        shard.held.extend(occupied.iter().map(|index| shard.streams.id(*index)));
+        shard.replication.standing = BackupStanding::Lost;
         shard.reserve();
-        for &index in occupied {
-            let stream = shard.streams.at(index);
+        for at in 0..shard.streams.occupied().len() {
+            let index = shard.streams.occupied()[at];
+            shard.held.push(shard.streams.id(index));
+            let stream = shard.streams.at_mut(index);
+            (stream.held_from, stream.is_resumed) = (Sequence(0), false);
             let cost_ns = shard.topics.at(stream.identity.topic).terms().dispatch_cost_ns;
             shard.dispatches_ns += u64::from(cost_ns) * u64::from(stream.length);
         }

@@ -153,8 +153,8 @@ pub(crate) struct Stream {
     /// Messages in a row that were dropped as late.
     pub shed_run: u32,
     pub linked: Linked,
-    /// Of a Backup's stream that keeps something: where the list of such streams has it.
-    pub place: u32,
+    /// Of a stream that keeps something: where the list of such streams has it.
+    place: u32,
     /// The required subscriptions of the topic.
     pub readers: Vec<Reader>,
     /// Something may have to be told at the end of the turn.
@@ -240,6 +240,8 @@ pub(crate) struct Streams {
     streams: Vec<Stream>,
     by_identity: BTreeMap<StreamIdentity, u32>,
     free: Vec<u32>,
+    /// Streams that keep something, in no order: what a promotion or a change of the pair has to look at.
+    occupied: Vec<u32>,
     pub slots: Slots,
     /// Slots that closed streams have left.
     spare_slots: usize,
@@ -268,6 +270,7 @@ impl Streams {
             }
         };
         self.by_identity.insert(identity, index);
+        self.occupied.reserve(self.streams.len() - self.occupied.len());
         self.id(index)
     }
 
@@ -341,6 +344,10 @@ impl Streams {
         if stream.length >= stream.capacity {
             return Err(NotTaken::Full);
         }
+        if stream.length == 0 {
+            stream.place = self.occupied.len() as u32;
+            self.occupied.push(index);
+        }
         stream.length += 1;
         stream.last = stream.last.max(message.sequence);
         (message.previous, message.next) = (previous, next);
@@ -385,7 +392,19 @@ impl Streams {
             NONE => stream.tail = NONE,
             next => self.slots.at_mut(next).previous = NONE,
         }
+        if stream.length == 0 {
+            let place = stream.place;
+            self.occupied.swap_remove(place as usize);
+            if let Some(&moved) = self.occupied.get(place as usize) {
+                self.streams[moved as usize].place = place;
+            }
+        }
         slot
+    }
+
+    /// The streams that keep something. Whoever goes through them from the last on may release what they keep meanwhile.
+    pub fn occupied(&self) -> &[u32] {
+        &self.occupied
     }
 
     /// The first kept message.
@@ -499,6 +518,7 @@ mod tests {
                 let next = model.iter().find(|kept| !kept.1).map(|kept| kept.0);
                 prop_assert_eq!((cursor != NONE).then(|| streams.slots.at(cursor).sequence.0), next);
                 prop_assert_eq!(streams.slots.kept(), model.len());
+                prop_assert_eq!(streams.occupied(), &[index][..usize::from(!model.is_empty())]);
             }
         }
     }

@@ -15,16 +15,16 @@ use crate::{
 };
 
 impl<R> Shard<R> {
-    /// Ends a turn: what has changed is told once for each stream. `outputs` is appended to.
+    /// Ends a turn: what has changed is told once for each stream, unless this node does not lead at present. `outputs` is appended to.
     pub fn end_turn(&mut self, now: Instant, outputs: &mut Vec<Output>) {
-        let leads = self.leads(now);
+        if !self.leads(now) {
+            return;
+        }
         let mut touched = std::mem::take(&mut self.touched);
         for id in touched.drain(..) {
             let Some(index) = self.streams.index(id) else { continue };
             self.streams.at_mut(index).is_touched = false;
-            if leads {
-                self.tell_covered(index, outputs);
-            }
+            self.tell_covered(index, outputs);
             self.discard(index, outputs);
             self.close_if_over(index, outputs);
         }
@@ -45,7 +45,8 @@ impl<R> Shard<R> {
         let id = self.streams.id(index);
         let stream = self.streams.at_mut(index);
         // A promoted node does not know what its publisher has and it has not.
-        if stream.is_resumed && (through > stream.covered || std::mem::take(&mut stream.is_asked)) {
+        let is_asked = std::mem::take(&mut stream.is_asked);
+        if stream.is_resumed && (through > stream.covered || is_asked) {
             stream.covered = through;
             outputs.push(Output::Covered { stream: id, through });
         }

@@ -142,11 +142,10 @@ impl<R> Shard<R> {
             BackupStanding::Absent | BackupStanding::Out | BackupStanding::Lost => self.replication.end_session(),
         }
         self.replication.standing = standing;
-        for index in 0..self.streams.count() as u32 {
-            if self.streams.is_open(index) {
-                self.touch(index);
-                self.release(index, outputs);
-            }
+        for at in (0..self.streams.occupied().len()).rev() {
+            let index = self.streams.occupied()[at];
+            self.touch(index);
+            self.release(index, outputs);
         }
     }
 

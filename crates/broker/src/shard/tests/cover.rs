@@ -186,6 +186,19 @@ fn an_acknowledgement_of_what_was_never_sent_covers_nothing() {
 }
 
 #[test]
+fn what_a_pause_of_the_lease_leaves_untold_is_told_when_it_is_over() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.step(Input::Authority(Authority { epoch: Epoch::NONE, until: at(driven.now) }));
+    driven.delivered(key, stream, 1);
+    assert_eq!(driven.covered(), None);
+    driven.step(Input::Authority(Authority::ALONE));
+    assert_eq!((driven.covered(), driven.covered()), (Some(1), None));
+}
+
+#[test]
 fn control_operations_and_replicas_share_one_order() {
     let mut driven = Driven::new(&[roomy()]);
     assert_eq!(driven.shard.control(1), None, "there is no link");
