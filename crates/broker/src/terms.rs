@@ -10,6 +10,8 @@ use crate::{
 
 /// Messages that a stream may keep where no deadline bounds the backlog: subscribers of such a topic are waited for.
 const UNBOUNDED_BACKLOG: u32 = 1_024;
+/// Shortest wait in front of another try.
+const RETRY_MIN_NS: u64 = 50_000;
 /// Most messages that a stream may keep, whatever its specification implies.
 const BACKLOG_MAX: u32 = 1 << 16;
 
@@ -49,13 +51,14 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The terms of a topic whose admission test has succeeded on `platform`. The backlog is what the Backup needs, and at least the `N` messages that
-    /// the publisher sends again and two to work on.
+    /// The terms of a topic whose admission test has succeeded on `platform`. The backlog is what the Backup needs, the `N` messages that
+    /// the publisher sends again, what has piled up during a fail-over, and two to work on.
     pub fn of(topic: &TopicSpec, platform: &Platform) -> Self {
         let deadlines = Deadlines::of(topic, platform);
         let within = |span: Span| span.finite().map(nanos);
         let needed = deadlines.backup_entries.map_or(UNBOUNDED_BACKLOG, |entries| u32::try_from(entries).unwrap_or(BACKLOG_MAX));
-        let messages = needed.saturating_mul(topic.mark_every.get()).saturating_add(topic.retention).clamp(2, BACKLOG_MAX);
+        let piled_up = u32::try_from((platform.failover() + topic.jitter).steps_of(topic.period.gap())).unwrap_or(BACKLOG_MAX);
+        let messages = [topic.retention, piled_up, 2].into_iter().fold(needed.saturating_mul(topic.mark_every.get()), u32::saturating_add);
         Self {
             level: topic.level.get(),
             period_ns: nanos(topic.period.gap()),
@@ -68,7 +71,7 @@ impl Terms {
             broker_subscriber_max_ns: nanos(topic.broker_subscriber_max),
             created_before_ns: nanos(topic.publisher_broker + platform.clock_error),
             created_behind_ns: (platform.clock_error - platform.publisher_broker_min).get(),
-            backlog_max: NonZeroU32::new(messages).expect("at least two"),
+            backlog_max: NonZeroU32::new(messages.min(BACKLOG_MAX)).expect("at least two"),
             streams_max: topic.publishers.get().saturating_mul(2),
             shed_max: None,
         }
@@ -86,6 +89,12 @@ impl Terms {
     pub(crate) fn policed(&self, arrival: Instant, stamped: Instant) -> Instant {
         let behind = self.created_behind_ns.unsigned_abs();
         stamped.min(if self.created_behind_ns < 0 { arrival.minus_nanos(behind) } else { arrival.plus_nanos(behind) })
+    }
+
+    /// When a refused message is worth another try: as soon as an acknowledgement of what is kept can have come, and at the latest after a period.
+    pub(crate) fn retry_after_ns(&self) -> u64 {
+        let acknowledged_ns = self.broker_subscriber_max_ns.saturating_mul(2).saturating_add(self.created_before_ns);
+        acknowledged_ns.max(RETRY_MIN_NS).min(self.period_ns.max(1))
     }
 
     pub(crate) fn dispatch_by(&self, created: Instant) -> Instant {
@@ -172,7 +181,9 @@ pub(crate) mod tests {
         assert_eq!(terms.replicate_within_ns, Some(49_930_000), "(N + L + 1 - M) * T - x - BB - eps");
         assert_eq!((terms.created_before_ns, terms.created_behind_ns), (220_000, -10_000));
         assert_eq!(terms.jitter_ns, 40_000, "an honest publisher is not punished for its clock");
-        assert_eq!((terms.backlog_max.get(), terms.replica_cost_ns), (3, 7_000));
+        assert_eq!(terms.backlog_max.get(), 6, "2 that wait for their discard, 1 sent again, 1 that comes in a fail-over, 2");
+        assert_eq!((terms.replica_cost_ns, terms.retry_after_ns()), (7_000, 2_220_000));
+        assert_eq!(Terms { period_ns: 1_000_000, ..terms }.retry_after_ns(), 1_000_000);
         let tolerant = Terms::of(&TopicSpec { loss_tolerance: LossTolerance::Any, deadline: Span::Infinite, ..topic }, &platform);
         assert_eq!((tolerant.replicate_within_ns, tolerant.dispatch_within_ns), (None, None));
     }

@@ -37,7 +37,7 @@ impl<R> Shard<R> {
         }
         let topic = self.topics.at_mut(stream.identity.topic);
         let terms = topic.terms.as_deref().expect("only a real-time topic has streams");
-        let full = |kept, from| Refusal::Full { kept, from, retry_after_ns: terms.period_ns.max(1) };
+        let full = |kept, from| Refusal::Full { kept, from, retry_after_ns: terms.retry_after_ns() };
         if let Some(awaited) = stream.awaited().filter(|awaited| sequence > *awaited) {
             return Err(full(stream.length, awaited));
         }

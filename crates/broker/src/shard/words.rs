@@ -284,7 +284,7 @@ pub enum Refusal {
         kept: u32,
         /// The first event that was refused.
         from: Sequence,
-        /// When to send it again: after the topic's period.
+        /// When to send it again.
         retry_after_ns: u64,
     },
 }
