@@ -133,7 +133,7 @@ impl<R> Shard<R> {
             let index = shard.streams.occupied()[at];
             shard.held.push(shard.streams.id(index));
             let stream = shard.streams.at_mut(index);
-            (stream.held_from, stream.is_resumed) = (Sequence(0), false);
+            (stream.held_from, stream.is_resumed, stream.rightful) = (Sequence(0), false, stream.length);
             let cost_ns = shard.topics.at(stream.identity.topic).terms().dispatch_cost_ns;
             shard.dispatches_ns += u64::from(cost_ns) * u64::from(stream.length);
         }

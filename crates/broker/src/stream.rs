@@ -129,6 +129,8 @@ pub(crate) struct Stream {
     pub length: u32,
     /// The first of them that is not dispatched.
     pub cursor: u32,
+    /// How many of them are neither dispatched nor excess.
+    pub rightful: u32,
     /// The last message that came.
     pub last: Sequence,
     /// The first message that was refused and may be sent again. 0: none was.
@@ -177,6 +179,7 @@ impl Stream {
             tail: NONE,
             length: 0,
             cursor: NONE,
+            rightful: 0,
             last: Sequence(0),
             refused: Sequence(0),
             released: Sequence(0),

@@ -81,6 +81,7 @@ impl<R> Shard<R> {
         // The cost may have been declared anew since it was added.
         self.dispatches_ns = self.dispatches_ns.saturating_sub(terms.dispatch_cost_ns.into());
         self.streams.advance_cursor(index);
+        self.streams.at_mut(index).rightful -= u32::from(!is_excess);
         match shed {
             Some(reason) => {
                 self.counters.shed += 1;
@@ -98,7 +99,10 @@ impl<R> Shard<R> {
             }
         }
         self.await_settling(now, index);
-        self.schedule(now, index);
+        // Behind excess that was dropped is what it was dropped for, which the stream is queued by already.
+        if shed != Some(ShedReason::Excess) {
+            self.schedule(now, index);
+        }
         let event = self.streams.at(index).event(sequence);
         self.release(index, outputs);
         shed.is_none().then(|| Work::Dispatch { slot, stream: self.streams.id(index), event, created, is_late })

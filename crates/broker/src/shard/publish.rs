@@ -68,6 +68,7 @@ impl<R> Shard<R> {
         };
         let stream = self.streams.at_mut(index);
         let is_excess = !stream.bucket.take(policed, terms);
+        stream.rightful += u32::from(!is_excess);
         let is_mark = !is_excess && stream.count_to_mark(terms.mark_every.get());
         topic.accepted += 1;
         self.counters.accepted += 1;
@@ -136,7 +137,7 @@ impl<R> Shard<R> {
             self.dispatches.remove(index);
             return;
         }
-        while slot != NONE {
+        while slot != NONE && stream.rightful > 0 {
             let message = self.streams.slots.at(slot);
             if is_held(message) {
                 break;

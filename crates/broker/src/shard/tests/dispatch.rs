@@ -102,6 +102,21 @@ fn a_publisher_that_floods_delays_nobody() {
 }
 
 #[test]
+fn a_flood_is_dropped_in_front_of_each_rightful_event_and_what_follows_goes_out_behind_it() {
+    let mut driven = Driven::new(&[due_within(0, 40)]);
+    let stream = driven.stream(0, 1);
+    for sequence in 1..=60 {
+        driven.now += u64::from(sequence % 20 == 1) * 100;
+        driven.publish(stream, sequence).unwrap();
+    }
+    driven.now -= 200;
+    let rest: Vec<_> = (42..=60).map(|sequence| format!("A{sequence}")).collect();
+    assert_eq!(driven.work(), format!("A1 A21 A41 {}", rest.join(" ")));
+    let shed = driven.told().iter().filter(|told| matches!(told, Output::Shed { reason: ShedReason::Excess, .. })).count();
+    assert_eq!((shed, driven.shard.counters().shed), (38, 38));
+}
+
+#[test]
 fn a_full_stream_refuses_and_takes_again_what_it_refused() {
     let mut driven = Driven::new(&[TERMS]);
     let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
