@@ -12,7 +12,7 @@ use crate::{
     event::{Incarnation, PublisherId, Sequence},
     replication::IN_FLIGHT_MAX,
     shard::{Authority, Output, Shard, ShardError, ShardLimits},
-    slot::{Message, NONE, SlotId},
+    slot::{Message, SlotId},
     stream::{NotTaken, StreamIdentity, Streams},
     terms::Terms,
     time::Instant,
@@ -158,18 +158,7 @@ impl Backup {
         let &index = self.by_number.get(&number.0).ok_or(BackupError::Number(number.0))?;
         self.receive(position)?;
         let terms = self.topics.at(self.streams.at(index).identity.topic).terms();
-        let message = Message {
-            stream: index,
-            sequence,
-            created,
-            dispatch_by: terms.dispatch_by(created),
-            previous: NONE,
-            next: NONE,
-            is_mark: true,
-            is_excess: false,
-            is_dispatched: false,
-            is_shed: false,
-        };
+        let message = Message { is_mark: true, ..Message::new(index, sequence, created, terms.dispatch_by(created)) };
         match self.streams.insert(index, message) {
             Ok(slot) => Ok(Some(slot)),
             Err(NotTaken::Known) => Ok(None),

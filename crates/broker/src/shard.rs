@@ -111,6 +111,8 @@ pub struct Shard<R> {
     held_until: Instant,
     /// Streams of which something may have to be told at the end of the turn.
     touched: Vec<StreamId>,
+    /// The stream of the last work, whose bytes the host needs until it asks for more.
+    worked_on: Option<StreamId>,
     replication: Replication,
     counters: Counters,
 }
@@ -158,6 +160,7 @@ impl<R> Shard<R> {
             held: Vec::new(),
             held_until: Instant::default(),
             touched: Vec::new(),
+            worked_on: None,
             replication: Replication::default(),
             counters: Counters::default(),
         }

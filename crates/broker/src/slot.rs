@@ -42,6 +42,14 @@ pub(crate) struct Message {
     pub is_shed: bool,
 }
 
+impl Message {
+    /// A message that is neither marked nor dispatched, to be put into its stream.
+    pub fn new(stream: u32, sequence: Sequence, created: Instant, dispatch_by: Instant) -> Self {
+        let (is_mark, is_excess, is_dispatched, is_shed) = (false, false, false, false);
+        Self { stream, sequence, created, dispatch_by, previous: NONE, next: NONE, is_mark, is_excess, is_dispatched, is_shed }
+    }
+}
+
 /// All slots. Nothing is allocated behind [`Slots::reserve`], and memory that was never needed is never touched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Slots {

@@ -429,20 +429,7 @@ mod tests {
     }
 
     fn message(stream: u32, sequence: u64) -> Message {
-        let never = Instant::NEVER;
-        let sequence = Sequence(sequence);
-        Message {
-            stream,
-            sequence,
-            created: never,
-            dispatch_by: never,
-            previous: NONE,
-            next: NONE,
-            is_mark: true,
-            is_excess: false,
-            is_dispatched: false,
-            is_shed: false,
-        }
+        Message::new(stream, Sequence(sequence), Instant::NEVER, Instant::NEVER)
     }
 
     fn kept(streams: &Streams, index: u32) -> Vec<u64> {

@@ -26,6 +26,10 @@ impl<R> Shard<R> {
         if !self.leads(now) {
             return None;
         }
+        // The bytes of the last work were needed until now.
+        if let Some(index) = self.worked_on.take().and_then(|stream| self.streams.index(stream)) {
+            self.release(index, outputs);
+        }
         self.stop_holding(now);
         self.settle(now, outputs);
         self.stop_waiting(now, outputs);
@@ -73,39 +77,41 @@ impl<R> Shard<R> {
         let &Message { sequence, created, dispatch_by, is_excess, .. } = self.streams.slots.at(slot.index);
         let is_late = now > dispatch_by;
         let may_shed = terms.shed_max.is_some_and(|shed_max| stream.shed_run < shed_max);
-        let shed = match () {
-            () if is_excess && level != BACKGROUND => Some(ShedReason::Excess),
-            () if is_late && may_shed => Some(ShedReason::Late),
-            () => None,
-        };
         // The cost may have been declared anew since it was added.
         self.dispatches_ns = self.dispatches_ns.saturating_sub(terms.dispatch_cost_ns.into());
         self.streams.advance_cursor(index);
         self.streams.at_mut(index).rightful -= u32::from(!is_excess);
-        match shed {
-            Some(reason) => {
-                self.counters.shed += 1;
-                outputs.push(Output::Shed { stream: self.streams.id(index), sequence, reason });
-                self.streams.slots.at_mut(slot.index).is_shed = true;
-                let stream = self.streams.at_mut(index);
-                stream.shed_run += u32::from(reason == ShedReason::Late);
-                stream.readers.iter_mut().filter(|reader| !reader.is_behind).for_each(|reader| reader.pass(sequence));
-            }
-            None => {
-                self.counters.dispatched += 1;
-                self.counters.late += u64::from(is_late);
-                self.streams.at_mut(index).shed_run = 0;
-                self.hand_to_all(now, index, sequence, offer, outputs);
-            }
+        if is_excess && level != BACKGROUND {
+            // What it is dropped for is what the stream is queued by.
+            self.shed(slot.index, ShedReason::Excess, outputs);
+            return None;
         }
         self.await_settling(now, index);
-        // Behind excess that was dropped is what it was dropped for, which the stream is queued by already.
-        if shed != Some(ShedReason::Excess) {
-            self.schedule(now, index);
+        self.schedule(now, index);
+        if is_late && may_shed {
+            self.shed(slot.index, ShedReason::Late, outputs);
+            return None;
         }
-        let event = self.streams.at(index).event(sequence);
+        self.counters.dispatched += 1;
+        self.counters.late += u64::from(is_late);
+        self.streams.at_mut(index).shed_run = 0;
+        self.hand_to_all(now, index, sequence, offer, outputs);
+        let stream = self.streams.id(index);
+        self.worked_on = Some(stream);
+        Some(Work::Dispatch { slot, stream, event: self.streams.at(index).event(sequence), created, is_late })
+    }
+
+    /// Drops an event in front of its dispatch: it is no one's any more.
+    fn shed(&mut self, slot: u32, reason: ShedReason, outputs: &mut Vec<Output>) {
+        let message = self.streams.slots.at_mut(slot);
+        message.is_shed = true;
+        let (index, sequence) = (message.stream, message.sequence);
+        self.counters.shed += 1;
+        outputs.push(Output::Shed { stream: self.streams.id(index), sequence, reason });
+        let stream = self.streams.at_mut(index);
+        stream.shed_run += u32::from(reason == ShedReason::Late);
+        stream.readers.iter_mut().filter(|reader| !reader.is_behind).for_each(|reader| reader.pass(sequence));
         self.release(index, outputs);
-        shed.is_none().then(|| Work::Dispatch { slot, stream: self.streams.id(index), event, created, is_late })
     }
 
     /// Offers an event to every subscription of its topic that is not behind.
@@ -147,8 +153,10 @@ impl<R> Shard<R> {
             self.streams.at_mut(index).is_catching_up = false;
             if let Some(work) = self.bring(now, index, offer, outputs) {
                 self.catch_up_stream(index);
+                self.worked_on = Some(id);
                 return Some(work);
             }
+            self.release(index, outputs);
         }
         None
     }

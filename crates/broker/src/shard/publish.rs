@@ -35,60 +35,52 @@ impl<R> Shard<R> {
         if sequence.0 == 0 || (last.0 > 0 && sequence.0.saturating_sub(last.0) > SEQUENCE_GAP_MAX) {
             return Err(Refusal::Sequence { found: sequence.0, last: last.0 });
         }
-        let topic = self.topics.at_mut(stream.identity.topic);
-        let terms = topic.terms.as_deref().expect("only a real-time topic has streams");
+        let terms = self.topics.at(stream.identity.topic).terms();
         let full = |kept, from| Refusal::Full { kept, from, retry_after_ns: terms.retry_after_ns() };
         if let Some(awaited) = stream.awaited().filter(|awaited| sequence > *awaited) {
             return Err(full(stream.length, awaited));
         }
         let policed = terms.policed(now, created);
         let created = terms.created(now, created, is_resent);
-        let message = Message {
-            stream: index,
-            sequence,
-            created,
-            dispatch_by: terms.dispatch_by(created),
-            previous: NONE,
-            next: NONE,
-            is_mark: false,
-            is_excess: false,
-            is_dispatched: false,
-            is_shed: false,
-        };
-        let slot = match self.streams.insert(index, message) {
-            Ok(slot) => slot,
+        let message = Message::new(index, sequence, created, terms.dispatch_by(created));
+        let accepted = match self.streams.insert(index, message) {
+            Ok(slot) => Accepted::Kept { slot, is_excess: !self.enrol(slot.index, policed) },
             Err(NotTaken::Known) => {
                 self.counters.known += 1;
                 self.streams.at_mut(index).is_asked = true;
-                self.resent(now, index, sequence);
-                self.touch(index);
-                return Ok(Accepted::Known);
+                Accepted::Known
             }
             Err(NotTaken::Full) => return Err(full(self.streams.at(index).length, sequence)),
         };
-        let stream = self.streams.at_mut(index);
-        let is_excess = !stream.bucket.take(policed, terms);
-        stream.rightful += u32::from(!is_excess);
-        let is_mark = !is_excess && stream.count_to_mark(terms.mark_every.get());
-        topic.accepted += 1;
-        self.counters.accepted += 1;
-        self.counters.excess += u64::from(is_excess);
-        let message = self.streams.slots.at_mut(slot.index);
-        (message.is_excess, message.is_mark) = (is_excess, is_mark);
-        self.dispatches_ns += u64::from(terms.dispatch_cost_ns);
-        let terms = *terms;
-        if is_excess {
-            self.streams.slots.at_mut(slot.index).dispatch_by = Instant::NEVER;
-        } else {
-            self.put_in_order(slot.index);
-        }
-        if is_mark && terms.replicate_within_ns.is_some() && self.replication.takes(index) {
-            self.postpone_replica(slot.index, &terms);
-        }
-        self.resent(now, index, sequence);
+        self.resent(index, sequence);
         self.schedule(now, index);
         self.touch(index);
-        Ok(Accepted::Kept { slot, is_excess })
+        Ok(accepted)
+    }
+
+    /// Polices an event that is new, and prepares the work on it; false if it is excess.
+    fn enrol(&mut self, slot: u32, policed: Instant) -> bool {
+        let index = self.streams.slots.at(slot).stream;
+        let stream = self.streams.at_mut(index);
+        let topic = self.topics.at_mut(stream.identity.topic);
+        let terms = *topic.terms();
+        topic.accepted += 1;
+        self.counters.accepted += 1;
+        self.dispatches_ns += u64::from(terms.dispatch_cost_ns);
+        if !stream.bucket.take(policed, &terms) {
+            self.counters.excess += 1;
+            let message = self.streams.slots.at_mut(slot);
+            (message.is_excess, message.dispatch_by) = (true, Instant::NEVER);
+            return false;
+        }
+        stream.rightful += 1;
+        let is_mark = stream.count_to_mark(terms.mark_every.get());
+        self.streams.slots.at_mut(slot).is_mark = is_mark;
+        self.put_in_order(slot);
+        if is_mark && self.replication.takes(index) {
+            self.postpone_replica(slot, &terms);
+        }
+        true
     }
 
     /// Whether this node leads, and in the publisher's epoch.
@@ -173,12 +165,11 @@ impl<R> Shard<R> {
     }
 
     /// Notes that an event has come again: behind a promotion, those up to it need not be held any more.
-    fn resent(&mut self, now: Instant, index: u32, sequence: Sequence) {
+    fn resent(&mut self, index: u32, sequence: Sequence) {
         let stream = self.streams.at_mut(index);
         let is_held = stream.held_from < Sequence(u64::MAX);
         if is_held && stream.is_resumed && sequence >= stream.held_from {
             stream.held_from = if sequence < stream.resent_to { Sequence(sequence.0 + 1) } else { Sequence(u64::MAX) };
-            self.schedule(now, index);
         }
     }
 

@@ -201,7 +201,7 @@ pub enum ShedReason {
     Excess,
 }
 
-/// A piece of work, to be carried out before the next one is asked for.
+/// A piece of work, to be carried out before the next one is asked for: its slot is not freed before that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Hand an event to the subscribers that the outputs name.

@@ -138,6 +138,22 @@ fn what_a_watermark_shows_to_have_arrived_is_not_replicated_although_it_is_still
 }
 
 #[test]
+fn the_bytes_of_a_work_are_there_until_the_next_is_asked_for() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key, _other) = (driven.stream(0, 1), driven.subscribe(0, 5_000), driven.subscribe(0, 0));
+    driven.publish(stream, 1).unwrap();
+    driven.shard.subscribe("A", 1, Overflow::Loses).unwrap();
+    // The required one does not want it, so that nothing waits behind its dispatch.
+    let others_only = &mut |receiver: &u8, _: EventId| (*receiver == 1).then_some(1);
+    let Some(Work::Dispatch { slot, .. }) = driven.shard.next(at(driven.now), others_only, &mut driven.outputs) else {
+        panic!("there is work")
+    };
+    assert!(!driven.outputs.contains(&Output::Freed { slot }) && driven.handed(key).is_empty());
+    assert_eq!(driven.next(), None);
+    assert!(driven.outputs.contains(&Output::Freed { slot }));
+}
+
+#[test]
 fn who_leaves_holds_nothing_up() {
     let mut driven = Driven::new(&[roomy()]);
     let (stream, leaving, staying) = (driven.stream(0, 1), driven.subscribe(0, 5_000), driven.subscribe(0, 5_000));
