@@ -18,6 +18,7 @@ mod session;
 mod shard;
 mod slot;
 mod stream;
+mod streams;
 pub mod subscriber;
 mod subscription;
 mod terms;

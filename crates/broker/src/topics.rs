@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     event::{PublisherId, Sequence, TopicId},
-    stream::Streams,
+    streams::Streams,
     subscription::SubscriptionKey,
     terms::Terms,
 };

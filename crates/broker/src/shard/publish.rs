@@ -6,7 +6,8 @@ use crate::{
     epoch::Epoch,
     event::Sequence,
     slot::{Message, NONE},
-    stream::{NotTaken, StreamId},
+    stream::StreamId,
+    streams::NotTaken,
     time::Instant,
 };
 
