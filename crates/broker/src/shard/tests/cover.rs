@@ -97,6 +97,22 @@ fn a_backup_that_has_gone_and_may_be_voted_for_covers_nothing_nor_does_acceptanc
 }
 
 #[test]
+fn a_joining_backup_is_given_each_stream_in_order_and_the_end_behind_the_last() {
+    let mut driven = Driven::new(&[Terms { streams_max: 300, ..roomy() }]);
+    driven.step(Input::Backup(BackupStanding::Out));
+    let _key = driven.subscribe(0, 1_000_000);
+    let streams: Vec<_> = (0..300).map(|publisher| driven.stream(0, publisher)).collect();
+    driven.publish(streams[299], 1).unwrap();
+    assert_eq!(driven.work(), "A1");
+    driven.step(Input::Backup(BackupStanding::Joining));
+    driven.now += 100;
+    driven.publish(streams[299], 2).unwrap();
+    assert_eq!(driven.work(), "A2", "some hundred streams are looked at in a turn");
+    assert_eq!(driven.shard.next_timer(), Some(at(0)), "and then it goes on");
+    assert_eq!(driven.work(), "(A1) (A2) end");
+}
+
+#[test]
 fn one_event_of_m_is_a_mark_counted_from_the_last_mark_and_covers_those_in_front() {
     let mut driven = Driven::new(&[Terms { mark_every: NonZeroU32::new(3).unwrap(), ..roomy() }]);
     driven.join();
