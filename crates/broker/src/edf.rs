@@ -5,10 +5,10 @@
 //! with every message, is read at the root. A job is named by the caller's own number for it; nothing is allocated behind
 //! [`Edf::reserve`].
 
-use crate::time::Instant;
+use crate::{time::Instant, topic::Level};
 
 /// Levels that are served strictly one after the other: those of the real-time topics, and behind them the [`BACKGROUND`].
-pub(crate) const LEVELS: usize = 9;
+pub(crate) const LEVELS: usize = Level::COUNT as usize + 1;
 
 /// What nothing was promised for: excess, what returning subscribers have missed, what a new Backup has to be given.
 pub(crate) const BACKGROUND: u8 = LEVELS as u8 - 1;

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use crate::{
     time::Instant,
     timing::{Deadlines, Nanos, Span},
-    topic::{Platform, TopicSpec},
+    topic::{Level, Platform, TopicSpec},
 };
 
 /// Messages that a stream may keep where no deadline bounds the backlog: subscribers of such a topic are waited for.
@@ -18,8 +18,8 @@ const BACKLOG_MAX: u32 = 1 << 16;
 /// A real-time topic's terms. Every limit and deadline here has been found feasible by the admission test; the machine only keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Terms {
-    /// What is served first: 0 to 7.
-    pub level: u8,
+    /// What is served first.
+    pub level: Level,
     /// T: least time between two creations of one stream; more is excess.
     pub period_ns: u64,
     /// How far a row of creations may run ahead of the period, as they are stamped: J, and `2 * eps` by which two stamps may be wrong apart.
@@ -60,7 +60,7 @@ impl Terms {
         let piled_up = u32::try_from((platform.failover() + topic.jitter).steps_of(topic.period.gap())).unwrap_or(BACKLOG_MAX);
         let messages = [topic.retention, piled_up, 2].into_iter().fold(needed.saturating_mul(topic.mark_every.get()), u32::saturating_add);
         Self {
-            level: topic.level.get(),
+            level: topic.level,
             period_ns: nanos(topic.period.gap()),
             jitter_ns: nanos(topic.jitter + platform.clock_error + platform.clock_error),
             dispatch_within_ns: within(deadlines.dispatch_from_creation),
@@ -136,7 +136,7 @@ pub(crate) mod tests {
 
     /// Terms with round figures: T 100, dispatched within 40, replicated within 60.
     pub(crate) const TERMS: Terms = Terms {
-        level: 0,
+        level: Level::new(0).unwrap(),
         period_ns: 100,
         jitter_ns: 0,
         dispatch_within_ns: Some(40),

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use bodkin_broker::{
     Attachment, Backup, BackupStanding, Epoch, Incarnation, Input, Instant, Output, Overflow, Publication, PublisherId, ReplicationPolicy,
-    Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, Terms, Work,
+    Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, Terms, Work, topic::Level,
 };
 
 /// T of all topics, in nanoseconds.
@@ -27,7 +27,7 @@ impl Workload {
     /// acknowledged before it has to be.
     pub fn new(topics: usize, is_eager: bool) -> Self {
         let terms = Terms {
-            level: 0,
+            level: Level::default(),
             period_ns: PERIOD_NS,
             jitter_ns: PERIOD_NS / 10,
             dispatch_within_ns: Some(PERIOD_NS),

@@ -136,7 +136,7 @@ impl<R> Shard<R> {
                 break;
             }
             if !message.is_excess && !message.is_dispatched {
-                let level = self.topics.at(stream.identity.topic).terms().level;
+                let level = self.topics.at(stream.identity.topic).terms().level.get();
                 if self.dispatches.place(index) != Some((level, message.dispatch_by)) {
                     self.dispatches.insert(level, index, message.dispatch_by, 0);
                 }

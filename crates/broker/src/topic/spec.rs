@@ -56,8 +56,8 @@ impl Level {
     pub const COUNT: u8 = 8;
 
     /// Level 0 (first) to 7 (last).
-    pub fn new(level: u8) -> Option<Self> {
-        (level < Self::COUNT).then_some(Self(level))
+    pub const fn new(level: u8) -> Option<Self> {
+        if level < Self::COUNT { Some(Self(level)) } else { None }
     }
 
     /// Its number.

@@ -3,6 +3,7 @@
 use super::*;
 
 fn due_within(level: u8, within_ns: u64) -> Terms {
+    let level = crate::topic::Level::new(level).unwrap();
     Terms { level, dispatch_within_ns: Some(within_ns), replicate_within_ns: None, ..roomy() }
 }
 
