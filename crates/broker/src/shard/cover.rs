@@ -182,7 +182,9 @@ impl<R> Shard<R> {
             return;
         }
         let topic = stream.identity.topic;
-        let number = (stream.linked.session == self.replication.session).then_some(StreamNumber(stream.linked.number));
+        let Replication { standing, session, .. } = self.replication;
+        let has_number = standing.has_link() && stream.linked.session == session;
+        let number = has_number.then_some(StreamNumber(stream.linked.number));
         self.dispatches.remove(index);
         self.settling.remove(index);
         let stream = self.streams.close(index);

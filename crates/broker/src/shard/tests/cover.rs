@@ -113,6 +113,32 @@ fn a_joining_backup_is_given_each_stream_in_order_and_the_end_behind_the_last() 
 }
 
 #[test]
+fn a_stream_that_ends_is_closed_on_the_link_by_the_number_that_it_has_in_this_session() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.shard.set_replication(AT_ONCE);
+    let mut closed = |ends: bool| {
+        driven.join();
+        let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+        driven.now += 100;
+        driven.publish(stream, 1).unwrap();
+        assert_eq!(driven.work(), "A1 (A1)");
+        if ends {
+            driven.step(Input::Backup(BackupStanding::Lost));
+        }
+        driven.step(Input::Unsubscribe { subscription: key });
+        driven.shard.end_stream(stream);
+        driven.step(Input::Backup(if ends { BackupStanding::Out } else { BackupStanding::InSync }));
+        driven.acknowledge_all();
+        driven.now += 10;
+        driven.work();
+        let told = driven.told();
+        told.iter().find_map(|output| if let Output::Closed { number, .. } = output { Some(*number) } else { None })
+    };
+    assert_eq!(closed(false), Some(Some(StreamNumber(1))));
+    assert_eq!(closed(true), Some(None), "the session is over, and its numbers with it");
+}
+
+#[test]
 fn one_event_of_m_is_a_mark_counted_from_the_last_mark_and_covers_those_in_front() {
     let mut driven = Driven::new(&[Terms { mark_every: NonZeroU32::new(3).unwrap(), ..roomy() }]);
     driven.join();
