@@ -60,27 +60,30 @@ impl Job {
 pub(crate) struct Edf {
     /// By the caller's number.
     jobs: Vec<Job>,
+    /// Jobs that there is room for.
+    room: usize,
     roots: [u32; LEVELS],
     orders: u64,
 }
 
 impl Default for Edf {
     fn default() -> Self {
-        Self { jobs: Vec::new(), roots: [NONE; LEVELS], orders: 0 }
+        Self { jobs: Vec::new(), room: 0, roots: [NONE; LEVELS], orders: 0 }
     }
 }
 
 impl Edf {
     /// Makes room for jobs with numbers below `jobs`. Memory that was never needed is never touched.
     pub fn reserve(&mut self, jobs: usize) {
-        self.jobs.reserve(jobs.saturating_sub(self.jobs.len()));
+        self.room = self.room.max(jobs);
+        self.jobs.reserve(self.room - self.jobs.len());
     }
 
     /// Queues a job, or moves it to this level and deadline. `cost_ns` is the time it takes once it has begun.
     pub fn insert(&mut self, level: u8, job: u32, deadline: Instant, cost_ns: u32) {
         self.remove(job);
         if job as usize >= self.jobs.len() {
-            assert!((job as usize) < self.jobs.capacity(), "there is room for every job");
+            assert!((job as usize) < self.room, "there is room for every job");
             self.jobs.resize(job as usize + 1, Job::ABSENT);
         }
         self.orders += 1;

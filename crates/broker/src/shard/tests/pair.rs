@@ -183,6 +183,8 @@ impl Pair {
     }
 
     fn work(&mut self, most: u64) -> bool {
+        // A copy is as good as what it is a copy of, as the model check takes it to be.
+        self.primary = self.primary.clone();
         for _ in 0..most {
             let Some(work) = self.primary.next(at(self.now), &mut |_, _| Some(1), &mut self.outputs) else { return false };
             self.carry_out(Some(work));
