@@ -18,6 +18,20 @@ fn refusing() -> (Scene, PushSubscriber) {
     (scene, listener)
 }
 
+/// A registered address may be that of another machine's page: nobody reads it through Bodkin.
+#[test]
+fn what_a_subscriber_answers_is_shown_nowhere() {
+    let (scene, listener) = refusing();
+    listener.answer_with(422, "X-Inner: swordfish\r\n");
+    listener.answer_with_body("swordfish");
+    scene.publish(0..2);
+    let told = scene.wait_for("deadLetters", 2);
+    for shown in [told.to_string(), scene.dead_letters().to_string(), scene.cloud.stderr()] {
+        assert!(!shown.contains("swordfish"), "{shown}");
+    }
+    assert_eq!(listener.connections(), 1, "the body was read and the connection kept");
+}
+
 #[test]
 fn a_letter_whose_rule_is_gone_is_not_sent() {
     let (scene, listener) = refusing();

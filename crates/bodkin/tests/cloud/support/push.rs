@@ -76,6 +76,7 @@ struct Inbox {
     released: AtomicBool,
     status: AtomicU16,
     headers: Mutex<String>,
+    body: Mutex<String>,
     ended: AtomicBool,
     caller: Mutex<Option<Vec<u8>>>,
 }
@@ -113,6 +114,7 @@ impl PushSubscriber {
             released: AtomicBool::new(false),
             status: AtomicU16::new(200),
             headers: Mutex::default(),
+            body: Mutex::default(),
             ended: AtomicBool::new(false),
             caller: Mutex::default(),
         });
@@ -151,6 +153,11 @@ impl PushSubscriber {
     pub fn answer_with(&self, status: u16, headers: &str) {
         headers.clone_into(&mut self.inbox.headers.lock().expect("no thread panics"));
         self.inbox.status.store(status, Ordering::SeqCst);
+    }
+
+    /// Answers with this body from now on.
+    pub fn answer_with_body(&self, body: &str) {
+        body.clone_into(&mut self.inbox.body.lock().expect("no thread panics"));
     }
 
     /// What arrived until now.
@@ -241,7 +248,8 @@ fn serve(mut stream: impl Read + Write, manner: Manner, inbox: &Inbox) -> io::Re
         };
         if answers {
             let (status, headers) = (inbox.status.load(Ordering::SeqCst), inbox.headers.lock().expect("no thread panics").clone());
-            stream.write_all(format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: 0\r\n\r\n").as_bytes())?;
+            let body = inbox.body.lock().expect("no thread panics").clone();
+            stream.write_all(format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())?;
         }
     }
 }
