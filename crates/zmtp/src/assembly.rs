@@ -291,3 +291,46 @@ impl Rules<'_> {
         Ok(opened)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_follows_what_came_and_not_what_was_announced() {
+        let (mut assembly, mut protection) = (Assembly::new(), Protection::None);
+        let limits = Limits { frame_bytes_max: 1 << 40, message_bytes_max: 1 << 40, ..Limits::default() };
+        let mut head = [2, 0, 0, 0, 0xff, 0, 0, 0, 0];
+        let next = assembly.next(&mut head, &limits, &mut Rules::Traffic(&mut protection));
+        assert_eq!(next, Ok((9, None)));
+        for _ in 0..100 {
+            assert_eq!(assembly.next(&mut [1; 10], &limits, &mut Rules::Traffic(&mut protection)), Ok((10, None)));
+        }
+        assert!(assembly.kept.capacity() <= 2 * (9 + 1000), "{}", assembly.kept.capacity());
+    }
+
+    #[test]
+    fn what_is_whole_in_the_input_stays_there() {
+        let (mut assembly, mut protection) = (Assembly::new(), Protection::None);
+        let mut input = *b"\x01\x01a\0\x01b\0\x01c";
+        let limits = Limits::default();
+        let found = |range, frames| Some(Found::Message { place: Place::Input(range), frames });
+        let rules = &mut Rules::Traffic(&mut protection);
+        assert_eq!(assembly.next(&mut input, &limits, rules), Ok((6, found(0..6, 2))));
+        assert_eq!(assembly.next(&mut input[6..], &limits, rules), Ok((3, found(0..3, 1))));
+        assert_eq!(assembly.kept.capacity(), 0);
+    }
+
+    #[test]
+    fn memory_that_is_not_needed_is_given_back() {
+        let (mut assembly, mut protection) = (Assembly::new(), Protection::None);
+        let limits = Limits::default();
+        let rules = &mut Rules::Traffic(&mut protection);
+        let mut message = [&b"\x02\0\0\0\0\0\0\xff\xff"[..], &[0; 0xffff]].concat();
+        assert_eq!(assembly.next(&mut message[..60_000], &limits, rules), Ok((60_000, None)));
+        let found = assembly.next(&mut message[60_000..], &limits, rules);
+        assert_eq!(found, Ok((5544, Some(Found::Message { place: Place::Kept(0..65_544), frames: 1 }))));
+        assembly.shrink();
+        assert_eq!(assembly.kept.capacity(), 0);
+    }
+}

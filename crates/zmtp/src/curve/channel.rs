@@ -103,3 +103,67 @@ impl Channel {
         boxes::seal(&self.key, &boxes::counted(prefix, self.sent), &mut out[begin..]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::curve::keys::{PublicKey, SecretKey};
+
+    fn ends() -> (Channel, Channel) {
+        let secret = |octet| SecretKey::from_bytes(&mut [octet; 32]);
+        let channel = |public: &PublicKey, secret: &SecretKey, end| Channel::new(boxes::shared(public, secret), end, 1, 1);
+        let (client, server) = (secret(1), secret(2));
+        (channel(&server.public_key(), &client, End::Client), channel(&client.public_key(), &server, End::Server))
+    }
+
+    /// The body of what the client seals with these flags.
+    fn body(client: &mut Channel, flags: u8) -> Vec<u8> {
+        let mut out = Vec::new();
+        client.seal(flags, 2, &mut out, |out| out.extend_from_slice(b"hi"));
+        out.split_off(2)
+    }
+
+    #[test]
+    fn flags_are_inside_the_box() {
+        let (mut client, mut server) = ends();
+        for (flags, expected) in [(0, (false, false)), (MORE, (false, true)), (COMMAND, (true, false))] {
+            let mut body = body(&mut client, flags);
+            assert_eq!(server.open(&mut body), Ok(expected));
+            assert_eq!(body[Channel::OVERHEAD_BYTES..], *b"hi");
+        }
+        for flags in [4, 0x80, MORE | COMMAND] {
+            assert_eq!(server.open(&mut body(&mut client, flags)), Err(ConnectionError::Flags { came: flags }));
+        }
+    }
+
+    #[test]
+    fn numbers_may_be_left_out_and_never_come_again() {
+        let (mut client, mut server) = ends();
+        let bodies: Vec<Vec<u8>> = (0..3).map(|_| body(&mut client, 0)).collect();
+        assert_eq!(server.open(&mut bodies[1].clone()), Ok((false, false)));
+        for (came, body) in (2..).zip(&bodies[..2]) {
+            assert_eq!(server.open(&mut body.clone()), Err(ConnectionError::Nonce { last: 3, came }));
+        }
+        assert_eq!(server.open(&mut bodies[2].clone()), Ok((false, false)));
+    }
+
+    #[test]
+    fn a_forged_number_does_not_count() {
+        let (mut client, mut server) = ends();
+        let mut forged = body(&mut client, 0);
+        forged[8..16].copy_from_slice(&u64::MAX.to_be_bytes());
+        assert_eq!(server.open(&mut forged), Err(ConnectionError::Forged { command: MESSAGE }));
+        assert_eq!(server.open(&mut body(&mut client, 0)), Ok((false, false)));
+    }
+
+    #[test]
+    fn a_short_box_is_refused() {
+        let (mut client, mut server) = ends();
+        let body = body(&mut client, 0);
+        for length in 0..33 {
+            assert!(server.open(&mut body[..length].to_vec()).is_err(), "{length}");
+        }
+        let empty = [&NAME[..], &[0; 8], &[0; 16]].concat();
+        assert!(matches!(server.open(&mut empty.clone()), Err(ConnectionError::Malformed { .. })));
+    }
+}

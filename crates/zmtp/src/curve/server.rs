@@ -143,3 +143,101 @@ fn open_cookie(cookie: &mut [u8], cookie_key: &[u8; KEY_BYTES]) -> Option<(Publi
     let (client_short, short) = keys.split_first_chunk_mut()?;
     Some((PublicKey::from_bytes(*client_short), SecretKey::from_bytes(short.try_into().ok()?)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: u8 = 1;
+    const SERVER: u8 = 2;
+    const CLIENT_SHORT: u8 = 3;
+    const HELLO_NUMBER: u64 = 5;
+
+    fn secret(octet: u8) -> SecretKey {
+        SecretKey::from_bytes(&mut [octet; KEY_BYTES])
+    }
+
+    fn public(octet: u8) -> PublicKey {
+        secret(octet).public_key()
+    }
+
+    /// What a client says in INITIATE.
+    struct Claim {
+        number: u64,
+        /// Whose key it shows.
+        client: PublicKey,
+        /// Which secret key seals the vouch, for which short-term key and which server.
+        vouched_by: u8,
+        vouched: PublicKey,
+        vouched_server: PublicKey,
+        /// Which key seals the cookie.
+        cookie_key: u8,
+        metadata: &'static [u8],
+    }
+
+    fn honest() -> Claim {
+        Claim {
+            number: HELLO_NUMBER + 1,
+            client: public(CLIENT),
+            vouched_by: CLIENT,
+            vouched: public(CLIENT_SHORT),
+            vouched_server: public(SERVER),
+            cookie_key: 7,
+            metadata: b"properties",
+        }
+    }
+
+    /// What the server makes of it: whose key, and the properties.
+    fn initiate(claim: &Claim) -> Result<(PublicKey, Vec<u8>), ConnectionError> {
+        let short = secret(4);
+        let awaiting =
+            ExpectInitiate { own: Arc::new(KeyPair::new(secret(SERVER))), cookie_key: Zeroizing::new([7; 32]), hello_number: HELLO_NUMBER };
+        let cookie = seal_cookie(&public(CLIENT_SHORT), &short, &[claim.cookie_key; 32], [9; 16]);
+        let mut vouch = [&[0; TAG_BYTES][..], claim.vouched.as_bytes(), claim.vouched_server.as_bytes()].concat();
+        boxes::seal(&boxes::shared(&short.public_key(), &secret(claim.vouched_by)), &boxes::drawn(b"VOUCH---", &[6; 16]), &mut vouch);
+        let mut sealed = [&[0; TAG_BYTES][..], claim.client.as_bytes(), &[6; 16], &vouch, claim.metadata].concat();
+        let key = boxes::shared(&short.public_key(), &secret(CLIENT_SHORT));
+        boxes::seal(&key, &boxes::counted(b"CurveZMQINITIATE", claim.number), &mut sealed);
+        let mut body = Vec::new();
+        command::push_body(INITIATE, &[&cookie, &claim.number.to_be_bytes(), &sealed], &mut body);
+        awaiting.initiate(&mut body).map(|(metadata, initiated)| (initiated.client, metadata.to_vec()))
+    }
+
+    #[test]
+    fn a_client_is_who_it_says() {
+        assert_eq!(initiate(&honest()), Ok((public(CLIENT), b"properties".to_vec())));
+        assert_eq!(initiate(&Claim { metadata: b"", ..honest() }), Ok((public(CLIENT), Vec::new())));
+    }
+
+    #[test]
+    fn a_client_is_nobody_else() {
+        let forged = Err(ConnectionError::Forged { command: INITIATE });
+        assert_eq!(initiate(&Claim { vouched_by: 66, ..honest() }), forged, "sealed without the secret key that it shows");
+        assert_eq!(initiate(&Claim { client: public(66), ..honest() }), forged, "another's key");
+        assert_eq!(initiate(&Claim { vouched: public(66), ..honest() }), forged, "a vouch for another connection");
+        assert_eq!(initiate(&Claim { vouched_server: public(66), ..honest() }), forged, "a vouch for another server");
+        assert_eq!(initiate(&Claim { cookie_key: 8, ..honest() }), forged, "another connection's cookie");
+        let weak = PublicKey::from_bytes([0; KEY_BYTES]);
+        assert_eq!(initiate(&Claim { client: weak, ..honest() }), Err(ConnectionError::WeakKey { command: INITIATE }));
+        for number in [0, HELLO_NUMBER - 1, HELLO_NUMBER] {
+            let expected = Err(ConnectionError::Nonce { last: HELLO_NUMBER, came: number });
+            assert_eq!(initiate(&Claim { number, ..honest() }), expected);
+        }
+    }
+
+    #[test]
+    fn a_short_command_is_refused() {
+        let mut body = Vec::new();
+        command::push_body(INITIATE, &[&[0; 256 - 9]], &mut body);
+        let awaiting = ExpectInitiate { own: Arc::new(KeyPair::new(secret(SERVER))), cookie_key: Zeroizing::new([7; 32]), hello_number: 1 };
+        let refused = awaiting.initiate(&mut body).map(|_| ());
+        assert!(matches!(refused, Err(ConnectionError::Malformed { command: INITIATE, .. })), "{refused:?}");
+        for hello_bytes in [193, 195] {
+            let random = Random::new(&mut [1; Random::OCTETS]);
+            let mut body = Vec::new();
+            command::push_body(HELLO, &[&[0; 195][..hello_bytes]], &mut body);
+            let refused = CurveServer::new(Arc::new(KeyPair::new(secret(SERVER))), random).hello(&mut body, &mut Vec::new()).map(|_| ());
+            assert_eq!(refused, Err(ConnectionError::Malformed { command: HELLO, expected: "200 octets" }));
+        }
+    }
+}
