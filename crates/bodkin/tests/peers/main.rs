@@ -18,3 +18,4 @@ mod page;
 mod program;
 mod schemathesis;
 mod tls;
+mod zmtp;
