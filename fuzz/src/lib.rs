@@ -9,6 +9,7 @@ mod form;
 mod text;
 mod token;
 mod wire;
+mod zmtp;
 
 pub use self::{
     certificate::certificate,
@@ -18,13 +19,14 @@ pub use self::{
     text::text,
     token::token,
     wire::wire,
+    zmtp::zmtp,
 };
 
 /// A target and its name, which is that of its folder of seeds.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("certificate", certificate),
     ("event_filter", event_filter),
     ("event_log", event_log),
@@ -36,4 +38,5 @@ pub const TARGETS: [Target; 11] = [
     ("text", text),
     ("token", token),
     ("wire", wire),
+    ("zmtp", zmtp),
 ];

@@ -59,7 +59,7 @@ impl Channel {
     /// Opens a MESSAGE's body, where it stands; the payload is its end then. Returns whether it is a command, and whether more frames follow.
     pub fn open(&mut self, body: &mut [u8]) -> Result<(bool, bool), ConnectionError> {
         let named = body.split_first_chunk_mut().filter(|(name, _)| *name == NAME);
-        let (_, rest) = named.ok_or(ConnectionError::Order { expected: MESSAGE, came: "another command".into() })?;
+        let (_, rest) = named.ok_or_else(|| ConnectionError::Order { expected: MESSAGE, came: "another command".into() })?;
         let malformed = ConnectionError::Malformed { command: MESSAGE, expected: "a number, and a box with flags in it" };
         let (number, sealed) = rest.split_first_chunk_mut().filter(|(_, sealed)| sealed.len() > TAG_BYTES).ok_or(malformed)?;
         let number = u64::from_be_bytes(*number);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bodkin_zmtp::{
-    ClientSecurity, ClientSettings, Connection, ConnectionError, Credentials, Event, Limits, Metadata, Random, ServerSecurity, ServerSettings,
-    SocketType,
+    ClientSecurity, ClientSettings, Connection, ConnectionError, Credentials, Event, Limits, Metadata, Random, ServerSecurity,
+    ServerSettings, SocketType,
 };
 
 use crate::support::patience::PATIENCE;
