@@ -69,7 +69,6 @@ const PURE_MAY_LINK: &[&str] = &[
     "cipher",
     "cpufeatures",
     "crypto-common",
-    "crypto_box",
     "crypto_secretbox",
     "curve25519-dalek",
     "curve25519-dalek-derive",

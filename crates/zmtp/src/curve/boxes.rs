@@ -1,9 +1,12 @@
 //! NaCl's boxes, in place: a tag of 16 octets, then the text.
+//!
+//! A box is a secret box (XSalsa20, Poly1305) whose key two parties share: the point that either finds by its own secret key and the other's
+//! public key (X25519), made even by HSalsa20.
 
-use crypto_box::SalsaBox;
-use crypto_box::aead::AeadInPlace;
-use crypto_box::aead::consts::{U16, U24};
-use crypto_secretbox::{KeyInit, XSalsa20Poly1305};
+use crypto_secretbox::aead::generic_array::GenericArray;
+use crypto_secretbox::{AeadInPlace, Kdf, KeyInit, XSalsa20Poly1305};
+use curve25519_dalek::MontgomeryPoint;
+use zeroize::Zeroize;
 
 use super::keys::{PublicKey, SecretKey};
 
@@ -12,31 +15,33 @@ pub const NONCE_BYTES: usize = 24;
 
 pub type Nonce = [u8; NONCE_BYTES];
 
-/// A key that two hold: of a box (both ends' keys), or a secret one of our own.
-pub trait Key: AeadInPlace<NonceSize = U24, TagSize = U16> {}
-
-impl Key for SalsaBox {}
-impl Key for XSalsa20Poly1305 {}
+/// A key that seals and opens; overwritten when it is dropped.
+pub type BoxKey = XSalsa20Poly1305;
 
 /// The key that the owner of `secret` shares with that of `public`.
-pub fn shared(public: &PublicKey, secret: &SecretKey) -> SalsaBox {
-    SalsaBox::new(public.key(), secret.key())
+pub fn shared(public: &PublicKey, secret: &SecretKey) -> BoxKey {
+    let mut point = MontgomeryPoint(*public.as_bytes()).mul_clamped(*secret.as_bytes());
+    let mut key = BoxKey::kdf(&point.0.into(), &GenericArray::default());
+    let shared = BoxKey::new(&key);
+    point.0.zeroize();
+    key.as_mut_slice().zeroize();
+    shared
 }
 
 /// A key that is nobody else's.
-pub fn own(key: &[u8; 32]) -> XSalsa20Poly1305 {
-    XSalsa20Poly1305::new(key.into())
+pub fn own(key: &[u8; 32]) -> BoxKey {
+    BoxKey::new(key.into())
 }
 
 /// Seals the text behind the first 16 octets, which become its tag.
-pub fn seal(key: &impl Key, nonce: &Nonce, sealed: &mut [u8]) {
+pub fn seal(key: &BoxKey, nonce: &Nonce, sealed: &mut [u8]) {
     let (place, text) = sealed.split_at_mut(TAG_BYTES);
     let tag = key.encrypt_in_place_detached(nonce.into(), &[], text).expect("a text that fits in memory");
     place.copy_from_slice(&tag);
 }
 
 /// Opens a sealed text, where it stands: the text is behind the tag then. Nothing, if it was sealed with another key, or changed.
-pub fn open<'b>(key: &impl Key, nonce: &Nonce, sealed: &'b mut [u8]) -> Option<&'b mut [u8]> {
+pub fn open<'b>(key: &BoxKey, nonce: &Nonce, sealed: &'b mut [u8]) -> Option<&'b mut [u8]> {
     let (tag, text) = sealed.split_at_mut_checked(TAG_BYTES)?;
     let tag: &[u8; TAG_BYTES] = (&*tag).try_into().expect("a tag's length");
     key.decrypt_in_place_detached(nonce.into(), &[], text, tag.into()).ok()?;

@@ -5,9 +5,7 @@
 //!                                              `------- box ------------'
 //! ```
 
-use crypto_box::SalsaBox;
-
-use super::boxes::{self, TAG_BYTES};
+use super::boxes::{self, BoxKey, TAG_BYTES};
 use crate::command;
 use crate::error::ConnectionError;
 use crate::frame::FrameHead;
@@ -30,7 +28,7 @@ pub enum End {
 
 /// Boxes in both directions, with the numbers that make each nonce good once.
 pub(crate) struct Channel {
-    key: SalsaBox,
+    key: BoxKey,
     end: End,
     /// Number of the last command that we sent, and that the peer sent.
     sent: u64,
@@ -47,12 +45,12 @@ impl Channel {
     /// Bytes of a frame's body in front of the payload.
     pub const OVERHEAD_BYTES: usize = BOX_AT + TAG_BYTES + 1;
 
-    pub fn new(key: SalsaBox, end: End, sent: u64, heard: u64) -> Self {
+    pub fn new(key: BoxKey, end: End, sent: u64, heard: u64) -> Self {
         Self { key, end, sent, heard }
     }
 
     /// The key of both directions.
-    pub fn key(&self) -> &SalsaBox {
+    pub fn key(&self) -> &BoxKey {
         &self.key
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::boxes::{self, TAG_BYTES};
+use super::boxes::{self, BoxKey, TAG_BYTES};
 use super::channel::{Channel, End};
 use super::keys::{KeyPair, PublicKey, SecretKey};
 use super::{HELLO, INITIATE, READY, WELCOME};
@@ -61,7 +61,7 @@ impl CurveClient {
 
 /// INITIATE is sent, READY is to come.
 pub(crate) struct ExpectReady {
-    key: crypto_box::SalsaBox,
+    key: BoxKey,
 }
 
 impl ExpectReady {

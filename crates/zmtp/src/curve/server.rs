@@ -131,7 +131,7 @@ fn seal_cookie(client_short: &PublicKey, short: &SecretKey, cookie_key: &[u8; KE
     let (place, sealed) = cookie.split_at_mut(nonce.len());
     place.copy_from_slice(&nonce);
     sealed[TAG_BYTES..][..KEY_BYTES].copy_from_slice(client_short.as_bytes());
-    sealed[TAG_BYTES + KEY_BYTES..].copy_from_slice(&*short.to_bytes());
+    sealed[TAG_BYTES + KEY_BYTES..].copy_from_slice(short.as_bytes());
     boxes::seal(&boxes::own(cookie_key), &boxes::drawn(b"COOKIE--", &nonce), sealed);
     cookie
 }
