@@ -76,3 +76,31 @@ impl ExpectReady {
         Ok((metadata, Channel::new(self.key, End::Client, INITIATE_NUMBER, number)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(octet: u8) -> SecretKey {
+        SecretKey::from_bytes(&mut [octet; KEY_BYTES])
+    }
+
+    /// What a client makes of a WELCOME with this short-term key of the server, sealed by this long-term one.
+    fn welcome(server_short: &PublicKey, sealed_by: u8) -> Result<(), ConnectionError> {
+        let (own, server) = (Arc::new(KeyPair::new(secret(1))), secret(2).public_key());
+        let client = CurveClient::hello(own, server, Random::new(&mut [3; Random::OCTETS]), &mut Vec::new());
+        let mut sealed = [&[0; TAG_BYTES][..], server_short.as_bytes(), &[9; COOKIE_BYTES]].concat();
+        boxes::seal(&boxes::shared(&client.short.public_key(), &secret(sealed_by)), &boxes::drawn(b"WELCOME-", &[5; 16]), &mut sealed);
+        let mut body = Vec::new();
+        command::push_body(WELCOME, &[&[5; 16], &sealed], &mut body);
+        client.welcome(&mut body, b"", &mut Vec::new()).map(|_| ())
+    }
+
+    #[test]
+    fn only_the_server_that_is_meant_welcomes() {
+        assert_eq!(welcome(&secret(4).public_key(), 2), Ok(()));
+        assert_eq!(welcome(&secret(4).public_key(), 66), Err(ConnectionError::Forged { command: WELCOME }));
+        let weak = PublicKey::from_bytes([0; KEY_BYTES]);
+        assert_eq!(welcome(&weak, 2), Err(ConnectionError::WeakKey { command: WELCOME }));
+    }
+}

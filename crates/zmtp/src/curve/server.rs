@@ -226,6 +226,21 @@ mod tests {
     }
 
     #[test]
+    fn hello_proves_by_zeros_in_a_box() {
+        let hello = |text: u8| {
+            let mut sealed = [&[0; TAG_BYTES][..], &[0; 63], &[text]].concat();
+            boxes::seal(&boxes::shared(&public(SERVER), &secret(CLIENT_SHORT)), &boxes::counted(b"CurveZMQHELLO---", 1), &mut sealed);
+            let mut body = Vec::new();
+            let short = public(CLIENT_SHORT);
+            command::push_body(HELLO, &[&[1, 0], &[0; 72], short.as_bytes(), &1_u64.to_be_bytes(), &sealed], &mut body);
+            let server = CurveServer::new(Arc::new(KeyPair::new(secret(SERVER))), Random::new(&mut [1; Random::OCTETS]));
+            server.hello(&mut body, &mut Vec::new()).map(|_| ())
+        };
+        assert_eq!(hello(0), Ok(()));
+        assert_eq!(hello(1), Err(ConnectionError::Forged { command: HELLO }));
+    }
+
+    #[test]
     fn a_short_command_is_refused() {
         let mut body = Vec::new();
         command::push_body(INITIATE, &[&[0; 256 - 9]], &mut body);
