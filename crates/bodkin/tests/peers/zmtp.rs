@@ -205,8 +205,12 @@ fn expected(peer: SocketType) -> (Value, Vec<String>) {
 fn all_exchange(bind: bool, test: &str) {
     let Some(python) = python(PYTHON_VARIABLE, "zmq", test) else { return };
     for mechanism in MECHANISMS {
-        let mut peer = Peer::start(&python, bind, mechanism.peer(), &SocketType::ALL.map(SocketType::name));
-        for socket_type in SocketType::ALL {
+        // A REQ of libzmq 4.3.5 that asks an authenticator takes no reply, from libzmq itself either.
+        let silent = |socket_type: &SocketType| bind && *socket_type == SocketType::Req && !matches!(mechanism, Mechanism::Null);
+        let socket_types: Vec<SocketType> = SocketType::ALL.into_iter().filter(|socket_type| !silent(socket_type)).collect();
+        let names: Vec<&str> = socket_types.iter().map(|socket_type| socket_type.name()).collect();
+        let mut peer = Peer::start(&python, bind, mechanism.peer(), &names);
+        for socket_type in socket_types {
             let mut link = if bind { peer.as_client(mechanism, "secret", socket_type.counterpart()) } else { peer.let_in(mechanism) };
             assert_eq!(link.hear(), Ok(Some(Heard::Ready(socket_type))), "{mechanism:?}");
             let told = exchange(&mut link, socket_type);
@@ -305,6 +309,6 @@ fn who_may_not_come_in_learns_it() {
     let mut link = peer.as_server(Mechanism::Curve);
     assert_eq!(link.hear(), Err(ConnectionError::Forged { command: "HELLO" }));
     link.leave();
-    assert_eq!(peer.received()[0], "refused");
+    assert_eq!(peer.received()[0], "cut off");
     peer.end();
 }
