@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{ConnectionError, shown};
+use crate::error::{ConnectionError, ascii, shown};
 use crate::frame::FrameHead;
 
 pub(crate) const ERROR: &str = "ERROR";
@@ -95,7 +95,7 @@ pub(crate) fn expect<'b>(name: &'static str, body: &'b mut [u8]) -> Result<&'b m
         None => split(body)?,
     };
     if came == ERROR.as_bytes() {
-        return Err(ConnectionError::Told { reason: shown_reason(reason(data)?) });
+        return Err(ConnectionError::Told { reason: ascii(reason(data)?) });
     }
     if came != name.as_bytes() {
         return Err(ConnectionError::Order { expected: name, came: shown(came) });
@@ -107,11 +107,6 @@ pub(crate) fn expect<'b>(name: &'static str, body: &'b mut [u8]) -> Result<&'b m
 fn reason(data: &[u8]) -> Result<&[u8], ConnectionError> {
     let reason = data.split_first().filter(|(length, reason)| usize::from(**length) == reason.len()).map(|(_, reason)| reason);
     reason.ok_or(ConnectionError::Malformed { command: ERROR, expected: "a reason with its length" })
-}
-
-/// A reason that a peer sent, for people to read.
-pub(crate) fn shown_reason(reason: &[u8]) -> String {
-    reason.chunks(32).map(shown).collect()
 }
 
 /// Our reason as an ERROR takes it: ASCII, at most 255 octets.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::assembly::{Assembly, Found, Place, Rules};
-use crate::command::{self, Command, shown_reason};
-use crate::error::ConnectionError;
+use crate::command::{self, Command};
+use crate::error::{ConnectionError, ascii};
 use crate::event::{Event, Peer, Received};
 use crate::greeting::{GreetingReader, greeting};
 use crate::handshake::{ClientHandshake, Decision, Established, Handshake, Progress, ServerHandshake};
@@ -309,7 +309,7 @@ impl Traffic {
             Command::Pong { context } => Some(Outcome::Pong(place.tail(context.len()))),
             Command::Subscribe { prefix } => Some(Outcome::Subscribe(place.tail(prefix.len()))),
             Command::Cancel { prefix } => Some(Outcome::Cancel(place.tail(prefix.len()))),
-            Command::Error { reason } => return Err(ConnectionError::Told { reason: shown_reason(reason) }),
+            Command::Error { reason } => return Err(ConnectionError::Told { reason: ascii(reason) }),
             Command::Unknown => None,
         })
     }

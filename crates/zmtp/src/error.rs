@@ -133,8 +133,15 @@ impl ConnectionError {
     }
 }
 
-/// What a peer sent as text, for people to read: ASCII, at most 32 characters.
+/// The most of a peer's word that an error repeats.
+const SHOWN_BYTES_MAX: usize = 32;
+
+/// The beginning of a word that a peer sent, for people to read.
 pub(crate) fn shown(bytes: &[u8]) -> String {
-    let shown = bytes.iter().take(32).map(|&byte| if byte.is_ascii_graphic() || byte == b' ' { char::from(byte) } else { '?' });
-    shown.collect()
+    ascii(&bytes[..bytes.len().min(SHOWN_BYTES_MAX)])
+}
+
+/// What a peer sent as text, for people to read.
+pub(crate) fn ascii(bytes: &[u8]) -> String {
+    bytes.iter().map(|&byte| if byte.is_ascii_graphic() || byte == b' ' { char::from(byte) } else { '?' }).collect()
 }
