@@ -1,4 +1,7 @@
 //! What `cargo metadata` says of the workspace and of every crate it links on this platform.
+//!
+//! Metadata shows each crate with the features that anybody asks for, tests included; a feature that only a test asks for links
+//! nothing into the product. So the links are those that `cargo tree` draws without the tests' dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -60,7 +63,22 @@ impl Workspace {
                 .args(["metadata", "--locked", "--format-version", "1", "--filter-platform", host.trim()])
                 .current_dir(root),
         )?;
-        Self::parse(&serde_json::from_str(&metadata).context("cargo metadata prints JSON")?)
+        let tree = output(
+            Command::new(env!("CARGO"))
+                .args(["tree", "--workspace", "--locked", "--edges", "normal", "--prefix", "depth", "--format", " {p}"])
+                .current_dir(root),
+        )?;
+        let mut workspace = Self::parse(&serde_json::from_str(&metadata).context("cargo metadata prints JSON")?)?;
+        workspace.keep_links(&edges(&tree)?);
+        Ok(workspace)
+    }
+
+    /// Drops the links that are not among `drawn`, pairs of names.
+    fn keep_links(&mut self, drawn: &BTreeSet<(String, String)>) {
+        let names: BTreeMap<String, String> = self.packages.iter().map(|(id, package)| (id.clone(), package.name.clone())).collect();
+        for package in self.packages.values_mut() {
+            package.links.retain(|id| names.get(id).is_some_and(|name| drawn.contains(&(package.name.clone(), name.clone()))));
+        }
     }
 
     /// Reads the JSON of `cargo metadata --format-version 1`.
@@ -93,6 +111,23 @@ impl Workspace {
     pub fn own(&self) -> impl Iterator<Item = &Package> {
         self.members.iter().filter_map(|id| self.packages.get(id))
     }
+}
+
+/// Who links whom, by name, in a tree of `cargo tree --prefix depth`: lines `DEPTH NAME vVERSION ...`.
+fn edges(tree: &str) -> Result<BTreeSet<(String, String)>> {
+    let mut edges = BTreeSet::new();
+    let mut path: Vec<&str> = Vec::new();
+    for line in tree.lines().filter(|line| !line.is_empty()) {
+        let mut words = line.split(' ');
+        let depth = words.next().and_then(|depth| depth.parse::<usize>().ok());
+        let (depth, name) = depth.zip(words.next()).with_context(|| format!("cargo tree prints depth and name, not `{line}`"))?;
+        path.truncate(depth);
+        if let Some(parent) = path.last() {
+            edges.insert(((*parent).to_owned(), name.to_owned()));
+        }
+        path.push(name);
+    }
+    Ok(edges)
 }
 
 fn is_linked(dependency: &Value) -> bool {
@@ -186,6 +221,19 @@ mod tests {
         assert_eq!(ours.links, ["theirs#2"]);
         assert!(workspace.packages["theirs#2"].is_proc_macro);
         assert_eq!(workspace.packages["theirs#2"].licence, None);
+    }
+
+    #[test]
+    fn a_link_that_only_tests_ask_for_is_none() {
+        let drawn = edges("0 ours v1.0.0 (/somewhere)\n1 theirs v2.0.0\n2 deep v3.0.0\n1 deep v3.0.0 (*)\n\n0 other v1.0.0\n").unwrap();
+        let pairs: Vec<_> = drawn.iter().map(|(one, other)| (one.as_str(), other.as_str())).collect();
+        assert_eq!(pairs, [("ours", "deep"), ("ours", "theirs"), ("theirs", "deep")]);
+        let mut workspace = Workspace::of(&["ours: theirs", "other: ours"]).with_external("theirs", None, &["deep", "clock"]);
+        workspace = workspace.with_external("deep", None, &[]).with_external("clock", None, &[]);
+        workspace.keep_links(&drawn);
+        assert_eq!(workspace.packages["theirs"].links, ["deep"]);
+        assert_eq!(workspace.packages["other"].links, [""; 0]);
+        assert!(edges("ours v1.0.0").is_err());
     }
 
     #[test]
