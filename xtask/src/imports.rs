@@ -19,6 +19,7 @@ struct Row {
 const TABLE: &[Row] = &[
     Row { name: "bodkin-broker", pure: true, imports: &[] },
     Row { name: "bodkin-arrowhead", pure: true, imports: &[] },
+    Row { name: "bodkin-simulator", pure: true, imports: &["bodkin-broker"] },
     Row { name: "bodkin-zmtp", pure: true, imports: &[] },
     Row { name: "bodkin-store", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker"] },
     Row { name: "bodkin-trust", pure: false, imports: &["bodkin-arrowhead"] },
@@ -84,7 +85,7 @@ const PURE_MAY_LINK: &[&str] = &[
 ];
 
 /// External crates that a pure crate's tests may use besides.
-const PURE_MAY_TEST_WITH: &[&str] = &["proptest"];
+const PURE_MAY_TEST_WITH: &[&str] = &["proptest", "stateright"];
 
 /// Every import that the table does not allow, a line each.
 pub fn violations(workspace: &Workspace) -> Vec<String> {

@@ -1,0 +1,200 @@
+//! What becomes of what a process wants done, and what the ledger is told of it.
+
+use super::{Cloud, Event};
+use crate::{
+    clock::{MICROSECOND_NS, Time},
+    effects::Fact,
+    ledger::{GivenUp, StreamIndex},
+    network::ProcessId,
+    roster::Process,
+    violation::{Broken, StreamName, Violation},
+};
+
+/// How long a disk takes until something is on it, in nanoseconds.
+const DISK_NS: (u64, u64) = (50 * MICROSECOND_NS, 400 * MICROSECOND_NS);
+
+impl Cloud {
+    /// Lets a process make a step, and carries out what it wants.
+    pub(super) fn act(&mut self, process: ProcessId, act: impl FnOnce(&mut Self) -> Option<u64>) -> Result<(), Violation> {
+        let work_ns = act(self);
+        let host = &mut self.hosts[process.index()];
+        let run = host.run;
+        // Some processes stop between what they have decided and what they then send.
+        let sent_at = match host.stalls_in_step_ns.take() {
+            Some(stall_ns) => {
+                host.stalled_until = self.now.plus(stall_ns);
+                host.stalled_until
+            }
+            None => self.now,
+        };
+        if let Some(work_ns) = work_ns {
+            self.agenda.push(sent_at.plus(work_ns), Event::Done { process, run });
+        }
+        for (to, packet) in self.effects.sends.drain(..) {
+            if let Some((at, arrival)) = self.network.send(sent_at, process, to, packet) {
+                self.agenda.push(at, Event::Arrival(arrival));
+            }
+        }
+        if let Some(record) = self.effects.persist.take() {
+            let at = sent_at.plus(self.random.between(DISK_NS.0, DISK_NS.1));
+            self.agenda.push(at, Event::Persisted { process, run, record });
+        }
+        if let Some(position) = self.effects.sync.take() {
+            let at = sent_at.plus(self.random.between(DISK_NS.0, DISK_NS.1));
+            self.agenda.push(at, Event::Synced { process, run, position });
+        }
+        for peer in std::mem::take(&mut self.effects.resets) {
+            self.reset(process, peer);
+        }
+        self.note_facts()?;
+        self.arm(process);
+        Ok(())
+    }
+
+    /// Enters the process's next wake, unless an earlier one is entered.
+    fn arm(&mut self, process: ProcessId) {
+        let Some(at) = self.next_wake(process) else { return };
+        let at = at.max(self.now);
+        let host = &mut self.hosts[process.index()];
+        if at < host.wakes_at {
+            host.wakes_at = at;
+            self.agenda.push(at, Event::Wake { process, run: host.run });
+        }
+    }
+
+    fn note_facts(&mut self) -> Result<(), Violation> {
+        let facts = std::mem::take(&mut self.effects.facts);
+        let noted = facts.iter().try_for_each(|fact| self.note(*fact));
+        self.effects.facts = facts;
+        self.effects.facts.clear();
+        noted
+    }
+
+    fn note(&mut self, fact: Fact) -> Result<(), Violation> {
+        self.trace.note(self.now, fact);
+        let at = self.now;
+        match fact {
+            Fact::Created { stream, sequence } => {
+                let index = self.stream(stream);
+                let counted = self.ledger.created(index, at);
+                assert_eq!(counted, sequence, "publishers number their messages from 1 on, without a gap");
+            }
+            Fact::Covered { stream, through } => {
+                let index = self.stream(stream);
+                self.ledger.covered(index, through);
+            }
+            Fact::NotPromised { stream, sequence } => {
+                let index = self.stream(stream);
+                self.ledger.given_up(index, sequence, GivenUp::ByPublisher);
+            }
+            Fact::Dropped { stream, sequence } => {
+                if self.scenario.excuses_drops() {
+                    let index = self.stream(stream);
+                    self.ledger.given_up(index, sequence, GivenUp::ByPublisher);
+                }
+            }
+            Fact::Shed { stream, sequence } => {
+                let index = self.stream(stream);
+                self.ledger.given_up(index, sequence, GivenUp::ByBroker);
+            }
+            Fact::Delivered { subscriber, stream, sequence, is_whole } => {
+                if !is_whole {
+                    return Err(Violation { at, broken: Broken::Forged { stream, subscriber, sequence } });
+                }
+                let index = self.stream(stream);
+                self.ledger.delivered(at, index, subscriber, sequence)?;
+            }
+            Fact::Told { subscriber, stream, losses } => {
+                let index = self.stream(stream);
+                self.ledger.told(index, subscriber, losses);
+            }
+            Fact::Leads { node, run, epoch, until } => {
+                let until = self.nodes[node as usize].clock.time_of(until);
+                self.ledger.leads(at, node as u16, run, epoch.0, until)?;
+            }
+            Fact::Fenced { node } => self.ledger.ends(at, node as u16),
+            Fact::Acts { node, action } => {
+                self.ledger.acts(at, node as u16, action)?;
+            }
+            Fact::ChannelBroken { node, error } => {
+                return Err(Violation { at, broken: Broken::Channel { node: node as u16, error } });
+            }
+            Fact::Contradiction { what } => return Err(Violation { at, broken: Broken::Contradiction { what } }),
+            Fact::Answered { position, digest } => self.ledger.control_answered(position, digest),
+            Fact::TookOver { node, is_warm } => {
+                if let Some(gap_ns) = self.scenario.took_over(at) {
+                    self.ledger.took_over(at, gap_ns, self.workload.gap_max_ns())?;
+                }
+                if !is_warm && !self.scenario.may_begin_cold() {
+                    return Err(Violation { at, broken: Broken::Cold { node: node as u16 } });
+                }
+                let node = &self.nodes[node as usize];
+                self.ledger.control_state(at, node.node as u16, node.control())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream's account; it is opened with the first that is heard of it.
+    pub(super) fn stream(&mut self, name: StreamName) -> StreamIndex {
+        if let Some(index) = self.streams.get(&name) {
+            return *index;
+        }
+        let topic = &self.workload.topics[usize::from(name.topic)];
+        let (tolerance, deadline_ns) = (topic.tolerance(), topic.deadline_ns());
+        let index = self.ledger.open(name, tolerance, deadline_ns);
+        for &(subscriber, is_required) in &topic.subscribers {
+            if is_required {
+                self.ledger.subscribe(index, subscriber);
+            } else {
+                self.ledger.listen(index, subscriber);
+            }
+        }
+        self.streams.insert(name, index);
+        index
+    }
+
+    /// Begins a stall of a process.
+    pub(super) fn stall(&mut self, process: ProcessId, for_ns: u64, in_mid_step: bool) {
+        let host = &mut self.hosts[process.index()];
+        if in_mid_step {
+            host.stalls_in_step_ns = Some(for_ns);
+        } else {
+            host.stalled_until = self.now.plus(for_ns);
+        }
+    }
+
+    /// A process that was to stand still behind its next step, and has made none, does not any more.
+    pub(super) fn stop_stalling(&mut self) {
+        self.hosts.iter_mut().for_each(|host| host.stalls_in_step_ns = None);
+    }
+
+    /// Starts a process, in a new run.
+    pub(super) fn start(&mut self, process: ProcessId) -> Result<(), Violation> {
+        let host = &mut self.hosts[process.index()];
+        if host.is_running {
+            return Ok(());
+        }
+        host.run += 1;
+        host.is_running = true;
+        host.stalled_until = Time::default();
+        host.stalls_in_step_ns = None;
+        host.wakes_at = Time::NEVER;
+        let run = host.run;
+        self.trace.started(self.now, process);
+        self.act(process, |cloud| {
+            let Self { now, nodes, publishers, effects, .. } = cloud;
+            match Process::of(process) {
+                Process::Node(node) => nodes[node as usize].start(*now, effects),
+                Process::Publisher(publisher) => publishers[usize::from(publisher)].start(),
+                Process::Subscriber(_) | Process::Operator => {}
+            }
+            None
+        })?;
+        if let Process::Publisher(publisher) = Process::of(process) {
+            self.begin_publishing(publisher, run);
+        }
+        self.connect_all(process);
+        Ok(())
+    }
+}

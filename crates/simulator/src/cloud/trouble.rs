@@ -1,0 +1,166 @@
+//! How faults are carried out and mended.
+
+use bodkin_broker::Node;
+
+use super::{Cloud, Event};
+use crate::{
+    clock::Time,
+    fault::{Cut, Direction, Fault, Target},
+    network::{Ending, ProcessId},
+    roster::{self, Process},
+    violation::Violation,
+    workload::{PUBLISHERS, SUBSCRIBERS},
+};
+
+impl Cloud {
+    /// Carries a fault out. Gives when its causes are over.
+    pub(super) fn inflict(&mut self, fault: Fault) -> Result<Time, Violation> {
+        self.trace.inflicted(self.now, fault);
+        match fault {
+            Fault::Crash { target, ending, down_ns, again_after_ns, other_after_ns } => {
+                let node = self.target(target);
+                let mut over = self.crash(node, ending, down_ns)?;
+                if let Some(after_ns) = again_after_ns {
+                    let again = over.plus(after_ns);
+                    self.agenda.push(again, Event::Die { node, down_ns });
+                    over = again.plus(down_ns);
+                }
+                if let Some((after_ns, other)) = other_after_ns.zip(node.partner()) {
+                    self.agenda.push(self.now.plus(after_ns), Event::Die { node: other, down_ns });
+                    over = over.max(self.now.plus(after_ns + down_ns));
+                }
+                Ok(self.voting_again(over))
+            }
+            Fault::Stall { target, for_ns, in_mid_step } => {
+                let process = match target {
+                    Some(target) => roster::node(self.target(target)),
+                    None => Process::Subscriber(self.random.below(SUBSCRIBERS.into()) as u16).id(),
+                };
+                self.stall(process, for_ns, in_mid_step);
+                Ok(self.now.plus(for_ns))
+            }
+            Fault::Partition { cut, direction, for_ns, resets, crash } => {
+                let mut over = self.now.plus(for_ns);
+                if let Some((target, after_ns, down_ns)) = crash {
+                    self.agenda.push(self.now.plus(after_ns), Event::Die { node: self.target(target), down_ns });
+                    over = over.max(self.voting_again(self.now.plus(after_ns + down_ns)));
+                }
+                for (one, other) in self.links(cut) {
+                    self.cut(one, other, direction, self.now.plus(for_ns));
+                    if resets {
+                        self.reset(one, other);
+                    }
+                }
+                Ok(over)
+            }
+            Fault::Reset { cut } => {
+                for (one, other) in self.links(cut) {
+                    self.reset(one, other);
+                }
+                Ok(self.now)
+            }
+            Fault::PublisherCrash => {
+                let publisher = self.random.below(PUBLISHERS.into()) as u16;
+                self.kill(Process::Publisher(publisher).id(), Ending::Flush)?;
+                self.agenda.push(self.now.plus(1), Event::Start { process: Process::Publisher(publisher).id() });
+                Ok(self.now)
+            }
+        }
+    }
+
+    /// When a node that has restarted votes again: until then, a second node that restarts is a second fault.
+    fn voting_again(&self, restarted: Time) -> Time {
+        let lease_max_ns = 2 * self.workload.platform.lease.lease.get().unsigned_abs();
+        restarted.plus(lease_max_ns + lease_max_ns / 1_000)
+    }
+
+    fn crash(&mut self, node: Node, ending: Ending, down_ns: u64) -> Result<Time, Violation> {
+        let leads = self.nodes[node as usize].leads(self.now);
+        self.scenario.crashed(self.now, leads, ending);
+        self.kill(roster::node(node), ending)?;
+        let back = self.now.plus(down_ns);
+        self.agenda.push(back, Event::Start { process: roster::node(node) });
+        Ok(back)
+    }
+
+    /// A further crash of the same fault.
+    pub(super) fn die(&mut self, node: Node, down_ns: u64) -> Result<(), Violation> {
+        if self.hosts[roster::node(node).index()].is_running {
+            self.crash(node, Ending::Vanish, down_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a process.
+    fn kill(&mut self, process: ProcessId, ending: Ending) -> Result<(), Violation> {
+        self.trace.killed(self.now, process);
+        self.hosts[process.index()].is_running = false;
+        match Process::of(process) {
+            Process::Node(node) => {
+                self.nodes[node as usize].kill();
+                self.ledger.ends(self.now, node as u16);
+            }
+            Process::Publisher(publisher) => {
+                for stream in self.publishers[usize::from(publisher)].kill() {
+                    let index = self.stream(stream);
+                    self.ledger.publisher_died(index);
+                }
+            }
+            Process::Subscriber(_) | Process::Operator => unreachable!("they do not die"),
+        }
+        let mut coming = std::mem::take(&mut self.coming);
+        self.network.end(self.now, process, ending, &mut coming);
+        self.post(coming);
+        Ok(())
+    }
+
+    /// Who leads by its own clock; if nobody does, the first candidate.
+    pub(super) fn primary(&self) -> Node {
+        let leads = |node: &Node| self.nodes[*node as usize].leads(self.now);
+        [Node::First, Node::Second].into_iter().find(leads).unwrap_or(Node::First)
+    }
+
+    fn target(&self, target: Target) -> Node {
+        match target {
+            Target::Primary => self.primary(),
+            Target::Backup => self.primary().partner().expect("who leads is a candidate"),
+            Target::Witness => Node::Witness,
+        }
+    }
+
+    fn links(&mut self, cut: Cut) -> Vec<(ProcessId, ProcessId)> {
+        let primary = roster::node(self.primary());
+        let backup = roster::node(self.target(Target::Backup));
+        let witness = roster::node(Node::Witness);
+        let around = |center: ProcessId| roster::all().filter(|other| *other != center).map(|other| (center, other)).collect();
+        match cut {
+            Cut::Pair => vec![(primary, backup)],
+            Cut::PrimaryWitness => vec![(primary, witness)],
+            Cut::BackupWitness => vec![(backup, witness)],
+            Cut::PublisherPrimary => vec![(Process::Publisher(self.random.below(PUBLISHERS.into()) as u16).id(), primary)],
+            Cut::PrimarySubscriber => vec![(primary, Process::Subscriber(self.random.below(SUBSCRIBERS.into()) as u16).id())],
+            Cut::AroundPrimary => around(primary),
+            Cut::AroundBackup => around(backup),
+            Cut::AroundWitness => around(witness),
+        }
+    }
+
+    fn cut(&mut self, one: ProcessId, other: ProcessId, direction: Direction, until: Time) {
+        let ways: &[(ProcessId, ProcessId)] = match direction {
+            Direction::Both => &[(one, other), (other, one)],
+            Direction::Out => &[(one, other)],
+            Direction::In => &[(other, one)],
+        };
+        for &(from, to) in ways {
+            self.network.cut(from, to);
+            self.agenda.push(until, Event::Heal { from, to });
+        }
+    }
+
+    /// Makes a link whole.
+    pub(super) fn heal(&mut self, from: ProcessId, to: ProcessId) {
+        let mut coming = std::mem::take(&mut self.coming);
+        self.network.heal(self.now, from, to, &mut coming);
+        self.post(coming);
+    }
+}

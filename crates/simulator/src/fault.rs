@@ -1,0 +1,297 @@
+//! What goes wrong, one thing at a time: the guarantee is for one fault at once, and the next comes when the cloud is whole again.
+//!
+//! [`Plan`] draws the faults of a run. Some are beyond the guarantee on purpose (both hosts of the pair at once): then losses are
+//! excused, and what has to hold is that no two lead, nothing comes twice or in the wrong order, and every loss is told.
+
+use std::fmt;
+
+use crate::{
+    clock::{MICROSECOND_NS, MILLISECOND_NS},
+    network::Ending,
+    random::Random,
+};
+
+/// The three that decide who leads. Which of the first two is Primary changes with every fail-over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Whoever leads at that moment.
+    Primary,
+    /// Whoever follows.
+    Backup,
+    /// The third voter.
+    Witness,
+}
+
+/// A kind of fault, as reports count them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// A process is killed; its kernel goes on.
+    ProcessCrash,
+    /// A host is gone with everything it had not sent.
+    HostCrash,
+    /// A node that returned dies while it rejoins.
+    CrashAtRejoin,
+    /// The Primary dies, and then the Backup within its promotion: what only their memories held is lost.
+    CrashAtPromotion,
+    /// The Backup dies, and then the Primary while the Backup rejoins: the same.
+    PrimaryCrashAtRejoin,
+    /// A node dies while links are cut: nothing that is covered is lost, but it may take until the node is back that somebody leads.
+    CrashInPartition,
+    /// A process stands still and then goes on as if nothing had happened.
+    Stall,
+    /// Links are cut, in one direction or both.
+    Partition,
+    /// Connections are reset.
+    Reset,
+    /// A publisher dies and comes back in a new incarnation.
+    PublisherCrash,
+}
+
+/// Every kind, in the order of reports.
+pub const FAULT_KINDS: [FaultKind; 10] = [
+    FaultKind::ProcessCrash,
+    FaultKind::HostCrash,
+    FaultKind::CrashAtRejoin,
+    FaultKind::CrashAtPromotion,
+    FaultKind::PrimaryCrashAtRejoin,
+    FaultKind::CrashInPartition,
+    FaultKind::Stall,
+    FaultKind::Partition,
+    FaultKind::Reset,
+    FaultKind::PublisherCrash,
+];
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::ProcessCrash => "process crash",
+            Self::HostCrash => "host crash",
+            Self::CrashAtRejoin => "crash at rejoin",
+            Self::CrashAtPromotion => "crash at promotion",
+            Self::PrimaryCrashAtRejoin => "primary crash at rejoin",
+            Self::CrashInPartition => "crash in partition",
+            Self::Stall => "stall",
+            Self::Partition => "partition",
+            Self::Reset => "reset",
+            Self::PublisherCrash => "publisher crash",
+        })
+    }
+}
+
+/// Whose links a partition cuts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Between Primary and Backup only.
+    Pair,
+    /// Between the Primary and the witness only.
+    PrimaryWitness,
+    /// Between the Backup and the witness only.
+    BackupWitness,
+    /// Between one publisher and the Primary only.
+    PublisherPrimary,
+    /// Between the Primary and one subscriber only.
+    PrimarySubscriber,
+    /// Everything of the Primary's.
+    AroundPrimary,
+    /// Everything of the Backup's.
+    AroundBackup,
+    /// Everything of the witness's.
+    AroundWitness,
+}
+
+const CUTS: [Cut; 8] = [
+    Cut::Pair,
+    Cut::PrimaryWitness,
+    Cut::BackupWitness,
+    Cut::PublisherPrimary,
+    Cut::PrimarySubscriber,
+    Cut::AroundPrimary,
+    Cut::AroundBackup,
+    Cut::AroundWitness,
+];
+
+/// Which directions of a link are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Both.
+    Both,
+    /// Only what the one named first sends.
+    Out,
+    /// Only what it gets.
+    In,
+}
+
+/// One fault, with everything it needs to be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A node dies and comes back after `down_ns`.
+    Crash {
+        /// Which one.
+        target: Target,
+        /// What its connections do.
+        ending: Ending,
+        /// How long it is away, in nanoseconds.
+        down_ns: u64,
+        /// It dies once more, so long after its return.
+        again_after_ns: Option<u64>,
+        /// The other one of the pair dies so long after this one.
+        other_after_ns: Option<u64>,
+    },
+    /// A process stands still.
+    Stall {
+        /// Which node; `None`: a subscriber.
+        target: Option<Target>,
+        /// How long, in nanoseconds.
+        for_ns: u64,
+        /// It stops between a decision and the sending of what was decided.
+        in_mid_step: bool,
+    },
+    /// Links are cut for a time.
+    Partition {
+        /// Which ones.
+        cut: Cut,
+        /// How.
+        direction: Direction,
+        /// How long, in nanoseconds.
+        for_ns: u64,
+        /// Connections over them are reset besides.
+        resets: bool,
+        /// A host dies so long behind the cut, and is away for so long.
+        crash: Option<(Target, u64, u64)>,
+    },
+    /// Connections between these are reset, and made anew.
+    Reset {
+        /// As a cut would take them.
+        cut: Cut,
+    },
+    /// A publisher dies and comes back at once, in a new incarnation.
+    PublisherCrash,
+}
+
+impl Fault {
+    /// Its kind.
+    pub fn kind(&self) -> FaultKind {
+        match self {
+            Self::Crash { target: Target::Backup, other_after_ns: Some(_), .. } => FaultKind::PrimaryCrashAtRejoin,
+            Self::Crash { other_after_ns: Some(_), .. } => FaultKind::CrashAtPromotion,
+            Self::Crash { again_after_ns: Some(_), .. } => FaultKind::CrashAtRejoin,
+            Self::Crash { ending: Ending::Vanish, .. } => FaultKind::HostCrash,
+            Self::Crash { .. } => FaultKind::ProcessCrash,
+            Self::Stall { .. } => FaultKind::Stall,
+            Self::Partition { crash: Some(_), .. } => FaultKind::CrashInPartition,
+            Self::Partition { .. } => FaultKind::Partition,
+            Self::Reset { .. } => FaultKind::Reset,
+            Self::PublisherCrash => FaultKind::PublisherCrash,
+        }
+    }
+}
+
+/// Draws faults. Lengths are drawn so that they lie on both sides of the lease.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    random: Random,
+    lease_ns: u64,
+}
+
+impl Plan {
+    /// The faults that `random` gives, for leases of this length.
+    pub fn new(random: Random, lease_ns: u64) -> Self {
+        Self { random, lease_ns }
+    }
+
+    /// How long the whole cloud is left alone before the next fault, in nanoseconds.
+    pub fn pause_ns(&mut self) -> u64 {
+        self.random.between(0, 25 * MILLISECOND_NS)
+    }
+
+    /// The next fault.
+    pub fn draw(&mut self) -> Fault {
+        match self.random.below(100) {
+            0..70 => self.crash(),
+            70..82 => self.stall(),
+            82..94 => self.partition(),
+            94..97 => Fault::Reset { cut: self.random.pick(&CUTS) },
+            _ => Fault::PublisherCrash,
+        }
+    }
+
+    fn crash(&mut self) -> Fault {
+        let target = match self.random.below(10) {
+            0..7 => Target::Primary,
+            7..9 => Target::Backup,
+            _ => Target::Witness,
+        };
+        let ending = match self.random.below(10) {
+            0..2 => Ending::Flush,
+            2..4 => Ending::Reset,
+            _ => Ending::Vanish,
+        };
+        let twice = self.random.chance(1, 8) && target != Target::Witness;
+        let both = !twice && target != Target::Witness && self.random.chance(1, 25);
+        let down_ns = self.around_lease();
+        let other_after_ns = match target {
+            Target::Primary => self.random.between(0, 2 * self.lease_ns),
+            Target::Backup | Target::Witness => down_ns + self.random.between(0, 4 * MILLISECOND_NS),
+        };
+        Fault::Crash {
+            target,
+            ending,
+            down_ns,
+            again_after_ns: twice.then(|| self.random.between(0, 4 * MILLISECOND_NS)),
+            other_after_ns: both.then_some(other_after_ns),
+        }
+    }
+
+    fn stall(&mut self) -> Fault {
+        let target = match self.random.below(10) {
+            0..5 => Some(Target::Primary),
+            5..7 => Some(Target::Backup),
+            7 => Some(Target::Witness),
+            _ => None,
+        };
+        Fault::Stall { target, for_ns: self.around_lease(), in_mid_step: self.random.chance(1, 2) }
+    }
+
+    fn partition(&mut self) -> Fault {
+        let for_ns = self.around_lease();
+        let target = self.random.pick(&[Target::Primary, Target::Backup, Target::Witness]);
+        // Some are back before anybody misses them: what they have promised before still holds.
+        let crash = (target, self.random.between(0, for_ns), self.random.between(50 * MICROSECOND_NS, self.lease_ns));
+        Fault::Partition {
+            cut: self.random.pick(&CUTS),
+            direction: self.random.pick(&[Direction::Both, Direction::Both, Direction::Out, Direction::In]),
+            for_ns,
+            resets: self.random.chance(1, 4),
+            crash: self.random.chance(1, 3).then_some(crash),
+        }
+    }
+
+    /// From well below the lease to several times it.
+    fn around_lease(&mut self) -> u64 {
+        let most = self.random.pick(&[self.lease_ns / 2, self.lease_ns * 3 / 2, self.lease_ns * 5]);
+        self.random.between(50 * MICROSECOND_NS, most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_fault_is_drawn() {
+        let mut plan = Plan::new(Random::new(5), 10 * MILLISECOND_NS);
+        let kinds: BTreeSet<FaultKind> = (0..3_000).map(|_| plan.draw().kind()).collect();
+        assert_eq!(kinds.into_iter().collect::<Vec<_>>(), FAULT_KINDS);
+    }
+
+    #[test]
+    fn faults_last_less_and_more_than_a_lease() {
+        let lease_ns = 10 * MILLISECOND_NS;
+        let mut plan = Plan::new(Random::new(5), lease_ns);
+        let lengths: Vec<u64> = (0..200).map(|_| plan.around_lease()).collect();
+        assert!(lengths.iter().any(|length| *length < lease_ns / 2));
+        assert!(lengths.iter().any(|length| *length > 2 * lease_ns));
+    }
+}

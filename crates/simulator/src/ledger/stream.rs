@@ -1,0 +1,206 @@
+//! The account of one stream: every message, and how far each subscriber is.
+
+use std::collections::VecDeque;
+
+use super::{Calm, Tally};
+use crate::{
+    clock::Time,
+    violation::{Broken, StreamName},
+};
+
+/// Why a message may be missing although no crash took it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenUp {
+    /// The broker shed or expired it: it counts against L as a crash's losses do (timing theory, section 8.4).
+    ByBroker,
+    /// It was never covered by a promise, and its publisher was told: not conforming to T, refused, dropped by its full publisher, or
+    /// not handed over when the publisher died.
+    ByPublisher,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    created: Time,
+    given_up: Option<GivenUp>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reader {
+    subscriber: u16,
+    /// It was promised everything that the topic promises.
+    is_owed: bool,
+    /// What it got last, or what was there when it came.
+    last: u64,
+    lost: u64,
+    told: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct StreamAccount {
+    name: StreamName,
+    tolerance: Option<u64>,
+    deadline_ns: Option<u64>,
+    /// From the first one that somebody still waits for.
+    messages: VecDeque<Message>,
+    /// Sequence in front of the first of `messages`.
+    settled: u64,
+    covered: u64,
+    /// Losses up to here are nobody's fault.
+    excused: u64,
+    readers: Vec<Reader>,
+    /// Its publisher is dead: nobody says any more which message was the last.
+    is_over: bool,
+}
+
+impl StreamAccount {
+    pub(super) fn new(name: StreamName, tolerance: Option<u64>, deadline_ns: Option<u64>) -> Self {
+        Self {
+            name,
+            tolerance,
+            deadline_ns,
+            messages: VecDeque::new(),
+            settled: 0,
+            covered: 0,
+            excused: 0,
+            readers: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    fn created_through(&self) -> u64 {
+        self.settled + self.messages.len() as u64
+    }
+
+    pub(super) fn subscribe(&mut self, subscriber: u16, is_owed: bool) {
+        let last = self.created_through();
+        self.readers.push(Reader { subscriber, is_owed, last, lost: 0, told: 0 });
+    }
+
+    pub(super) fn created(&mut self, at: Time) -> u64 {
+        self.messages.push_back(Message { created: at, given_up: None });
+        self.created_through()
+    }
+
+    pub(super) fn given_up(&mut self, sequence: u64, by: GivenUp) {
+        if let Some(message) = self.message(sequence) {
+            // What was never promised may be dropped by anybody.
+            message.given_up = message.given_up.filter(|before| *before == GivenUp::ByPublisher).or(Some(by));
+        }
+    }
+
+    fn message(&mut self, sequence: u64) -> Option<&mut Message> {
+        let index = usize::try_from(sequence.checked_sub(self.settled + 1)?).ok()?;
+        self.messages.get_mut(index)
+    }
+
+    pub(super) fn covered(&mut self, through: u64) {
+        self.covered = self.covered.max(through);
+    }
+
+    pub(super) fn publisher_died(&mut self) {
+        self.is_over = true;
+        for sequence in self.covered + 1..=self.created_through() {
+            self.given_up(sequence, GivenUp::ByPublisher);
+        }
+    }
+
+    pub(super) fn excuse(&mut self) {
+        self.excused = self.created_through();
+    }
+
+    pub(super) fn delivered(&mut self, at: Time, subscriber: u16, sequence: u64, calm: Calm, tally: &mut Tally) -> Result<(), Broken> {
+        let stream = self.name;
+        let index = self.readers.iter().position(|reader| reader.subscriber == subscriber);
+        let Some(index) = index.filter(|_| sequence <= self.created_through()) else {
+            return Err(Broken::Forged { stream, subscriber, sequence });
+        };
+        let last = self.readers[index].last;
+        if sequence <= last {
+            return Err(Broken::Order { stream, subscriber, last, sequence });
+        }
+        self.gap(index, sequence, tally)?;
+        let created = self.message(sequence).expect("what is above the last one is kept").created;
+        self.readers[index].last = sequence;
+        self.trim();
+        self.punctual(at, subscriber, sequence, created, calm, tally)
+    }
+
+    /// Judges what is missing between a reader's last message and `next`.
+    fn gap(&mut self, reader: usize, next: u64, tally: &mut Tally) -> Result<(), Broken> {
+        let (subscriber, last) = (self.readers[reader].subscriber, self.readers[reader].last);
+        if !self.readers[reader].is_owed {
+            return Ok(());
+        }
+        let missing = next - last - 1;
+        self.readers[reader].lost += missing;
+        tally.lost += missing;
+        let Some(tolerance) = self.tolerance else { return Ok(()) };
+        let mut run = 0;
+        for sequence in last + 1..next {
+            let by = self.message(sequence).expect("what is above the last one is kept").given_up;
+            if sequence <= self.excused || by == Some(GivenUp::ByPublisher) {
+                continue;
+            }
+            if tolerance == 0 && by.is_none() && sequence <= self.covered {
+                return Err(Broken::CoveredLost { stream: self.name, subscriber, sequence });
+            }
+            run += 1;
+        }
+        tally.longest_run = tally.longest_run.max(run);
+        if run > tolerance {
+            return Err(Broken::LossRun { stream: self.name, subscriber, last, next, run, tolerance });
+        }
+        Ok(())
+    }
+
+    fn punctual(&self, at: Time, subscriber: u16, sequence: u64, created: Time, calm: Calm, tally: &mut Tally) -> Result<(), Broken> {
+        let Some(deadline_ns) = self.deadline_ns else { return Ok(()) };
+        let due = created.plus(deadline_ns);
+        if at <= due {
+            return Ok(());
+        }
+        if calm.holds(created, due) {
+            return Err(Broken::Late { stream: self.name, subscriber, sequence, late_ns: at.since(due) });
+        }
+        tally.late_near_faults += 1;
+        Ok(())
+    }
+
+    pub(super) fn told(&mut self, subscriber: u16, losses: u64) {
+        for reader in self.readers.iter_mut().filter(|reader| reader.subscriber == subscriber) {
+            reader.told += losses;
+        }
+    }
+
+    /// What nobody waits for any more is forgotten.
+    fn trim(&mut self) {
+        let read = self.readers.iter().map(|reader| reader.last).min().unwrap_or(self.settled);
+        while self.settled < read {
+            self.messages.pop_front();
+            self.settled += 1;
+        }
+    }
+
+    pub(super) fn settle(&mut self, tally: &mut Tally) -> Result<(), Broken> {
+        let behind_all = self.created_through() + 1;
+        for index in 0..self.readers.len() {
+            let lost_before = self.readers[index].lost;
+            self.gap(index, behind_all, tally)?;
+            if self.is_over {
+                self.readers[index].lost = lost_before;
+            }
+            let Reader { subscriber, is_owed, last, lost, told } = self.readers[index];
+            if is_owed && told != lost {
+                let missing = behind_all - 1 - last;
+                return Err(match missing {
+                    0 => Broken::LossesToldWrong { stream: self.name, subscriber, told, lost },
+                    _ => Broken::Unaccounted { stream: self.name, subscriber, first: last + 1, missing },
+                });
+            }
+            self.readers[index].last = behind_all - 1;
+        }
+        self.trim();
+        Ok(())
+    }
+}

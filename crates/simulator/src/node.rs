@@ -1,0 +1,466 @@
+//! A node of the pair, or its witness: what the host does around the machines.
+//!
+//! The member is asked at once, whatever the shard is at: in the product it has a thread of its own. Everything that is for the shard waits
+//! until the piece of work at hand is done, for the shard has one thread, and work takes its time.
+
+mod follower;
+mod leader;
+
+pub(crate) use self::leader::number_of;
+
+use std::{collections::VecDeque, sync::Arc};
+
+use bodkin_broker::{
+    Authority, Epoch, Incarnation, Instant, Node,
+    member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Protection},
+    wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
+};
+
+use self::{
+    follower::Follower,
+    leader::{Here, Leader, Session, Statement},
+};
+use crate::{
+    aside::Aside,
+    clock::{Clock, Time},
+    effects::{Effects, Fact},
+    network::ProcessId,
+    packet::{Packet, chained},
+    roster::{self, Process},
+    workload::Workload,
+};
+
+/// What a node keeps when it dies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Disk {
+    record: Record,
+    /// The digest of the control state through each position from 1 on.
+    control: Vec<u64>,
+}
+
+/// A node, dead or alive.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NodeProcess {
+    /// Which one.
+    pub node: Node,
+    /// Its host's clocks.
+    pub clock: Clock,
+    config: MemberConfig,
+    workload: Aside<Arc<Workload>>,
+    disk: Disk,
+    /// Counts its runs.
+    run: u32,
+    running: Option<Running>,
+}
+
+/// Something for the shard's thread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Waiting {
+    Packet(ProcessId, Packet),
+    Connected(ProcessId),
+    Closed(ProcessId),
+    Lead(Epoch, Instant),
+    Fenced,
+    Follow(Node, Epoch),
+    Protection(Protection),
+    /// The Backup's control operations up to this position are on its disk.
+    Synced(u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Running {
+    member: Member,
+    outputs: Aside<Vec<MemberOutput>>,
+    waiting: VecDeque<Waiting>,
+    /// What the piece of work at hand sends when it is done.
+    at_hand: Option<Vec<(ProcessId, Packet)>>,
+    connected: Vec<ProcessId>,
+    /// When the other candidate was last heard of.
+    partner_heard: Time,
+    duty: Duty,
+}
+
+/// What a node is to the data.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Duty {
+    /// It has nothing.
+    None,
+    /// It has a shard, and leads or has led.
+    Leader(Box<Leader>),
+    /// It keeps what a leader sends.
+    Follower(Box<Follower>),
+}
+
+impl NodeProcess {
+    /// A node that has never run.
+    pub fn new(node: Node, clock: Clock, config: MemberConfig, workload: Arc<Workload>) -> Self {
+        Self {
+            node,
+            clock,
+            config,
+            workload: Aside(workload),
+            disk: Disk { record: Record::NEW, control: Vec::new() },
+            run: 0,
+            running: None,
+        }
+    }
+
+    /// Starts it with what its disk holds.
+    pub fn start(&mut self, now: Time, effects: &mut Effects) {
+        self.run += 1;
+        let member = Member::new(self.config, self.disk.record, self.clock.reading(now));
+        self.running = Some(Running {
+            member,
+            outputs: Aside::default(),
+            waiting: VecDeque::new(),
+            at_hand: None,
+            connected: Vec::new(),
+            partner_heard: now,
+            duty: Duty::None,
+        });
+        self.ask_member(now, MemberInput::Tick, effects);
+    }
+
+    /// Ends it; its disk stays.
+    pub fn kill(&mut self) {
+        self.running = None;
+    }
+
+    /// The control state that it has on its disk: the digest of each position.
+    pub fn control(&self) -> &[u64] {
+        &self.disk.control
+    }
+
+    /// Whether it leads by its own clock.
+    pub fn leads(&self, now: Time) -> bool {
+        let leading = self.running.as_ref().and_then(|running| running.member.leading());
+        leading.is_some_and(|(_, until)| self.clock.reading(now) < until)
+    }
+
+    /// Whether it leads, its Backup is in sync, and nothing waits to be done.
+    pub fn is_whole(&self, now: Time) -> bool {
+        self.leads(now)
+            && self.running.as_ref().is_some_and(|running| {
+                let Duty::Leader(leader) = &running.duty else { return false };
+                running.member.protection() == Protection::Protected && leader.is_calm()
+            })
+    }
+
+    /// When to wake it if nothing happens before.
+    pub fn next_wake(&self, now: Time) -> Option<Time> {
+        let running = self.running.as_ref()?;
+        let shard = match &running.duty {
+            Duty::Leader(leader) if running.at_hand.is_none() => leader.next_timer(self.clock.reading(now)),
+            Duty::Follower(_) | Duty::Leader(_) | Duty::None => None,
+        };
+        let at = [running.member.next_timer(), shard].into_iter().flatten().min()?;
+        Some(self.clock.time_of(at).max(now))
+    }
+
+    /// A timer rings.
+    pub fn wake(&mut self, now: Time, effects: &mut Effects) -> Option<u64> {
+        let reading = self.clock.reading(now);
+        let running = self.running.as_ref()?;
+        if running.member.next_timer().is_some_and(|at| at <= reading) {
+            self.ask_member(now, MemberInput::Tick, effects);
+        }
+        self.work(now, effects)
+    }
+
+    /// What the member wanted on the disk is there.
+    pub fn persisted(&mut self, now: Time, record: Record, effects: &mut Effects) -> Option<u64> {
+        self.disk.record = record;
+        self.ask_member(now, MemberInput::Persisted, effects);
+        self.work(now, effects)
+    }
+
+    /// Control operations are on the disk.
+    pub fn synced(&mut self, now: Time, position: u64, effects: &mut Effects) -> Option<u64> {
+        self.enter(now, Waiting::Synced(position), effects)
+    }
+
+    /// A connection is made.
+    pub fn connected(&mut self, now: Time, peer: ProcessId, effects: &mut Effects) -> Option<u64> {
+        self.running.as_mut()?.connected.push(peer);
+        self.enter(now, Waiting::Connected(peer), effects)
+    }
+
+    /// A connection has ended.
+    pub fn closed(&mut self, now: Time, peer: ProcessId, effects: &mut Effects) -> Option<u64> {
+        let running = self.running.as_mut()?;
+        running.connected.retain(|connected| *connected != peer);
+        // What was read from it, or was to be written to it, goes with it: nothing of it may get into the next one.
+        running.waiting.retain(|waiting| !matches!(waiting, Waiting::Packet(from, _) | Waiting::Connected(from) if *from == peer));
+        if let Some(sends) = &mut running.at_hand {
+            sends.retain(|(to, _)| *to != peer);
+        }
+        let said = self.take(now, Waiting::Closed(peer), effects);
+        debug_assert!(said.is_none(), "only frames say something to the member");
+        self.ask_for_leader(now, effects);
+        self.work(now, effects)
+    }
+
+    /// Something has arrived. Gives how long the work is that it has begun, in nanoseconds.
+    pub fn receive(&mut self, now: Time, from: ProcessId, packet: Packet, effects: &mut Effects) -> Option<u64> {
+        if let (Packet::Link(bytes), Process::Node(node)) = (&packet, Process::of(from)) {
+            if Some(node) == self.node.partner() {
+                self.running.as_mut()?.partner_heard = now;
+            }
+            let frame = LinkFrame::decode(bytes).expect("nodes send valid frames");
+            if let LinkFrame::Ballot(ballot) = frame {
+                self.ask_member(now, MemberInput::Received { from: node, ballot }, effects);
+                return self.work(now, effects);
+            }
+        }
+        self.enter(now, Waiting::Packet(from, packet), effects)
+    }
+
+    /// The piece of work at hand is done.
+    pub fn done(&mut self, now: Time, effects: &mut Effects) -> Option<u64> {
+        let running = self.running.as_mut()?;
+        effects.sends.extend(running.at_hand.take().expect("work was at hand"));
+        self.work(now, effects)
+    }
+
+    fn enter(&mut self, now: Time, waiting: Waiting, effects: &mut Effects) -> Option<u64> {
+        self.running.as_mut()?.waiting.push_back(waiting);
+        self.work(now, effects)
+    }
+
+    /// Asks the member, and enters what it says for the shard.
+    fn ask_member(&mut self, now: Time, input: MemberInput, effects: &mut Effects) {
+        let reading = self.clock.reading(now);
+        let (node, run) = (self.node, self.run);
+        let Some(running) = &mut self.running else { return };
+        running.member.step(reading, input, &mut running.outputs);
+        for output in running.outputs.drain(..) {
+            match output {
+                MemberOutput::Send { to, ballot } => {
+                    effects.sends.push((roster::node(to), link_packet(&LinkFrame::Ballot(ballot))));
+                }
+                MemberOutput::Persist(record) => {
+                    assert!(effects.persist.replace(record).is_none(), "one record is written at a time");
+                }
+                MemberOutput::Lead { epoch, until } => {
+                    effects.facts.push(Fact::Leads { node, run, epoch, until });
+                    running.waiting.push_back(Waiting::Lead(epoch, until));
+                }
+                MemberOutput::Fenced { .. } => {
+                    effects.facts.push(Fact::Fenced { node });
+                    running.waiting.push_back(Waiting::Fenced);
+                }
+                MemberOutput::Follow { leader, epoch } => running.waiting.push_back(Waiting::Follow(leader, epoch)),
+                MemberOutput::Protection(protection) => running.waiting.push_back(Waiting::Protection(protection)),
+                MemberOutput::Tell(_) => {}
+            }
+        }
+    }
+
+    /// Lets the shard's thread go on until it is at a piece of work that takes time; gives how long it takes.
+    fn work(&mut self, now: Time, effects: &mut Effects) -> Option<u64> {
+        while self.running.as_ref()?.at_hand.is_none() {
+            let Some(waiting) = self.running.as_mut()?.waiting.pop_front() else { return self.next_work(now, effects) };
+            let said = self.take(now, waiting, effects);
+            said.into_iter().for_each(|input| self.ask_member(now, input, effects));
+            self.ask_for_leader(now, effects);
+        }
+        None
+    }
+
+    /// What the leader has said about its Backup goes to the member.
+    fn ask_for_leader(&mut self, now: Time, effects: &mut Effects) {
+        let Some(Running { duty: Duty::Leader(leader), .. }) = &mut self.running else { return };
+        for statement in std::mem::take(&mut leader.statements) {
+            let input = match statement {
+                Statement::BackupOut => MemberInput::BackupOut,
+                Statement::BackupInSync => MemberInput::BackupInSync,
+            };
+            self.ask_member(now, input, effects);
+        }
+    }
+
+    fn next_work(&mut self, now: Time, effects: &mut Effects) -> Option<u64> {
+        let work = self.with(now, |here, running, _| match &mut running.duty {
+            Duty::Leader(leader) => leader.next_work(here, effects),
+            Duty::Follower(follower) => {
+                follower.acknowledge(effects);
+                None
+            }
+            Duty::None => None,
+        });
+        self.ask_for_leader(now, effects);
+        let (sends, cost_ns) = work??;
+        self.running.as_mut()?.at_hand = Some(sends);
+        Some(cost_ns)
+    }
+
+    /// Calls `act` with where it is, if the process runs.
+    fn with<T>(&mut self, now: Time, act: impl FnOnce(Here<'_>, &mut Running, &mut Vec<u64>) -> T) -> Option<T> {
+        let partner = roster::node(self.node.partner().unwrap_or(self.node));
+        let here = Here { now, reading: self.clock.reading(now), clock: &self.clock, workload: &self.workload, node: self.node, partner };
+        self.running.as_mut().map(|running| act(here, running, &mut self.disk.control))
+    }
+
+    /// Takes something for the shard. What it gives is for the member.
+    fn take(&mut self, now: Time, waiting: Waiting, effects: &mut Effects) -> Option<MemberInput> {
+        let incarnation = Incarnation(u64::from(self.run) * 4 + self.node as u64 + 1);
+        let silence_ns = self.workload.platform.lease.lease.get().unsigned_abs();
+        self.with(now, |here, running, control| match waiting {
+            Waiting::Packet(from, packet) => running.packet(here, from, packet, control, effects),
+            Waiting::Connected(peer) => {
+                running.greet(here, Some(peer), incarnation, effects);
+                None
+            }
+            Waiting::Closed(peer) => {
+                if let Duty::Leader(leader) = &mut running.duty {
+                    match Process::of(peer) {
+                        Process::Node(_) if peer == here.partner => leader.lose_session(here, effects),
+                        Process::Node(_) => {}
+                        _ => leader.client_gone(here, peer, effects),
+                    }
+                }
+                None
+            }
+            Waiting::Lead(epoch, until) => {
+                running.lead(here, epoch, until, incarnation, effects);
+                let Duty::Leader(leader) = &mut running.duty else { unreachable!("it leads") };
+                if leader.session() != Session::None && now.since(running.partner_heard) > silence_ns {
+                    leader.lose_session(here, effects);
+                    effects.resets.push(here.partner);
+                }
+                None
+            }
+            Waiting::Fenced => {
+                if let Duty::Leader(leader) = &mut running.duty {
+                    leader.fenced(here, &running.connected, effects);
+                }
+                None
+            }
+            Waiting::Follow(leader, epoch) => {
+                match &mut running.duty {
+                    Duty::Follower(follower) if follower.leader == leader => follower.epoch = epoch,
+                    _ if here.node == Node::Witness => {}
+                    duty => *duty = Duty::Follower(Box::new(Follower::new(here, leader, epoch))),
+                }
+                running.greet(here, None, incarnation, effects);
+                None
+            }
+            Waiting::Protection(protection) => {
+                if let Duty::Leader(leader) = &mut running.duty {
+                    leader.protection(here, protection, control, effects);
+                }
+                None
+            }
+            Waiting::Synced(position) => {
+                if let Duty::Follower(follower) = &mut running.duty {
+                    follower.synced(position);
+                }
+                None
+            }
+        })?
+    }
+}
+
+impl Running {
+    /// Leads from now on, or longer, with what is there.
+    fn lead(&mut self, here: Here<'_>, epoch: Epoch, until: Instant, incarnation: Incarnation, effects: &mut Effects) {
+        if !matches!(self.duty, Duty::Leader(_)) {
+            let leader = match std::mem::replace(&mut self.duty, Duty::None) {
+                Duty::Follower(follower) if follower.backup.is_in_sync() => {
+                    let Follower { backup, payloads, .. } = *follower;
+                    Leader::promoted(here, backup, payloads, Authority { epoch, until }, incarnation)
+                }
+                _ => Leader::cold(here, incarnation),
+            };
+            self.duty = Duty::Leader(Box::new(leader));
+        }
+        let Duty::Leader(leader) = &mut self.duty else { unreachable!("it has been made one") };
+        leader.lead(here, epoch, until, &self.connected, effects);
+    }
+
+    /// Asks the leader that is followed to be given everything, once a connection and epoch. `made`: the connection that is new.
+    fn greet(&self, here: Here<'_>, made: Option<ProcessId>, incarnation: Incarnation, effects: &mut Effects) {
+        let Duty::Follower(follower) = &self.duty else { return };
+        let leader = follower.leader_process();
+        if made.is_some_and(|made| made != leader) || !self.connected.contains(&leader) {
+            return;
+        }
+        let greeting = Replication::Greeting {
+            epoch: follower.epoch,
+            protocol: 1,
+            protocol_min: 1,
+            node: here.node,
+            role: Role::Follower,
+            incarnation,
+        };
+        effects.sends.push((leader, link_packet(&LinkFrame::Replication(greeting))));
+    }
+
+    fn packet(
+        &mut self,
+        here: Here<'_>,
+        from: ProcessId,
+        packet: Packet,
+        control: &mut Vec<u64>,
+        effects: &mut Effects,
+    ) -> Option<MemberInput> {
+        match (&mut self.duty, packet) {
+            (Duty::Leader(leader), Packet::Event { topic, header, payload }) => {
+                let header = EventHeader::decode(&header).expect("publishers send valid headers");
+                leader.publish(here, from, topic, &header, payload, effects);
+            }
+            (Duty::Leader(leader), Packet::Commit { request }) if leader.takes_commits(here) => {
+                let digest = chained(control.last().copied().unwrap_or(0), request, leader.epoch.0);
+                control.push(digest);
+                leader.commit(here, from, request, control.len() as u64, digest, effects);
+            }
+            (Duty::Leader(leader), Packet::Link(bytes)) => {
+                let LinkFrame::Replication(frame) = LinkFrame::decode(&bytes).expect("nodes send valid frames") else { return None };
+                match frame {
+                    _ if frame.epoch() != leader.epoch => {}
+                    Replication::Greeting { role: Role::Follower, .. } => leader.greeted(here, control, effects),
+                    Replication::Ack { position, .. } if leader.session() != Session::None => {
+                        leader.acknowledged(here, position, effects);
+                    }
+                    _ => {}
+                }
+            }
+            (Duty::Follower(follower), Packet::Link(bytes)) => {
+                let LinkFrame::Replication(frame) = LinkFrame::decode(&bytes).expect("nodes send valid frames") else { return None };
+                if from == follower.leader_process() {
+                    return follower
+                        .replicated(here, frame, control, effects)
+                        .map(|has_all| MemberInput::Warm { epoch: if has_all { follower.epoch } else { Epoch::NONE } });
+                }
+            }
+            (duty, Packet::Command(bytes)) => {
+                let frame = ClientFrame::decode(&bytes).expect("clients send valid commands");
+                match (duty, frame) {
+                    (Duty::Leader(leader), frame) => leader.command(here, from, frame, effects),
+                    (duty, ClientFrame::Hello { .. }) => {
+                        let epoch = if let Duty::Follower(follower) = duty { follower.epoch } else { Epoch::NONE };
+                        effects.sends.push((from, command_packet(&ClientFrame::Leader { epoch, is_leader: false })));
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+fn link_packet(frame: &LinkFrame<'_>) -> Packet {
+    let mut bytes = Vec::with_capacity(96);
+    match frame {
+        LinkFrame::Ballot(frame) => frame.encode(&mut bytes),
+        LinkFrame::Replication(frame) => frame.encode(&mut bytes),
+    }
+    Packet::Link(bytes.into_boxed_slice())
+}
+
+pub(crate) fn command_packet(frame: &ClientFrame<'_>) -> Packet {
+    let mut bytes = Vec::with_capacity(96);
+    frame.encode(&mut bytes);
+    Packet::Command(bytes.into_boxed_slice())
+}

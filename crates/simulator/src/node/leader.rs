@@ -1,0 +1,310 @@
+//! A node that leads: what the host does around the shard.
+//!
+//! Here is what it says about its Backup and which commits it answers; `work` has the pieces of work and what becomes of the
+//! shard's outputs, `client` what publishers and subscribers say.
+
+mod client;
+mod work;
+
+use std::{collections::VecDeque, time::Duration};
+
+use bodkin_broker::{
+    Attachment, Authority, Backup, BackupStanding, Epoch, Incarnation, Input, Instant, Output, Overflow, Promotion, PublisherId,
+    ReplicationPolicy, Shard, ShardLimits, StreamIdentity, SubscriptionKey, Terms, TopicId,
+    member::Protection,
+    wire::{ClientFrame, LinkFrame, Replication},
+};
+
+use super::{command_packet, link_packet};
+use crate::{
+    aside::Aside,
+    clock::{Clock, Time},
+    effects::{Effects, Fact},
+    network::ProcessId,
+    packet::Packet,
+    roster::Process,
+    violation::StreamName,
+    workload::Workload,
+};
+
+/// How long a required subscriber that is away is waited for: longer than any fault lasts.
+const WAIT: Duration = Duration::from_secs(2);
+/// Nobody's queue overflows here.
+const LIMITS: ShardLimits = ShardLimits { subscriptions_max: 1_000, topics_max: 100, queue_bytes_max: 1 << 20 };
+
+/// How far the session of the replica link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Session {
+    /// There is none.
+    None,
+    /// A Backup has come, and is not recorded as out of sync yet.
+    Wanted,
+    /// It is being given everything.
+    Joining,
+    /// It has everything, and the witness does not know yet.
+    Settling,
+    /// It may lead.
+    InSync,
+}
+
+/// A commit that is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Commit {
+    from: ProcessId,
+    request: u64,
+    position: u64,
+    digest: u64,
+}
+
+/// What the leader says to its own member, in return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Statement {
+    BackupOut,
+    BackupInSync,
+}
+
+/// What every step of a leader needs to know.
+#[derive(Clone, Copy)]
+pub(super) struct Here<'a> {
+    pub now: Time,
+    pub reading: Instant,
+    pub clock: &'a Clock,
+    pub workload: &'a Workload,
+    pub node: bodkin_broker::Node,
+    /// The other candidate.
+    pub partner: ProcessId,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Leader {
+    shard: Shard<ProcessId>,
+    outputs: Aside<Vec<Output>>,
+    pub epoch: Epoch,
+    until: Instant,
+    /// By slot.
+    payloads: Vec<u64>,
+    subscriptions: Vec<(u16, u16, SubscriptionKey)>,
+    session: Session,
+    protection: Protection,
+    commits: VecDeque<Commit>,
+    /// The Backup has the control state through here.
+    control_replicated: u64,
+    /// What the partner has when its snapshot is whole.
+    control_given: u64,
+    /// The last piece of work was a replica: the next one belongs to its batch.
+    is_in_batch: bool,
+    /// It has what its Backup kept, or led before.
+    is_warm: bool,
+    pub statements: Vec<Statement>,
+}
+
+impl Leader {
+    /// A leader that has nothing.
+    pub fn cold(here: Here<'_>, incarnation: Incarnation) -> Self {
+        let mut shard = Shard::new(incarnation, LIMITS);
+        for topic in &here.workload.topics {
+            shard.admit(&topic.name, Terms::of(&topic.spec, &here.workload.platform)).expect("there are fewer topics than the limit");
+        }
+        Self::with(here, shard, Vec::new(), false)
+    }
+
+    /// A leader that has what its Backup kept.
+    pub fn promoted(here: Here<'_>, backup: Backup, payloads: Vec<u64>, authority: Authority, incarnation: Incarnation) -> Self {
+        let redirect = Duration::from_nanos(here.workload.platform.lease.redirect.get().unsigned_abs());
+        let promotion = Promotion { authority, redirect, incarnation, limits: LIMITS };
+        Self::with(here, backup.promote(here.reading, promotion), payloads, true)
+    }
+
+    fn with(here: Here<'_>, mut shard: Shard<ProcessId>, payloads: Vec<u64>, is_warm: bool) -> Self {
+        let mut outputs = Vec::new();
+        shard.set_replication(ReplicationPolicy::of(&here.workload.platform));
+        shard.step(here.reading, Input::Backup(BackupStanding::Lost), &mut outputs);
+        let mut subscriptions = Vec::new();
+        for (topic, made) in here.workload.topics.iter().enumerate() {
+            for &(subscriber, is_required) in made.subscribers.iter().filter(|(_, is_required)| *is_required) {
+                let receiver = Process::Subscriber(subscriber).id();
+                let key = shard.subscribe(&made.name, receiver, Overflow::Loses).expect("there are few subscriptions");
+                shard.require(here.reading, key, WAIT, Attachment::Awaited);
+                subscriptions.push((subscriber, topic as u16, key));
+                debug_assert!(is_required);
+            }
+        }
+        Self {
+            shard,
+            outputs: Aside(outputs),
+            epoch: Epoch::NONE,
+            until: Instant::default(),
+            payloads,
+            subscriptions,
+            session: Session::None,
+            protection: Protection::Unsettled,
+            commits: VecDeque::new(),
+            control_replicated: 0,
+            control_given: 0,
+            is_in_batch: false,
+            is_warm,
+            statements: Vec::new(),
+        }
+    }
+
+    fn leads(&self, here: Here<'_>) -> bool {
+        here.reading < self.until
+    }
+
+    /// Whether everything that was taken is done with, and the Backup is in sync.
+    pub fn is_calm(&self) -> bool {
+        self.session == Session::InSync && self.commits.is_empty()
+    }
+
+    pub fn next_timer(&self, reading: Instant) -> Option<Instant> {
+        (reading < self.until).then(|| self.shard.next_timer()).flatten()
+    }
+
+    /// The right to lead begins, or goes on.
+    pub fn lead(&mut self, here: Here<'_>, epoch: Epoch, until: Instant, connected: &[ProcessId], effects: &mut Effects) {
+        self.until = until;
+        self.step(here, Input::Authority(Authority { epoch, until }), effects);
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            effects.facts.push(Fact::TookOver { node: here.node, is_warm: std::mem::replace(&mut self.is_warm, true) });
+            self.protection = Protection::Unsettled;
+            self.lose_session(here, effects);
+            self.announce(true, connected, effects);
+        }
+    }
+
+    /// The right to lead is over.
+    pub fn fenced(&mut self, here: Here<'_>, connected: &[ProcessId], effects: &mut Effects) {
+        self.until = here.reading;
+        self.step(here, Input::Authority(Authority { epoch: self.epoch, until: here.reading }), effects);
+        self.announce(false, connected, effects);
+    }
+
+    fn announce(&self, is_leader: bool, connected: &[ProcessId], effects: &mut Effects) {
+        let frame = ClientFrame::Leader { epoch: self.epoch, is_leader };
+        let clients = connected.iter().filter(|peer| !matches!(Process::of(**peer), Process::Node(_)));
+        effects.sends.extend(clients.map(|client| (*client, command_packet(&frame))));
+    }
+
+    /// The member has settled what may be counted on.
+    pub fn protection(&mut self, here: Here<'_>, protection: Protection, control: &[u64], effects: &mut Effects) {
+        self.protection = protection;
+        match (protection, self.session) {
+            (Protection::Alone, Session::Wanted) => self.join(here, control, effects),
+            (Protection::Alone, Session::None) => self.stand(here, BackupStanding::Out, effects),
+            (Protection::Protected, Session::Settling) => {
+                self.session = Session::InSync;
+                self.stand(here, BackupStanding::InSync, effects);
+            }
+            _ => {}
+        }
+        self.answer(here, effects);
+    }
+
+    fn stand(&mut self, here: Here<'_>, standing: BackupStanding, effects: &mut Effects) {
+        self.step(here, Input::Backup(standing), effects);
+    }
+
+    /// The Backup is there, with nothing that counts.
+    pub fn greeted(&mut self, here: Here<'_>, control: &[u64], effects: &mut Effects) {
+        if self.session != Session::None {
+            self.lose_session(here, effects);
+        }
+        match self.protection {
+            Protection::Alone => self.join(here, control, effects),
+            Protection::Unsettled | Protection::Protected => self.session = Session::Wanted,
+        }
+    }
+
+    /// The link to the Backup is gone, or counts for nothing any more.
+    pub fn lose_session(&mut self, here: Here<'_>, effects: &mut Effects) {
+        self.session = Session::None;
+        self.statements.push(Statement::BackupOut);
+        if self.protection == Protection::Protected {
+            self.protection = Protection::Unsettled;
+        }
+        let standing = if self.protection == Protection::Alone { BackupStanding::Out } else { BackupStanding::Lost };
+        self.stand(here, standing, effects);
+    }
+
+    /// Begins to give the Backup everything: first the control state, then what the shard keeps.
+    fn join(&mut self, here: Here<'_>, control: &[u64], effects: &mut Effects) {
+        self.session = Session::Joining;
+        self.control_given = control.len() as u64;
+        self.stand(here, BackupStanding::Joining, effects);
+        let part: Vec<u8> = control.iter().flat_map(|digest| digest.to_be_bytes()).collect();
+        let epoch = self.epoch;
+        for frame in
+            [Replication::SnapshotBegin { epoch, position: self.shard.position() }, Replication::SnapshotPart { epoch, part: &part }]
+        {
+            effects.sends.push((here.partner, link_packet(&LinkFrame::Replication(frame))));
+        }
+    }
+
+    /// The operator wants something committed: it is on this disk, and has to get to the other one.
+    pub fn commit(&mut self, here: Here<'_>, from: ProcessId, request: u64, position: u64, digest: u64, effects: &mut Effects) {
+        if matches!(self.session, Session::Joining | Session::Settling | Session::InSync) {
+            match self.shard.control(position) {
+                Some(place) => {
+                    let operation = digest.to_be_bytes();
+                    let frame = Replication::Control { epoch: self.epoch, position: place, operation: &operation };
+                    effects.sends.push((here.partner, link_packet(&LinkFrame::Replication(frame))));
+                }
+                // A Backup that lacks an operation has to be given everything anew.
+                None => self.lose_session(here, effects),
+            }
+        }
+        self.commits.push_back(Commit { from, request, position, digest });
+        self.answer(here, effects);
+    }
+
+    /// Whether this node takes commits.
+    pub fn takes_commits(&self, here: Here<'_>) -> bool {
+        self.leads(here)
+    }
+
+    /// Answers the commits that are safe.
+    fn answer(&mut self, here: Here<'_>, effects: &mut Effects) {
+        let alone = self.protection == Protection::Alone && matches!(self.session, Session::None | Session::Wanted | Session::Joining);
+        let replicated = if self.session == Session::InSync { self.control_replicated } else { 0 };
+        while let Some(&Commit { from, request, position, digest }) = self.commits.front() {
+            if !self.leads(here) || !(alone || position <= replicated) {
+                break;
+            }
+            self.commits.pop_front();
+            effects.facts.push(Fact::Acts { node: here.node, action: "answers a commit" });
+            effects.facts.push(Fact::Answered { position, digest });
+            effects.sends.push((from, Packet::Committed { request, position, digest }));
+        }
+    }
+
+    /// Something for the shard.
+    fn step(&mut self, here: Here<'_>, input: Input, effects: &mut Effects) {
+        self.shard.step(here.reading, input, &mut self.outputs);
+        self.carry_out(here, effects);
+    }
+
+    /// The session that it has with its Backup.
+    pub fn session(&self) -> Session {
+        self.session
+    }
+}
+
+fn topic_of(here: Here<'_>, name: &str) -> TopicId {
+    let index = here.workload.topics.iter().position(|topic| topic.name == name);
+    TopicId(index.expect("clients name topics that there are") as u64)
+}
+
+/// Publishers are numbered from 1 on the wire, for 0 names the sender.
+pub(super) fn id_of(publisher: u16) -> PublisherId {
+    PublisherId(u64::from(publisher) + 1)
+}
+
+pub(crate) fn number_of(publisher: PublisherId) -> u16 {
+    (publisher.0 - 1) as u16
+}
+
+pub(super) fn name_of(identity: StreamIdentity) -> StreamName {
+    StreamName { publisher: number_of(identity.publisher), incarnation: identity.incarnation.0, topic: identity.topic.0 as u16 }
+}

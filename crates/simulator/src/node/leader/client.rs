@@ -1,0 +1,126 @@
+//! What publishers and subscribers say to a leader.
+
+use bodkin_broker::{
+    Accepted, Input, Instant, Overflow, Publication, Refusal, Sequence, StreamId, StreamIdentity, SubscriptionKey, TopicId,
+    wire::{ClientFrame, EventHeader, RefusalReason, Watermarks},
+};
+
+use super::{Here, Leader, id_of, name_of, topic_of};
+use crate::{
+    effects::{Effects, Fact},
+    network::ProcessId,
+    node::command_packet,
+    roster::Process,
+};
+
+impl Leader {
+    /// An event of a publisher's.
+    pub fn publish(&mut self, here: Here<'_>, from: ProcessId, topic: u16, header: &EventHeader, payload: u64, effects: &mut Effects) {
+        let Process::Publisher(publisher) = Process::of(from) else { unreachable!("only publishers publish") };
+        let EventHeader { incarnation, sequence, created_utc_ns, epoch, flags, .. } = *header;
+        let identity = StreamIdentity { topic: TopicId(u64::from(topic)), publisher: id_of(publisher), incarnation };
+        let name = &here.workload.topics[usize::from(topic)].name;
+        let stream = match self.open(identity) {
+            Some(stream) => stream,
+            None => return self.refuse(from, sequence, RefusalReason::Limit, 0, name, effects),
+        };
+        let created = i128::from(created_utc_ns) - here.clock.utc_minus_local_ns(here.now);
+        let created = Instant::from_nanos(u64::try_from(created).unwrap_or(0));
+        let publication = Publication { epoch, sequence, created, is_resent: flags.resend };
+        let accepted = self.shard.accept(here.reading, stream, publication);
+        match accepted {
+            Ok(Accepted::Kept { slot, is_excess }) => {
+                effects.facts.push(Fact::Acts { node: here.node, action: "accepts" });
+                if self.payloads.len() <= slot.index() {
+                    self.payloads.resize(slot.index() + 1, 0);
+                }
+                self.payloads[slot.index()] = payload;
+                if is_excess {
+                    effects.facts.push(Fact::NotPromised { stream: name_of(identity), sequence: sequence.0 });
+                }
+            }
+            Ok(Accepted::Known) => {}
+            Err(refusal) => {
+                let (reason, retry_after_ns) = match refusal {
+                    Refusal::NotLeading => (RefusalReason::NotLeading, 0),
+                    Refusal::Epoch { .. } => (RefusalReason::Epoch, 0),
+                    Refusal::Full { retry_after_ns, .. } => (RefusalReason::Full, retry_after_ns),
+                    Refusal::Stream | Refusal::Sequence { .. } => unreachable!("{refusal}"),
+                };
+                self.refuse(from, sequence, reason, retry_after_ns, name, effects);
+            }
+        }
+        self.carry_out(here, effects);
+    }
+
+    fn open(&mut self, identity: StreamIdentity) -> Option<StreamId> {
+        self.shard.open_stream(identity).ok()
+    }
+
+    fn refuse(&self, to: ProcessId, sequence: Sequence, reason: RefusalReason, retry_after_ns: u64, topic: &str, effects: &mut Effects) {
+        let frame = ClientFrame::Refused { epoch: self.epoch, sequence, reason, retry_after_ns, topic, text: "" };
+        effects.sends.push((to, command_packet(&frame)));
+    }
+
+    /// A command of a client's.
+    pub fn command(&mut self, here: Here<'_>, from: ProcessId, frame: ClientFrame<'_>, effects: &mut Effects) {
+        match frame {
+            ClientFrame::Hello { .. } => {
+                let leads = self.leads(here);
+                effects.sends.push((from, command_packet(&ClientFrame::Leader { epoch: self.epoch, is_leader: leads })));
+            }
+            ClientFrame::Resume { incarnation, from: oldest, to, topic, .. } => {
+                let Process::Publisher(publisher) = Process::of(from) else { return };
+                let identity = StreamIdentity { topic: topic_of(here, topic), publisher: id_of(publisher), incarnation };
+                if let Some(stream) = self.open(identity) {
+                    self.step(here, Input::Resumed { stream, from: oldest, to }, effects);
+                }
+            }
+            ClientFrame::Subscribe { topic, watermarks, .. } if self.leads(here) => self.subscribe(here, from, topic, watermarks, effects),
+            ClientFrame::Delivered { publisher, incarnation, through, topic, .. } => {
+                let topic = topic_of(here, topic);
+                let Some(subscription) = self.subscription(from, topic.0 as u16) else { return };
+                if let Some(stream) = self.open(StreamIdentity { topic, publisher, incarnation }) {
+                    self.step(here, Input::Delivered { subscription, stream, through }, effects);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn subscription(&self, of: ProcessId, topic: u16) -> Option<SubscriptionKey> {
+        let Process::Subscriber(subscriber) = Process::of(of) else { return None };
+        let mut made = self.subscriptions.iter().filter(|(who, what, _)| (*who, *what) == (subscriber, topic));
+        made.next().map(|(_, _, key)| *key)
+    }
+
+    fn subscribe(&mut self, here: Here<'_>, from: ProcessId, topic: &str, watermarks: Watermarks<'_>, effects: &mut Effects) {
+        let id = topic_of(here, topic);
+        let key = self.subscription(from, id.0 as u16);
+        match key {
+            Some(key) => self.shard.attach(here.reading, key, from, watermarks.iter(), &mut self.outputs),
+            None => {
+                let key = self.shard.subscribe(topic, from, Overflow::Loses).expect("there are few subscriptions");
+                let Process::Subscriber(subscriber) = Process::of(from) else { unreachable!("only subscribers subscribe") };
+                self.subscriptions.push((subscriber, id.0 as u16, key));
+            }
+        }
+        self.carry_out(here, effects);
+        effects.sends.push((from, command_packet(&ClientFrame::Subscribed { epoch: self.epoch, topic })));
+    }
+
+    /// A client's connection is gone.
+    pub fn client_gone(&mut self, here: Here<'_>, client: ProcessId, effects: &mut Effects) {
+        let Process::Subscriber(subscriber) = Process::of(client) else { return };
+        let gone: Vec<_> = self.subscriptions.iter().copied().filter(|(who, _, _)| *who == subscriber).collect();
+        for (_, topic, key) in gone {
+            let made = &here.workload.topics[usize::from(topic)];
+            if made.subscribers.contains(&(subscriber, true)) {
+                self.step(here, Input::Detached { subscription: key }, effects);
+            } else {
+                self.subscriptions.retain(|(_, _, made)| *made != key);
+                self.step(here, Input::Unsubscribe { subscription: key }, effects);
+            }
+        }
+    }
+}

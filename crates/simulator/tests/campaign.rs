@@ -1,0 +1,34 @@
+//! Whole clouds: the machines of the product through faults by the hundred. `bodkin simulate` runs as many as somebody has the time for.
+
+use std::ops::ControlFlow;
+
+use bodkin_simulator::{Campaign, FAULT_KINDS, Report};
+
+/// Simulates so many clouds from a seed on.
+fn simulate(seed: u64, clouds: u64) -> Report {
+    let mut campaign = Campaign::new(seed);
+    for _ in 0..clouds {
+        if let ControlFlow::Break(failure) = campaign.simulate() {
+            panic!("seed {}: {}\n{}", failure.seed, failure.violation, failure.trace.join("\n"));
+        }
+    }
+    *campaign.report()
+}
+
+#[test]
+fn clouds_keep_every_promise() {
+    let report = simulate(1, 12);
+    for (kind, count) in FAULT_KINDS.iter().zip(report.faults) {
+        assert!(count > 0, "no {kind} came");
+    }
+    assert!(report.crashes > 300 && report.host_crashes > 150, "{report:?}");
+    assert!(report.tally.created > 10_000 && report.tally.delivered > report.tally.created, "{report:?}");
+    assert!(report.tally.lost > 0, "publishers that keep their newest events only lose some where that is tolerated: {report:?}");
+    assert!(report.tally.leads > 150 && report.tally.control_answered > 1_000, "{report:?}");
+}
+
+#[test]
+fn a_seed_repeats_its_run() {
+    assert_eq!(simulate(77, 2), simulate(77, 2));
+    assert_ne!(simulate(77, 1), simulate(78, 1));
+}
