@@ -30,7 +30,16 @@ const TABLE: &[Row] = &[
     Row {
         name: "bodkin",
         pure: false,
-        imports: &["bodkin-arrowhead", "bodkin-bench", "bodkin-broker", "bodkin-client", "bodkin-host", "bodkin-store", "bodkin-trust"],
+        imports: &[
+            "bodkin-arrowhead",
+            "bodkin-bench",
+            "bodkin-broker",
+            "bodkin-client",
+            "bodkin-host",
+            "bodkin-simulator",
+            "bodkin-store",
+            "bodkin-trust",
+        ],
     },
     Row { name: "xtask", pure: false, imports: &[] },
 ];

@@ -70,6 +70,8 @@ enum Task {
     Doctor(doctor::DoctorOptions),
     /// Measure a local cloud, Bodkin or a peer
     Bench(bodkin_bench::BenchCommand),
+    /// The broker's machines on a virtual clock and a faulty network: crashes by the thousand, every promise checked
+    Simulate(cli::SimulateOptions),
     /// Print what lets a shell complete commands and options
     Completions(shell::CompletionOptions),
     /// Print a manual page, of bodkin or one of its commands
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
         Task::Topic(options) => cli::run_topic(options, cli::Printer::new(json_output)),
         Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),
+        Task::Simulate(options) => cli::run_simulate(options, cli::Printer::new(json_output)),
         Task::Completions(options) => shell::completions(Command::command(), &options).map(|()| DONE),
         Task::Man(options) => shell::manual(Command::command(), &options).map(|()| DONE),
     };

@@ -11,6 +11,7 @@ mod registry;
 mod registry_changes;
 mod secure;
 mod shell;
+mod simulate;
 mod store;
 mod topics;
 
