@@ -8,7 +8,7 @@ prepare() { # CLAIM, then on standard input what the stand-in's `cargo test` doe
     cat >"$machine/cargo_test"
 }
 
-# The five checks (formatting, lints, imports, licences, tree) and the project's one shell test pass on every machine here.
+# The six checks (formatting, lints, imports, licences, tree, simulation) and the project's one shell test pass on every machine here.
 
 prepare "x test makes every check and sums up all results" <<'EOT'
 echo '     Running unittests src/lib.rs (target/debug/deps/a-1)'
@@ -18,9 +18,9 @@ echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out
 EOT
 x test
 expect "success" exits 0
-expect "5 checks, 7 tests, 1 shell test" closes_with "13 passed, 0 failed, 0 skipped"
+expect "6 checks, 7 tests, 1 shell test" closes_with "14 passed, 0 failed, 0 skipped"
 expect "the order" called_in_order "^cargo fmt --check" "^cargo clippy .*-D warnings" "^cargo xtask imports" "^cargo xtask licences" \
-    "^cargo xtask tree" "^cargo test .*--workspace"
+    "^cargo xtask tree" "^cargo test .*--workspace" "^cargo run .*--package bodkin -- simulate --seed [0-9]* --seconds 60"
 expect "seconds" says "x: tests: ok after "
 expect "the log" grep -q "Doc-tests a" "$project/target/x-test.log"
 expect "no foreign systems" never_called "--test peers"
@@ -37,7 +37,7 @@ EOT
 x test
 expect "failure" fails
 expect "the panic" says "panicked at the disco"
-expect "the count" closes_with "7 passed, 1 failed, 0 skipped"
+expect "the count" closes_with "8 passed, 1 failed, 0 skipped"
 upheld
 
 prepare "x test counts a test program that died without a result" <<'EOT'
@@ -54,7 +54,7 @@ exit 101
 EOT
 x test
 expect "failure" fails
-expect "the count" closes_with "7 passed, 2 failed, 0 skipped"
+expect "the count" closes_with "8 passed, 2 failed, 0 skipped"
 upheld
 
 prepare "x test fails when the tests do not compile" <<'EOT'
@@ -64,7 +64,7 @@ EOT
 x test
 expect "failure" fails
 expect "the compiler's words" says "mismatched types"
-expect "the count" closes_with "6 passed, 1 failed, 0 skipped"
+expect "the count" closes_with "7 passed, 1 failed, 0 skipped"
 upheld
 
 prepare "x test fails when a check fails, and goes on" <<'EOT'
@@ -75,7 +75,7 @@ stand_in cargo "if [[ \$1 == clippy && \$2 != --version ]]; then echo 'a lint'; 
 x test
 expect "failure" fails
 expect "the lint" says "a lint"
-expect "the count" closes_with "6 passed, 1 failed, 0 skipped"
+expect "the count" closes_with "7 passed, 1 failed, 0 skipped"
 upheld
 
 prepare "x test fails on a test that is ignored, with its reason" <<'EOT'
@@ -86,7 +86,7 @@ EOT
 x test
 expect "failure" fails
 expect "name and reason" says "SKIP races::far: needs a second machine (not in xtask/allowed-skips.txt"
-expect "the count" closes_with "7 passed, 0 failed, 1 skipped"
+expect "the count" closes_with "8 passed, 0 failed, 1 skipped"
 upheld
 
 prepare "x test fails on a test that skips itself, and does not count it as passed" <<'EOT'
@@ -97,12 +97,12 @@ EOT
 x test
 expect "failure" fails
 expect "name and reason" says "SKIP sensors::hot: no thermal zone (not in"
-expect "the count" closes_with "9 passed, 0 failed, 1 skipped"
+expect "the count" closes_with "10 passed, 0 failed, 1 skipped"
 echo 'sensors::hot' >>"$project/xtask/allowed-skips.txt"
 x test
 expect "success once it is allowed" exits 0
 expect "it is still said" says "SKIP sensors::hot: no thermal zone (allowed)"
-expect "the same count" closes_with "9 passed, 0 failed, 1 skipped"
+expect "the same count" closes_with "10 passed, 0 failed, 1 skipped"
 upheld
 
 peers='
@@ -119,7 +119,7 @@ fi'
 prepare "x test leaves out the tests with foreign systems without calling them skipped" <<<"$peers"
 x test
 expect "success" exits 0
-expect "the count" closes_with "6 passed, 0 failed, 0 skipped"
+expect "the count" closes_with "7 passed, 0 failed, 0 skipped"
 expect "no browser installed" never_called "^apt-get"
 upheld
 
@@ -128,7 +128,7 @@ x test --all
 expect "success" exits 0
 expect "the browser, then the tests" called_in_order "^apt-get install .*chromium" "^cargo test .*--package bodkin --test peers -- --ignored"
 expect "the gate is open" grep -q "BODKIN_TEST_ALL=1" "$project/target/x-test.log"
-expect "the count" closes_with "7 passed, 0 failed, 0 skipped"
+expect "the count" closes_with "8 passed, 0 failed, 0 skipped"
 upheld
 
 prepare "x test --all goes on without a browser, and says so" <<<"$peers"
@@ -178,7 +178,7 @@ printf 'echo "ok - one"; exit 9\n' >"$project/xtask/tests/x_dead.sh"
 x test
 expect "failure" fails
 expect "which" says "not ok - two"
-expect "the count" closes_with "8 passed, 2 failed, 0 skipped"
+expect "the count" closes_with "9 passed, 2 failed, 0 skipped"
 upheld
 
 prepare "x test refuses an option it does not know" <<<"$peers"
