@@ -8,6 +8,8 @@ use bodkin_arrowhead::{
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
+use crate::replication::Journal;
+
 /// Why an operation was given up.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
@@ -32,11 +34,18 @@ pub struct Draft<'w> {
     snapshot: &'w mut Snapshot,
     now: UtcTime,
     changes: Vec<Change>,
+    /// What the operations have done to the database; `None` where nobody repeats it.
+    journal: Option<Journal>,
 }
 
 impl<'w> Draft<'w> {
-    pub(crate) fn new(connection: &'w Connection, snapshot: &'w mut Snapshot, now: UtcTime) -> Self {
-        Self { connection, snapshot, now: now.whole_seconds(), changes: Vec::new() }
+    pub(crate) fn new(connection: &'w Connection, snapshot: &'w mut Snapshot, now: UtcTime, journal: Option<Journal>) -> Self {
+        Self { connection, snapshot, now: now.whole_seconds(), changes: Vec::new(), journal }
+    }
+
+    /// What the finished operations have done.
+    pub(crate) fn into_journal(self) -> Option<Journal> {
+        self.journal
     }
 
     /// Runs an operation; afterwards either all of it is in database and snapshot, or nothing.
@@ -47,9 +56,11 @@ impl<'w> Draft<'w> {
             Ok(_) => {
                 self.run("RELEASE operation", [])?;
                 self.changes.drain(..).for_each(|change| self.snapshot.apply(change));
+                self.journal.iter_mut().for_each(Journal::finish);
             }
             Err(OperationError::Refused(_)) => {
                 self.changes.clear();
+                self.journal.iter_mut().for_each(Journal::give_up);
                 self.run("ROLLBACK TO operation", [])?;
                 self.run("RELEASE operation", [])?;
             }
@@ -78,13 +89,21 @@ impl<'w> Draft<'w> {
         Timestamps { created_at: self.now, updated_at: self.now }
     }
 
-    fn prepare(&self, sql: &str) -> rusqlite::Result<CachedStatement<'w>> {
-        self.connection.prepare_cached(sql)
+    /// Runs a statement; what it does to the database is noted with the values that it was run with.
+    fn with<T>(&self, sql: &str, run: impl FnOnce(&mut CachedStatement<'w>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let result = run(&mut statement)?;
+        if let Some(journal) = &self.journal
+            && !statement.readonly()
+        {
+            journal.note(&statement);
+        }
+        Ok(result)
     }
 
     /// Runs a statement without rows; gives the number of changed rows.
     pub(crate) fn run(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<usize> {
-        self.prepare(sql)?.execute(parameters)
+        self.with(sql, |statement| statement.execute(parameters))
     }
 
     /// Runs a statement that gives at most one row of interest.
@@ -94,7 +113,7 @@ impl<'w> Draft<'w> {
         parameters: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
-        self.prepare(sql)?.query_row(parameters, read).optional()
+        self.with(sql, |statement| statement.query_row(parameters, read).optional())
     }
 
     /// Runs a statement that gives at most one id.
@@ -104,7 +123,7 @@ impl<'w> Draft<'w> {
 
     /// Runs a statement and gives the first column of all its rows.
     pub(crate) fn ids(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<Vec<i64>> {
-        self.prepare(sql)?.query_map(parameters, |row| row.get(0))?.collect()
+        self.with(sql, |statement| statement.query_map(parameters, |row| row.get(0))?.collect())
     }
 
     /// Runs a statement and reads all its rows.
@@ -114,7 +133,7 @@ impl<'w> Draft<'w> {
         parameters: impl Params,
         read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, OperationError> {
-        Ok(self.prepare(sql)?.query_map(parameters, read)?.collect::<rusqlite::Result<_>>()?)
+        Ok(self.with(sql, |statement| statement.query_map(parameters, read)?.collect::<rusqlite::Result<_>>())?)
     }
 }
 

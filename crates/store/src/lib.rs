@@ -17,13 +17,18 @@ mod log;
 pub mod onboarding;
 mod open;
 mod orchestrator_store;
+pub mod replica;
+pub mod replication;
 mod reservation;
 mod schema;
 mod service_registry;
 mod subscription;
 mod writer;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use arc_swap::{ArcSwap, Guard};
 use bodkin_arrowhead::{
@@ -33,6 +38,8 @@ use bodkin_arrowhead::{
     snapshot::Snapshot,
 };
 use tokio::sync::{mpsc, oneshot};
+
+use crate::{replication::Outlet, writer::Order};
 
 pub use crate::{
     draft::{Draft, OperationError},
@@ -60,7 +67,7 @@ pub struct Store {
     /// The database.
     file: Arc<Path>,
     published: Arc<ArcSwap<Snapshot>>,
-    writer: mpsc::Sender<writer::Work>,
+    writer: mpsc::Sender<Order>,
 }
 
 impl Store {
@@ -68,7 +75,18 @@ impl Store {
     ///
     /// The directory is locked against a second process until the returned [`Opened`] is closed or dropped.
     pub fn open(directory: &Path) -> Result<Opened, OpenError> {
-        open::open(directory)
+        open::open(directory, None)
+    }
+
+    /// As [`Self::open`], for a database whose commits another node repeats: each goes through `outlet`, which has it answered.
+    pub fn open_replicated(directory: &Path, outlet: Outlet) -> Result<Opened, OpenError> {
+        open::open(directory, Some(outlet))
+    }
+
+    /// Has the database copied into a file that is not there yet. The outlet is told when it is, between the commits that are in the copy
+    /// and those that are not.
+    pub fn copy_to(&self, path: PathBuf) -> Result<(), StoreError> {
+        self.writer.try_send(Order::Copy(path)).map_err(refused)
     }
 
     /// The local cloud as last committed.
@@ -94,12 +112,16 @@ impl Store {
     {
         let (answer, answered) = oneshot::channel();
         let work = writer::work(operation, view, answer);
-        self.writer.try_send(work).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => {
-                StoreError::Unavailable(format!("{WRITE_QUEUE_OPERATIONS_MAX} operations are waiting for the database. Try again later."))
-            }
-            mpsc::error::TrySendError::Closed(_) => StoreError::Unavailable("The local cloud is shutting down.".into()),
-        })?;
+        self.writer.try_send(Order::Work(work)).map_err(refused)?;
         answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("The local cloud is shutting down.".into())))
     }
+}
+
+fn refused<T>(error: mpsc::error::TrySendError<T>) -> StoreError {
+    StoreError::Unavailable(match error {
+        mpsc::error::TrySendError::Full(_) => {
+            format!("{WRITE_QUEUE_OPERATIONS_MAX} operations are waiting for the database. Try again later.")
+        }
+        mpsc::error::TrySendError::Closed(_) => "The local cloud is shutting down.".into(),
+    })
 }

@@ -35,7 +35,7 @@ CREATE TABLE logs (
 const INSERT: &str = "
 INSERT INTO logs (log_id, entry_date_ms, logger, log_level, system_name, message)
 VALUES (format('%08x-%04x-7%03x-%04x-%012x', ?1 >> 16, ?1 & 0xffff, (ifnull((SELECT max(id) FROM logs), 0) + 1) & 0xfff,
-    0x8000 | (random() & 0x3fff), random() & 0xffffffffffff),
+    0x8000 | (?6 & 0x3fff), ?7 & 0xffffffffffff),
     ?1, ?2, ?3, ?4, ?5)";
 
 /// Which rows a query wants.
@@ -50,7 +50,9 @@ impl Draft<'_> {
         for entry in entries {
             let system = entry.system.map(CoreSystem::name);
             let ms = milliseconds(entry.entry_date);
-            self.run(INSERT, params![ms, entry.logger, entry.level as u8, system, entry.message])?;
+            // Drawn in front of the statement, which has to do the same wherever it is repeated.
+            let (high, low) = self.row("SELECT random(), random()", [], |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or((0_i64, 0_i64));
+            self.run(INSERT, params![ms, entry.logger, entry.level as u8, system, entry.message, high, low])?;
         }
         let kept = i64::try_from(entries_max).unwrap_or(i64::MAX);
         self.run("DELETE FROM logs WHERE id <= (SELECT max(id) FROM logs) - ?1", [kept])?;

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::mpsc;
 
-use crate::{Store, WRITE_QUEUE_OPERATIONS_MAX, load, schema, schema::SchemaError, writer::Writer};
+use crate::{Store, WRITE_QUEUE_OPERATIONS_MAX, load, replication::Outlet, schema, schema::SchemaError, writer::Writer};
 
 /// The database in the data directory.
 pub(crate) const DATABASE_FILE: &str = "bodkin.sqlite";
@@ -82,23 +82,38 @@ impl Opened {
     }
 }
 
-pub(crate) fn open(directory: &Path) -> Result<Opened, OpenError> {
+pub(crate) fn open(directory: &Path, outlet: Option<Outlet>) -> Result<Opened, OpenError> {
     let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
-    fs::DirBuilder::new().recursive(true).mode(OWN_RIGHTS).create(directory).map_err(in_directory)?;
-    let lock = lock(directory)?;
+    let lock = take(directory)?;
     let file = directory.join(DATABASE_FILE);
-    let damaged_or = |error: SchemaError| match error {
-        SchemaError::Database(error) if is_damage(&error) => OpenError::Damaged { file: file.clone(), error },
-        error => OpenError::Database { file: file.clone(), error: error.to_string() },
-    };
-    let mut connection = Connection::open(&file).map_err(|error| damaged_or(error.into()))?;
-    schema::prepare(&mut connection).map_err(damaged_or)?;
-    let snapshot = load::load(&connection).map_err(|error| damaged_or(error.into()))?;
+    let connection = connect(&file)?;
+    let snapshot = load::load(&connection).map_err(|error| damaged_or(&file, error.into()))?;
     let published = Arc::new(ArcSwap::from_pointee(snapshot));
     let (sender, queue) = mpsc::channel(WRITE_QUEUE_OPERATIONS_MAX);
-    let writer = Writer { connection, published: published.clone(), queue };
+    let writer = Writer { connection, published: published.clone(), queue, outlet };
     let writer = std::thread::Builder::new().name("database".into()).spawn(|| writer.run()).map_err(in_directory)?;
     Ok(Opened { store: Store { file: file.into(), published, writer: sender }, writer, lock })
+}
+
+/// Makes the directory, if it is not there, and takes its lock.
+pub(crate) fn take(directory: &Path) -> Result<File, OpenError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(OWN_RIGHTS).create(directory);
+    made.map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })?;
+    lock(directory)
+}
+
+/// Opens a database and brings its tables up to date.
+pub(crate) fn connect(file: &Path) -> Result<Connection, OpenError> {
+    let mut connection = Connection::open(file).map_err(|error| damaged_or(file, error.into()))?;
+    schema::prepare(&mut connection).map_err(|error| damaged_or(file, error))?;
+    Ok(connection)
+}
+
+fn damaged_or(file: &Path, error: SchemaError) -> OpenError {
+    match error {
+        SchemaError::Database(error) if is_damage(&error) => OpenError::Damaged { file: file.to_owned(), error },
+        error => OpenError::Database { file: file.to_owned(), error: error.to_string() },
+    }
 }
 
 /// Takes the directory's lock, which the system releases however this process ends.
@@ -145,7 +160,7 @@ mod tests {
         fs::create_dir(&there).unwrap();
         fs::set_permissions(&there, fs::Permissions::from_mode(0o755)).unwrap();
         for directory in [&new, &there] {
-            open(directory).unwrap().close();
+            open(directory, None).unwrap().close();
         }
         assert_eq!((rights(&new), rights(&there)), (0o700, 0o755));
     }

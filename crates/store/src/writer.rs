@@ -1,6 +1,6 @@
 //! The one thread that writes: operations in savepoints, commits in groups.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use arc_swap::ArcSwap;
 use bodkin_arrowhead::{snapshot::Snapshot, utc::UtcTime};
@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     StoreError,
     draft::{Draft, OperationError},
+    replication::{Committed, Journal, Outlet},
 };
 
 /// Operations of one commit at the most: what a waiting operation may have in front of it in a group.
@@ -17,6 +18,14 @@ const GROUP_OPERATIONS_MAX: usize = 512;
 
 /// An operation on its way to the writer: carried out on a draft, or answered with the reason why there is none.
 pub(crate) type Work = Box<dyn FnOnce(Result<&mut Draft<'_>, StoreError>) -> Executed + Send>;
+
+/// What the writer is asked to do.
+pub(crate) enum Order {
+    /// To carry an operation out.
+    Work(Work),
+    /// To write a copy of the database as it is between two commits.
+    Copy(PathBuf),
+}
 
 /// What became of one operation within its group.
 pub(crate) enum Executed {
@@ -62,49 +71,80 @@ where
 pub(crate) struct Writer {
     pub connection: Connection,
     pub published: Arc<ArcSwap<Snapshot>>,
-    pub queue: mpsc::Receiver<Work>,
+    pub queue: mpsc::Receiver<Order>,
+    /// Where commits go before they are answered; `None` where nobody repeats them.
+    pub outlet: Option<Outlet>,
 }
 
 impl Writer {
     /// Runs until every [`crate::Store`] handle is gone, then folds the write-ahead log into the database.
     pub(crate) fn run(mut self) {
-        while let Some(first) = self.queue.blocking_recv() {
-            self.group(first);
+        while let Some(order) = self.queue.blocking_recv() {
+            let mut next = Some(order);
+            // What ends a group is not part of it.
+            while let Some(order) = next.take() {
+                match order {
+                    Order::Work(first) => next = self.group(first),
+                    Order::Copy(path) => self.copy(path),
+                }
+            }
         }
         if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
             tracing::warn!(%error, "the write-ahead log could not be folded into the database; the next start will do it");
         }
     }
 
-    /// Carries out what is waiting, commits once, publishes the snapshot, answers.
-    fn group(&mut self, first: Work) {
+    /// Copies the database; who follows the commits is told between the two that it lies between.
+    fn copy(&mut self, path: PathBuf) {
+        let text = path.to_string_lossy();
+        let result = self.connection.execute("VACUUM INTO ?1", [&*text]).map(|_| path.clone());
+        if let Some(outlet) = &mut self.outlet {
+            outlet(Committed::Copy(result.map_err(|error| format!("the database could not be copied to {text}: {error}"))));
+        }
+    }
+
+    /// Carries out what is waiting, commits once, publishes the snapshot, answers. Gives the order that it has stopped at.
+    fn group(&mut self, first: Work) -> Option<Order> {
         if let Err(error) = self.connection.execute_batch("BEGIN IMMEDIATE") {
             first(Err(unavailable(&error)));
-            return;
+            return None;
         }
         let mut snapshot = Snapshot::clone(&self.published.load());
         let now = UtcTime::from_system_time(SystemTime::now()).expect("the clock shows a year from 1970 to 9999");
-        let mut draft = Draft::new(&self.connection, &mut snapshot, now);
+        let mut draft = Draft::new(&self.connection, &mut snapshot, now, self.outlet.is_some().then(Journal::default));
         let mut waiting: Vec<Answer> = Vec::new();
-        let mut next = Some(first);
+        let mut next = Some(Order::Work(first));
         for _ in 0..GROUP_OPERATIONS_MAX {
-            let Some(work) = next.take().or_else(|| self.queue.try_recv().ok()) else { break };
+            let Some(order) = next.take().or_else(|| self.queue.try_recv().ok()) else { break };
+            let work = match order {
+                Order::Work(work) => work,
+                copy @ Order::Copy(_) => {
+                    next = Some(copy);
+                    break;
+                }
+            };
             match work(Ok(&mut draft)) {
                 Executed::Waiting(answer) => waiting.push(answer),
                 Executed::Answered => {}
                 Executed::Failed(answer, error) => {
                     answer(unavailable(&error));
-                    return self.lose(waiting, &error);
+                    self.lose(waiting, &error);
+                    return None;
                 }
             }
         }
+        let journal = draft.into_journal();
         match self.connection.execute_batch("COMMIT") {
             Ok(()) => {
                 self.published.store(Arc::new(snapshot));
-                waiting.into_iter().for_each(|answer| answer(Ok(())));
+                match (&mut self.outlet, journal) {
+                    (Some(outlet), Some(journal)) => outlet(journal.committed(waiting)),
+                    _ => waiting.into_iter().for_each(|answer| answer(Ok(()))),
+                }
             }
             Err(error) => self.lose(waiting, &error),
         }
+        next
     }
 
     /// Takes the group back and tells everybody in it. The published snapshot was not touched.

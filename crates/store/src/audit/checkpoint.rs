@@ -38,6 +38,13 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Forgets both notes: the database comes from another node, whose log they are about.
+    pub fn forget_audit_log(&mut self) -> Result<(), OperationError> {
+        self.run("DELETE FROM audit_checkpoint", [])?;
+        self.run("DELETE FROM audited_ledger", [])?;
+        Ok(())
+    }
+
     /// Notes how many bytes of the ledger of certificates are told in the log.
     pub fn note_audited_ledger(&mut self, bytes: u64) -> Result<(), OperationError> {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
