@@ -11,6 +11,7 @@ mod settings;
 mod shell;
 mod topic_file;
 mod up;
+mod witness;
 mod wrap;
 
 use std::{process::ExitCode, sync::Arc, time::Instant};
@@ -58,6 +59,10 @@ enum Output {
 enum Task {
     /// Serve the local cloud: Service Registry, Authorization, Orchestrator, Event Handler
     Up(up::UpOptions),
+    /// The Backup of a reliable pair: `up --role backup`. It repeats the Primary, and serves when that one is gone
+    Backup(up::UpOptions),
+    /// The witness of a reliable pair: votes who of the two may serve; holds nothing else
+    Witness(witness::WitnessOptions),
     /// Show a local cloud at work: real sensors, denied and allowed, events by stream and by push
     Demo(demo::DemoOptions),
     #[command(flatten)]
@@ -89,10 +94,12 @@ fn main() -> ExitCode {
     let command = Command::from_arg_matches(&definition.get_matches()).unwrap_or_else(|error| error.exit());
     stop_on_panic();
     let log_book = Arc::new(LogBook::default());
-    log::begin(command.log, matches!(command.task, Task::Up(_)).then(|| log_book.clone()));
+    log::begin(command.log, matches!(command.task, Task::Up(_) | Task::Backup(_)).then(|| log_book.clone()));
     let json_output = command.output == Output::Json;
     let done = match command.task {
         Task::Up(options) => up::run(options, log_book, started, json_output),
+        Task::Backup(options) => up::run(options.as_backup(), log_book, started, json_output),
+        Task::Witness(options) => witness::run(options, json_output),
         Task::Demo(_) if json_output => {
             eprintln!("bodkin: the demo speaks to people only; leave out --output json (or BODKIN_OUTPUT), and see its exit code");
             return USAGE.into();

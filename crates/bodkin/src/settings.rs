@@ -4,6 +4,8 @@
 //! unit in it. Flags go before the environment, the environment before the file, the file before
 //! `/etc/bodkin/bodkin.toml`, and that before the defaults.
 
+pub mod pair;
+
 use std::{
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
@@ -18,6 +20,7 @@ use bodkin_arrowhead::{
     orchestrator::{StoreKind, reservation::ReservationTimes},
     service_registry::{AddressDetection, Deregistration},
 };
+use bodkin_broker::topic::LeaseTimes;
 use bodkin_host::{
     AUDIT_LIMITS, AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port,
     SecurityConfig, gate::Origin,
@@ -205,6 +208,20 @@ settings! {
     push_give_up_s: u64 = "BODKIN_PUSH_GIVE_UP_S",
     /// Rows of dead letters that are kept; beyond, the oldest go
     dead_letters_max: usize = "BODKIN_DEAD_LETTERS_MAX",
+    /// Which node of a reliable pair this is, primary or backup; empty: a cloud by itself
+    role: String = "BODKIN_ROLE",
+    /// Primary: HOST:PORT where the Backup listens for it
+    peer: String = "BODKIN_PEER",
+    /// HOST:PORT where the pair's witness listens; empty: there is none, and the Primary leads whenever it runs
+    witness: String = "BODKIN_WITNESS",
+    /// Backup: IP address and port where it listens for the Primary
+    pair_listen: String = "BODKIN_PAIR_LISTEN",
+    /// Milliseconds for which the right to lead lasts, the same on all nodes of a pair
+    lease_ms: u64 = "BODKIN_LEASE_MS",
+    /// Milliseconds between two renewals of it
+    lease_heartbeat_ms: u64 = "BODKIN_LEASE_HEARTBEAT_MS",
+    /// How wrong the nodes' clocks may run, in millionths
+    clock_drift_ppm: u32 = "BODKIN_CLOCK_DRIFT_PPM",
 }
 
 impl Settings {
@@ -281,6 +298,13 @@ impl Settings {
             push_backoff_max_ms: ms(limits.delivery.backoff_max),
             push_give_up_s: Some(limits.delivery.give_up.as_secs()),
             dead_letters_max: Some(limits.dead_letters_max),
+            role: Some(String::new()),
+            peer: Some(String::new()),
+            witness: Some(String::new()),
+            pair_listen: Some(pair::PAIR_LISTEN.into()),
+            lease_ms: Some(LeaseTimes::SHIPPED.lease.micros().unsigned_abs() / 1000),
+            lease_heartbeat_ms: Some(LeaseTimes::SHIPPED.heartbeat.micros().unsigned_abs() / 1000),
+            clock_drift_ppm: Some(LeaseTimes::SHIPPED.drift_ppm),
         }
     }
 
@@ -322,6 +346,7 @@ impl Settings {
         Ok(HostConfig {
             security: (!self.insecure.expect(all)).then(|| security(&self, &domain_name)).transpose()?,
             adopt_data: self.adopt_data.expect(all),
+            pair: None,
             data: self.data.expect(all),
             listen,
             domain_name,

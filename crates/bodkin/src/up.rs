@@ -1,5 +1,7 @@
 //! `bodkin up`: the local cloud in the foreground.
 
+mod paired;
+
 use std::{
     path::PathBuf,
     sync::Arc,
@@ -13,6 +15,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+pub use self::paired::end_by_signal;
 use crate::{FAILED, USAGE, settings::Settings};
 
 /// How long tasks may take to end once everything under way is answered.
@@ -35,6 +38,14 @@ pub struct UpOptions {
     settings: Settings,
 }
 
+impl UpOptions {
+    /// The same as the Backup of a pair.
+    pub fn as_backup(mut self) -> Self {
+        self.settings.role = Some("backup".into());
+        self
+    }
+}
+
 /// Runs until SIGTERM or SIGINT; gives the exit code.
 pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_output: bool) -> anyhow::Result<u8> {
     let settings = match options.settings.complete(options.config.as_deref()) {
@@ -45,11 +56,14 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
         print!("{}", settings.to_toml());
         return Ok(0);
     }
-    let config = match settings.config() {
-        Ok(config) => HostConfig { log_book, ..config },
+    let (config, pair) = match settings.pair().and_then(|pair| Ok((settings.config()?, pair))) {
+        Ok((config, pair)) => (HostConfig { log_book, ..config }, pair),
         Err(error) => return Ok(fail(USAGE, &error)),
     };
     raise_open_files();
+    if let Some(pair) = pair {
+        return paired::run(config, pair, started, json_output);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the control plane's threads")?;
     let opened = runtime.block_on(async {
         // Asked for before anything is served, so that an early signal is not lost.

@@ -15,7 +15,7 @@ use bodkin_arrowhead::{
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 use crate::{
-    audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, job::JobSchedule, limits::Limits, log_book::LogBook,
+    audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle,
     security::SecurityConfig,
 };
 
@@ -62,6 +62,8 @@ pub struct HostConfig {
     pub security: Option<SecurityConfig>,
     /// Whether data of the other mode is taken over.
     pub adopt_data: bool,
+    /// The node of the reliable pair that this cloud is led by; `None` of a cloud by itself.
+    pub pair: Option<PairHandle>,
 }
 
 impl HostConfig {
@@ -88,6 +90,7 @@ impl HostConfig {
             token_lifetimes: TokenLifetimes::default(),
             security: None,
             adopt_data: false,
+            pair: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     answer::Answer,
     host_name::{self, OwnNames},
     http::{RawRequest, RequestReader},
+    pair::Leadership,
     seldom::Seldom,
 };
 
@@ -67,6 +68,8 @@ pub struct Gate {
     dashboard_port: u16,
     /// What the origin of each page of ours begins with.
     scheme: &'static str,
+    /// Whether this node of the reliable pair leads; `None` of a cloud by itself.
+    leadership: Option<Arc<Leadership>>,
     refused: Seldom,
     refused_pages: Seldom,
 }
@@ -75,7 +78,12 @@ impl Gate {
     /// Lets the pages of `origins` and of our own `dashboard_port` in.
     pub fn new(names: OwnNames, origins: Vec<Origin>, dashboard_port: u16, is_secure: bool) -> Self {
         let scheme = if is_secure { "https://" } else { "http://" };
-        Self { names, origins, dashboard_port, scheme, refused: Seldom::default(), refused_pages: Seldom::default() }
+        Self { names, origins, dashboard_port, scheme, leadership: None, refused: Seldom::default(), refused_pages: Seldom::default() }
+    }
+
+    /// Of a node of the reliable pair: while it does not lead, only what changes nothing comes in.
+    pub fn led_by(self, leadership: Arc<Leadership>) -> Self {
+        Self { leadership: Some(leadership), ..self }
     }
 
     /// Checks one request.
@@ -89,6 +97,9 @@ impl Gate {
                 );
             }
             return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))) };
+        }
+        if !SAFE_METHODS.contains(&raw.method) && self.leadership.as_ref().is_some_and(|leadership| !leadership.leads()) {
+            return Admission { reader: None, answer: Some(Box::new(fenced())) };
         }
         let Some(origin) = raw.origin else { return Admission { reader: None, answer: None } };
         let reader = self.reader(origin, raw.host);
@@ -139,6 +150,10 @@ impl Gate {
 /// Does not say which names are known: whoever reads it may be the attacker's page.
 fn misdirected(host: &str) -> Answer {
     Answer::text(421, format!("'{host}' is no name of this server. Call it by its IP address, or start it with --host-names."))
+}
+
+fn fenced() -> Answer {
+    Answer::text(503, "This node of the pair does not lead at present. Ask the other one, or again in a moment.")
 }
 
 /// The answer to a browser that asks whether a page's request may be sent (Fetch standard, CORS-preflight). The path plays

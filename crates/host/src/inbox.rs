@@ -1,4 +1,4 @@
-//! What other threads have to say to the shard.
+//! What other threads have to say to one that waits for its poll: the shard, the pair's node.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -82,41 +82,41 @@ pub enum Message {
     Stop,
 }
 
-/// The shard's inbox: a list under a lock that is held for a push or a swap, and a wake-up when it was empty.
+/// An inbox, the shard's by default: a list under a lock that is held for a push or a swap, and a wake-up when it was empty.
 ///
-/// Its length is bounded by what may be under way: a request per connection, the events of the push queues,
+/// Its length is bounded by what may be under way; the shard's: a request per connection, the events of the push queues,
 /// the handshakes.
-pub struct Inbox {
-    messages: Mutex<Vec<Message>>,
+pub struct Inbox<M = Message> {
+    messages: Mutex<Vec<M>>,
     waker: mio::Waker,
 }
 
-impl Inbox {
+impl<M> Inbox<M> {
     /// An inbox that wakes a poll.
     pub fn new(waker: mio::Waker) -> Self {
         Self { messages: Mutex::new(Vec::new()), waker }
     }
 
-    /// Puts a message in and wakes the shard.
-    pub fn post(&self, message: Message) {
+    /// Puts a message in and wakes the thread.
+    pub fn post(&self, message: M) {
         let was_empty = {
             let mut messages = self.lock();
             messages.push(message);
             messages.len() == 1
         };
         if was_empty && let Err(error) = self.waker.wake() {
-            // The shard wakes by itself once a second.
-            tracing::warn!(error = %error, "the shard could not be woken");
+            // It wakes by itself, the shard once a second, the node every heartbeat.
+            tracing::warn!(error = %error, "a thread could not be woken");
         }
     }
 
     /// Swaps the waiting messages with an empty list.
-    pub fn take(&self, into: &mut Vec<Message>) {
+    pub fn take(&self, into: &mut Vec<M>) {
         into.clear();
         std::mem::swap(&mut *self.lock(), into);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Message>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<M>> {
         // A push or a swap leaves the list whole wherever it is interrupted.
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }

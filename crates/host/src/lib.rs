@@ -28,6 +28,7 @@ pub mod log_book;
 pub mod monitor;
 pub mod onboarding;
 pub mod own_services;
+pub mod pair;
 pub mod probe;
 pub mod push;
 pub mod replay;

@@ -20,6 +20,7 @@ use crate::{
     control::now,
     document,
     listener::Traffic,
+    pair::PairHandle,
     push::delivery::State,
     request::{Method, Request},
     route,
@@ -62,6 +63,8 @@ pub struct Monitor {
     pub events: Arc<EventCounts>,
     /// Bodkin's own interface.
     pub api: Api,
+    /// The node of the reliable pair; `None` of a cloud by itself.
+    pub pair: Option<PairHandle>,
     /// Whether every listener answers, and no shutdown has begun.
     pub ready: AtomicBool,
 }
@@ -128,6 +131,18 @@ impl Monitor {
             ),
             ("bodkin_audit_lost", "Entries that could not be written since the start.", audit.lost()),
         ]);
+        let pair = self.pair.as_ref().map(PairHandle::leadership);
+        let gauges = gauges.chain(pair.into_iter().flat_map(|leadership| {
+            [
+                ("bodkin_pair_epoch", "The right to lead that this node of the pair has or had last.", leadership.epoch().0),
+                ("bodkin_pair_leads", "1 while this node of the pair leads.", u64::from(leadership.leads())),
+                (
+                    "bodkin_pair_protected",
+                    "1 while every change is on the Backup's disk before it is answered.",
+                    u64::from(leadership.is_protected()),
+                ),
+            ]
+        }));
         for (name, help, value) in gauges {
             push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"));
         }

@@ -21,6 +21,7 @@ use bodkin_store::{
     OpenError, Opened, Store, StoreError,
     audit::AuditThread,
     event_log::{EventLog, EventLogReader, Position},
+    replica,
 };
 use tokio::{
     net::TcpListener,
@@ -185,7 +186,18 @@ pub struct Server {
 impl Server {
     /// Starts everything; when it returns, every listener answers. Must be called within a tokio runtime.
     pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
-        let opened = Store::open(&config.data)?;
+        let opened = match &config.pair {
+            None => Store::open(&config.data)?,
+            Some(pair) => {
+                let opened = Store::open_replicated(&config.data, pair.outlet())?;
+                pair.attach(opened.store.clone());
+                opened
+            }
+        };
+        if replica::is_marked(&config.data) {
+            opened.store.write(|draft| draft.forget_audit_log(), |_, ()| ()).await?;
+            replica::unmark(&config.data)?;
+        }
         // Before certificates are made for a cloud that does not start.
         refuse_other_mode(&opened.store, config)?;
         let listeners = bind(config)?;
@@ -257,6 +269,7 @@ impl Server {
                     onboarding: authority.clone().map(|own| Arc::new(Onboarding::new(own))),
                 },
             },
+            pair: config.pair.clone(),
             ready: AtomicBool::new(false),
         });
         let gate = Arc::new(gate(config, &addresses));
@@ -432,7 +445,11 @@ fn gate(config: &HostConfig, addresses: &[SocketAddr; 5]) -> Gate {
     let machine = machine_name();
     let listen = config.listen.to_string();
     let own = [machine.as_str(), &config.domain_name, &listen].into_iter().chain(config.host_names.iter().map(String::as_str));
-    Gate::new(OwnNames::new(own), config.cors_origins.clone(), addresses[4].port(), config.security.is_some())
+    let gate = Gate::new(OwnNames::new(own), config.cors_origins.clone(), addresses[4].port(), config.security.is_some());
+    match &config.pair {
+        None => gate,
+        Some(pair) => gate.led_by(pair.leadership().clone()),
+    }
 }
 
 /// Reads certificates and keys, which takes its time: not on a thread that serves others.

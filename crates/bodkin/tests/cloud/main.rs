@@ -18,6 +18,7 @@ mod laboratory_secure;
 mod options;
 mod outage;
 mod pages_of_others;
+mod pair;
 mod pushes;
 mod races;
 mod replay;

@@ -1,0 +1,212 @@
+//! The three processes of a reliable pair, and a relay between two of them that can be cut.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::cloud::{BINARY, System};
+use crate::support::http::{Answer, Connection};
+use crate::support::patience::{PATIENCE, eventually};
+
+/// Long beside the stalls of a busy machine, so that no test sees a fail-over that it has not asked for.
+pub const LEASE: Duration = Duration::from_millis(400);
+const TIMES: [&str; 4] = ["--lease-ms", "400", "--lease-heartbeat-ms", "50"];
+
+/// One process; killed when dropped.
+pub struct Node {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    said: Arc<Mutex<String>>,
+    /// Its first line: which node it is, and where it listens for others.
+    pub first: Value,
+    /// What it says when it serves.
+    ready: Option<Value>,
+}
+
+impl Node {
+    fn start(arguments: &[&str], data: &Path) -> Self {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).args(TIMES).args(["--output", "json", "--log", "info", "--data"]).arg(data);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let (sender, lines) = mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let said = Arc::new(Mutex::new(String::new()));
+        let (stderr, kept) = (BufReader::new(child.stderr.take().expect("piped")), said.clone());
+        thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| *kept.lock().unwrap() += &(line + "\n")));
+        let mut node = Self { child, lines, said, first: Value::Null, ready: None };
+        node.first = node.line().unwrap_or_else(|| panic!("it said nothing but: {}", node.said.lock().unwrap()));
+        node
+    }
+
+    fn line(&self) -> Option<Value> {
+        self.lines.recv_timeout(PATIENCE).ok().map(|line| serde_json::from_str(&line).expect("a line is JSON"))
+    }
+
+    /// Where it listens for the other nodes.
+    pub fn pair_address(&self) -> SocketAddr {
+        self.first["pair"].as_str().and_then(|text| text.parse().ok()).expect("it listens")
+    }
+
+    /// Waits until it serves.
+    #[track_caller]
+    pub fn served(&mut self) {
+        self.ready = self.line();
+        assert!(self.ready.is_some(), "it does not serve; it said: {}", self.said.lock().unwrap());
+    }
+
+    /// A connection to a system of the cloud that it serves.
+    pub fn connect(&self, system: System) -> Connection {
+        let ready = self.ready.as_ref().expect("it serves");
+        Connection::open(ready["listeners"][system.name()].as_str().expect("an address").parse().expect("an address")).expect("it answers")
+    }
+
+    /// One request on a new connection.
+    pub fn call(&self, system: System, method: &str, target: &str, body: Option<&Value>) -> io::Result<Answer> {
+        let bytes = body.map(|value| value.to_string().into_bytes());
+        let headers: &[(&str, &str)] = if body.is_some() { &[("Content-Type", "application/json")] } else { &[] };
+        self.connect(system).request(method, target, headers, bytes.as_deref())
+    }
+
+    /// A gauge of its metrics.
+    pub fn gauge(&self, name: &str) -> u64 {
+        let metrics = self.call(System::Monitor, "GET", "/metrics", None).expect("metrics").text();
+        let line = metrics.lines().find(|line| line.split(' ').next() == Some(name)).unwrap_or_else(|| panic!("no {name} in {metrics}"));
+        line.split(' ').nth(1).and_then(|value| value.parse().ok()).expect("a number")
+    }
+
+    /// Waits until every change is on the Backup's disk before it is answered, or until it is not so any more.
+    #[track_caller]
+    pub fn protected(&self, expected: bool) {
+        let is = eventually(|| self.gauge("bodkin_pair_protected") == u64::from(expected));
+        assert!(is, "protected: {expected} does not come; it said: {}", self.said.lock().unwrap());
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        signal::kill(Pid::from_raw(self.child.id() as i32), signal).expect("it is there");
+    }
+
+    /// What it has said on standard error.
+    pub fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// Ends it by SIGTERM; gives its exit code.
+    pub fn stop(mut self) -> Option<i32> {
+        self.signal(Signal::SIGTERM);
+        assert!(eventually(|| self.child.try_wait().unwrap().is_some()), "SIGTERM does not end it; it said: {}", self.said());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            eprintln!("{} said:\n{}", self.first, self.said());
+        }
+    }
+}
+
+/// The places of a pair; the processes are the test's.
+pub struct Pair {
+    place: TempDir,
+    witness_address: Option<SocketAddr>,
+    backup_address: Option<SocketAddr>,
+}
+
+impl Pair {
+    pub fn new() -> Self {
+        Self { place: TempDir::new().expect("a temporary directory"), witness_address: None, backup_address: None }
+    }
+
+    /// The witness, where it was before.
+    pub fn witness(&mut self) -> Node {
+        let address = self.witness_address.map_or("127.0.0.1:0".to_owned(), |address| address.to_string());
+        let node = Node::start(&["witness", "--witness-listen", &address], &self.place.path().join("witness"));
+        self.witness_address = Some(node.pair_address());
+        node
+    }
+
+    /// The Backup, where it was before.
+    pub fn backup(&mut self) -> Node {
+        let address = self.backup_address.map_or("127.0.0.1:0".to_owned(), |address| address.to_string());
+        let witness = self.witness_address.expect("a witness was started").to_string();
+        let arguments = ["backup", "--insecure", "--any-port", "--witness", &witness, "--pair-listen", &address];
+        let node = Node::start(&arguments, &self.place.path().join("backup"));
+        self.backup_address = Some(node.pair_address());
+        node
+    }
+
+    /// The Primary, which reaches the Backup at `peer`.
+    pub fn primary_by(&self, peer: SocketAddr) -> Node {
+        let (peer, witness) = (peer.to_string(), self.witness_address.expect("a witness was started").to_string());
+        let arguments = ["up", "--role", "primary", "--insecure", "--any-port", "--peer", &peer, "--witness", &witness];
+        Node::start(&arguments, &self.place.path().join("primary"))
+    }
+
+    pub fn primary(&self) -> Node {
+        self.primary_by(self.backup_address.expect("a Backup was started"))
+    }
+
+    /// All three, the Primary leading and its Backup in sync.
+    #[track_caller]
+    pub fn protected() -> (Self, Node, Node, Node) {
+        let mut pair = Self::new();
+        let (witness, backup) = (pair.witness(), pair.backup());
+        let mut primary = pair.primary();
+        primary.served();
+        primary.protected(true);
+        (pair, witness, backup, primary)
+    }
+}
+
+/// Passes connections on until it is cut; then what is sent gets lost without a word.
+pub struct Relay {
+    pub address: SocketAddr,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Relay {
+    pub fn to(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let relay = Self { address: listener.local_addr().expect("bound"), is_cut: Arc::default() };
+        let is_cut = relay.is_cut.clone();
+        thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Ok(far) = TcpStream::connect(target) else { continue };
+                for (mut from, mut to) in
+                    [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far.try_clone().unwrap(), near.try_clone().unwrap())]
+                {
+                    let is_cut = is_cut.clone();
+                    thread::spawn(move || {
+                        let mut buffer = [0; 65536];
+                        while let Ok(count @ 1..) = from.read(&mut buffer) {
+                            if !is_cut.load(SeqCst) && to.write_all(&buffer[..count]).is_err() {
+                                break;
+                            }
+                        }
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+            }
+        });
+        relay
+    }
+
+    pub fn cut(&self, is_cut: bool) {
+        self.is_cut.store(is_cut, SeqCst);
+    }
+}
