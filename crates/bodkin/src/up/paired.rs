@@ -58,6 +58,8 @@ enum Led {
 
 fn lead(config: &HostConfig, pair: &mut PairNode, started: Instant, json_output: bool) -> anyhow::Result<Led> {
     let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start the control plane's threads")?;
+    let leadership = pair.handle().leadership().clone();
+    let epoch = leadership.epoch();
     let led = runtime.block_on(async {
         let server = match Server::start(config).await {
             Ok(server) => server,
@@ -78,9 +80,9 @@ fn lead(config: &HostConfig, pair: &mut PairNode, started: Instant, json_output:
             opened.close();
             if duty == Duty::Follow { Led::Follows } else { Led::Ends(DONE) }
         }
-        // It was fenced while it began: its first changes were not acknowledged.
-        Err(error) if !pair.handle().leadership().leads() => {
-            tracing::warn!(%error, "this node began to serve and leads no more");
+        // It was fenced while it began, so its first changes were not acknowledged; it may lead again already.
+        Err(error) if !leadership.leads() || leadership.epoch() != epoch => {
+            tracing::warn!(%error, "this node began to serve and was fenced");
             Led::Follows
         }
         Err(error) => Led::Ends(fail(FAILED, &error.into())),

@@ -2,6 +2,9 @@
 
 mod nodes;
 
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -10,7 +13,14 @@ use serde_json::{Value, json};
 use self::nodes::{LEASE, Node, Pair, Relay};
 use crate::support::arrowhead::{service, system};
 use crate::support::cloud::System;
-use crate::support::patience::eventually;
+use crate::support::patience::{PATIENCE, eventually};
+
+/// Clients that write while the Primary is killed.
+const WRITERS: usize = 4;
+/// For so long before.
+const UNDER_LOAD: Duration = Duration::from_millis(300);
+/// A number that no writer comes to.
+const LATER: usize = 1_000_000;
 
 /// Registers a service of this number; the status.
 fn register(node: &Node, number: usize) -> Option<u16> {
@@ -25,7 +35,7 @@ fn has(node: &Node, number: usize) -> bool {
     found["serviceQueryData"].as_array().is_some_and(|found| found.len() == 1)
 }
 
-/// The ids of all services, by which the two nodes' states are compared.
+/// The ids, times and providers of all services, by which the two nodes' states are compared.
 fn ids(node: &Node) -> Vec<Value> {
     let list = node.call(System::ServiceRegistry, "GET", "/serviceregistry/mgmt?sort_field=id", None).unwrap().expect_status(200).json();
     list["data"]
@@ -39,28 +49,39 @@ fn ids(node: &Node) -> Vec<Value> {
 #[test]
 fn a_killed_primary_is_replaced_with_everything_that_was_answered_and_comes_back_as_backup() {
     let (pair, _witness, mut backup, primary) = Pair::protected();
-    let answered: Vec<usize> = (0..40).filter(|number| register(&primary, *number) == Some(201)).collect();
-    assert_eq!(answered.len(), 40);
+    assert_eq!(register(&primary, 0), Some(201));
     let before = ids(&primary);
-    let killed = Instant::now();
-    primary.signal(Signal::SIGKILL);
+    let (answered, killed) = thread::scope(|scope| {
+        let writer = |first: usize| {
+            let primary = &primary;
+            scope.spawn(move || (first..).step_by(WRITERS).take_while(|number| register(primary, *number) == Some(201)).collect::<Vec<_>>())
+        };
+        let writers: Vec<_> = (1..=WRITERS).map(writer).collect();
+        thread::sleep(UNDER_LOAD);
+        let killed = Instant::now();
+        primary.signal(Signal::SIGKILL);
+        let answered: Vec<usize> = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
+        (answered, killed)
+    });
     drop(primary);
+    assert!(answered.len() > WRITERS, "{answered:?}");
     backup.served();
     let gap = killed.elapsed();
     println!("the Backup served {gap:?} after the kill, with a lease of {LEASE:?}");
     assert!(gap < 10 * LEASE, "{gap:?}");
     assert!(answered.iter().all(|number| has(&backup, *number)));
     // What the clients registered has its ids and times; the core systems registered themselves anew.
-    assert!(before.iter().filter(|row| ids(&backup).contains(row)).count() >= answered.len());
-    assert_eq!(register(&backup, 100), Some(201), "without a Backup it goes on alone");
+    let clients = |rows: Vec<Value>| rows.into_iter().filter(|row| row[3] == "provider").collect::<Vec<_>>();
+    assert!(clients(ids(&backup)).starts_with(&clients(before)));
+    assert_eq!(register(&backup, LATER), Some(201), "without a Backup it goes on alone");
 
     let mut primary = pair.primary();
     backup.protected(true);
-    assert_eq!(register(&backup, 101), Some(201));
+    assert_eq!(register(&backup, LATER + 1), Some(201));
     backup.signal(Signal::SIGKILL);
     drop(backup);
     primary.served();
-    assert!(has(&primary, 100) && has(&primary, 101));
+    assert!(has(&primary, LATER) && has(&primary, LATER + 1));
     assert_eq!(primary.stop(), Some(0));
 }
 
@@ -68,7 +89,7 @@ fn a_killed_primary_is_replaced_with_everything_that_was_answered_and_comes_back
 fn a_primary_that_was_stopped_for_long_refuses_and_follows() {
     let (_pair, _witness, mut backup, primary) = Pair::protected();
     assert_eq!(register(&primary, 0), Some(201));
-    let mut kept = primary.connect(System::ServiceRegistry);
+    let mut kept = primary.connect(System::ServiceRegistry).unwrap();
     primary.signal(Signal::SIGSTOP);
     backup.served();
     let body = service("service-1", system("provider", 4000)).to_string();
@@ -86,7 +107,7 @@ fn short_stops_change_nothing() {
     let epoch = primary.gauge("bodkin_pair_epoch");
     for pause_ms in [1, 20, 200] {
         primary.signal(Signal::SIGSTOP);
-        std::thread::sleep(Duration::from_millis(pause_ms));
+        thread::sleep(Duration::from_millis(pause_ms));
         primary.signal(Signal::SIGCONT);
         assert!(eventually(|| register(&primary, pause_ms as usize) == Some(201)), "after {pause_ms} ms");
     }
@@ -101,12 +122,12 @@ fn a_dead_witness_or_backup_stops_nobody() {
     for number in 0..20 {
         assert_eq!(register(&primary, number), Some(201), "without a witness");
     }
-    std::thread::sleep(2 * LEASE);
+    thread::sleep(2 * LEASE);
     assert_eq!(register(&primary, 20), Some(201), "the Backup grants the lease");
     let _witness = pair.witness();
     assert!(eventually(|| pair_is_connected(&primary, 2)), "the witness is back: {}", primary.said());
     // It is silent for the longest lease behind its start.
-    std::thread::sleep(3 * LEASE);
+    thread::sleep(3 * LEASE);
     drop(backup);
     primary.protected(false);
     assert_eq!(register(&primary, 21), Some(201), "without a Backup");
@@ -132,10 +153,58 @@ fn a_cut_between_primary_and_backup_leaves_one_leader() {
     relay.cut(true);
     assert_eq!(register(&primary, 0), Some(201), "answered when the witness knows that the Backup is out");
     primary.protected(false);
-    std::thread::sleep(4 * LEASE);
+    thread::sleep(4 * LEASE);
     assert_eq!(register(&primary, 1), Some(201));
     relay.cut(false);
     primary.protected(true);
     assert_eq!((primary.gauge("bodkin_pair_epoch"), primary.gauge("bodkin_pair_leads")), (epoch, 1));
     assert!(!backup.said().contains("this node of the pair leads"), "{}", backup.said());
+}
+
+#[test]
+fn without_a_witness_the_primary_alone_leads() {
+    let mut pair = Pair::new();
+    let backup = pair.backup();
+    let mut primary = pair.primary();
+    primary.served();
+    primary.protected(true);
+    assert!(primary.said().contains("THERE IS NO WITNESS"), "{}", primary.said());
+    assert_eq!(register(&primary, 0), Some(201));
+    drop(primary);
+    thread::sleep(4 * LEASE);
+    assert!(!backup.said().contains("this node of the pair leads"), "{}", backup.said());
+    assert_eq!(backup.stop(), Some(0));
+    let mut primary = pair.primary();
+    primary.served();
+    assert!(has(&primary, 0));
+    assert_eq!(register(&primary, 1), Some(201), "it does not wait for who is not there");
+}
+
+#[test]
+fn strangers_at_the_link_are_told_and_change_nothing() {
+    let (_pair, witness, backup, primary) = Pair::protected();
+    let greeting = |node: u8, epoch: u8| {
+        let mut frame = vec![1, 16, 0, 0, 0, 0, 0, 0, 0, epoch, 0, 1, 0, 1, node, 2];
+        frame.extend([0; 8]);
+        [&(frame.len() as u32).to_be_bytes()[..], &frame].concat()
+    };
+    let cases = [
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "has the length"),
+        (greeting(3, 99), "which is not expected there"),
+        (vec![0, 0, 0, 2, 1, 25], "the frame ends within"),
+        (vec![0, 0, 0, 1, 7], "version 1 expected, 7 found"),
+    ];
+    for (bytes, told) in cases {
+        for node in [&witness, &backup] {
+            let mut stream = TcpStream::connect(node.pair_address()).unwrap();
+            stream.write_all(&bytes).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            // Our greeting, and the end.
+            let end = stream.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
+            assert!(matches!(end, Ok(_) | Err(ErrorKind::ConnectionReset)), "{told}: {end:?}");
+            assert!(eventually(|| node.said().contains(told)), "{told}: {}", node.said());
+        }
+    }
+    assert!(witness.said().contains("who is no member of the pair has shown a higher epoch"), "{}", witness.said());
+    assert_eq!((register(&primary, 0), primary.gauge("bodkin_pair_epoch"), primary.gauge("bodkin_pair_protected")), (Some(201), 1, 1));
 }

@@ -7,7 +7,7 @@ use std::{
     collections::VecDeque,
     fs::{self, File},
     io::Read,
-    path::PathBuf,
+    path::Path,
     time::Duration,
 };
 
@@ -91,7 +91,7 @@ impl Leader {
     }
 
     /// The copy is made: everything that was committed until now is in it.
-    pub fn copied(&mut self, path: &PathBuf, links: &mut Links) {
+    pub fn copied(&mut self, path: &Path, links: &mut Links) {
         let opened = File::open(path);
         // Open or useless.
         let _ = fs::remove_file(path);
@@ -204,6 +204,7 @@ impl Leader {
     pub fn lost_backup(&mut self) {
         self.join = Join::Apart;
         self.waiting.iter_mut().for_each(|waiting| waiting.position = None);
+        self.settle();
     }
 
     /// Whether commits have waited for the Backup long enough.
@@ -234,5 +235,120 @@ impl Leader {
 
     fn send(&self, links: &mut Links, frame: Replication<'_>) {
         links.send(self.backup, LinkFrame::Replication(frame));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use bodkin_broker::Incarnation;
+    use bodkin_store::{Opened, Store, replication::Committed};
+    use mio::{Poll, Token};
+    use tokio::{runtime::Runtime, task::JoinHandle};
+
+    use super::*;
+    use crate::pair::links::OwnName;
+
+    /// A leader whose Backup is a network without anybody; frames go nowhere, acknowledgements come from the test.
+    struct Scene {
+        leader: Leader,
+        links: Links,
+        committed: mpsc::Receiver<Committed>,
+        opened: Opened,
+        runtime: Runtime,
+        directory: tempfile::TempDir,
+        now: Instant,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let (sender, committed) = mpsc::channel();
+            let outlet = Box::new(move |what| sender.send(what).expect("the test listens"));
+            let registry = Poll::new().unwrap().registry().try_clone().unwrap();
+            let own = OwnName { node: Node::First, incarnation: Incarnation(1) };
+            let now = Instant::default();
+            Self {
+                leader: Leader::new(Epoch(1), Node::Second, Duration::from_millis(10)),
+                links: Links::new(own, Duration::from_secs(1), registry, None, Token(0), &[], now).unwrap(),
+                committed,
+                opened: Store::open_replicated(directory.path(), outlet).unwrap(),
+                runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap(),
+                directory,
+                now,
+            }
+        }
+
+        /// Writes; the answer is in what is given when it is finished.
+        fn write(&mut self) -> JoinHandle<bool> {
+            let store = self.opened.store.clone();
+            let answer = self.runtime.spawn(async move { store.write(|draft| draft.note_audited_ledger(1), |_, ()| ()).await.is_ok() });
+            let Committed::Group(group) = self.committed.recv().unwrap() else { panic!("no copy was asked for") };
+            self.leader.committed(group, self.now, &mut self.links).unwrap();
+            answer
+        }
+
+        fn copy(&mut self) {
+            assert!(self.leader.wants_copy());
+            self.opened.store.copy_to(self.directory.path().join("copy")).unwrap();
+            let Committed::Copy(path) = self.committed.recv().unwrap() else { panic!("nothing was written") };
+            self.leader.copied(&path.unwrap(), &mut self.links);
+            self.leader.pump(&mut self.links).unwrap();
+        }
+
+        fn answered(&self, answer: JoinHandle<bool>) -> bool {
+            self.runtime.block_on(answer).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_change_is_answered_when_the_backup_has_it_or_is_known_to_be_out() {
+        let mut scene = Scene::new();
+        let unsettled = scene.write();
+        assert_eq!(scene.leader.waiting.len(), 1, "nothing is known of the Backup yet");
+        scene.leader.protected(Protection::Alone);
+        assert!(scene.answered(unsettled));
+        let alone = scene.write();
+        assert!(scene.answered(alone));
+
+        scene.copy();
+        let beside = scene.write();
+        assert!(scene.answered(beside), "what is written beside a copy is answered, for the Backup is out");
+        assert!(!scene.leader.acknowledged(Position(1)).unwrap(), "it has the copy, but not what was answered beside it");
+        let cut = scene.write();
+        assert_eq!(scene.leader.waiting.len(), 1);
+        scene.leader.lost_backup();
+        assert!(scene.answered(cut), "it is recorded out as before");
+        scene.copy();
+        let beside = scene.write();
+        assert!(scene.answered(beside));
+        let (end, last) = (Position(scene.leader.last.0 - 1), scene.leader.last);
+        assert!(!scene.leader.acknowledged(end).unwrap());
+        let behind = scene.write();
+        assert!(scene.leader.acknowledged(last).unwrap(), "now it has everything that was answered");
+        scene.leader.protected(Protection::Protected);
+        assert_eq!(scene.leader.waiting.len(), 1, "nothing is answered without it");
+        scene.leader.acknowledged(scene.leader.last).unwrap();
+        assert!(scene.answered(behind));
+        let cut = scene.write();
+        scene.leader.lost_backup();
+        scene.leader.protected(Protection::Unsettled);
+        assert_eq!(scene.leader.waiting.len(), 1, "the Backup may be elected until it is recorded out");
+        scene.leader.protected(Protection::Alone);
+        assert!(scene.answered(cut));
+        assert!(scene.leader.acknowledged(Position(99)).is_err(), "it was not sent");
+    }
+
+    #[test]
+    fn what_waits_for_a_backup_that_is_gone_is_lost_with_the_lease_and_overdue_before() {
+        let mut scene = Scene::new();
+        let waiting = scene.write();
+        assert!(!scene.leader.is_overdue(scene.now.plus(WAIT_MIN)));
+        assert!(scene.leader.is_overdue(scene.now.plus(WAIT_MIN).plus_nanos(1)));
+        scene.leader.lost_backup();
+        let leader = std::mem::replace(&mut scene.leader, Leader::new(Epoch(3), Node::Second, Duration::from_millis(10)));
+        leader.lose("fenced");
+        assert!(!scene.answered(waiting));
     }
 }

@@ -6,7 +6,7 @@ use std::{
     collections::VecDeque,
     fs, io,
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, mpsc},
     time::{Duration, SystemTime},
 };
@@ -101,6 +101,7 @@ impl PairThread {
         let listen = |address| mio::net::TcpListener::bind(address).map_err(|error| PairError::Listen { address, error });
         let listener = config.listen.map(listen).transpose()?;
         let record = record::read(&config.data)?;
+        remove_copies(&config.data)?;
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let own = OwnName { node: config.node, incarnation: Incarnation(since_1970.as_nanos() as u64) };
         let registry = poll.registry().try_clone()?;
@@ -295,10 +296,7 @@ impl PairThread {
             && leader.wants_copy()
         {
             self.copies += 1;
-            let path = copy_path(&self.config.data, self.copies);
-            // Of a run before, if there is one.
-            let _ = fs::remove_file(&path);
-            if let Err(error) = store.copy_to(path) {
+            if let Err(error) = store.copy_to(copy_path(&self.config.data, self.copies)) {
                 tracing::warn!(%error, "no copy for the Backup can be made now");
                 leader.not_copied();
             }
@@ -485,8 +483,22 @@ impl PairThread {
     }
 }
 
-fn copy_path(data: &std::path::Path, number: u64) -> PathBuf {
-    data.join(format!("bodkin.sqlite.copy-{number}"))
+/// What the file of each copy begins with.
+const COPY_FILE: &str = "bodkin.sqlite.copy-";
+
+fn copy_path(data: &Path, number: u64) -> PathBuf {
+    data.join(format!("{COPY_FILE}{number}"))
+}
+
+/// Removes what a killed process has left of its copies.
+fn remove_copies(data: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(data)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(COPY_FILE) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// A frame's name, for people.

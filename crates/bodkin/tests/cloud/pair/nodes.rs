@@ -25,7 +25,7 @@ const TIMES: [&str; 4] = ["--lease-ms", "400", "--lease-heartbeat-ms", "50"];
 /// One process; killed when dropped.
 pub struct Node {
     child: Child,
-    lines: mpsc::Receiver<String>,
+    lines: Mutex<mpsc::Receiver<String>>,
     said: Arc<Mutex<String>>,
     /// Its first line: which node it is, and where it listens for others.
     pub first: Value,
@@ -44,13 +44,13 @@ impl Node {
         let said = Arc::new(Mutex::new(String::new()));
         let (stderr, kept) = (BufReader::new(child.stderr.take().expect("piped")), said.clone());
         thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| *kept.lock().unwrap() += &(line + "\n")));
-        let mut node = Self { child, lines, said, first: Value::Null, ready: None };
+        let mut node = Self { child, lines: Mutex::new(lines), said, first: Value::Null, ready: None };
         node.first = node.line().unwrap_or_else(|| panic!("it said nothing but: {}", node.said.lock().unwrap()));
         node
     }
 
     fn line(&self) -> Option<Value> {
-        self.lines.recv_timeout(PATIENCE).ok().map(|line| serde_json::from_str(&line).expect("a line is JSON"))
+        self.lines.lock().unwrap().recv_timeout(PATIENCE).ok().map(|line| serde_json::from_str(&line).expect("a line is JSON"))
     }
 
     /// Where it listens for the other nodes.
@@ -66,16 +66,16 @@ impl Node {
     }
 
     /// A connection to a system of the cloud that it serves.
-    pub fn connect(&self, system: System) -> Connection {
+    pub fn connect(&self, system: System) -> io::Result<Connection> {
         let ready = self.ready.as_ref().expect("it serves");
-        Connection::open(ready["listeners"][system.name()].as_str().expect("an address").parse().expect("an address")).expect("it answers")
+        Connection::open(ready["listeners"][system.name()].as_str().expect("an address").parse().expect("an address"))
     }
 
     /// One request on a new connection.
     pub fn call(&self, system: System, method: &str, target: &str, body: Option<&Value>) -> io::Result<Answer> {
         let bytes = body.map(|value| value.to_string().into_bytes());
         let headers: &[(&str, &str)] = if body.is_some() { &[("Content-Type", "application/json")] } else { &[] };
-        self.connect(system).request(method, target, headers, bytes.as_deref())
+        self.connect(system)?.request(method, target, headers, bytes.as_deref())
     }
 
     /// A gauge of its metrics.
@@ -143,18 +143,22 @@ impl Pair {
     /// The Backup, where it was before.
     pub fn backup(&mut self) -> Node {
         let address = self.backup_address.map_or("127.0.0.1:0".to_owned(), |address| address.to_string());
-        let witness = self.witness_address.expect("a witness was started").to_string();
-        let arguments = ["backup", "--insecure", "--any-port", "--witness", &witness, "--pair-listen", &address];
-        let node = Node::start(&arguments, &self.place.path().join("backup"));
+        let node = self.broker(&["backup", "--insecure", "--any-port", "--pair-listen", &address], "backup");
         self.backup_address = Some(node.pair_address());
         node
     }
 
     /// The Primary, which reaches the Backup at `peer`.
     pub fn primary_by(&self, peer: SocketAddr) -> Node {
-        let (peer, witness) = (peer.to_string(), self.witness_address.expect("a witness was started").to_string());
-        let arguments = ["up", "--role", "primary", "--insecure", "--any-port", "--peer", &peer, "--witness", &witness];
-        Node::start(&arguments, &self.place.path().join("primary"))
+        self.broker(&["up", "--role", "primary", "--insecure", "--any-port", "--peer", &peer.to_string()], "primary")
+    }
+
+    /// With a witness, if one was started.
+    fn broker(&self, arguments: &[&str], data: &str) -> Node {
+        let witness = self.witness_address.map(|address| address.to_string());
+        let witness = witness.iter().flat_map(|address| ["--witness", address]);
+        let arguments: Vec<&str> = arguments.iter().copied().chain(witness).collect();
+        Node::start(&arguments, &self.place.path().join(data))
     }
 
     pub fn primary(&self) -> Node {
