@@ -98,7 +98,7 @@ fn main() -> ExitCode {
     let json_output = command.output == Output::Json;
     let done = match command.task {
         Task::Up(options) => up::run(options, log_book, started, json_output),
-        Task::Backup(options) => up::run(options.as_backup(), log_book, started, json_output),
+        Task::Backup(options) => up::run(options.into_backup(), log_book, started, json_output),
         Task::Witness(options) => witness::run(options, json_output),
         Task::Demo(_) if json_output => {
             eprintln!("bodkin: the demo speaks to people only; leave out --output json (or BODKIN_OUTPUT), and see its exit code");

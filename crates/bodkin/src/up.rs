@@ -40,7 +40,7 @@ pub struct UpOptions {
 
 impl UpOptions {
     /// The same as the Backup of a pair.
-    pub fn as_backup(mut self) -> Self {
+    pub fn into_backup(mut self) -> Self {
         self.settings.role = Some("backup".into());
         self
     }
