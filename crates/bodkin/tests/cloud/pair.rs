@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use self::nodes::{LEASE, Node, Pair, Relay};
-use crate::support::arrowhead::{service, system};
+use crate::support::arrowhead::{event, service, system};
 use crate::support::cloud::System;
 use crate::support::patience::{PATIENCE, eventually};
 
@@ -89,14 +89,23 @@ fn a_killed_primary_is_replaced_with_everything_that_was_answered_and_comes_back
 fn a_primary_that_was_stopped_for_long_refuses_and_follows() {
     let (_pair, _witness, mut backup, primary) = Pair::protected();
     assert_eq!(register(&primary, 0), Some(201));
-    let mut kept = primary.connect(System::ServiceRegistry).unwrap();
+    let publication = event("HOT", system("provider", 4000), "1");
+    assert_eq!(primary.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&publication)).unwrap().status, 200);
+    let requests = [
+        (System::ServiceRegistry, "/serviceregistry/register", service("service-1", system("provider", 4000))),
+        (System::EventHandler, "/eventhandler/publish", publication),
+    ];
+    let mut kept: Vec<_> = requests.iter().map(|(system, ..)| primary.connect(*system).unwrap()).collect();
     primary.signal(Signal::SIGSTOP);
     backup.served();
-    let body = service("service-1", system("provider", 4000)).to_string();
-    kept.send_request("POST", "/serviceregistry/register", &[("Content-Type", "application/json")], Some(body.as_bytes())).unwrap();
+    for (connection, (_, target, body)) in kept.iter_mut().zip(&requests) {
+        let body = body.to_string();
+        connection.send_request("POST", target, &[("Content-Type", "application/json")], Some(body.as_bytes())).unwrap();
+    }
     primary.signal(Signal::SIGCONT);
-    let status = kept.read_answer().map(|answer| answer.status);
-    assert!(!matches!(status, Ok(200..=299)), "a zombie has answered {status:?}");
+    for (connection, (_, target, _)) in kept.iter_mut().zip(&requests) {
+        assert_eq!(connection.read_answer().map(|answer| answer.status).ok(), Some(503), "a zombie at {target}");
+    }
     backup.protected(true);
     assert!(has(&backup, 0) && !has(&backup, 1), "what the zombie refused is not there");
 }
@@ -159,6 +168,28 @@ fn a_cut_between_primary_and_backup_leaves_one_leader() {
     primary.protected(true);
     assert_eq!((primary.gauge("bodkin_pair_epoch"), primary.gauge("bodkin_pair_leads")), (epoch, 1));
     assert!(!backup.said().contains("this node of the pair leads"), "{}", backup.said());
+}
+
+#[test]
+fn a_change_is_not_answered_before_the_backup_has_it() {
+    let mut pair = Pair::new();
+    let (_witness, mut backup) = (pair.witness(), pair.backup());
+    let relay = Relay::to(backup.pair_address());
+    let mut primary = pair.primary_by(relay.address);
+    primary.served();
+    primary.protected(true);
+    assert_eq!(register(&primary, 0), Some(201));
+    relay.cut(true);
+    // Killed long before the Backup is given up.
+    let answered = thread::scope(|scope| {
+        let answered = scope.spawn(|| register(&primary, 1));
+        thread::sleep(LEASE / 2);
+        primary.signal(Signal::SIGKILL);
+        answered.join().unwrap()
+    });
+    assert_eq!(answered, None);
+    backup.served();
+    assert!(has(&backup, 0) && !has(&backup, 1));
 }
 
 #[test]
