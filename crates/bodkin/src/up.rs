@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use bodkin_host::{HostConfig, Port, SecurityConfig, Server, log_book::LogBook};
+use bodkin_host::{HostConfig, Port, SecurityConfig, Server, log_book::LogBook, pair::PairConfig};
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, json};
@@ -34,6 +34,9 @@ pub struct UpOptions {
     /// Print the effective configuration as TOML and end
     #[arg(long)]
     print_config: bool,
+    /// Of a pair: lead although this node may lack what was answered, because the other one will not come back. Never while the other one runs
+    #[arg(long)]
+    force_lead: bool,
     #[command(flatten)]
     settings: Settings,
 }
@@ -61,8 +64,10 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
         Err(error) => return Ok(fail(USAGE, &error)),
     };
     raise_open_files();
-    if let Some(pair) = pair {
-        return paired::run(config, pair, started, json_output);
+    match pair {
+        Some(pair) => return paired::run(config, PairConfig { is_forced: options.force_lead, ..pair }, started, json_output),
+        None if options.force_lead => return Ok(fail(USAGE, &anyhow::anyhow!("--force-lead is for a node of a pair: name its --role"))),
+        None => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the control plane's threads")?;
     let opened = runtime.block_on(async {

@@ -65,6 +65,8 @@ pub struct PairConfig {
     pub heartbeat: Duration,
     /// How wrong clocks may run, in millionths.
     pub drift_ppm: u32,
+    /// Whether an operator wants it to lead although it may lack what was answered.
+    pub is_forced: bool,
 }
 
 /// Why a node did not start.

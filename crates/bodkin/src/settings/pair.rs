@@ -73,7 +73,7 @@ pub fn config(
     times: PairTimes,
 ) -> PairConfig {
     let PairTimes { lease, heartbeat, drift_ppm } = times;
-    PairConfig { node, data, listen, others, mode, lease, heartbeat, drift_ppm }
+    PairConfig { node, data, listen, others, mode, lease, heartbeat, drift_ppm, is_forced: false }
 }
 
 /// An address as an option has it; a name is looked up once.

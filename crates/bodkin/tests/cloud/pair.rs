@@ -209,6 +209,12 @@ fn without_a_witness_the_primary_alone_leads() {
     primary.served();
     assert!(has(&primary, 0));
     assert_eq!(register(&primary, 1), Some(201), "it does not wait for who is not there");
+    drop(primary);
+    let mut forced = pair.forced_backup();
+    forced.served();
+    assert!(forced.said().contains("because an operator wanted it"), "{}", forced.said());
+    assert!(has(&forced, 0) && !has(&forced, 1), "it has what it had");
+    assert_eq!(register(&forced, 2), Some(201));
 }
 
 #[test]

@@ -140,6 +140,9 @@ impl PairThread {
     /// Runs until it is told to end.
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(TURN_EVENTS_MAX);
+        if self.config.is_forced {
+            self.step(Input::Force);
+        }
         while !self.is_ending {
             let wake = self.member.next_timer().map_or(self.next_beat, |timer| timer.min(self.next_beat));
             let patience = if self.unread.is_empty() { wake.since(boot_time()) } else { Duration::ZERO };

@@ -148,6 +148,11 @@ impl Pair {
         node
     }
 
+    /// The Backup, whose operator wants it to lead.
+    pub fn forced_backup(&self) -> Node {
+        self.broker(&["backup", "--insecure", "--any-port", "--pair-listen", "127.0.0.1:0", "--force-lead"], "backup")
+    }
+
     /// The Primary, which reaches the Backup at `peer`.
     pub fn primary_by(&self, peer: SocketAddr) -> Node {
         self.broker(&["up", "--role", "primary", "--insecure", "--any-port", "--peer", &peer.to_string()], "primary")
