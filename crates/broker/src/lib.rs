@@ -36,8 +36,8 @@ pub use crate::{
     event::{EventId, EventIdError, Incarnation, PublisherId, Sequence, TopicId},
     replication::{AckAhead, BackupStanding, IN_FLIGHT_MAX, ReplicationPolicy},
     shard::{
-        Accepted, Attachment, Authority, Counters, Input, Offer, Output, Publication, Refusal, SEQUENCE_GAP_MAX, Shard, ShardError,
-        ShardLimits, ShedReason, TopicView, Work,
+        Accepted, Attachment, Authority, Counters, Input, Offer, OfferedEvent, Output, Publication, Refusal, SEQUENCE_GAP_MAX, Shard,
+        ShardError, ShardLimits, ShedReason, TopicView, Work,
     },
     slot::SlotId,
     stream::{StreamId, StreamIdentity},

@@ -20,7 +20,7 @@ pub use self::{
     required::Attachment,
     words::{Accepted, Authority, Input, Output, Publication, Refusal, ShardError, ShedReason, Work},
 };
-pub use crate::subscription::Offer;
+pub use crate::subscription::{Offer, OfferedEvent};
 use crate::{
     backup::Promotion,
     edf::Edf,
@@ -253,7 +253,7 @@ impl<R> Shard<R> {
         sequence.0 += 1;
         let event = EventId { publisher, incarnation: self.incarnation, topic: id, sequence: *sequence };
         for &key in &topic.subscriptions {
-            let offered = self.subscriptions.heard(key).offer(now, event, offer);
+            let offered = self.subscriptions.heard(key).offer(now, OfferedEvent { id: event, slot: None }, offer);
             self.lost_events += u64::from(offered == Offered::Lost);
             outputs.extend(output_of(key, event, offered));
         }

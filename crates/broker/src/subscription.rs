@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::{
     event::{EventId, TopicId},
+    slot::SlotId,
     time::Instant,
 };
 
@@ -23,8 +24,17 @@ pub enum Overflow {
     FallsBehind,
 }
 
+/// An event that a receiver is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfferedEvent {
+    /// Which one.
+    pub id: EventId,
+    /// Where the host keeps its bytes. `None`: it is the best-effort event that is being published.
+    pub slot: Option<SlotId>,
+}
+
 /// Gives the bytes an event takes in a receiver's queue, or `None` if the event is not for this receiver.
-pub type Offer<'o, R> = dyn FnMut(&R, EventId) -> Option<u64> + 'o;
+pub type Offer<'o, R> = dyn FnMut(&R, OfferedEvent) -> Option<u64> + 'o;
 
 /// What became of an offered event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +100,7 @@ impl<R> Subscription<R> {
     }
 
     /// Offers an event of which this receiver may lose some.
-    pub fn offer(&mut self, now: Instant, event: EventId, offer: &mut Offer<'_, R>) -> Offered {
+    pub fn offer(&mut self, now: Instant, event: OfferedEvent, offer: &mut Offer<'_, R>) -> Offered {
         if self.is_behind {
             return Offered::NotForIt;
         }
@@ -115,7 +125,7 @@ impl<R> Subscription<R> {
     }
 
     /// Offers an event that is kept until this receiver has it.
-    pub fn offer_kept(&mut self, event: EventId, offer: &mut Offer<'_, R>) -> Offered {
+    pub fn offer_kept(&mut self, event: OfferedEvent, offer: &mut Offer<'_, R>) -> Offered {
         let Some(bytes) = offer(&self.receiver, event) else { return Offered::NotForIt };
         if self.queue(bytes) { Offered::Queued } else { Offered::FellBehind }
     }

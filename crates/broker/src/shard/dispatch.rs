@@ -1,10 +1,9 @@
 //! Work: the next job of the highest level, and the timers.
 
-use super::{Offer, Output, Shard, ShedReason, Work, output_of};
+use super::{Offer, OfferedEvent, Output, Shard, ShedReason, Work, output_of};
 use crate::{
     edf::{BACKGROUND, Edf, LEVELS},
-    event::Sequence,
-    slot::{Message, NONE},
+    slot::{Message, NONE, SlotId},
     stream::Reader,
     subscription::{Offered, Required, SubscriptionKey},
     time::Instant,
@@ -95,7 +94,7 @@ impl<R> Shard<R> {
         self.counters.dispatched += 1;
         self.counters.late += u64::from(is_late);
         self.streams.at_mut(index).shed_run = 0;
-        self.hand_to_all(now, index, sequence, offer, outputs);
+        self.hand_to_all(now, slot, offer, outputs);
         let stream = self.streams.id(index);
         self.worked_on = Some(stream);
         Some(Work::Dispatch { slot, stream, event: self.streams.at(index).event(sequence), created, is_late })
@@ -115,13 +114,15 @@ impl<R> Shard<R> {
     }
 
     /// Offers an event to every subscription of its topic that is not behind.
-    fn hand_to_all(&mut self, now: Instant, index: u32, sequence: Sequence, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) {
+    fn hand_to_all(&mut self, now: Instant, slot: SlotId, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) {
+        let &Message { stream: index, sequence, .. } = self.streams.slots.at(slot.index);
         let stream = self.streams.at_mut(index);
         let event = stream.event(sequence);
+        let offered_event = OfferedEvent { id: event, slot: Some(slot) };
         for &key in &self.topics.at(event.topic).subscriptions {
             let subscription = self.subscriptions.heard(key);
             if subscription.required.is_none() {
-                let offered = subscription.offer(now, event, offer);
+                let offered = subscription.offer(now, offered_event, offer);
                 self.lost_events += u64::from(offered == Offered::Lost);
                 outputs.extend(output_of(key, event, offered));
             }
@@ -130,7 +131,8 @@ impl<R> Shard<R> {
             let key = reader.subscription;
             let subscription = self.subscriptions.heard(key);
             let required = subscription.required.expect("a reader is required");
-            let offered = if required.is_there && !required.is_full { subscription.offer_kept(event, offer) } else { Offered::FellBehind };
+            let offered =
+                if required.is_there && !required.is_full { subscription.offer_kept(offered_event, offer) } else { Offered::FellBehind };
             match offered {
                 Offered::Queued => {
                     reader.hand(sequence);
@@ -174,19 +176,20 @@ impl<R> Shard<R> {
                     self.streams.at_mut(index).readers[at].is_behind = false;
                     break;
                 }
-                let &Message { sequence, created, dispatch_by, is_shed, .. } = self.streams.slots.at(slot);
+                let slot = self.streams.slots.id(slot);
+                let &Message { sequence, created, dispatch_by, is_shed, .. } = self.streams.slots.at(slot.index);
                 let stream = self.streams.at_mut(index);
                 let event = stream.event(sequence);
                 let reader = &mut stream.readers[at];
                 let subscription = self.subscriptions.heard(key);
-                let offered = if is_shed { Offered::NotForIt } else { subscription.offer_kept(event, offer) };
+                let offered =
+                    if is_shed { Offered::NotForIt } else { subscription.offer_kept(OfferedEvent { id: event, slot: Some(slot) }, offer) };
                 match offered {
                     Offered::Queued => {
                         reader.hand(sequence);
                         outputs.push(Output::Deliver { subscription: key, event });
                         let required = subscription.required.expect("a reader is required");
                         subscription.required = Some(wait_for(&mut self.waits, now, key, required));
-                        let slot = self.streams.slots.id(slot);
                         let is_late = now > dispatch_by;
                         return Some(Work::Dispatch { slot, stream: self.streams.id(index), event, created, is_late });
                     }

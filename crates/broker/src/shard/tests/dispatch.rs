@@ -282,3 +282,23 @@ fn the_next_timer_is_the_next_thing_to_do() {
     assert_eq!(driven.work(), "(A1)");
     assert_eq!(driven.shard.next_timer(), None);
 }
+
+#[test]
+fn an_offer_names_the_slot_of_the_work_that_follows() {
+    let mut driven = Driven::new(&[due_within(0, 1_000), due_within(0, 10)]);
+    for topic in 0..2 {
+        driven.subscribe(topic, 0);
+        let stream = driven.stream(topic, 1);
+        driven.publish(stream, 1).unwrap();
+    }
+    for _ in 0..2 {
+        let mut offered = None;
+        let mut offer = |_: &u8, event: OfferedEvent| {
+            offered = Some(event);
+            Some(1)
+        };
+        let work = driven.shard.next(at(driven.now), &mut offer, &mut driven.outputs);
+        let Some(Work::Dispatch { slot, event, .. }) = work else { panic!("{work:?}") };
+        assert_eq!(offered, Some(OfferedEvent { id: event, slot: Some(slot) }));
+    }
+}

@@ -122,7 +122,7 @@ fn an_event_that_is_not_for_a_required_subscriber_does_not_wait_for_it() {
         driven.now += 100;
         driven.publish(stream, sequence).unwrap();
     }
-    let mut only_the_second = |_: &u8, event: EventId| (event.sequence.0 == 2).then_some(1);
+    let mut only_the_second = |_: &u8, event: OfferedEvent| (event.id.sequence.0 == 2).then_some(1);
     while driven.shard.next(at(driven.now), &mut only_the_second, &mut driven.outputs).is_some() {}
     assert_eq!((driven.handed(key), driven.covered(), driven.shard.kept()), (vec![2], Some(1), 2));
     driven.delivered(key, stream, 2);
@@ -149,7 +149,7 @@ fn the_bytes_of_a_work_are_there_until_the_next_is_asked_for() {
     driven.publish(stream, 1).unwrap();
     driven.shard.subscribe("A", 1, Overflow::Loses).unwrap();
     // The required one does not want it, so that nothing waits behind its dispatch.
-    let others_only = &mut |receiver: &u8, _: EventId| (*receiver == 1).then_some(1);
+    let others_only = &mut |receiver: &u8, _: OfferedEvent| (*receiver == 1).then_some(1);
     let Some(Work::Dispatch { slot, .. }) = driven.shard.next(at(driven.now), others_only, &mut driven.outputs) else {
         panic!("there is work")
     };
