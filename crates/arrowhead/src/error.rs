@@ -69,6 +69,11 @@ impl ArrowheadError {
         Self::new(ExceptionType::Unavailable, 503, message.into(), None)
     }
 
+    /// The sender is too fast; the message says what to do (429).
+    pub fn too_fast(message: impl Into<String>) -> Self {
+        Self::new(ExceptionType::Unavailable, 429, message.into(), None)
+    }
+
     /// The same refusal by another operation, which makes the same checks.
     pub fn at(self, origin: &str) -> Self {
         Self { origin: self.origin.map(|_| origin.to_owned()), ..self }

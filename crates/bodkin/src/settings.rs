@@ -20,15 +20,18 @@ use bodkin_arrowhead::{
     orchestrator::{StoreKind, reservation::ReservationTimes},
     service_registry::{AddressDetection, Deregistration},
 };
-use bodkin_broker::topic::LeaseTimes;
+use bodkin_broker::topic::{LeaseTimes, Platform};
 use bodkin_host::{
-    AUDIT_LIMITS, AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port,
-    SecurityConfig, gate::Origin,
+    AUDIT_LIMITS, AuditLimits, DeclaredTopic, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits,
+    OrchestratorConfig, Port, SecurityConfig, gate::Origin,
 };
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::passphrase;
+use crate::{
+    passphrase,
+    topic_file::{self, TopicFile},
+};
 
 /// The operator's file, read when it is there.
 const SYSTEM_FILE: &str = "/etc/bodkin/bodkin.toml";
@@ -51,12 +54,29 @@ macro_rules! settings {
                 #[serde(skip_serializing_if = "Option::is_none")]
                 pub $name: Option<$type>,
             )*
+            /// What real-time topics count on; a table of the file only.
+            #[arg(skip)]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            platform: Option<toml::Value>,
+            /// Real-time topics; tables of the file only.
+            #[arg(skip)]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            topic: Option<toml::Value>,
+            /// What both say.
+            #[arg(skip)]
+            #[serde(skip)]
+            declared: Option<TopicFile>,
         }
 
         impl Settings {
             /// Takes what is absent here from `other`.
             fn or(self, other: Self) -> Self {
-                Self { $($name: self.$name.or(other.$name),)* }
+                // Topics were checked with the platform of their own file.
+                let (platform, topic, declared) = match self.declared {
+                    Some(_) => (self.platform, self.topic, self.declared),
+                    None => (other.platform, other.topic, other.declared),
+                };
+                Self { $($name: self.$name.or(other.$name),)* platform, topic, declared }
             }
         }
     };
@@ -305,6 +325,9 @@ impl Settings {
             lease_ms: Some(LeaseTimes::SHIPPED.lease.micros().unsigned_abs() / 1000),
             lease_heartbeat_ms: Some(LeaseTimes::SHIPPED.heartbeat.micros().unsigned_abs() / 1000),
             clock_drift_ppm: Some(LeaseTimes::SHIPPED.drift_ppm),
+            platform: None,
+            topic: None,
+            declared: None,
         }
     }
 
@@ -373,6 +396,8 @@ impl Settings {
                 bytes_max: self.event_log_bytes_max.expect(all),
                 age_max: Duration::from_secs(self.event_log_age_max_s.expect(all)),
             }),
+            platform: self.declared.as_ref().map_or_else(Platform::default, |declared| declared.platform),
+            topics: topics(self.declared.as_ref())?,
             durable_event_types: durable(self.durable_event_types.expect(all))?,
             orchestrator: OrchestratorConfig {
                 store: if self.use_flexible_store.expect(all) { StoreKind::Flexible } else { StoreKind::Plain },
@@ -488,6 +513,12 @@ fn durable(names: Vec<String>) -> anyhow::Result<Vec<EventType>> {
     names.iter().map(parse).collect()
 }
 
+fn topics(declared: Option<&TopicFile>) -> anyhow::Result<Vec<DeclaredTopic>> {
+    let each = declared.into_iter().flat_map(TopicFile::each);
+    let topics = each.map(|topic| topic.map(|(event_type, spec)| DeclaredTopic { event_type, spec }));
+    topics.collect::<Result<_, _>>().context("a topic of an entry with a count")
+}
+
 fn origins(texts: impl Iterator<Item = String>) -> anyhow::Result<Vec<Origin>> {
     let given = texts.filter(|text| !text.trim().is_empty());
     given.map(|text| Origin::parse(&text).context("cors_origins or management_tool_origin")).collect()
@@ -525,7 +556,12 @@ pub fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 5]> {
 
 fn read(file: &Path) -> anyhow::Result<Settings> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the configuration {}", file.display()))?;
-    toml::from_str(&text).with_context(|| format!("the configuration {} has a mistake", file.display()))
+    let mut settings: Settings = toml::from_str(&text).with_context(|| format!("the configuration {} has a mistake", file.display()))?;
+    if settings.platform.is_some() || settings.topic.is_some() {
+        let declared = topic_file::read_configuration(file, &text);
+        settings.declared = Some(declared.map_err(|mistakes| anyhow!("{mistakes}"))?);
+    }
+    Ok(settings)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Files of topics (TOML): `docs/formats/topics.md`. What is wrong is told by file, line, key and what to write instead.
+//! Files of topics (TOML), and the same tables in the main configuration: `docs/formats/topics.md`. What is wrong is told by file, line, key and what to write instead.
 
 mod mistake;
 
@@ -10,9 +10,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bodkin_arrowhead::name::EventType;
+use bodkin_arrowhead::name::{EventType, NameError};
 use bodkin_broker::topic::{
-    Platform,
+    Platform, TopicSpec,
     form::{Field, FormError, FormProblem, TopicForm, platform_keys, read_platform, read_topic, topic_keys},
 };
 use toml::{
@@ -28,7 +28,7 @@ use crate::nearest::nearest;
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// What a file declares.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TopicFile {
     /// What all topics count on.
     pub platform: Platform,
@@ -37,7 +37,7 @@ pub struct TopicFile {
 }
 
 /// One entry of a file.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredTopic {
     /// Its event type; of topics alike, the name of them all.
     pub event_type: EventType,
@@ -45,6 +45,19 @@ pub struct DeclaredTopic {
     pub line: usize,
     /// What it says.
     pub form: TopicForm,
+}
+
+impl TopicFile {
+    /// Every topic by its own name: those of an entry with a count are numbered from 1 on.
+    pub fn each(&self) -> impl Iterator<Item = Result<(EventType, TopicSpec), NameError>> {
+        let named = |topic: &DeclaredTopic, number| match topic.form.count {
+            1 => Ok(topic.event_type.clone()),
+            _ => EventType::parse(&format!("{}-{number}", topic.event_type.as_str())),
+        };
+        self.topics.iter().flat_map(move |topic| {
+            (1..=topic.form.count).map(move |number| named(topic, number).map(|event_type| (event_type, topic.form.spec)))
+        })
+    }
 }
 
 /// Reads a file.
@@ -59,6 +72,11 @@ pub fn read(path: &Path) -> Result<TopicFile, Mistakes> {
     }
 }
 
+/// Reads the tables of the main configuration; what else it has is not looked at.
+pub fn read_configuration(path: &Path, text: &str) -> Result<TopicFile, Mistakes> {
+    parse_tables(text, |_, _| ()).map_err(|found| Mistakes { path: path.to_owned(), text: text.to_owned(), found })
+}
+
 /// The place in a file, and all mistakes that are found in it.
 struct Reading {
     /// Where each line ends: counting them anew for each of many topics would take minutes.
@@ -67,14 +85,24 @@ struct Reading {
 }
 
 fn parse(text: &str) -> Result<TopicFile, Vec<Mistake>> {
+    parse_tables(text, |reading, document| {
+        for (key, _) in document {
+            if !TABLES.contains(&key.get_ref().as_ref()) {
+                reading.unknown(key, TABLES.into_iter());
+            }
+        }
+    })
+}
+
+/// The tables that declare topics.
+const TABLES: [&str; 2] = ["platform", "topic"];
+
+/// Reads them; `check` looks at the whole document first.
+fn parse_tables(text: &str, check: impl FnOnce(&mut Reading, &DeTable<'_>)) -> Result<TopicFile, Vec<Mistake>> {
     let document = DeTable::parse(text).map_err(|error| vec![Mistake { at: error.span(), what: error.message().to_owned() }])?;
     let line_ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
     let mut reading = Reading { line_ends, found: Vec::new() };
-    for (key, _) in document.get_ref() {
-        if !["platform", "topic"].contains(&key.get_ref().as_ref()) {
-            reading.unknown(key, ["platform", "topic"].into_iter());
-        }
-    }
+    check(&mut reading, document.get_ref());
     let platform = reading.platform(document.get_ref().get("platform"));
     let topics = reading.topics(document.get_ref().get("topic"), &platform);
     match reading.found.is_empty() {

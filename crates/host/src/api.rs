@@ -6,6 +6,7 @@ mod explain;
 mod onboarding;
 mod services;
 mod subscriptions;
+mod topics;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -28,6 +29,7 @@ use crate::{
     push::PushContext,
     request::Request,
     stage::Stages,
+    topics::RealTimeTopics,
 };
 
 /// What every path of it begins with.
@@ -45,6 +47,8 @@ pub struct Api {
     pub log: Option<EventLogReader>,
     /// Event types whose publishers are answered when the event is synced, as stored.
     pub durable: BTreeSet<Box<str>>,
+    /// Event types that are real-time topics.
+    pub topics: Arc<RealTimeTopics>,
     /// The shard, which knows its topics.
     pub inbox: Arc<Inbox>,
     /// Deliveries to pushed subscriptions.
@@ -96,6 +100,7 @@ impl Api {
             "access/explain" => self.explain_access(request),
             "authorization/explain" => self.explain_authorization(request),
             "orchestration" => self.orchestrate(request).await,
+            "topics" => self.list_topics(),
             "audit" => self.show_audit_log(request).await,
             path if is_at(path, "onboarding") => self.onboarding.answer(request).await,
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,

@@ -12,11 +12,12 @@ use bodkin_arrowhead::{
     name::{EventType, NamingRules},
     service_registry::AddressDetection,
 };
+use bodkin_broker::topic::Platform;
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 use crate::{
     audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle,
-    security::SecurityConfig,
+    security::SecurityConfig, topics::DeclaredTopic,
 };
 
 /// What a local cloud is started with.
@@ -44,6 +45,10 @@ pub struct HostConfig {
     pub event_log: Option<EventLogLimits>,
     /// Event types whose publishers are answered when the event is synced to the disk.
     pub durable_event_types: Vec<EventType>,
+    /// What real-time topics count on.
+    pub platform: Platform,
+    /// Event types that are real-time topics; those that do not fit are refused, and then nothing is started.
+    pub topics: Vec<DeclaredTopic>,
     /// Where log entries wait to be kept.
     pub log_book: Arc<LogBook>,
     /// Log entries that are kept.
@@ -81,6 +86,8 @@ impl HostConfig {
             limits: Limits::default(),
             event_log: None,
             durable_event_types: Vec::new(),
+            platform: Platform::default(),
+            topics: Vec::new(),
             log_book: Arc::default(),
             log_entries_max: 10_000,
             audit: AUDIT_LIMITS,

@@ -40,6 +40,7 @@ pub mod server;
 pub mod shard;
 pub mod stage;
 pub mod token;
+pub mod topics;
 
 pub use bodkin_broker::DeliveryPolicy;
 pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
@@ -53,4 +54,5 @@ pub use crate::{
     security::{KeyStores, SecurityConfig},
     server::{Port, Server, StartError},
     token::{IssuerError, TokenIssuer},
+    topics::{DeclaredTopic, TopicError},
 };

@@ -26,6 +26,7 @@ use crate::{
     route,
     server::Port,
     stage::{Stage, Stages},
+    topics::TopicCounts,
 };
 
 /// What the shard and the push deliveries count.
@@ -151,8 +152,32 @@ impl Monitor {
             push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n"));
         }
         self.push_deliveries(&mut text);
+        self.push_topics(&mut text);
         self.push_stages(&mut text);
         text
+    }
+
+    /// What became of the events of each real-time topic.
+    fn push_topics(&self, text: &mut String) {
+        type Count = fn(&TopicCounts) -> &AtomicU64;
+        const COUNTS: [(&str, &str, Count); 6] = [
+            ("accepted", "Events of real-time topics that were taken.", |counts| &counts.accepted),
+            ("excess", "Of these, events that came faster than their topic's period allows.", |counts| &counts.excess),
+            ("refused", "Events of real-time topics that were not taken.", |counts| &counts.refused),
+            ("dispatched", "Events of real-time topics handed to their subscribers.", |counts| &counts.dispatched),
+            ("late", "Of these, events that were due before.", |counts| &counts.late),
+            ("shed", "Events of real-time topics taken and dropped in front of their dispatch.", |counts| &counts.shed),
+        ];
+        let topics = self.api.topics.all();
+        for (name, help, count) in COUNTS {
+            push(text, format_args!("# HELP bodkin_topic_{name}_total {help}\n# TYPE bodkin_topic_{name}_total counter\n"));
+            for topic in &topics {
+                // A label's value escapes these three (Prometheus's text form).
+                let event_type = topic.event_type.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+                let value = count(&topic.counts).load(Relaxed);
+                push(text, format_args!("bodkin_topic_{name}_total{{event_type=\"{event_type}\"}} {value}\n"));
+            }
+        }
     }
 
     /// How many pushed subscriptions are in which state.

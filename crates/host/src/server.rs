@@ -17,6 +17,7 @@ use std::{
 };
 
 use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem};
+use bodkin_broker::Terms;
 use bodkin_store::{
     OpenError, Opened, Store, StoreError,
     audit::AuditThread,
@@ -52,6 +53,7 @@ use crate::{
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
     stage::Stages,
     token::{IssuerError, TokenIssuer},
+    topics::{RealTimeTopic, RealTimeTopics, TopicError},
 };
 
 /// How long requests under way may take once a shutdown has begun.
@@ -149,6 +151,9 @@ pub enum StartError {
     /// The audit log cannot be used.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// A real-time topic does not fit, or what they all count on.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
     /// A thread or poll could not be made.
     #[error("the system refuses what the data plane needs: {0}")]
     System(#[from] io::Error),
@@ -186,6 +191,7 @@ pub struct Server {
 impl Server {
     /// Starts everything; when it returns, every listener answers. Must be called within a tokio runtime.
     pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
+        let (topics, admitted) = admit_topics(config)?;
         let opened = match &config.pair {
             None => Store::open(&config.data)?,
             Some(pair) => {
@@ -231,6 +237,8 @@ impl Server {
         let from = opened.store.write(|draft| draft.positions_end(), |_, end| end).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
         let durable: BTreeSet<Box<str>> = config.durable_event_types.iter().map(|event_type| event_type.as_str().into()).collect();
+        let durable_topics = admitted.iter().filter(|(topic, _)| topic.is_durable).map(|(topic, _)| topic.event_type.clone());
+        let durable = durable.into_iter().chain(durable_topics).collect::<BTreeSet<_>>();
         let (deliveries, checkpoint) = restore_deliveries(&opened.store, log_reader.as_ref()).await?;
         let push = PushContext {
             store: opened.store.clone(),
@@ -258,6 +266,7 @@ impl Server {
                 stages: stages.clone(),
                 log: log_reader.clone(),
                 durable: durable.clone(),
+                topics: topics.clone(),
                 inbox: inbox.clone(),
                 push: push.clone(),
                 probes: probes.clone(),
@@ -323,7 +332,8 @@ impl Server {
                 acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone())));
             }
         }
-        let shard = Shard::new(context, poll, inbox.clone(), shards_own, log)?;
+        let mut shard = Shard::new(context, poll, inbox.clone(), shards_own, log)?;
+        admitted.into_iter().try_for_each(|(topic, terms)| shard.admit(topic, terms)).map_err(TopicError::from)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
         let mut jobs = job::start(&config.jobs, &opened.store, &probes, config.ping_timeout, &destinations);
         jobs.extend(security.clone().map(|security| tokio::spawn(security.watch(audit.clone()))));
@@ -428,6 +438,17 @@ async fn end_of_posting(tasks: Vec<Task<()>>, deliveries: &Deliveries, until: In
 
 async fn keep_log(book: Arc<LogBook>, store: Store, entries_max: u64) {
     book.keep(&store, entries_max).await;
+}
+
+/// What was admitted, and what the shard is to be told of it.
+type AdmittedTopics = (Arc<RealTimeTopics>, Vec<(Arc<RealTimeTopic>, Terms)>);
+
+/// Admits the declared topics, one after the other.
+fn admit_topics(config: &HostConfig) -> Result<AdmittedTopics, TopicError> {
+    let topics = RealTimeTopics::new(config.platform)?;
+    let admit = |declared| topics.admit(declared, config.durable_event_types.contains(&declared.event_type));
+    let admitted = config.topics.iter().map(admit).collect::<Result<Vec<_>, _>>()?;
+    Ok((Arc::new(topics), admitted))
 }
 
 /// Opens the event log of the one shard; its keeper tells the shard what is synced.

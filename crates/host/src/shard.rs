@@ -10,7 +10,9 @@ mod connection;
 mod log;
 mod publish;
 mod pushed;
+mod real_time;
 mod replay;
+mod serve;
 mod stream;
 mod sweep;
 mod write;
@@ -41,6 +43,7 @@ use self::{
     clock::Clock,
     connection::{Connection, Phase},
     pushed::Pushed,
+    real_time::RealTime,
 };
 use crate::{
     answer::{self, Answer, Recipient},
@@ -48,7 +51,7 @@ use crate::{
     audit,
     frames::Frames,
     gate::Gate,
-    http::{HttpError, RawRequest, RequestReader},
+    http::{HttpError, RawRequest},
     inbox::{ConnectionKey, Inbox, Message},
     limits::Limits,
     listening::Listening,
@@ -146,6 +149,7 @@ pub struct Shard {
     next_serial: u64,
     broker: bodkin_broker::Shard<Receiver>,
     outputs: Vec<Output>,
+    real_time: RealTime,
     /// Keeps every accepted event, unless it is switched off.
     log: Option<EventLog>,
     /// Publishers that are answered when everything in front of the position is synced.
@@ -161,8 +165,8 @@ pub struct Shard {
     dirty: Vec<usize>,
     /// Slots that have more to read or to serve than a turn takes.
     unread: Vec<usize>,
-    /// Slots that the turn has read and not yet served.
-    unserved: Vec<usize>,
+    /// Slots that were read and are not yet served.
+    unserved: VecDeque<usize>,
     /// Whether more connections wait to be accepted than a turn takes.
     unaccepted: bool,
     frames: Frames,
@@ -212,6 +216,7 @@ impl Shard {
             next_serial: 0,
             broker: bodkin_broker::Shard::new(incarnation, limits),
             outputs: Vec::new(),
+            real_time: RealTime::new(incarnation),
             log,
             unsynced: VecDeque::new(),
             known: OrdMap::new(),
@@ -220,7 +225,7 @@ impl Shard {
             replaying: 0,
             dirty: Vec::new(),
             unread: Vec::new(),
-            unserved: Vec::new(),
+            unserved: VecDeque::new(),
             unaccepted: false,
             frames: Frames::default(),
             scratch: Scratch::default(),
@@ -248,9 +253,7 @@ impl Shard {
         let snapshot = Arc::clone(&self.context.store.snapshot());
         self.sync(&snapshot);
         while !self.is_drained() {
-            let is_idle = self.unread.is_empty() && !self.unaccepted;
-            let patience = if is_idle { self.next_sweep.saturating_duration_since(Instant::now()) } else { Duration::ZERO };
-            match self.poll.poll(&mut events, Some(patience)) {
+            match self.poll.poll(&mut events, Some(self.patience())) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
@@ -260,6 +263,15 @@ impl Shard {
             tracing::warn!(bytes = self.pushing_bytes, "the time to stop was over before these pushed events were taken");
         }
         Ok(std::mem::take(&mut self.pushed).into_values().map(Pushed::end).collect())
+    }
+
+    /// How long the shard may sleep if nothing happens.
+    fn patience(&self) -> Duration {
+        if !(self.unread.is_empty() && self.unserved.is_empty() && !self.unaccepted) {
+            return Duration::ZERO;
+        }
+        let sweep = self.next_sweep.saturating_duration_since(Instant::now());
+        self.broker.next_timer().map_or(sweep, |timer| sweep.min(self.clock.until(timer)))
     }
 
     fn lap(&mut self, stage: Stage) {
@@ -357,74 +369,14 @@ impl Shard {
         // What is there goes first: a client that sends faster than it takes its answers must not fill our memory.
         if connection.holds_unserved {
             self.read_next_turn(slot);
-            return self.unserved.push(slot);
+            return self.unserved.push_back(slot);
         }
         match connection.read(self.clock.now) {
             Ok(connection::Read::Drained) => {}
             Ok(connection::Read::MoreToCome) => self.read_next_turn(slot),
             Err(_) => return self.close(slot),
         }
-        self.unserved.push(slot);
-    }
-
-    /// Serves what the turn has read.
-    fn serve_all(&mut self) {
-        if self.unserved.is_empty() {
-            return;
-        }
-        self.lap(Stage::Receive);
-        let mut unserved = std::mem::take(&mut self.unserved);
-        unserved.drain(..).for_each(|slot| self.serve(slot));
-        self.unserved = unserved;
-    }
-
-    /// Lets a connection go whose client has said everything: at once, or when its answers are written.
-    fn finish_ended(&mut self, slot: usize) {
-        let Some(connection) = self.connections.get_mut(slot).filter(|connection| connection.has_ended()) else { return };
-        match connection.phase {
-            Phase::Requests | Phase::Closing if !connection.is_written() => connection.phase = Phase::Closing,
-            Phase::Requests | Phase::Replay | Phase::Stream { .. } | Phase::Closing => self.close(slot),
-            Phase::Waiting { .. } => {}
-        }
-    }
-
-    /// Serves the whole requests a connection has read, until one has to wait.
-    fn serve(&mut self, slot: usize) {
-        let Some(connection) = self.connections.get_mut(slot) else { return };
-        if connection.phase == Phase::Requests {
-            let mut reader = std::mem::replace(&mut connection.reader, RequestReader::new(0));
-            let served = self.serve_from(slot, &mut reader);
-            let now = self.clock.now;
-            if let Some(connection) = self.connections.get_mut(slot) {
-                if reader.take_expects_continue() {
-                    connection.out().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-                    self.dirty.push(slot);
-                }
-                connection.put_back(reader, served, now);
-            }
-        }
-        self.finish_ended(slot);
-    }
-
-    /// Gives whether at least one request was served.
-    fn serve_from(&mut self, slot: usize, reader: &mut RequestReader) -> bool {
-        let mut served = false;
-        while let Some(connection) = self.connections.get_mut(slot) {
-            connection.holds_unserved = connection.phase == Phase::Requests && connection.postpones();
-            if connection.holds_unserved || connection.phase != Phase::Requests {
-                break;
-            }
-            match reader.next() {
-                Ok(Some(raw)) => self.request(slot, &raw),
-                Ok(None) => break,
-                Err(error) => {
-                    self.connections[slot].page = self.context.gate.reader_of(reader);
-                    self.refuse(slot, error);
-                }
-            }
-            served = true;
-        }
-        served
+        self.unserved.push_back(slot);
     }
 
     fn request(&mut self, slot: usize, raw: &RawRequest<'_>) {

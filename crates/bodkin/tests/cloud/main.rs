@@ -21,6 +21,7 @@ mod pages_of_others;
 mod pair;
 mod pushes;
 mod races;
+mod real_time;
 mod replay;
 mod secure;
 mod support;

@@ -59,5 +59,6 @@ pub const OPERATIONS: &[Description] = &[
         "caller? text - a part of the caller's name",
         "count? int - 100 if absent, 1000 at the most",
     ]),
+    get(Bodkin, "api/v1/topics", "Page[RealTimeTopic]", "Event types that are real-time topics."),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
 ];

@@ -29,6 +29,16 @@ impl Clock {
         self.utc = UtcTime::from_system_time(self.system).expect("the clock shows a year from 1970 to 9999");
     }
 
+    /// Moves on within a turn, where what is due depends on the time that the turn has taken.
+    pub fn advance(&mut self) {
+        self.now = Instant::now();
+    }
+
+    /// How long from now until a time of the broker's.
+    pub fn until(&self, time: bodkin_broker::Instant) -> Duration {
+        time.since(bodkin_broker::Instant::from_nanos(nanos(self.start.elapsed())))
+    }
+
     /// Ends a stage and begins the next: one reading of the clock for both.
     pub fn lap(&mut self) -> Duration {
         let before = std::mem::replace(&mut self.lap, Instant::now());
@@ -40,6 +50,10 @@ impl Clock {
     }
 
     pub fn broker(&self) -> bodkin_broker::Instant {
-        bodkin_broker::Instant::from_nanos(u64::try_from((self.now - self.start).as_nanos()).unwrap_or(u64::MAX))
+        bodkin_broker::Instant::from_nanos(nanos(self.now - self.start))
     }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

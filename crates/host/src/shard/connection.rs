@@ -95,6 +95,8 @@ pub struct Connection {
     /// Since when nothing more is expected of the client but its end.
     shut_down: Option<Instant>,
     end: End,
+    /// Whether it has published an event of a real-time topic: then its next one may be due soon.
+    pub is_urgent: bool,
     /// Whether the next turn reads it without waiting for the system to say that something is there.
     pub is_to_be_read: bool,
     /// Whether the reader holds what was not looked at, because serving had to stop: it is served before more is read.
@@ -126,6 +128,7 @@ impl Connection {
             stalled_since: None,
             shut_down: None,
             end: End::Open,
+            is_urgent: false,
             is_to_be_read: false,
             holds_unserved: false,
             is_behind_answers: false,

@@ -10,13 +10,14 @@ use bodkin_arrowhead::{
     publication::{self, Publication, PublishForm},
     snapshot::Snapshot,
 };
-use bodkin_broker::{EventId, Output, PublisherId, ShardError, SubscriptionKey};
+use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, ShardError, SubscriptionKey};
 use bodkin_store::event_log::{EventLog, Position};
 
-use super::{Receiver, Shard};
+use super::{Receiver, Shard, real_time::TURN_WORK_MAX};
 use crate::{
     answer::{Answer, Refusal},
     control,
+    frames::Frames,
     http::RawRequest,
     push::{PushQueue, delivery::Delivery, link::PushEvent, task::Queued},
     request::Request,
@@ -24,18 +25,50 @@ use crate::{
     stage::Stage,
 };
 
+/// What became of an event that may be published.
+enum Published {
+    /// It is in the queues, and at this place in the event log where there is one.
+    AtOnce(Option<Position>),
+    /// It waits for its turn, and its publisher with it.
+    Kept,
+}
+
+impl Receiver {
+    /// Makes an event's frame for this receiver and gives its bytes; `None` if the event is not for it.
+    pub(super) fn frame_bytes(
+        &self,
+        frames: &mut Frames,
+        event: EventId,
+        snapshot: &Snapshot,
+        publication: &Publication<'_>,
+        filter_text: &mut String,
+    ) -> Option<u64> {
+        match self {
+            Self::Stream { listening, .. } => {
+                let hears = listening.hears(snapshot, publication, filter_text);
+                hears.then(|| frames.stream(listening.form, event, publication).len() as u64)
+            }
+            Self::Push { subscription, .. } => {
+                let hears = event_handler::hears(snapshot, subscription, publication, filter_text);
+                hears.then(|| frames.json(publication).len() as u64)
+            }
+        }
+    }
+}
+
 impl Shard {
     /// Serves one publish request. It is answered when the event is in the queues and in the event log, of a durable event
     /// type when it is synced to the disk; before it is delivered in either case.
     pub(super) fn publish(&mut self, slot: usize, raw: &RawRequest<'_>) {
         match self.try_publish(slot, raw) {
-            Ok(Some(position)) if self.is_durable() => self.answer_when_synced(slot, raw.keep_alive, position),
-            Ok(_) => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
+            Ok(Published::Kept) => {}
+            Ok(Published::AtOnce(Some(position))) if self.is_durable() => self.answer_when_synced(slot, raw.keep_alive, position),
+            Ok(Published::AtOnce(_)) => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
             Err(refusal) => self.refuse_request(slot, raw, refusal),
         }
     }
 
-    fn try_publish(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<Option<Position>, Answer> {
+    fn try_publish(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<Published, Answer> {
         let form = permitted(&self.connections[slot].peer.caller, raw)?;
         self.lap(Stage::Parse);
         let snapshot = self.context.store.snapshot();
@@ -44,27 +77,25 @@ impl Shard {
         let publication = publication.map_err(|error| Answer::from(Refusal::from(error)))?;
         self.check_durable().map_err(|error| Answer::from(Refusal::from(error)))?;
         self.lap(Stage::Authorise);
-        let position = self.deliver(&snapshot, &publication);
+        let published = if self.broker.terms(&self.scratch.event_type).is_some() {
+            self.keep(slot, raw.keep_alive, &publication).map(|()| Published::Kept)
+        } else {
+            // Real-time events go first.
+            self.work(TURN_WORK_MAX);
+            self.deliver(&snapshot, &publication).map(Published::AtOnce).map_err(not_taken)
+        };
         self.lap(Stage::Execute);
-        position.map_err(|error| Refusal::from(ArrowheadError::unavailable(format!("The event was not taken: {error}."))).into())
+        published
     }
 
-    /// Hands an event to the broker and carries its decisions out. The one caller of the broker's publish: it takes
-    /// nothing but a publication that may be published. Gives the event's place in the log.
+    /// Hands a best-effort event to the broker and carries its decisions out. This and [`Self::keep`] are the only callers of the
+    /// broker's publish and accept: they take nothing but a publication that may be published. Gives the event's place in the log.
     fn deliver(&mut self, snapshot: &Snapshot, publication: &Authorized<Publication<'_>>) -> Result<Option<Position>, ShardError> {
         self.frames.clear();
         let facts = publication.facts();
         let (frames, filter_text) = (&mut self.frames, &mut self.filter_text);
-        let mut offer = |receiver: &Receiver, event: EventId| match receiver {
-            Receiver::Stream { listening, .. } => {
-                let hears = listening.hears(snapshot, publication, filter_text);
-                hears.then(|| frames.stream(listening.form, event, publication).len() as u64)
-            }
-            Receiver::Push { subscription, .. } => {
-                let hears = event_handler::hears(snapshot, subscription, publication, filter_text);
-                hears.then(|| frames.json(publication).len() as u64)
-            }
-        };
+        let mut offer =
+            |receiver: &Receiver, event: OfferedEvent| receiver.frame_bytes(frames, event.id, snapshot, publication, filter_text);
         let publisher = PublisherId(facts.source.0.unsigned_abs());
         let lost_before = self.broker.lost_events();
         let event = self.broker.publish(self.clock.broker(), &self.scratch.event_type, publisher, &mut offer, &mut self.outputs)?;
@@ -83,7 +114,7 @@ impl Shard {
 
     /// Carries out what the broker wants done. Deliveries are of the event whose frames are made, which is at this place in the
     /// log; who falls behind reads on there.
-    fn carry_out(&mut self, position: Option<Position>) {
+    pub(super) fn carry_out(&mut self, position: Option<Position>) {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
@@ -95,7 +126,11 @@ impl Shard {
                     self.tell_behind(subscription, position.expect("only who has a log to read falls behind"));
                 }
                 Output::TellLoss { subscription, events, during } => self.tell_loss(subscription, events, during),
-                other => unreachable!("no topic of this shard has terms yet, so nothing is kept: {other:?}"),
+                Output::Shed { stream, .. } => self.count_shed(stream),
+                Output::Freed { slot } => self.free(slot),
+                // Who publishes over HTTP has its answer when the event has gone out.
+                Output::Covered { .. } | Output::Closed { .. } => {}
+                other => unreachable!("a node without a pair, whose subscribers do not acknowledge, has no use for {other:?}"),
             }
         }
         self.outputs = outputs;
@@ -122,6 +157,10 @@ impl Shard {
             None => unreachable!("the broker delivers to subscriptions that are there"),
         }
     }
+}
+
+fn not_taken(error: ShardError) -> Answer {
+    Refusal::from(ArrowheadError::unavailable(format!("The event was not taken: {error}."))).into()
 }
 
 /// Reads an event, and asks whether its sender may publish it. Allocates only for a refusal.

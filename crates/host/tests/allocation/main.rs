@@ -14,10 +14,14 @@ use bodkin_arrowhead::{
     caller::Caller,
     common_name::{CloudCommonName, SystemCommonName},
     json,
-    name::SystemName,
+    name::{EventType, SystemName},
     publication::PublishForm,
 };
-use bodkin_host::{EventLogLimits, HostConfig, SecurityConfig, Server, route::PUBLISH};
+use bodkin_broker::{
+    timing::Nanos,
+    topic::{Period, TopicSpec},
+};
+use bodkin_host::{DeclaredTopic, EventLogLimits, HostConfig, SecurityConfig, Server, route::PUBLISH};
 use bodkin_trust::{
     TrustDirectory,
     tls::{self, ServerCheck},
@@ -78,6 +82,21 @@ fn publishing_to_streams_allocates_nothing() {
     let data = tempfile::tempdir().unwrap();
     let clients = Clients { sensor: Connector(None), operator: Connector(None) };
     let counted = allocations_of(config(data.path(), None), &clients);
+    assert_eq!(counted, 0, "allocations for {COUNTED_EVENTS} events");
+}
+
+#[test]
+fn publishing_on_a_real_time_topic_allocates_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let data = tempfile::tempdir().unwrap();
+    let clients = Clients { sensor: Connector(None), operator: Connector(None) };
+    let spec = TopicSpec {
+        deadline: Nanos::from_millis(100).into(),
+        broker_subscriber_max: Nanos::from_micros(100),
+        ..TopicSpec::best_effort(Period::Every(Nanos::from_micros(100)))
+    };
+    let topics = vec![DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec }];
+    let counted = allocations_of(HostConfig { topics, ..config(data.path(), None) }, &clients);
     assert_eq!(counted, 0, "allocations for {COUNTED_EVENTS} events");
 }
 

@@ -1,0 +1,162 @@
+//! Event types that the configuration makes real-time topics: what goes first, what is refused, what is counted.
+
+use std::{fs, path::Path, time::Duration};
+
+use bodkin_broker::EventId;
+use bodkin_store::event_log::{EventLog, EventLogLimits, Position};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::support::arrowhead::{event, subscription, system};
+use crate::support::cloud::{Cloud, Launch, Refusal, System};
+use crate::support::http::Connection;
+use crate::support::push::{Manner, PushSubscriber};
+use crate::support::sse::EventStream;
+
+/// Starts a cloud with these tables in its configuration.
+fn try_start(data: &Path, topics: &str) -> Result<Cloud, Refusal> {
+    let file = data.join("bodkin.toml");
+    fs::write(&file, topics).expect("written");
+    Launch::new().data(data).flags(["--config", file.to_str().expect("text")]).try_start()
+}
+
+#[track_caller]
+fn start(data: &Path, topics: &str) -> Cloud {
+    let cloud = try_start(data, topics).expect("the cloud starts");
+    cloud.register_system("sensor", 1);
+    cloud
+}
+
+fn send(connection: &mut Connection, event_type: &str, payload: &str) {
+    let body = event(event_type, system("sensor", 1), payload).to_string();
+    let headers = [("Content-Type", "application/json")];
+    connection.send_request("POST", "/eventhandler/publish", &headers, Some(body.as_bytes())).expect("sent");
+}
+
+/// What `/api/v1/topics` says of a topic.
+fn told(cloud: &Cloud, event_type: &str) -> Value {
+    let topics = cloud.get("/api/v1/topics").expect_status(200).json();
+    let mut rows = topics["data"].as_array().expect("a list").iter();
+    rows.find(|row| row["eventType"] == event_type).unwrap_or_else(|| panic!("{event_type} in {topics}")).clone()
+}
+
+#[test]
+fn a_real_time_event_reaches_streams_and_pushed_subscribers_in_order_and_is_counted() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = start(data.path(), "[[topic]]\nevent_type = \"hot\"\nperiod_us = 1\ndeadline_ms = 60_000\nlevel = 3\n");
+    let stream = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
+    let subscriber = PushSubscriber::listen(Manner::Answers);
+    let (sensor, definition) = cloud.register_publisher("sensor", 1);
+    let listener = cloud.register_system("listener", subscriber.port());
+    cloud.allow(listener, sensor, definition, &[crate::support::arrowhead::INSECURE_JSON_ID]);
+    cloud.subscribe(&subscription("hot", system("listener", subscriber.port()), "/notify"));
+    // Those that are sent without waiting for answers are answered in their order.
+    let mut publisher = cloud.connect(System::EventHandler);
+    let payloads: Vec<String> = (0..50).map(|number| number.to_string()).collect();
+    payloads.iter().for_each(|payload| send(&mut publisher, "Hot", payload));
+    payloads.iter().for_each(|_| drop(publisher.read_answer().expect("an answer").expect_status(200)));
+    let events = stream.wait_for(50);
+    assert_eq!(events.iter().map(|event| event.data.as_str()).collect::<Vec<_>>(), payloads);
+    let sequences: Vec<u64> = events.iter().map(|event| event.id.parse::<EventId>().expect("an identity").sequence.0).collect();
+    assert_eq!(sequences, (1..=50).collect::<Vec<_>>());
+    subscriber.wait_until(|pushed| pushed.len() >= 50, "50 events");
+    assert_eq!(subscriber.payloads(), payloads);
+    let row = told(&cloud, "HOT");
+    let expected = json!({
+        "eventType": "HOT", "periodUs": 1, "deadlineUs": 60_000_000, "lossTolerance": null, "retention": 0, "level": 3, "publishers": 1,
+        "durable": false, "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
+    });
+    assert_eq!(row, expected);
+    let metrics = cloud.get("/metrics").expect_status(200).text();
+    assert!(metrics.contains("\nbodkin_topic_dispatched_total{event_type=\"HOT\"} 50\n"), "{metrics}");
+    assert!(metrics.contains("\nbodkin_topic_late_total{event_type=\"HOT\"} 0\n"), "{metrics}");
+}
+
+#[test]
+fn what_is_due_first_goes_first_and_best_effort_last() {
+    let data = tempfile::tempdir().expect("a directory");
+    let topic = |name: &str, deadline_s: u32, level: u8| {
+        format!("[[topic]]\nevent_type = \"{name}\"\nperiod_us = 1\ndeadline_s = {deadline_s}\nlevel = {level}\n")
+    };
+    let topics = [topic("later", 60, 1), topic("soon", 30, 1), topic("urgent", 120, 0)].concat();
+    let cloud = start(data.path(), &topics);
+    let order = ["ordinary", "later", "soon", "urgent"];
+    let mut publishers: Vec<_> = order.iter().map(|name| (cloud.connect(System::EventHandler), *name)).collect();
+    for payload in ["first", "second"] {
+        let is_stopped = payload == "second";
+        if is_stopped {
+            cloud.signal(Signal::SIGSTOP);
+        }
+        for (publisher, name) in &mut publishers {
+            send(publisher, name, payload);
+            if !is_stopped {
+                publisher.read_answer().expect("an answer").expect_status(200);
+            }
+        }
+    }
+    cloud.signal(Signal::SIGCONT);
+    publishers.iter_mut().for_each(|(publisher, _)| drop(publisher.read_answer().expect("an answer").expect_status(200)));
+    assert!(cloud.stop().success());
+    assert_eq!(logged(data.path())[4..], ["URGENT", "SOON", "LATER", "ORDINARY"]);
+}
+
+/// The event types of the events in the log, in their order.
+fn logged(data: &Path) -> Vec<String> {
+    let limits = EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(3600) };
+    let opened = EventLog::open(&data.join("events/shard-0"), limits, Position(0), 0, Box::new(|_, _| ()));
+    let (_log, reader) = opened.expect("the log is whole");
+    let mut cursor = reader.cursor(Position(0));
+    let mut next = || cursor.read().expect("it can be read").map(|record| record.topic.to_owned());
+    std::iter::from_fn(&mut next).collect()
+}
+
+#[test]
+fn a_publisher_that_is_too_fast_is_told() {
+    let data = tempfile::tempdir().expect("a directory");
+    let topics = "[[topic]]\nevent_type = \"rare\"\nperiod_s = 60\ndeadline_s = 240\nbroker_subscriber_max_s = 60\n";
+    let cloud = start(data.path(), topics);
+    let mut publisher = cloud.connect(System::EventHandler);
+    let mut publish = || {
+        send(&mut publisher, "rare", "x");
+        publisher.read_answer().expect("an answer")
+    };
+    let answers: Vec<_> = (0..20).map(|_| publish()).collect();
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    let taken = statuses.iter().take_while(|status| **status == 200).count();
+    assert!((2..20).contains(&taken), "events are kept as long as their delivery may take: {statuses:?}");
+    assert!(statuses[taken..].iter().all(|status| *status == 429), "{statuses:?}");
+    let refused = &answers[taken];
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert!(refused.text().contains(&format!("keeps {taken} events")), "{}", refused.text());
+    let row = told(&cloud, "RARE");
+    let counts = ["accepted", "excess", "refused", "dispatched", "late"].map(|count| row[count].as_u64().expect("a count"));
+    let taken = taken as u64;
+    assert_eq!(counts, [taken, taken - 1, 20 - taken, taken, 0], "{row}");
+}
+
+#[test]
+fn publishers_beyond_the_declared_ones_are_refused() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = start(data.path(), "[[topic]]\nevent_type = \"own\"\nperiod_ms = 1\n");
+    let publish = |port| cloud.post("/eventhandler/publish", &event("own", system("sensor", port), "x"));
+    for port in 2..=3 {
+        cloud.register_system("sensor", port);
+    }
+    // Twice as many as were declared: a publisher that has come back may have two streams for a while.
+    assert_eq!([1, 2, 3, 1].map(|port| publish(port).status), [200, 200, 503, 200]);
+    assert!(publish(3).text().contains("Declare it with more publishers"));
+}
+
+#[test]
+fn a_topic_that_does_not_fit_is_refused_with_what_would() {
+    let data = tempfile::tempdir().expect("a directory");
+    let too_short = "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 100\ndeadline_ms = 1\nbroker_subscriber_max_ms = 2\n";
+    let refused = try_start(data.path(), too_short).err().expect("it is refused");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("topic HOT is refused: a dispatch has"), "{refused:?}");
+    assert!(refused.stderr.contains("It would be admitted with deadline_ms = 2"), "{refused:?}");
+    let two_cores = try_start(data.path(), "[platform]\ncores = 2\n").err().expect("there is one shard");
+    assert!(two_cores.code == Some(1) && two_cores.stderr.contains("platform: cores = 2"), "{two_cores:?}");
+    let mistake = try_start(data.path(), "[[topic]]\nevent_type = \"hot\"\nperiod = 100\n").err().expect("it has a mistake");
+    assert!(mistake.code == Some(2) && mistake.stderr.contains("bodkin.toml:3:1: period needs its unit"), "{mistake:?}");
+}

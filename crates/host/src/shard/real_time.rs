@@ -1,0 +1,259 @@
+//! Real-time topics: an event is kept when it comes, and goes out when it is its turn: by level, then by deadline.
+//!
+//! Its publisher is answered when it has gone out. So what was answered is in the event log, and the log has the order in which
+//! events were handed over.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use bodkin_arrowhead::{
+    caller::Authorized, error::ArrowheadError, event_handler::EventFacts, publication::Publication, record::SystemId, utc::UtcTime,
+};
+use bodkin_broker::{
+    Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Refusal, Sequence, ShardError, SlotId, StreamId, StreamIdentity, Terms,
+    TopicId, Work,
+};
+use bodkin_store::event_log::Position;
+
+use super::{ConnectionKey, Phase, Receiver, Shard};
+use crate::{
+    answer::{self, Answer},
+    topics::{RealTimeTopic, TopicCounts},
+};
+
+/// Pieces of work done in one turn; more wait for the next one, so that what has come meanwhile and is due earlier goes first.
+pub(super) const TURN_WORK_MAX: usize = 256;
+/// How long connections that have published no real-time event are served in one turn, where there are real-time topics. A connection
+/// that was begun is served to the end of its share.
+pub(super) const BEST_EFFORT_SLICE: Duration = Duration::from_micros(500);
+/// Memory of a slot that grew beyond this is given back with the event.
+const KEPT_BYTES_MAX: usize = 4 * 1024;
+
+/// What the shard has of real-time topics.
+pub(super) struct RealTime {
+    /// Of this run: events over HTTP are numbered here.
+    incarnation: Incarnation,
+    topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
+    /// By slot.
+    kept: Vec<Kept>,
+}
+
+/// An event that the broker keeps.
+struct Kept {
+    /// As it is pushed.
+    json: Vec<u8>,
+    facts: EventFacts,
+    /// Who is answered when it goes out.
+    publisher: Option<ConnectionKey>,
+    /// Its place in the event log, from its dispatch on.
+    position: Option<Position>,
+}
+
+impl RealTime {
+    pub fn new(incarnation: Incarnation) -> Self {
+        Self { incarnation, topics: BTreeMap::new(), kept: Vec::new() }
+    }
+
+    /// Whether there is no such topic: then nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.topics.is_empty()
+    }
+
+    fn counts(&self, topic: TopicId) -> &TopicCounts {
+        &self.topics[&topic].counts
+    }
+
+    fn keep(&mut self, slot: SlotId, publication: &Publication<'_>, publisher: ConnectionKey) {
+        let empty = || Kept {
+            json: Vec::new(),
+            facts: EventFacts { source: SystemId(0), time: UtcTime::from_unix_seconds(0) },
+            publisher: None,
+            position: None,
+        };
+        if slot.index() >= self.kept.len() {
+            self.kept.resize_with(slot.index() + 1, empty);
+        }
+        let kept = &mut self.kept[slot.index()];
+        kept.json.clear();
+        publication.push_event_json(&mut kept.json);
+        (kept.facts, kept.publisher, kept.position) = (publication.facts(), Some(publisher), None);
+    }
+}
+
+impl Kept {
+    fn publication(&self) -> Publication<'_> {
+        let EventFacts { source, time } = self.facts;
+        Publication::reread(self.text(), source, time).expect("what was written of a publication can be read")
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.json).expect("JSON is UTF-8")
+    }
+}
+
+impl Shard {
+    /// Makes an event type a real-time topic, whose admission test has succeeded.
+    pub fn admit(&mut self, topic: Arc<RealTimeTopic>, terms: Terms) -> Result<(), ShardError> {
+        let id = self.broker.admit(&topic.event_type, terms)?;
+        self.real_time.topics.insert(id, topic);
+        Ok(())
+    }
+
+    /// Keeps an event of the real-time topic that was just authorised; its publisher waits for its turn. Over HTTP an event has no stamp that is
+    /// fine enough, so it counts as created the longest way before its arrival.
+    pub(super) fn keep(&mut self, slot: usize, keep_alive: bool, publication: &Authorized<Publication<'_>>) -> Result<(), Answer> {
+        let (topic, terms) = self.broker.terms(&self.scratch.event_type).expect("it is a real-time topic");
+        let now = self.clock.broker();
+        let created = now.minus_nanos(terms.created_before_ns);
+        let publisher = PublisherId(publication.facts().source.0.unsigned_abs());
+        let identity = StreamIdentity { topic, publisher, incarnation: self.real_time.incarnation };
+        let terms = *terms;
+        let accepted = self.broker.open_stream(identity).map_err(|_| too_many_publishers(&terms)).and_then(|stream| {
+            let last = self.broker.last(stream).expect("it was just opened");
+            let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence: Sequence(last.0 + 1), created, is_resent: false };
+            self.broker.accept(now, stream, event).map_err(refused)
+        });
+        let counts = self.real_time.counts(topic);
+        match accepted {
+            Ok(Accepted::Kept { slot: kept, is_excess }) => {
+                counts.accepted.fetch_add(1, Relaxed);
+                counts.excess.fetch_add(u64::from(is_excess), Relaxed);
+                self.context.counts.published.fetch_add(1, Relaxed);
+                let connection = &mut self.connections[slot];
+                connection.phase = Phase::Waiting { keep_alive, is_head: false };
+                connection.is_urgent = true;
+                let key = ConnectionKey { slot, serial: connection.serial };
+                self.real_time.keep(kept, publication, key);
+                Ok(())
+            }
+            Ok(Accepted::Known) => unreachable!("an event with the next number is new"),
+            Err(refusal) => {
+                counts.refused.fetch_add(1, Relaxed);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Does the work there is, at most so many pieces; gives how many.
+    pub(super) fn work(&mut self, pieces_max: usize) -> usize {
+        if self.real_time.is_empty() {
+            return 0;
+        }
+        let done = (0..pieces_max).take_while(|_| self.work_off_one()).count();
+        self.broker.end_turn(self.clock.broker(), &mut self.outputs);
+        self.carry_out_now();
+        done
+    }
+
+    /// Dispatches the event that is due first; false if there is none.
+    fn work_off_one(&mut self) -> bool {
+        // Whether it is late is seen now: what went before has taken its time.
+        self.clock.advance();
+        let snapshot = self.context.store.snapshot();
+        let (kept, frames, filter_text) = (&self.real_time.kept, &mut self.frames, &mut self.filter_text);
+        let mut offered: Option<(SlotId, Publication<'_>)> = None;
+        let mut offer = |receiver: &Receiver, event: OfferedEvent| {
+            let slot = event.slot.expect("work is on what is kept");
+            if offered.as_ref().is_none_or(|(of, _)| *of != slot) {
+                frames.clear();
+                offered = Some((slot, kept[slot.index()].publication()));
+            }
+            let (_, publication) = offered.as_ref().expect("it was just read");
+            receiver.frame_bytes(frames, event.id, &snapshot, publication, filter_text)
+        };
+        let lost_before = self.broker.lost_events();
+        let work = self.broker.next(self.clock.broker(), &mut offer, &mut self.outputs);
+        drop(snapshot);
+        self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before, Relaxed);
+        match work {
+            Some(Work::Dispatch { slot, event, is_late, .. }) => {
+                self.dispatched(slot, event, is_late);
+                true
+            }
+            Some(other) => unreachable!("a node without a pair has no Backup: {other:?}"),
+            None => {
+                self.carry_out_now();
+                false
+            }
+        }
+    }
+
+    /// Hands a dispatched event over, and answers its publisher if this is the first time.
+    fn dispatched(&mut self, slot: SlotId, event: bodkin_broker::EventId, is_late: bool) {
+        let topic = &self.real_time.topics[&event.topic];
+        topic.counts.dispatched.fetch_add(1, Relaxed);
+        topic.counts.late.fetch_add(u64::from(is_late), Relaxed);
+        let kept = &mut self.real_time.kept[slot.index()];
+        if kept.position.is_none()
+            && let Some(log) = &mut self.log
+        {
+            let json = std::str::from_utf8(&kept.json).expect("JSON is UTF-8");
+            kept.position = Some(log.append(self.clock.utc.unix_nanos(), event, &topic.event_type, json, self.clock.now));
+        }
+        let (position, publisher, is_durable) = (kept.position, kept.publisher.take(), topic.is_durable);
+        self.carry_out(position);
+        match (publisher, position) {
+            (Some(publisher), Some(position)) if is_durable => self.unsynced.push_back((position, publisher)),
+            (Some(publisher), _) => self.answer_publisher(publisher, &Answer::empty(200)),
+            (None, _) => {}
+        }
+    }
+
+    /// Answers a publisher, whose next request is served behind what is due.
+    fn answer_publisher(&mut self, key: ConnectionKey, answer: &Answer) {
+        let Some(connection) = self.connections.get_mut(key.slot).filter(|connection| connection.serial == key.serial) else { return };
+        if let Phase::Waiting { keep_alive, is_head } = connection.phase {
+            connection.phase = Phase::Requests;
+            self.write(key.slot, answer, keep_alive, is_head);
+            self.unserved.push_back(key.slot);
+            self.resume(key.slot);
+        }
+    }
+
+    pub(super) fn count_shed(&self, stream: StreamId) {
+        if let Some(identity) = self.broker.identity(stream) {
+            self.real_time.counts(identity.topic).shed.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Lets an event's bytes go. Who still waits for its dispatch is told that there was none.
+    pub(super) fn free(&mut self, slot: SlotId) {
+        let kept = &mut self.real_time.kept[slot.index()];
+        kept.json.clear();
+        kept.json.shrink_to(KEPT_BYTES_MAX);
+        if let Some(publisher) = kept.publisher.take() {
+            self.answer_publisher(publisher, &gave_way());
+        }
+    }
+}
+
+/// The answer to an event that was taken, and dropped in front of its dispatch.
+fn gave_way() -> Answer {
+    let told = "The event came faster than the period of its topic allows, and the next one had to go first. \
+        Publish more slowly, or declare a shorter period.";
+    answer::Refusal::from(ArrowheadError::too_fast(told)).into()
+}
+
+fn too_many_publishers(terms: &Terms) -> Answer {
+    let told = format!(
+        "The topic keeps {} streams of publishers, which is twice as many as it was declared for, and this is one more. \
+        Declare it with more publishers.",
+        terms.streams_max
+    );
+    answer::Refusal::from(ArrowheadError::unavailable(told)).into()
+}
+
+/// The answer to an event that the broker does not take now: the publisher is to wait, or to go to another node.
+fn refused(refusal: Refusal) -> Answer {
+    let told = format!("The event was not taken: {refusal}.");
+    match refusal {
+        Refusal::Full { .. } => {
+            let answer = Answer::from(answer::Refusal::from(ArrowheadError::too_fast(told)));
+            Answer { header: Some(("Retry-After", "1".to_owned())), ..answer }
+        }
+        _ => answer::Refusal::from(ArrowheadError::unavailable(told)).into(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Real-time topics: which ones are admitted on this node, and what became of their events.
+
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU32,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+};
+
+use bodkin_arrowhead::name::EventType;
+use bodkin_broker::{
+    ShardError, Terms,
+    timing::{Admission, AdmissionError, Change},
+    topic::{Platform, SpecFault, TopicSpec},
+};
+
+/// Shards of this process: a topic is on one of them.
+const SHARDS: NonZeroU32 = NonZeroU32::MIN;
+
+/// A topic as the configuration declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeclaredTopic {
+    /// Its event type.
+    pub event_type: EventType,
+    /// What it promises.
+    pub spec: TopicSpec,
+}
+
+/// A topic that was admitted.
+#[derive(Debug)]
+pub struct RealTimeTopic {
+    /// Its event type, as stored.
+    pub event_type: Box<str>,
+    /// What it promises.
+    pub spec: TopicSpec,
+    /// Whether its publishers are answered when the event is synced.
+    pub is_durable: bool,
+    /// What became of its events.
+    pub counts: TopicCounts,
+}
+
+/// What became of a topic's events, written by the shard.
+#[derive(Debug, Default)]
+pub struct TopicCounts {
+    /// Events that were taken.
+    pub accepted: AtomicU64,
+    /// Of these, those that came faster than the topic's period.
+    pub excess: AtomicU64,
+    /// Events that were not taken, because too many were kept already or by publishers beyond those that were declared.
+    pub refused: AtomicU64,
+    /// Events handed to their subscribers.
+    pub dispatched: AtomicU64,
+    /// Of these, those that were due before.
+    pub late: AtomicU64,
+    /// Events that were taken and dropped in front of their dispatch.
+    pub shed: AtomicU64,
+}
+
+/// Why a topic is not served in real time.
+#[derive(Debug, thiserror::Error)]
+pub enum TopicError {
+    /// What topics count on cannot be meant, or does not fit this process.
+    #[error("platform: {0}")]
+    Platform(String),
+    /// There are too many event types.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// The admission test refuses it.
+    #[error("topic {event_type} is refused: {}", told(.error))]
+    Refused {
+        /// Which topic.
+        event_type: String,
+        /// Why.
+        error: Box<AdmissionError>,
+    },
+}
+
+impl From<SpecFault> for TopicError {
+    fn from(fault: SpecFault) -> Self {
+        Self::Platform(fault.to_string())
+    }
+}
+
+/// The reason, and what would have to change.
+fn told(error: &AdmissionError) -> String {
+    let AdmissionError::Refused(refusal) = error else { return error.to_string() };
+    let way = |changes: &Vec<Change>| changes.iter().map(Change::to_string).collect::<Vec<_>>().join(" and ");
+    let ways: Vec<String> = refusal.ways.iter().map(way).collect();
+    if ways.is_empty() { format!("{refusal}") } else { format!("{refusal}. It would be admitted with {}", ways.join(", or with ")) }
+}
+
+/// The admitted topics.
+pub struct RealTimeTopics {
+    platform: Platform,
+    admitted: Mutex<Admitted>,
+}
+
+struct Admitted {
+    admission: Admission,
+    topics: BTreeMap<Box<str>, Arc<RealTimeTopic>>,
+}
+
+impl RealTimeTopics {
+    /// Without a topic.
+    pub fn new(platform: Platform) -> Result<Self, TopicError> {
+        if platform.cores != SHARDS {
+            let told = format!("cores = {}, and this process has {SHARDS} shard: every topic is on that one", platform.cores);
+            return Err(TopicError::Platform(told));
+        }
+        if let Some(implied) = platform.failover_shortfall() {
+            let told = format!("failover is shorter than the {implied} that the lease implies");
+            return Err(TopicError::Platform(told));
+        }
+        let admitted = Admitted { admission: Admission::new(platform)?, topics: BTreeMap::new() };
+        Ok(Self { platform, admitted: Mutex::new(admitted) })
+    }
+
+    /// Admits a topic beside those that are there, or leaves all as it is. Gives what the shard is to be told.
+    pub fn admit(&self, declared: &DeclaredTopic, is_durable: bool) -> Result<(Arc<RealTimeTopic>, Terms), TopicError> {
+        let event_type = declared.event_type.as_str();
+        let refused = |error| TopicError::Refused { event_type: event_type.to_owned(), error: Box::new(error) };
+        let mut admitted = self.lock();
+        let spec = admitted.admission.admit(event_type, declared.spec).map_err(refused)?.spec;
+        let topic = Arc::new(RealTimeTopic {
+            event_type: event_type.into(),
+            spec,
+            is_durable: is_durable || spec.durable,
+            counts: TopicCounts::default(),
+        });
+        admitted.topics.insert(event_type.into(), topic.clone());
+        Ok((topic, Terms::of(&spec, &self.platform)))
+    }
+
+    /// All topics, by event type.
+    pub fn all(&self) -> Vec<Arc<RealTimeTopic>> {
+        self.lock().topics.values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Admitted> {
+        // The tables change together behind the admission test, which changes all or nothing.
+        self.admitted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
