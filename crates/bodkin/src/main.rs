@@ -107,7 +107,7 @@ fn main() -> ExitCode {
         Task::Demo(options) => on_one_thread(demo::run(options)),
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
         Task::Cert(options) => cli::run_cert(options, cli::Printer::new(json_output)),
-        Task::Topic(options) => cli::run_topic(options, cli::Printer::new(json_output)),
+        Task::Topic(options) => on_one_thread(cli::run_topic(options, cli::Printer::new(json_output))),
         Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),
         Task::Simulate(options) => cli::run_simulate(options, cli::Printer::new(json_output)),

@@ -6,11 +6,12 @@ use bodkin_arrowhead::{
     onboarding::GrantRequest,
 };
 use http::Method;
+use serde_json::{Map, Value};
 
 use crate::{
     answer::{
         AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, List, OnboardingGrant,
-        Removed, Replayed, ServiceQueryResult, ServiceState,
+        RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -22,6 +23,7 @@ use crate::{
 
 const DELIVERIES: &str = "/api/v1/subscriptions";
 const DEAD_LETTERS: &str = "/api/v1/dead-letters";
+const TOPICS: &str = "/api/v1/topics";
 const GRANTS: &str = "/api/v1/onboarding/grants";
 
 /// Bodkin's own port, with a kept connection.
@@ -140,6 +142,21 @@ impl Monitor {
     /// Takes a grant back.
     pub async fn remove_onboarding_grant(&self, id: i64) -> Result<(), CallError> {
         self.connection.delete(&format!("{GRANTS}/{id}")).await
+    }
+
+    /// All real-time topics.
+    pub async fn topics(&self) -> Result<List<RealTimeTopic>, CallError> {
+        self.connection.get(TOPICS).await
+    }
+
+    /// Makes an event type a real-time topic: the keys of a topic in a file of topics, times with their unit in the key.
+    pub async fn declare_topic(&self, declaration: &Map<String, Value>) -> Result<RealTimeTopic, CallError> {
+        self.connection.ask(Method::POST, TOPICS, Some(declaration)).await
+    }
+
+    /// Takes the promises of an event type back.
+    pub async fn remove_topic(&self, event_type: &str) -> Result<(), CallError> {
+        self.connection.delete(&path_with(TOPICS, &[("event_type", event_type)])).await
     }
 
     /// All event types.

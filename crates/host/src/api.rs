@@ -100,7 +100,7 @@ impl Api {
             "access/explain" => self.explain_access(request),
             "authorization/explain" => self.explain_authorization(request),
             "orchestration" => self.orchestrate(request).await,
-            "topics" => self.list_topics(),
+            "topics" => self.topics(request).await,
             "audit" => self.show_audit_log(request).await,
             path if is_at(path, "onboarding") => self.onboarding.answer(request).await,
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,

@@ -1,12 +1,12 @@
 //! What other threads have to say to one that waits for its poll: the shard, the pair's node.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bodkin_broker::SubscriptionKey;
+use bodkin_broker::{ShardError, SubscriptionKey, Terms};
 use bodkin_store::event_log::Position;
 use tokio::sync::oneshot;
 
-use crate::{answer::Answer, api::TopicState, channel::Channel, replay::Chunk, security::Peer};
+use crate::{answer::Answer, api::TopicState, channel::Channel, replay::Chunk, security::Peer, topics::RealTimeTopic};
 
 /// Names a connection of the shard; a closed one's name is not valid for its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,15 @@ pub enum Message {
         end: Position,
         /// Why it is not on the disk.
         result: Result<(), String>,
+    },
+    /// An event type is a real-time topic from now on, or one with other terms.
+    Admit {
+        /// What is counted, and where.
+        topic: Arc<RealTimeTopic>,
+        /// Its terms, which the admission test has found feasible.
+        terms: Terms,
+        /// Whether the shard has room for it.
+        done: oneshot::Sender<Result<(), ShardError>>,
     },
     /// Somebody asks for the topics.
     Topics(oneshot::Sender<Vec<TopicState>>),

@@ -53,7 +53,7 @@ use crate::{
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
     stage::Stages,
     token::{IssuerError, TokenIssuer},
-    topics::{RealTimeTopic, RealTimeTopics, TopicError},
+    topics::{Declarer, RealTimeTopic, RealTimeTopics, TopicError, declaration},
 };
 
 /// How long requests under way may take once a shutdown has begun.
@@ -191,7 +191,7 @@ pub struct Server {
 impl Server {
     /// Starts everything; when it returns, every listener answers. Must be called within a tokio runtime.
     pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
-        let (topics, admitted) = admit_topics(config)?;
+        let (topics, mut admitted) = admit_topics(config)?;
         let opened = match &config.pair {
             None => Store::open(&config.data)?,
             Some(pair) => {
@@ -236,9 +236,9 @@ impl Server {
         let (poll, inbox) = Shard::inbox()?;
         let from = opened.store.write(|draft| draft.positions_end(), |_, end| end).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
-        let durable: BTreeSet<Box<str>> = config.durable_event_types.iter().map(|event_type| event_type.as_str().into()).collect();
+        admitted.extend(restore_topics(&topics, &opened.store).await?);
         let durable_topics = admitted.iter().filter(|(topic, _)| topic.is_durable).map(|(topic, _)| topic.event_type.clone());
-        let durable = durable.into_iter().chain(durable_topics).collect::<BTreeSet<_>>();
+        let durable: BTreeSet<Box<str>> = durable_event_types(config).chain(durable_topics).collect();
         let (deliveries, checkpoint) = restore_deliveries(&opened.store, log_reader.as_ref()).await?;
         let push = PushContext {
             store: opened.store.clone(),
@@ -445,10 +445,26 @@ type AdmittedTopics = (Arc<RealTimeTopics>, Vec<(Arc<RealTimeTopic>, Terms)>);
 
 /// Admits the declared topics, one after the other.
 fn admit_topics(config: &HostConfig) -> Result<AdmittedTopics, TopicError> {
-    let topics = RealTimeTopics::new(config.platform)?;
-    let admit = |declared| topics.admit(declared, config.durable_event_types.contains(&declared.event_type));
+    let topics = RealTimeTopics::new(config.platform, durable_event_types(config).collect())?;
+    let admit = |declared| topics.admit(declared, Declarer::Configuration);
     let admitted = config.topics.iter().map(admit).collect::<Result<Vec<_>, _>>()?;
     Ok((Arc::new(topics), admitted))
+}
+
+fn durable_event_types(config: &HostConfig) -> impl Iterator<Item = Box<str>> {
+    config.durable_event_types.iter().map(|event_type| event_type.as_str().into())
+}
+
+/// Admits what the operator has declared while the cloud ran, beside the configuration's topics. What does not fit beside them any more is served
+/// best effort: its declaration stays, until it is removed.
+async fn restore_topics(topics: &RealTimeTopics, store: &Store) -> Result<Vec<(Arc<RealTimeTopic>, Terms)>, StoreError> {
+    let declarations = store.write(|draft| draft.declared_topics(), |_, declarations| declarations).await?;
+    let admit = |declaration: &String| {
+        let declared = declaration::parse(declaration, topics.platform())?;
+        topics.admit(&declared, Declarer::Operator).map_err(|error| error.to_string())
+    };
+    let tell = |error: String| tracing::error!(error, "a topic that was declared while the cloud ran is served best effort");
+    Ok(declarations.iter().filter_map(|declaration| admit(declaration).map_err(tell).ok()).collect())
 }
 
 /// Opens the event log of the one shard; its keeper tells the shard what is synced.

@@ -349,6 +349,7 @@ impl Shard {
                 Message::Replayed { connection, chunk } => self.replayed(connection, &chunk),
                 Message::ReplayFailed { connection } => self.replay_failed(connection),
                 // Whoever has asked and gone needs no answer.
+                Message::Admit { topic, terms, done } => drop(done.send(self.admit(topic, terms))),
                 Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced { end, result } => self.synced(end, result),
                 Message::Stop => {

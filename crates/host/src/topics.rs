@@ -1,7 +1,9 @@
 //! Real-time topics: which ones are admitted on this node, and what became of their events.
 
+pub mod declaration;
+
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     num::NonZeroU32,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
 };
@@ -9,9 +11,10 @@ use std::{
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
     ShardError, Terms,
-    timing::{Admission, AdmissionError, Change},
-    topic::{Platform, SpecFault, TopicSpec},
+    timing::{Admission, AdmissionError, Change, Nanos},
+    topic::{Level, Period, Platform, SpecFault, TopicSpec, form::PUBLISHERS_MAX},
 };
+use serde::Serialize;
 
 /// Shards of this process: a topic is on one of them.
 const SHARDS: NonZeroU32 = NonZeroU32::MIN;
@@ -25,6 +28,16 @@ pub struct DeclaredTopic {
     pub spec: TopicSpec,
 }
 
+/// Who has declared a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Declarer {
+    /// The configuration; only there it can be changed.
+    Configuration,
+    /// The operator, while the cloud ran.
+    Operator,
+}
+
 /// A topic that was admitted.
 #[derive(Debug)]
 pub struct RealTimeTopic {
@@ -32,6 +45,8 @@ pub struct RealTimeTopic {
     pub event_type: Box<str>,
     /// What it promises.
     pub spec: TopicSpec,
+    /// Who has declared it.
+    pub declarer: Declarer,
     /// Whether its publishers are answered when the event is synced.
     pub is_durable: bool,
     /// What became of its events.
@@ -91,6 +106,8 @@ fn told(error: &AdmissionError) -> String {
 /// The admitted topics.
 pub struct RealTimeTopics {
     platform: Platform,
+    /// Event types that are durable whatever their topic says.
+    durable: BTreeSet<Box<str>>,
     admitted: Mutex<Admitted>,
 }
 
@@ -101,7 +118,7 @@ struct Admitted {
 
 impl RealTimeTopics {
     /// Without a topic.
-    pub fn new(platform: Platform) -> Result<Self, TopicError> {
+    pub fn new(platform: Platform, durable: BTreeSet<Box<str>>) -> Result<Self, TopicError> {
         if platform.cores != SHARDS {
             let told = format!("cores = {}, and this process has {SHARDS} shard: every topic is on that one", platform.cores);
             return Err(TopicError::Platform(told));
@@ -111,23 +128,41 @@ impl RealTimeTopics {
             return Err(TopicError::Platform(told));
         }
         let admitted = Admitted { admission: Admission::new(platform)?, topics: BTreeMap::new() };
-        Ok(Self { platform, admitted: Mutex::new(admitted) })
+        Ok(Self { platform, durable, admitted: Mutex::new(admitted) })
+    }
+
+    /// What all topics count on.
+    pub fn platform(&self) -> &Platform {
+        &self.platform
     }
 
     /// Admits a topic beside those that are there, or leaves all as it is. Gives what the shard is to be told.
-    pub fn admit(&self, declared: &DeclaredTopic, is_durable: bool) -> Result<(Arc<RealTimeTopic>, Terms), TopicError> {
+    pub fn admit(&self, declared: &DeclaredTopic, declarer: Declarer) -> Result<(Arc<RealTimeTopic>, Terms), TopicError> {
         let event_type = declared.event_type.as_str();
         let refused = |error| TopicError::Refused { event_type: event_type.to_owned(), error: Box::new(error) };
         let mut admitted = self.lock();
         let spec = admitted.admission.admit(event_type, declared.spec).map_err(refused)?.spec;
-        let topic = Arc::new(RealTimeTopic {
-            event_type: event_type.into(),
-            spec,
-            is_durable: is_durable || spec.durable,
-            counts: TopicCounts::default(),
-        });
+        let is_durable = spec.durable || self.durable.contains(event_type);
+        let topic = Arc::new(RealTimeTopic { event_type: event_type.into(), spec, declarer, is_durable, counts: TopicCounts::default() });
         admitted.topics.insert(event_type.into(), topic.clone());
         Ok((topic, Terms::of(&spec, &self.platform)))
+    }
+
+    /// Takes back what [`Self::admit`] did; a topic that is not there is no error. The shard keeps the event type in its queue, with terms that promise
+    /// nothing and ask for nothing, for what it holds still has to go out: they are given.
+    pub fn withdraw(&self, event_type: &str) -> Option<(Arc<RealTimeTopic>, Terms)> {
+        let mut admitted = self.lock();
+        admitted.admission.remove(event_type);
+        let topic = admitted.topics.remove(event_type)?;
+        let last = Level::new(Level::COUNT - 1).expect("there is a last level");
+        let publishers = NonZeroU32::new(PUBLISHERS_MAX).expect("there is a publisher");
+        let spec = TopicSpec { level: last, publishers, ..TopicSpec::best_effort(Period::Every(Nanos::new(1))) };
+        Some((topic, Terms::of(&spec, &self.platform)))
+    }
+
+    /// The topic of this event type.
+    pub fn get(&self, event_type: &str) -> Option<Arc<RealTimeTopic>> {
+        self.lock().topics.get(event_type).cloned()
     }
 
     /// All topics, by event type.

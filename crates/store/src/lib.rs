@@ -23,6 +23,7 @@ mod reservation;
 mod schema;
 mod service_registry;
 mod subscription;
+mod topic;
 mod writer;
 
 use std::{

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::{audit, cloud, delivery, flexible_store, log, onboarding, orchestrator_store, reservation};
+use crate::{audit, cloud, delivery, flexible_store, log, onboarding, orchestrator_store, reservation, topic};
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
 const MIGRATIONS: &[&str] = &[
@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     audit::MIGRATION,
     onboarding::MIGRATION,
     audit::LEDGER_MIGRATION,
+    topic::MIGRATION,
 ];
 
 const SPINE: &str = "

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::support::arrowhead::{event, subscription, system};
 use crate::support::cloud::{Cloud, Launch, Refusal, System};
 use crate::support::http::Connection;
+use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber};
 use crate::support::sse::EventStream;
 
@@ -64,7 +65,7 @@ fn a_real_time_event_reaches_streams_and_pushed_subscribers_in_order_and_is_coun
     let row = told(&cloud, "HOT");
     let expected = json!({
         "eventType": "HOT", "periodUs": 1, "deadlineUs": 60_000_000, "lossTolerance": null, "retention": 0, "level": 3, "publishers": 1,
-        "durable": false, "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
+        "durable": false, "declaredBy": "configuration", "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
     });
     assert_eq!(row, expected);
     let metrics = cloud.get("/metrics").expect_status(200).text();
@@ -86,6 +87,7 @@ fn what_is_due_first_goes_first_and_best_effort_last() {
         let is_stopped = payload == "second";
         if is_stopped {
             cloud.signal(Signal::SIGSTOP);
+            assert!(eventually(|| has_stopped(cloud.pid())), "a thread goes on");
         }
         for (publisher, name) in &mut publishers {
             send(publisher, name, payload);
@@ -98,6 +100,13 @@ fn what_is_due_first_goes_first_and_best_effort_last() {
     publishers.iter_mut().for_each(|(publisher, _)| drop(publisher.read_answer().expect("an answer").expect_status(200)));
     assert!(cloud.stop().success());
     assert_eq!(logged(data.path())[4..], ["URGENT", "SOON", "LATER", "ORDINARY"]);
+}
+
+/// Whether no thread of a process runs any more, which takes a moment.
+fn has_stopped(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("the process is there");
+    let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status")).unwrap_or_default();
+    tasks.map(|task| status(task.expect("it can be read"))).all(|status| status.contains("\nState:\tT"))
 }
 
 /// The event types of the events in the log, in their order.
@@ -159,4 +168,58 @@ fn a_topic_that_does_not_fit_is_refused_with_what_would() {
     assert!(two_cores.code == Some(1) && two_cores.stderr.contains("platform: cores = 2"), "{two_cores:?}");
     let mistake = try_start(data.path(), "[[topic]]\nevent_type = \"hot\"\nperiod = 100\n").err().expect("it has a mistake");
     assert!(mistake.code == Some(2) && mistake.stderr.contains("bodkin.toml:3:1: period needs its unit"), "{mistake:?}");
+}
+
+fn declaration(event_type: &str, deadline_ms: u32) -> Value {
+    json!({"event_type": event_type, "period_ms": 100, "deadline_ms": deadline_ms, "broker_subscriber_max_ms": 2, "level": 1})
+}
+
+#[test]
+fn a_topic_is_declared_and_removed_while_the_cloud_runs_and_outlives_it() {
+    let data = tempfile::tempdir().expect("a directory");
+    let configured = "[[topic]]\nevent_type = \"fixed\"\nperiod_ms = 100\n";
+    let cloud = start(data.path(), configured);
+    let publish = |cloud: &Cloud, payload: &str| cloud.publish(&event("hot", system("sensor", 1), payload));
+    let stream = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
+    publish(&cloud, "0");
+    let made = cloud.post("/api/v1/topics", &declaration("hot", 50)).expect_status(201).json();
+    assert_eq!((&made["eventType"], &made["deadlineUs"], &made["declaredBy"]), (&json!("HOT"), &json!(50_000), &json!("operator")));
+    publish(&cloud, "1");
+    assert_eq!(told(&cloud, "HOT")["dispatched"], 1);
+    for (body, status, words) in [
+        (declaration("hot", 50), 409, "the topic is declared already"),
+        (declaration("cold", 1), 409, "It would be admitted with deadline_ms = 2"),
+        (json!({"event_type": "cold", "period": 1}), 400, "period needs its unit"),
+    ] {
+        let refused = cloud.post("/api/v1/topics", &body).expect_status(status);
+        assert!(refused.text().contains(words), "{}", refused.text());
+    }
+    cloud.kill();
+
+    let cloud = try_start(data.path(), configured).expect("it starts again");
+    assert_eq!(told(&cloud, "HOT")["declaredBy"], "operator");
+    publish(&cloud, "2");
+    assert_eq!(told(&cloud, "HOT")["accepted"], 1);
+    drop(cloud.delete("/api/v1/topics?event_type=fixed").expect_status(409));
+    cloud.delete("/api/v1/topics?event_type=hot").expect_status(200);
+    cloud.delete("/api/v1/topics?event_type=hot").expect_status(404);
+    let audited = cloud.get("/api/v1/audit?kind=change").expect_status(200).text();
+    assert!(audited.contains("DELETE") && audited.contains("/api/v1/topics"), "{audited}");
+    assert_eq!(cloud.get("/api/v1/topics").expect_status(200).json()["count"], 1);
+    // Nobody polices it any more, and its room is free.
+    (3..20).for_each(|number| publish(&cloud, &number.to_string()));
+    cloud.post("/api/v1/topics", &declaration("hot", 60)).expect_status(201);
+    publish(&cloud, "20");
+    assert_eq!(told(&cloud, "HOT")["accepted"], 1);
+    assert_eq!(data_of(&stream.wait_for(2)), ["0", "1"]);
+    assert!(cloud.stop().success());
+    let file = data.path().join("bodkin.toml");
+    fs::write(&file, "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 7\n").expect("written");
+    let cloud = Launch::new().data(data.path()).flags(["--config", file.to_str().expect("text")]).start();
+    assert_eq!(told(&cloud, "HOT")["periodUs"], 7_000, "the configuration goes first, and that the other one is not served is told");
+    assert!(cloud.stderr().contains("served best effort"), "{}", cloud.stderr());
+}
+
+fn data_of(events: &[crate::support::stream::Event]) -> Vec<&str> {
+    events.iter().map(|event| event.data.as_str()).collect()
 }

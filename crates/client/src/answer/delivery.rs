@@ -5,6 +5,42 @@ use serde::{Deserialize, Serialize};
 use super::{NameOrRow, PushedEvent, ServiceDefinition, System};
 
 answer! {
+    /// A real-time topic. Times are in microseconds.
+    RealTimeTopic {
+        /// Its event type.
+        event_type: String,
+        /// Least time between two events of one publisher.
+        period_us: u64,
+        /// From an event's creation to its arrival; `None`: any time will do.
+        deadline_us: Option<u64>,
+        /// Events in a row that a subscriber may miss; `None`: any number.
+        loss_tolerance: Option<u32>,
+        /// Newest events that a publisher keeps.
+        retention: u32,
+        /// What is served first: 0 to 7.
+        level: u8,
+        /// At the same time.
+        publishers: u32,
+        /// Whether publishers are answered after the sync.
+        durable: bool,
+        /// `configuration` or `operator`.
+        declared_by: String,
+        /// Events taken since the start.
+        accepted: u64,
+        /// Of these, those that came faster than the period.
+        excess: u64,
+        /// Events that were not taken.
+        refused: u64,
+        /// Events handed to their subscribers.
+        dispatched: u64,
+        /// Of these, those that were due before.
+        late: u64,
+        /// Events taken and dropped.
+        shed: u64,
+    }
+}
+
+answer! {
     /// How a pushed subscription is delivered.
     Delivery {
         /// Row id of the subscription.

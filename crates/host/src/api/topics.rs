@@ -1,17 +1,24 @@
-//! `/api/v1/topics`: which event types are real-time topics, what they promise, and what became of their events.
+//! `/api/v1/topics`: which event types are real-time topics, what they promise, and what became of their events; they are declared and
+//! removed here while the cloud runs.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
+use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
+    Terms,
     timing::{Nanos, Span},
     topic::{LossTolerance, TopicSpec},
 };
 use serde::Serialize;
 
-use super::{Api, list};
+use tokio::sync::oneshot;
+
+use super::{Api, list, not_stored};
 use crate::{
     answer::Answer,
-    topics::{RealTimeTopic, TopicCounts},
+    inbox::Message,
+    request::{Method, Request},
+    topics::{Declarer, RealTimeTopic, TopicCounts, declaration},
 };
 
 /// A topic as it is told. Times are whole microseconds, rounded up; `null` is infinite.
@@ -26,6 +33,7 @@ struct TopicView<'t> {
     level: u8,
     publishers: u32,
     durable: bool,
+    declared_by: Declarer,
     accepted: u64,
     excess: u64,
     refused: u64,
@@ -35,7 +43,80 @@ struct TopicView<'t> {
 }
 
 impl Api {
-    pub(super) fn list_topics(&self) -> Answer {
+    /// Answers a request at `topics`; that the method fits was seen before.
+    pub(super) async fn topics(&self, request: &Request) -> Answer {
+        match request.method {
+            Method::Post => self.declare_topic(request).await,
+            Method::Delete => self.remove_topic(request).await,
+            _ => self.list_topics(),
+        }
+    }
+
+    /// Admits a topic, keeps its declaration and tells the shard; or changes nothing.
+    async fn declare_topic(&self, request: &Request) -> Answer {
+        let Ok(text) = String::from_utf8(request.body.clone()) else { return no_topic("expected a JSON object in UTF-8") };
+        let declared = match declaration::parse(&text, self.topics.platform()) {
+            Ok(declared) => declared,
+            Err(told) => return no_topic(&told),
+        };
+        let (topic, terms) = match self.topics.admit(&declared, Declarer::Operator) {
+            Ok(admitted) => admitted,
+            Err(error) => return Answer::problem(409, "Not admitted", &format!("{error}.")),
+        };
+        let event_type = declared.event_type;
+        let kept = event_type.clone();
+        if let Err(error) = self.store.write(move |draft| draft.declare_topic(&kept, &text), |_, ()| ()).await {
+            self.topics.withdraw(event_type.as_str());
+            return not_stored(&error);
+        }
+        match self.tell_shard(topic.clone(), terms).await {
+            Ok(()) => Answer::json(201, &view(&topic)),
+            Err(answer) => {
+                self.topics.withdraw(event_type.as_str());
+                match self.store.write(move |draft| draft.forget_topic(&event_type), |_, _| ()).await {
+                    Ok(()) => answer,
+                    Err(error) => not_stored(&error),
+                }
+            }
+        }
+    }
+
+    /// Takes a declaration back: the event type promises nothing any more.
+    async fn remove_topic(&self, request: &Request) -> Answer {
+        let name = request.parameter("event_type").unwrap_or_default();
+        let event_type = match EventType::parse(name) {
+            Ok(event_type) => event_type,
+            Err(error) => return no_topic(&format!("event_type {error}")),
+        };
+        if self.topics.get(event_type.as_str()).is_some_and(|topic| topic.declarer == Declarer::Configuration) {
+            let told = format!("{} is declared in the configuration: remove it there, and start again.", event_type.as_str());
+            return Answer::problem(409, "Declared in the configuration", &told);
+        }
+        let forgotten = event_type.clone();
+        match self.store.write(move |draft| draft.forget_topic(&forgotten), |_, was_kept| was_kept).await {
+            Err(error) => return not_stored(&error),
+            Ok(false) => return Answer::problem(404, "No such topic", &format!("{} is not declared as a topic.", event_type.as_str())),
+            Ok(true) => {}
+        }
+        match self.topics.withdraw(event_type.as_str()) {
+            Some((topic, terms)) => self.tell_shard(topic, terms).await.map_or_else(|answer| answer, |()| Answer::empty(200)),
+            // It did not fit beside the configuration's topics, and so was not served.
+            None => Answer::empty(200),
+        }
+    }
+
+    /// Has the shard take a topic's terms over; the error is what to answer.
+    async fn tell_shard(&self, topic: Arc<RealTimeTopic>, terms: Terms) -> Result<(), Answer> {
+        let (done, told) = oneshot::channel();
+        self.inbox.post(Message::Admit { topic, terms, done });
+        match told.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Answer::problem(503, "No room", &format!("The topic was not made: {error}."))),
+            Err(_) => Err(Answer::problem(503, "Shutting down", "The local cloud is shutting down.")),
+        }
+    }
+
+    fn list_topics(&self) -> Answer {
         let topics = self.topics.all();
         let data: Vec<TopicView<'_>> = topics.iter().map(|topic| view(topic)).collect();
         list(&data, data.len() as u64)
@@ -60,6 +141,7 @@ fn view(topic: &RealTimeTopic) -> TopicView<'_> {
         level: level.get(),
         publishers: publishers.get(),
         durable: topic.is_durable,
+        declared_by: topic.declarer,
         accepted: accepted.load(Relaxed),
         excess: excess.load(Relaxed),
         refused: refused.load(Relaxed),
@@ -71,4 +153,8 @@ fn view(topic: &RealTimeTopic) -> TopicView<'_> {
 
 fn micros(time: Nanos) -> i64 {
     (time.get() + 999).div_euclid(1_000)
+}
+
+fn no_topic(told: &str) -> Answer {
+    Answer::problem(400, "No topic", &format!("{}.", told.trim_end_matches('.')))
 }

@@ -60,5 +60,7 @@ pub const OPERATIONS: &[Description] = &[
         "count? int - 100 if absent, 1000 at the most",
     ]),
     get(Bodkin, "api/v1/topics", "Page[RealTimeTopic]", "Event types that are real-time topics."),
+    post(Bodkin, "api/v1/topics", "TopicDeclaration", "RealTimeTopic", "Makes an event type a real-time topic, if it fits.").created(),
+    delete(Bodkin, "api/v1/topics", "Takes the promises of an event type back.").asking(&["event_type text"]),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
 ];

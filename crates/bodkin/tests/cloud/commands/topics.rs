@@ -1,14 +1,15 @@
-//! `bodkin topic check`: the worked numbers, what it tells people, and files with mistakes.
+//! `bodkin topic check`: the worked numbers, what it tells people, and files with mistakes; what `topic list, add, remove` ask of a cloud.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{has_row, text};
+use super::{asked, has_row, text};
 use crate::support::cloud::BINARY;
+use crate::support::double::Double;
 
 fn check(form: &str, file: &Path) -> Output {
     Command::new(BINARY).args(["topic", "check", "--output", form]).arg(file).output().expect("the binary starts")
@@ -151,4 +152,27 @@ fn a_file_that_is_not_there_is_told_by_its_path() {
     let output = check("table", Path::new("no-such-topics.toml"));
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(text(&output.stderr).contains("no-such-topics.toml: cannot be read"), "{output:?}");
+}
+
+fn topic() -> Value {
+    json!({"eventType": "HOT", "periodUs": 100_000, "deadlineUs": 50_500, "lossTolerance": null, "retention": 0, "level": 2, "publishers": 1,
+        "durable": false, "declaredBy": "operator", "accepted": 7, "excess": 1, "refused": 3, "dispatched": 7, "late": 4, "shed": 5})
+}
+
+#[test]
+fn topics_of_a_running_cloud_are_listed_added_and_removed() {
+    let double = Double::start(vec![
+        ("GET /api/v1/topics", 200, json!({"data": [topic()], "count": 1})),
+        ("POST /api/v1/topics", 201, topic()),
+        ("DELETE /api/v1/topics?event_type=hot", 200, Value::Null),
+    ]);
+    has_row(&asked(&double, "topic list", 0).0, &["HOT", "100 ms", "50.5 ms", "2", "operator", "7", "1", "3", "4", "5"]);
+    let (told, requests) = asked(&double, "topic add hot period_ms=0.1 deadline_ms=inf durable=true", 0);
+    assert!(told.contains("admitted: HOT is a real-time topic"), "{told}");
+    let form = &requests.last().expect("a POST").body;
+    assert_eq!(form, &json!({"event_type": "hot", "period_ms": 0.1, "deadline_ms": "inf", "durable": true}));
+    assert!(asked(&double, "topic remove hot", 0).0.contains("removed: events of hot are best effort"));
+    asked(&double, "topic add hot period_ms", 1);
+    asked(&double, "topic add hot period_ms=1 period_ms=2", 1);
+    asked(&double, "topic remove cold", 1);
 }

@@ -1,0 +1,89 @@
+//! `bodkin topic list|add|remove`: the real-time topics of a running cloud.
+
+use anyhow::{Context, bail};
+use bodkin_client::{Monitor, answer::RealTimeTopic};
+use clap::Args;
+use serde_json::{Map, Number, Value, json};
+
+use crate::{
+    DONE,
+    cli::{printer::Printer, table::Table},
+};
+
+/// A topic to be made.
+#[derive(Args, Clone, Debug)]
+pub struct NewTopic {
+    /// The event type
+    #[arg(value_name = "EVENT_TYPE")]
+    event_type: String,
+    /// What it promises, such as period_ms=100
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    terms: Vec<String>,
+}
+
+impl NewTopic {
+    fn declaration(&self) -> anyhow::Result<Map<String, Value>> {
+        let mut declaration = Map::from_iter([("event_type".to_owned(), json!(self.event_type))]);
+        for term in &self.terms {
+            let (key, value) = term.split_once('=').with_context(|| format!("expected KEY=VALUE, such as period_ms=100, not '{term}'"))?;
+            if declaration.insert(key.to_owned(), value_of(value)).is_some() {
+                bail!("{key} is given twice");
+            }
+        }
+        Ok(declaration)
+    }
+}
+
+fn value_of(text: &str) -> Value {
+    match (text, serde_json::from_str::<Number>(text)) {
+        (_, Ok(number)) => number.into(),
+        ("true", _) => true.into(),
+        ("false", _) => false.into(),
+        _ => text.into(),
+    }
+}
+
+/// Lists them.
+pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
+    let topics = monitor.topics().await?;
+    let header = ["event type", "period", "deadline", "level", "declared by", "accepted", "excess", "refused", "late", "shed"];
+    let mut table = Table::new(&header);
+    for topic in &topics.data {
+        let RealTimeTopic { accepted, excess, refused, late, shed, .. } = topic;
+        let [accepted, excess, refused, late, shed] = [accepted, excess, refused, late, shed].map(u64::to_string);
+        let deadline = topic.deadline_us.map_or_else(|| "none".to_owned(), milliseconds);
+        let (name, level) = (topic.event_type.clone(), topic.level.to_string());
+        table.push([
+            name,
+            milliseconds(topic.period_us),
+            deadline,
+            level,
+            topic.declared_by.clone(),
+            accepted,
+            excess,
+            refused,
+            late,
+            shed,
+        ]);
+    }
+    printer.rows(&topics, &table, "no real-time topics: every event is best effort")?;
+    Ok(DONE)
+}
+
+fn milliseconds(micros: u64) -> String {
+    format!("{} ms", micros as f64 / 1e3)
+}
+
+/// Makes one, or tells what would have to change.
+pub async fn add(monitor: &Monitor, new: NewTopic, printer: Printer) -> anyhow::Result<u8> {
+    let topic = monitor.declare_topic(&new.declaration()?).await?;
+    printer.done(&topic, &format!("admitted: {} is a real-time topic", topic.event_type))?;
+    Ok(DONE)
+}
+
+/// Takes one back.
+pub async fn remove(monitor: &Monitor, event_type: &str, printer: Printer) -> anyhow::Result<u8> {
+    monitor.remove_topic(event_type).await?;
+    printer.done(&json!({"eventType": event_type}), &format!("removed: events of {event_type} are best effort"))?;
+    Ok(DONE)
+}
