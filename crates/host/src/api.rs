@@ -29,6 +29,7 @@ use crate::{
     push::PushContext,
     request::Request,
     stage::Stages,
+    stall::Stalls,
     topics::RealTimeTopics,
 };
 
@@ -47,6 +48,8 @@ pub struct Api {
     pub log: Option<EventLogReader>,
     /// Event types whose publishers are answered when the event is synced, as stored.
     pub durable: BTreeSet<Box<str>>,
+    /// How long the machine stalls.
+    pub stalls: Arc<Stalls>,
     /// Event types that are real-time topics.
     pub topics: Arc<RealTimeTopics>,
     /// The shard, which knows its topics.

@@ -39,6 +39,7 @@ pub mod seldom;
 pub mod server;
 pub mod shard;
 pub mod stage;
+pub mod stall;
 pub mod token;
 pub mod topics;
 

@@ -26,6 +26,7 @@ use crate::{
     route,
     server::Port,
     stage::{Stage, Stages},
+    stall::Guarantee,
     topics::TopicCounts,
 };
 
@@ -144,6 +145,16 @@ impl Monitor {
                 ),
             ]
         }));
+        let stalls = &self.api.stalls;
+        let is_suspended = stalls.guarantee(self.api.topics.blocking_ns()) == Guarantee::Suspended;
+        let gauges = gauges.chain([
+            ("bodkin_stall_worst_nanoseconds", "Longest stall of the last minute.", stalls.worst_ns().unwrap_or_default()),
+            (
+                "bodkin_guarantee_suspended",
+                "1 while the machine stalls for longer than deadlines were admitted with.",
+                u64::from(is_suspended),
+            ),
+        ]);
         for (name, help, value) in gauges {
             push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"));
         }

@@ -52,6 +52,7 @@ use crate::{
     security::{SecurePort, Security, SecurityConfig, SecurityError, Trust, machine_name},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
     stage::Stages,
+    stall::{StallWatch, Stalls},
     token::{IssuerError, TokenIssuer},
     topics::{Declarer, RealTimeTopic, RealTimeTopics, TopicError, declaration},
 };
@@ -183,6 +184,8 @@ pub struct Server {
     /// Writes down where deliveries are, a last time when it is told to end; `None` where there is no event log.
     checkpoint: Option<(oneshot::Sender<()>, Task<()>)>,
     security: Option<Arc<Security>>,
+    /// Watches the machine's stalls.
+    _stall_watch: StallWatch,
     /// Notes where the audit log ends.
     audit_checkpoint: Task<()>,
     audit: AuditThread,
@@ -218,6 +221,7 @@ impl Server {
         let (audit, audit_thread) = Audit::open(&config.data, config.audit, &opened.store, mode).await?;
         let stages = Arc::new(Stages::default());
         let traffic = Arc::new(Traffic::default());
+        let stalls = Arc::new(Stalls::default());
         let counts = Arc::new(EventCounts::default());
         let tokens = trust.as_deref().map(|trust| TokenIssuer::start(trust.identity(CoreSystem::Authorization), config.token_lifetimes));
         let tokens = tokens.transpose()?.map(Arc::new);
@@ -267,6 +271,7 @@ impl Server {
                 log: log_reader.clone(),
                 durable: durable.clone(),
                 topics: topics.clone(),
+                stalls: stalls.clone(),
                 inbox: inbox.clone(),
                 push: push.clone(),
                 probes: probes.clone(),
@@ -332,6 +337,7 @@ impl Server {
                 acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone())));
             }
         }
+        let stall_watch = StallWatch::start(stalls, topics.blocking_ns())?;
         let mut shard = Shard::new(context, poll, inbox.clone(), shards_own, log)?;
         admitted.into_iter().try_for_each(|(topic, terms)| shard.admit(topic, terms)).map_err(TopicError::from)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
@@ -367,6 +373,7 @@ impl Server {
             log_entries_max,
             checkpoint,
             security,
+            _stall_watch: stall_watch,
             audit_checkpoint,
             audit: audit_thread,
         })
@@ -463,7 +470,7 @@ async fn restore_topics(topics: &RealTimeTopics, store: &Store) -> Result<Vec<(A
         let declared = declaration::parse(declaration, topics.platform())?;
         topics.admit(&declared, Declarer::Operator).map_err(|error| error.to_string())
     };
-    let tell = |error: String| tracing::error!(error, "a topic that was declared while the cloud ran is served best effort");
+    let tell = |error: String| tracing::error!(error, "a topic that was declared while the cloud ran is not in force");
     Ok(declarations.iter().filter_map(|declaration| admit(declaration).map_err(tell).ok()).collect())
 }
 

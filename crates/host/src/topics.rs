@@ -136,6 +136,11 @@ impl RealTimeTopics {
         &self.platform
     }
 
+    /// The longest stall of the machine that deadlines were admitted with, in nanoseconds; 0: nobody has stated any.
+    pub fn blocking_ns(&self) -> u64 {
+        u64::try_from(self.platform.blocking.get()).expect("a platform without a fault has no negative time")
+    }
+
     /// Admits a topic beside those that are there, or leaves all as it is. Gives what the shard is to be told.
     pub fn admit(&self, declared: &DeclaredTopic, declarer: Declarer) -> Result<(Arc<RealTimeTopic>, Terms), TopicError> {
         let event_type = declared.event_type.as_str();

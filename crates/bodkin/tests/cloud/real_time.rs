@@ -65,7 +65,7 @@ fn a_real_time_event_reaches_streams_and_pushed_subscribers_in_order_and_is_coun
     let row = told(&cloud, "HOT");
     let expected = json!({
         "eventType": "HOT", "periodUs": 1, "deadlineUs": 60_000_000, "lossTolerance": null, "retention": 0, "level": 3, "publishers": 1,
-        "durable": false, "declaredBy": "configuration", "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
+        "durable": false, "declaredBy": "configuration", "guarantee": "unstated", "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
     });
     assert_eq!(row, expected);
     let metrics = cloud.get("/metrics").expect_status(200).text();
@@ -170,6 +170,23 @@ fn a_topic_that_does_not_fit_is_refused_with_what_would() {
     assert!(mistake.code == Some(2) && mistake.stderr.contains("bodkin.toml:3:1: period needs its unit"), "{mistake:?}");
 }
 
+#[test]
+fn a_machine_that_stalls_for_longer_than_stated_suspends_the_guarantee() {
+    let data = tempfile::tempdir().expect("a directory");
+    let topics = "[platform]\nblocking_ms = 300\n[[topic]]\nevent_type = \"hot\"\nperiod_s = 1\ndeadline_s = 1\n\
+        [[topic]]\nevent_type = \"any\"\nperiod_s = 1\n";
+    let cloud = start(data.path(), topics);
+    assert_eq!(told(&cloud, "HOT")["guarantee"], "pending");
+    assert_eq!(told(&cloud, "ANY")["guarantee"], Value::Null);
+    cloud.signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(600));
+    cloud.signal(Signal::SIGCONT);
+    assert!(eventually(|| told(&cloud, "HOT")["guarantee"] == "suspended"), "{}", told(&cloud, "HOT"));
+    let metrics = cloud.get("/metrics").expect_status(200).text();
+    assert!(metrics.contains("\nbodkin_guarantee_suspended 1\n"), "{metrics}");
+    assert!(eventually(|| cloud.stderr().contains("guarantee suspended")), "{}", cloud.stderr());
+}
+
 fn declaration(event_type: &str, deadline_ms: u32) -> Value {
     json!({"event_type": event_type, "period_ms": 100, "deadline_ms": deadline_ms, "broker_subscriber_max_ms": 2, "level": 1})
 }
@@ -216,8 +233,8 @@ fn a_topic_is_declared_and_removed_while_the_cloud_runs_and_outlives_it() {
     let file = data.path().join("bodkin.toml");
     fs::write(&file, "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 7\n").expect("written");
     let cloud = Launch::new().data(data.path()).flags(["--config", file.to_str().expect("text")]).start();
-    assert_eq!(told(&cloud, "HOT")["periodUs"], 7_000, "the configuration goes first, and that the other one is not served is told");
-    assert!(cloud.stderr().contains("served best effort"), "{}", cloud.stderr());
+    assert_eq!(told(&cloud, "HOT")["periodUs"], 7_000, "the configuration goes first, and it is told that the other one does not count");
+    assert!(eventually(|| cloud.stderr().contains("not in force")), "{}", cloud.stderr());
 }
 
 fn data_of(events: &[crate::support::stream::Event]) -> Vec<&str> {

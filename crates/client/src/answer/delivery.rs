@@ -25,6 +25,8 @@ answer! {
         durable: bool,
         /// `configuration` or `operator`.
         declared_by: String,
+        /// Of the deadline, as far as the machine's stalls go: `pending`, `unstated`, `held`, `suspended`; `None`: there is no deadline.
+        guarantee: Option<String>,
         /// Events taken since the start.
         accepted: u64,
         /// Of these, those that came faster than the period.

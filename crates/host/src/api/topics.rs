@@ -18,6 +18,7 @@ use crate::{
     answer::Answer,
     inbox::Message,
     request::{Method, Request},
+    stall::Guarantee,
     topics::{Declarer, RealTimeTopic, TopicCounts, declaration},
 };
 
@@ -34,6 +35,7 @@ struct TopicView<'t> {
     publishers: u32,
     durable: bool,
     declared_by: Declarer,
+    guarantee: Option<Guarantee>,
     accepted: u64,
     excess: u64,
     refused: u64,
@@ -70,7 +72,7 @@ impl Api {
             return not_stored(&error);
         }
         match self.tell_shard(topic.clone(), terms).await {
-            Ok(()) => Answer::json(201, &view(&topic)),
+            Ok(()) => Answer::json(201, &self.topic_view(&topic)),
             Err(answer) => {
                 self.topics.withdraw(event_type.as_str());
                 match self.store.write(move |draft| draft.forget_topic(&event_type), |_, _| ()).await {
@@ -116,14 +118,18 @@ impl Api {
         }
     }
 
+    fn topic_view<'t>(&self, topic: &'t RealTimeTopic) -> TopicView<'t> {
+        view(topic, self.stalls.guarantee(self.topics.blocking_ns()))
+    }
+
     fn list_topics(&self) -> Answer {
         let topics = self.topics.all();
-        let data: Vec<TopicView<'_>> = topics.iter().map(|topic| view(topic)).collect();
+        let data: Vec<TopicView<'_>> = topics.iter().map(|topic| self.topic_view(topic)).collect();
         list(&data, data.len() as u64)
     }
 }
 
-fn view(topic: &RealTimeTopic) -> TopicView<'_> {
+fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
     let TopicSpec { period, deadline, loss_tolerance, retention, level, publishers, .. } = topic.spec;
     let TopicCounts { accepted, excess, refused, dispatched, late, shed } = &topic.counts;
     TopicView {
@@ -142,6 +148,7 @@ fn view(topic: &RealTimeTopic) -> TopicView<'_> {
         publishers: publishers.get(),
         durable: topic.is_durable,
         declared_by: topic.declarer,
+        guarantee: (deadline != Span::Infinite).then_some(guarantee),
         accepted: accepted.load(Relaxed),
         excess: excess.load(Relaxed),
         refused: refused.load(Relaxed),

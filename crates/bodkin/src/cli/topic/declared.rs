@@ -46,7 +46,7 @@ fn value_of(text: &str) -> Value {
 /// Lists them.
 pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
     let topics = monitor.topics().await?;
-    let header = ["event type", "period", "deadline", "level", "declared by", "accepted", "excess", "refused", "late", "shed"];
+    let header = ["event type", "period", "deadline", "level", "declared by", "guarantee", "accepted", "excess", "refused", "late", "shed"];
     let mut table = Table::new(&header);
     for topic in &topics.data {
         let RealTimeTopic { accepted, excess, refused, late, shed, .. } = topic;
@@ -59,6 +59,7 @@ pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
             deadline,
             level,
             topic.declared_by.clone(),
+            topic.guarantee.clone().unwrap_or_default(),
             accepted,
             excess,
             refused,

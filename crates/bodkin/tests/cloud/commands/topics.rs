@@ -156,7 +156,7 @@ fn a_file_that_is_not_there_is_told_by_its_path() {
 
 fn topic() -> Value {
     json!({"eventType": "HOT", "periodUs": 100_000, "deadlineUs": 50_500, "lossTolerance": null, "retention": 0, "level": 2, "publishers": 1,
-        "durable": false, "declaredBy": "operator", "accepted": 7, "excess": 1, "refused": 3, "dispatched": 7, "late": 4, "shed": 5})
+        "durable": false, "declaredBy": "operator", "guarantee": "held", "accepted": 7, "excess": 1, "refused": 3, "dispatched": 7, "late": 4, "shed": 5})
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn topics_of_a_running_cloud_are_listed_added_and_removed() {
         ("POST /api/v1/topics", 201, topic()),
         ("DELETE /api/v1/topics?event_type=hot", 200, Value::Null),
     ]);
-    has_row(&asked(&double, "topic list", 0).0, &["HOT", "100 ms", "50.5 ms", "2", "operator", "7", "1", "3", "4", "5"]);
+    has_row(&asked(&double, "topic list", 0).0, &["HOT", "100 ms", "50.5 ms", "2", "operator", "held", "7", "1", "3", "4", "5"]);
     let (told, requests) = asked(&double, "topic add hot period_ms=0.1 deadline_ms=inf durable=true", 0);
     assert!(told.contains("admitted: HOT is a real-time topic"), "{told}");
     let form = &requests.last().expect("a POST").body;
