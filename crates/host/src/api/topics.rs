@@ -61,11 +61,14 @@ impl Api {
             Ok(declared) => declared,
             Err(told) => return no_topic(&told),
         };
-        let (topic, terms) = match self.topics.admit(&declared, Declarer::Operator) {
-            Ok(admitted) => admitted,
-            Err(error) => return Answer::problem(409, "Not admitted", &format!("{error}.")),
+        let (topics, event_type) = (self.topics.clone(), declared.event_type.clone());
+        // Among many topics, to find what would have to change takes its time.
+        let admitted = tokio::task::spawn_blocking(move || topics.admit(&declared, Declarer::Operator)).await;
+        let (topic, terms) = match admitted {
+            Ok(Ok(admitted)) => admitted,
+            Ok(Err(error)) => return Answer::problem(409, "Not admitted", &format!("{error}.")),
+            Err(error) => return Answer::problem(503, "Not admitted", &format!("The admission test ended: {error}.")),
         };
-        let event_type = declared.event_type;
         let kept = event_type.clone();
         if let Err(error) = self.store.write(move |draft| draft.declare_topic(&kept, &text), |_, ()| ()).await {
             self.topics.withdraw(event_type.as_str());
