@@ -22,8 +22,8 @@ use bodkin_arrowhead::{
 };
 use bodkin_broker::topic::{LeaseTimes, Platform};
 use bodkin_host::{
-    AUDIT_LIMITS, AuditLimits, DeclaredTopic, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits,
-    OrchestratorConfig, Port, SecurityConfig, gate::Origin,
+    AUDIT_LIMITS, AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port,
+    SecurityConfig, gate::Origin,
 };
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -397,7 +397,7 @@ impl Settings {
                 age_max: Duration::from_secs(self.event_log_age_max_s.expect(all)),
             }),
             platform: self.declared.as_ref().map_or_else(Platform::default, |declared| declared.platform),
-            topics: topics(self.declared.as_ref())?,
+            topics: self.declared.as_ref().map_or_else(|| Ok(Vec::new()), TopicFile::each).context("a topic of an entry with a count")?,
             durable_event_types: durable(self.durable_event_types.expect(all))?,
             orchestrator: OrchestratorConfig {
                 store: if self.use_flexible_store.expect(all) { StoreKind::Flexible } else { StoreKind::Plain },
@@ -511,12 +511,6 @@ fn jobs(settings: &Settings) -> anyhow::Result<JobSchedule> {
 fn durable(names: Vec<String>) -> anyhow::Result<Vec<EventType>> {
     let parse = |name: &String| EventType::parse(name).with_context(|| format!("'{name}' of durable_event_types is no event type"));
     names.iter().map(parse).collect()
-}
-
-fn topics(declared: Option<&TopicFile>) -> anyhow::Result<Vec<DeclaredTopic>> {
-    let each = declared.into_iter().flat_map(TopicFile::each);
-    let topics = each.map(|topic| topic.map(|(event_type, spec)| DeclaredTopic { event_type, spec }));
-    topics.collect::<Result<_, _>>().context("a topic of an entry with a count")
 }
 
 fn origins(texts: impl Iterator<Item = String>) -> anyhow::Result<Vec<Origin>> {

@@ -12,9 +12,10 @@ use std::{
 
 use bodkin_arrowhead::name::{EventType, NameError};
 use bodkin_broker::topic::{
-    Platform, TopicSpec,
+    Platform,
     form::{Field, FormError, FormProblem, TopicForm, platform_keys, read_platform, read_topic, topic_keys},
 };
+use bodkin_host::DeclaredTopic;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -33,12 +34,12 @@ pub struct TopicFile {
     /// What all topics count on.
     pub platform: Platform,
     /// In the order of the file.
-    pub topics: Vec<DeclaredTopic>,
+    pub topics: Vec<Entry>,
 }
 
 /// One entry of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DeclaredTopic {
+pub struct Entry {
     /// Its event type; of topics alike, the name of them all.
     pub event_type: EventType,
     /// Where it begins, from 1 on.
@@ -49,14 +50,13 @@ pub struct DeclaredTopic {
 
 impl TopicFile {
     /// Every topic by its own name: those of an entry with a count are numbered from 1 on.
-    pub fn each(&self) -> impl Iterator<Item = Result<(EventType, TopicSpec), NameError>> {
-        let named = |topic: &DeclaredTopic, number| match topic.form.count {
+    pub fn each(&self) -> Result<Vec<DeclaredTopic>, NameError> {
+        let named = |topic: &Entry, number| match topic.form.count {
             1 => Ok(topic.event_type.clone()),
             _ => EventType::parse(&format!("{}-{number}", topic.event_type.as_str())),
         };
-        self.topics.iter().flat_map(move |topic| {
-            (1..=topic.form.count).map(move |number| named(topic, number).map(|event_type| (event_type, topic.form.spec)))
-        })
+        let numbered = self.topics.iter().flat_map(|topic| (1..=topic.form.count).map(move |number| (topic, number)));
+        numbered.map(|(topic, number)| Ok(DeclaredTopic { event_type: named(topic, number)?, spec: topic.form.spec })).collect()
     }
 }
 
@@ -138,7 +138,7 @@ impl Reading {
         })
     }
 
-    fn topics(&mut self, value: Option<&Spanned<DeValue<'_>>>, platform: &Platform) -> Vec<DeclaredTopic> {
+    fn topics(&mut self, value: Option<&Spanned<DeValue<'_>>>, platform: &Platform) -> Vec<Entry> {
         let entries = match value.map(|value| (value.get_ref(), value.span())) {
             None => return Vec::new(),
             Some((DeValue::Array(entries), _)) => entries,
@@ -147,7 +147,7 @@ impl Reading {
                 return Vec::new();
             }
         };
-        let mut topics: Vec<DeclaredTopic> = Vec::with_capacity(entries.len());
+        let mut topics: Vec<Entry> = Vec::with_capacity(entries.len());
         let mut lines = std::collections::HashMap::new();
         for entry in entries {
             let Some(table) = entry.get_ref().as_table() else {
@@ -161,7 +161,7 @@ impl Reading {
                 self.wrong(at, format!("event_type is declared already, in line {before}: topics alike are one entry with a count"));
             }
             match read_topic(fields(table).filter(|(key, _)| *key != "event_type"), platform) {
-                Ok(form) => topics.extend(event_type.map(|event_type| DeclaredTopic { event_type, line, form })),
+                Ok(form) => topics.extend(event_type.map(|event_type| Entry { event_type, line, form })),
                 Err(errors) => {
                     let keys = || topic_keys().chain(["event_type".to_owned()]);
                     errors.into_iter().for_each(|error| self.told(error, table, &entry.span(), keys()));

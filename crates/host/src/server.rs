@@ -17,7 +17,6 @@ use std::{
 };
 
 use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem};
-use bodkin_broker::Terms;
 use bodkin_store::{
     OpenError, Opened, Store, StoreError,
     audit::AuditThread,
@@ -54,7 +53,7 @@ use crate::{
     stage::Stages,
     stall::{StallWatch, Stalls},
     token::{IssuerError, TokenIssuer},
-    topics::{Declarer, RealTimeTopic, RealTimeTopics, TopicError, declaration},
+    topics::{self, TopicError},
 };
 
 /// How long requests under way may take once a shutdown has begun.
@@ -194,7 +193,7 @@ pub struct Server {
 impl Server {
     /// Starts everything; when it returns, every listener answers. Must be called within a tokio runtime.
     pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
-        let (topics, mut admitted) = admit_topics(config)?;
+        let (topics, mut admitted) = topics::admit_configured(config)?;
         let opened = match &config.pair {
             None => Store::open(&config.data)?,
             Some(pair) => {
@@ -240,9 +239,9 @@ impl Server {
         let (poll, inbox) = Shard::inbox()?;
         let from = opened.store.write(|draft| draft.positions_end(), |_, end| end).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
-        admitted.extend(restore_topics(&topics, &opened.store).await?);
+        admitted.extend(topics::restore(&topics, &opened.store).await?);
         let durable_topics = admitted.iter().filter(|(topic, _)| topic.is_durable).map(|(topic, _)| topic.event_type.clone());
-        let durable: BTreeSet<Box<str>> = durable_event_types(config).chain(durable_topics).collect();
+        let durable: BTreeSet<Box<str>> = topics::durable_event_types(config).chain(durable_topics).collect();
         let (deliveries, checkpoint) = restore_deliveries(&opened.store, log_reader.as_ref()).await?;
         let push = PushContext {
             store: opened.store.clone(),
@@ -445,33 +444,6 @@ async fn end_of_posting(tasks: Vec<Task<()>>, deliveries: &Deliveries, until: In
 
 async fn keep_log(book: Arc<LogBook>, store: Store, entries_max: u64) {
     book.keep(&store, entries_max).await;
-}
-
-/// What was admitted, and what the shard is to be told of it.
-type AdmittedTopics = (Arc<RealTimeTopics>, Vec<(Arc<RealTimeTopic>, Terms)>);
-
-/// Admits the declared topics, one after the other.
-fn admit_topics(config: &HostConfig) -> Result<AdmittedTopics, TopicError> {
-    let topics = RealTimeTopics::new(config.platform, durable_event_types(config).collect())?;
-    let admit = |declared| topics.admit(declared, Declarer::Configuration);
-    let admitted = config.topics.iter().map(admit).collect::<Result<Vec<_>, _>>()?;
-    Ok((Arc::new(topics), admitted))
-}
-
-fn durable_event_types(config: &HostConfig) -> impl Iterator<Item = Box<str>> {
-    config.durable_event_types.iter().map(|event_type| event_type.as_str().into())
-}
-
-/// Admits what the operator has declared while the cloud ran, beside the configuration's topics. What does not fit beside them any more is served
-/// best effort: its declaration stays, until it is removed.
-async fn restore_topics(topics: &RealTimeTopics, store: &Store) -> Result<Vec<(Arc<RealTimeTopic>, Terms)>, StoreError> {
-    let declarations = store.write(|draft| draft.declared_topics(), |_, declarations| declarations).await?;
-    let admit = |declaration: &String| {
-        let declared = declaration::parse(declaration, topics.platform())?;
-        topics.admit(&declared, Declarer::Operator).map_err(|error| error.to_string())
-    };
-    let tell = |error: String| tracing::error!(error, "a topic that was declared while the cloud ran is not in force");
-    Ok(declarations.iter().filter_map(|declaration| admit(declaration).map_err(tell).ok()).collect())
 }
 
 /// Opens the event log of the one shard; its keeper tells the shard what is synced.

@@ -14,7 +14,10 @@ use bodkin_broker::{
     timing::{Admission, AdmissionError, Change, Nanos},
     topic::{Level, Period, Platform, SpecFault, TopicSpec, form::PUBLISHERS_MAX},
 };
+use bodkin_store::{Store, StoreError};
 use serde::Serialize;
+
+use crate::config::HostConfig;
 
 /// Shards of this process: a topic is on one of them.
 const SHARDS: NonZeroU32 = NonZeroU32::MIN;
@@ -179,4 +182,32 @@ impl RealTimeTopics {
         // The tables change together behind the admission test, which changes all or nothing.
         self.admitted.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What was admitted, and what the shard is to be told of it.
+pub type AdmittedTopics = (Arc<RealTimeTopics>, Vec<(Arc<RealTimeTopic>, Terms)>);
+
+/// Admits the declared topics, one after the other.
+pub fn admit_configured(config: &HostConfig) -> Result<AdmittedTopics, TopicError> {
+    let topics = RealTimeTopics::new(config.platform, durable_event_types(config).collect())?;
+    let admit = |declared| topics.admit(declared, Declarer::Configuration);
+    let admitted = config.topics.iter().map(admit).collect::<Result<Vec<_>, _>>()?;
+    Ok((Arc::new(topics), admitted))
+}
+
+/// Event types that the configuration makes durable, as stored.
+pub fn durable_event_types(config: &HostConfig) -> impl Iterator<Item = Box<str>> {
+    config.durable_event_types.iter().map(|event_type| event_type.as_str().into())
+}
+
+/// Admits what the operator has declared while the cloud ran, beside the configuration's topics. What does not fit beside them any more is served
+/// best effort: its declaration stays, until it is removed.
+pub async fn restore(topics: &RealTimeTopics, store: &Store) -> Result<Vec<(Arc<RealTimeTopic>, Terms)>, StoreError> {
+    let declarations = store.write(|draft| draft.declared_topics(), |_, declarations| declarations).await?;
+    let admit = |declaration: &String| {
+        let declared = declaration::parse(declaration, topics.platform())?;
+        topics.admit(&declared, Declarer::Operator).map_err(|error| error.to_string())
+    };
+    let tell = |error: String| tracing::error!(error, "a topic that was declared while the cloud ran is not in force");
+    Ok(declarations.iter().filter_map(|declaration| admit(declaration).map_err(tell).ok()).collect())
 }

@@ -76,3 +76,13 @@ fn a_text_that_is_no_toml_is_told_as_well() {
     let found = parse("[[topic]]\nperiod_ms = = 5\n").expect_err("it is none");
     assert!(matches!(&found[..], [Mistake { at: Some(at), .. }] if at.start == 22), "{found:?}");
 }
+
+#[test]
+fn topics_alike_are_numbered_when_they_are_served() {
+    let file =
+        parse("[[topic]]\nevent_type = 'a'\nperiod_ms = 5\n[[topic]]\nevent_type = 'b'\nperiod_ms = 7\ncount = 2\n").expect("it is right");
+    let named = file.each().expect("the names are short enough");
+    let shapes: Vec<_> = named.iter().map(|topic| (topic.event_type.as_str(), topic.spec.period)).collect();
+    let period = |millis| Period::Every(Nanos::from_millis(millis));
+    assert_eq!(shapes, [("A", period(5)), ("B-1", period(7)), ("B-2", period(7))]);
+}

@@ -7,7 +7,7 @@ use bodkin_broker::{
 };
 use serde::Serialize;
 
-use crate::topic_file::{DeclaredTopic, TopicFile};
+use crate::topic_file::{Entry, TopicFile};
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -149,7 +149,7 @@ pub(super) fn told(change: Change) -> String {
 }
 
 impl TopicReport {
-    fn of(topic: &DeclaredTopic, Verdict { deadlines, placed }: &Verdict) -> Self {
+    fn of(topic: &Entry, Verdict { deadlines, placed }: &Verdict) -> Self {
         let Deadlines { dispatch, replicate, retention_min, mark_every_max, cancel_slack, paper_replicates, backup_entries, .. } =
             *deadlines;
         let spec = &topic.form.spec;

@@ -11,7 +11,7 @@ use super::{
     super::{details::Details, printer::Printer, table::Table, write_out},
     report::{shortfall_told, told},
 };
-use crate::topic_file::{DeclaredTopic, TopicFile};
+use crate::topic_file::{Entry, TopicFile};
 
 /// Refusals that are explained; there may be many, all of one kind.
 const EXPLAINED_MAX: usize = 32;
@@ -63,7 +63,7 @@ fn expected(deadlines: &Deadlines) -> &'static str {
     }
 }
 
-fn explained(path: &Path, topic: &DeclaredTopic, verdict: &Verdict) -> String {
+fn explained(path: &Path, topic: &Entry, verdict: &Verdict) -> String {
     let Err(refusal) = &verdict.placed else { return String::new() };
     let mut text = format!("\n{}:{}: {} is refused\n", path.display(), topic.line, topic.event_type.as_str());
     for reason in &refusal.reasons {
