@@ -24,7 +24,11 @@ const TABLE: &[Row] = &[
     Row { name: "bodkin-store", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker"] },
     Row { name: "bodkin-trust", pure: false, imports: &["bodkin-arrowhead"] },
     Row { name: "bodkin-client", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-trust"] },
-    Row { name: "bodkin-host", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-store", "bodkin-trust"] },
+    Row {
+        name: "bodkin-host",
+        pure: false,
+        imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-store", "bodkin-trust", "bodkin-zmtp"],
+    },
     // Drives any Arrowhead over the wire, so it imports nothing of ours, although the design would let it import `client`.
     Row { name: "bodkin-bench", pure: false, imports: &[] },
     Row {

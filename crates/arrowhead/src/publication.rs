@@ -3,7 +3,7 @@
 //! A publication's texts stay the JSON literals they came as: what a subscriber gets as Event JSON is written from the
 //! same bytes, and only a `data:` line with the payload itself needs the escapes resolved.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use crate::{
     event_handler::{EventFacts, TIME_STAMP_TOLERANCE},
     json,
     name::TEXT_LENGTH_MAX,
-    record::SystemId,
+    record::{System, SystemId},
     snapshot::Snapshot,
     system::SystemKey,
     utc::UtcTime,
@@ -41,6 +41,25 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
 }
 
 impl<'a> JsonText<'a> {
+    /// A text that did not come as JSON: its literal is written into a buffer of the caller's, in place of what is there.
+    pub fn write(text: &str, literal: &'a mut String) -> Self {
+        literal.clear();
+        literal.push('"');
+        let mut rest = text;
+        while let Some(at) = rest.find(|character: char| character < ' ' || matches!(character, '"' | '\\')) {
+            let (plain, special) = rest.split_at(at);
+            literal.push_str(plain);
+            match special.as_bytes()[0] {
+                byte @ (b'"' | b'\\') => literal.extend(['\\', char::from(byte)]),
+                control => write!(literal, "\\u{control:04x}").expect("a text takes everything"),
+            }
+            rest = &special[1..];
+        }
+        literal.push_str(rest);
+        literal.push('"');
+        Self(literal)
+    }
+
     fn inner(self) -> &'a str {
         self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(self.0)
     }
@@ -218,6 +237,19 @@ pub struct PublishForm<'a> {
     payload: Option<JsonText<'a>>,
     #[serde(borrow)]
     time_stamp: Option<JsonText<'a>>,
+    /// The time that an event has which did not come as JSON.
+    #[serde(skip)]
+    created: Option<UtcTime>,
+}
+
+impl<'a> PublishForm<'a> {
+    /// An event that a registered system publishes by other means than JSON; `created` is `None` where it does not say when.
+    pub fn of(source: &'a System, event_type: JsonText<'a>, payload: JsonText<'a>, created: Option<UtcTime>) -> Self {
+        // Names and addresses have no character that JSON would escape, and are scalars as they are.
+        let [system_name, address] = [source.system_name.as_str(), source.address.as_str()].map(|text| Some(JsonText(text)));
+        let source = Source { system_name, address, port: Some(source.port.into()) };
+        Self { event_type: Some(event_type), source: Some(source), payload: Some(payload), created, ..Self::default() }
+    }
 }
 
 impl Claims for PublishForm<'_> {
@@ -258,7 +290,10 @@ pub fn authorize<'a>(
     let event_type = form.event_type.filter(|text| !text.is_blank()).ok_or_else(|| refused("Event type is null or blank."))?;
     fold_event_type(event_type, &mut scratch.event_type)?;
     let payload = form.payload.filter(|text| !text.is_blank()).ok_or_else(|| refused("Payload is null or blank."))?;
-    let time = parse_time_stamp(form.time_stamp, now)?;
+    let time = match form.created {
+        Some(created) => check_time_stamp(created, now)?,
+        None => parse_time_stamp(form.time_stamp, now)?,
+    };
     let source = registered_source(snapshot, form.source.as_ref(), &mut scratch.key)?;
     let time_stamp = form.time_stamp.filter(|text| !text.is_blank());
     Ok(Authorized::new(Publication { event_type, payload, metadata: form.meta_data, time_stamp, facts: EventFacts { source, time } }))
@@ -282,7 +317,11 @@ fn fold_event_type(text: JsonText<'_>, folded: &mut String) -> Result<(), Arrowh
 fn parse_time_stamp(text: Option<JsonText<'_>>, now: UtcTime) -> Result<UtcTime, ArrowheadError> {
     let refused = |message: String| ArrowheadError::bad_payload(message, PUBLISH_ORIGIN);
     let Some(text) = text.filter(|text| !text.is_blank()) else { return Ok(now) };
-    let time = UtcTime::parse(&text.text()).map_err(|error| refused(format!("Time stamp {error}")))?;
+    check_time_stamp(UtcTime::parse(&text.text()).map_err(|error| refused(format!("Time stamp {error}")))?, now)
+}
+
+fn check_time_stamp(time: UtcTime, now: UtcTime) -> Result<UtcTime, ArrowheadError> {
+    let refused = |message: String| ArrowheadError::bad_payload(message, PUBLISH_ORIGIN);
     if time < now.minus(TIME_STAMP_TOLERANCE) || time > now.plus(TIME_STAMP_TOLERANCE) {
         return Err(refused(format!("Time stamp {time} is more than {} seconds away from now, {now}.", TIME_STAMP_TOLERANCE.as_secs())));
     }
@@ -360,9 +399,19 @@ impl<'a> Publication<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::{
+        access::Access,
+        address::Address,
+        caller::Caller,
+        name::{NamingRules, SystemName},
+        record::Timestamps,
+        snapshot::Change,
+    };
 
     #[test]
     fn scalars_are_texts_and_the_rest_is_refused() {
@@ -382,7 +431,46 @@ mod tests {
         assert!(json::parse_object::<PublishForm<'_>>(r#"{"payload":null,"metaData":null,"source":null}"#).is_ok());
     }
 
+    #[test]
+    fn an_event_in_frames_is_asked_what_one_in_json_is() {
+        let now = UtcTime::from_unix_seconds(1_000);
+        let sensor = System {
+            id: SystemId(7),
+            system_name: SystemName::parse("sensor").unwrap(),
+            address: Address::parse("10.0.0.1", &NamingRules::default()).unwrap(),
+            port: 9,
+            authentication_info: None,
+            metadata: None,
+            timestamps: Timestamps { created_at: now, updated_at: now },
+        };
+        let (mut snapshot, mut scratch) = (Snapshot::default(), Scratch::default());
+        let mut publish = |snapshot: &Snapshot, texts: [&str; 2], created| {
+            let [mut event_type, mut payload] = [String::new(), String::new()];
+            let [event_type, payload] = [JsonText::write(texts[0], &mut event_type), JsonText::write(texts[1], &mut payload)];
+            let form =
+                Access::Own.admit(&Caller::Anonymous).unwrap().permit(PublishForm::of(&sensor, event_type, payload, created)).unwrap();
+            let published = authorize(snapshot, &form, now, &mut scratch)?;
+            Ok::<_, ArrowheadError>((published.facts().source, published.facts().time, published.payload().text().into_owned()))
+        };
+        assert!(publish(&snapshot, ["Hot", "1"], None).unwrap_err().error_message.contains("sensor, address: 10.0.0.1, port: 9"));
+        snapshot.apply(Change::System(Arc::new(sensor.clone())));
+        let payload = "a \"quoted\" \\ line\nand \u{1f600}";
+        assert_eq!(publish(&snapshot, ["Hot", payload], None), Ok((SystemId(7), now, payload.to_owned())));
+        let earlier = UtcTime::from_unix_seconds(990);
+        assert_eq!(publish(&snapshot, ["Hot", "1"], Some(earlier)), Ok((SystemId(7), earlier, "1".to_owned())));
+        for (texts, created) in [(["", "1"], None), (["Hot", " "], None), (["Hot", "1"], Some(UtcTime::from_unix_seconds(1)))] {
+            assert!(publish(&snapshot, texts, created).is_err(), "{texts:?}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_written_literal_is_read_as_its_text(text in any::<String>()) {
+            let mut literal = "before".to_owned();
+            prop_assert_eq!(JsonText::write(&text, &mut literal).text(), text.as_str());
+            prop_assert_eq!(serde_json::from_str::<String>(&literal).unwrap(), text);
+        }
+
         #[test]
         fn escapes_are_resolved_as_serde_json_does(text in ".*") {
             let literal = serde_json::to_string(&text).unwrap();

@@ -274,8 +274,12 @@ impl Snapshot {
 
     /// The systems of a name in any case.
     pub fn systems_named(&self, name: &str) -> impl Iterator<Item = &Arc<System>> {
-        let name = SystemName::from_stored(&name.trim().to_ascii_lowercase());
-        let all = (name.clone(), SystemId(i64::MIN))..=(name, SystemId(i64::MAX));
+        self.systems_with(&SystemName::from_stored(&name.trim().to_ascii_lowercase()))
+    }
+
+    /// The systems of a name. Allocates nothing.
+    pub fn systems_with(&self, name: &SystemName) -> impl Iterator<Item = &Arc<System>> + use<'_> {
+        let all = (name.clone(), SystemId(i64::MIN))..=(name.clone(), SystemId(i64::MAX));
         self.system_by_name.range(all).map(|(_, id)| self.systems.get(*id).expect("an indexed system is there"))
     }
 

@@ -9,9 +9,10 @@ use crate::{nearest::nearest, passphrase};
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
 /// Variables of the script `x` and of the tests.
-const OF_THE_TREE: [&str; 7] = [
+const OF_THE_TREE: [&str; 8] = [
     "BODKIN_ARROWHEAD_CLIENT",
     "BODKIN_JOSERFC",
+    "BODKIN_PYZMQ",
     "BODKIN_RUSTUP_URL",
     "BODKIN_SCHEMATHESIS",
     "BODKIN_SKIPS",

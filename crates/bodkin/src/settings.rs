@@ -16,14 +16,14 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
-    name::{CloudName, EventType, NamingRules},
+    name::{CloudName, EventType, NamingRules, SystemName},
     orchestrator::{StoreKind, reservation::ReservationTimes},
     service_registry::{AddressDetection, Deregistration},
 };
 use bodkin_broker::topic::{LeaseTimes, Platform};
 use bodkin_host::{
     AUDIT_LIMITS, AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port,
-    SecurityConfig, gate::Origin,
+    SecurityConfig, ZmtpConfig, gate::Origin,
 };
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -128,10 +128,14 @@ settings! {
     @list cors_origins: Vec<String> = "BODKIN_CORS_ORIGINS",
     /// The origin of Arrowhead's management web tool, whose pages may call as well; empty: none
     management_tool_origin: String = "BODKIN_MANAGEMENT_TOOL_ORIGIN",
-    /// Added to every standard port (8443 Service Registry, 8445 Authorization, 8441 Orchestrator, 8455 Event Handler, 8440 health and metrics)
+    /// Added to every standard port (8443 Service Registry, 8445 Authorization, 8441 Orchestrator, 8455 Event Handler, 8440 health and metrics, 5570 ZMTP)
     port_offset: u16 = "BODKIN_PORT_OFFSET",
     /// Let the system choose every port
     @flag any_port: bool = "BODKIN_ANY_PORT",
+    /// Serve ZMTP on port 5570, in insecure mode
+    @flag zmtp: bool = "BODKIN_ZMTP",
+    /// The system as which ZMTP peers publish that do not say who they are: PUB, PUSH, and REQ without a routing id; empty: they may not
+    zmtp_system: String = "BODKIN_ZMTP_SYSTEM",
     /// Service definitions must be 1 to 63 letters, digits and dashes
     @flag use_strict_service_definition_verifier: bool = "BODKIN_USE_STRICT_SERVICE_DEFINITION_VERIFIER",
     /// Interface names must be HTTP or HTTPS with JSON or XML
@@ -174,7 +178,7 @@ settings! {
     auth_token_ttl_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_IN_MINUTES",
     /// Minutes for which tokens count at the most, whatever time is asked for
     auth_token_ttl_max_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_MAX_IN_MINUTES",
-    /// Open connections, on the Event Handler's port and on all others; one more is answered 503
+    /// Open connections, on the Event Handler's port, on the ZMTP port and on all others; one more is answered 503, or closed
     connections_max: usize = "BODKIN_CONNECTIONS_MAX",
     /// Milliseconds a client may take for its part of a TLS handshake
     handshake_timeout_ms: u64 = "BODKIN_HANDSHAKE_TIMEOUT_MS",
@@ -194,7 +198,7 @@ settings! {
     body_bytes_max: usize = "BODKIN_BODY_BYTES_MAX",
     /// Bytes of the body of a request to the Event Handler
     event_bytes_max: usize = "BODKIN_EVENT_BYTES_MAX",
-    /// Event streams, and as many subscriptions by push
+    /// Event streams and topics that ZMTP subscribers hear, and as many subscriptions by push
     subscriptions_max: usize = "BODKIN_SUBSCRIPTIONS_MAX",
     /// Event types; an event of one more is answered 503
     event_types_max: usize = "BODKIN_EVENT_TYPES_MAX",
@@ -212,7 +216,7 @@ settings! {
     audit_age_max_s: u64 = "BODKIN_AUDIT_AGE_MAX_S",
     /// Log entries that are kept for /mgmt/logs; beyond, the oldest go
     log_entries_max: u64 = "BODKIN_LOG_ENTRIES_MAX",
-    /// Bytes queued for a subscriber; events beyond are lost, counted and told
+    /// Bytes queued for a subscriber, for all topics of a ZMTP one; events beyond are lost, counted and told
     subscriber_queue_bytes_max: u64 = "BODKIN_SUBSCRIBER_QUEUE_BYTES_MAX",
     /// Milliseconds a subscriber may take to accept a pushed event
     push_timeout_ms: u64 = "BODKIN_PUSH_TIMEOUT_MS",
@@ -270,6 +274,8 @@ impl Settings {
             management_tool_origin: Some(String::new()),
             port_offset: Some(0),
             any_port: Some(false),
+            zmtp: Some(true),
+            zmtp_system: Some(String::new()),
             use_strict_service_definition_verifier: Some(naming.strict_service_definition),
             use_strict_service_intf_name_verifier: Some(naming.strict_interface_name),
             allow_self_addressing: Some(naming.allow_self_addressing),
@@ -374,6 +380,7 @@ impl Settings {
             listen,
             domain_name,
             ports: ports(offset)?,
+            zmtp: Some(zmtp(self.zmtp_system.as_deref(), offset)?).filter(|_| self.zmtp.expect(all)),
             log_book: Arc::default(),
             audit: AuditLimits {
                 bytes_max: self.audit_bytes_max.expect(all),
@@ -548,6 +555,18 @@ pub fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 5]> {
     Ok(moved.map(Option::unwrap_or_default))
 }
 
+/// The ZMTP port moved by the offset, or any, and as whom those publish who do not say it.
+fn zmtp(system: Option<&str>, offset: Option<u16>) -> anyhow::Result<ZmtpConfig> {
+    let name = system.map(str::trim).filter(|name| !name.is_empty());
+    let system = name.map(|name| SystemName::parse(name).map_err(|error| anyhow!("zmtp_system {error}"))).transpose()?;
+    Ok(ZmtpConfig { port: zmtp_port(offset), system })
+}
+
+/// Where ZMTP is spoken; an offset that moves the standard ports to ports moves this one, which is less.
+pub fn zmtp_port(offset: Option<u16>) -> u16 {
+    offset.map_or(0, |offset| ZmtpConfig::DEFAULT_PORT.saturating_add(offset))
+}
+
 fn read(file: &Path) -> anyhow::Result<Settings> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the configuration {}", file.display()))?;
     let mut settings: Settings = toml::from_str(&text).with_context(|| format!("the configuration {} has a mistake", file.display()))?;
@@ -559,38 +578,4 @@ fn read(file: &Path) -> anyhow::Result<Settings> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_example_file_is_the_defaults() {
-        let example = include_str!("../../../bodkin.example.toml");
-        assert_eq!(toml::from_str::<Settings>(example).unwrap(), Settings::defaults());
-    }
-
-    #[test]
-    fn an_unknown_key_is_refused_by_its_name() {
-        let refused = toml::from_str::<Settings>("prot_offset = 1").unwrap_err().to_string();
-        assert!(refused.contains("prot_offset") && refused.contains("port_offset"), "{refused}");
-    }
-
-    #[test]
-    fn every_token_ends() {
-        let lifetimes = |default, maximum| {
-            let settings =
-                Settings { auth_token_ttl_in_minutes: Some(default), auth_token_ttl_max_in_minutes: Some(maximum), ..Settings::defaults() };
-            token_lifetimes(&settings).ok().map(|lifetimes| (lifetimes.default.as_secs(), lifetimes.maximum.as_secs()))
-        };
-        assert_eq!((lifetimes(10, 1440), lifetimes(5, 5)), (Some((600, 86_400)), Some((300, 300))));
-        for (default, maximum) in [(0, 1440), (10, 0), (10, 9), (10, TOKEN_TTL_MINUTES_MAX + 1), (u64::MAX, u64::MAX)] {
-            assert_eq!(lifetimes(default, maximum), None, "{default} {maximum}");
-        }
-    }
-
-    #[test]
-    fn ports_stay_ports() {
-        assert_eq!(ports(Some(100)).unwrap(), [8543, 8545, 8541, 8555, 8540]);
-        assert!(ports(Some(57_081)).is_err());
-        assert_eq!(ports(None).unwrap(), [0; 5]);
-    }
-}
+mod tests;

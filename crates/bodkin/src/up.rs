@@ -3,6 +3,7 @@
 mod paired;
 
 use std::{
+    net::SocketAddr,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -125,10 +126,12 @@ async fn hung_up(signal: Option<&mut Signal>) {
 
 fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Instant, json_output: bool) {
     let listeners = Port::ALL.iter().zip(&server.addresses);
+    let zmtp = server.zmtp.iter().map(|address| ("zmtp", address));
     let ready_ms = started.elapsed().as_secs_f64() * 1e3;
     let cloud = server.security().map(|security| security.trust().cloud.to_string());
     if json_output {
-        let listeners: Map<_, _> = listeners.map(|(port, address)| (port.name().to_owned(), json!(address.to_string()))).collect();
+        let named = |(name, address): (&str, &SocketAddr)| (name.to_owned(), json!(address.to_string()));
+        let listeners: Map<_, _> = listeners.map(|(port, address)| (port.name(), address)).chain(zmtp).map(named).collect();
         let mode = if security.is_some() { "secure" } else { "insecure" };
         let trust = security.map(SecurityConfig::place);
         let ready =
@@ -146,6 +149,7 @@ fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Insta
         }
     };
     listeners.for_each(|(port, address)| println!("  {:<16} {scheme}://{address}", port.name()));
+    zmtp.for_each(|(name, address)| println!("  {name:<16} tcp://{address}"));
     println!("ready in {ready_ms:.0} ms");
 }
 

@@ -337,6 +337,16 @@ impl<R> Shard<R> {
         })
     }
 
+    /// Whether there is a topic of this name.
+    pub fn has_topic(&self, name: &str) -> bool {
+        self.topics.find(name).is_some()
+    }
+
+    /// The names of all topics that begin so, in order.
+    pub fn topics_with<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = &'s str> {
+        self.topics.with_prefix(prefix)
+    }
+
     /// The terms of a real-time topic; of any other there are none.
     pub fn terms(&self, topic: &str) -> Option<(TopicId, &Terms)> {
         let id = self.topics.find(topic)?;

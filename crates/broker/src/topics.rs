@@ -1,6 +1,6 @@
 //! The topics of a shard or Backup, by name and number.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use crate::{
     event::{PublisherId, Sequence, TopicId},
@@ -73,6 +73,12 @@ impl Topics {
 
     pub fn at_mut(&mut self, id: TopicId) -> &mut Topic {
         &mut self.topics[id.index()]
+    }
+
+    /// The names that begin so, in order.
+    pub fn with_prefix<'t>(&'t self, prefix: &'t str) -> impl Iterator<Item = &'t str> {
+        let from = self.by_name.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        from.map(|(name, _)| &**name).take_while(move |name| name.starts_with(prefix))
     }
 
     /// All topics, in order of their names.

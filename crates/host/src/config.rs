@@ -9,7 +9,7 @@ use std::{
 
 use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
-    name::{EventType, NamingRules},
+    name::{EventType, NamingRules, SystemName},
     service_registry::AddressDetection,
 };
 use bodkin_broker::topic::Platform;
@@ -19,6 +19,20 @@ use crate::{
     audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle,
     security::SecurityConfig, topics::DeclaredTopic,
 };
+
+/// The port on which systems publish and subscribe by ZMTP. Its mechanism is NULL, by which nobody shows who he is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZmtpConfig {
+    /// Where it listens; 0 is any.
+    pub port: u16,
+    /// The system as which peers publish that do not say who they are: all PUB and PUSH, and REQ without a routing id.
+    pub system: Option<SystemName>,
+}
+
+impl ZmtpConfig {
+    /// The standard port.
+    pub const DEFAULT_PORT: u16 = 5570;
+}
 
 /// What a local cloud is started with.
 #[derive(Clone, Debug)]
@@ -31,6 +45,8 @@ pub struct HostConfig {
     pub domain_name: String,
     /// The port of each listener, in the order of [`Port::ALL`]; 0 is any.
     pub ports: [u16; 5],
+    /// The ZMTP port, which there is in insecure mode; `None` switches it off.
+    pub zmtp: Option<ZmtpConfig>,
     /// Naming rules of the Service Registry.
     pub naming: NamingRules,
     /// How the addresses of systems are found that do not know their own; `None` takes what they give.
@@ -79,6 +95,7 @@ impl HostConfig {
             listen: Ipv4Addr::LOCALHOST.into(),
             domain_name: Ipv4Addr::LOCALHOST.to_string(),
             ports: [0; 5],
+            zmtp: None,
             naming: NamingRules::default(),
             address_detection: None,
             jobs: JobSchedule::default(),

@@ -1,9 +1,13 @@
 //! The bytes a subscriber gets for an event, made at most once for each form, in buffers that are kept.
 
-use std::io::Write;
+use std::{io::Write, ops::Range};
 
 use bodkin_arrowhead::publication::Publication;
-use bodkin_broker::EventId;
+use bodkin_broker::{
+    Epoch, EventId,
+    wire::{EventHeader, Flags, HEADER_BYTES},
+};
+use bodkin_zmtp::FrameHead;
 use bytes::Bytes;
 
 use crate::listening::StreamForm;
@@ -14,6 +18,7 @@ pub struct Frames {
     payload: Frame,
     event: Frame,
     json: Frame,
+    message: EventMessage,
     shared: Option<Bytes>,
     text: String,
 }
@@ -24,12 +29,46 @@ struct Frame {
     made: bool,
 }
 
+/// An event as a ZMTP message of three frames: event type, payload, header.
+#[derive(Default)]
+pub struct EventMessage {
+    bytes: Vec<u8>,
+    event_type: Range<usize>,
+    made: bool,
+}
+
+impl EventMessage {
+    /// All of it, as it goes to every peer without boxes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The event type as published.
+    pub fn event_type(&self) -> &[u8] {
+        &self.bytes[self.event_type.clone()]
+    }
+
+    /// Where the event type is in [`Self::bytes`].
+    pub fn event_type_at(&self) -> usize {
+        self.event_type.start
+    }
+
+    /// Appends a frame; gives where its payload is.
+    fn push(&mut self, payload: &[u8], more: bool) -> Range<usize> {
+        self.bytes.extend_from_slice(FrameHead::message(payload.len(), more).as_bytes());
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(payload);
+        start..self.bytes.len()
+    }
+}
+
 impl Frames {
     /// Forgets the last event.
     pub fn clear(&mut self) {
         self.payload.made = false;
         self.event.made = false;
         self.json.made = false;
+        self.message.made = false;
         self.shared = None;
     }
 
@@ -57,6 +96,19 @@ impl Frames {
             StreamForm::Payload => &self.payload.bytes,
             StreamForm::Event => &self.event.bytes,
         }
+    }
+
+    /// The event as a ZMTP message.
+    pub fn message(&mut self, id: EventId, publication: &Publication<'_>) -> &EventMessage {
+        if !self.message.made {
+            self.make_message(id, publication);
+        }
+        &self.message
+    }
+
+    /// The message as [`Self::message`] made it.
+    pub fn made_message(&self) -> &EventMessage {
+        &self.message
     }
 
     /// The event as JSON, as it is pushed.
@@ -93,6 +145,25 @@ impl Frames {
             }
         }
         self.payload.made = true;
+    }
+
+    fn make_message(&mut self, id: EventId, publication: &Publication<'_>) {
+        self.message.bytes.clear();
+        self.text.clear();
+        publication.event_type().push_to(&mut self.text);
+        self.message.event_type = self.message.push(self.text.trim().as_bytes(), true);
+        let payload = publication.payload().plain().unwrap_or_else(|| {
+            self.text.clear();
+            publication.payload().push_to(&mut self.text);
+            &self.text
+        });
+        self.message.push(payload.as_bytes(), true);
+        let EventId { publisher, incarnation, sequence, .. } = id;
+        let created_utc_ns = publication.facts().time.unix_nanos();
+        let header = EventHeader { flags: Flags::default(), publisher, incarnation, sequence, created_utc_ns, epoch: Epoch::NONE };
+        self.message.bytes.extend_from_slice(FrameHead::message(HEADER_BYTES, false).as_bytes());
+        header.encode(&mut self.message.bytes);
+        self.message.made = true;
     }
 
     /// `id:` and `data:` (the event as JSON).

@@ -48,7 +48,7 @@ pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 pub use crate::{
     audit::AUDIT_LIMITS,
-    config::HostConfig,
+    config::{HostConfig, ZmtpConfig},
     control::OrchestratorConfig,
     job::JobSchedule,
     limits::Limits,

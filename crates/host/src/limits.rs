@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use bodkin_broker::DeliveryPolicy;
+use bodkin_zmtp::SubscriptionLimits;
+
+/// What one ZMTP subscriber may ask for; beyond, its link is closed with the reason.
+pub const LINK_PREFIXES: SubscriptionLimits = SubscriptionLimits { prefix_bytes_max: 255, prefixes_max: 1000 };
 
 /// What a client may take of the server. Reaching a limit is always told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections on all ports of the control plane, and on the Event Handler's port; one more is answered 503.
+    /// Open connections on all ports of the control plane, on the Event Handler's port, and on the ZMTP port; one more is answered 503, or closed.
     pub connections_max: usize,
     /// For a client's part of a TLS handshake; then the connection is closed.
     pub handshake_timeout: Duration,
@@ -27,7 +31,7 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Body of a request to the Event Handler; then 413.
     pub event_bytes_max: usize,
-    /// Event streams, and as many subscriptions by push; one more is answered 503.
+    /// Event streams and topics that ZMTP subscribers hear, and as many subscriptions by push; one more is answered 503.
     pub subscriptions_max: usize,
     /// Event types; an event of one more is answered 503.
     pub event_types_max: usize,

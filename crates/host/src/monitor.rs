@@ -47,6 +47,8 @@ pub struct EventCounts {
     pub push_delivered: AtomicU64,
     /// Pushed events that were given up, and can be replayed.
     pub dead_letters: AtomicU64,
+    /// Events that came by ZMTP sockets which take no answer (PUB, PUSH), and were refused.
+    pub refused_untold: AtomicU64,
     /// Connections on the Event Handler's port.
     pub connections: AtomicU64,
     /// Event streams and pushed subscriptions.
@@ -109,6 +111,11 @@ impl Monitor {
                 "bodkin_events_lost_total",
                 "Events lost to full subscriber queues, or gone from the event log before they were delivered.",
                 &self.events.lost,
+            ),
+            (
+                "bodkin_zmtp_events_refused_total",
+                "Events refused that came by PUB and PUSH sockets, which cannot be told.",
+                &self.events.refused_untold,
             ),
             ("bodkin_push_attempts_total", "Attempts to push an event.", &self.events.push_attempts),
             ("bodkin_push_delivered_total", "Pushed events that the subscriber took.", &self.events.push_delivered),

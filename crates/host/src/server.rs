@@ -1,5 +1,7 @@
 //! Starting and stopping the local cloud.
 
+mod bind;
+
 use std::{
     collections::BTreeSet,
     io,
@@ -163,6 +165,8 @@ pub enum StartError {
 pub struct Server {
     /// Where each port listens, in the order of [`Port::ALL`].
     pub addresses: [SocketAddr; 5],
+    /// Where ZMTP is spoken.
+    pub zmtp: Option<SocketAddr>,
     opened: Opened,
     monitor: Arc<Monitor>,
     traffic: Arc<Traffic>,
@@ -208,14 +212,16 @@ impl Server {
         }
         // Before certificates are made for a cloud that does not start.
         refuse_other_mode(&opened.store, config)?;
-        let listeners = bind(config)?;
+        let listeners = bind::ports(config)?;
         let addresses = listeners.each_ref().map(|group| group[0].local_addr().expect("a bound listener has an address"));
+        let endpoint = bind::zmtp(config)?;
+        let zmtp = endpoint.listeners.first().map(|listener| listener.local_addr().expect("a bound listener has an address"));
         let security = open_security(config).await?;
         let trust = security.as_ref().map(|security| security.trust());
         ensure_own_cloud(&opened.store, trust.as_deref()).await?;
         own_services::register(&opened.store, config, &addresses, trust.as_deref()).await?;
 
-        let destinations = Destinations::new(&addresses);
+        let destinations = Destinations::new(&addresses.into_iter().chain(zmtp).collect::<Vec<_>>());
         let mode = if config.security.is_some() { "secure" } else { "insecure" };
         let (audit, audit_thread) = Audit::open(&config.data, config.audit, &opened.store, mode).await?;
         let stages = Arc::new(Stages::default());
@@ -337,7 +343,7 @@ impl Server {
             }
         }
         let stall_watch = StallWatch::start(stalls, topics.blocking_ns())?;
-        let mut shard = Shard::new(context, poll, inbox.clone(), shards_own, log)?;
+        let mut shard = Shard::new(context, poll, inbox.clone(), shards_own, endpoint, log)?;
         admitted.into_iter().try_for_each(|(topic, terms)| shard.admit(topic, terms)).map_err(TopicError::from)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
         let mut jobs = job::start(&config.jobs, &opened.store, &probes, config.ping_timeout, &destinations);
@@ -354,10 +360,14 @@ impl Server {
         for (port, address) in Port::ALL.iter().zip(&addresses) {
             tracing::info!(system = port.name(), %address, "serving");
         }
+        if let Some(address) = zmtp {
+            tracing::info!(system = "zmtp", %address, "serving");
+        }
         monitor.ready.store(true, Relaxed);
         let (log_book, log_entries_max) = (config.log_book.clone(), config.log_entries_max);
         Ok(Self {
             addresses,
+            zmtp,
             opened,
             monitor,
             traffic,
@@ -552,17 +562,6 @@ async fn restore_deliveries(
         (end, tokio::spawn(Checkpoint::new(store.clone(), log.clone(), deliveries.clone(), cursors).run(ending)))
     });
     Ok((deliveries, checkpoint))
-}
-
-/// The listening sockets of every port.
-fn bind(config: &HostConfig) -> Result<[Vec<std::net::TcpListener>; 5], StartError> {
-    let mut listeners = Vec::with_capacity(Port::ALL.len());
-    for (port, number) in Port::ALL.into_iter().zip(config.ports) {
-        let address = SocketAddr::new(config.listen, number);
-        let group = listener::bind(address).map_err(|error| StartError::Listen { address, name: port.name(), error })?;
-        listeners.push(group);
-    }
-    Ok(listeners.try_into().expect("there is a listener for every port"))
 }
 
 /// Answers the requests that came in on the shard's port and are not its own.

@@ -8,6 +8,7 @@ mod accept;
 mod clock;
 mod connection;
 mod log;
+mod outbox;
 mod publish;
 mod pushed;
 mod real_time;
@@ -16,6 +17,7 @@ mod serve;
 mod stream;
 mod sweep;
 mod write;
+mod zmtp;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -39,11 +41,14 @@ use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
 use tokio::{sync::mpsc, task::JoinHandle};
 
+pub use self::zmtp::EndpointConfig;
 use self::{
     clock::Clock,
     connection::{Connection, Phase},
+    log::Waiting,
     pushed::Pushed,
     real_time::RealTime,
+    zmtp::Endpoint,
 };
 use crate::{
     answer::{self, Answer, Recipient},
@@ -80,6 +85,10 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// All sockets of the port: whichever has a connection, all are looked at.
 const LISTENERS: Token = Token(usize::MAX);
 const INBOX: Token = Token(usize::MAX - 1);
+/// The sockets of the ZMTP port, likewise.
+const LINK_LISTENERS: Token = Token(usize::MAX - 2);
+/// Behind it are the links of the ZMTP port.
+const LINKS: usize = usize::MAX / 2;
 
 /// A request on its way to the control plane.
 pub struct ControlRequest {
@@ -108,6 +117,13 @@ enum Receiver {
         queue: PushQueue,
         /// What is known of its delivery.
         delivery: Arc<Delivery>,
+    },
+    /// A subscriber of the ZMTP port.
+    Link {
+        /// The link's slot.
+        slot: usize,
+        /// With what its event types begin, in the spelling in which it wants to hear them.
+        prefix: Arc<[u8]>,
     },
 }
 
@@ -153,7 +169,9 @@ pub struct Shard {
     /// Keeps every accepted event, unless it is switched off.
     log: Option<EventLog>,
     /// Publishers that are answered when everything in front of the position is synced.
-    unsynced: VecDeque<(Position, ConnectionKey)>,
+    unsynced: VecDeque<(Position, Waiting)>,
+    /// The ZMTP port.
+    endpoint: Endpoint,
     /// The pushed subscriptions as of the last look, and their keys.
     known: OrdMap<SubscriptionId, Arc<Subscription>>,
     pushed: BTreeMap<SubscriptionId, Pushed>,
@@ -190,12 +208,14 @@ impl Shard {
         poll: Poll,
         inbox: Arc<Inbox>,
         listeners: Vec<std::net::TcpListener>,
+        endpoint: EndpointConfig,
         log: Option<EventLog>,
     ) -> io::Result<Self> {
         let mut listeners: Vec<_> = listeners.into_iter().map(mio::net::TcpListener::from_std).collect();
         for listener in &mut listeners {
             poll.registry().register(listener, LISTENERS, Interest::READABLE)?;
         }
+        let endpoint = Endpoint::new(endpoint, &context.limits, poll.registry())?;
         let trust = context.security.as_ref().map(|security| security.trust());
         let clock = Clock::new();
         let incarnation = Incarnation(clock.utc.unix_nanos());
@@ -219,6 +239,7 @@ impl Shard {
             real_time: RealTime::new(incarnation),
             log,
             unsynced: VecDeque::new(),
+            endpoint,
             known: OrdMap::new(),
             pushed: BTreeMap::new(),
             pushing_bytes: 0,
@@ -267,7 +288,7 @@ impl Shard {
 
     /// How long the shard may sleep if nothing happens.
     fn patience(&self) -> Duration {
-        if !(self.unread.is_empty() && self.unserved.is_empty() && !self.unaccepted) {
+        if !(self.unread.is_empty() && self.unserved.is_empty() && !self.unaccepted && self.endpoint.is_idle()) {
             return Duration::ZERO;
         }
         let sweep = self.next_sweep.saturating_duration_since(Instant::now());
@@ -281,7 +302,8 @@ impl Shard {
 
     fn is_drained(&self) -> bool {
         let all_settled = || self.connections.iter().all(|(_, connection)| connection.is_settled());
-        self.drain_until.is_some_and(|until| Instant::now() >= until || (self.pushing_bytes == 0 && all_settled()))
+        self.drain_until
+            .is_some_and(|until| Instant::now() >= until || (self.pushing_bytes == 0 && all_settled() && self.endpoint.is_settled()))
     }
 
     fn turn(&mut self, events: &Events) {
@@ -293,10 +315,13 @@ impl Shard {
             }
             self.read(slot);
         }
+        self.read_links_again();
         for event in events {
             match event.token() {
                 LISTENERS => is_to_accept = true,
+                LINK_LISTENERS => self.endpoint.accept_later(),
                 INBOX => self.take_messages(),
+                Token(token) if token >= LINKS => self.link_is_ready(token - LINKS, event),
                 Token(slot) => {
                     if event.is_writable() && self.connections.get(slot).is_some_and(|connection| !connection.is_written()) {
                         self.dirty.push(slot);
@@ -319,15 +344,18 @@ impl Shard {
             // A message whose wake-up failed is found here, and a connection that the system refused to accept before.
             self.take_messages();
             is_to_accept = true;
+            self.endpoint.accept_later();
             let snapshot = self.context.store.snapshot();
             self.sync(&snapshot);
             self.sweep(&snapshot);
+            self.sweep_links();
             self.flush();
         }
         // Events do not wait for those who come.
         if is_to_accept {
             self.accept();
         }
+        self.accept_links();
     }
 
     fn take_messages(&mut self) {
@@ -354,6 +382,7 @@ impl Shard {
                 Message::Synced { end, result } => self.synced(end, result),
                 Message::Stop => {
                     self.listeners.clear();
+                    self.endpoint.stop_listening();
                     self.drain_until = Some(self.clock.now + DRAIN_MAX);
                 }
             }
@@ -476,7 +505,8 @@ impl Shard {
     }
 
     fn topics(&self) -> Vec<TopicState> {
-        let is_stream = |key: &&SubscriptionKey| matches!(self.broker.receiver(**key), Some(Receiver::Stream { .. }));
+        let is_stream =
+            |key: &&SubscriptionKey| matches!(self.broker.receiver(**key), Some(Receiver::Stream { .. } | Receiver::Link { .. }));
         let state = |topic: TopicView<'_>| {
             let streams = topic.subscriptions.iter().filter(is_stream).count();
             TopicState {

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use bodkin_arrowhead::form::IntracloudRuleRequest;
 use bodkin_client::{CoreSystems, Limits, Page, answer::Service};
-use bodkin_host::Port;
+use bodkin_host::{Port, ZmtpConfig};
 use tempfile::TempDir;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -205,7 +205,11 @@ async fn start_cloud(options: &DemoOptions, data: &Path, cast: &mut Cast) -> any
 
 /// A standard port that something else uses.
 fn taken_port() -> Option<u16> {
-    Port::ALL.into_iter().map(Port::default_port).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_err())
+    Port::ALL
+        .into_iter()
+        .map(Port::default_port)
+        .chain([ZmtpConfig::DEFAULT_PORT])
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_err())
 }
 
 /// A demo that was killed leaves its systems in a data directory of the caller's.

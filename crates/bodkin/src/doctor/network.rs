@@ -14,7 +14,7 @@ use super::{
     finding::Finding,
     processes::{Process, holder},
 };
-use crate::settings::{Settings, ports};
+use crate::settings::{Settings, ports, zmtp_port};
 
 /// The state LISTEN of /proc/net/tcp.
 const LISTEN: &str = "0A";
@@ -47,14 +47,16 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let listening = listening();
     let taken = |number: u16| listening.iter().find(|socket| socket.address.port() == number && meet(socket.address.ip(), listen));
     let mut own_runs = false;
-    for (port, number) in Port::ALL.into_iter().zip(numbers) {
+    let is_zmtp = settings.insecure.expect(all) && settings.zmtp.expect(all);
+    let zmtp = is_zmtp.then(|| ("zmtp", zmtp_port(settings.port_offset)));
+    for (name, number) in Port::ALL.map(Port::name).into_iter().zip(numbers).chain(zmtp) {
         let Some(socket) = taken(number) else {
-            found.push(Finding::ok("port", format!("{number} ({}) is free", port.name())));
+            found.push(Finding::ok("port", format!("{number} ({name}) is free")));
             continue;
         };
         let holder = holder(&PathBuf::from(format!("socket:[{}]", socket.inode)));
         own_runs |= holder.as_ref().is_some_and(|holder| holder.name == OWN_NAME);
-        found.push(taken_port(number, port.name(), holder));
+        found.push(taken_port(number, name, holder));
     }
     found.push(running(settings, listen, numbers[Port::ALL.len() - 1], own_runs).await);
     found

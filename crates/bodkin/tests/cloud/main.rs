@@ -25,3 +25,4 @@ mod real_time;
 mod replay;
 mod secure;
 mod support;
+mod zmtp;

@@ -19,3 +19,4 @@ mod program;
 mod schemathesis;
 mod tls;
 mod zmtp;
+mod zmtp_port;

@@ -1,7 +1,5 @@
 //! ZMTP and libzmq, by pyzmq: every socket type and mechanism, whoever connects; signs of life; who may not come in.
 
-mod link;
-
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -12,8 +10,8 @@ use bodkin_zmtp::{ClientSecurity, ConnectionError, KeyPair, PlainCredentials, Se
 use serde_json::{Value, json};
 
 use crate::program::python;
+use crate::support::link::{Heard, Link};
 use crate::support::patience::eventually_some;
-use link::{Heard, Link};
 
 /// Names the Python that `./x test --all` has installed pyzmq for.
 const PYTHON_VARIABLE: &str = "BODKIN_PYZMQ";

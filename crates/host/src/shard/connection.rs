@@ -10,14 +10,14 @@ use bodkin_broker::SubscriptionKey;
 use mio::net::TcpStream;
 use socket2::{SockRef, TcpKeepalive};
 
-use super::replay::Replay;
+use super::{outbox::Outbox, replay::Replay};
 use crate::{channel::Channel, gate::Reader, http::RequestReader, limits::Limits, security::Peer};
 
 /// Bytes read from one connection in a turn, so that a fast publisher leaves the others their turn.
 const TURN_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of answers that may wait to be taken by the client; behind them its further requests wait.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
-/// Buffers that grew beyond this are given back when they are empty.
+/// A reader that grew beyond this gives its memory back when it is empty.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 /// A subscriber whose client's host is silent is probed after this time, and given up after three further thirds of it.
 const KEEPALIVE: Duration = Duration::from_secs(60);
@@ -81,8 +81,7 @@ pub struct Connection {
     pub replay: Option<Replay>,
     /// Whose page may read the answer to the request under way.
     pub page: Reader,
-    out: Vec<u8>,
-    written: usize,
+    out: Outbox,
     /// Bytes of `out` that the broker counts as queued.
     queued: u64,
     /// The first byte of the request under way, or the end of the last one.
@@ -119,8 +118,7 @@ impl Connection {
             phase: Phase::Requests,
             replay: None,
             page: None,
-            out: Vec::new(),
-            written: 0,
+            out: Outbox::default(),
             queued: 0,
             since: now,
             amid_request: false,
@@ -154,12 +152,12 @@ impl Connection {
 
     /// Where to append what is to be written.
     pub fn out(&mut self) -> &mut Vec<u8> {
-        &mut self.out
+        self.out.bytes()
     }
 
     /// Appends an event's frame, whose bytes the broker counts as queued.
     pub fn push_frame(&mut self, frame: &[u8]) {
-        self.out.extend_from_slice(frame);
+        self.out.bytes().extend_from_slice(frame);
         self.queued += frame.len() as u64;
     }
 
@@ -199,7 +197,7 @@ impl Connection {
 
     /// Bytes that are to be written.
     pub fn unsent_bytes(&self) -> usize {
-        self.out.len() - self.written
+        self.out.unsent_bytes()
     }
 
     /// Bytes of events that the client has not taken.
@@ -262,31 +260,29 @@ impl Connection {
         self.reader = reader;
     }
 
+    /// Waits until its event is dispatched, whose publisher's next one may be due soon.
+    pub fn await_dispatch(&mut self, keep_alive: bool) {
+        self.phase = Phase::Waiting { keep_alive, is_head: false };
+        self.is_urgent = true;
+    }
+
     /// Becomes an event stream that begins with what was missed.
     pub fn begin_replay(&mut self, replay: Replay) {
         self.phase = Phase::Replay;
         self.replay = Some(replay);
-        self.probe();
+        probe(self.channel.socket());
     }
 
     /// Becomes a live event stream.
     pub fn begin_stream(&mut self, subscription: SubscriptionKey) {
         self.phase = Phase::Stream { subscription };
         self.is_behind_answers = !self.is_written();
-        self.probe();
+        probe(self.channel.socket());
     }
 
     /// Whether it is written before the event log is: an event stream, unless it was pipelined behind answers that wait for the log.
     pub fn goes_before_log(&self) -> bool {
         matches!(self.phase, Phase::Stream { .. }) && !self.is_behind_answers
-    }
-
-    /// A host that vanishes is noticed by probes, for what nobody takes is noticed only when there is much of it.
-    fn probe(&self) {
-        let probes = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
-        if let Err(error) = SockRef::from(self.channel.socket()).set_tcp_keepalive(&probes) {
-            tracing::debug!(%error, "a vanished listener will not be noticed by probes");
-        }
     }
 
     /// Whether nothing was sent for so long that the listener should hear that we are still here.
@@ -298,21 +294,13 @@ impl Connection {
     /// Writes as much as the socket takes; gives the queued bytes that are thereby released.
     pub fn write_out(&mut self, now: Instant) -> io::Result<u64> {
         self.is_behind_answers = false;
-        let (before, was_flushed) = (self.written, self.channel.is_flushed());
-        while self.written < self.out.len() {
-            match self.channel.write(&self.out[self.written..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(bytes) => self.written += bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let was_flushed = self.channel.is_flushed();
+        let taken = self.out.write_to(|bytes| self.channel.write(bytes))?;
         match self.channel.flush() {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
             _ => {}
         }
-        let is_taken = self.written > before || (!was_flushed && self.channel.is_flushed());
+        let is_taken = taken > 0 || (!was_flushed && self.channel.is_flushed());
         self.stalled_since = match self.stalled_since {
             _ if self.is_written() => None,
             Some(since) if !is_taken => Some(since),
@@ -327,20 +315,7 @@ impl Connection {
         let queued = self.queued.min(self.unsent_bytes() as u64);
         let released = self.queued - queued;
         self.queued = queued;
-        self.tidy();
         Ok(released)
-    }
-
-    /// Gives written bytes' memory back: at once when all is written, else when they are the larger part.
-    fn tidy(&mut self) {
-        if self.unsent_bytes() == 0 {
-            self.written = 0;
-            self.out.clear();
-            self.out.shrink_to(KEPT_BYTES_MAX);
-        } else if self.written > self.out.len() / 2 {
-            self.out.drain(..self.written);
-            self.written = 0;
-        }
     }
 
     /// Says once that nothing more comes; false if the connection is gone.
@@ -370,6 +345,14 @@ impl Connection {
             Phase::Closing => self.shut_down.is_some_and(|since| over(since, limits.send_timeout)).then_some(false),
             Phase::Waiting { .. } => None,
         }
+    }
+}
+
+/// A host that vanishes is noticed by probes, for what nobody takes is noticed only when there is much of it.
+pub fn probe(socket: &TcpStream) {
+    let probes = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3).with_retries(3);
+    if let Err(error) = SockRef::from(socket).set_tcp_keepalive(&probes) {
+        tracing::debug!(%error, "a vanished client will not be noticed by probes");
     }
 }
 

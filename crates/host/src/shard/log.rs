@@ -4,8 +4,16 @@ use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
 use bodkin_broker::EventId;
 use bodkin_store::event_log::Position;
 
-use super::{ConnectionKey, Phase, Shard};
+use super::{ConnectionKey, Phase, Shard, zmtp::LinkKey};
 use crate::answer::{Answer, Refusal};
+
+/// A publisher that is answered when its event is synced.
+pub(super) enum Waiting {
+    /// A request's.
+    Connection(ConnectionKey),
+    /// A REQ's.
+    Link(LinkKey),
+}
 
 impl Shard {
     /// Puts an accepted event into the log; the topic is the one that was just authorised.
@@ -33,7 +41,7 @@ impl Shard {
     pub(super) fn answer_when_synced(&mut self, slot: usize, keep_alive: bool, position: Position) {
         let connection = &mut self.connections[slot];
         connection.phase = Phase::Waiting { keep_alive, is_head: false };
-        self.unsynced.push_back((position, ConnectionKey { slot, serial: connection.serial }));
+        self.unsynced.push_back((position, Waiting::Connection(ConnectionKey { slot, serial: connection.serial })));
     }
 
     /// Writes what the turn has accepted, in front of the answers that say so.
@@ -52,17 +60,17 @@ impl Shard {
 
     /// Answers the durable publishers of events in front of `end`: they are on the disk, or cannot be brought there.
     pub(super) fn synced(&mut self, end: Position, result: Result<(), String>) {
-        let answer = match result {
-            Ok(()) => Answer::empty(200),
-            Err(error) => {
-                let told =
-                    format!("The event was delivered, but is not on the disk: {error}. If it is published again, it is delivered again.");
-                Refusal::from(ArrowheadError::unavailable(told)).into()
+        let result = result.map_err(|error| {
+            ArrowheadError::unavailable(format!(
+                "The event was delivered, but is not on the disk: {error}. If it is published again, it is delivered again."
+            ))
+        });
+        while let Some((_, waiting)) = self.unsynced.pop_front_if(|(position, _)| *position < end) {
+            match (waiting, &result) {
+                (Waiting::Connection(key), Ok(())) => self.answered(key, &Answer::empty(200)),
+                (Waiting::Connection(key), Err(error)) => self.answered(key, &Refusal::from(error.clone()).into()),
+                (Waiting::Link(key), result) => self.answer_link(key, result.as_ref().copied()),
             }
-        };
-        while let Some(&(_, connection)) = self.unsynced.front().filter(|(position, _)| *position < end) {
-            self.unsynced.pop_front();
-            self.answered(connection, &answer);
         }
     }
 }

@@ -13,7 +13,7 @@ use bodkin_arrowhead::{
 use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, ShardError, SubscriptionKey};
 use bodkin_store::event_log::{EventLog, Position};
 
-use super::{Receiver, Shard, real_time::TURN_WORK_MAX};
+use super::{ConnectionKey, Endpoint, Receiver, Shard, Waiting, real_time::TURN_WORK_MAX};
 use crate::{
     answer::{Answer, Refusal},
     control,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// What became of an event that may be published.
-enum Published {
+pub(super) enum Published {
     /// It is in the queues, and at this place in the event log where there is one.
     AtOnce(Option<Position>),
     /// It waits for its turn, and its publisher with it.
@@ -38,6 +38,7 @@ impl Receiver {
     pub(super) fn frame_bytes(
         &self,
         frames: &mut Frames,
+        endpoint: &mut Endpoint,
         event: EventId,
         snapshot: &Snapshot,
         publication: &Publication<'_>,
@@ -52,6 +53,7 @@ impl Receiver {
                 let hears = event_handler::hears(snapshot, subscription, publication, filter_text);
                 hears.then(|| frames.json(publication).len() as u64)
             }
+            Self::Link { slot, prefix } => endpoint.offer(*slot, prefix, frames.message(event, publication)),
         }
     }
 }
@@ -61,7 +63,7 @@ impl Shard {
     /// type when it is synced to the disk; before it is delivered in either case.
     pub(super) fn publish(&mut self, slot: usize, raw: &RawRequest<'_>) {
         match self.try_publish(slot, raw) {
-            Ok(Published::Kept) => {}
+            Ok(Published::Kept) => self.connections[slot].await_dispatch(raw.keep_alive),
             Ok(Published::AtOnce(Some(position))) if self.is_durable() => self.answer_when_synced(slot, raw.keep_alive, position),
             Ok(Published::AtOnce(_)) => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
             Err(refusal) => self.refuse_request(slot, raw, refusal),
@@ -71,14 +73,20 @@ impl Shard {
     fn try_publish(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<Published, Answer> {
         let form = permitted(&self.connections[slot].peer.caller, raw)?;
         self.lap(Stage::Parse);
+        let publisher = ConnectionKey { slot, serial: self.connections[slot].serial };
+        self.take_in(&form, Some(Waiting::Connection(publisher))).map_err(refused)
+    }
+
+    /// Takes an event in, on whatever transport it has come, if the rules of publishing let it be published. `publisher` is who is answered when an
+    /// event goes out that is kept.
+    pub(super) fn take_in(&mut self, form: &Authorized<PublishForm<'_>>, publisher: Option<Waiting>) -> Result<Published, ArrowheadError> {
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
-        let publication = publication::authorize(&snapshot, &form, self.clock.utc, &mut self.scratch);
-        let publication = publication.map_err(|error| Answer::from(Refusal::from(error)))?;
-        self.check_durable().map_err(|error| Answer::from(Refusal::from(error)))?;
+        let publication = publication::authorize(&snapshot, form, self.clock.utc, &mut self.scratch)?;
+        self.check_durable()?;
         self.lap(Stage::Authorise);
         let published = if self.broker.terms(&self.scratch.event_type).is_some() {
-            self.keep(slot, raw.keep_alive, &publication).map(|()| Published::Kept)
+            self.keep(&publication, publisher).map(|()| Published::Kept)
         } else {
             // Real-time events go first.
             self.work(TURN_WORK_MAX);
@@ -91,18 +99,22 @@ impl Shard {
     /// Hands a best-effort event to the broker and carries its decisions out. This and [`Self::keep`] are the only callers of the
     /// broker's publish and accept: they take nothing but a publication that may be published. Gives the event's place in the log.
     fn deliver(&mut self, snapshot: &Snapshot, publication: &Authorized<Publication<'_>>) -> Result<Option<Position>, ShardError> {
+        if self.is_new_to_links(&self.scratch.event_type) {
+            let topic = self.scratch.event_type.clone();
+            self.open_to_links(&topic);
+        }
         self.frames.clear();
         let facts = publication.facts();
-        let (frames, filter_text) = (&mut self.frames, &mut self.filter_text);
+        let (frames, filter_text, endpoint) = (&mut self.frames, &mut self.filter_text, &mut self.endpoint);
         let mut offer =
-            |receiver: &Receiver, event: OfferedEvent| receiver.frame_bytes(frames, event.id, snapshot, publication, filter_text);
+            |receiver: &Receiver, event: OfferedEvent| receiver.frame_bytes(frames, endpoint, event.id, snapshot, publication, filter_text);
         let publisher = PublisherId(facts.source.0.unsigned_abs());
         let lost_before = self.broker.lost_events();
         let event = self.broker.publish(self.clock.broker(), &self.scratch.event_type, publisher, &mut offer, &mut self.outputs)?;
         let position = self.append(event, publication);
         self.context.counts.published.fetch_add(1, Relaxed);
         // Added, for push tasks count theirs beside.
-        self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before, Relaxed);
+        self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);
         self.carry_out(position);
         Ok(position)
     }
@@ -154,13 +166,25 @@ impl Shard {
                 self.pushing_bytes += json.len() as u64;
                 push(queue, delivery, PushEvent { position, id: event, json });
             }
+            Some(Receiver::Link { slot, prefix }) => {
+                let slot = *slot;
+                if self.endpoint.hand_over(slot, prefix, self.frames.made_message()) {
+                    self.write_link(slot);
+                }
+            }
             None => unreachable!("the broker delivers to subscriptions that are there"),
         }
     }
 }
 
-fn not_taken(error: ShardError) -> Answer {
-    Refusal::from(ArrowheadError::unavailable(format!("The event was not taken: {error}."))).into()
+fn not_taken(error: ShardError) -> ArrowheadError {
+    ArrowheadError::unavailable(format!("The event was not taken: {error}."))
+}
+
+/// The answer to an event that is not taken; who was too fast is told when to try again.
+fn refused(error: ArrowheadError) -> Answer {
+    let header = (error.error_code == 429).then(|| ("Retry-After", "1".to_owned()));
+    Answer { header, ..Refusal::from(error).into() }
 }
 
 /// Reads an event, and asks whether its sender may publish it. Allocates only for a refusal.

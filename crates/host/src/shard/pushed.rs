@@ -78,6 +78,9 @@ impl Shard {
     fn start_push(&mut self, snapshot: &Snapshot, subscription: Arc<Subscription>, former: Option<Pushed>) {
         let id = subscription.id;
         let topic = snapshot.event_type(subscription.event_type).expect("a subscription's event type is there");
+        if self.is_new_to_links(topic.event_type_name.as_str()) {
+            self.open_to_links(topic.event_type_name.as_str());
+        }
         let deliveries = &self.context.push.deliveries;
         let goes_on = former.as_ref().is_none_or(|former| former.subscription.is_continued_by(&subscription));
         let delivery = if goes_on { deliveries.of(id) } else { deliveries.begin_anew(id) };

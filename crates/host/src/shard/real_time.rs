@@ -18,7 +18,7 @@ use bodkin_broker::{
 };
 use bodkin_store::event_log::Position;
 
-use super::{ConnectionKey, Phase, Receiver, Shard};
+use super::{Phase, Receiver, Shard, Waiting};
 use crate::{
     answer::{self, Answer},
     topics::{RealTimeTopic, TopicCounts},
@@ -47,7 +47,7 @@ struct Kept {
     json: Vec<u8>,
     facts: EventFacts,
     /// Who is answered when it goes out.
-    publisher: Option<ConnectionKey>,
+    publisher: Option<Waiting>,
     /// Its place in the event log, from its dispatch on.
     position: Option<Position>,
 }
@@ -66,7 +66,7 @@ impl RealTime {
         &self.topics[&topic].counts
     }
 
-    fn keep(&mut self, slot: SlotId, publication: &Publication<'_>, publisher: ConnectionKey) {
+    fn keep(&mut self, slot: SlotId, publication: &Publication<'_>, publisher: Option<Waiting>) {
         let empty = || Kept {
             json: Vec::new(),
             facts: EventFacts { source: SystemId(0), time: UtcTime::from_unix_seconds(0) },
@@ -79,7 +79,7 @@ impl RealTime {
         let kept = &mut self.kept[slot.index()];
         kept.json.clear();
         publication.push_event_json(&mut kept.json);
-        (kept.facts, kept.publisher, kept.position) = (publication.facts(), Some(publisher), None);
+        (kept.facts, kept.publisher, kept.position) = (publication.facts(), publisher, None);
     }
 }
 
@@ -97,6 +97,9 @@ impl Kept {
 impl Shard {
     /// Makes an event type a real-time topic, whose admission test has succeeded.
     pub fn admit(&mut self, topic: Arc<RealTimeTopic>, terms: Terms) -> Result<(), ShardError> {
+        if self.is_new_to_links(&topic.event_type) {
+            self.open_to_links(&topic.event_type);
+        }
         let id = self.broker.admit(&topic.event_type, terms)?;
         self.real_time.topics.insert(id, topic);
         Ok(())
@@ -104,7 +107,11 @@ impl Shard {
 
     /// Keeps an event of the real-time topic that was just authorised; its publisher waits for its turn. Over HTTP an event has no stamp that is
     /// fine enough, so it counts as created the longest way before its arrival.
-    pub(super) fn keep(&mut self, slot: usize, keep_alive: bool, publication: &Authorized<Publication<'_>>) -> Result<(), Answer> {
+    pub(super) fn keep(
+        &mut self,
+        publication: &Authorized<Publication<'_>>,
+        publisher_waiting: Option<Waiting>,
+    ) -> Result<(), ArrowheadError> {
         let (topic, terms) = self.broker.terms(&self.scratch.event_type).expect("it is a real-time topic");
         let now = self.clock.broker();
         let created = now.minus_nanos(terms.created_before_ns);
@@ -122,11 +129,7 @@ impl Shard {
                 counts.accepted.fetch_add(1, Relaxed);
                 counts.excess.fetch_add(u64::from(is_excess), Relaxed);
                 self.context.counts.published.fetch_add(1, Relaxed);
-                let connection = &mut self.connections[slot];
-                connection.phase = Phase::Waiting { keep_alive, is_head: false };
-                connection.is_urgent = true;
-                let key = ConnectionKey { slot, serial: connection.serial };
-                self.real_time.keep(kept, publication, key);
+                self.real_time.keep(kept, publication, publisher_waiting);
                 Ok(())
             }
             Ok(Accepted::Known) => unreachable!("an event with the next number is new"),
@@ -153,7 +156,7 @@ impl Shard {
         // Whether it is late is seen now: what went before has taken its time.
         self.clock.advance();
         let snapshot = self.context.store.snapshot();
-        let (kept, frames, filter_text) = (&self.real_time.kept, &mut self.frames, &mut self.filter_text);
+        let (kept, frames, filter_text, endpoint) = (&self.real_time.kept, &mut self.frames, &mut self.filter_text, &mut self.endpoint);
         let mut offered: Option<(SlotId, Publication<'_>)> = None;
         let mut offer = |receiver: &Receiver, event: OfferedEvent| {
             let slot = event.slot.expect("work is on what is kept");
@@ -162,12 +165,12 @@ impl Shard {
                 offered = Some((slot, kept[slot.index()].publication()));
             }
             let (_, publication) = offered.as_ref().expect("it was just read");
-            receiver.frame_bytes(frames, event.id, &snapshot, publication, filter_text)
+            receiver.frame_bytes(frames, endpoint, event.id, &snapshot, publication, filter_text)
         };
         let lost_before = self.broker.lost_events();
         let work = self.broker.next(self.clock.broker(), &mut offer, &mut self.outputs);
         drop(snapshot);
-        self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before, Relaxed);
+        self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);
         match work {
             Some(Work::Dispatch { slot, event, is_late, .. }) => {
                 self.dispatched(slot, event, is_late);
@@ -197,17 +200,22 @@ impl Shard {
         self.carry_out(position);
         match (publisher, position) {
             (Some(publisher), Some(position)) if is_durable => self.unsynced.push_back((position, publisher)),
-            (Some(publisher), _) => self.answer_publisher(publisher, &Answer::empty(200)),
+            (Some(publisher), _) => self.answer_publisher(publisher, Ok(())),
             (None, _) => {}
         }
     }
 
     /// Answers a publisher, whose next request is served behind what is due.
-    fn answer_publisher(&mut self, key: ConnectionKey, answer: &Answer) {
+    fn answer_publisher(&mut self, publisher: Waiting, result: Result<(), &ArrowheadError>) {
+        let key = match publisher {
+            Waiting::Connection(key) => key,
+            Waiting::Link(key) => return self.answer_link(key, result),
+        };
         let Some(connection) = self.connections.get_mut(key.slot).filter(|connection| connection.serial == key.serial) else { return };
         if let Phase::Waiting { keep_alive, is_head } = connection.phase {
             connection.phase = Phase::Requests;
-            self.write(key.slot, answer, keep_alive, is_head);
+            let answer = result.map_or_else(|error| answer::Refusal::from(error.clone()).into(), |()| Answer::empty(200));
+            self.write(key.slot, &answer, keep_alive, is_head);
             self.unserved.push_back(key.slot);
             self.resume(key.slot);
         }
@@ -225,35 +233,32 @@ impl Shard {
         kept.json.clear();
         kept.json.shrink_to(KEPT_BYTES_MAX);
         if let Some(publisher) = kept.publisher.take() {
-            self.answer_publisher(publisher, &gave_way());
+            self.answer_publisher(publisher, Err(&gave_way()));
         }
     }
 }
 
 /// The answer to an event that was taken, and dropped in front of its dispatch.
-fn gave_way() -> Answer {
+fn gave_way() -> ArrowheadError {
     let told = "The event came faster than the period of its topic allows, and the next one had to go first. \
         Publish more slowly, or declare a shorter period.";
-    answer::Refusal::from(ArrowheadError::too_fast(told)).into()
+    ArrowheadError::too_fast(told)
 }
 
-fn too_many_publishers(terms: &Terms) -> Answer {
+fn too_many_publishers(terms: &Terms) -> ArrowheadError {
     let told = format!(
         "The topic keeps {} streams of publishers, which is twice as many as it was declared for, and this is one more. \
         Declare it with more publishers.",
         terms.streams_max
     );
-    answer::Refusal::from(ArrowheadError::unavailable(told)).into()
+    ArrowheadError::unavailable(told)
 }
 
 /// The answer to an event that the broker does not take now: the publisher is to wait, or to go to another node.
-fn refused(refusal: Refusal) -> Answer {
+fn refused(refusal: Refusal) -> ArrowheadError {
     let told = format!("The event was not taken: {refusal}.");
     match refusal {
-        Refusal::Full { .. } => {
-            let answer = Answer::from(answer::Refusal::from(ArrowheadError::too_fast(told)));
-            Answer { header: Some(("Retry-After", "1".to_owned())), ..answer }
-        }
-        _ => answer::Refusal::from(ArrowheadError::unavailable(told)).into(),
+        Refusal::Full { .. } => ArrowheadError::too_fast(told),
+        _ => ArrowheadError::unavailable(told),
     }
 }

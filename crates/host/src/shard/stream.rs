@@ -77,6 +77,9 @@ impl Shard {
     /// Lets a connection hear what is published from now on.
     pub(super) fn listen(&mut self, slot: usize, listening: Arc<Listening>) -> Result<(), ShardError> {
         let topic = listening.clone();
+        if self.is_new_to_links(topic.event_type.as_str()) {
+            self.open_to_links(topic.event_type.as_str());
+        }
         let subscription = self.broker.subscribe(topic.event_type.as_str(), Receiver::Stream { slot, listening }, Overflow::Loses)?;
         self.connections[slot].begin_stream(subscription);
         Ok(())
@@ -94,6 +97,7 @@ impl Shard {
             Some(Receiver::Push { subscription, .. }) => {
                 tracing::warn!(subscription = %subscription.id, events, ?during, "a pushed subscriber was too slow and lost events");
             }
+            Some(Receiver::Link { .. }) => unreachable!("a link counts by itself what waits for it"),
             None => {}
         }
     }

@@ -4,16 +4,17 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_broker::{Input, SubscriptionKey};
 
-use super::{Connection, Phase, Shard};
+use super::{Connection, Phase, Shard, zmtp::Turn};
 use crate::stage::Stage;
 
 impl Shard {
     /// Writes what the turn has produced: subscribers first, for their latency is what counts, then the event log, then the
     /// answers that say it is written.
     pub(super) fn flush(&mut self) {
-        if self.dirty.is_empty() {
+        if self.dirty.is_empty() && self.endpoint.is_written() {
             return self.write_log();
         }
+        self.write_links(Turn::Subscribers);
         let mut dirty = std::mem::take(&mut self.dirty);
         for streams in [true, false] {
             for &slot in &dirty {
@@ -33,6 +34,7 @@ impl Shard {
             self.write_out(slot);
         }
         self.dirty = dirty;
+        self.write_links(Turn::All);
         self.lap(Stage::Send);
     }
 

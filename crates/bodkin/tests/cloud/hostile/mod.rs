@@ -9,6 +9,7 @@ mod slow;
 mod smuggling;
 mod subscribers;
 mod unread;
+mod zmtp;
 
 use std::io;
 use std::net::SocketAddr;

@@ -6,6 +6,9 @@ pub mod cloud;
 pub mod double;
 pub mod http;
 pub mod instant;
+/// Its server's end is for the other target.
+#[allow(dead_code)]
+pub mod link;
 pub mod patience;
 pub mod ports;
 pub mod push;

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 /// The standard ports.
-const STANDARD: [u16; 5] = [8440, 8441, 8443, 8445, 8455];
+const STANDARD: [u16; 6] = [5570, 8440, 8441, 8443, 8445, 8455];
 /// Offsets that keep every port below those the kernel chooses from (32768 on).
 const OFFSETS: std::ops::Range<u16> = 12_000..24_000;
 /// Farther apart than the standard ports are.

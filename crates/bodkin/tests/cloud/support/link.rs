@@ -10,7 +10,7 @@ use bodkin_zmtp::{
     ServerSettings, SocketType,
 };
 
-use crate::support::patience::PATIENCE;
+use super::patience::PATIENCE;
 
 const READ_BYTES: usize = 64 * 1024;
 
@@ -71,7 +71,12 @@ impl Link {
 
     /// The end that connects.
     pub fn client(stream: TcpStream, socket_type: SocketType, security: ClientSecurity) -> Self {
-        let settings = ClientSettings { limits: Limits::default(), metadata: Metadata::of(socket_type), security };
+        Self::client_with(stream, Metadata::of(socket_type), security)
+    }
+
+    /// The end that connects, with these properties.
+    pub fn client_with(stream: TcpStream, metadata: Metadata, security: ClientSecurity) -> Self {
+        let settings = ClientSettings { limits: Limits::default(), metadata, security };
         let mut out = Vec::new();
         let connection = Connection::client(Arc::new(settings), random(&stream), &mut out);
         Self::new(stream, connection, out)
@@ -150,8 +155,19 @@ impl Link {
         self.say(&frames.iter().map(|frame| &frame[..]).collect::<Vec<_>>());
     }
 
+    /// Bytes that are none of the protocol's, perhaps.
+    pub fn say_bytes(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+        self.flush();
+    }
+
     pub fn subscribe(&mut self, prefix: &[u8]) {
         self.connection.sender().expect("the peer is ready").subscribe(prefix, &mut self.out);
+        self.flush();
+    }
+
+    pub fn cancel(&mut self, prefix: &[u8]) {
+        self.connection.sender().expect("the peer is ready").cancel(prefix, &mut self.out);
         self.flush();
     }
 

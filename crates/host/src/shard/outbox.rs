@@ -1,0 +1,79 @@
+//! What waits to be written to a socket.
+
+use std::io;
+
+/// Memory beyond this is given back when everything is written.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes in the order in which they go out.
+#[derive(Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Outbox {
+    /// Where to append what is to be written.
+    pub fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Bytes that are to be written.
+    pub fn unsent_bytes(&self) -> usize {
+        self.bytes.len() - self.written
+    }
+
+    /// Writes as much as is taken by `write`, which writes to a socket that does not block; gives how many bytes that was.
+    pub fn write_to(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<usize> {
+        let before = self.unsent_bytes();
+        while self.written < self.bytes.len() {
+            match write(&self.bytes[self.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => self.written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let taken = before - self.unsent_bytes();
+        self.tidy();
+        Ok(taken)
+    }
+
+    /// Gives written bytes' memory back: at once when all is written, else when they are the larger part.
+    fn tidy(&mut self) {
+        if self.unsent_bytes() == 0 {
+            self.written = 0;
+            self.bytes.clear();
+            self.bytes.shrink_to(KEPT_BYTES_MAX);
+        } else if self.written > self.bytes.len() / 2 {
+            self.bytes.drain(..self.written);
+            self.written = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_taken_is_written_later_in_its_order() {
+        let (mut outbox, mut taken) = (Outbox::default(), Vec::new());
+        for (appended, room, left) in [("abcdef", 2, 4), ("gh", 3, 3), ("", 0, 3), ("i", 9, 0)] {
+            outbox.bytes().extend_from_slice(appended.as_bytes());
+            let mut room = room;
+            let write = |bytes: &[u8]| {
+                let bytes = &bytes[..bytes.len().min(room)];
+                taken.extend_from_slice(bytes);
+                room -= bytes.len();
+                if bytes.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(bytes.len()) }
+            };
+            outbox.write_to(write).unwrap();
+            assert_eq!(outbox.unsent_bytes(), left, "{appended}");
+        }
+        assert_eq!(taken, b"abcdefghi");
+        outbox.bytes().push(0);
+        assert!(outbox.write_to(|_| Ok(0)).is_err());
+    }
+}

@@ -1,0 +1,416 @@
+//! The ZMTP port: one link for each peer, on the shard's own poll.
+//!
+//! PUB and PUSH publish and are told nothing, REQ publishes and gets one reply for each event, SUB and XSUB subscribe. What is published here takes
+//! the way of every event (`take_in`), and what is heard here is a subscription of the broker for each topic of a link.
+
+mod link;
+mod publish;
+mod subscribe;
+
+use std::{io, sync::Arc};
+
+use bodkin_arrowhead::name::SystemName;
+use bodkin_zmtp::{Connection, Event, Limits as ProtocolLimits, Random, ServerSecurity, ServerSettings, SocketType, Subscriptions};
+use mio::{Interest, Registry, Token, event::Event as Readiness, net::TcpListener};
+use slab::Slab;
+
+pub use self::link::LinkKey;
+use self::{
+    link::{Link, Read, Role},
+    publish::Literals,
+};
+use super::{LINK_LISTENERS, LINKS, Shard};
+use crate::{
+    limits::{LINK_PREFIXES, Limits},
+    seldom::Seldom,
+};
+
+/// Bytes read from one link in a turn.
+const TURN_BYTES_MAX: usize = 64 * 1024;
+/// Links accepted from one socket in one turn.
+const TURN_ACCEPTS_MAX: usize = 16;
+/// Bytes of a message's frames around the event: the event type, the header, the envelope of a REQ.
+const FRAMES_BYTES_MAX: usize = 4 * 1024;
+/// Event type, payload, header, and the empty frame of a REQ.
+const FRAMES_MAX: usize = 4;
+
+/// Socket types of peers that are served. What the others would mean is told to them in an ERROR.
+const TAKES: [SocketType; 5] = [SocketType::Pub, SocketType::Push, SocketType::Req, SocketType::Sub, SocketType::Xsub];
+
+/// What a shard's ZMTP port is made of.
+#[derive(Debug, Default)]
+pub struct EndpointConfig {
+    /// The bound sockets of the port; none: there is no port.
+    pub listeners: Vec<std::net::TcpListener>,
+    /// As whom peers publish that do not say who they are.
+    pub system: Option<SystemName>,
+}
+
+/// Which links are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Those that wait for no log.
+    Subscribers,
+    /// All.
+    All,
+}
+
+/// The port and its links.
+pub(super) struct Endpoint {
+    listeners: Vec<TcpListener>,
+    settings: Arc<ServerSettings>,
+    system: Option<SystemName>,
+    links: Slab<Link>,
+    next_serial: u64,
+    /// Who wants which topics, by upper-case prefixes.
+    wanted: Subscriptions<usize>,
+    /// Links that subscribe.
+    subscribers: usize,
+    /// Who wants the topic that is new.
+    found: Vec<usize>,
+    /// What one link has sent.
+    received: Vec<u8>,
+    literals: Literals,
+    /// Bytes that a subscriber's link may have to write; an event beyond is lost, counted and told.
+    queue_bytes_max: u64,
+    /// Events lost to full links since that was last asked.
+    lost: u64,
+    /// Slots with something to write at the end of the turn.
+    dirty: Vec<usize>,
+    /// Slots that have more to read than a turn takes.
+    unread: Vec<usize>,
+    is_to_accept: bool,
+    refused_links: Seldom,
+    refused_events: Seldom,
+    slow_links: Seldom,
+}
+
+impl Endpoint {
+    /// Takes over the bound sockets of the port.
+    pub fn new(config: EndpointConfig, limits: &Limits, registry: &Registry) -> io::Result<Self> {
+        let mut listeners: Vec<_> = config.listeners.into_iter().map(TcpListener::from_std).collect();
+        for listener in &mut listeners {
+            registry.register(listener, LINK_LISTENERS, Interest::READABLE)?;
+        }
+        let queue_bytes_max = limits.subscriber_queue_bytes_max;
+        let limits = ProtocolLimits {
+            frame_bytes_max: limits.event_bytes_max,
+            message_bytes_max: limits.event_bytes_max + FRAMES_BYTES_MAX,
+            frames_max: FRAMES_MAX,
+            ..ProtocolLimits::default()
+        };
+        let received = if listeners.is_empty() { Vec::new() } else { vec![0; TURN_BYTES_MAX] };
+        Ok(Self {
+            listeners,
+            settings: Arc::new(ServerSettings { limits, takes: TAKES.into(), security: ServerSecurity::Null }),
+            system: config.system,
+            links: Slab::new(),
+            next_serial: 0,
+            wanted: Subscriptions::new(LINK_PREFIXES),
+            subscribers: 0,
+            found: Vec::new(),
+            received,
+            literals: Literals::default(),
+            queue_bytes_max,
+            lost: 0,
+            dirty: Vec::new(),
+            unread: Vec::new(),
+            is_to_accept: false,
+            refused_links: Seldom::default(),
+            refused_events: Seldom::default(),
+            slow_links: Seldom::default(),
+        })
+    }
+
+    /// Whether no link has more to read and none waits to be accepted.
+    pub fn is_idle(&self) -> bool {
+        self.unread.is_empty() && !self.is_to_accept
+    }
+
+    /// Whether no link has something to write in this turn.
+    pub fn is_written(&self) -> bool {
+        self.dirty.is_empty()
+    }
+
+    /// Whether everything is written and no answer is awaited.
+    pub fn is_settled(&self) -> bool {
+        self.links.iter().all(|(_, link)| link.is_settled())
+    }
+
+    /// Events lost to full links since the last call.
+    pub fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Has links accepted at the end of the turn.
+    pub fn accept_later(&mut self) {
+        self.is_to_accept = !self.listeners.is_empty();
+    }
+
+    /// Accepts nothing more.
+    pub fn stop_listening(&mut self) {
+        self.listeners.clear();
+    }
+
+    fn is_dirty(&mut self, slot: usize) {
+        if let Some(link) = self.links.get_mut(slot)
+            && !std::mem::replace(&mut link.is_dirty, true)
+        {
+            self.dirty.push(slot);
+        }
+    }
+
+    fn read_next_turn(&mut self, slot: usize) {
+        if let Some(link) = self.links.get_mut(slot)
+            && !std::mem::replace(&mut link.is_to_be_read, true)
+        {
+            self.unread.push(slot);
+        }
+    }
+}
+
+impl Shard {
+    /// Takes links in, a turn's share of those that wait at each socket.
+    pub(super) fn accept_links(&mut self) {
+        if !std::mem::take(&mut self.endpoint.is_to_accept) {
+            return;
+        }
+        for listener in 0..self.endpoint.listeners.len() {
+            for accepted in 1.. {
+                match self.endpoint.listeners[listener].accept() {
+                    Ok((socket, _)) => self.welcome_link(socket),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a ZMTP link; is the limit on open files too low?");
+                        break;
+                    }
+                }
+                if accepted == TURN_ACCEPTS_MAX {
+                    self.endpoint.is_to_accept = true;
+                    break;
+                }
+            }
+        }
+    }
+
+    fn welcome_link(&mut self, mut socket: mio::net::TcpStream) {
+        let links_max = self.context.limits.connections_max;
+        if self.endpoint.links.len() >= links_max {
+            if let Some(times) = self.endpoint.refused_links.due() {
+                tracing::warn!(times, connections_max = links_max, "a ZMTP link too many was closed");
+            }
+            return;
+        }
+        let token = Token(LINKS + self.endpoint.links.vacant_key());
+        let both = Interest::READABLE | Interest::WRITABLE;
+        let registered = socket.set_nodelay(true).and_then(|()| self.poll.registry().register(&mut socket, token, both));
+        if let Err(error) = registered {
+            return tracing::debug!(%error, "a ZMTP link was gone before it was served");
+        }
+        let endpoint = &mut self.endpoint;
+        let mut greeting = Vec::new();
+        // NULL needs no chance.
+        let protocol = Connection::server(endpoint.settings.clone(), Random::new(&mut [0; Random::OCTETS]), &mut greeting);
+        let link = Link::new(socket, protocol, &greeting, endpoint.next_serial, self.clock.now);
+        endpoint.next_serial += 1;
+        let slot = endpoint.links.insert(link);
+        endpoint.is_dirty(slot);
+        self.write_link(slot);
+    }
+
+    /// Serves what the system says about a link.
+    pub(super) fn link_is_ready(&mut self, slot: usize, readiness: &Readiness) {
+        let Some(link) = self.endpoint.links.get_mut(slot) else { return };
+        link.end_is_announced |= readiness.is_read_closed();
+        let has_unsent = !link.is_written();
+        if readiness.is_writable() && has_unsent {
+            self.endpoint.is_dirty(slot);
+        }
+        if readiness.is_readable() || readiness.is_error() || readiness.is_read_closed() {
+            self.read_link(slot);
+        }
+    }
+
+    /// Reads links on that had more than their turn's share.
+    pub(super) fn read_links_again(&mut self) {
+        for slot in std::mem::take(&mut self.endpoint.unread) {
+            if let Some(link) = self.endpoint.links.get_mut(slot) {
+                link.is_to_be_read = false;
+                self.read_link(slot);
+            }
+        }
+    }
+
+    fn read_link(&mut self, slot: usize) {
+        let mut received = std::mem::take(&mut self.endpoint.received);
+        while self.endpoint.links.get_mut(slot).is_some_and(|link| !link.postpones()) {
+            match self.endpoint.links[slot].read(&mut received) {
+                Ok(Read::Nothing) => break,
+                Ok(Read::End) | Err(_) => {
+                    self.close_link(slot);
+                    break;
+                }
+                Ok(Read::Bytes { count, is_all }) => {
+                    self.serve_link(slot, &mut received[..count]);
+                    if !is_all {
+                        self.endpoint.read_next_turn(slot);
+                        break;
+                    }
+                    // An end that was announced with these bytes raises no readiness of its own.
+                    if !self.endpoint.links.get(slot).is_some_and(|link| link.end_is_announced) {
+                        break;
+                    }
+                }
+            }
+        }
+        self.endpoint.received = received;
+    }
+
+    /// Serves what a link has sent.
+    fn serve_link(&mut self, slot: usize, mut bytes: &mut [u8]) {
+        // What a closing link still sends is dropped.
+        let Some(mut protocol) = self.endpoint.links.get_mut(slot).and_then(|link| link.protocol.take()) else { return };
+        let refusal = loop {
+            let Some(link) = self.endpoint.links.get_mut(slot) else { return };
+            let unsent = link.unsent_bytes();
+            let received = protocol.receive(bytes, link.outbox.bytes());
+            if link.unsent_bytes() > unsent {
+                self.endpoint.is_dirty(slot);
+            }
+            let taken = match received {
+                Ok(received) => {
+                    let Some(event) = received.event else { break None };
+                    let taken = received.taken;
+                    if matches!(event, Event::Ready) {
+                        if let Err(reason) = self.begin(slot, &mut protocol) {
+                            break Some(reason);
+                        }
+                    } else if let Err(reason) = self.serve_event(slot, &event) {
+                        break Some(reason);
+                    }
+                    taken
+                }
+                Err(error) => {
+                    // What may be told of it is told already.
+                    tracing::debug!(%error, "a ZMTP link is closed");
+                    return self.end_link(slot);
+                }
+            };
+            bytes = &mut bytes[taken..];
+        };
+        let Some(link) = self.endpoint.links.get_mut(slot) else { return };
+        match refusal {
+            None => link.protocol = Some(protocol),
+            Some(reason) => {
+                link.protocol = Some(protocol);
+                self.refuse_link(slot, &reason);
+            }
+        }
+    }
+
+    /// What a peer of its socket type does here, once its handshake is over.
+    fn begin(&mut self, slot: usize, protocol: &mut Connection) -> Result<(), String> {
+        let endpoint = &mut self.endpoint;
+        let peer = protocol.peer().expect("the handshake is over");
+        let (socket_type, identity) = (peer.metadata.socket_type(), peer.metadata.identity());
+        let role = match socket_type {
+            SocketType::Sub | SocketType::Xsub => {
+                endpoint.subscribers += 1;
+                Role::subscriber()
+            }
+            SocketType::Req => Role::Requester { system: publish::named(identity, endpoint.system.as_ref())?, awaits: false },
+            SocketType::Pub | SocketType::Push => Role::Publisher { system: publish::named(&[], endpoint.system.as_ref())? },
+            other => unreachable!("{other} is not taken"),
+        };
+        let link = &mut endpoint.links[slot];
+        link.role = role;
+        link.probe();
+        if socket_type == SocketType::Pub {
+            // A PUB sends nothing that is not asked for.
+            protocol.sender().expect("the handshake is over").subscribe(b"", link.outbox.bytes());
+            endpoint.is_dirty(slot);
+        }
+        Ok(())
+    }
+
+    fn serve_event(&mut self, slot: usize, event: &Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Message(message) => self.take_message(slot, message),
+            Event::Subscribe(prefix) => self.subscribe_link(slot, prefix),
+            Event::Cancel(prefix) => {
+                self.cancel_of_link(slot, prefix);
+                Ok(())
+            }
+            // The answer to a ping is written already, and we send none.
+            Event::Ping { .. } | Event::Pong { .. } => Ok(()),
+            Event::Ready | Event::Authenticate(_) => unreachable!("readiness is served before, and NULL does not ask"),
+        }
+    }
+
+    /// Writes links of which something waits.
+    pub(super) fn write_links(&mut self, turn: Turn) {
+        let mut dirty = std::mem::take(&mut self.endpoint.dirty);
+        dirty.retain(|&slot| {
+            let Some(link) = self.endpoint.links.get_mut(slot) else { return false };
+            let is_its_turn = turn == Turn::All || matches!(link.role, Role::Subscriber(_));
+            if is_its_turn {
+                link.is_dirty = false;
+                self.write_link(slot);
+            }
+            !is_its_turn
+        });
+        dirty.append(&mut self.endpoint.dirty);
+        self.endpoint.dirty = dirty;
+    }
+
+    pub(super) fn write_link(&mut self, slot: usize) {
+        let Some(link) = self.endpoint.links.get_mut(slot) else { return };
+        let result = link.write_out(self.clock.now);
+        let is_over = link.is_over() && link.is_written() && !link.shut_down(self.clock.now);
+        if result.is_err() || is_over {
+            return self.close_link(slot);
+        }
+        if let Some(lost) = link.catch_up(self.endpoint.queue_bytes_max)
+            && let Some(times) = self.endpoint.slow_links.due()
+        {
+            tracing::warn!(lost, times, "a ZMTP subscriber was too slow and has lost events, as the numbers in their headers tell it");
+        }
+        if self.endpoint.links[slot].resumes() {
+            self.endpoint.read_next_turn(slot);
+        }
+    }
+
+    /// Ends a link and tells it why.
+    fn refuse_link(&mut self, slot: usize, reason: &str) {
+        let link = &mut self.endpoint.links[slot];
+        if let Some(mut protocol) = link.protocol.take() {
+            protocol.refuse(reason, link.outbox.bytes());
+        }
+        tracing::debug!(reason, "a ZMTP link is refused");
+        self.end_link(slot);
+    }
+
+    /// Takes nothing more from a link, and closes it when everything is written.
+    fn end_link(&mut self, slot: usize) {
+        self.forget_subscriptions(slot);
+        self.endpoint.links[slot].role = Role::Closing;
+        self.endpoint.is_dirty(slot);
+    }
+
+    fn close_link(&mut self, slot: usize) {
+        self.forget_subscriptions(slot);
+        let mut link = self.endpoint.links.remove(slot);
+        // A socket that is gone already needs no deregistration.
+        let _ = self.poll.registry().deregister(&mut link.socket);
+    }
+
+    /// Closes links that are past a deadline.
+    pub(super) fn sweep_links(&mut self) {
+        let (now, limits) = (self.clock.now, self.context.limits);
+        let overdue = |(slot, link): (usize, &Link)| link.is_overdue(now, &limits).then_some(slot);
+        for slot in self.endpoint.links.iter().filter_map(overdue).collect::<Vec<_>>() {
+            self.close_link(slot);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! One link of the ZMTP port: its socket, the protocol's state, what it does, and what waits to be written.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read as _, Write as _},
+    net::Shutdown,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bodkin_arrowhead::name::SystemName;
+use bodkin_broker::SubscriptionKey;
+use bodkin_zmtp::Connection;
+use mio::net::TcpStream;
+
+use crate::{
+    limits::Limits,
+    shard::{connection, outbox::Outbox},
+};
+
+/// Bytes of replies that may wait to be taken by the peer; behind them it is not read.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
+
+/// Names a link; a closed one's name is not valid for its successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkKey {
+    /// Where it is kept.
+    pub slot: usize,
+    /// Which one it is of all there were.
+    pub serial: u64,
+}
+
+/// What a peer does here.
+pub enum Role {
+    /// Nothing yet: its handshake is under way.
+    Stranger,
+    /// PUB and PUSH: publishes, and is told nothing.
+    Publisher {
+        /// As whom.
+        system: SystemName,
+    },
+    /// REQ: publishes, and gets a reply for each event.
+    Requester {
+        /// As whom.
+        system: SystemName,
+        /// Whether the reply to its last event waits until that is synced.
+        awaits: bool,
+    },
+    /// SUB and XSUB.
+    Subscriber(Subscriber),
+    /// Nothing more: it is closed when everything is written.
+    Closing,
+}
+
+/// What a subscriber wants and hears.
+#[derive(Default)]
+pub struct Subscriber {
+    /// The prefixes as it spells them, and how many times it has asked for each.
+    pub prefixes: BTreeMap<Arc<[u8]>, u64>,
+    /// The topics that it hears, by the prefix for which it does.
+    pub heard: BTreeMap<Box<str>, (SubscriptionKey, Arc<[u8]>)>,
+    /// Events lost since its queue was full; it hears nothing until half of that is read.
+    lost: Option<u64>,
+}
+
+impl Role {
+    /// A subscriber that has asked for nothing yet.
+    pub fn subscriber() -> Self {
+        Self::Subscriber(Subscriber::default())
+    }
+}
+
+/// What became of a read.
+pub enum Read {
+    /// The socket has nothing.
+    Nothing,
+    /// The peer has ended.
+    End,
+    /// Something came.
+    Bytes {
+        /// How many.
+        count: usize,
+        /// Whether the socket had no more.
+        is_all: bool,
+    },
+}
+
+/// A link.
+pub struct Link {
+    pub socket: TcpStream,
+    /// `None` while its events are served, and when nothing more is taken.
+    pub protocol: Option<Box<Connection>>,
+    pub role: Role,
+    pub outbox: Outbox,
+    /// Tells it from its slot's former and later ones.
+    pub serial: u64,
+    /// Whether the system says that the peer has ended; its last bytes may still be unread.
+    pub end_is_announced: bool,
+    pub is_dirty: bool,
+    pub is_to_be_read: bool,
+    postponed: bool,
+    accepted: Instant,
+    /// Since when the peer has taken nothing of what waits to be written.
+    stalled_since: Option<Instant>,
+    shut_down: Option<Instant>,
+}
+
+impl Link {
+    /// A link that was just accepted, with our greeting to be written.
+    pub fn new(socket: TcpStream, protocol: Connection, greeting: &[u8], serial: u64, now: Instant) -> Self {
+        let mut outbox = Outbox::default();
+        outbox.bytes().extend_from_slice(greeting);
+        Self {
+            socket,
+            protocol: Some(Box::new(protocol)),
+            role: Role::Stranger,
+            outbox,
+            serial,
+            end_is_announced: false,
+            is_dirty: false,
+            is_to_be_read: false,
+            postponed: false,
+            accepted: now,
+            stalled_since: None,
+            shut_down: None,
+        }
+    }
+
+    /// Bytes that are to be written.
+    pub fn unsent_bytes(&self) -> usize {
+        self.outbox.unsent_bytes()
+    }
+
+    /// Whether nothing is left to write.
+    pub fn is_written(&self) -> bool {
+        self.unsent_bytes() == 0
+    }
+
+    /// Whether nothing is left to write and no reply is awaited.
+    pub fn is_settled(&self) -> bool {
+        self.is_written() && !matches!(self.role, Role::Requester { awaits: true, .. })
+    }
+
+    /// Whether it is closed when everything is written.
+    pub fn is_over(&self) -> bool {
+        matches!(self.role, Role::Closing)
+    }
+
+    /// Whether reading has to wait: for the reply that is owed, or for a peer that sends on without taking what it gets.
+    pub fn postpones(&mut self) -> bool {
+        let waits = match self.role {
+            Role::Requester { awaits: true, .. } => true,
+            // Its events are bounded by its queue, and what it sends are subscriptions.
+            Role::Subscriber(_) | Role::Closing => false,
+            _ => self.unsent_bytes() > UNSENT_BYTES_MAX,
+        };
+        self.postponed |= waits;
+        waits
+    }
+
+    /// Whether something was postponed that can go on now. True once.
+    pub fn resumes(&mut self) -> bool {
+        self.postponed && !self.postpones() && std::mem::take(&mut self.postponed)
+    }
+
+    /// Reads once.
+    pub fn read(&mut self, space: &mut [u8]) -> io::Result<Read> {
+        loop {
+            return match self.socket.read(space) {
+                Ok(0) => Ok(Read::End),
+                Ok(count) => Ok(Read::Bytes { count, is_all: count < space.len() }),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Read::Nothing),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+        }
+    }
+
+    /// Writes as much as the socket takes.
+    pub fn write_out(&mut self, now: Instant) -> io::Result<()> {
+        let taken = self.outbox.write_to(|bytes| self.socket.write(bytes))?;
+        self.stalled_since = match self.stalled_since {
+            _ if self.is_written() => None,
+            Some(since) if taken == 0 => Some(since),
+            _ => Some(now),
+        };
+        Ok(())
+    }
+
+    /// Says once that nothing more comes, and waits for the peer to close: a reset would take the reason back. False if it is gone.
+    pub fn shut_down(&mut self, now: Instant) -> bool {
+        self.shut_down.is_some() || {
+            self.shut_down = Some(now);
+            self.socket.shutdown(Shutdown::Write).is_ok()
+        }
+    }
+
+    /// Has a host that vanishes noticed.
+    pub fn probe(&self) {
+        connection::probe(&self.socket);
+    }
+
+    /// Whether an event of this size has room in a subscriber's queue; one that has none is counted.
+    pub fn has_room(&mut self, bytes: usize, queue_bytes_max: u64) -> bool {
+        let unsent = self.unsent_bytes();
+        let Role::Subscriber(subscriber) = &mut self.role else { return false };
+        let is_full = unsent > 0 && (unsent + bytes) as u64 > queue_bytes_max;
+        if !is_full && subscriber.lost.is_none() {
+            return true;
+        }
+        *subscriber.lost.get_or_insert(0) += 1;
+        false
+    }
+
+    /// Lets a subscriber hear again when half of its queue is read; gives how many events it has lost.
+    pub fn catch_up(&mut self, queue_bytes_max: u64) -> Option<u64> {
+        let unsent = self.unsent_bytes() as u64;
+        match &mut self.role {
+            Role::Subscriber(subscriber) if unsent <= queue_bytes_max / 2 => subscriber.lost.take(),
+            _ => None,
+        }
+    }
+
+    /// Whether a deadline is past.
+    pub fn is_overdue(&self, now: Instant, limits: &Limits) -> bool {
+        let over = |since: Option<Instant>, limit: Duration| since.is_some_and(|since| now.saturating_duration_since(since) > limit);
+        match self.role {
+            Role::Stranger => over(Some(self.accepted), limits.handshake_timeout),
+            Role::Subscriber(_) => over(self.stalled_since, limits.stream_stall_timeout),
+            Role::Publisher { .. } | Role::Requester { .. } => over(self.stalled_since, limits.send_timeout),
+            Role::Closing => over(self.shut_down, limits.send_timeout) || over(self.stalled_since, limits.send_timeout),
+        }
+    }
+}

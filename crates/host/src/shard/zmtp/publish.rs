@@ -1,0 +1,195 @@
+//! Publishing by ZMTP: from a message to the way that every event takes.
+
+use bodkin_arrowhead::{
+    caller::Caller,
+    error::ArrowheadError,
+    name::SystemName,
+    publication::{JsonText, PublishForm},
+    record::System,
+    snapshot::Snapshot,
+    utc::UtcTime,
+};
+use bodkin_broker::wire::EventHeader;
+use bodkin_zmtp::Message;
+
+use super::{LinkKey, Role, Shard};
+use crate::{
+    route,
+    shard::{log::Waiting, publish::Published},
+    stage::Stage,
+};
+
+/// What an event's time came from.
+const ORIGIN: &str = "ZMTP";
+
+/// Buffers for an event's texts as JSON.
+#[derive(Default)]
+pub struct Literals {
+    event_type: String,
+    payload: String,
+}
+
+/// The frames of an event.
+struct EventFrames<'m> {
+    event_type: &'m str,
+    payload: &'m str,
+    header: Option<EventHeader>,
+}
+
+impl<'m> EventFrames<'m> {
+    /// Event type and payload, and the header where there is one.
+    fn read(message: &Message<'m>) -> Result<Self, ArrowheadError> {
+        let refused = |told: String| ArrowheadError::bad_payload(told, ORIGIN);
+        let (event_type, payload, header) = match (message.split(), message.split()) {
+            (Some([event_type, payload]), _) => (event_type, payload, None),
+            (_, Some([event_type, payload, header])) => {
+                let header = EventHeader::decode(header).map_err(|error| refused(format!("Header: {error}.")))?;
+                (event_type, payload, Some(header))
+            }
+            _ => {
+                let told =
+                    format!("An event has two frames, event type and payload, and may have a header: {} came.", message.frame_count());
+                return Err(refused(told));
+            }
+        };
+        let text = |bytes: &'m [u8], what: &str| {
+            let no_text = || refused(format!("{what} is no UTF-8. Send a text: bytes of other kinds as Base64."));
+            std::str::from_utf8(bytes).map_err(|_| no_text())
+        };
+        Ok(Self { event_type: text(event_type, "Event type")?, payload: text(payload, "Payload")?, header })
+    }
+}
+
+/// As whom a peer publishes: the system that its `Identity` names, or the one that is configured for those who name none.
+pub(super) fn named(identity: &[u8], configured: Option<&SystemName>) -> Result<SystemName, String> {
+    if identity.is_empty() {
+        let told = "it does not say which system publishes: use a REQ socket with the system's name as its routing id, or set zmtp_system";
+        return configured.cloned().ok_or_else(|| told.to_owned());
+    }
+    let name = std::str::from_utf8(identity).map_err(|_| "the routing id is not the name of a system".to_owned())?;
+    SystemName::parse(name).map_err(|error| format!("the routing id is not the name of a system: it {error}"))
+}
+
+/// The one registered system of this name.
+fn registered<'s>(snapshot: &'s Snapshot, name: &SystemName) -> Result<&'s System, ArrowheadError> {
+    let mut systems = snapshot.systems_with(name);
+    match (systems.next(), systems.next()) {
+        (Some(system), None) => Ok(system),
+        (None, _) => Err(ArrowheadError::invalid_parameter(format!("Source system with name: {name} is not registered."))),
+        _ => Err(ArrowheadError::invalid_parameter(format!("Several systems are named {name}: publish over HTTP, which says which one."))),
+    }
+}
+
+impl Shard {
+    /// Takes a message of a peer.
+    pub(super) fn take_message(&mut self, slot: usize, message: &Message<'_>) -> Result<(), String> {
+        match &self.endpoint.links[slot].role {
+            Role::Publisher { system } => {
+                let system = system.clone();
+                if let Err(error) = self.publish_message(&system, message, None) {
+                    self.refuse_untold(&system, &error);
+                }
+                Ok(())
+            }
+            Role::Requester { awaits: true, .. } => Err("a REQ waits for its reply before it asks again".to_owned()),
+            Role::Requester { system, .. } => {
+                let system = system.clone();
+                let Some(envelope) = message.envelope().filter(|envelope| envelope.hops().next().is_none()) else {
+                    return Err("a request begins with an empty frame".to_owned());
+                };
+                let key = LinkKey { slot, serial: self.endpoint.links[slot].serial };
+                let published = self.publish_message(&system, &envelope.body, Some(Waiting::Link(key)));
+                self.answer_request(key, published);
+                Ok(())
+            }
+            Role::Subscriber(_) => Err("a subscriber publishes nothing: use PUB, PUSH or REQ".to_owned()),
+            Role::Stranger | Role::Closing => unreachable!("messages come behind the handshake, and not any more behind the end"),
+        }
+    }
+
+    /// `publisher` is who gets a reply when an event goes out that is kept.
+    fn publish_message(
+        &mut self,
+        system: &SystemName,
+        message: &Message<'_>,
+        publisher: Option<Waiting>,
+    ) -> Result<Published, ArrowheadError> {
+        let frames = EventFrames::read(message)?;
+        let mut literals = std::mem::take(&mut self.endpoint.literals);
+        let published = self.publish_frames(system, &frames, publisher, &mut literals);
+        self.endpoint.literals = literals;
+        published
+    }
+
+    fn publish_frames(
+        &mut self,
+        system: &SystemName,
+        frames: &EventFrames<'_>,
+        publisher: Option<Waiting>,
+        literals: &mut Literals,
+    ) -> Result<Published, ArrowheadError> {
+        let snapshot = self.context.store.snapshot();
+        let source = registered(&snapshot, system)?;
+        let created = frames.header.map(|header| UtcTime::from_unix_nanos(header.created_utc_ns));
+        let event_type = JsonText::write(frames.event_type, &mut literals.event_type);
+        let payload = JsonText::write(frames.payload, &mut literals.payload);
+        let form = PublishForm::of(source, event_type, payload, created);
+        let admitted = route::PUBLISH.admit(&Caller::Anonymous).expect("the port is there in insecure mode only, which asks for no name");
+        let form = admitted.permit(form).expect("insecure mode asks for no name");
+        self.lap(Stage::Parse);
+        self.take_in(&form, publisher)
+    }
+
+    /// Counts and logs an event whose publisher's socket type takes no answer.
+    fn refuse_untold(&mut self, system: &SystemName, error: &ArrowheadError) {
+        self.context.counts.refused_untold.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if let Some(times) = self.endpoint.refused_events.due() {
+            let reason = &error.error_message;
+            tracing::warn!(%system, times, reason, "a ZMTP event was refused; REQ sockets are told so, PUB and PUSH cannot be");
+        }
+    }
+
+    /// Answers a REQ, when the event is in the log; of a durable event type when it is synced, of a real-time topic when it has gone out.
+    fn answer_request(&mut self, key: LinkKey, published: Result<Published, ArrowheadError>) {
+        match published {
+            Ok(Published::AtOnce(Some(position))) if self.is_durable() => {
+                self.unsynced.push_back((position, Waiting::Link(key)));
+                self.let_wait(key.slot);
+            }
+            Ok(Published::Kept) => self.let_wait(key.slot),
+            Ok(Published::AtOnce(_)) => self.reply(key.slot, Ok(())),
+            Err(error) => self.reply(key.slot, Err(&error)),
+        }
+    }
+
+    fn let_wait(&mut self, slot: usize) {
+        if let Role::Requester { awaits, .. } = &mut self.endpoint.links[slot].role {
+            *awaits = true;
+        }
+    }
+
+    /// Answers a REQ whose event was to be synced first.
+    pub(in crate::shard) fn answer_link(&mut self, key: LinkKey, result: Result<(), &ArrowheadError>) {
+        let Some(link) = self.endpoint.links.get_mut(key.slot).filter(|link| link.serial == key.serial) else { return };
+        if let Role::Requester { awaits, .. } = &mut link.role {
+            *awaits = false;
+            self.reply(key.slot, result);
+            if self.endpoint.links[key.slot].resumes() {
+                self.endpoint.read_next_turn(key.slot);
+            }
+        }
+    }
+
+    /// Status and reason, as HTTP has them.
+    fn reply(&mut self, slot: usize, result: Result<(), &ArrowheadError>) {
+        let (status, reason) = result.map_or_else(|error| (error.error_code, error.error_message.as_str()), |()| (200, ""));
+        let digits = [100, 10, 1].map(|place| b'0' + (status / place % 10) as u8);
+        let link = &mut self.endpoint.links[slot];
+        // NULL leaves frames as they are.
+        for (payload, more) in [(&b""[..], true), (&digits, true), (reason.as_bytes(), false)] {
+            link.outbox.bytes().extend_from_slice(bodkin_zmtp::FrameHead::message(payload.len(), more).as_bytes());
+            link.outbox.bytes().extend_from_slice(payload);
+        }
+        self.endpoint.is_dirty(slot);
+    }
+}
