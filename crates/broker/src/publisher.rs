@@ -27,6 +27,13 @@ pub use crate::session::Session;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicKey(u32);
 
+impl TopicKey {
+    /// Its number, from 0.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What can happen to a publisher. That an event is published is a call of its own, for it can be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
@@ -292,7 +299,7 @@ impl Publisher {
     pub fn next_send(&mut self, now: Instant) -> Option<Send> {
         self.sessions.leader()?;
         while let Some(topic) = self.ready.pop_front() {
-            let retained = &mut self.topics[topic.0 as usize];
+            let retained = &mut self.topics[topic.index()];
             let send = retained.next_send(topic);
             retained.is_ready = retained.has_more();
             if retained.is_ready {
@@ -309,7 +316,7 @@ impl Publisher {
     /// Names the last event of a topic that has been silent for long.
     fn last(&mut self, now: Instant) -> Option<Send> {
         while let Some((_, topic)) = self.quiet.pop_front_if(|(at, _)| *at <= now) {
-            let retained = &mut self.topics[topic.0 as usize];
+            let retained = &mut self.topics[topic.index()];
             retained.is_watched = false;
             if !retained.has_uncovered_sent() {
                 continue;
@@ -405,10 +412,10 @@ impl Publisher {
     }
 
     fn topic(&self, topic: TopicKey) -> &Retained {
-        &self.topics[topic.0 as usize]
+        &self.topics[topic.index()]
     }
 
     fn topic_mut(&mut self, topic: TopicKey) -> &mut Retained {
-        &mut self.topics[topic.0 as usize]
+        &mut self.topics[topic.index()]
     }
 }

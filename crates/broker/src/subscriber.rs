@@ -27,6 +27,13 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicKey(u32);
 
+impl TopicKey {
+    /// Its number, from 0.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Names a stream of one subscriber, as long as the subscriber lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamKey(u32);
@@ -258,7 +265,7 @@ impl Subscriber {
         let Some(key) = self.stream(topic, header) else { return Received::TooManyStreams };
         let window_bits = self.config.window;
         let stream = &mut self.streams[key.0 as usize];
-        let tolerance = self.topics[topic.0 as usize].loss_tolerance;
+        let tolerance = self.topics[topic.index()].loss_tolerance;
         let Some((window, lost)) = stream.take(header, window_bits) else { return Received::OldIncarnation };
         if let Some((from, run)) = lost {
             let exceeds = tolerance.is_some_and(|tolerance| run > u64::from(tolerance));
@@ -333,7 +340,7 @@ impl Subscriber {
         let key = StreamKey(u32::try_from(self.streams.len()).ok()?);
         // The word about the last event says that everything up to it was published before this subscriber came.
         let behind = if header.flags.last { header.sequence.0 } else { header.sequence.0.saturating_sub(1) };
-        let begins_behind = match self.topics[topic.0 as usize].beginning {
+        let begins_behind = match self.topics[topic.index()].beginning {
             Beginning::First => 0,
             Beginning::Present => behind,
         };

@@ -79,6 +79,7 @@ mod onboarding;
 mod orchestrator;
 mod page;
 mod query_string;
+pub mod realtime;
 pub mod request;
 mod security;
 mod service_registry;

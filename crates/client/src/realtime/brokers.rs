@@ -1,0 +1,78 @@
+//! Whom a client speaks to, as whom, and how long it waits.
+
+use std::{net::SocketAddr, time::Duration};
+
+use bodkin_broker::{Incarnation, publisher::Session};
+use bodkin_zmtp::{ClientSecurity, HeartbeatPolicy, Limits};
+
+use super::clock;
+
+/// The brokers of a client: both nodes of a pair, or one that has none.
+#[derive(Clone, Debug)]
+pub struct Brokers {
+    /// The ZMTP ports of the first broker, and of the second one.
+    pub addresses: (SocketAddr, Option<SocketAddr>),
+    /// The client's system name, as its `Identity` and in its first command; with CURVE it is the key that counts.
+    pub name: String,
+    /// How the client proves who it is, and whom it believes. No security by default, which only an insecure cloud takes.
+    pub security: ClientSecurity,
+    /// Which run of the client this is: greater than that of every earlier one. By default the time (UTC) in nanoseconds.
+    pub incarnation: Incarnation,
+    /// How long it waits and how much it takes.
+    pub limits: SessionLimits,
+}
+
+impl Brokers {
+    /// Both nodes of a pair.
+    pub fn pair(name: &str, first: SocketAddr, second: SocketAddr) -> Self {
+        Self { addresses: (first, Some(second)), ..Self::one(name, first) }
+    }
+
+    /// A node without a pair.
+    pub fn one(name: &str, address: SocketAddr) -> Self {
+        Self {
+            addresses: (address, None),
+            name: name.to_owned(),
+            security: ClientSecurity::Null,
+            incarnation: Incarnation(clock::utc_ns()),
+            limits: SessionLimits::default(),
+        }
+    }
+
+    pub(super) fn sessions(&self) -> impl Iterator<Item = (Session, SocketAddr)> + use<> {
+        let (first, second) = self.addresses;
+        [(Session::One, first)].into_iter().chain(second.map(|second| (Session::Two, second)))
+    }
+}
+
+/// Limits of each session. [`SessionLimits::default`] suits a local network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// Longest time for the TCP connection and the handshake; 2 s by default.
+    pub connect_timeout: Duration,
+    /// Wait in front of the second attempt to connect, doubled with each further one; 10 ms by default.
+    pub reconnect_min: Duration,
+    /// Longest wait in front of an attempt to connect; 1 s by default.
+    pub reconnect_max: Duration,
+    /// When a silent broker is asked for a sign of life (1 s by default), and how long it is waited for (1 s). Fail-over does not depend on it: the broker
+    /// that leads next says so itself.
+    pub heartbeat: HeartbeatPolicy,
+    /// Bytes that may wait for a broker's socket; 256 KiB by default. What is more stays in the publisher's ring.
+    pub send_bytes_max: usize,
+    /// What a broker may send; an event of 64 KiB by default. Longer ones are not published either.
+    pub zmtp: Limits,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        let second = Duration::from_secs(1);
+        Self {
+            connect_timeout: 2 * second,
+            reconnect_min: Duration::from_millis(10),
+            reconnect_max: second,
+            heartbeat: HeartbeatPolicy { interval: second, timeout: second },
+            send_bytes_max: 256 * 1024,
+            zmtp: Limits::default(),
+        }
+    }
+}

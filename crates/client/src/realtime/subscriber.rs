@@ -1,0 +1,344 @@
+//! A subscriber with sockets.
+
+use std::{collections::HashMap, io, time::Duration};
+
+use bodkin_broker::{
+    Incarnation, Instant, PublisherId, Sequence,
+    subscriber::{Beginning, Input, Output, Received, Session, StreamCounters, Subscriber, SubscriberConfig, TopicKey},
+    wire::{ClientFrame, EventHeader, Flags, RefusalReason, Watermark, Watermarks},
+};
+
+use super::{
+    answer::Answer,
+    brokers::Brokers,
+    link::Heard,
+    links::Links,
+    message::Incoming,
+    session_end::{SessionEnd, SessionReport},
+};
+
+/// Hears events once each and in order, knows what it has lost, and acknowledges what its application has taken.
+pub struct RealtimeSubscriber {
+    machine: Subscriber,
+    links: Links,
+    name: String,
+    incarnation: Incarnation,
+    topics: Vec<Topic>,
+    by_name: HashMap<String, TopicKey>,
+    outputs: Vec<Output>,
+    /// What goes out at the end of a turn.
+    sends: Vec<Send>,
+    /// Where frames are made.
+    frame: Vec<u8>,
+}
+
+struct Topic {
+    name: String,
+    subscription: Subscription,
+}
+
+/// What is asked of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    /// Losses in a row that are tolerated: more break the promise, and the broker is asked for this bound. `None`: the topic's own, and none is counted here.
+    pub loss_tolerance: Option<u32>,
+    /// Creation to arrival, if a bound of its own is asked for.
+    pub deadline: Option<Duration>,
+    /// Events are covered only when this subscriber has acknowledged them, and it is waited for so long when it is away.
+    pub required_for: Option<Duration>,
+    /// Where a stream begins for this subscriber.
+    pub beginning: Beginning,
+}
+
+impl Default for Subscription {
+    /// The topic's own bounds, from the present on, not required.
+    fn default() -> Self {
+        Self { loss_tolerance: None, deadline: None, required_for: None, beginning: Beginning::Present }
+    }
+}
+
+/// An event, as it stands in the receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<'r> {
+    /// Of which topic.
+    pub topic: TopicKey,
+    /// What was published.
+    pub payload: &'r [u8],
+    /// Whose it is, and which one.
+    pub header: EventHeader,
+    /// Newer ones came before it: it was told as lost, and is not.
+    pub is_late: bool,
+}
+
+/// What a subscriber is told in its turns.
+#[derive(Debug)]
+pub enum SubscriberReport<'r> {
+    /// A new event. It counts as received when the function that is told returns, and is acknowledged behind that.
+    Event(Event<'r>),
+    /// Events were lost in a row.
+    Lost {
+        /// Of which topic.
+        topic: TopicKey,
+        /// Whose stream.
+        publisher: PublisherId,
+        /// Which numbering.
+        incarnation: Incarnation,
+        /// The first one.
+        from: Sequence,
+        /// How many.
+        run: u64,
+        /// They are more than [`Subscription::loss_tolerance`].
+        exceeds: bool,
+    },
+    /// The broker says how many events it could not bring, because this subscriber did not read. They are [`Self::Lost`] too, with the next event.
+    Overrun {
+        /// Of which topic.
+        topic: TopicKey,
+        /// Whose stream.
+        publisher: PublisherId,
+        /// How many more.
+        events: u64,
+    },
+    /// The broker has made the subscription.
+    Subscribed(TopicKey, Session),
+    /// The broker has not.
+    Refused {
+        /// Of which topic.
+        topic: TopicKey,
+        /// Which one.
+        session: Session,
+        /// Why.
+        reason: RefusalReason,
+        /// Its words: what was expected, what came, what to do.
+        text: &'r str,
+    },
+    /// An event was dropped: there are [`SubscriberConfig::streams_max`] streams.
+    TooManyStreams {
+        /// Of which topic.
+        topic: TopicKey,
+        /// Whose stream.
+        publisher: PublisherId,
+    },
+    /// Of the sessions.
+    Session(SessionReport),
+}
+
+enum Send {
+    Answer(Answer),
+    Attach(Session, Option<TopicKey>),
+    Acknowledge { session: Session, topic: TopicKey, publisher: PublisherId, incarnation: Incarnation, through: Sequence },
+}
+
+impl RealtimeSubscriber {
+    /// A subscriber without subscriptions. The sessions begin with the first turn.
+    ///
+    /// # Errors
+    /// The system gives no poll, or the client's name cannot be a ZMTP identity.
+    pub fn connect(brokers: Brokers, config: SubscriberConfig) -> io::Result<Self> {
+        Ok(Self {
+            machine: Subscriber::new(config),
+            links: Links::new(&brokers)?,
+            name: brokers.name,
+            incarnation: brokers.incarnation,
+            topics: Vec::new(),
+            by_name: HashMap::new(),
+            outputs: Vec::new(),
+            sends: Vec::new(),
+            frame: Vec::new(),
+        })
+    }
+
+    /// Subscribes to a topic with both brokers, or gives the subscription of this name, which stays as it is.
+    pub fn subscribe(&mut self, name: &str, subscription: Subscription) -> TopicKey {
+        let name = name.trim().to_uppercase();
+        if let Some(key) = self.by_name.get(&name) {
+            return *key;
+        }
+        let key = self.machine.subscribe(subscription.loss_tolerance, subscription.beginning);
+        self.topics.push(Topic { name: name.clone(), subscription });
+        self.by_name.insert(name, key);
+        let ready = [Session::One, Session::Two].into_iter().filter(|session| self.links.is_ready(*session));
+        self.sends.extend(ready.map(|session| Send::Attach(session, Some(key))));
+        self.send();
+        key
+    }
+
+    /// Who leads.
+    pub fn leader(&self) -> Option<Session> {
+        self.machine.leader()
+    }
+
+    /// What has come and what was lost of a topic, for each publisher.
+    pub fn counters(&self, topic: TopicKey) -> impl Iterator<Item = (PublisherId, StreamCounters)> {
+        let streams = self.machine.streams().filter(move |(_, of, _)| *of == topic);
+        streams.map(|(stream, _, publisher)| (publisher, self.machine.counters(stream)))
+    }
+
+    /// Waits until something happens, for at most `wait`; carries it out, and tells it. What was told is acknowledged when this returns, or in a later turn.
+    ///
+    /// # Errors
+    /// The system's poll does not work. What befalls a session is a report.
+    pub fn turn(&mut self, wait: Duration, mut told: impl FnMut(SubscriberReport<'_>)) -> io::Result<()> {
+        let Self { machine, links, outputs, sends, by_name, .. } = self;
+        links.turn(wait, machine.next_timer(), &mut |now, session, heard| {
+            let input = match heard {
+                Heard::Ready => {
+                    told(SubscriberReport::Session(SessionReport::Ready(session)));
+                    sends.push(Send::Answer(Answer::Hello(session)));
+                    Some(Input::Connected(session))
+                }
+                Heard::Ended(end) => {
+                    told(SubscriberReport::Session(SessionReport::Ended(session, end)));
+                    sends.retain(|send| send.session() != session);
+                    Some(Input::Closed(session))
+                }
+                Heard::Message(message) => match Incoming::read(&message)? {
+                    Incoming::Command(command) => match Answer::to(session, &command) {
+                        Some(answer) => {
+                            sends.push(Send::Answer(answer));
+                            None
+                        }
+                        None => input_of(now, session, &command, machine, by_name, outputs, &mut told)?,
+                    },
+                    Incoming::Event { topic, payload, header } => {
+                        let topic = key(by_name, topic)?;
+                        let received = machine.receive(now, session, topic, &header, outputs);
+                        carry(outputs, sends, &mut told);
+                        tell(received, Event { topic, payload, header, is_late: false }, &mut told);
+                        None
+                    }
+                },
+            };
+            if let Some(input) = input {
+                machine.step(now, input, outputs);
+            }
+            carry(outputs, sends, &mut told);
+            Ok(())
+        })?;
+        self.machine.step(self.links.now(), Input::Tick, &mut self.outputs);
+        carry(&mut self.outputs, &mut self.sends, &mut told);
+        self.send();
+        Ok(())
+    }
+
+    /// Gives the sockets what is to be sent.
+    fn send(&mut self) {
+        let mut sends = std::mem::take(&mut self.sends);
+        for send in sends.drain(..) {
+            let epoch = self.machine.epoch();
+            match send {
+                Send::Answer(answer) => {
+                    let command = answer.command(epoch, self.incarnation, &self.name);
+                    push(&mut self.links, &mut self.frame, answer.session(), &command);
+                }
+                Send::Attach(session, Some(topic)) => self.attach(session, topic),
+                Send::Attach(session, None) => {
+                    let keys: Vec<TopicKey> = self.by_name.values().copied().collect();
+                    keys.into_iter().for_each(|topic| self.attach(session, topic));
+                }
+                Send::Acknowledge { session, topic, publisher, incarnation, through } => {
+                    let topic = &self.topics[topic.index()].name;
+                    let delivered = ClientFrame::Delivered { epoch, publisher, incarnation, through, topic };
+                    push(&mut self.links, &mut self.frame, session, &delivered);
+                }
+            }
+        }
+        self.sends = sends;
+        self.links.flush();
+    }
+
+    fn attach(&mut self, session: Session, topic: TopicKey) {
+        let watermarks: Vec<Watermark> = self.machine.watermarks(topic).collect();
+        let Topic { name, subscription } = &self.topics[topic.index()];
+        let subscribe = ClientFrame::Subscribe {
+            epoch: self.machine.epoch(),
+            loss_tolerance: subscription.loss_tolerance,
+            deadline_ns: subscription.deadline.map(nanos),
+            required: subscription.required_for.is_some(),
+            wait_ns: subscription.required_for.map_or(0, nanos),
+            topic: name,
+            watermarks: Watermarks::Own(&watermarks),
+        };
+        push(&mut self.links, &mut self.frame, session, &subscribe);
+    }
+}
+
+impl Send {
+    fn session(&self) -> Session {
+        match *self {
+            Self::Answer(answer) => answer.session(),
+            Self::Attach(session, _) | Self::Acknowledge { session, .. } => session,
+        }
+    }
+}
+
+fn push(links: &mut Links, frame: &mut Vec<u8>, session: Session, command: &ClientFrame<'_>) {
+    frame.clear();
+    command.encode(frame);
+    links.push(session, &[frame]);
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn key(by_name: &HashMap<String, TopicKey>, name: &str) -> Result<TopicKey, SessionEnd> {
+    by_name.get(name).copied().ok_or(SessionEnd::Unexpected("the name of a topic that is not subscribed to"))
+}
+
+/// What a broker's command is to the machine; what concerns only the application is told.
+fn input_of(
+    now: Instant,
+    session: Session,
+    command: &ClientFrame<'_>,
+    machine: &mut Subscriber,
+    by_name: &HashMap<String, TopicKey>,
+    outputs: &mut Vec<Output>,
+    told: &mut impl FnMut(SubscriberReport<'_>),
+) -> Result<Option<Input>, SessionEnd> {
+    match *command {
+        ClientFrame::Leader { epoch, is_leader } => return Ok(Some(Input::Leader { session, epoch, is_leader })),
+        ClientFrame::Subscribed { topic, .. } => told(SubscriberReport::Subscribed(key(by_name, topic)?, session)),
+        ClientFrame::SubscribeRefused { reason, topic, text, .. } => {
+            told(SubscriberReport::Refused { topic: key(by_name, topic)?, session, reason, text });
+        }
+        ClientFrame::Lost { publisher, events, topic, .. } => {
+            told(SubscriberReport::Overrun { topic: key(by_name, topic)?, publisher, events });
+        }
+        ClientFrame::Last { epoch, publisher, incarnation, sequence, topic } => {
+            let flags = Flags { last: true, ..Default::default() };
+            let header = EventHeader { flags, publisher, incarnation, sequence, created_utc_ns: 0, epoch };
+            machine.receive(now, session, key(by_name, topic)?, &header, outputs);
+        }
+        _ => return Err(SessionEnd::Unexpected("a command for publishers or brokers")),
+    }
+    Ok(None)
+}
+
+/// Tells an event, if it is one for the application.
+fn tell(received: Received, event: Event<'_>, told: &mut impl FnMut(SubscriberReport<'_>)) {
+    match received {
+        Received::New(_) => told(SubscriberReport::Event(event)),
+        Received::Late(_) => told(SubscriberReport::Event(Event { is_late: true, ..event })),
+        Received::TooManyStreams => told(SubscriberReport::TooManyStreams { topic: event.topic, publisher: event.header.publisher }),
+        Received::Duplicate | Received::Old | Received::OldIncarnation | Received::Last | Received::StaleEpoch => {}
+    }
+}
+
+/// Tells what is told at once, and keeps what is sent until the end of the turn.
+fn carry(outputs: &mut Vec<Output>, sends: &mut Vec<Send>, told: &mut impl FnMut(SubscriberReport<'_>)) {
+    for output in outputs.drain(..) {
+        match output {
+            Output::Attach { session } => sends.push(Send::Attach(session, None)),
+            Output::Acknowledge { session, topic, publisher, incarnation, through } => {
+                sends.push(Send::Acknowledge { session, topic, publisher, incarnation, through });
+            }
+            Output::Lost { topic, publisher, incarnation, from, run, exceeds } => {
+                told(SubscriberReport::Lost { topic, publisher, incarnation, from, run, exceeds });
+            }
+            Output::Leaderless => told(SubscriberReport::Session(SessionReport::Leaderless)),
+            Output::StaleEpoch { session, epoch } => told(SubscriberReport::Session(SessionReport::StaleEpoch(session, epoch))),
+            Output::TwoLeaders { epoch } => told(SubscriberReport::Session(SessionReport::TwoLeaders(epoch))),
+        }
+    }
+}
