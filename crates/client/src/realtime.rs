@@ -6,6 +6,8 @@
 //! caller's; whoever publishes or subscribes calls it again and again, the publisher between its events. It reconnects, redirects to whoever leads,
 //! sends again what is not covered, acknowledges, and never waits longer than it is told. Names of topics are Arrowhead's event types.
 //!
+//! An asynchronous program awaits `ready` in front of each turn, and turns without waiting.
+//!
 //! ```no_run
 //! use std::{ops::ControlFlow, time::Duration};
 //! use bodkin_client::realtime::{Brokers, RealtimePublisher, Retention, WhenFull};

@@ -1,10 +1,11 @@
 //! The sessions to both brokers: kept warm, begun again when they end, served by one poll.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, os::fd::AsFd, sync::Arc, time::Duration};
 
 use bodkin_broker::{Instant, publisher::Session};
 use bodkin_zmtp::{ClientSettings, Metadata, PropertyError, SocketType};
 use mio::{Events, Poll, Token};
+use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
     brokers::{Brokers, SessionLimits},
@@ -105,12 +106,8 @@ impl Links {
         timer: Option<Instant>,
         heard: &mut impl FnMut(Instant, Session, Heard<'_>) -> Result<(), SessionEnd>,
     ) -> io::Result<()> {
-        let now = self.clock.now();
-        for (index, place) in self.places.iter_mut().enumerate() {
-            place.open_if_due(self.poll.registry(), Token(index), &self.settings, self.limits, now);
-        }
-        let until = self.places.iter_mut().map(|place| place.next_timer(now)).chain(timer).fold(now.plus(wait), Instant::min);
-        match self.poll.poll(&mut self.events, Some(until.since(now))) {
+        let wait = self.open_due(wait, timer);
+        match self.poll.poll(&mut self.events, Some(wait)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => self.events.clear(),
             polled => polled?,
         }
@@ -124,6 +121,34 @@ impl Links {
             place.serve(now, self.limits, &mut self.input, heard);
         }
         Ok(())
+    }
+
+    /// Waits for what [`Self::turn`] would wait for, without holding up the thread.
+    pub async fn ready(&mut self, wait: Duration, timer: Option<Instant>) -> io::Result<()> {
+        let wait = self.open_due(wait, timer);
+        if wait.is_zero() {
+            return Ok(());
+        }
+        // Made anew each time: what the poll has found already counts.
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe for descriptors that may be closed too early; this one is borrowed from the poll"
+        )]
+        let poll = AsyncFd::with_interest(self.poll.registry().as_fd(), Interest::READABLE)?;
+        match tokio::time::timeout(wait, poll.readable()).await {
+            Ok(readable) => readable.map(drop),
+            Err(_elapsed) => Ok(()),
+        }
+    }
+
+    /// Begins what is to be begun, and gives how long there is nothing else to do unless something comes.
+    fn open_due(&mut self, wait: Duration, timer: Option<Instant>) -> Duration {
+        let now = self.clock.now();
+        for (index, place) in self.places.iter_mut().enumerate() {
+            place.open_if_due(self.poll.registry(), Token(index), &self.settings, self.limits, now);
+        }
+        let until = self.places.iter_mut().map(|place| place.next_timer(now)).chain(timer).fold(now.plus(wait), Instant::min);
+        until.since(now)
     }
 
     fn link(&self, session: Session) -> Option<&Link> {

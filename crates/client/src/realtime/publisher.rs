@@ -203,6 +203,17 @@ impl RealtimePublisher {
         Ok(())
     }
 
+    /// Waits without holding up the thread, for at most `wait`, until a [`turn`](Self::turn) of [`Duration::ZERO`] has something to do. Cancel safe.
+    ///
+    /// # Errors
+    /// The system's poll does not work.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O and time.
+    pub async fn ready(&mut self, wait: Duration) -> io::Result<()> {
+        self.links.ready(wait, self.machine.next_timer()).await
+    }
+
     /// Takes turns for so long: between two events of a publisher that has nothing else to do.
     ///
     /// # Errors

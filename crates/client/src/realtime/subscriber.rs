@@ -221,6 +221,17 @@ impl RealtimeSubscriber {
         Ok(())
     }
 
+    /// Waits without holding up the thread, for at most `wait`, until a [`turn`](Self::turn) of [`Duration::ZERO`] has something to do. Cancel safe.
+    ///
+    /// # Errors
+    /// The system's poll does not work.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O and time.
+    pub async fn ready(&mut self, wait: Duration) -> io::Result<()> {
+        self.links.ready(wait, self.machine.next_timer()).await
+    }
+
     /// Gives the sockets what is to be sent.
     fn send(&mut self) {
         let mut sends = std::mem::take(&mut self.sends);

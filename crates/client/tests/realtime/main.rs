@@ -40,14 +40,23 @@ impl Sends {
     }
 
     fn turn(&mut self) {
+        self.turn_within(Duration::from_millis(1));
+    }
+
+    fn turn_within(&mut self, wait: Duration) {
         let Self { publisher, covered, not_taken, sessions, .. } = self;
-        let told = publisher.turn(Duration::from_millis(1), |report| match report {
+        let told = publisher.turn(wait, |report| match report {
             PublisherReport::Covered { through, .. } => *covered = through.0,
             PublisherReport::NotTaken { text, .. } => not_taken.push(text.to_owned()),
             PublisherReport::Session(session) => sessions.push(session),
             other => panic!("{other:?}"),
         });
         told.expect("a turn");
+    }
+
+    async fn wait(&mut self) {
+        self.publisher.ready(PATIENCE).await.expect("a poll");
+        self.turn_within(Duration::ZERO);
     }
 
     /// Publishes `numbers`, each as its text, waiting where the ring is full.
@@ -87,8 +96,12 @@ impl Hears {
     }
 
     fn turn(&mut self) {
+        self.turn_within(Duration::from_millis(1));
+    }
+
+    fn turn_within(&mut self, wait: Duration) {
         let Self { subscriber, events, late, resent, losses, subscribed, refused, sessions, .. } = self;
-        let told = subscriber.turn(Duration::from_millis(1), |report| match report {
+        let told = subscriber.turn(wait, |report| match report {
             SubscriberReport::Event(event) => {
                 let number = std::str::from_utf8(event.payload).ok().and_then(|text| text.parse().ok()).expect("a number");
                 assert_eq!(event.header.sequence.0, number, "the payload is the event's own");
@@ -106,6 +119,11 @@ impl Hears {
             other => panic!("{other:?}"),
         });
         told.expect("a turn");
+    }
+
+    async fn wait(&mut self) {
+        self.subscriber.ready(PATIENCE).await.expect("a poll");
+        self.turn_within(Duration::ZERO);
     }
 
     fn counters(&self) -> StreamCounters {
@@ -187,6 +205,32 @@ fn what_a_dead_leader_has_taken_arrives_by_the_next_one() {
     let leads = sends.sessions.iter().filter(|report| matches!(report, SessionReport::Leaderless | SessionReport::Leads(..)));
     let leads: Vec<String> = leads.map(|report| format!("{report:?}")).collect();
     assert_eq!(leads, ["Leads(One, Epoch(1))", "Leaderless", "Leads(Two, Epoch(2))"]);
+}
+
+#[test]
+fn tasks_wait_without_holding_up_the_thread() {
+    let (first, second) = (TestBroker::leading(1), TestBroker::start(ServerSecurity::Null));
+    let brokers = |name| Brokers::pair(name, first.address, second.address);
+    let mut sends = Sends::to(brokers("sensor"), Retention::new(1, 64, WhenFull::Block));
+    let mut hears = Hears::from(brokers("display"), REQUIRED);
+    let publish = async {
+        sends.publish(1..=50);
+        while sends.covered < 50 {
+            sends.wait().await;
+        }
+    };
+    let subscribe = async {
+        while hears.events.len() < 50 {
+            hears.wait().await;
+        }
+        // Its acknowledgement was sent by the turn that told the last one.
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let both = async { tokio::join!(publish, subscribe) };
+        tokio::time::timeout(PATIENCE, both).await.expect("everything arrives and is covered");
+    });
+    assert_eq!(hears.events, (1..=50).collect::<Vec<_>>());
 }
 
 #[test]
