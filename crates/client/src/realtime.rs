@@ -46,4 +46,4 @@ pub use bodkin_broker::{
     subscriber::{Beginning, StreamCounters, SubscriberConfig, TopicKey as SubscribedTopic},
     wire::{EventHeader, RefusalReason},
 };
-pub use bodkin_zmtp::{ClientSecurity, KeyPair, PublicKey, SecretKey};
+pub use bodkin_zmtp::{ClientSecurity, HeartbeatPolicy, KeyPair, Limits, PublicKey, SecretKey};

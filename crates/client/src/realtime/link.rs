@@ -81,7 +81,7 @@ impl Link {
 
     /// Whether there is something to do that no poll will tell.
     pub fn is_unfinished(&self) -> bool {
-        self.is_connected && (self.may_read || self.may_write && self.waiting() > 0)
+        self.is_connected && self.has_room() && self.may_read || self.is_connected && self.may_write && self.waiting() > 0
     }
 
     /// Whether more may be put behind what waits to be sent.
@@ -144,7 +144,8 @@ impl Link {
         heard: &mut impl FnMut(Heard<'_>) -> Result<(), SessionEnd>,
     ) -> Result<(), SessionEnd> {
         for _ in 0..READS_PER_TURN {
-            if !self.may_read {
+            // Who does not take our answers is not asked for more to answer.
+            if !self.may_read || !self.has_room() {
                 break;
             }
             match self.stream.read(input) {

@@ -49,6 +49,8 @@ pub enum Order {
     Hold,
     /// Send every client a message of these frames.
     Say(Vec<Vec<u8>>),
+    /// Stand still until the next order.
+    Freeze,
     /// Close every connection.
     Cut,
     Die,
@@ -178,8 +180,13 @@ impl Server {
         loop {
             let wait = self.shard.next_timer().map_or(Duration::from_secs(1), |at| at.since(self.now()));
             self.poll.poll(&mut events, Some(wait.min(Duration::from_secs(1)))).expect("a poll");
-            while let Ok((order, done)) = self.orders.try_recv() {
+            while let Ok((mut order, mut done)) = self.orders.try_recv() {
+                if let Order::Freeze = order {
+                    let _ = done.send(());
+                    (order, done) = self.orders.recv().expect("a frozen broker is given an order");
+                }
                 match order {
+                    Order::Freeze => panic!("it is frozen already"),
                     Order::Lead(epoch) => self.lead(epoch),
                     Order::Hold => self.holds = true,
                     Order::Say(frames) => self.say(&frames),

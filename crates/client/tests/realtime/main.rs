@@ -210,9 +210,7 @@ fn what_a_dead_leader_has_taken_arrives_by_the_next_one() {
 #[test]
 fn tasks_wait_without_holding_up_the_thread() {
     let (first, second) = (TestBroker::leading(1), TestBroker::start(ServerSecurity::Null));
-    let brokers = |name| Brokers::pair(name, first.address, second.address);
-    let mut sends = Sends::to(brokers("sensor"), Retention::new(1, 64, WhenFull::Block));
-    let mut hears = Hears::from(brokers("display"), REQUIRED);
+    let (mut sends, mut hears) = attached(&first, &second, Retention::new(1, 64, WhenFull::Block));
     let publish = async {
         sends.publish(1..=50);
         while sends.covered < 50 {
@@ -278,6 +276,56 @@ fn who_led_before_is_not_believed() {
         sends.sessions.iter().any(is_stale) && hears.sessions.iter().any(is_stale)
     });
     assert_eq!((sends.publisher.leader(), hears.subscriber.leader()), (Some(Session::Two), Some(Session::Two)));
+}
+
+#[test]
+fn a_leader_that_was_frozen_and_replaced_changes_nothing() {
+    let (first, second) = (TestBroker::leading(1), TestBroker::start(ServerSecurity::Null));
+    let (mut sends, mut hears) = attached(&first, &second, blocking());
+    first.order(Order::Freeze);
+    sends.publish(1..=10);
+    second.order(Order::Lead(Epoch(2)));
+    both(&mut sends, &mut hears, "everything is covered", |sends, _| sends.covered == 10);
+    sends.publish(11..=12);
+
+    // It takes, dispatches and would cover what it was sent before it stood still. The answers to its questions come behind all that.
+    let ask = || first.order(Order::Say(vec![bytes(&ClientFrame::ClockRequest { epoch: Epoch(1), sent_utc_ns: 7 })]));
+    ask();
+    ask();
+    let mut answers = 0;
+    until("both answer twice", || {
+        sends.turn();
+        hears.turn();
+        answers += first.times.try_iter().count();
+        answers == 4
+    });
+    both(&mut sends, &mut hears, "the last ones are covered", |sends, _| sends.covered == 12);
+    assert_eq!(hears.events, (1..=12).collect::<Vec<_>>());
+    assert_eq!((hears.counters().lost, hears.counters().exceeded), (0, 0));
+    assert_eq!((sends.publisher.leader(), hears.subscriber.leader()), (Some(Session::Two), Some(Session::Two)));
+}
+
+#[test]
+fn a_silent_broker_is_left_and_tried_again() {
+    let broker = TestBroker::leading(0);
+    let mut brokers = Brokers::one("sensor", broker.address);
+    brokers.limits.heartbeat = HeartbeatPolicy { interval: Duration::from_millis(20), timeout: Duration::from_millis(200) };
+    let mut sends = Sends::to(brokers, blocking());
+    until("it leads", || {
+        sends.turn();
+        sends.publisher.leader().is_some()
+    });
+    broker.order(Order::Freeze);
+    sends.publish(1..=5);
+    until("it is left", || {
+        sends.turn();
+        sends.sessions.iter().any(|report| matches!(report, SessionReport::Ended(_, SessionEnd::Silent)))
+    });
+    broker.order(Order::Lead(Epoch(0)));
+    until("everything is covered", || {
+        sends.turn();
+        sends.covered == 5
+    });
 }
 
 #[test]
