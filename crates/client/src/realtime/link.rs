@@ -200,8 +200,9 @@ impl Link {
     }
 
     /// When [`Self::serve`] has to be called although nothing has come.
-    pub fn next_timer(&mut self, now: Instant) -> Instant {
-        match self.heartbeat.as_mut().map(|heartbeat| heartbeat.poll(since_start(now))) {
+    pub fn next_timer(&self, now: Instant) -> Instant {
+        // A copy is asked: who is told to send a PING is told once.
+        match self.heartbeat.map(|mut heartbeat| heartbeat.poll(since_start(now))) {
             None => self.opened_at.plus(self.limits.connect_timeout),
             Some(Beat::Wait { until }) => Instant::default().plus(until),
             Some(Beat::Ping | Beat::Dead) => now,

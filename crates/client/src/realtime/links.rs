@@ -147,7 +147,7 @@ impl Links {
         for (index, place) in self.places.iter_mut().enumerate() {
             place.open_if_due(self.poll.registry(), Token(index), &self.settings, self.limits, now);
         }
-        let until = self.places.iter_mut().map(|place| place.next_timer(now)).chain(timer).fold(now.plus(wait), Instant::min);
+        let until = self.places.iter().map(|place| place.next_timer(now)).chain(timer).fold(now.plus(wait), Instant::min);
         until.since(now)
     }
 
@@ -169,8 +169,8 @@ impl Place {
         }
     }
 
-    fn next_timer(&mut self, now: Instant) -> Instant {
-        match &mut self.state {
+    fn next_timer(&self, now: Instant) -> Instant {
+        match &self.state {
             State::Away { until } => *until,
             State::Open(link) if link.is_unfinished() => now,
             State::Open(link) => link.next_timer(now),
