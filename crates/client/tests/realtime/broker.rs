@@ -56,10 +56,20 @@ pub enum Order {
     Die,
 }
 
+/// What a client has said that no other client is told.
+pub enum Said {
+    /// The three times of an answer to [`ClientFrame::ClockRequest`].
+    Clock(u64, u64, u64),
+    /// The last event that was published.
+    Last(u64),
+    /// How far the subscriber had the only stream, or 0.
+    Subscribe(u64),
+}
+
 pub struct TestBroker {
     pub address: SocketAddr,
-    /// What clients have answered to a request for the time.
-    pub times: mpsc::Receiver<(u64, u64, u64)>,
+    /// What clients have said.
+    pub said: mpsc::Receiver<Said>,
     orders: mpsc::Sender<(Order, mpsc::Sender<()>)>,
     waker: Waker,
     thread: Option<JoinHandle<()>>,
@@ -74,9 +84,9 @@ impl TestBroker {
         let waker = Waker::new(poll.registry(), ORDERS).expect("a waker");
         let address = listener.local_addr().expect("an address");
         let (orders, taken) = mpsc::channel();
-        let (told, times) = mpsc::channel();
+        let (told, said) = mpsc::channel();
         let thread = std::thread::spawn(move || Server::new(poll, listener, taken, told, security).run());
-        Self { address, times, orders, waker, thread: Some(thread) }
+        Self { address, said, orders, waker, thread: Some(thread) }
     }
 
     pub fn leading(epoch: u64) -> Self {
@@ -117,7 +127,7 @@ struct Server {
     poll: Poll,
     listener: TcpListener,
     orders: mpsc::Receiver<(Order, mpsc::Sender<()>)>,
-    times: mpsc::Sender<(u64, u64, u64)>,
+    said: mpsc::Sender<Said>,
     settings: Arc<ServerSettings>,
     start: std::time::Instant,
     shard: Shard<usize>,
@@ -140,7 +150,7 @@ impl Server {
         poll: Poll,
         listener: TcpListener,
         orders: mpsc::Receiver<(Order, mpsc::Sender<()>)>,
-        times: mpsc::Sender<(u64, u64, u64)>,
+        said: mpsc::Sender<Said>,
         security: ServerSecurity,
     ) -> Self {
         let limits = ShardLimits { subscriptions_max: 8, topics_max: 8, queue_bytes_max: 1 << 20 };
@@ -151,7 +161,7 @@ impl Server {
             poll,
             listener,
             orders,
-            times,
+            said,
             settings,
             start: std::time::Instant::now(),
             shard,
@@ -297,6 +307,7 @@ impl Server {
             }
             ClientFrame::Subscribe { required, wait_ns, topic, watermarks, .. } if topic == TOPIC => {
                 self.subscribe(id, required.then(|| Duration::from_nanos(wait_ns)), watermarks.iter().collect());
+                self.say_to_test(Said::Subscribe(watermarks.iter().map(|watermark| watermark.through.0).sum()));
                 self.tell(id, &ClientFrame::Subscribed { epoch, topic });
             }
             ClientFrame::Subscribe { topic, .. } => {
@@ -312,11 +323,16 @@ impl Server {
                 }
             }
             ClientFrame::ClockReply { sent_utc_ns, received_utc_ns, replied_utc_ns, .. } => {
-                self.times.send((sent_utc_ns, received_utc_ns, replied_utc_ns)).expect("the test lives");
+                self.say_to_test(Said::Clock(sent_utc_ns, received_utc_ns, replied_utc_ns));
             }
-            ClientFrame::Last { .. } => {}
+            ClientFrame::Last { sequence, .. } => self.say_to_test(Said::Last(sequence.0)),
             ref other => panic!("{other:?} is no command of a client's"),
         }
+    }
+
+    fn say_to_test(&self, said: Said) {
+        // A test that is over listens no more.
+        let _ = self.said.send(said);
     }
 
     fn subscribe(&mut self, id: usize, wait: Option<Duration>, watermarks: Vec<Watermark>) {

@@ -14,7 +14,7 @@ use bodkin_zmtp::ServerSecurity;
 
 use bodkin_broker::wire::{ClientFrame, Flags};
 
-use self::broker::{Order, TOPIC, TestBroker};
+use self::broker::{Order, Said, TOPIC, TestBroker};
 
 /// How long anything may take before its test has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -296,7 +296,7 @@ fn a_leader_that_was_frozen_and_replaced_changes_nothing() {
     until("both answer twice", || {
         sends.turn();
         hears.turn();
-        answers += first.times.try_iter().count();
+        answers += first.said.try_iter().filter_map(clock).count();
         answers == 4
     });
     both(&mut sends, &mut hears, "the last ones are covered", |sends, _| sends.covered == 12);
@@ -315,6 +315,12 @@ fn a_silent_broker_is_left_and_tried_again() {
         sends.turn();
         sends.publisher.leader().is_some()
     });
+    let end = Instant::now() + Duration::from_millis(500);
+    until("it is asked for signs of life", || {
+        sends.turn();
+        Instant::now() > end
+    });
+    assert!(!sends.sessions.iter().any(|report| matches!(report, SessionReport::Ended(..))), "it gives them");
     broker.order(Order::Freeze);
     sends.publish(1..=5);
     until("it is left", || {
@@ -326,6 +332,51 @@ fn a_silent_broker_is_left_and_tried_again() {
         sends.turn();
         sends.covered == 5
     });
+}
+
+#[test]
+fn timers_end_a_wait() {
+    let broker = TestBroker::leading(0);
+    let mut sends = Sends::to(Brokers::one("sensor", broker.address), blocking());
+    let mut hears = Hears::from(Brokers::one("display", broker.address), REQUIRED);
+    let seldom = SubscriberConfig { acknowledge_every: 1000, acknowledge_after: Duration::from_millis(300), ..EACH };
+    let brokers = Brokers { limits: unwatched(), ..Brokers::one("display", broker.address) };
+    hears.subscriber = RealtimeSubscriber::connect(brokers, seldom).expect("a subscriber");
+    hears.topic = hears.subscriber.subscribe(TOPIC, REQUIRED);
+    both(&mut sends, &mut hears, "both are attached", |sends, hears| sends.publisher.leader().is_some() && hears.subscribed > 1);
+    sends.publish(1..=5);
+    both(&mut sends, &mut hears, "they arrive", |_, hears| hears.events.len() == 5);
+    let begun = Instant::now();
+    hears.turn_within(PATIENCE);
+    assert!(begun.elapsed() < PATIENCE / 2, "the acknowledgement is due");
+    both(&mut sends, &mut hears, "they are covered", |sends, _| sends.covered == 5);
+    broker.order(Order::Cut);
+    until("it says what it has", || {
+        hears.turn();
+        broker.said.try_iter().any(|said| matches!(said, Said::Subscribe(5)))
+    });
+}
+
+#[test]
+fn the_last_event_is_named_when_nothing_follows() {
+    let broker = TestBroker::leading(0);
+    let brokers = Brokers { limits: unwatched(), ..Brokers::one("sensor", broker.address) };
+    let mut sends = Sends::to(brokers, blocking());
+    let mut hears = Hears::from(Brokers::one("display", broker.address), REQUIRED);
+    both(&mut sends, &mut hears, "both are attached", |sends, hears| sends.publisher.leader().is_some() && hears.subscribed > 1);
+    // The subscriber acknowledges nothing from now on.
+    sends.publish(1..=3);
+    let begun = Instant::now();
+    until("it is named", || {
+        sends.turn_within(PATIENCE / 2);
+        broker.said.try_iter().any(|said| matches!(said, Said::Last(3)))
+    });
+    assert!(begun.elapsed() < PATIENCE / 2, "the publisher's timer ends its wait");
+}
+
+/// Limits without signs of life, which would end a wait too.
+fn unwatched() -> SessionLimits {
+    SessionLimits { heartbeat: HeartbeatPolicy { interval: 10 * PATIENCE, timeout: PATIENCE }, ..SessionLimits::default() }
 }
 
 #[test]
@@ -428,12 +479,16 @@ fn a_broker_is_told_the_time() {
     until("both answer", || {
         sends.turn();
         hears.turn();
-        times.extend(broker.times.try_iter());
+        times.extend(broker.said.try_iter().filter_map(clock));
         times.len() == 2
     });
     for (sent, received, replied) in times {
         assert!(sent == 7 && received > 0 && replied >= received, "{sent} {received} {replied}");
     }
+}
+
+fn clock(said: Said) -> Option<(u64, u64, u64)> {
+    if let Said::Clock(sent, received, replied) = said { Some((sent, received, replied)) } else { None }
 }
 
 fn bytes(command: &ClientFrame<'_>) -> Vec<u8> {
