@@ -246,7 +246,8 @@ impl<F> Network<F> {
                 link.forget_held();
             }
             Ending::Vanish => {
-                link.lives_until = now.plus(survives_ns);
+                // What was held back goes with its host, and on the same connection nothing can come behind it.
+                link.lives_until = if link.held > 0 { now } else { now.plus(survives_ns) };
                 link.forget_held();
                 return;
             }
@@ -365,6 +366,23 @@ mod tests {
         let (arrived, here, there) = rest(Ending::Vanish);
         assert!([vec![], vec![1], vec![1, 2]].contains(&arrived), "{arrived:?} is no beginning of what was sent");
         assert_eq!((here, there), (false, true), "nobody tells the other side");
+    }
+
+    #[test]
+    fn behind_what_has_died_with_its_host_nothing_arrives() {
+        for seed in 0..20 {
+            let mut pair = connected(Latency::fixed(10));
+            pair.network.random = Random::new(seed);
+            pair.network.cut(A, B);
+            pair.send(0, 1);
+            assert_eq!(pair.arrivals(10), [0; 0]);
+            pair.send(11, 2);
+            let mut arrivals = Vec::new();
+            pair.network.end(Time(12), A, Ending::Vanish, &mut arrivals);
+            pair.network.heal(Time(13), A, B, &mut arrivals);
+            pair.under_way.extend(arrivals);
+            assert_eq!(pair.arrivals(100), [0; 0], "2 was sent behind 1");
+        }
     }
 
     #[test]
