@@ -82,6 +82,8 @@ pub struct PairThread {
     follows: bool,
     follower: Follower,
     following: Option<Following>,
+    /// The epoch that the other candidate has shown on its present connection. It takes a copy from nobody but the leader of that one.
+    backup_epoch: Option<Epoch>,
     sessions: u64,
     next_beat: Instant,
     beats: u64,
@@ -125,6 +127,7 @@ impl PairThread {
             data: Data::Free,
             follows: false,
             following: None,
+            backup_epoch: None,
             sessions: 0,
             next_beat: now,
             beats: 0,
@@ -296,6 +299,7 @@ impl PairThread {
         let Some(leader) = &mut self.leader else { return };
         if let (Some(store), Some(backup)) = (&self.store, self.config.node.partner())
             && self.links.has(backup)
+            && self.backup_epoch == Some(leader.epoch())
             && leader.wants_copy()
         {
             self.copies += 1;
@@ -420,7 +424,12 @@ impl PairThread {
                 self.step(Input::Received { from, ballot });
                 Ok(())
             }
-            (Some(_), LinkFrame::Replication(Replication::Heartbeat { .. })) => Ok(()),
+            (Some(from), LinkFrame::Replication(Replication::Heartbeat { epoch, .. })) => {
+                if Some(from) == self.partner() {
+                    self.backup_epoch = Some(epoch);
+                }
+                Ok(())
+            }
             (Some(from), LinkFrame::Replication(frame)) if Some(from) == self.partner() => self.replicated(slot, frame),
             (Some(_), LinkFrame::Replication(frame)) => Err(format!("{} is no frame of a witness", kind(&frame))),
         }
@@ -479,6 +488,7 @@ impl PairThread {
             return;
         }
         self.following = None;
+        self.backup_epoch = None;
         if let Some(leader) = &mut self.leader {
             leader.lost_backup();
             self.step(Input::BackupOut);
