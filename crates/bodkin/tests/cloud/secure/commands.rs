@@ -187,7 +187,10 @@ fn no_client_command_is_forgotten() {
     let mut all = BTreeSet::new();
     leaves("", &mut all);
     let others: BTreeSet<_> = all.difference(&found).filter_map(|command| command.split(' ').next()).collect();
-    assert_eq!(others, BTreeSet::from(["backup", "bench", "cert", "completions", "demo", "doctor", "man", "topic", "up", "witness"]));
+    assert_eq!(
+        others,
+        BTreeSet::from(["backup", "bench", "cert", "completions", "demo", "doctor", "man", "simulate", "topic", "up", "witness"])
+    );
 }
 
 #[test]
