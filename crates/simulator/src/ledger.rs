@@ -260,6 +260,18 @@ mod tests {
     }
 
     #[test]
+    fn who_is_owed_nothing_may_get_late_what_it_missed_but_once() {
+        let mut ledger = Ledger::default();
+        let stream = ledger.open(NAME, None, None);
+        ledger.listen(stream, 0);
+        (1..=10).for_each(|at| assert_eq!(ledger.created(stream, Time(at)), at));
+        assert_eq!(deliver(&mut ledger, stream, &[1, 4, 3]), Ok(()));
+        assert_eq!(deliver(&mut ledger, stream, &[3]), Err(Broken::Order { stream: NAME, subscriber: 0, last: 4, sequence: 3 }));
+        assert_eq!(deliver(&mut ledger, stream, &[1]), Err(Broken::Order { stream: NAME, subscriber: 0, last: 4, sequence: 1 }));
+        assert_eq!(deliver(&mut ledger, stream, &[5]), Ok(()));
+    }
+
+    #[test]
     fn lateness_is_a_violation_only_far_from_faults() {
         let late = |disturb: Option<u64>, calm: Option<u64>| {
             let (mut ledger, stream) = ten(0);

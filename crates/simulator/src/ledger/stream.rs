@@ -1,6 +1,6 @@
 //! The account of one stream: every message, and how far each subscriber is.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
 use super::{Calm, Tally};
 use crate::{
@@ -24,7 +24,10 @@ struct Message {
     given_up: Option<GivenUp>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Messages that one who is owed nothing has missed and may still get: those of a resend or two.
+const MISSED_MAX: usize = 256;
+
+#[derive(Clone, Debug)]
 struct Reader {
     subscriber: u16,
     /// It was promised everything that the topic promises.
@@ -33,6 +36,24 @@ struct Reader {
     last: u64,
     lost: u64,
     told: u64,
+    /// What somebody who is owed nothing has missed, newest last: it may come late, once, when a new Primary is sent again what the subscriber
+    /// had come too late for at the old one.
+    missed: VecDeque<u64>,
+}
+
+impl Reader {
+    /// Notes what somebody who is owed nothing has missed.
+    fn misses(&mut self, sequences: Range<u64>) {
+        let newest = sequences.start.max(sequences.end.saturating_sub(MISSED_MAX as u64))..sequences.end;
+        self.missed.extend(newest);
+        self.missed.drain(..self.missed.len().saturating_sub(MISSED_MAX));
+    }
+
+    /// Whether a message is one that was missed, which it is no more.
+    fn takes_late(&mut self, sequence: u64) -> bool {
+        let place = self.missed.iter().position(|missed| *missed == sequence);
+        place.is_some_and(|place| self.missed.remove(place).is_some())
+    }
 }
 
 /// See the module.
@@ -74,7 +95,7 @@ impl StreamAccount {
 
     pub(super) fn subscribe(&mut self, subscriber: u16, is_owed: bool) {
         let last = self.created_through();
-        self.readers.push(Reader { subscriber, is_owed, last, lost: 0, told: 0 });
+        self.readers.push(Reader { subscriber, is_owed, last, lost: 0, told: 0, missed: VecDeque::new() });
     }
 
     pub(super) fn created(&mut self, at: Time) -> u64 {
@@ -116,6 +137,9 @@ impl StreamAccount {
             return Err(Broken::Forged { stream, subscriber, sequence });
         };
         let last = self.readers[index].last;
+        if self.readers[index].takes_late(sequence) {
+            return Ok(());
+        }
         if sequence <= last {
             return Err(Broken::Order { stream, subscriber, last, sequence });
         }
@@ -130,6 +154,7 @@ impl StreamAccount {
     fn gap(&mut self, reader: usize, next: u64, tally: &mut Tally) -> Result<(), Broken> {
         let (subscriber, last) = (self.readers[reader].subscriber, self.readers[reader].last);
         if !self.readers[reader].is_owed {
+            self.readers[reader].misses(last + 1..next);
             return Ok(());
         }
         let missing = next - last - 1;
@@ -190,7 +215,7 @@ impl StreamAccount {
             if self.is_over {
                 self.readers[index].lost = lost_before;
             }
-            let Reader { subscriber, is_owed, last, lost, told } = self.readers[index];
+            let Reader { subscriber, is_owed, last, lost, told, .. } = self.readers[index];
             if is_owed && told != lost {
                 let missing = behind_all - 1 - last;
                 return Err(match missing {
