@@ -56,7 +56,7 @@ pub enum Change {
     Rule(Arc<Rule>),
     /// An event type was made.
     EventType(Arc<EventTypeRow>),
-    /// A subscription was made.
+    /// A subscription was made or changed.
     Subscription(Arc<Subscription>),
     /// A cloud was made or changed.
     Cloud(Arc<Cloud>),
@@ -104,10 +104,7 @@ impl Snapshot {
             Change::Entry(entry) => self.put_entry(entry),
             Change::Rule(rule) => self.put_rule(rule),
             Change::EventType(event_type) => drop(self.event_types.insert(event_type.id, event_type)),
-            Change::Subscription(subscription) => {
-                self.subscription_by_subscriber.insert((subscription.subscriber, subscription.event_type), subscription.id);
-                self.subscriptions.insert(subscription.id, subscription);
-            }
+            Change::Subscription(subscription) => self.put_subscription(subscription),
             Change::Cloud(cloud) => self.clouds.put_cloud(cloud),
             Change::InterCloudRule(rule) => self.clouds.put_rule(rule),
             Change::ForeignSystem(system) => self.clouds.put_foreign_system(system),
@@ -174,6 +171,14 @@ impl Snapshot {
         self.rule_by_consumer.insert((rule.consumer, rule.provider, rule.definition), rule.id);
         self.rule_by_provider.insert((rule.provider, rule.id));
         self.rules.insert(rule.id, rule);
+    }
+
+    fn put_subscription(&mut self, subscription: Arc<Subscription>) {
+        let key = |subscription: &Subscription| (subscription.subscriber, subscription.event_type);
+        if let Some(former) = self.subscriptions.insert(subscription.id, subscription.clone()) {
+            self.subscription_by_subscriber.remove(&key(&former));
+        }
+        self.subscription_by_subscriber.insert(key(&subscription), subscription.id);
     }
 
     fn remove_entry(&mut self, id: EntryId) {

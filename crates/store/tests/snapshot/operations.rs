@@ -1,12 +1,6 @@
-//! The published snapshot is what the database holds, whatever was done to it.
+//! Operations of every kind at random, and how they are carried out.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use bodkin_arrowhead::{
     access::Access,
@@ -15,7 +9,6 @@ use bodkin_arrowhead::{
     cloud::{CloudPut, OwnCloud},
     event_handler::SubscriptionPut,
     form::{CloudRequest, ServiceRegistryRequest, StoreRequest, SubscriptionRequest, SystemRequest},
-    log::{LogEntry, LogLevel},
     metadata::Metadata,
     name::{CloudName, EventType, InterfaceName, NamingRules, ServiceDefinition, SystemName},
     orchestrator::{
@@ -29,12 +22,12 @@ use bodkin_arrowhead::{
     system::{CoreSystemNames, SystemKey, SystemPatch, SystemRegistration},
     utc::UtcTime,
 };
-use bodkin_store::{Store, StoreError, UnreachableEntry, replica::Replica, replication::Committed};
+use bodkin_store::{Store, StoreError, UnreachableEntry};
 use proptest::prelude::*;
 
 /// One operation; small numbers, so that operations meet the same rows.
 #[derive(Clone, Debug)]
-enum Operation {
+pub enum Operation {
     Register(Service),
     Unregister { definition: u8, system: u8, uri: Option<u8> },
     ReplaceEntry { id: i64, service: Service },
@@ -50,7 +43,10 @@ enum Operation {
     UnregisterSystem { system: u8 },
     InsertRules { consumer: i64, providers: Vec<i64>, interfaces: Vec<i64>, definition: i64 },
     Subscribe { event_type: u8, system: u8, sources: Option<Vec<u8>>, filter: bool },
+    UpdateSubscription { id: i64, event_type: u8, system: u8 },
     Unsubscribe { event_type: u8, system: u8 },
+    DeclareTopic { event_type: u8, version: u8 },
+    ForgetTopic { event_type: u8 },
     Remove { kind: u8, id: i64 },
     CoreServices { port: u16 },
     OwnCloud,
@@ -67,7 +63,7 @@ enum Operation {
 
 /// What is registered, and what an entry is replaced by.
 #[derive(Clone, Debug)]
-struct Service {
+pub struct Service {
     definition: u8,
     system: u8,
     uri: u8,
@@ -83,7 +79,7 @@ fn service() -> impl Strategy<Value = Service> {
     )
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
+pub fn operation() -> impl Strategy<Value = Operation> {
     let small = 0u8..4;
     let id = 1i64..6;
     prop_oneof![
@@ -108,7 +104,11 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(consumer, providers, interfaces, definition)| Operation::InsertRules { consumer, providers, interfaces, definition }),
         2 => (small.clone(), small.clone(), prop::option::of(prop::collection::vec(small.clone(), 1..3)), any::<bool>())
             .prop_map(|(event_type, system, sources, filter)| Operation::Subscribe { event_type, system, sources, filter }),
-        1 => (small.clone(), small).prop_map(|(event_type, system)| Operation::Unsubscribe { event_type, system }),
+        1 => (id.clone(), small.clone(), small.clone())
+            .prop_map(|(id, event_type, system)| Operation::UpdateSubscription { id, event_type, system }),
+        1 => (small.clone(), small.clone()).prop_map(|(event_type, system)| Operation::Unsubscribe { event_type, system }),
+        1 => (small.clone(), small.clone()).prop_map(|(event_type, version)| Operation::DeclareTopic { event_type, version }),
+        1 => small.prop_map(|event_type| Operation::ForgetTopic { event_type }),
         2 => (0u8..10, id).prop_map(|(kind, id)| Operation::Remove { kind, id }),
         1 => (8000u16..8002).prop_map(|port| Operation::CoreServices { port }),
         5 => orchestration(),
@@ -183,7 +183,7 @@ fn names(kind: u8, name: u8) -> Result<ServiceDefinition, InterfaceName> {
     Err(InterfaceName::from_stored(&format!("P{name}-INSECURE-JSON")))
 }
 
-async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError> {
+pub async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError> {
     let done = |_: &Snapshot, ()| ();
     match operation {
         Operation::Register(service) => {
@@ -251,24 +251,24 @@ async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreError
             store.write(move |draft| draft.insert_rules(&insertion).map(drop), done).await
         }
         Operation::Subscribe { event_type, system, sources, filter } => {
-            let form = SubscriptionRequest {
-                event_type: Some(format!("event-{event_type}")),
-                subscriber_system: Some(SystemRequest { port: Some(i64::from(system.max(1))), ..system_form(system) }),
-                notify_uri: Some("/notify".into()),
-                filter_meta_data: filter.then(|| BTreeMap::from([("k".into(), Some("v".into()))])),
-                match_meta_data: Some(filter),
-                end_date: filter.then(|| "2001-01-01T00:00:00Z".into()),
-                min_severity: filter.then(|| "error".into()),
-                payload_filter: filter.then(|| BTreeMap::from([("a/b".into(), Some(">1".into()))])),
-                sources: sources.map(|sources| sources.into_iter().map(|source| Some(system_form(source))).collect()),
-                ..Default::default()
-            };
-            let form = Access::Own.admit(&Caller::Anonymous).unwrap().permit(form).unwrap();
-            let put = SubscriptionPut::parse(form, UtcTime::from_unix_seconds(0))?;
+            let put = subscription(event_type, system, sources, filter)?;
             store.write(move |draft| draft.put_subscription(put, 1000).map(drop), done).await
         }
+        Operation::UpdateSubscription { id, event_type, system } => {
+            let put = subscription(event_type, system, None, false)?;
+            store.write(move |draft| draft.update_subscription(SubscriptionId(id), put).map(drop), done).await
+        }
+        Operation::DeclareTopic { event_type, version } => {
+            let event_type = self::event_type(event_type);
+            let declaration = format!("{{\"event_type\": \"{event_type}\", \"version\": {version}}}");
+            store.write(move |draft| draft.declare_topic(&event_type, &declaration), done).await
+        }
+        Operation::ForgetTopic { event_type } => {
+            let event_type = self::event_type(event_type);
+            store.write(move |draft| draft.forget_topic(&event_type).map(drop), done).await
+        }
         Operation::Unsubscribe { event_type, system } => {
-            let event_type = EventType::parse(&format!("event-{event_type}")).unwrap();
+            let event_type = self::event_type(event_type);
             store.write(move |draft| draft.unsubscribe(&event_type, &key(system)), done).await
         }
         Operation::Remove { kind, id } => {
@@ -370,91 +370,23 @@ fn offer((provider, definition): (i64, i64)) -> Offer {
     Offer { provider: SystemId(provider), definition: DefinitionId(definition) }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
-
-    #[test]
-    fn a_reopened_store_holds_what_was_published(operations in prop::collection::vec(operation(), 1..60)) {
-        let directory = tempfile::tempdir().unwrap();
-        let opened = Store::open(directory.path()).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        for operation in operations {
-            let told = format!("{operation:?}");
-            if let Err(error @ StoreError::Unavailable(_)) = runtime.block_on(carry_out(&opened.store, operation)) {
-                panic!("{told}: {error}");
-            }
-        }
-        let published = Snapshot::clone(&opened.store.snapshot());
-        opened.close();
-        let reopened = Store::open(directory.path()).unwrap();
-        prop_assert_eq!(&published, &**reopened.store.snapshot());
-    }
-
-    /// A copy is taken behind some operations; what follows is repeated.
-    #[test]
-    fn a_replica_is_the_same_row_by_row(operations in prop::collection::vec(operation(), 1..60), copied_behind in 0usize..60) {
-        let (directory, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let following = Arc::new(Mutex::new(Replica::open(other.path()).unwrap()));
-        let replica = following.clone();
-        let mut is_copied = false;
-        let outlet = Box::new(move |committed| match committed {
-            Committed::Copy(path) => {
-                let mut replica = replica.lock().unwrap();
-                replica.begin_copy().unwrap();
-                fs::read(path.unwrap()).unwrap().chunks(1000).for_each(|part| replica.part(part).unwrap());
-                replica.end_copy().unwrap();
-                is_copied = true;
-            }
-            Committed::Group(group) => {
-                if is_copied {
-                    replica.lock().unwrap().apply(group.operations.iter().map(Vec::as_slice)).unwrap();
-                }
-                group.release();
-            }
-        });
-        let opened = Store::open_replicated(directory.path(), outlet).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let place = copied_behind % operations.len();
-        for (index, operation) in operations.into_iter().enumerate() {
-            if index == place {
-                opened.store.copy_to(directory.path().join("copy")).unwrap();
-            }
-            drop(runtime.block_on(carry_out(&opened.store, operation)));
-        }
-        let log = [LogEntry { entry_date: UtcTime::from_unix_seconds(1), logger: "l".into(), level: LogLevel::Info, system: None, message: "it's".into() }];
-        runtime.block_on(opened.store.write(move |draft| draft.append_log(&log, 10), |_, ()| ())).unwrap();
-        let published = Snapshot::clone(&opened.store.snapshot());
-        opened.close();
-        drop(following);
-        prop_assert_eq!(rows(directory.path()), rows(other.path()));
-        prop_assert_eq!(&published, &**Store::open(other.path()).unwrap().store.snapshot());
-    }
+fn event_type(event_type: u8) -> EventType {
+    EventType::parse(&format!("event-{event_type}")).unwrap()
 }
 
-/// Every row of every table, those that count ids included.
-fn rows(directory: &Path) -> Vec<String> {
-    let connection = rusqlite::Connection::open(directory.join("bodkin.sqlite")).unwrap();
-    let names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
-    let tables: Vec<String> = connection.prepare(names).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let mut rows = Vec::new();
-    for table in tables {
-        let mut statement = connection.prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2")).unwrap();
-        let columns = statement.column_count();
-        let mut found = statement.query([]).unwrap();
-        while let Some(row) = found.next().unwrap() {
-            let values: Vec<_> = (0..columns).map(|column| row.get::<_, rusqlite::types::Value>(column).unwrap()).collect();
-            rows.push(format!("{table} {values:?}"));
-        }
-    }
-    rows
-}
-
-#[test]
-fn a_directory_serves_one_store_at_a_time() {
-    let directory = tempfile::tempdir().unwrap();
-    let first = Store::open(directory.path()).unwrap();
-    let second = Store::open(directory.path()).err().expect("the directory is locked").to_string();
-    assert!(second.contains("in use") && second.contains(&std::process::id().to_string()) && second.contains("--data"), "{second}");
-    first.close();
-    Store::open(directory.path()).unwrap();
+fn subscription(event_type: u8, system: u8, sources: Option<Vec<u8>>, filter: bool) -> Result<SubscriptionPut, StoreError> {
+    let form = SubscriptionRequest {
+        event_type: Some(format!("event-{event_type}")),
+        subscriber_system: Some(SystemRequest { port: Some(i64::from(system.max(1))), ..system_form(system) }),
+        notify_uri: Some("/notify".into()),
+        filter_meta_data: filter.then(|| BTreeMap::from([("k".into(), Some("v".into()))])),
+        match_meta_data: Some(filter),
+        end_date: filter.then(|| "2001-01-01T00:00:00Z".into()),
+        min_severity: filter.then(|| "error".into()),
+        payload_filter: filter.then(|| BTreeMap::from([("a/b".into(), Some(">1".into()))])),
+        sources: sources.map(|sources| sources.into_iter().map(|source| Some(system_form(source))).collect()),
+        ..Default::default()
+    };
+    let form = Access::Own.admit(&Caller::Anonymous).unwrap().permit(form).unwrap();
+    Ok(SubscriptionPut::parse(form, UtcTime::from_unix_seconds(0))?)
 }
