@@ -23,7 +23,6 @@ use bodkin_store::{
     OpenError, Opened, Store, StoreError,
     audit::AuditThread,
     event_log::{EventLog, EventLogReader, Position},
-    replica,
 };
 use tokio::{
     net::TcpListener,
@@ -206,10 +205,6 @@ impl Server {
                 opened
             }
         };
-        if replica::is_marked(&config.data) {
-            opened.store.write(|draft| draft.forget_audit_log(), |_, ()| ()).await?;
-            replica::unmark(&config.data)?;
-        }
         // Before certificates are made for a cloud that does not start.
         refuse_other_mode(&opened.store, config)?;
         let listeners = bind::ports(config)?;

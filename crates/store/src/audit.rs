@@ -35,7 +35,7 @@ use bodkin_arrowhead::{
 };
 use tokio::sync::{Semaphore, oneshot};
 
-pub(crate) use self::checkpoint::{LEDGER_MIGRATION, MIGRATION};
+pub(crate) use self::checkpoint::{LEDGER_MIGRATION, MIGRATION, OWN_TABLES};
 use self::writer::Writer;
 pub use self::{
     chain::{Fault, Head},

@@ -7,15 +7,16 @@ use bodkin_arrowhead::{
     metadata::Metadata,
     name::CloudName,
     record::*,
-    snapshot::{Change, Snapshot},
+    snapshot::Change,
     system::SystemKey,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use crate::{
     draft::{Draft, OperationError, timestamps},
-    load::{groups, metadata, read_rows, text},
+    load::{metadata, text},
     service_registry::metadata_text,
+    table::{Members, Table},
 };
 
 /// The tables. Two clouds may have systems of the same name, address and port: private addresses are used more than once.
@@ -181,34 +182,32 @@ impl Draft<'_> {
     }
 }
 
-/// Reads clouds, intercloud rules and foreign systems.
-pub(crate) fn load(connection: &Connection, snapshot: &mut Snapshot) -> rusqlite::Result<()> {
-    read_rows(connection, snapshot, CLOUDS, cloud)?;
-    read_rows(connection, snapshot, FOREIGN_SYSTEMS, foreign_system)?;
-    let mut interfaces =
-        groups(connection, "SELECT authorization_inter_cloud_id, interface_id FROM authorization_inter_cloud_interface_connection")?;
-    read_rows(connection, snapshot, RULES, |row| {
-        let id = row.get(0)?;
-        Ok(Change::InterCloudRule(Arc::new(InterCloudRule {
-            id: InterCloudRuleId(id),
-            cloud: CloudId(row.get(1)?),
-            provider: SystemId(row.get(2)?),
-            definition: DefinitionId(row.get(3)?),
-            interfaces: interfaces.remove(&id).unwrap_or_default().into_iter().map(InterfaceId).collect(),
-            timestamps: timestamps(row, 4)?,
-        })))
-    })
-}
+pub(crate) const CLOUDS: Table = Table {
+    name: "cloud",
+    columns: "id, operator, name, secure, neighbor, own_cloud, authentication_info, created_at, updated_at",
+    members: None,
+    read: cloud,
+};
 
-const CLOUDS: &str =
-    "SELECT id, operator, name, secure, neighbor, own_cloud, authentication_info, created_at, updated_at FROM cloud ORDER BY id";
-const FOREIGN_SYSTEMS: &str =
-    "SELECT id, provider_cloud_id, system_name, address, port, authentication_info, metadata, created_at, updated_at
-    FROM foreign_system ORDER BY id";
-const RULES: &str =
-    "SELECT id, consumer_cloud_id, provider_system_id, service_id, created_at, updated_at FROM authorization_inter_cloud ORDER BY id";
+pub(crate) const FOREIGN_SYSTEMS: Table = Table {
+    name: "foreign_system",
+    columns: "id, provider_cloud_id, system_name, address, port, authentication_info, metadata, created_at, updated_at",
+    members: None,
+    read: foreign_system,
+};
 
-fn cloud(row: &Row<'_>) -> rusqlite::Result<Change> {
+pub(crate) const RULES: Table = Table {
+    name: "authorization_inter_cloud",
+    columns: "id, consumer_cloud_id, provider_system_id, service_id, created_at, updated_at",
+    members: Some(Members {
+        table: "authorization_inter_cloud_interface_connection",
+        row: "authorization_inter_cloud_id",
+        member: "interface_id",
+    }),
+    read: rule,
+};
+
+fn cloud(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
     Ok(Change::Cloud(Arc::new(Cloud {
         id: CloudId(row.get(0)?),
         operator: CloudName::from_stored(&text(row, 1)?),
@@ -221,7 +220,7 @@ fn cloud(row: &Row<'_>) -> rusqlite::Result<Change> {
     })))
 }
 
-fn foreign_system(row: &Row<'_>) -> rusqlite::Result<Change> {
+fn foreign_system(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
     Ok(Change::ForeignSystem(Arc::new(ForeignSystem {
         id: ForeignSystemId(row.get(0)?),
         cloud: CloudId(row.get(1)?),
@@ -231,5 +230,16 @@ fn foreign_system(row: &Row<'_>) -> rusqlite::Result<Change> {
         authentication_info: row.get::<_, Option<String>>(5)?.map(Arc::from),
         metadata: metadata(row, 6)?,
         timestamps: timestamps(row, 7)?,
+    })))
+}
+
+fn rule(row: &Row<'_>, interfaces: Vec<i64>) -> rusqlite::Result<Change> {
+    Ok(Change::InterCloudRule(Arc::new(InterCloudRule {
+        id: InterCloudRuleId(row.get(0)?),
+        cloud: CloudId(row.get(1)?),
+        provider: SystemId(row.get(2)?),
+        definition: DefinitionId(row.get(3)?),
+        interfaces: interfaces.into_iter().map(InterfaceId).collect(),
+        timestamps: timestamps(row, 4)?,
     })))
 }

@@ -2,6 +2,7 @@
 
 use bodkin_arrowhead::{
     error::ArrowheadError,
+    name::EventType,
     record::Timestamps,
     snapshot::{Change, Snapshot},
     utc::UtcTime,
@@ -55,8 +56,8 @@ impl<'w> Draft<'w> {
         match &result {
             Ok(_) => {
                 self.run("RELEASE operation", [])?;
+                self.journal.iter_mut().for_each(|journal| journal.finish(&self.changes));
                 self.changes.drain(..).for_each(|change| self.snapshot.apply(change));
-                self.journal.iter_mut().for_each(Journal::finish);
             }
             Err(OperationError::Refused(_)) => {
                 self.changes.clear();
@@ -77,6 +78,11 @@ impl<'w> Draft<'w> {
     /// Notes a change that the statement just run has made.
     pub(crate) fn changed(&mut self, change: Change) {
         self.changes.push(change);
+    }
+
+    /// Notes that a topic is declared anew or forgotten: the snapshot does not hold it, but who repeats this has to know.
+    pub(crate) fn topic_changed(&mut self, event_type: &EventType) {
+        self.journal.iter_mut().for_each(|journal| journal.note_topic(event_type));
     }
 
     /// The group's time as rows keep it.
@@ -104,6 +110,11 @@ impl<'w> Draft<'w> {
     /// Runs a statement without rows; gives the number of changed rows.
     pub(crate) fn run(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<usize> {
         self.with(sql, |statement| statement.execute(parameters))
+    }
+
+    /// Runs a statement on what the database keeps for this node alone: nobody repeats it.
+    pub(crate) fn run_own(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<usize> {
+        self.connection.prepare_cached(sql)?.execute(parameters)
     }
 
     /// Runs a statement that gives at most one row of interest.

@@ -6,14 +6,15 @@ use bodkin_arrowhead::{
     name::{InterfaceName, ServiceDefinition, SystemName},
     orchestrator::flexible_store::FlexibleRuleInsertion,
     record::*,
-    snapshot::{Change, Snapshot},
+    snapshot::Change,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use crate::{
     draft::{Draft, OperationError, timestamps},
-    load::{metadata, read_rows, text},
+    load::{metadata, text},
     service_registry::metadata_text,
+    table::Table,
 };
 
 /// The table.
@@ -87,15 +88,15 @@ impl Draft<'_> {
     }
 }
 
-/// Reads the flexible store.
-pub(crate) fn load(connection: &Connection, snapshot: &mut Snapshot) -> rusqlite::Result<()> {
-    const RULES: &str = "SELECT id, consumer_system_name, consumer_system_metadata, provider_system_name, provider_system_metadata,
-        service_definition_name, service_interface_name, service_metadata, priority, created_at, updated_at
-        FROM orchestrator_store_flexible ORDER BY id";
-    read_rows(connection, snapshot, RULES, rule)
-}
+pub(crate) const RULES: Table = Table {
+    name: "orchestrator_store_flexible",
+    columns: "id, consumer_system_name, consumer_system_metadata, provider_system_name, provider_system_metadata,
+        service_definition_name, service_interface_name, service_metadata, priority, created_at, updated_at",
+    members: None,
+    read: rule,
+};
 
-fn rule(row: &Row<'_>) -> rusqlite::Result<Change> {
+fn rule(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
     let name = |column| row.get::<_, Option<String>>(column);
     Ok(Change::FlexibleRule(Arc::new(FlexibleRule {
         id: FlexibleRuleId(row.get(0)?),

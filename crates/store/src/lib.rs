@@ -11,6 +11,7 @@ pub mod delivery;
 mod draft;
 pub mod event_log;
 mod flexible_store;
+pub mod following;
 pub mod inspection;
 mod load;
 mod log;
@@ -23,12 +24,16 @@ mod reservation;
 mod schema;
 mod service_registry;
 mod subscription;
+mod table;
 mod topic;
 mod writer;
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Acquire},
+    },
 };
 
 use arc_swap::{ArcSwap, Guard};
@@ -40,7 +45,11 @@ use bodkin_arrowhead::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{replication::Outlet, writer::Order};
+use crate::{
+    following::{Following, Reporter},
+    replication::Outlet,
+    writer::Order,
+};
 
 pub use crate::{
     draft::{Draft, OperationError},
@@ -69,6 +78,8 @@ pub struct Store {
     file: Arc<Path>,
     published: Arc<ArcSwap<Snapshot>>,
     writer: mpsc::Sender<Order>,
+    /// Whether this node writes; while it follows another one it does not.
+    leads: Arc<AtomicBool>,
 }
 
 impl Store {
@@ -84,10 +95,16 @@ impl Store {
         open::open(directory, Some(outlet))
     }
 
+    /// Opens the database in `directory` to follow another node: what is in it is served until a copy of the other one's has come, and writes
+    /// are refused until [`Following::promote`]. `report` is told what has become of what the other node has sent.
+    pub fn follow(directory: &Path, report: Reporter) -> Result<(Opened, Following), OpenError> {
+        open::follow(directory, report)
+    }
+
     /// Has the database copied into a file that is not there yet. The outlet is told when it is, between the commits that are in the copy
     /// and those that are not.
     pub fn copy_to(&self, path: PathBuf) -> Result<(), StoreError> {
-        self.writer.try_send(Order::Copy(path)).map_err(refused)
+        self.order(Order::Copy(path))
     }
 
     /// The local cloud as last committed.
@@ -113,8 +130,15 @@ impl Store {
     {
         let (answer, answered) = oneshot::channel();
         let work = writer::work(operation, view, answer);
-        self.writer.try_send(Order::Work(work)).map_err(refused)?;
+        self.order(Order::Work(work))?;
         answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("The local cloud is shutting down.".into())))
+    }
+
+    fn order(&self, order: Order) -> Result<(), StoreError> {
+        if !self.leads.load(Acquire) {
+            return Err(StoreError::Unavailable("Another node of the pair leads; nothing was changed. Send it to that one.".into()));
+        }
+        self.writer.try_send(order).map_err(refused)
     }
 }
 

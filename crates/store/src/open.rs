@@ -5,15 +5,24 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     thread::JoinHandle,
 };
 
 use arc_swap::ArcSwap;
+use bodkin_arrowhead::snapshot::Snapshot;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::mpsc;
 
-use crate::{Store, WRITE_QUEUE_OPERATIONS_MAX, load, replication::Outlet, schema, schema::SchemaError, writer::Writer};
+use crate::{
+    Store, WRITE_QUEUE_OPERATIONS_MAX,
+    following::{self, Following, Reporter},
+    load,
+    replica::Replica,
+    replication::Outlet,
+    schema::{self, SchemaError},
+    writer::{Order, Writer},
+};
 
 /// The database in the data directory.
 pub(crate) const DATABASE_FILE: &str = "bodkin.sqlite";
@@ -72,7 +81,7 @@ pub struct Opened {
 
 impl Opened {
     /// Waits until what was sent to the writer is durable, and releases the directory. Call it when every other handle is
-    /// dropped or idle: the writer ends when the last handle is gone, and until then works on.
+    /// dropped or idle, [`Following`] too: the writer ends when the last handle is gone, and until then works on.
     pub fn close(self) {
         drop(self.store);
         if self.writer.join().is_err() {
@@ -83,16 +92,38 @@ impl Opened {
 }
 
 pub(crate) fn open(directory: &Path, outlet: Option<Outlet>) -> Result<Opened, OpenError> {
-    let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
     let lock = take(directory)?;
-    let file = directory.join(DATABASE_FILE);
-    let connection = connect(&file)?;
-    let snapshot = load::load(&connection).map_err(|error| damaged_or(&file, error.into()))?;
-    let published = Arc::new(ArcSwap::from_pointee(snapshot));
+    let (connection, published) = load(&directory.join(DATABASE_FILE))?;
+    let leads = Arc::new(AtomicBool::new(true));
+    start(directory, lock, leads, published, |queue, published| Writer { connection, published, queue, outlet }.run())
+}
+
+pub(crate) fn follow(directory: &Path, report: Reporter) -> Result<(Opened, Following), OpenError> {
+    let replica = Replica::open(directory)?;
+    let lock = replica.lock().map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })?;
+    let (leads, published) = (Arc::new(AtomicBool::new(false)), replica.published().clone());
+    let (following, follower) = following::ends(replica, report, leads.clone());
+    let opened = start(directory, lock, leads, published, |queue, published| {
+        if let Some((connection, outlet)) = follower.run() {
+            Writer { connection, published, queue, outlet: Some(outlet) }.run();
+        }
+    })?;
+    Ok((opened, following))
+}
+
+/// Starts the thread that writes, with its queue and where it publishes.
+fn start(
+    directory: &Path,
+    lock: File,
+    leads: Arc<AtomicBool>,
+    published: Arc<ArcSwap<Snapshot>>,
+    run: impl FnOnce(mpsc::Receiver<Order>, Arc<ArcSwap<Snapshot>>) + Send + 'static,
+) -> Result<Opened, OpenError> {
     let (sender, queue) = mpsc::channel(WRITE_QUEUE_OPERATIONS_MAX);
-    let writer = Writer { connection, published: published.clone(), queue, outlet };
-    let writer = std::thread::Builder::new().name("database".into()).spawn(|| writer.run()).map_err(in_directory)?;
-    Ok(Opened { store: Store { file: file.into(), published, writer: sender }, writer, lock })
+    let store = Store { file: directory.join(DATABASE_FILE).into(), published: published.clone(), writer: sender, leads };
+    let writer = std::thread::Builder::new().name("database".into()).spawn(|| run(queue, published));
+    let writer = writer.map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })?;
+    Ok(Opened { store, writer, lock })
 }
 
 /// Makes the directory, if it is not there, and takes its lock.
@@ -102,8 +133,22 @@ pub(crate) fn take(directory: &Path) -> Result<File, OpenError> {
     lock(directory)
 }
 
+/// Opens a database and reads it.
+pub(crate) fn load(file: &Path) -> Result<(Connection, Arc<ArcSwap<Snapshot>>), OpenError> {
+    let connection = connect(file)?;
+    let snapshot = load::load(&connection).map_err(|error| damaged_or(file, error.into()))?;
+    Ok((connection, Arc::new(ArcSwap::from_pointee(snapshot))))
+}
+
+/// Folds the write-ahead log into the database.
+pub(crate) fn fold(connection: &Connection) {
+    if let Err(error) = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+        tracing::warn!(%error, "the write-ahead log could not be folded into the database; the next start will do it");
+    }
+}
+
 /// Opens a database and brings its tables up to date.
-pub(crate) fn connect(file: &Path) -> Result<Connection, OpenError> {
+fn connect(file: &Path) -> Result<Connection, OpenError> {
     let mut connection = Connection::open(file).map_err(|error| damaged_or(file, error.into()))?;
     schema::prepare(&mut connection).map_err(|error| damaged_or(file, error))?;
     Ok(connection)

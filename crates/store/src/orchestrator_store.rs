@@ -8,15 +8,16 @@ use std::{
 use bodkin_arrowhead::{
     orchestrator::store::{Reordering, StoreInsertion},
     record::*,
-    snapshot::{Change, Snapshot},
+    snapshot::Change,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
 use crate::{
     cloud::FoundCloud,
     draft::{Draft, OperationError, timestamps},
-    load::{metadata, read_rows},
+    load::metadata,
     service_registry::metadata_text,
+    table::Table,
 };
 
 /// The table. A provider is a bare id: its entries outlive it.
@@ -190,13 +191,13 @@ fn missing(id: StoreEntryId) -> OperationError {
     OperationError::invalid(format!("Orchestration store entry with id '{id}' does not exist."))
 }
 
-/// Reads the orchestration store.
-pub(crate) fn load(connection: &Connection, snapshot: &mut Snapshot) -> rusqlite::Result<()> {
-    const ENTRIES: &str =
-        "SELECT id, consumer_system_id, service_id, service_interface_id, foreign_, provider_system_id, priority, attribute,
-        created_at, updated_at FROM orchestrator_store ORDER BY id";
-    read_rows(connection, snapshot, ENTRIES, entry)
-}
+pub(crate) const ENTRIES: Table = Table {
+    name: "orchestrator_store",
+    columns: "id, consumer_system_id, service_id, service_interface_id, foreign_, provider_system_id, priority, attribute,
+        created_at, updated_at",
+    members: None,
+    read: |row, _| entry(row),
+};
 
 fn group(row: &Row<'_>, column: usize) -> rusqlite::Result<StoreGroup> {
     Ok(StoreGroup {

@@ -1,23 +1,29 @@
-//! A database that repeats another node's: a copy, then the operations behind it.
+//! A database that repeats another node's: a copy, then the operations behind it. The snapshot shows each commit.
 
 use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use rusqlite::Connection;
+use arc_swap::ArcSwap;
+use bodkin_arrowhead::snapshot::Snapshot;
+use rusqlite::{
+    Connection,
+    backup::{Backup, StepResult},
+};
 
 use crate::{
-    OpenError,
+    OpenError, audit, load,
     open::{self, DATABASE_FILE},
+    replication::{NoOperation, Operation, Touched},
+    schema::{self, SchemaError},
+    topic,
 };
 
 /// The copy that is being received.
 const RECEIVED_FILE: &str = "bodkin.sqlite.received";
-
-/// Says that the database is another node's, so that what it tells about that node's own files is not believed here.
-const MARK_FILE: &str = "replica";
 
 /// Why the other node's state could not be taken over.
 #[derive(Debug, thiserror::Error)]
@@ -28,31 +34,67 @@ pub enum ReplicaError {
     /// The copy cannot be written.
     #[error("the copy of the other node's database cannot be written: {0}")]
     Write(#[from] io::Error),
+    /// The copy is none that this Bodkin can work with.
+    #[error("the copy of the other node's database cannot be used: {0}")]
+    Copy(String),
     /// An operation does here what it did not do there.
     #[error("an operation of the other node cannot be repeated: {0}. A new copy is needed.")]
     Repeat(#[from] rusqlite::Error),
+    /// An operation that is none.
+    #[error("{0}. A new copy is needed.")]
+    Unreadable(#[from] NoOperation),
     /// Bytes that belong to nothing.
     #[error("{0} came where a copy or an operation behind one was expected")]
     OutOfPlace(&'static str),
 }
 
-/// The data directory of a node that repeats.
+/// A topic that was declared anew or forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicChange {
+    /// Its event type.
+    pub event_type: Box<str>,
+    /// Its declaration, in JSON; `None`: it is forgotten.
+    pub declaration: Option<String>,
+}
+
+/// The database of a node that repeats.
 pub struct Replica {
     directory: PathBuf,
     /// Held as long as this lives.
-    _lock: File,
+    lock: File,
+    connection: Connection,
+    published: Arc<ArcSwap<Snapshot>>,
     receiving: Option<File>,
-    connection: Option<Connection>,
+    /// Whether the database is what another node has sent, so that its operations may follow.
+    is_copy: bool,
 }
 
 impl Replica {
-    /// Takes a directory. What is in it stays until a whole copy has come.
-    pub fn open(directory: &Path) -> Result<Self, ReplicaError> {
-        Ok(Self { directory: directory.to_owned(), _lock: open::take(directory)?, receiving: None, connection: None })
+    /// Takes a directory and loads what is in it, which stays until a whole copy has come.
+    pub fn open(directory: &Path) -> Result<Self, OpenError> {
+        let lock = open::take(directory)?;
+        let (connection, published) = open::load(&directory.join(DATABASE_FILE))?;
+        Ok(Self { directory: directory.to_owned(), lock, connection, published, receiving: None, is_copy: false })
+    }
+
+    /// Where the snapshot of each commit appears.
+    pub(crate) fn published(&self) -> &Arc<ArcSwap<Snapshot>> {
+        &self.published
+    }
+
+    /// The directory's lock, to be held beyond this value's life.
+    pub(crate) fn lock(&self) -> io::Result<File> {
+        self.lock.try_clone()
+    }
+
+    /// The database, for who repeats no more.
+    pub(crate) fn into_connection(self) -> Connection {
+        self.connection
     }
 
     /// A copy begins; one that was under way is dropped.
     pub fn begin_copy(&mut self) -> Result<(), ReplicaError> {
+        self.is_copy = false;
         self.receiving = Some(File::create(self.directory.join(RECEIVED_FILE))?);
         Ok(())
     }
@@ -62,42 +104,85 @@ impl Replica {
         Ok(self.receiving.as_mut().ok_or(ReplicaError::OutOfPlace("a piece of a copy"))?.write_all(part)?)
     }
 
-    /// The copy is whole: it replaces what was here before, on the disk.
+    /// The copy is whole: it replaces what was here before, on the disk and in the snapshot.
+    ///
+    /// It is loaded first: one that cannot be leaves everything as it is. It then comes into this database in one transaction: a kill leaves
+    /// all of it or nothing, whoever reads the database meanwhile. What the database keeps for this node alone stays.
     pub fn end_copy(&mut self) -> Result<(), ReplicaError> {
-        let received = self.receiving.take().ok_or(ReplicaError::OutOfPlace("the end of a copy"))?;
-        received.sync_all()?;
-        let database = self.directory.join(DATABASE_FILE);
-        // The old one's write-ahead log must not be taken for the new one's: closing folds it in and removes it.
-        match self.connection.take() {
-            Some(connection) => drop(connection),
-            None if database.exists() => drop(open::connect(&database)?),
-            None => {}
+        let unusable = |error: SchemaError| ReplicaError::Copy(error.to_string());
+        drop(self.receiving.take().ok_or(ReplicaError::OutOfPlace("the end of a copy"))?);
+        let file = self.directory.join(RECEIVED_FILE);
+        let copy = open_copy(&file).map_err(unusable)?;
+        keep_own(&copy, &self.directory.join(DATABASE_FILE)).map_err(|error| unusable(error.into()))?;
+        let snapshot = load::load(&copy).map_err(|error| unusable(error.into()))?;
+        match Backup::new(&copy, &mut self.connection)?.step(-1)? {
+            StepResult::Done => {}
+            other => return Err(ReplicaError::Copy(format!("another process works on this node's database ({other:?})"))),
         }
-        File::create(self.directory.join(MARK_FILE))?.sync_all()?;
-        fs::rename(self.directory.join(RECEIVED_FILE), &database)?;
-        File::open(&self.directory)?.sync_all()?;
-        self.connection = Some(open::connect(&database)?);
-        Ok(())
+        self.published.store(Arc::new(snapshot));
+        self.is_copy = true;
+        drop(copy);
+        // The log is as long as the copy now, and would stay so.
+        open::fold(&self.connection);
+        Ok(fs::remove_file(file)?)
     }
 
-    /// Repeats operations, all of them or none; when it returns they are on the disk.
-    pub fn apply<'o>(&mut self, operations: impl IntoIterator<Item = &'o [u8]>) -> Result<(), ReplicaError> {
-        let connection = self.connection.as_mut().ok_or(ReplicaError::OutOfPlace("an operation"))?;
-        let transaction = connection.transaction()?;
+    /// The declarations of all topics, in JSON.
+    pub fn declarations(&self) -> Result<Vec<String>, ReplicaError> {
+        Ok(topic::declarations(&self.connection)?)
+    }
+
+    /// Repeats operations, all of them or none; when it returns they are on the disk and in the snapshot. It costs what they change, however
+    /// much the database holds. Gives the topics that they have declared or forgotten, the last state of one last.
+    pub fn apply<'o>(&mut self, operations: impl IntoIterator<Item = &'o [u8]>) -> Result<Vec<TopicChange>, ReplicaError> {
+        if !self.is_copy {
+            return Err(ReplicaError::OutOfPlace("an operation"));
+        }
+        let transaction = self.connection.transaction()?;
+        let mut snapshot = Snapshot::clone(&self.published.load());
+        let mut topics = Vec::new();
         for operation in operations {
-            let text = std::str::from_utf8(operation).map_err(|_| ReplicaError::OutOfPlace("what is no text"))?;
-            transaction.execute_batch(text)?;
+            repeat(&transaction, operation, &mut snapshot, &mut topics)?;
         }
-        Ok(transaction.commit()?)
+        transaction.commit()?;
+        self.published.store(Arc::new(snapshot));
+        Ok(topics)
     }
 }
 
-/// Whether the database of a directory is another node's.
-pub fn is_marked(directory: &Path) -> bool {
-    directory.join(MARK_FILE).exists()
+/// Runs an operation's statements, and reads again what they have changed.
+///
+/// The rows are read behind each operation, so that the snapshot goes through the same states as the leader's.
+fn repeat(connection: &Connection, operation: &[u8], snapshot: &mut Snapshot, topics: &mut Vec<TopicChange>) -> Result<(), ReplicaError> {
+    let Operation { touched, statements } = Operation::parse(operation)?;
+    connection.execute_batch(statements)?;
+    for touched in touched {
+        match touched {
+            Touched::Row(kind, id) => kind.read_one(connection, id)?.into_iter().for_each(|change| snapshot.apply(change)),
+            Touched::Topic(event_type) => {
+                let declaration = topic::declaration(connection, &event_type)?;
+                topics.push(TopicChange { event_type, declaration });
+            }
+        }
+    }
+    Ok(())
 }
 
-/// The database is this node's own from now on: what it said of the other one's files is forgotten.
-pub fn unmark(directory: &Path) -> io::Result<()> {
-    fs::remove_file(directory.join(MARK_FILE))
+/// Opens a received file and brings its tables up to date. No file is made beside it, which the next copy could be taken to belong to, and
+/// nothing is synced: a kill drops it.
+fn open_copy(file: &Path) -> Result<Connection, SchemaError> {
+    let mut copy = Connection::open(file)?;
+    copy.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
+    copy.pragma_update(None, "synchronous", "OFF")?;
+    schema::migrate(&mut copy)?;
+    Ok(copy)
+}
+
+/// Puts what `database` keeps for this node alone in the place of what the copy says of the node that it comes from.
+fn keep_own(copy: &Connection, database: &Path) -> rusqlite::Result<()> {
+    copy.execute("ATTACH ?1 AS own", [&*database.to_string_lossy()])?;
+    for table in audit::OWN_TABLES {
+        copy.execute_batch(&format!("DELETE FROM main.{table}; INSERT INTO main.{table} SELECT * FROM own.{table};"))?;
+    }
+    copy.execute_batch("DETACH own")
 }

@@ -5,15 +5,16 @@ use std::{sync::Arc, time::Duration};
 use bodkin_arrowhead::{
     orchestrator::reservation::{Confirmation, Offer, TemporaryLock},
     record::*,
-    snapshot::{Change, Snapshot},
+    snapshot::Change,
     system::SystemKey,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use serde_json::Value;
 
 use crate::{
     draft::{Draft, OperationError, time, timestamps},
-    load::{read_rows, text},
+    load::text,
+    table::Table,
 };
 
 /// The table. Provider and service are bare ids: a reservation ends by itself.
@@ -130,10 +131,7 @@ enum Held {
     Confirmed,
 }
 
-/// Reads the reservations.
-pub(crate) fn load(connection: &Connection, snapshot: &mut Snapshot) -> rusqlite::Result<()> {
-    read_rows(connection, snapshot, &format!("SELECT {COLUMNS} FROM qos_reservation ORDER BY id"), reservation)
-}
+pub(crate) const RESERVATIONS: Table = Table { name: "qos_reservation", columns: COLUMNS, members: None, read: |row, _| reservation(row) };
 
 fn reservation(row: &Row<'_>) -> rusqlite::Result<Change> {
     Ok(Change::Reservation(Arc::new(Reservation {

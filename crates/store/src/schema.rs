@@ -134,11 +134,16 @@ pub(crate) enum SchemaError {
     Database(#[from] rusqlite::Error),
 }
 
-/// Sets the connection's modes and brings the tables up to date, each step in a transaction of its own.
+/// Sets the connection's modes and brings the tables up to date.
 pub(crate) fn prepare(connection: &mut Connection) -> Result<(), SchemaError> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;")?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    migrate(connection)
+}
+
+/// Brings the tables up to date, each step in a transaction of its own.
+pub(crate) fn migrate(connection: &mut Connection) -> Result<(), SchemaError> {
     let done = connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;
     if done > MIGRATIONS.len() {
         return Err(SchemaError::Newer { found: done, known: MIGRATIONS.len() });

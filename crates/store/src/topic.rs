@@ -1,7 +1,7 @@
 //! Real-time topics that were declared while the cloud ran.
 
 use bodkin_arrowhead::name::EventType;
-use rusqlite::params;
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::draft::{Draft, OperationError};
 
@@ -13,20 +13,36 @@ CREATE TABLE real_time_topic (
 ) STRICT, WITHOUT ROWID;
 ";
 
+const ALL: &str = "SELECT declaration FROM real_time_topic ORDER BY event_type";
+
 impl Draft<'_> {
     /// All declarations, by event type.
     pub fn declared_topics(&mut self) -> Result<Vec<String>, OperationError> {
-        self.rows("SELECT declaration FROM real_time_topic ORDER BY event_type", [], |row| row.get(0))
+        self.rows(ALL, [], |row| row.get(0))
     }
 
     /// Keeps a declaration, in the place of one that was kept before.
     pub fn declare_topic(&mut self, event_type: &EventType, declaration: &str) -> Result<(), OperationError> {
         self.run("REPLACE INTO real_time_topic (event_type, declaration) VALUES (?, ?)", params![event_type.as_str(), declaration])?;
+        self.topic_changed(event_type);
         Ok(())
     }
 
     /// Forgets a declaration; false if none was kept.
     pub fn forget_topic(&mut self, event_type: &EventType) -> Result<bool, OperationError> {
-        Ok(self.run("DELETE FROM real_time_topic WHERE event_type = ?", [event_type.as_str()])? > 0)
+        let is_forgotten = self.run("DELETE FROM real_time_topic WHERE event_type = ?", [event_type.as_str()])? > 0;
+        self.topic_changed(event_type);
+        Ok(is_forgotten)
     }
+}
+
+/// All declarations, by event type.
+pub(crate) fn declarations(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    connection.prepare(ALL)?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// The declaration of an event type's topic; `None` where none is kept.
+pub(crate) fn declaration(connection: &Connection, event_type: &str) -> rusqlite::Result<Option<String>> {
+    let mut statement = connection.prepare_cached("SELECT declaration FROM real_time_topic WHERE event_type = ?1")?;
+    statement.query_row([event_type], |row| row.get(0)).optional()
 }

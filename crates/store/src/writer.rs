@@ -10,11 +10,12 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     StoreError,
     draft::{Draft, OperationError},
+    open,
     replication::{Committed, Journal, Outlet},
 };
 
 /// Operations of one commit at the most: what a waiting operation may have in front of it in a group.
-const GROUP_OPERATIONS_MAX: usize = 512;
+pub(crate) const GROUP_OPERATIONS_MAX: usize = 512;
 
 /// An operation on its way to the writer: carried out on a draft, or answered with the reason why there is none.
 pub(crate) type Work = Box<dyn FnOnce(Result<&mut Draft<'_>, StoreError>) -> Executed + Send>;
@@ -89,9 +90,7 @@ impl Writer {
                 }
             }
         }
-        if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
-            tracing::warn!(%error, "the write-ahead log could not be folded into the database; the next start will do it");
-        }
+        open::fold(&self.connection);
     }
 
     /// Copies the database; who follows the commits is told between the two that it lies between.

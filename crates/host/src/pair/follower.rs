@@ -122,7 +122,7 @@ impl Work {
                         }
                     }
                     self.queued.fetch_sub(operations.iter().map(Vec::len).sum(), Relaxed);
-                    self.repeat(|replica| replica.apply(operations.iter().map(Vec::as_slice)), Some(last))
+                    self.repeat(|replica| replica.apply(operations.iter().map(Vec::as_slice)).map(drop), Some(last))
                 }
                 other => {
                     self.queued.fetch_sub(other.bytes(), Relaxed);

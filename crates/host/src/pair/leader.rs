@@ -242,6 +242,7 @@ impl Leader {
 mod tests {
     use std::sync::mpsc;
 
+    use bodkin_arrowhead::name::EventType;
     use bodkin_broker::Incarnation;
     use bodkin_store::{Opened, Store, replication::Committed};
     use mio::{Poll, Token};
@@ -283,7 +284,9 @@ mod tests {
         /// Writes; the answer is in what is given when it is finished.
         fn write(&mut self) -> JoinHandle<bool> {
             let store = self.opened.store.clone();
-            let answer = self.runtime.spawn(async move { store.write(|draft| draft.note_audited_ledger(1), |_, ()| ()).await.is_ok() });
+            let answer = self.runtime.spawn(async move {
+                store.write(|draft| draft.declare_topic(&EventType::from_stored("t"), "{}"), |_, ()| ()).await.is_ok()
+            });
             let Committed::Group(group) = self.committed.recv().unwrap() else { panic!("no copy was asked for") };
             self.leader.committed(group, self.now, &mut self.links).unwrap();
             answer

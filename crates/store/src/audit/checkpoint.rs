@@ -28,27 +28,23 @@ CREATE TABLE audit_checkpoint (
 ) STRICT;
 ";
 
+/// What these tables say is about files of this node: nobody repeats it, and a copy of another node's database does not replace it.
+pub(crate) const OWN_TABLES: [&str; 2] = ["audit_checkpoint", "audited_ledger"];
+
 const SELECT: &str = "SELECT number, hash FROM audit_checkpoint";
 
 impl Draft<'_> {
     /// Notes the last entry that is on disk.
     pub fn note_audit_checkpoint(&mut self, head: Head) -> Result<(), OperationError> {
         let number = i64::try_from(head.number).unwrap_or(i64::MAX);
-        self.run("INSERT OR REPLACE INTO audit_checkpoint (id, number, hash) VALUES (1, ?1, ?2)", (number, head.hash.to_string()))?;
-        Ok(())
-    }
-
-    /// Forgets both notes: the database comes from another node, whose log they are about.
-    pub fn forget_audit_log(&mut self) -> Result<(), OperationError> {
-        self.run("DELETE FROM audit_checkpoint", [])?;
-        self.run("DELETE FROM audited_ledger", [])?;
+        self.run_own("INSERT OR REPLACE INTO audit_checkpoint (id, number, hash) VALUES (1, ?1, ?2)", (number, head.hash.to_string()))?;
         Ok(())
     }
 
     /// Notes how many bytes of the ledger of certificates are told in the log.
     pub fn note_audited_ledger(&mut self, bytes: u64) -> Result<(), OperationError> {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.run("INSERT OR REPLACE INTO audited_ledger (id, bytes) VALUES (1, ?1)", [bytes])?;
+        self.run_own("INSERT OR REPLACE INTO audited_ledger (id, bytes) VALUES (1, ?1)", [bytes])?;
         Ok(())
     }
 

@@ -1,5 +1,6 @@
-//! The published snapshot is what the database holds, whatever was done to it.
+//! The published snapshot is what the database holds, whatever was done to it; a follower's is the leader's.
 
+mod following;
 mod operations;
 
 use std::{
@@ -96,13 +97,18 @@ fn a_subscription_that_is_made_another_systems_is_no_more_the_former_ones() {
 
 /// Every row of every table, those that count ids included.
 fn rows(directory: &Path) -> Vec<String> {
+    columns(directory, usize::MAX)
+}
+
+/// The first columns of every row of every table.
+fn columns(directory: &Path, columns_max: usize) -> Vec<String> {
     let connection = rusqlite::Connection::open(directory.join("bodkin.sqlite")).unwrap();
     let names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
     let tables: Vec<String> = connection.prepare(names).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let mut rows = Vec::new();
     for table in tables {
         let mut statement = connection.prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2")).unwrap();
-        let columns = statement.column_count();
+        let columns = statement.column_count().min(columns_max);
         let mut found = statement.query([]).unwrap();
         while let Some(row) = found.next().unwrap() {
             let values: Vec<_> = (0..columns).map(|column| row.get::<_, rusqlite::types::Value>(column).unwrap()).collect();

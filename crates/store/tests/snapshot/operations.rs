@@ -64,12 +64,12 @@ pub enum Operation {
 /// What is registered, and what an entry is replaced by.
 #[derive(Clone, Debug)]
 pub struct Service {
-    definition: u8,
-    system: u8,
-    uri: u8,
-    interfaces: Vec<u8>,
-    metadata: Option<u8>,
-    is_expired: bool,
+    pub definition: u8,
+    pub system: u8,
+    pub uri: u8,
+    pub interfaces: Vec<u8>,
+    pub metadata: Option<u8>,
+    pub is_expired: bool,
 }
 
 fn service() -> impl Strategy<Value = Service> {
