@@ -15,7 +15,7 @@ use std::{
 use bodkin_arrowhead::{audit::LineHash, snapshot::Snapshot};
 use bodkin_broker::wire::Position;
 use bodkin_store::{
-    Draft, Opened, OperationError, Store, StoreError,
+    Draft, OpenError, Opened, OperationError, Store, StoreError,
     audit::Head,
     following::{Following, QUEUE_BYTES_MAX, QueueFull, Report},
     replication::Committed,
@@ -168,13 +168,18 @@ impl Pair {
         Store::open(place.path()).unwrap().store.snapshot().clone()
     }
 
-    /// The follower leads; nobody follows it.
-    fn promote(&self) {
+    /// The follower leads; gives how many operations each of its commits has for who would follow it.
+    fn promote(&self) -> mpsc::Receiver<usize> {
         let following = self.following.lock().unwrap().take().unwrap();
-        following.promote(Box::new(|committed| match committed {
-            Committed::Group(group) => group.release(),
+        let (sender, operations) = mpsc::channel();
+        following.promote(Box::new(move |committed| match committed {
+            Committed::Group(group) => {
+                let _ = sender.send(group.operations.len());
+                group.release();
+            }
             Committed::Copy(_) => panic!("nobody has asked for a copy"),
         }));
+        operations
     }
 }
 
@@ -300,8 +305,10 @@ fn what_follows_serves_the_last_state_and_takes_writes_when_it_leads() {
     assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("Another node")), "{refused:?}");
     assert!(matches!(pair.follower.store.copy_to("copy".into()), Err(StoreError::Unavailable(_))));
     assert_eq!(pair.followers(), pair.leaders());
-    pair.promote();
+    let operations = pair.promote();
     pair.runtime.block_on(carry_out(&pair.follower.store, register(3))).unwrap();
+    assert_eq!(operations.recv().unwrap(), 1, "its commits are for another follower");
+    assert!(matches!(Store::open(pair.follower_data.path()), Err(OpenError::InUse { .. })), "the directory is still its own");
     assert_eq!(pair.followers().systems().map(|system| system.id.0).collect::<Vec<_>>(), [1, 2, 3]);
 }
 
@@ -354,6 +361,8 @@ fn a_copy_that_does_not_come_to_its_end_or_is_none_changes_nothing() {
     pair.lead(register(3));
     pair.settle();
     assert_eq!(pair.followers(), pair.leaders());
+    let names = fs::read_dir(pair.follower_data.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.contains("received")).collect::<Vec<_>>(), Vec::<String>::new(), "nothing is left of a copy");
     drop(pair.following.lock().unwrap().take());
     let last = pair.followers();
     pair.follower.close();
