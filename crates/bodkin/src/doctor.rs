@@ -53,7 +53,7 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
     };
     tell(clocks::examine())?;
     tell(rights::examine(&settings))?;
-    tell(vec![stalls::examine(Duration::from_secs(options.stall_s))])?;
+    tell(stalls::examine(&settings, Duration::from_secs(options.stall_s)))?;
     tell(network::examine(&settings).await)?;
     tell(data::examine(&settings))?;
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);

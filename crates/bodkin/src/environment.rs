@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Command;
 
-use crate::{nearest::nearest, passphrase};
+use crate::{nearest::nearest, passphrase, settings::moved};
 
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
@@ -29,6 +29,9 @@ pub fn check(command: &Command, variables: impl Iterator<Item = (String, String)
     known.extend(OF_THE_TREE.into_iter().chain(SECRETS).map(str::to_owned));
     for (name, value) in variables.filter(|(name, _)| name.starts_with(PREFIX)) {
         if !known.contains(&name) && !is_of_kubernetes(&name, &value) {
+            if let Some(told) = moved::told(&name) {
+                return Err(told);
+            }
             let near = nearest(&name, known.iter().map(String::as_str)).map(|known| format!(" Did you mean {known}?"));
             let near = near.unwrap_or_else(|| " See bodkin up --help for those there are.".to_owned());
             return Err(format!("no option has the environment variable {name}.{near} Correct or unset it."));
@@ -66,6 +69,7 @@ mod tests {
         let told = checked("BODKIN_DTAA", "x").unwrap_err();
         assert!(told.contains("BODKIN_DTAA") && told.contains("Did you mean BODKIN_DATA?"), "{told}");
         assert!(checked("BODKIN_SOMETHING_ELSE", "x").unwrap_err().contains("bodkin up --help"));
+        assert!(checked("BODKIN_LEASE_MS", "9").unwrap_err().contains("lease_ms of the table [platform]"));
         for known in ["BODKIN_DATA", "BODKIN_CA_PASSPHRASE", "BODKIN_LOG", "BODKIN_SKIPS", "BODKINS_OWN", "bodkin_data"] {
             assert_eq!(checked(known, "x"), Ok(()), "{known}");
         }

@@ -17,7 +17,10 @@ mod wrap;
 use std::{process::ExitCode, sync::Arc, time::Instant};
 
 use bodkin_host::log_book::LogBook;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{
+    CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue},
+};
 use tracing_subscriber::filter::LevelFilter;
 
 /// The command did what it was asked.
@@ -91,7 +94,8 @@ fn main() -> ExitCode {
         eprintln!("bodkin: {mistake}");
         return USAGE.into();
     }
-    let command = Command::from_arg_matches(&definition.get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = definition.try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let command = Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     stop_on_panic();
     let log_book = Arc::new(LogBook::default());
     log::begin(command.log, matches!(command.task, Task::Up(_) | Task::Backup(_)).then(|| log_book.clone()));
@@ -121,6 +125,17 @@ fn main() -> ExitCode {
             FAILED.into()
         }
     }
+}
+
+/// Ends the process over what it was not called right with; of an option that has moved it says where.
+fn refuse(error: &clap::Error) -> ! {
+    if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+        && let Some(told) = settings::moved::told(argument)
+    {
+        eprintln!("bodkin: {told}");
+        std::process::exit(USAGE.into());
+    }
+    error.exit()
 }
 
 /// Runs a command that waits more than it works.

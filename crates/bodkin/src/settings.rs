@@ -4,7 +4,9 @@
 //! unit in it. Flags go before the environment, the environment before the file, the file before
 //! `/etc/bodkin/bodkin.toml`, and that before the defaults.
 
+pub mod moved;
 pub mod pair;
+mod platform;
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -20,10 +22,11 @@ use bodkin_arrowhead::{
     orchestrator::{StoreKind, reservation::ReservationTimes},
     service_registry::{AddressDetection, Deregistration},
 };
-use bodkin_broker::topic::{LeaseTimes, Platform};
 use bodkin_host::{
     AUDIT_LIMITS, AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port,
-    SecurityConfig, ZmtpConfig, gate::Origin,
+    SecurityConfig, ZmtpConfig,
+    gate::Origin,
+    realtime::{Realtime, Scheduling},
 };
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -240,12 +243,12 @@ settings! {
     witness: String = "BODKIN_WITNESS",
     /// Backup: IP address and port where it listens for the Primary
     pair_listen: String = "BODKIN_PAIR_LISTEN",
-    /// Milliseconds for which the right to lead lasts, the same on all nodes of a pair
-    lease_ms: u64 = "BODKIN_LEASE_MS",
-    /// Milliseconds between two renewals of it
-    lease_heartbeat_ms: u64 = "BODKIN_LEASE_HEARTBEAT_MS",
-    /// How wrong the nodes' clocks may run, in millionths
-    clock_drift_ppm: u32 = "BODKIN_CLOCK_DRIFT_PPM",
+    /// How threads of the data plane run: auto (real-time threads, SCHED_FIFO, where allowed and measured to be woken sooner), fifo (where allowed), default
+    scheduling: Scheduling = "BODKIN_SCHEDULING",
+    /// Cores, separated by commas, to which they are pinned; none: any core
+    @list pin_cores: Vec<usize> = "BODKIN_PIN_CORES",
+    /// Keep all memory in memory, where that is allowed without a limit
+    @flag lock_memory: bool = "BODKIN_LOCK_MEMORY",
 }
 
 impl Settings {
@@ -328,9 +331,9 @@ impl Settings {
             peer: Some(String::new()),
             witness: Some(String::new()),
             pair_listen: Some(pair::PAIR_LISTEN.into()),
-            lease_ms: Some(LeaseTimes::SHIPPED.lease.micros().unsigned_abs() / 1000),
-            lease_heartbeat_ms: Some(LeaseTimes::SHIPPED.heartbeat.micros().unsigned_abs() / 1000),
-            clock_drift_ppm: Some(LeaseTimes::SHIPPED.drift_ppm),
+            scheduling: Some(Scheduling::Auto),
+            pin_cores: Some(Vec::new()),
+            lock_memory: Some(true),
             platform: None,
             topic: None,
             declared: None,
@@ -361,7 +364,7 @@ impl Settings {
         let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
         let (listen, delivery) = (self.listen.expect(all), delivery(&self)?);
         let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
-        let token_lifetimes = token_lifetimes(&self)?;
+        let (token_lifetimes, platform) = (token_lifetimes(&self)?, self.platform());
         let offset = if self.any_port.expect(all) { None } else { self.port_offset };
         let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
@@ -403,8 +406,9 @@ impl Settings {
                 bytes_max: self.event_log_bytes_max.expect(all),
                 age_max: Duration::from_secs(self.event_log_age_max_s.expect(all)),
             }),
-            platform: self.declared.as_ref().map_or_else(Platform::default, |declared| declared.platform),
+            platform,
             topics: self.declared.as_ref().map_or_else(|| Ok(Vec::new()), TopicFile::each).context("a topic of an entry with a count")?,
+            realtime: Realtime::ordinary(),
             durable_event_types: durable(self.durable_event_types.expect(all))?,
             orchestrator: OrchestratorConfig {
                 store: if self.use_flexible_store.expect(all) { StoreKind::Flexible } else { StoreKind::Plain },
@@ -569,6 +573,9 @@ pub fn zmtp_port(offset: Option<u16>) -> u16 {
 
 fn read(file: &Path) -> anyhow::Result<Settings> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the configuration {}", file.display()))?;
+    if let Some(told) = moved::in_file(&text) {
+        bail!("the configuration {} has a mistake: {told}", file.display());
+    }
     let mut settings: Settings = toml::from_str(&text).with_context(|| format!("the configuration {} has a mistake", file.display()))?;
     if settings.platform.is_some() || settings.topic.is_some() {
         let declared = topic_file::read_configuration(file, &text);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::Context;
-use bodkin_host::{HostConfig, Port, SecurityConfig, Server, log_book::LogBook, pair::PairConfig};
+use bodkin_host::{HostConfig, Port, SecurityConfig, Server, log_book::LogBook, pair::PairConfig, realtime::Realtime};
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, json};
@@ -60,13 +60,19 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
         print!("{}", settings.to_toml());
         return Ok(0);
     }
+    let realtime = settings.realtime();
     let (config, pair) = match settings.pair().and_then(|pair| Ok((settings.config()?, pair))) {
         Ok((config, pair)) => (HostConfig { log_book, ..config }, pair),
         Err(error) => return Ok(fail(USAGE, &error)),
     };
+    let realtime = match Realtime::start(realtime) {
+        Ok(realtime) => realtime,
+        Err(error) => return Ok(fail(USAGE, &error.into())),
+    };
+    let config = HostConfig { realtime: realtime.clone(), ..config };
     raise_open_files();
     match pair {
-        Some(pair) => return paired::run(config, PairConfig { is_forced: options.force_lead, ..pair }, started, json_output),
+        Some(pair) => return paired::run(config, PairConfig { is_forced: options.force_lead, realtime, ..pair }, started, json_output),
         None if options.force_lead => return Ok(fail(USAGE, &anyhow::anyhow!("--force-lead is for a node of a pair: name its --role"))),
         None => {}
     }

@@ -1,16 +1,19 @@
 //! `bodkin witness`: the third node of a reliable pair, which only votes.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Context;
-use bodkin_broker::{Node, member::Mode, topic::LeaseTimes};
-use bodkin_host::pair::{Duty, PairNode};
+use bodkin_broker::{Node, member::Mode};
+use bodkin_host::{
+    pair::{Duty, PairConfig, PairNode},
+    realtime::Realtime,
+};
 use clap::Args;
 use serde_json::json;
 
 use crate::{
-    DONE, FAILED,
-    settings::pair::{PairTimes, config},
+    DONE, FAILED, USAGE,
+    settings::{Settings, pair},
     up::end_by_signal,
 };
 
@@ -23,25 +26,24 @@ pub struct WitnessOptions {
     /// IP address and port where it listens for the two brokers; without TLS as yet, so in a network of its own
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:5572")]
     witness_listen: SocketAddr,
-    /// Milliseconds for which the right to lead lasts, the same on all nodes of a pair
-    #[arg(long, env = "BODKIN_LEASE_MS", value_name = "VALUE", default_value_t = LeaseTimes::SHIPPED.lease.micros().unsigned_abs() / 1000)]
-    lease_ms: u64,
-    /// Milliseconds between two renewals of it
-    #[arg(long, env = "BODKIN_LEASE_HEARTBEAT_MS", value_name = "VALUE", default_value_t = LeaseTimes::SHIPPED.heartbeat.micros().unsigned_abs() / 1000)]
-    lease_heartbeat_ms: u64,
-    /// How wrong the nodes' clocks may run, in millionths
-    #[arg(long, env = "BODKIN_CLOCK_DRIFT_PPM", value_name = "VALUE", default_value_t = LeaseTimes::SHIPPED.drift_ppm)]
-    clock_drift_ppm: u32,
+    /// Configuration file (TOML) whose table [platform] has the lease's times, the same on all nodes of the pair; of the rest only scheduling, pin_cores and lock_memory count
+    #[arg(long, env = "BODKIN_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 /// Runs until SIGTERM or SIGINT; gives the exit code.
 pub fn run(options: WitnessOptions, json_output: bool) -> anyhow::Result<u8> {
-    let times = PairTimes {
-        lease: Duration::from_millis(options.lease_ms),
-        heartbeat: Duration::from_millis(options.lease_heartbeat_ms),
-        drift_ppm: options.clock_drift_ppm,
-    };
-    let config = config(Node::Witness, options.data, Some(options.witness_listen), Vec::new(), Mode::Majority, times);
+    let settings = Settings::default().complete(options.config.as_deref());
+    let (lease, realtime) =
+        match settings.and_then(|settings| Ok((pair::lease(&settings.platform())?, Realtime::start(settings.realtime())?))) {
+            Ok(read) => read,
+            Err(error) => {
+                eprintln!("bodkin: {error:#}");
+                return Ok(USAGE);
+            }
+        };
+    let config = pair::config(Node::Witness, options.data, Some(options.witness_listen), Vec::new(), Mode::Majority, lease);
+    let config = PairConfig { realtime, ..config };
     let mut node = match PairNode::start(config) {
         Ok(node) => node,
         Err(error) => {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     answer::{
         AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, List, OnboardingGrant,
-        RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
+        PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -147,6 +147,11 @@ impl Monitor {
     /// All real-time topics.
     pub async fn topics(&self) -> Result<List<RealTimeTopic>, CallError> {
         self.connection.get(TOPICS).await
+    }
+
+    /// What deadlines and leases count on, and what the machine shows of it.
+    pub async fn platform(&self) -> Result<PlatformState, CallError> {
+        self.connection.get("/api/v1/platform").await
     }
 
     /// Makes an event type a real-time topic: the keys of a topic in a file of topics, times with their unit in the key.

@@ -4,6 +4,7 @@ mod audit;
 mod dead_letters;
 mod explain;
 mod onboarding;
+mod platform;
 mod services;
 mod subscriptions;
 mod topics;
@@ -27,6 +28,7 @@ use crate::{
     inbox::{Inbox, Message},
     probe::Probes,
     push::PushContext,
+    realtime::Realtime,
     request::Request,
     stage::Stages,
     stall::Stalls,
@@ -50,6 +52,8 @@ pub struct Api {
     pub durable: BTreeSet<Box<str>>,
     /// How long the machine stalls.
     pub stalls: Arc<Stalls>,
+    /// How the threads of the data plane are scheduled.
+    pub realtime: Arc<Realtime>,
     /// Event types that are real-time topics.
     pub topics: Arc<RealTimeTopics>,
     /// The shard, which knows its topics.
@@ -95,6 +99,7 @@ impl Api {
     async fn carry_out(&self, request: &Request) -> Answer {
         let path = request.path.strip_prefix(BASE).unwrap_or_default();
         match path {
+            "platform" => self.platform(),
             "stages" => Answer::json(200, &self.stages.json()),
             "event-log" => self.event_log(),
             "event-types" => self.event_types().await,

@@ -17,7 +17,7 @@ use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 use crate::{
     audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle,
-    security::SecurityConfig, topics::DeclaredTopic,
+    realtime::Realtime, security::SecurityConfig, topics::DeclaredTopic,
 };
 
 /// The port on which systems publish and subscribe by ZMTP. Its mechanism is NULL, by which nobody shows who he is.
@@ -65,6 +65,8 @@ pub struct HostConfig {
     pub platform: Platform,
     /// Event types that are real-time topics; those that do not fit are refused, and then nothing is started.
     pub topics: Vec<DeclaredTopic>,
+    /// How the threads of the data plane are scheduled.
+    pub realtime: Arc<Realtime>,
     /// Where log entries wait to be kept.
     pub log_book: Arc<LogBook>,
     /// Log entries that are kept.
@@ -105,6 +107,7 @@ impl HostConfig {
             durable_event_types: Vec::new(),
             platform: Platform::default(),
             topics: Vec::new(),
+            realtime: Realtime::ordinary(),
             log_book: Arc::default(),
             log_entries_max: 10_000,
             audit: AUDIT_LIMITS,

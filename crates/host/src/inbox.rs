@@ -6,7 +6,7 @@ use bodkin_broker::{ShardError, SubscriptionKey, Terms};
 use bodkin_store::event_log::Position;
 use tokio::sync::oneshot;
 
-use crate::{answer::Answer, api::TopicState, channel::Channel, replay::Chunk, security::Peer, topics::RealTimeTopic};
+use crate::{answer::Answer, api::TopicState, channel::Channel, replay::Chunk, security::Peer, stall::Notice, topics::RealTimeTopic};
 
 /// Names a connection of the shard; a closed one's name is not valid for its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,8 @@ pub enum Message {
         /// Whether the shard has room for it.
         done: oneshot::Sender<Result<(), ShardError>>,
     },
+    /// Deadlines are guaranteed from now on, or no more: listeners are to be told.
+    Guarantee(Notice),
     /// Somebody asks for the topics.
     Topics(oneshot::Sender<Vec<TopicState>>),
     /// Close the listener, write out what is queued, end.

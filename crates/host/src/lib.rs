@@ -31,6 +31,7 @@ pub mod own_services;
 pub mod pair;
 pub mod probe;
 pub mod push;
+pub mod realtime;
 pub mod replay;
 pub mod request;
 pub mod route;

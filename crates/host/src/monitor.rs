@@ -155,7 +155,8 @@ impl Monitor {
         let stalls = &self.api.stalls;
         let is_suspended = stalls.guarantee(self.api.topics.blocking_ns()) == Guarantee::Suspended;
         let gauges = gauges.chain([
-            ("bodkin_stall_worst_nanoseconds", "Longest stall of the last minute.", stalls.worst_ns().unwrap_or_default()),
+            ("bodkin_stall_worst_nanoseconds", "Longest stall of the machine in the last minute.", stalls.machine_ns().unwrap_or_default()),
+            ("bodkin_turn_worst_nanoseconds", "Longest turn of a shard in the last minute.", stalls.shard_ns().unwrap_or_default()),
             (
                 "bodkin_guarantee_suspended",
                 "1 while the machine stalls for longer than deadlines were admitted with.",

@@ -44,7 +44,7 @@ use tokio::sync::mpsc;
 
 use self::node::{PairThread, WAKER};
 pub use self::record::RecordError;
-use crate::inbox::Inbox;
+use crate::{inbox::Inbox, realtime::Realtime};
 
 /// What a node of the pair is told.
 #[derive(Clone, Debug)]
@@ -67,6 +67,8 @@ pub struct PairConfig {
     pub drift_ppm: u32,
     /// Whether an operator wants it to lead although it may lack what was answered.
     pub is_forced: bool,
+    /// How its thread is scheduled.
+    pub realtime: Arc<Realtime>,
 }
 
 /// Why a node did not start.

@@ -272,6 +272,7 @@ impl Server {
                 durable: durable.clone(),
                 topics: topics.clone(),
                 stalls: stalls.clone(),
+                realtime: config.realtime.clone(),
                 inbox: inbox.clone(),
                 push: push.clone(),
                 probes: probes.clone(),
@@ -303,6 +304,8 @@ impl Server {
                 readers: Arc::new(Semaphore::new(READERS_MAX)),
             }),
             counts,
+            stalls: stalls.clone(),
+            realtime: config.realtime.clone(),
             security: security.clone(),
             runtime: tokio::runtime::Handle::current(),
         };
@@ -337,7 +340,9 @@ impl Server {
                 acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone())));
             }
         }
-        let stall_watch = StallWatch::start(stalls, topics.blocking_ns())?;
+        let notices = inbox.clone();
+        let tell = move |notice| notices.post(Message::Guarantee(notice));
+        let stall_watch = StallWatch::start(stalls, topics.blocking_ns(), config.realtime.clone(), tell)?;
         let mut shard = Shard::new(context, poll, inbox.clone(), shards_own, endpoint, log)?;
         admitted.into_iter().try_for_each(|(topic, terms)| shard.admit(topic, terms)).map_err(TopicError::from)?;
         let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;

@@ -62,12 +62,14 @@ use crate::{
     listening::Listening,
     monitor::EventCounts,
     push::{PushContext, PushQueue, delivery::Delivery},
+    realtime::{Membership, Rank, Realtime},
     replay::ReplayContext,
     request::{Method, Request},
     route::{self, NoRoute, Operation},
     security::{Security, Trust},
     seldom::Seldom,
     stage::{Stage, Stages},
+    stall::Stalls,
 };
 
 const SYSTEM: CoreSystem = CoreSystem::EventHandler;
@@ -135,6 +137,10 @@ pub struct ShardContext {
     pub stages: Arc<Stages>,
     /// What is counted.
     pub counts: Arc<EventCounts>,
+    /// Where turns are noted.
+    pub stalls: Arc<Stalls>,
+    /// How the thread is scheduled.
+    pub realtime: Arc<Realtime>,
     /// The limits.
     pub limits: Limits,
     /// Event types, as stored, whose publishers are answered when the event is synced to the disk.
@@ -198,6 +204,8 @@ pub struct Shard {
     refused: Seldom,
     /// What the connections' certificates were checked by.
     trust: Option<Arc<Trust>>,
+    /// Since there are real-time topics, the thread is scheduled as one of the data plane.
+    membership: Option<Membership>,
 }
 
 impl Shard {
@@ -256,6 +264,7 @@ impl Shard {
             drain_until: None,
             refused: Seldom::default(),
             trust,
+            membership: None,
         })
     }
 
@@ -273,17 +282,26 @@ impl Shard {
         // Deliveries of the last run go on at once.
         let snapshot = Arc::clone(&self.context.store.snapshot());
         self.sync(&snapshot);
+        self.enlist();
         while !self.is_drained() {
             match self.poll.poll(&mut events, Some(self.patience())) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
             self.turn(&events);
+            self.context.stalls.turn_ends(Instant::now());
         }
         if self.pushing_bytes > 0 {
             tracing::warn!(bytes = self.pushing_bytes, "the time to stop was over before these pushed events were taken");
         }
         Ok(std::mem::take(&mut self.pushed).into_values().map(Pushed::end).collect())
+    }
+
+    /// Best-effort events need no more than an ordinary thread.
+    fn enlist(&mut self) {
+        if !self.real_time.is_empty() && self.membership.is_none() {
+            self.membership = Some(self.context.realtime.enlist(Rank::Shard));
+        }
     }
 
     /// How long the shard may sleep if nothing happens.
@@ -308,6 +326,7 @@ impl Shard {
 
     fn turn(&mut self, events: &Events) {
         self.clock.read();
+        self.context.stalls.turn_begins(self.clock.now);
         let mut is_to_accept = std::mem::take(&mut self.unaccepted);
         for slot in std::mem::take(&mut self.unread) {
             if let Some(connection) = self.connections.get_mut(slot) {
@@ -377,7 +396,12 @@ impl Shard {
                 Message::Replayed { connection, chunk } => self.replayed(connection, &chunk),
                 Message::ReplayFailed { connection } => self.replay_failed(connection),
                 // Whoever has asked and gone needs no answer.
-                Message::Admit { topic, terms, done } => drop(done.send(self.admit(topic, terms))),
+                Message::Admit { topic, terms, done } => {
+                    let admitted = self.admit(topic, terms);
+                    self.enlist();
+                    let _ = done.send(admitted);
+                }
+                Message::Guarantee(notice) => self.tell_guarantee(notice),
                 Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced { end, result } => self.synced(end, result),
                 Message::Stop => {

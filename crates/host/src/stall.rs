@@ -1,7 +1,7 @@
-//! The machine's stalls: by how much a thread that wants to go on at a time goes on later.
+//! Stalls: by how much a thread that wants to go on at a time goes on later, and for how long a shard's turn keeps everything else waiting.
 //!
-//! Every deadline is admitted with the longest stall that the platform states (`blocking`). Whether that is so is measured after the start, and watched
-//! from then on; while it is not, the deadlines' guarantee is suspended, and told.
+//! Every deadline is admitted with the longest section that nothing preempts, as the platform states it (`blocking`). Whether that is so is measured after
+//! the start, and watched from then on; while it is not, the deadlines' guarantee is suspended, and told.
 
 use std::{
     collections::VecDeque,
@@ -19,8 +19,10 @@ use std::{
 
 use serde::Serialize;
 
-/// How long stalls are measured before anything is said about them.
-const MEASURE: Duration = Duration::from_secs(3);
+use crate::realtime::{Rank, Realtime};
+
+/// How long stalls are measured, from the decision on how threads are scheduled, before anything is said about them.
+const MEASURE: Duration = Duration::from_millis(1_500);
 /// Between two looks while they are measured.
 const MEASURE_PERIOD: Duration = Duration::from_millis(1);
 /// Between two looks from then on: a hundred a second cost next to nothing.
@@ -44,27 +46,99 @@ pub enum Guarantee {
 }
 
 /// What is known of stalls, written by the watching thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Stalls {
     is_measured: AtomicBool,
-    worst_ns: AtomicU64,
+    machine_ns: AtomicU64,
+    shard_ns: AtomicU64,
+    turn: Turn,
+}
+
+/// A shard's sign of life, in nanoseconds since `start`.
+#[derive(Debug)]
+struct Turn {
+    start: Instant,
+    /// When the present turn began; 0 while the shard waits.
+    begun_ns: AtomicU64,
+    /// The longest turn since the watch looked last.
+    longest_ns: AtomicU64,
+}
+
+/// What became of the guarantee, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Notice {
+    /// Whether it holds.
+    pub guarantee: Guarantee,
+    /// The longest stall of the last minute, in microseconds.
+    pub worst_us: u64,
+    /// How long deadlines were admitted with.
+    pub blocking_us: u64,
+}
+
+impl Default for Stalls {
+    fn default() -> Self {
+        let turn = Turn { start: Instant::now(), begun_ns: AtomicU64::new(0), longest_ns: AtomicU64::new(0) };
+        Self { is_measured: AtomicBool::new(false), machine_ns: AtomicU64::new(0), shard_ns: AtomicU64::new(0), turn }
+    }
 }
 
 impl Stalls {
-    /// The longest stall of the last minute, in nanoseconds; `None` while it is being measured.
-    pub fn worst_ns(&self) -> Option<u64> {
-        self.is_measured.load(Acquire).then(|| self.worst_ns.load(Relaxed))
+    /// The longest stall of the machine in the last minute, in nanoseconds; `None` while it is being measured.
+    pub fn machine_ns(&self) -> Option<u64> {
+        self.is_measured.load(Acquire).then(|| self.machine_ns.load(Relaxed))
     }
 
-    /// What that means for deadlines that were admitted with stalls of at most `blocking_ns`.
+    /// The longest turn of a shard in the last minute, likewise: nothing that comes meanwhile is looked at.
+    pub fn shard_ns(&self) -> Option<u64> {
+        self.is_measured.load(Acquire).then(|| self.shard_ns.load(Relaxed))
+    }
+
+    /// What both mean for deadlines that were admitted with sections of at most `blocking_ns` that nothing preempts.
     pub fn guarantee(&self, blocking_ns: u64) -> Guarantee {
-        match self.worst_ns() {
+        match self.machine_ns().max(self.shard_ns()) {
             _ if blocking_ns == 0 => Guarantee::Unstated,
             None => Guarantee::Pending,
             Some(worst_ns) if worst_ns > blocking_ns => Guarantee::Suspended,
             Some(_) => Guarantee::Held,
         }
     }
+
+    /// The same with the figures.
+    pub fn notice(&self, blocking_ns: u64) -> Notice {
+        let worst_ns = self.machine_ns().max(self.shard_ns()).unwrap_or_default();
+        Notice { guarantee: self.guarantee(blocking_ns), worst_us: worst_ns / 1_000, blocking_us: blocking_ns / 1_000 }
+    }
+
+    /// The shard begins a turn.
+    pub fn turn_begins(&self, now: Instant) {
+        self.turn.begun_ns.store(self.turn.at(now).max(1), Relaxed);
+    }
+
+    /// It has ended it, and waits.
+    pub fn turn_ends(&self, now: Instant) {
+        let begun_ns = self.turn.begun_ns.swap(0, Relaxed);
+        self.turn.longest_ns.fetch_max(self.turn.at(now).saturating_sub(begun_ns), Relaxed);
+    }
+}
+
+impl Turn {
+    fn at(&self, now: Instant) -> u64 {
+        nanos(now.saturating_duration_since(self.start))
+    }
+
+    /// The longest turn since the last look, or the one that goes on.
+    fn look(&self, now: Instant) -> Duration {
+        let going_on_ns = match self.begun_ns.load(Relaxed) {
+            0 => 0,
+            begun_ns => self.at(now).saturating_sub(begun_ns),
+        };
+        Duration::from_nanos(self.longest_ns.swap(0, Relaxed).max(going_on_ns))
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The longest stall of each of the last seconds.
@@ -87,7 +161,7 @@ impl Memory {
             self.steps.push_back(0);
         }
         self.steps.drain(..self.steps.len().saturating_sub(REMEMBERED));
-        let stall_ns = u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX);
+        let stall_ns = nanos(stall);
         let newest = self.steps.back_mut().expect("there is a step");
         *newest = stall_ns.max(*newest);
         self.steps.iter().copied().max().unwrap_or_default()
@@ -101,11 +175,18 @@ pub struct StallWatch {
 }
 
 impl StallWatch {
-    /// Begins to measure, for deadlines that were admitted with stalls of at most `blocking_ns`.
-    pub fn start(stalls: Arc<Stalls>, blocking_ns: u64) -> io::Result<Self> {
+    /// Begins to measure, for deadlines that were admitted with stalls of at most `blocking_ns`. The thread is scheduled as those that it stands for; `told` hears
+    /// when the guarantee is suspended, and when it holds again.
+    pub fn start(
+        stalls: Arc<Stalls>,
+        blocking_ns: u64,
+        realtime: Arc<Realtime>,
+        told: impl Fn(Notice) + Send + 'static,
+    ) -> io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let ended = ends.clone();
-        let thread = std::thread::Builder::new().name("stall-watch".into()).spawn(move || watch(&stalls, blocking_ns, &ended))?;
+        let watch = move || watch(&stalls, blocking_ns, &realtime, told, &ended);
+        let thread = std::thread::Builder::new().name("stall-watch".into()).spawn(watch)?;
         Ok(Self { ends, thread: Some(thread) })
     }
 }
@@ -119,25 +200,34 @@ impl Drop for StallWatch {
     }
 }
 
-fn watch(stalls: &Stalls, blocking_ns: u64, ends: &AtomicBool) {
-    let (start, mut memory, mut told) = (Instant::now(), Memory::default(), Guarantee::Pending);
+fn watch(stalls: &Stalls, blocking_ns: u64, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends: &AtomicBool) {
+    let _membership = realtime.enlist(Rank::Detector);
+    while !ends.load(Relaxed) && !realtime.is_decided() {
+        std::thread::sleep(WATCH_PERIOD);
+    }
+    let (start, mut machine, mut shard) = (Instant::now(), Memory::default(), Memory::default());
+    let mut last = Guarantee::Pending;
     while !ends.load(Relaxed) {
         let is_measured = start.elapsed() >= MEASURE;
         let period = if is_measured { WATCH_PERIOD } else { MEASURE_PERIOD };
         let before = Instant::now();
         std::thread::sleep(period);
-        let stall = before.elapsed().saturating_sub(period);
-        stalls.worst_ns.store(memory.take(start.elapsed(), stall), Relaxed);
+        let now = Instant::now();
+        stalls.machine_ns.store(machine.take(now - start, (now - before).saturating_sub(period)), Relaxed);
+        stalls.shard_ns.store(shard.take(now - start, stalls.turn.look(now)), Relaxed);
         stalls.is_measured.store(is_measured, Release);
-        let guarantee = stalls.guarantee(blocking_ns);
-        if guarantee != std::mem::replace(&mut told, guarantee) {
-            tell(guarantee, stalls.worst_ns.load(Relaxed), blocking_ns);
+        let notice = stalls.notice(blocking_ns);
+        let before = std::mem::replace(&mut last, notice.guarantee);
+        if notice.guarantee != before {
+            log(notice);
+            if [before, notice.guarantee].contains(&Guarantee::Suspended) {
+                told(notice);
+            }
         }
     }
 }
 
-fn tell(guarantee: Guarantee, worst_ns: u64, blocking_ns: u64) {
-    let (worst_us, blocking_us) = (worst_ns / 1_000, blocking_ns / 1_000);
+fn log(Notice { guarantee, worst_us, blocking_us }: Notice) {
     match guarantee {
         Guarantee::Suspended => {
             tracing::warn!(worst_us, blocking_us, "guarantee suspended: the machine stalls for longer than platform.blocking states");
@@ -166,9 +256,40 @@ mod tests {
     fn a_guarantee_is_pending_until_stalls_are_measured_and_suspended_by_a_longer_one() {
         let stalls = Stalls::default();
         assert_eq!([0, 10].map(|blocking_ns| stalls.guarantee(blocking_ns)), [Guarantee::Unstated, Guarantee::Pending]);
-        stalls.worst_ns.store(10, Relaxed);
         stalls.is_measured.store(true, Release);
-        let guarantees = [0, 9, 10].map(|blocking_ns| stalls.guarantee(blocking_ns));
-        assert_eq!(guarantees, [Guarantee::Unstated, Guarantee::Suspended, Guarantee::Held]);
+        for (machine_ns, shard_ns) in [(10, 3), (3, 10)] {
+            stalls.machine_ns.store(machine_ns, Relaxed);
+            stalls.shard_ns.store(shard_ns, Relaxed);
+            let guarantees = [0, 9, 10].map(|blocking_ns| stalls.guarantee(blocking_ns));
+            assert_eq!(guarantees, [Guarantee::Unstated, Guarantee::Suspended, Guarantee::Held]);
+        }
+    }
+
+    #[test]
+    fn the_longest_turn_counts_once_and_one_that_does_not_end_counts_while_it_lasts() {
+        let stalls = Stalls::default();
+        let at = |ms| stalls.turn.start + Duration::from_millis(ms);
+        for (begun, ended) in [(1, 2), (3, 8), (9, 10)] {
+            stalls.turn_begins(at(begun));
+            stalls.turn_ends(at(ended));
+        }
+        let looked = [11, 12].map(|now| stalls.turn.look(at(now)));
+        assert_eq!(looked, [Duration::from_millis(5), Duration::ZERO]);
+        stalls.turn_begins(at(20));
+        assert_eq!([21, 520].map(|now| stalls.turn.look(at(now))), [Duration::from_millis(1), Duration::from_millis(500)]);
+        stalls.turn_ends(at(521));
+        assert_eq!(stalls.turn.look(at(600)), Duration::from_millis(501));
+    }
+
+    #[test]
+    fn a_shard_that_hangs_suspends_the_guarantee_and_is_told_once() {
+        let (stalls, (tell, told)) = (Arc::new(Stalls::default()), std::sync::mpsc::channel());
+        stalls.turn_begins(Instant::now());
+        let watch = StallWatch::start(stalls.clone(), 1, Realtime::ordinary(), move |notice| tell.send(notice).unwrap()).unwrap();
+        let first: Notice = told.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!((first.guarantee, first.blocking_us), (Guarantee::Suspended, 0));
+        assert!(first.worst_us >= MEASURE.as_micros() as u64, "{first:?}");
+        drop(watch);
+        assert!(told.recv().is_err());
     }
 }

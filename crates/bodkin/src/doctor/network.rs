@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bodkin_client::{Limits, Monitor, Security};
+use bodkin_client::{Limits, Monitor, Security, answer::PlatformState};
 use bodkin_host::Port;
 use bodkin_trust::TrustDirectory;
 
@@ -58,7 +58,7 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
         own_runs |= holder.as_ref().is_some_and(|holder| holder.name == OWN_NAME);
         found.push(taken_port(number, name, holder));
     }
-    found.push(running(settings, listen, numbers[Port::ALL.len() - 1], own_runs).await);
+    found.extend(running(settings, listen, numbers[Port::ALL.len() - 1], own_runs).await);
     found
 }
 
@@ -97,23 +97,38 @@ fn taken_port(number: u16, name: &str, holder: Option<Process>) -> Finding {
     }
 }
 
-/// Asks `/readyz`.
-async fn running(settings: &Settings, listen: IpAddr, port: u16, own_runs: bool) -> Finding {
+/// Asks `/readyz`, and in insecure mode `/api/v1/platform`, which is for the operator otherwise.
+async fn running(settings: &Settings, listen: IpAddr, port: u16, own_runs: bool) -> Vec<Finding> {
     if !own_runs {
-        return Finding::ok("running", "no Bodkin listens on these ports");
+        return vec![Finding::ok("running", "no Bodkin listens on these ports")];
     }
     let reached = if listen.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen };
     let monitor = match monitor(settings, SocketAddr::new(reached, port)) {
         Ok(monitor) => monitor,
         Err(error) => {
             let advice = "name its certificates by --trust or --data; if it runs in insecure mode, say --insecure";
-            return Finding::warning("running", format!("whether Bodkin is ready cannot be asked: {error:#}"), advice);
+            return vec![Finding::warning("running", format!("whether Bodkin is ready cannot be asked: {error:#}"), advice)];
         }
     };
-    match monitor.is_ready().await {
+    let platform = if settings.insecure == Some(true) { monitor.platform().await.ok() } else { None };
+    let ready = match monitor.is_ready().await {
         Ok(true) => Finding::ok("running", format!("Bodkin is ready ({}/readyz)", monitor.address())),
         Ok(false) => Finding::warning("running", "Bodkin runs and is not ready", "wait: it is starting or stopping"),
         Err(error) => Finding::problem("running", format!("Bodkin runs and does not answer: {error}"), "see its log, and start it again"),
+    };
+    [ready].into_iter().chain(platform.map(guarantee)).collect()
+}
+
+/// What the running Bodkin says of deadlines.
+fn guarantee(platform: PlatformState) -> Finding {
+    let PlatformState { guarantee, worst_us, blocking_us, scheduling } = platform;
+    let told = format!(
+        "{guarantee}: the worst stall of the last minute is {worst_us} us, deadlines were admitted with {blocking_us} us; scheduling is {}, for {}",
+        scheduling.policy, scheduling.why
+    );
+    match guarantee.as_str() {
+        "suspended" => Finding::warning("guarantee", told, "raise blocking in [platform], or see to shorter stalls"),
+        _ => Finding::ok("guarantee", told),
     }
 }
 

@@ -1,33 +1,18 @@
 //! What this process may do: real-time priorities, locked memory, open files.
 
-use std::fs;
-
+use bodkin_host::realtime::{Rank, RealtimeConfig, Rights, Scheduling, real_time_percent};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::finding::Finding;
 use crate::settings::Settings;
 
-/// Bits of the effective capabilities (linux/capability.h).
-const CAP_IPC_LOCK: u32 = 14;
-const CAP_SYS_NICE: u32 = 23;
 /// Open files beside connections: the database, the event log, listeners, polls, streams to subscribers by push.
 const OTHER_FILES: u64 = 1024;
 
 /// Looks at rights and limits.
 pub fn examine(settings: &Settings) -> Vec<Finding> {
-    let capabilities = effective_capabilities();
-    vec![scheduling(capabilities), memory(capabilities), open_files(settings.connections_max.unwrap_or_default() as u64)]
-}
-
-/// Every right counts as missing where the system does not tell.
-fn effective_capabilities() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
-}
-
-fn has(capabilities: u64, bit: u32) -> bool {
-    capabilities >> bit & 1 == 1
+    let (rights, config) = (Rights::of_this_process(), settings.realtime());
+    vec![scheduling(rights, &config), memory(rights, &config), open_files(settings.connections_max.unwrap_or_default() as u64)]
 }
 
 fn limit(resource: Resource) -> String {
@@ -38,17 +23,48 @@ fn limit(resource: Resource) -> String {
     }
 }
 
-fn scheduling(capabilities: u64) -> Finding {
-    let right = if has(capabilities, CAP_SYS_NICE) { "CAP_SYS_NICE is granted" } else { "CAP_SYS_NICE is not granted" };
-    let told =
-        format!("{right}, RLIMIT_RTPRIO {}; this version runs every thread at the ordinary priority", limit(Resource::RLIMIT_RTPRIO));
-    Finding::ok("scheduling", told)
+/// Whether a capability is granted.
+fn granted(name: &str, is_granted: bool) -> String {
+    format!("{name} {} granted", if is_granted { "is" } else { "is not" })
 }
 
-fn memory(capabilities: u64) -> Finding {
-    let right = if has(capabilities, CAP_IPC_LOCK) { "CAP_IPC_LOCK is granted" } else { "CAP_IPC_LOCK is not granted" };
-    let told = format!("{right}, RLIMIT_MEMLOCK {} bytes; this version locks no memory", limit(Resource::RLIMIT_MEMLOCK));
-    Finding::ok("locked memory", told)
+fn scheduling(rights: Rights, config: &RealtimeConfig) -> Finding {
+    let right = granted("CAP_SYS_NICE", rights.has_sys_nice);
+    let told = format!("{right}, RLIMIT_RTPRIO {}", limit(Resource::RLIMIT_RTPRIO));
+    let percent = real_time_percent();
+    if config.scheduling == Scheduling::Default {
+        Finding::ok("scheduling", format!("{told}; every thread runs at the ordinary priority, as configured"))
+    } else if !rights.may_schedule(Rank::HIGHEST) {
+        let advice = format!(
+            "grant CAP_SYS_NICE or LimitRTPRIO={} for real-time threads; without them events wait for other processes",
+            Rank::HIGHEST
+        );
+        Finding::warning("scheduling", format!("{told}: no real-time threads"), advice)
+    } else if config.load_max_percent > percent {
+        let told = format!(
+            "{told}; topics may ask for {} % of a core, and the kernel grants real-time threads {percent} %",
+            config.load_max_percent
+        );
+        Finding::warning(
+            "scheduling",
+            told,
+            "lower load_max_percent in [platform], or raise kernel.sched_rt_runtime_us: no real-time threads else",
+        )
+    } else {
+        Finding::ok("scheduling", format!("{told}; the kernel grants real-time threads {percent} % of a core"))
+    }
+}
+
+fn memory(rights: Rights, config: &RealtimeConfig) -> Finding {
+    let told = format!("{}, RLIMIT_MEMLOCK {} bytes", granted("CAP_IPC_LOCK", rights.has_ipc_lock), limit(Resource::RLIMIT_MEMLOCK));
+    if !config.lock_memory {
+        Finding::ok("locked memory", format!("{told}; none is locked, as configured"))
+    } else if rights.may_lock_memory() {
+        Finding::ok("locked memory", format!("{told}; all is locked that is used"))
+    } else {
+        let advice = "grant CAP_IPC_LOCK or LimitMEMLOCK=infinity: where memory is short an event may wait for a page";
+        Finding::warning("locked memory", format!("{told}: none is locked"), advice)
+    }
 }
 
 /// Connections are limited on the Event Handler's port and on all others, each by `connections_max`.
@@ -82,7 +98,16 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_is_a_bit() {
-        assert!(has(0x80_0000, CAP_SYS_NICE) && !has(0x80_0000, CAP_IPC_LOCK) && has(0x4000, CAP_IPC_LOCK));
+    fn a_missing_right_is_told_unless_nobody_wants_it() {
+        let none = Rights { has_sys_nice: false, priority_max: 0, has_ipc_lock: false, locked_bytes_max: 8 << 20 };
+        let all = Rights { has_sys_nice: true, has_ipc_lock: true, ..none };
+        let auto = RealtimeConfig { scheduling: Scheduling::Auto, lock_memory: true, ..RealtimeConfig::default() };
+        let verdicts = |rights, config| (scheduling(rights, config).verdict, memory(rights, config).verdict);
+        assert_eq!(verdicts(none, &auto), (Verdict::Warning, Verdict::Warning));
+        assert_eq!(verdicts(all, &auto), (Verdict::Ok, Verdict::Ok));
+        assert_eq!(verdicts(none, &RealtimeConfig::default()), (Verdict::Ok, Verdict::Ok));
+        if real_time_percent() < 100 {
+            assert_eq!(scheduling(all, &RealtimeConfig { load_max_percent: 100, ..auto }).verdict, Verdict::Warning);
+        }
     }
 }

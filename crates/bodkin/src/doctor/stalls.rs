@@ -1,48 +1,43 @@
-//! How late this machine wakes a thread that is due: the least lateness every deadline has to allow for.
+//! How late this machine wakes a thread that is due: the least lateness every deadline and every lease has to allow for.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
+use std::time::Duration;
+
+use bodkin_broker::{
+    timing::Nanos,
+    topic::{LeaseTimes, Platform},
 };
+use bodkin_host::realtime::{self, Comparison, Figures, WakeUps};
 
 use super::finding::Finding;
+use crate::settings::{Settings, pair};
 
-/// How often a wake-up is asked for.
-const PERIOD: Duration = Duration::from_millis(1);
 /// Lateness that deadlines of tens of milliseconds cannot bear.
-const STALL_MAX: Duration = Duration::from_millis(10);
+const STALL_MAX_US: u64 = 10_000;
 
 /// Measures for so long.
-pub fn examine(window: Duration) -> Finding {
-    let mut lateness = measure(window);
-    lateness.sort_unstable();
-    judge(&lateness, window)
+pub fn examine(settings: &Settings, window: Duration) -> Vec<Finding> {
+    let measured = match realtime::measure(window) {
+        Ok(measured) => measured,
+        Err(error) => {
+            let advice = "see what limits the threads of this process (ulimit -u, a cgroup's pids.max)";
+            return vec![Finding::warning("stalls", format!("they cannot be measured: {error}"), advice)];
+        }
+    };
+    let best = measured.fifo.filter(|_| measured.prefers_fifo()).unwrap_or(measured.default);
+    let platform = settings.platform();
+    vec![wake_ups(&measured, best), blocking(&platform, best.timer), lease(settings, &platform, best.timer)]
 }
 
-fn measure(window: Duration) -> Vec<Duration> {
-    let begun = Instant::now();
-    let mut lateness = Vec::with_capacity((window.as_micros() / PERIOD.as_micros()) as usize);
-    while begun.elapsed() < window {
-        let due = Instant::now() + PERIOD;
-        thread::sleep(PERIOD);
-        lateness.push(due.elapsed());
-    }
-    lateness
-}
-
-/// `lateness` ascending, of at least one wake-up.
-fn judge(lateness: &[Duration], window: Duration) -> Finding {
-    let at = |share: usize| lateness[(lateness.len() - 1) * share / 100].as_micros();
-    let worst = *lateness.last().expect("a window has a wake-up");
-    let told = format!(
-        "of {} wake-ups in {} s, half were late by {} us, one in a hundred by {} us, the worst by {} us",
-        lateness.len(),
-        window.as_secs(),
-        at(50),
-        at(99),
-        worst.as_micros()
-    );
-    if worst > STALL_MAX {
+fn wake_ups(measured: &Comparison, best: WakeUps) -> Finding {
+    let told = |name: &str, WakeUps { timer, hand_over }: WakeUps| {
+        format!(
+            "{name}: of {} wake-ups by a timer half were late by {} us, one in a hundred by {} us, the worst by {} us; by another thread {}, {} and {} us",
+            timer.wake_ups, timer.p50_us, timer.p99_us, timer.worst_us, hand_over.p50_us, hand_over.p99_us, hand_over.worst_us
+        )
+    };
+    let fifo = measured.fifo.map_or_else(|| "real-time threads are not allowed".to_owned(), |fifo| told("real-time threads", fifo));
+    let told = format!("{}; {fifo}", told("ordinary threads", measured.default));
+    if best.timer.worst_us > STALL_MAX_US {
         let advice = "look for what stops this machine (a busy host of virtual machines, a cgroup's CPU quota, power saving); events are \
             late by as much";
         Finding::warning("stalls", told, advice)
@@ -51,17 +46,84 @@ fn judge(lateness: &[Duration], window: Duration) -> Finding {
     }
 }
 
+/// Whether deadlines are admitted with stalls as long as they are.
+fn blocking(platform: &Platform, timer: Figures) -> Finding {
+    let (blocking, worst) = (platform.blocking, micros(timer.worst_us));
+    if blocking == Nanos::ZERO {
+        return Finding::ok("deadlines", "[platform] states no blocking, so that no deadline is guaranteed against stalls");
+    }
+    let told = format!("deadlines are admitted with stalls of {blocking} at the most, and the worst that was measured is {worst}");
+    if worst <= blocking {
+        Finding::ok("deadlines", told)
+    } else {
+        Finding::warning("deadlines", told, "their guarantee would be suspended: raise blocking in [platform], or see to shorter stalls")
+    }
+}
+
+/// Whether a pair's right to lead outlasts the stalls.
+fn lease(settings: &Settings, platform: &Platform, timer: Figures) -> Finding {
+    let worst = micros(timer.worst_us);
+    let LeaseTimes { lease, heartbeat, detect_jitter, redirect, .. } = LeaseTimes::for_stall(worst);
+    let fit = format!(
+        "lease {lease}, heartbeat {heartbeat}, detect_jitter {detect_jitter}, redirect {redirect} in [platform] fit the worst of {worst}"
+    );
+    if settings.role.as_deref().is_none_or(str::is_empty) {
+        return Finding::ok("lease", format!("not a node of a pair; of one {fit}"));
+    }
+    let times = match pair::lease(platform) {
+        Ok(times) => times,
+        Err(error) => return Finding::problem("lease", error.to_string(), "correct [platform], alike on all nodes of the pair"),
+    };
+    let told = format!(
+        "{} outlasts stalls of {}, and a fail-over takes {} at the most",
+        times.lease,
+        times.stall_max(),
+        platform.failover.unwrap_or_default().max(times.failover())
+    );
+    if worst <= times.stall_max() {
+        return Finding::ok("lease", told);
+    }
+    Finding::warning("lease", told, format!("a longer stall makes this node stop leading: {fit}"))
+}
+
+fn micros(us: u64) -> Nanos {
+    Nanos::from_micros(i64::try_from(us).unwrap_or(i64::MAX / 1_000))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{super::Verdict, *};
 
+    fn figures(worst_us: u64) -> Figures {
+        Figures { wake_ups: 1_000, p50_us: 50, p99_us: 60, worst_us }
+    }
+
     #[test]
     fn the_worst_wake_up_counts() {
-        let mut lateness = vec![Duration::from_micros(50); 999];
-        assert_eq!(judge(&lateness, PERIOD).verdict, Verdict::Ok);
-        lateness.push(STALL_MAX + PERIOD);
-        let found = judge(&lateness, PERIOD);
-        assert_eq!(found.verdict, Verdict::Warning);
-        assert!(found.found.contains("half were late by 50 us") && found.found.contains("worst by 11000 us"), "{}", found.found);
+        let ups = |worst_us| WakeUps { timer: figures(worst_us), hand_over: figures(1) };
+        let found = |worst_us| wake_ups(&Comparison { default: ups(worst_us), fifo: None }, ups(worst_us));
+        assert_eq!(found(STALL_MAX_US).verdict, Verdict::Ok);
+        let late = found(STALL_MAX_US + 1);
+        assert_eq!(late.verdict, Verdict::Warning);
+        assert!(late.found.contains("half were late by 50 us") && late.found.contains("the worst by 10001 us"), "{}", late.found);
+        let stated = Platform { blocking: Nanos::from_millis(6), ..Platform::default() };
+        assert_eq!([6_000, 6_001].map(|worst_us| blocking(&stated, figures(worst_us)).verdict), [Verdict::Ok, Verdict::Warning]);
+    }
+
+    #[test]
+    fn a_pair_is_told_which_lease_outlasts_the_stalls() {
+        let platform = Platform { lease: LeaseTimes::for_stall(Nanos::from_millis(6)), ..Platform::default() };
+        let of = |role: &str, worst_us| {
+            let mut settings = Settings::defaults();
+            settings.role = Some(role.into());
+            lease(&settings, &platform, figures(worst_us))
+        };
+        assert_eq!(of("", 50_000).verdict, Verdict::Ok);
+        assert_eq!(of("primary", 6_000).verdict, Verdict::Ok);
+        let short = of("primary", 30_000);
+        assert!(
+            short.verdict == Verdict::Warning && short.advice.as_ref().is_some_and(|advice| advice.contains("lease 50 ms")),
+            "{short:?}"
+        );
     }
 }

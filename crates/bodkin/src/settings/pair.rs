@@ -7,24 +7,18 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use bodkin_broker::{Node, member::Mode};
-use bodkin_host::pair::PairConfig;
+use bodkin_broker::{
+    Node,
+    member::Mode,
+    timing::Nanos,
+    topic::{LeaseTimes, Platform},
+};
+use bodkin_host::{pair::PairConfig, realtime::Realtime};
 
 use super::Settings;
 
 /// Where a pair's node listens by default: on loopback, as all of insecure mode.
 pub const PAIR_LISTEN: &str = "127.0.0.1:5571";
-
-/// How long the right to lead lasts, and what it depends on; the same on all three nodes.
-#[derive(Clone, Copy, Debug)]
-pub struct PairTimes {
-    /// The lease.
-    pub lease: Duration,
-    /// Between two renewals.
-    pub heartbeat: Duration,
-    /// How wrong clocks may run, in millionths.
-    pub drift_ppm: u32,
-}
 
 impl Settings {
     /// The node that complete settings name; `None` of a cloud by itself.
@@ -53,13 +47,9 @@ impl Settings {
                 Mode::Majority
             }
         };
-        let times = PairTimes {
-            lease: Duration::from_millis(self.lease_ms.expect(all)),
-            heartbeat: Duration::from_millis(self.lease_heartbeat_ms.expect(all)),
-            drift_ppm: self.clock_drift_ppm.expect(all),
-        };
+        let lease = lease(&self.platform())?;
         let listen = (node == Node::Second).then(|| address(self.pair_listen.as_deref().expect(all), "--pair-listen")).transpose()?;
-        Ok(Some(config(node, self.data.clone().expect(all), listen, others, mode, times)))
+        Ok(Some(config(node, self.data.clone().expect(all), listen, others, mode, lease)))
     }
 }
 
@@ -70,10 +60,30 @@ pub fn config(
     listen: Option<SocketAddr>,
     others: Vec<(Node, SocketAddr)>,
     mode: Mode,
-    times: PairTimes,
+    lease: LeaseTimes,
 ) -> PairConfig {
-    let PairTimes { lease, heartbeat, drift_ppm } = times;
-    PairConfig { node, data, listen, others, mode, lease, heartbeat, drift_ppm, is_forced: false }
+    let duration = |time: Nanos| Duration::from_nanos(time.get().unsigned_abs());
+    let (lease, heartbeat, drift_ppm) = (duration(lease.lease), duration(lease.heartbeat), lease.drift_ppm);
+    PairConfig { node, data, listen, others, mode, lease, heartbeat, drift_ppm, is_forced: false, realtime: Realtime::ordinary() }
+}
+
+/// The times that the nodes of a pair run with: those of `[platform]`, which states all of them or none, and no fail-over that is shorter.
+pub fn lease(platform: &Platform) -> anyhow::Result<LeaseTimes> {
+    let LeaseTimes { lease, heartbeat, drift_ppm, detect_jitter, redirect } = platform.lease;
+    let times = [("lease", lease), ("heartbeat", heartbeat), ("detect_jitter", detect_jitter), ("redirect", redirect)];
+    let missing = times.iter().find(|(_, time)| *time == Nanos::ZERO).map(|(key, _)| *key).or((drift_ppm == 0).then_some("drift_ppm"));
+    match missing {
+        None => {}
+        Some(_) if platform.lease == LeaseTimes::default() => return self::lease(&Platform { lease: LeaseTimes::SHIPPED, ..*platform }),
+        Some(key) => bail!(
+            "[platform] states some of the lease's times and no {key}: a pair needs lease, heartbeat, drift_ppm, detect_jitter and redirect, or \
+            none of them"
+        ),
+    }
+    if let Some(implied) = platform.failover_shortfall() {
+        bail!("[platform] failover is shorter than the {implied} that the lease implies");
+    }
+    Ok(platform.lease)
 }
 
 /// An address as an option has it; a name is looked up once.
@@ -85,6 +95,27 @@ pub fn address(text: &str, option: &str) -> anyhow::Result<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pair_has_all_of_the_shipped_lease_or_none_of_it() {
+        let ms = Nanos::from_millis;
+        let stated = LeaseTimes { lease: ms(20), heartbeat: ms(5), drift_ppm: 200, detect_jitter: ms(6), redirect: ms(4) };
+        let of = |failover, lease| self::lease(&Platform { failover, lease, ..Platform::default() }).map_err(|error| error.to_string());
+        assert_eq!(of(None, LeaseTimes::default()), Ok(LeaseTimes::SHIPPED));
+        assert_eq!(of(Some(LeaseTimes::SHIPPED.failover()), LeaseTimes::default()), Ok(LeaseTimes::SHIPPED));
+        assert_eq!(of(Some(ms(36)), stated), Ok(stated));
+        let cases = [
+            (None, LeaseTimes { heartbeat: Nanos::ZERO, ..stated }, "no heartbeat"),
+            (None, LeaseTimes { drift_ppm: 0, ..stated }, "no drift_ppm"),
+            (None, LeaseTimes { redirect: Nanos::ZERO, ..stated }, "no redirect"),
+            (Some(ms(35)), stated, "shorter than the 35.004 ms"),
+            (Some(LeaseTimes::SHIPPED.failover() - Nanos::new(1)), LeaseTimes::default(), "that the lease implies"),
+        ];
+        for (failover, lease, expected) in cases {
+            let refused = of(failover, lease).unwrap_err();
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
 
     #[test]
     fn a_node_knows_whom_it_connects_to_and_a_mistake_is_told() {

@@ -13,6 +13,7 @@ use crate::support::http::Connection;
 use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber};
 use crate::support::sse::EventStream;
+use crate::support::stream::Told;
 
 /// Starts a cloud with these tables in its configuration.
 fn try_start(data: &Path, topics: &str) -> Result<Cloud, Refusal> {
@@ -178,6 +179,9 @@ fn a_machine_that_stalls_for_longer_than_stated_suspends_the_guarantee() {
     let cloud = start(data.path(), topics);
     assert_eq!(told(&cloud, "HOT")["guarantee"], "pending");
     assert_eq!(told(&cloud, "ANY")["guarantee"], Value::Null);
+    let hot = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
+    let any = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=any", &[]);
+    assert!(eventually(|| told(&cloud, "HOT")["guarantee"] == "held"), "{}", told(&cloud, "HOT"));
     cloud.signal(Signal::SIGSTOP);
     std::thread::sleep(Duration::from_millis(600));
     cloud.signal(Signal::SIGCONT);
@@ -185,6 +189,18 @@ fn a_machine_that_stalls_for_longer_than_stated_suspends_the_guarantee() {
     let metrics = cloud.get("/metrics").expect_status(200).text();
     assert!(metrics.contains("\nbodkin_guarantee_suspended 1\n"), "{metrics}");
     assert!(eventually(|| cloud.stderr().contains("guarantee suspended")), "{}", cloud.stderr());
+    let told_of = |told: &[Told]| told.iter().any(|told| matches!(told, Told::Event(event) if event.event_type == "bodkin-guarantee"));
+    let told = hot.wait_until(told_of, "the guarantee is suspended");
+    let Some(Told::Event(notice)) = told.last() else { panic!("{told:?}") };
+    let notice: Value = serde_json::from_str(notice.data.trim()).unwrap();
+    assert_eq!((&notice["guarantee"], &notice["blockingUs"]), (&json!("suspended"), &json!(300_000)), "{notice}");
+    assert!(notice["worstUs"].as_u64() >= Some(500_000), "{notice}");
+    assert!(!any.has(told_of), "a topic without a deadline has nothing to suspend");
+    let platform = cloud.get("/api/v1/platform").expect_status(200).json();
+    assert_eq!((&platform["guarantee"], &platform["failoverUs"]), (&json!("suspended"), &json!(95_010)), "{platform}");
+    let names: Vec<&str> =
+        platform["scheduling"]["threads"].as_array().unwrap().iter().filter_map(|thread| thread["name"].as_str()).collect();
+    assert_eq!((names.contains(&"shard-0"), names.contains(&"stall-watch")), (true, true), "{platform}");
 }
 
 fn declaration(event_type: &str, deadline_ms: u32) -> Value {

@@ -21,14 +21,26 @@ pub struct LeaseTimes {
 }
 
 impl LeaseTimes {
-    /// Those that Bodkin is shipped with; they imply 23.002 ms.
-    pub const SHIPPED: Self = Self {
-        lease: Nanos::from_millis(10),
-        heartbeat: Nanos::from_millis(2),
-        drift_ppm: 200,
-        detect_jitter: Nanos::from_millis(6),
-        redirect: Nanos::from_millis(5),
-    };
+    /// Those that Bodkin is shipped with: for stalls of 30 ms, as machines have that are shared and busy. They imply 95.01 ms.
+    pub const SHIPPED: Self = Self::for_stall(Nanos::from_millis(30));
+
+    /// Those of a pair whose nodes stall for `stall` at the most. A renewal is due a heartbeat after the last one, may be held up for `stall`, and has as long as another
+    /// heartbeat to be asked and granted; a heartbeat is a third of `stall`. With stalls of 6 ms they imply 23.002 ms.
+    pub const fn for_stall(stall: Nanos) -> Self {
+        let heartbeat = Nanos::new(stall.get() / 3);
+        Self {
+            lease: Nanos::new(stall.get() + 2 * heartbeat.get()),
+            heartbeat,
+            drift_ppm: 200,
+            detect_jitter: stall,
+            redirect: Nanos::from_millis(5),
+        }
+    }
+
+    /// The longest stall of a leader that its lease outlasts.
+    pub fn stall_max(self) -> Nanos {
+        self.lease - self.heartbeat - self.heartbeat
+    }
 
     /// The x that they imply: `lease * (1 + rho) + heartbeat + detect_jitter + redirect`, rounded up to a nanosecond.
     ///
@@ -144,7 +156,9 @@ mod tests {
         let ms = Nanos::from_millis;
         let lease = LeaseTimes { lease: ms(20), heartbeat: ms(5), drift_ppm: 200, detect_jitter: ms(6), redirect: ms(4) };
         assert_eq!(lease.failover(), Nanos::from_micros(35_004));
-        assert_eq!(LeaseTimes::SHIPPED.failover(), Nanos::from_micros(23_002));
+        assert_eq!(LeaseTimes::SHIPPED.failover(), Nanos::from_micros(95_010));
+        let short = LeaseTimes::for_stall(ms(6));
+        assert_eq!((short.lease, short.heartbeat, short.failover(), short.stall_max()), (ms(10), ms(2), Nanos::from_micros(23_002), ms(6)));
         assert_eq!(LeaseTimes { lease: Nanos::new(1), drift_ppm: 1, ..LeaseTimes::default() }.failover(), Nanos::new(2));
         let stated = |failover| Platform { failover, lease, ..Platform::default() };
         let at_least = Nanos::from_micros(35_004);

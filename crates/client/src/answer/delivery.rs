@@ -5,6 +5,30 @@ use serde::{Deserialize, Serialize};
 use super::{NameOrRow, PushedEvent, ServiceDefinition, System};
 
 answer! {
+    /// What deadlines count on, and what the machine shows of it. Times are in microseconds.
+    PlatformState {
+        /// `pending`, `unstated`, `held`, `suspended`.
+        guarantee: String,
+        /// The longest stall of the last minute.
+        worst_us: u64,
+        /// The longest one that deadlines were admitted with.
+        blocking_us: u64,
+        /// How the threads of the data plane are scheduled.
+        scheduling: SchedulingState,
+    }
+}
+
+answer! {
+    /// How threads are scheduled.
+    SchedulingState {
+        /// `pending`, `fifo`, `default`.
+        policy: String,
+        /// By what that was decided.
+        why: String,
+    }
+}
+
+answer! {
     /// A real-time topic. Times are in microseconds.
     RealTimeTopic {
         /// Its event type.

@@ -6,7 +6,7 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
     Terms,
-    timing::{Nanos, Span},
+    timing::Span,
     topic::{LossTolerance, TopicSpec},
 };
 use serde::Serialize;
@@ -137,9 +137,9 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
     let TopicCounts { accepted, excess, refused, dispatched, late, shed } = &topic.counts;
     TopicView {
         event_type: &topic.event_type,
-        period_us: micros(period.gap()),
+        period_us: period.gap().micros_up(),
         deadline_us: match deadline {
-            Span::Finite(deadline) => Some(micros(deadline)),
+            Span::Finite(deadline) => Some(deadline.micros_up()),
             Span::Infinite => None,
         },
         loss_tolerance: match loss_tolerance {
@@ -159,10 +159,6 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
         late: late.load(Relaxed),
         shed: shed.load(Relaxed),
     }
-}
-
-fn micros(time: Nanos) -> i64 {
-    (time.get() + 999).div_euclid(1_000)
 }
 
 fn no_topic(told: &str) -> Answer {

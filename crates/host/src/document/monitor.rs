@@ -8,6 +8,7 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "readyz", "", "Whether every listener answers.").saying(Content::Text),
     get(Bodkin, "metrics", "", "Prometheus's text form.").saying(Content::Text),
     get(Bodkin, "api/v1/stages", "Stages", "Histograms of the stages of an answer's making."),
+    get(Bodkin, "api/v1/platform", "Platform", "What deadlines and leases count on, and what this machine shows of it."),
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),
     get(Bodkin, "api/v1/services", "Page[ServiceLife]", "Which services may still be there.")
         .asking(&["page? int - from 0; together with item_per_page", "item_per_page? int - below 1: all"]),

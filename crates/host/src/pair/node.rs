@@ -28,7 +28,7 @@ use super::{
     links::{self, Links, OwnName},
     record,
 };
-use crate::inbox::Inbox;
+use crate::{inbox::Inbox, realtime::Rank};
 
 /// Wakes the thread for its inbox.
 pub const WAKER: Token = Token(usize::MAX);
@@ -142,6 +142,7 @@ impl PairThread {
 
     /// Runs until it is told to end.
     pub fn run(mut self) -> io::Result<()> {
+        let _membership = self.config.realtime.clone().enlist(Rank::Detector);
         let mut events = Events::with_capacity(TURN_EVENTS_MAX);
         if self.config.is_forced {
             self.step(Input::Force);

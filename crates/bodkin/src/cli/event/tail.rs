@@ -16,6 +16,8 @@ use crate::cli::{lookup, printer::Printer};
 
 /// Name of the event that tells a loss.
 const LOST: &str = "bodkin-lost";
+/// Name of the event that tells whether deadlines are guaranteed.
+const GUARANTEE: &str = "bodkin-guarantee";
 /// The comment that ends a replay.
 const LIVE: &str = "live";
 /// The comment that comes when nothing else was sent.
@@ -189,14 +191,18 @@ pub async fn replay(cloud: &CoreSystems, options: Replaying, printer: Printer) -
     }
 }
 
-/// Prints an event; gives whether it was one: a loss is told on stderr and to programs.
+/// Prints an event; gives whether it was one: what Bodkin itself tells comes on stderr and to programs.
 fn print(event: &Event, printer: Printer) -> io::Result<bool> {
-    let lost = event.event == LOST;
-    if lost {
-        eprintln!("bodkin: events were lost here: {}", event.data);
+    let told = match event.event.as_str() {
+        LOST => Some("events were lost here"),
+        GUARANTEE => Some("deadlines"),
+        _ => None,
+    };
+    if let Some(told) = told {
+        eprintln!("bodkin: {told}: {}", event.data);
     }
-    if printer.is_json() || !lost {
+    if printer.is_json() || told.is_none() {
         printer.done(&json!({"id": event.id, "event": event.event, "data": event.data}), &event.data)?;
     }
-    Ok(!lost)
+    Ok(told.is_none())
 }

@@ -20,7 +20,10 @@ use crate::support::patience::{PATIENCE, eventually};
 
 /// Long beside the stalls of a busy machine, so that no test sees a fail-over that it has not asked for.
 pub const LEASE: Duration = Duration::from_millis(400);
-const TIMES: [&str; 4] = ["--lease-ms", "400", "--lease-heartbeat-ms", "50"];
+const PLATFORM: &str = "[platform]\nlease_ms = 400\nheartbeat_ms = 50\ndrift_ppm = 200\ndetect_jitter_ms = 100\nredirect_ms = 50\n";
+
+/// The file of all three nodes.
+const CONFIG: &str = "bodkin.toml";
 
 /// One process; killed when dropped.
 pub struct Node {
@@ -34,9 +37,11 @@ pub struct Node {
 }
 
 impl Node {
-    fn start(arguments: &[&str], data: &Path) -> Self {
+    /// Of the pair in `place`, with its data in the directory `name` there.
+    fn start(arguments: &[&str], place: &Path, name: &str) -> Self {
         let mut command = Command::new(BINARY);
-        command.args(arguments).args(TIMES).args(["--output", "json", "--log", "info", "--data"]).arg(data);
+        command.args(arguments).args(["--output", "json", "--log", "info", "--config"]).arg(place.join(CONFIG));
+        command.arg("--data").arg(place.join(name));
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let (sender, lines) = mpsc::channel();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
@@ -129,13 +134,15 @@ pub struct Pair {
 
 impl Pair {
     pub fn new() -> Self {
-        Self { place: TempDir::new().expect("a temporary directory"), witness_address: None, backup_address: None }
+        let place = TempDir::new().expect("a temporary directory");
+        std::fs::write(place.path().join(CONFIG), PLATFORM).expect("a file");
+        Self { place, witness_address: None, backup_address: None }
     }
 
     /// The witness, where it was before.
     pub fn witness(&mut self) -> Node {
         let address = self.witness_address.map_or("127.0.0.1:0".to_owned(), |address| address.to_string());
-        let node = Node::start(&["witness", "--witness-listen", &address], &self.place.path().join("witness"));
+        let node = Node::start(&["witness", "--witness-listen", &address], self.place.path(), "witness");
         self.witness_address = Some(node.pair_address());
         node
     }
@@ -163,7 +170,7 @@ impl Pair {
         let witness = self.witness_address.map(|address| address.to_string());
         let witness = witness.iter().flat_map(|address| ["--witness", address]);
         let arguments: Vec<&str> = arguments.iter().copied().chain(witness).collect();
-        Node::start(&arguments, &self.place.path().join(data))
+        Node::start(&arguments, self.place.path(), data)
     }
 
     pub fn primary(&self) -> Node {

@@ -1,0 +1,404 @@
+//! Which threads the system runs first, on which cores, and whether memory stays in memory.
+//!
+//! Whether real-time scheduling (`SCHED_FIFO`) wakes threads sooner depends on the machine. So it is measured in the background, at the start, and where the
+//! configuration leaves the choice, the better one is taken. Threads say that they belong to the data plane ([`Realtime::enlist`]) whenever they begin; what
+//! was chosen holds for those that are there and those that come. Everything else stays an ordinary thread.
+
+mod kernel;
+mod wakeup;
+
+use std::{
+    io,
+    str::FromStr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use self::kernel::{Policy, ThreadId};
+pub use self::{
+    kernel::{Rights, TimeOfDay, real_time_percent},
+    wakeup::{Comparison, Figures, WakeUps},
+};
+
+/// How long wake-ups are measured.
+pub const MEASURE: Duration = Duration::from_millis(1_500);
+
+/// What the configuration says of scheduling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheduling {
+    /// Real-time threads where they are allowed and measured to be woken sooner.
+    Auto,
+    /// Real-time threads wherever they are allowed.
+    Fifo,
+    /// Ordinary threads; nothing is measured.
+    #[default]
+    Default,
+}
+
+impl FromStr for Scheduling {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "fifo" => Ok(Self::Fifo),
+            "default" => Ok(Self::Default),
+            other => Err(format!("expected auto, fifo or default, and got {other:?}")),
+        }
+    }
+}
+
+/// What the configuration says of threads and memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RealtimeConfig {
+    /// Who runs first.
+    pub scheduling: Scheduling,
+    /// Cores for the threads of the data plane; none: any.
+    pub pin_cores: Vec<usize>,
+    /// Keep all memory in memory, where that is allowed without a limit.
+    pub lock_memory: bool,
+    /// Per cent of a core that admitted topics may ask for.
+    pub load_max_percent: u32,
+}
+
+/// A core that there is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("pin_cores has {asked}, and this process may run on the cores {allowed:?} only")]
+pub struct NoCore {
+    asked: usize,
+    allowed: Vec<usize>,
+}
+
+/// What a thread of the data plane does. In this order they go in front of each other, and all in front of ordinary threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rank {
+    /// Takes and hands over events.
+    Shard,
+    /// Sees whether others still run, and keeps the right to lead.
+    Detector,
+}
+
+impl Rank {
+    /// The highest priority of a real-time thread of ours.
+    pub const HIGHEST: u8 = 20;
+
+    /// Its priority as a real-time thread. Those of the kernel's own threads for interrupts begin at 50.
+    fn priority(self) -> u8 {
+        match self {
+            Self::Shard => 10,
+            Self::Detector => Self::HIGHEST,
+        }
+    }
+}
+
+/// How the threads of the data plane are scheduled, as it is told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SchedulingView {
+    asked: Scheduling,
+    /// `fifo`, `default`, or `pending` while it is being measured.
+    policy: &'static str,
+    why: String,
+    wake_ups: Option<Comparison>,
+    real_time_percent: u32,
+    threads: Vec<ThreadView>,
+    memory_locked: bool,
+    memory: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThreadView {
+    name: String,
+    rank: Rank,
+    /// 0 of an ordinary thread.
+    priority: u8,
+    cores: Vec<usize>,
+    /// What the system has refused.
+    refused: Option<String>,
+}
+
+/// What was decided, and by what.
+#[derive(Clone, Debug)]
+struct Decision {
+    is_fifo: bool,
+    why: String,
+    measured: Option<Comparison>,
+}
+
+#[derive(Debug)]
+struct Enlisted {
+    id: ThreadId,
+    view: ThreadView,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` while it is being measured.
+    decision: Option<Decision>,
+    threads: Vec<Enlisted>,
+    memory_locked: bool,
+    memory: String,
+}
+
+/// The threads of the data plane, and how they are scheduled.
+#[derive(Debug, Default)]
+pub struct Realtime {
+    config: RealtimeConfig,
+    state: Mutex<State>,
+}
+
+/// A thread that was enlisted; it is no more when this is dropped, which the thread does at its end.
+#[derive(Debug)]
+pub struct Membership {
+    realtime: Arc<Realtime>,
+    id: ThreadId,
+}
+
+impl Realtime {
+    /// Ordinary threads, on any core: nothing is asked of the system.
+    pub fn ordinary() -> Arc<Self> {
+        let decision = Some(Decision { is_fifo: false, why: "nobody has asked for real-time threads".to_owned(), measured: None });
+        Arc::new(Self { config: RealtimeConfig::default(), state: Mutex::new(State { decision, ..State::default() }) })
+    }
+
+    /// Carries out what is configured; what has to be measured is, on a thread of its own, while the process goes on.
+    pub fn start(config: RealtimeConfig) -> Result<Arc<Self>, NoCore> {
+        let allowed = kernel::cores().unwrap_or_default();
+        if let Some(asked) = config.pin_cores.iter().find(|core| !allowed.contains(core)) {
+            return Err(NoCore { asked: *asked, allowed });
+        }
+        let rights = Rights::of_this_process();
+        let (memory_locked, memory) = if config.lock_memory { lock_memory(rights) } else { (false, "lock_memory is false".to_owned()) };
+        tracing::info!(memory_locked, memory, "locked memory");
+        let decision = beforehand(&config, rights, real_time_percent());
+        let (is_open, scheduling) = (decision.is_none(), config.scheduling);
+        let realtime = Arc::new(Self { config, state: Mutex::new(State { memory_locked, memory, ..State::default() }) });
+        if let Some(decision) = decision {
+            realtime.decide(decision);
+        }
+        if is_open {
+            let deciding = realtime.clone();
+            let decide = move || deciding.decide(measured(scheduling, measure(MEASURE)));
+            if let Err(error) = thread::Builder::new().name("scheduling".into()).spawn(decide) {
+                let why = format!("wake-ups could not be measured: {error}");
+                realtime.decide(Decision { is_fifo: false, why, measured: None });
+            }
+        }
+        Ok(realtime)
+    }
+
+    /// Whether it is known how threads are scheduled.
+    pub fn is_decided(&self) -> bool {
+        self.lock().decision.is_some()
+    }
+
+    /// The calling thread belongs to the data plane.
+    pub fn enlist(self: &Arc<Self>, rank: Rank) -> Membership {
+        let id = ThreadId::current();
+        let name = thread::current().name().unwrap_or_default().to_owned();
+        let mut state = self.lock();
+        let number = state.threads.iter().filter(|enlisted| enlisted.view.rank == rank).count();
+        let cores = match (rank, &self.config.pin_cores[..]) {
+            (_, []) => Vec::new(),
+            (Rank::Shard, cores) => vec![cores[number % cores.len()]],
+            (Rank::Detector, cores) => cores.to_vec(),
+        };
+        let pinned = if cores.is_empty() { Ok(()) } else { id.pin(&cores) };
+        let refused = pinned.err().map(|error| refusal(&name, &error));
+        state.threads.push(Enlisted { id, view: ThreadView { name, rank, priority: 0, cores, refused } });
+        state.schedule();
+        drop(state);
+        Membership { realtime: self.clone(), id }
+    }
+
+    /// What is told of it.
+    pub fn view(&self) -> SchedulingView {
+        let state = self.lock();
+        let decision = state.decision.clone();
+        SchedulingView {
+            asked: self.config.scheduling,
+            policy: decision.as_ref().map_or("pending", |decision| if decision.is_fifo { "fifo" } else { "default" }),
+            why: decision.as_ref().map_or_else(|| "wake-ups are being measured".to_owned(), |decision| decision.why.clone()),
+            wake_ups: decision.and_then(|decision| decision.measured),
+            real_time_percent: real_time_percent(),
+            threads: state.threads.iter().map(|enlisted| enlisted.view.clone()).collect(),
+            memory_locked: state.memory_locked,
+            memory: state.memory.clone(),
+        }
+    }
+
+    fn decide(&self, decision: Decision) {
+        match (self.config.scheduling, decision.is_fifo) {
+            (Scheduling::Fifo, false) => tracing::warn!(why = decision.why, "scheduling is fifo, and the data plane has ordinary threads"),
+            (_, is_fifo) => tracing::info!(is_fifo, why = decision.why, measured = ?decision.measured, "scheduling of the data plane"),
+        }
+        let mut state = self.lock();
+        state.decision = Some(decision);
+        state.schedule();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A list and a decision, each whole wherever it is interrupted.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Gives the threads the priorities that were decided.
+    fn schedule(&mut self) {
+        if !self.decision.as_ref().is_some_and(|decision| decision.is_fifo) {
+            return;
+        }
+        for Enlisted { id, view } in self.threads.iter_mut().filter(|enlisted| enlisted.view.priority == 0) {
+            match id.schedule(Policy::Fifo(view.rank.priority())) {
+                Ok(()) => view.priority = view.rank.priority(),
+                Err(error) => view.refused = Some(refusal(&view.name, &error)),
+            }
+        }
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.realtime.lock().threads.retain(|enlisted| enlisted.id != self.id);
+    }
+}
+
+fn refusal(name: &str, error: &io::Error) -> String {
+    tracing::warn!(thread = name, %error, "the system refuses how a thread is to be scheduled");
+    error.to_string()
+}
+
+/// Measures how late this machine wakes threads, for so long, under each policy that this process may use.
+pub fn measure(window: Duration) -> io::Result<Comparison> {
+    let priority = Rank::HIGHEST;
+    Comparison::measure(window, Rights::of_this_process().may_schedule(priority).then_some(Policy::Fifo(priority)))
+}
+
+/// What is decided without a measurement.
+fn beforehand(config: &RealtimeConfig, rights: Rights, real_time_percent: u32) -> Option<Decision> {
+    let RealtimeConfig { scheduling, load_max_percent, .. } = config;
+    let why = if *scheduling == Scheduling::Default {
+        "scheduling is default".to_owned()
+    } else if !rights.may_schedule(Rank::HIGHEST) {
+        format!("neither CAP_SYS_NICE nor RLIMIT_RTPRIO of at least {} is granted", Rank::HIGHEST)
+    } else if *load_max_percent > real_time_percent {
+        format!(
+            "topics may ask for {load_max_percent} % of a core (platform.load_max_percent), and the kernel stops real-time threads that have used {real_time_percent} % \
+            of a second (kernel.sched_rt_runtime_us)"
+        )
+    } else {
+        return None;
+    };
+    Some(Decision { is_fifo: false, why, measured: None })
+}
+
+/// What is decided by it.
+fn measured(scheduling: Scheduling, measured: io::Result<Comparison>) -> Decision {
+    let comparison = match measured {
+        Ok(comparison) => comparison,
+        Err(error) => return Decision { is_fifo: false, why: format!("the system refuses real-time threads: {error}"), measured: None },
+    };
+    let is_better = comparison.prefers_fifo();
+    let why = match (scheduling, is_better) {
+        (_, true) => "real-time threads were woken sooner",
+        (Scheduling::Fifo, false) => "scheduling is fifo, although ordinary threads were woken as soon",
+        (_, false) => "ordinary threads were woken as soon as real-time ones",
+    };
+    Decision { is_fifo: is_better || scheduling == Scheduling::Fifo, why: why.to_owned(), measured: Some(comparison) }
+}
+
+/// Whether memory is locked, and why.
+fn lock_memory(rights: Rights) -> (bool, String) {
+    if !rights.may_lock_memory() {
+        return (false, "neither CAP_IPC_LOCK nor an unlimited RLIMIT_MEMLOCK is granted".to_owned());
+    }
+    match kernel::lock_memory() {
+        Ok(()) => (true, "every page stays in memory once it is used".to_owned()),
+        Err(error) => (false, format!("the system refuses: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Rights = Rights { has_sys_nice: true, priority_max: 0, has_ipc_lock: true, locked_bytes_max: 0 };
+    const NONE: Rights = Rights { has_sys_nice: false, priority_max: 0, has_ipc_lock: false, locked_bytes_max: 0 };
+
+    fn figures(p99_us: u64) -> WakeUps {
+        let figures = Figures { wake_ups: 1, p50_us: 0, p99_us, worst_us: p99_us };
+        WakeUps { timer: figures, hand_over: figures }
+    }
+
+    #[test]
+    fn real_time_threads_need_the_right_room_below_the_kernels_limit_and_a_measurement() {
+        let before = |scheduling, load_max_percent, rights| {
+            let config = RealtimeConfig { scheduling, load_max_percent, ..RealtimeConfig::default() };
+            beforehand(&config, rights, 95).map(|decision| (decision.is_fifo, decision.why))
+        };
+        assert_eq!(before(Scheduling::Auto, 95, ALL), None);
+        assert_eq!(before(Scheduling::Fifo, 95, ALL), None);
+        let refused = [
+            (Scheduling::Default, 50, ALL, "scheduling is default"),
+            (Scheduling::Fifo, 50, NONE, "CAP_SYS_NICE"),
+            (Scheduling::Fifo, 96, ALL, "96 % of a core"),
+        ];
+        for (scheduling, load_max_percent, rights, expected) in refused {
+            let (is_fifo, why) = before(scheduling, load_max_percent, rights).unwrap();
+            assert!(!is_fifo && why.contains(expected), "{why}");
+        }
+        let compared = |scheduling, default, fifo| {
+            measured(scheduling, Ok(Comparison { default: figures(default), fifo: Some(figures(fifo)) })).is_fifo
+        };
+        assert_eq!(
+            (compared(Scheduling::Auto, 60, 50), compared(Scheduling::Auto, 50, 60), compared(Scheduling::Fifo, 50, 60)),
+            (true, false, true)
+        );
+        assert!(!measured(Scheduling::Fifo, Err(io::ErrorKind::PermissionDenied.into())).is_fifo);
+    }
+
+    #[test]
+    fn threads_are_scheduled_when_it_is_decided_or_when_they_come_and_forgotten_when_they_end() {
+        let config = RealtimeConfig { scheduling: Scheduling::Fifo, pin_cores: kernel::cores().unwrap(), ..RealtimeConfig::default() };
+        let (core, count) = (config.pin_cores[0], config.pin_cores.len());
+        let realtime = Arc::new(Realtime { config, ..Realtime::default() });
+        let run = {
+            let realtime = realtime.clone();
+            move || {
+                let _early = realtime.enlist(Rank::Detector);
+                assert_eq!((realtime.view().policy, realtime.view().threads[0].priority), ("pending", 0));
+                realtime.decide(measured(Scheduling::Fifo, Ok(Comparison { default: figures(1), fifo: Some(figures(2)) })));
+                realtime.view()
+            }
+        };
+        let view = thread::Builder::new().name("detector".into()).spawn(run).unwrap().join().unwrap();
+        let detector = &view.threads[0];
+        assert_eq!((view.policy, detector.name.as_str(), detector.cores.len()), ("fifo", "detector", count));
+        match Rights::of_this_process().may_schedule(20) {
+            true => assert_eq!((detector.priority, &detector.refused), (20, &None)),
+            false => assert!(detector.priority == 0 && detector.refused.is_some()),
+        }
+        assert_eq!(realtime.view().threads, []);
+        let late = realtime.clone();
+        let view = thread::spawn(move || {
+            let _late = late.enlist(Rank::Shard);
+            late.view()
+        });
+        let view = view.join().unwrap();
+        assert_eq!((view.threads[0].cores.clone(), view.threads[0].priority > 0), (vec![core], Rights::of_this_process().may_schedule(10)));
+    }
+
+    #[test]
+    fn a_core_that_is_not_there_is_told() {
+        let config = RealtimeConfig { pin_cores: vec![usize::MAX], ..RealtimeConfig::default() };
+        let refused = Realtime::start(config).unwrap_err().to_string();
+        assert!(refused.starts_with(&format!("pin_cores has {}, and this process may run on", usize::MAX)), "{refused}");
+    }
+}

@@ -1,0 +1,210 @@
+//! What is asked of the Linux kernel about threads, memory and the clock.
+#![allow(unsafe_code)] // Two calls that no crate of ours has in a safe form; each says what makes it sound.
+
+use std::{fs, io};
+
+use nix::{
+    errno::Errno,
+    libc,
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    sys::{
+        mman::{MlockAllFlags, mlockall},
+        resource::{RLIM_INFINITY, Resource, getrlimit},
+    },
+    unistd::{Pid, gettid},
+};
+use serde::Serialize;
+
+/// How the kernel chooses when a thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// In turn with all others (`SCHED_OTHER`).
+    Default,
+    /// In front of all that have a lower priority, 1 to 99, until it waits (`SCHED_FIFO`). Threads that it starts are ordinary ones.
+    Fifo(u8),
+}
+
+/// A thread of this process, as the kernel names it; another one may have the number when it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadId(Pid);
+
+impl ThreadId {
+    /// The calling thread.
+    pub fn current() -> Self {
+        Self(gettid())
+    }
+
+    /// Has it scheduled so.
+    pub fn schedule(self, policy: Policy) -> io::Result<()> {
+        let (number, priority) = match policy {
+            Policy::Default => (libc::SCHED_OTHER, 0),
+            Policy::Fifo(priority) => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, i32::from(priority)),
+        };
+        let parameter = libc::sched_param { sched_priority: priority };
+        // SAFETY: the kernel reads the parameter, which lives until the call returns, and writes no memory of ours.
+        Ok(Errno::result(unsafe { libc::sched_setscheduler(self.0.as_raw(), number, &raw const parameter) }).map(drop)?)
+    }
+
+    /// Lets it run on these cores only.
+    pub fn pin(self, cores: &[usize]) -> io::Result<()> {
+        let mut set = CpuSet::new();
+        cores.iter().try_for_each(|core| set.set(*core))?;
+        Ok(sched_setaffinity(self.0, &set)?)
+    }
+}
+
+/// The cores that this process may run on, ascending.
+pub fn cores() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(Pid::from_raw(0))?;
+    Ok((0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or_default()).collect())
+}
+
+/// Keeps every page of the process in memory from its first use on (`MCL_ONFAULT`), those that it has not yet asked for too.
+pub fn lock_memory() -> io::Result<()> {
+    let on_fault = MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+    Ok(mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault)?)
+}
+
+/// What this process may do. Every right counts as missing where the system does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// The capability `CAP_SYS_NICE`.
+    pub has_sys_nice: bool,
+    /// The highest real-time priority without it (`RLIMIT_RTPRIO`).
+    pub priority_max: u64,
+    /// The capability `CAP_IPC_LOCK`.
+    pub has_ipc_lock: bool,
+    /// Bytes that may be locked without it (`RLIMIT_MEMLOCK`).
+    pub locked_bytes_max: u64,
+}
+
+/// Bits of the effective capabilities (linux/capability.h).
+const CAP_IPC_LOCK: u32 = 14;
+const CAP_SYS_NICE: u32 = 23;
+
+impl Rights {
+    /// Asks the system.
+    pub fn of_this_process() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let capabilities = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+        let limit = |resource| getrlimit(resource).map_or(0, |(soft, _)| soft);
+        Self::of(capabilities, limit(Resource::RLIMIT_RTPRIO), limit(Resource::RLIMIT_MEMLOCK))
+    }
+
+    fn of(capabilities: u64, priority_max: u64, locked_bytes_max: u64) -> Self {
+        let has = |bit: u32| capabilities >> bit & 1 == 1;
+        Self { has_sys_nice: has(CAP_SYS_NICE), priority_max, has_ipc_lock: has(CAP_IPC_LOCK), locked_bytes_max }
+    }
+
+    /// Whether threads may have a real-time priority of up to `priority`.
+    pub fn may_schedule(&self, priority: u8) -> bool {
+        self.has_sys_nice || self.priority_max >= u64::from(priority)
+    }
+
+    /// Whether all memory may be locked. A limit is none to work under: what is asked for beyond it would be refused for ever.
+    pub fn may_lock_memory(&self) -> bool {
+        self.has_ipc_lock || self.locked_bytes_max == RLIM_INFINITY
+    }
+}
+
+/// Per cent of a core's time that real-time threads may use before the kernel lets others run for the rest of a second; 100: all of it.
+pub fn real_time_percent() -> u32 {
+    let read = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse::<i64>().ok();
+    match (read("sched_rt_runtime_us"), read("sched_rt_period_us")) {
+        (Some(runtime_us @ 0..), Some(period_us @ 1..)) => u32::try_from(runtime_us * 100 / period_us).unwrap_or(100).min(100),
+        _ => 100,
+    }
+}
+
+/// What the kernel says of the time of day; a time service (chrony, ntpd, systemd-timesyncd) keeps it told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TimeOfDay {
+    /// Whether a time service has set it, and not too long ago.
+    pub is_synchronised: bool,
+    /// How wrong it may be at the most, as that one thinks, in microseconds; grows as long as it does not set it again.
+    pub error_max_us: u64,
+    /// How wrong it probably is.
+    pub error_estimated_us: u64,
+}
+
+impl TimeOfDay {
+    /// Asks the kernel, and changes nothing.
+    pub fn read() -> io::Result<Self> {
+        // SAFETY: `timex` has numbers only, for which zeros are values; no mode is set.
+        let mut told: libc::timex = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes one `timex` to where there is one, before the call returns.
+        let state = Errno::result(unsafe { libc::adjtimex(&raw mut told) })?;
+        let micros = |error: libc::c_long| u64::try_from(error).unwrap_or_default();
+        Ok(Self {
+            is_synchronised: state != libc::TIME_ERROR && told.status & libc::STA_UNSYNC == 0,
+            error_max_us: micros(told.maxerror),
+            error_estimated_us: micros(told.esterror),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Policy and priority of the calling thread, as the kernel tells them.
+    fn scheduled() -> (u32, u32) {
+        let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+        // Fields 41 and 40 of the whole line, of which two are cut off (proc_pid_stat(5)).
+        (fields[38].parse().unwrap(), fields[37].parse().unwrap())
+    }
+
+    #[test]
+    fn a_thread_has_the_priority_that_it_is_given_and_its_children_have_none() {
+        let (may, own, child) = std::thread::spawn(|| {
+            let may = ThreadId::current().schedule(Policy::Fifo(7));
+            let child = std::thread::spawn(scheduled).join().unwrap();
+            let own = scheduled();
+            ThreadId::current().schedule(Policy::Default).unwrap();
+            assert_eq!(scheduled().0, libc::SCHED_OTHER as u32);
+            (may, own, child)
+        })
+        .join()
+        .unwrap();
+        match may {
+            Ok(()) => assert_eq!((own, child.0), ((libc::SCHED_FIFO as u32, 7), libc::SCHED_OTHER as u32)),
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+                assert!(!Rights::of_this_process().may_schedule(7));
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_runs_where_it_is_pinned() {
+        let core = *cores().unwrap().last().unwrap();
+        let left = std::thread::spawn(move || {
+            ThreadId::current().pin(&[core]).unwrap();
+            cores().unwrap()
+        });
+        assert_eq!(left.join().unwrap(), [core]);
+        assert!(ThreadId::current().pin(&[usize::MAX]).is_err());
+    }
+
+    #[test]
+    fn a_right_is_a_bit_or_a_limit() {
+        let rights = |bits, priority, bytes| {
+            let rights = Rights::of(bits, priority, bytes);
+            (rights.may_schedule(20), rights.may_lock_memory())
+        };
+        assert_eq!(rights(0x80_0000, 0, 0), (true, false));
+        assert_eq!(rights(0x4000, 0, 0), (false, true));
+        assert_eq!(rights(0, 19, 8 << 20), (false, false));
+        assert_eq!(rights(0, 20, RLIM_INFINITY), (true, true));
+    }
+
+    #[test]
+    fn the_kernel_tells_how_well_the_time_of_day_is_kept() {
+        let told = TimeOfDay::read().unwrap();
+        assert!(told.error_max_us >= told.error_estimated_us, "{told:?}");
+        assert!((1..=100).contains(&real_time_percent()));
+    }
+}
