@@ -63,9 +63,9 @@ fn blocking(platform: &Platform, timer: Figures) -> Finding {
 /// Whether a pair's right to lead outlasts the stalls.
 fn lease(settings: &Settings, platform: &Platform, timer: Figures) -> Finding {
     let worst = micros(timer.worst_us);
-    let LeaseTimes { lease, heartbeat, detect_jitter, redirect, .. } = LeaseTimes::for_stall(worst);
+    let LeaseTimes { lease, heartbeat, detect_jitter, redirect, .. } = LeaseTimes::for_stall(allowance(timer.worst_us));
     let fit = format!(
-        "lease {lease}, heartbeat {heartbeat}, detect_jitter {detect_jitter}, redirect {redirect} in [platform] fit the worst of {worst}"
+        "lease {lease}, heartbeat {heartbeat}, detect_jitter {detect_jitter}, redirect {redirect} in [platform] fit twice the worst of {worst}"
     );
     if settings.role.as_deref().is_none_or(str::is_empty) {
         return Finding::ok("lease", format!("not a node of a pair; of one {fit}"));
@@ -84,6 +84,12 @@ fn lease(settings: &Settings, platform: &Platform, timer: Figures) -> Finding {
         return Finding::ok("lease", told);
     }
     Finding::warning("lease", told, format!("a longer stall makes this node stop leading: {fit}"))
+}
+
+/// Twice the worst stall that was seen in some seconds, for a longer one will come: whole steps of 3 ms, of which a heartbeat is a third, and no less than 6 ms.
+fn allowance(worst_us: u64) -> Nanos {
+    let steps = worst_us.saturating_mul(2).div_ceil(3_000).max(2);
+    micros(steps.saturating_mul(3_000))
 }
 
 fn micros(us: u64) -> Nanos {
@@ -122,7 +128,7 @@ mod tests {
         assert_eq!(of("primary", 6_000).verdict, Verdict::Ok);
         let short = of("primary", 30_000);
         assert!(
-            short.verdict == Verdict::Warning && short.advice.as_ref().is_some_and(|advice| advice.contains("lease 50 ms")),
+            short.verdict == Verdict::Warning && short.advice.as_ref().is_some_and(|advice| advice.contains("lease 100 ms")),
             "{short:?}"
         );
     }

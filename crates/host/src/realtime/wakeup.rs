@@ -60,17 +60,18 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Measures for so long, at least one round of each; the calling thread is an ordinary one afterwards.
+    /// Measures how the calling thread is woken, for so long, at least one round of each; it is an ordinary one afterwards. Whoever wakes it is an
+    /// ordinary one throughout, as publishers are.
     pub fn measure(window: Duration, fifo: Option<Policy>) -> io::Result<Self> {
-        let mut partner = Partner::start()?;
+        let waker = Waker::start()?;
         let (mut ordinary, mut real_time) = (Lateness::default(), Lateness::default());
         let begun = Instant::now();
         loop {
-            partner.round(&mut ordinary);
+            waker.round(&mut ordinary);
             if let Some(policy) = fifo {
-                partner.schedule(policy)?;
-                partner.round(&mut real_time);
-                partner.schedule(Policy::Default)?;
+                ThreadId::current().schedule(policy)?;
+                waker.round(&mut real_time);
+                ThreadId::current().schedule(Policy::Default)?;
             }
             if begun.elapsed() >= window {
                 return Ok(Self { default: ordinary.figures(), fifo: fifo.map(|_| real_time.figures()) });
@@ -101,38 +102,29 @@ impl Lateness {
     }
 }
 
-/// The thread that is woken; it ends with this.
-struct Partner {
-    id: ThreadId,
-    wake: Sender<Instant>,
-    lateness: Receiver<Duration>,
+/// The thread that wakes when it is asked; it ends with this.
+struct Waker {
+    ask: Sender<()>,
+    woken: Receiver<Instant>,
 }
 
-impl Partner {
+impl Waker {
     fn start() -> io::Result<Self> {
-        let ((wake, woken), (tell, lateness), (name, named)) = (channel::<Instant>(), channel(), channel());
-        let run = move || {
-            // Whoever has started it waits for all that it says; when that one has gone, so does it.
-            let _ = name.send(ThreadId::current());
-            woken.iter().map(|sent: Instant| sent.elapsed()).try_for_each(|late| tell.send(late)).unwrap_or_default();
-        };
+        let ((ask, asked), (wake, woken)) = (channel(), channel());
+        // It ends when nobody asks any more.
+        let run = move || asked.iter().all(|()| wake.send(Instant::now()).is_ok());
         thread::Builder::new().name("wake-up".into()).spawn(run)?;
-        Ok(Self { id: named.recv().map_err(io::Error::other)?, wake, lateness })
+        Ok(Self { ask, woken })
     }
 
-    fn schedule(&mut self, policy: Policy) -> io::Result<()> {
-        self.id.schedule(policy)?;
-        ThreadId::current().schedule(policy)
-    }
-
-    fn round(&mut self, into: &mut Lateness) {
+    fn round(&self, into: &mut Lateness) {
         for _ in 0..ROUND {
             let due = Instant::now() + PERIOD;
             thread::sleep(PERIOD);
             into.timer.push(due.elapsed());
-            let both_live = self.wake.send(Instant::now()).is_ok();
-            let late = self.lateness.recv().ok().filter(|_| both_live);
-            into.hand_over.push(late.expect("the partner lives as long as this"));
+            let lives = "it lives until it is asked no more";
+            self.ask.send(()).expect(lives);
+            into.hand_over.push(self.woken.recv().expect(lives).elapsed());
         }
     }
 }
