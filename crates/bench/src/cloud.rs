@@ -1,10 +1,11 @@
 //! The local cloud under load: an own server, or one that already runs.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use nix::unistd::Pid;
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -29,6 +30,8 @@ pub struct Cloud {
     event_handler: Option<Endpoint>,
     /// Bodkin's own port for stages and health; a peer has none.
     pub monitor: Option<Endpoint>,
+    /// The ZMTP port of an own server.
+    pub zmtp: Option<SocketAddr>,
     /// In secure mode those of everybody; the systems are called as the operator, unless a load calls as others.
     pub certificates: Option<Arc<Certificates>>,
     pid: Option<Pid>,
@@ -64,6 +67,16 @@ impl Directory {
     /// The server's data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")
+    }
+
+    /// Writes a file beside the data, and gives its path.
+    ///
+    /// # Errors
+    /// It cannot be written, or the path is no text.
+    pub fn file(&self, name: &str, text: &str) -> anyhow::Result<String> {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        path.into_os_string().into_string().map_err(|path| anyhow!("{} is no text", path.display()))
     }
 
     /// Starts a server on it.
@@ -138,6 +151,7 @@ impl Cloud {
             orchestrator: endpoint("orchestrator")?,
             event_handler: endpoint("eventhandler")?,
             monitor: endpoint("monitor")?,
+            zmtp: server.ready.listeners.get("zmtp").map(|address| address.parse()).transpose().context("the server's ready line")?,
             certificates: certificates.cloned(),
             pid: Some(server.pid()),
             own: None,
@@ -155,6 +169,7 @@ impl Cloud {
             orchestrator: found(&options.orchestrator, "orchestration-service")?,
             event_handler: found(&options.event_handler, "event-publish")?,
             monitor: options.monitor.clone(),
+            zmtp: None,
             certificates: None,
             pid: options.server_pid.map(Pid::from_raw),
             own: None,
@@ -192,6 +207,11 @@ impl Cloud {
     /// A foreign cloud without `--monitor`.
     pub fn api(&self) -> anyhow::Result<&Endpoint> {
         self.monitor.as_ref().context("no /api/v1: give --monitor http://HOST:PORT of a Bodkin")
+    }
+
+    /// The server's process, where it is known.
+    pub fn pid(&self) -> Option<Pid> {
+        self.pid
     }
 
     /// The server's memory, where its process is known.

@@ -27,8 +27,8 @@ pub fn own() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from).expect("every process has this clock")
 }
 
-/// In user mode and in the kernel. The name may have blanks and brackets in it.
-fn ticks(stat: &str) -> Option<u64> {
+/// Of a line of /proc: ticks in user mode and in the kernel. The name may have blanks and brackets in it.
+pub fn ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let field = |at: usize| fields.get(at)?.parse::<u64>().ok();

@@ -8,6 +8,9 @@ use crate::options::{Mode, Scenario};
 const DELIORMAN: &str = include_str!("../published/load_deliorman.csv");
 const ORCHESTRATION: &str = include_str!("../published/orchestration_rocha.csv");
 const EVENTS: &str = include_str!("../published/event_handler.csv");
+const FRAME_LOSS: &str = include_str!("../published/frame_loss.csv");
+const FRAME_LATENCY: &str = include_str!("../published/frame_latency.csv");
+const FRAME_OTHER: &str = include_str!("../published/frame_other.csv");
 const JAVA_PEER: &str = include_str!("../published/java_peer.csv");
 
 /// One figure of somebody else's.
@@ -96,6 +99,26 @@ pub fn of_scenario(scenario: Scenario) -> Vec<Published> {
     published
 }
 
+/// What stands beside workloads of so many topics of Wang's.
+pub fn of_frame(topics: &[u32]) -> Vec<Published> {
+    let shown = [("frame_plus", "FRAME+"), ("frame", "FRAME"), ("fcfs", "FCFS"), ("fcfs_minus", "FCFS-")];
+    let of = |table: &'static str, what: &'static str| {
+        let describe = |cell: &dyn Fn(&str) -> &'static str| {
+            let tolerance = if cell("loss_tolerance") == "-1" { "inf" } else { cell("loss_tolerance") };
+            let wanted = cell("topics").parse().is_ok_and(|count| topics.contains(&count));
+            wanted.then(|| format!("{} topics, {what}, D {} ms, L {tolerance}, percent", cell("topics"), cell("deadline_ms")))
+        };
+        Table::read(table).matching(describe, &shown)
+    };
+    let mut published = of(FRAME_LOSS, "loss success");
+    published.extend(of(FRAME_LATENCY, "latency success"));
+    if topics.contains(&7525) {
+        let describe = |cell: &dyn Fn(&str) -> &'static str| Some(format!("{}, {}, {}", cell("what"), cell("config"), cell("unit")));
+        published.extend(Table::read(FRAME_OTHER).matching(describe, &[("value", "")]));
+    }
+    published
+}
+
 fn deliorman(wanted: &dyn Fn(&str) -> bool) -> Vec<Published> {
     let shown = [("mean_s", "mean s"), ("errors", "errors"), ("heap_mb", "peak heap MB")];
     let describe = |cell: &dyn Fn(&str) -> &'static str| {
@@ -154,8 +177,20 @@ mod tests {
     }
 
     #[test]
+    fn the_papers_table_stands_beside_the_same_topics() {
+        let frame = text(&of_frame(&[13_525]));
+        assert!(
+            frame.contains("13525 topics, loss success, D 100 ms, L 0, percent | FRAME+ 100, FRAME 73.2, FCFS 0, FCFS- 78.4"),
+            "{frame}"
+        );
+        assert!(frame.contains("13525 topics, latency success, D 100 ms, L inf, percent") && !frame.contains("7525 topics"));
+        assert!(text(&of_frame(&[7525])).contains("peak latency after a primary crash (category 2)"));
+        assert!(of_frame(&[30]).is_empty());
+    }
+
+    #[test]
     fn every_row_has_every_column() {
-        for table in [DELIORMAN, ORCHESTRATION, EVENTS, JAVA_PEER] {
+        for table in [DELIORMAN, ORCHESTRATION, EVENTS, FRAME_LOSS, FRAME_LATENCY, FRAME_OTHER, JAVA_PEER] {
             let columns = table.lines().nth(1).unwrap().split(',').count();
             for row in table.lines().skip(2) {
                 assert_eq!(row.split(',').count(), columns, "{row}");

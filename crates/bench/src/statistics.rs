@@ -135,7 +135,8 @@ impl Latencies {
 }
 
 /// How a figure of several runs becomes one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Across {
     /// By the median of the runs.
     Median,
@@ -146,7 +147,7 @@ pub enum Across {
 }
 
 /// One number a run ends with.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Name with the unit last, as in the report.
     pub key: String,

@@ -2,6 +2,7 @@
 //! as lines of JSON to stdout.
 
 use std::io::{BufRead, Write};
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -13,6 +14,11 @@ use crate::event::pushed::{PushOrder, PushReceiver};
 use crate::event::relay::{Relay, RelayAddresses, RelayOrder};
 use crate::event::subscriber::{SubscriberOrder, subscribe};
 use crate::event::tally::{Sent, SubscriberReport};
+use crate::realtime::listener::{ListenerOrder, Listeners};
+use crate::realtime::publisher::{Proxies, ProxyOrder, ProxyReport};
+use crate::realtime::relay::{Chain, Relay as ZmtpRelay, RelayOrder as ZmtpRelayOrder};
+use crate::realtime::tally::ListenerReport;
+use crate::realtime::window::Window;
 
 /// The first line on stdin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,6 +32,17 @@ pub enum RoleOrder {
     Push(PushOrder),
     /// Say where it listens, relay until the publishers are gone.
     Relay(RelayOrder),
+    /// Connect every proxy of a workload, publish in the window that a second line gives, report.
+    Proxies(ProxyOrder),
+    /// Subscribe every subscriber of a workload, hear in the window that a second line gives, report.
+    Listeners(ListenerOrder),
+    /// Say where it listens, relay between ZMTP sockets until the publishers are gone.
+    ZmtpRelay(ZmtpRelayOrder),
+    /// Say where it listens, be one hop until the one who connects is gone.
+    Chain {
+        /// The hop behind it.
+        next: Option<SocketAddr>,
+    },
 }
 
 /// A line on stdout.
@@ -39,6 +56,17 @@ pub enum Told {
         /// Each on its port.
         ports: Vec<u16>,
     },
+    /// One socket listens.
+    At {
+        /// There.
+        address: SocketAddr,
+    },
+    /// Every publisher is connected.
+    Connected,
+    /// The proxies are done.
+    Proxied(ProxyReport),
+    /// The listeners are done.
+    Listened(ListenerReport),
     /// The streams are open.
     Subscribed,
     /// The publishers are done.
@@ -71,7 +99,33 @@ pub fn run() -> anyhow::Result<()> {
             tell(&Told::Listening(relay.addresses()?))?;
             relay.run()
         }
+        RoleOrder::Proxies(order) => {
+            let proxies = Proxies::connect(order)?;
+            tell(&Told::Connected)?;
+            tell(&Told::Proxied(proxies.publish(window_from_stdin()?)?))
+        }
+        RoleOrder::Listeners(order) => {
+            let listeners = Listeners::subscribe(order)?;
+            tell(&Told::Subscribed)?;
+            tell(&Told::Listened(listeners.hear(window_from_stdin()?)?))
+        }
+        RoleOrder::ZmtpRelay(order) => {
+            let relay = ZmtpRelay::listen(order)?;
+            tell(&Told::At { address: relay.address()? })?;
+            relay.run()
+        }
+        RoleOrder::Chain { next } => {
+            let hop = Chain::listen(next)?;
+            tell(&Told::At { address: hop.address()? })?;
+            hop.run()
+        }
     }
+}
+
+fn window_from_stdin() -> anyhow::Result<Window> {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).context("no window on stdin")?;
+    serde_json::from_str(&line).context("no window on stdin")
 }
 
 /// A thread that sleeps in stdin costs the reading one nothing; the line that ends it is the last thing it does.

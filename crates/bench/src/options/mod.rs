@@ -2,6 +2,7 @@
 
 mod event;
 mod load;
+mod realtime;
 mod secure;
 mod target;
 #[cfg(test)]
@@ -10,6 +11,7 @@ pub mod value;
 
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
+pub use realtime::{Configuration, FrameOptions, Sockets, ZmtpOptions, ZmtpScenario};
 pub use secure::HandshakeOptions;
 pub use target::{ServerOptions, TargetOptions};
 
@@ -78,6 +80,10 @@ pub(crate) enum Experiment {
     Replay(ReplayOptions),
     /// Events that a subscriber refused, delivered when it takes them
     DeadLetters(DeadLetterOptions),
+    /// Events over ZMTP, alternated with a bare relay as the floor
+    Zmtp(ZmtpOptions),
+    /// Topics with deadlines and bounds on losses, the Primary killed in the middle (Wang 2019, chapter 3)
+    Frame(FrameOptions),
     /// The full series in one report
     Lab(LabOptions),
     /// One side of `event`, told what to do on stdin

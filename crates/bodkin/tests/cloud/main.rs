@@ -14,6 +14,7 @@ mod faults;
 mod hostile;
 mod kill;
 mod laboratory;
+mod laboratory_realtime;
 mod laboratory_secure;
 mod options;
 mod outage;

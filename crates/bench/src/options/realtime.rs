@@ -1,0 +1,120 @@
+//! Options of the experiments with topics that have periods.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::target::ServerOptions;
+use super::value::rate_per_s;
+
+/// Events over ZMTP.
+#[derive(Debug, Clone, Args)]
+pub struct ZmtpOptions {
+    /// Publishers x subscribers, each of which hears all: A 1x1, C 10x10
+    #[arg(long, value_enum, ignore_case = true)]
+    pub scenario: ZmtpScenario,
+    /// By which sockets events come and go
+    #[arg(long, value_enum, default_value_t = Sockets::PubSub)]
+    pub sockets: Sockets,
+    /// Events a second of each publisher; a comma list runs each [default: 1000 for A; 1000,2000,4000 for C]
+    #[arg(long, value_name = "R", value_delimiter = ',', value_parser = rate_per_s)]
+    pub rate: Vec<f64>,
+    /// Length of a run
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
+    /// Runs of broker and relay each whose figures count
+    #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    #[command(flatten)]
+    /// The own server.
+    pub server: ServerOptions,
+}
+
+/// A scenario of Rocha 2019, chapter 7, at a fixed rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+pub enum ZmtpScenario {
+    /// One publisher, one subscriber.
+    A,
+    /// Ten publishers, ten subscribers.
+    C,
+}
+
+/// Kinds of sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sockets {
+    /// PUB and SUB, two frames, best effort.
+    PubSub,
+    /// DEALER at both ends, with header and acknowledgements.
+    Dealer,
+}
+
+/// The experiments of Wang 2019, chapter 3.
+#[derive(Debug, Clone, Args)]
+pub struct FrameOptions {
+    /// How many topics; a comma list runs each [default: 1525,4525,7525,10525,13525; with --short 1525,7525]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(28..=200_000))]
+    pub topics: Vec<u32>,
+    /// What is run; a comma list runs each
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "bodkin,frame,frame-plus")]
+    pub configurations: Vec<Configuration>,
+    /// Whether the Primary is killed in the middle; a comma list runs each [default: none,crash]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub fault: Vec<Fault>,
+    /// Length of the measured time; the crash comes in its middle
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u32).range(2..=86_400))]
+    pub seconds: u32,
+    /// Time in front of the measured one
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub warm_up_seconds: u32,
+    /// Runs of each row
+    #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub runs: u32,
+    /// Keep rows in this file and go on from there: what it holds is not measured again
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// The part that a gate can wait for: fewer topics
+    #[arg(long)]
+    pub short: bool,
+    /// Where the brokers' temporary data directories are made [default: the system's directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// What a row of the table is run against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Configuration {
+    /// A pair; acknowledged events are safe.
+    Bodkin,
+    /// A pair; what was handed to the kernel is safe.
+    Frame,
+    /// As `frame`, with more retention.
+    FramePlus,
+    /// One node, best effort.
+    PubSub,
+}
+
+/// What happens in the middle of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// The Primary gets SIGKILL.
+    Crash,
+}
+
+impl FrameOptions {
+    /// How many topics each row has.
+    pub fn topics(&self) -> Vec<u32> {
+        match (&self.topics[..], self.short) {
+            ([], false) => vec![1525, 4525, 7525, 10_525, 13_525],
+            ([], true) => vec![1525, 7525],
+            (topics, _) => topics.to_vec(),
+        }
+    }
+
+    /// Without and with a crash.
+    pub fn faults(&self) -> Vec<bool> {
+        if self.fault.is_empty() { vec![false, true] } else { self.fault.iter().map(|fault| *fault == Fault::Crash).collect() }
+    }
+}

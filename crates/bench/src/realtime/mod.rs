@@ -1,0 +1,32 @@
+//! Workloads of topics with periods, over any broker: the experiments with the real-time broker, their floors, and the same load for its peers.
+//!
+//! A [`workload`] says everything in advance: who publishes what when, and who hears it. The [`publisher`] side and the [`listener`] side are processes of
+//! their own, one thread each; a [`run`] starts both, gives them a [`window`], and has the crash happen in it. What is spoken is a [`dialect`].
+
+pub mod acknowledging;
+pub mod connection;
+pub mod cpu;
+pub mod dialect;
+mod echo;
+mod figures;
+mod files;
+pub mod frame;
+pub mod listener;
+pub mod payload;
+mod peer;
+mod plain;
+pub mod publisher;
+pub mod relay;
+mod retaining;
+pub mod run;
+pub mod scenario;
+mod session;
+mod system;
+pub mod tally;
+#[cfg(test)]
+mod tests;
+mod timer;
+mod topic_file;
+pub mod window;
+pub mod workload;
+mod zmtp;

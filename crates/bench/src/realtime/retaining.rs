@@ -1,0 +1,262 @@
+//! A publisher that keeps what is not covered: the machine of `broker::publisher` behind a DEALER, with a session to each broker.
+//!
+//! The machine holds places, not bytes. A payload follows from its topic, its sequence and its time, so it is made anew whenever it is sent.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use bodkin_broker::publisher::{Input, Output, Publisher, Retention, Send, Session, TopicKey, WhenFull};
+use bodkin_broker::wire::{ClientFrame, EventHeader, Flags};
+use bodkin_broker::{Incarnation, Instant, PublisherId};
+use mio::{Registry, Token};
+
+use super::payload::{Payload, blank};
+use super::publisher::{Account, Shared};
+use super::session::{News, Sessions, clock_reply, utc_at_zero_ns};
+use super::workload::{Proxy, Stamp};
+use crate::event::payload::monotonic_ns;
+
+/// Uncovered events of a topic that are kept; beyond them the oldest is lost, and counted as such where it does not come.
+const KEPT_MAX: u32 = 32;
+/// Silence of a topic after which its last uncovered event is named.
+const LAST_AFTER: Duration = Duration::from_millis(100);
+
+/// One proxy with its sessions.
+pub struct RetainingProxy {
+    proxy: Proxy,
+    machine: Publisher,
+    keys: Vec<TopicKey>,
+    /// Stamp of the newest event of each topic.
+    newest_ns: Vec<u64>,
+    sessions: Sessions,
+    /// UTC at the zero of the monotonic clock.
+    utc_at_zero_ns: u64,
+    payload: Vec<u8>,
+    header: Vec<u8>,
+    outputs: Vec<Output>,
+}
+
+impl RetainingProxy {
+    /// Begins its sessions; [`Self::is_led`] says when it can publish.
+    ///
+    /// # Errors
+    /// The system gives no socket, or the name is no identity.
+    pub fn connect(
+        brokers: &[SocketAddr],
+        system: &str,
+        proxy: Proxy,
+        retention: u32,
+        registry: &Registry,
+        tokens: [Token; 2],
+    ) -> anyhow::Result<Self> {
+        let utc_at_zero_ns = utc_at_zero_ns();
+        let mut machine = Publisher::new(Incarnation(utc_at_zero_ns + monotonic_ns()), LAST_AFTER);
+        let keys: Vec<TopicKey> =
+            (0..proxy.topics).map(|_| machine.add_topic(Retention::new(retention, KEPT_MAX, WhenFull::DropOldest))).collect();
+        Ok(Self {
+            newest_ns: vec![0; keys.len()],
+            proxy,
+            machine,
+            keys,
+            sessions: Sessions::begin(brokers, system, registry, tokens)?,
+            utc_at_zero_ns,
+            payload: Vec::new(),
+            header: Vec::new(),
+            outputs: Vec::new(),
+        })
+    }
+
+    /// Whether a broker has said that it leads.
+    pub fn is_led(&self) -> bool {
+        self.machine.leader().is_some()
+    }
+
+    /// Publishes one event of each topic.
+    ///
+    /// # Errors
+    /// The numbering is not that of the workload.
+    pub fn burst(&mut self, sequence: u32, due_ns: u64, shared: &Shared, account: &mut Account) -> anyhow::Result<()> {
+        let is_measured = due_ns >= shared.window.measured_from_ns;
+        for at in 0..self.keys.len() {
+            let stamp_ns = if shared.workload.stamp == Stamp::Due { due_ns } else { monotonic_ns() };
+            let published = self.machine.publish(self.keys[at], self.utc_at_zero_ns + stamp_ns)?;
+            if published.sequence.0 != u64::from(sequence) + 1 {
+                bail!("event {sequence} became number {} of its topic", published.sequence.0);
+            }
+            self.newest_ns[at] = stamp_ns;
+            account.not_sent += u64::from(is_measured && published.dropped.is_some());
+        }
+        self.send(shared, account);
+        Ok(())
+    }
+
+    /// Takes what a broker says.
+    ///
+    /// # Errors
+    /// It does not keep to the protocol.
+    pub fn serve(
+        &mut self,
+        link: usize,
+        event: &mio::event::Event,
+        piece: &mut [u8],
+        shared: &Shared,
+        account: &mut Account,
+    ) -> anyhow::Result<()> {
+        self.read(link, event, piece, Some(shared), account)?;
+        self.send(shared, account);
+        Ok(())
+    }
+
+    /// Takes what brokers say before the start.
+    ///
+    /// # Errors
+    /// They do not keep to the protocol.
+    pub fn greet(&mut self, link: usize, event: &mio::event::Event, piece: &mut [u8]) -> anyhow::Result<()> {
+        self.read(link, event, piece, None, &mut Account::default())?;
+        self.sessions.flush();
+        Ok(())
+    }
+
+    /// Does what is due by timers of its own.
+    ///
+    /// # Errors
+    /// The system gives no socket.
+    pub fn look(&mut self, registry: &Registry, shared: &Shared, account: &mut Account) -> anyhow::Result<()> {
+        self.sessions.begin_again(registry)?;
+        self.machine.step(now(), Input::Tick, &mut self.outputs);
+        self.send(shared, account);
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        link: usize,
+        event: &mio::event::Event,
+        piece: &mut [u8],
+        shared: Option<&Shared>,
+        account: &mut Account,
+    ) -> anyhow::Result<()> {
+        let Self { proxy, machine, sessions, outputs, keys, newest_ns, utc_at_zero_ns, .. } = self;
+        let (mut hellos, mut replies) = (Vec::new(), Vec::new());
+        sessions.read(link, event, piece, &mut |session, news| {
+            let input = match news {
+                News::Ready => {
+                    hellos.push(session);
+                    return Ok(());
+                }
+                News::Ended => Input::Closed(session),
+                News::Event { .. } => bail!("a publisher gets no events"),
+                News::Command(command) => {
+                    if let Some(reply) = clock_reply(&command, machine.epoch(), *utc_at_zero_ns + monotonic_ns()) {
+                        replies.push((session, reply));
+                        return Ok(());
+                    }
+                    match input(session, &command, proxy, keys, account)? {
+                        Some(input) => input,
+                        None => return Ok(()),
+                    }
+                }
+            };
+            machine.step(now(), input, outputs);
+            let now_ns = monotonic_ns();
+            for output in outputs.drain(..) {
+                match (output, shared) {
+                    (Output::Covered { topic, .. }, Some(shared)) if newest_ns[topic.index()] >= shared.window.measured_from_ns => {
+                        account.cover(&shared.window, now_ns, newest_ns[topic.index()]);
+                    }
+                    (Output::NotTaken { sequence, reason, .. }, _) => account.refuse(|| format!("event {}: {reason:?}", sequence.0)),
+                    _ => {}
+                }
+            }
+            Ok(())
+        })?;
+        for session in hellos {
+            self.sessions.hello(session, self.machine.epoch(), self.machine.incarnation());
+        }
+        for (session, reply) in replies {
+            self.sessions.command(session, &reply);
+        }
+        Ok(())
+    }
+
+    /// Gives the leader what is to be sent.
+    fn send(&mut self, shared: &Shared, account: &mut Account) {
+        let (epoch, incarnation) = (self.machine.epoch(), self.machine.incarnation());
+        let name = |topic: TopicKey| &*shared.names[self.proxy.first_topic as usize + topic.index()];
+        let now = now();
+        while let Some(leader) = self.machine.leader() {
+            if !self.sessions.has_room(leader) {
+                break;
+            }
+            let Some(send) = self.machine.next_send(now) else { break };
+            match send {
+                Send::Event { topic, sequence, created_utc_ns, is_resent, .. } => {
+                    if self.payload.is_empty() {
+                        self.payload = blank(shared.workload.payload_bytes);
+                    }
+                    let stamp_ns = created_utc_ns.saturating_sub(self.utc_at_zero_ns);
+                    let number = self.proxy.first_topic + topic.index() as u32;
+                    Payload { topic: number, sequence: (sequence.0 - 1) as u32, stamp_ns }.write(&mut self.payload);
+                    let flags = Flags { resend: is_resent, ..Flags::default() };
+                    self.header.clear();
+                    EventHeader { flags, publisher: PublisherId(0), incarnation, sequence, created_utc_ns, epoch }.encode(&mut self.header);
+                    self.sessions.message(leader, &[name(topic).as_bytes(), &self.payload, &self.header]);
+                    account.resent += u64::from(is_resent);
+                    account.sent += u64::from(!is_resent && stamp_ns >= shared.window.measured_from_ns);
+                }
+                Send::Resume { topic, from, to } => {
+                    self.sessions.command(leader, &ClientFrame::Resume { epoch, incarnation, from, to, topic: name(topic) });
+                }
+                Send::Last { topic, sequence } => {
+                    let last = ClientFrame::Last { epoch, publisher: PublisherId(0), incarnation, sequence, topic: name(topic) };
+                    self.sessions.command(leader, &last);
+                }
+            }
+        }
+        self.sessions.flush();
+    }
+}
+
+/// What a broker's command is to the machine; what only concerns whoever counts is counted.
+fn input(
+    session: Session,
+    command: &ClientFrame<'_>,
+    proxy: &Proxy,
+    keys: &[TopicKey],
+    account: &mut Account,
+) -> anyhow::Result<Option<Input>> {
+    let key = |name: &str| {
+        let at = topic_number(name)?.checked_sub(proxy.first_in_group).and_then(|at| keys.get(at as usize));
+        at.copied().with_context(|| format!("{name} is no topic of this publisher"))
+    };
+    Ok(Some(match *command {
+        ClientFrame::Leader { epoch, is_leader } => Input::Leader { session, epoch, is_leader },
+        ClientFrame::Covered { epoch, incarnation, through, topic } => {
+            Input::Covered { session, epoch, topic: key(topic)?, incarnation, through }
+        }
+        ClientFrame::Refused { sequence, reason, retry_after_ns, topic, text, .. } => {
+            if !reason.is_passing() {
+                account.refuse(|| format!("{topic}: {text}"));
+            }
+            Input::Refused { session, topic: key(topic)?, sequence, reason, retry_after: Duration::from_nanos(retry_after_ns) }
+        }
+        ClientFrame::Excess { .. } | ClientFrame::Lost { .. } => {
+            account.refuse(|| format!("{command:?}"));
+            return Ok(None);
+        }
+        _ => bail!("a broker told a publisher {command:?}"),
+    }))
+}
+
+/// The number behind a topic's name, from 0.
+pub fn topic_number(name: &str) -> anyhow::Result<u32> {
+    match name.rsplit_once('-') {
+        None => Ok(0),
+        Some((_, digits)) => Ok(digits.parse::<u32>()?.saturating_sub(1)),
+    }
+}
+
+fn now() -> Instant {
+    Instant::from_nanos(monotonic_ns())
+}

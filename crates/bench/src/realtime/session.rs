@@ -1,0 +1,188 @@
+//! The sessions of a DEALER to a broker, or to both brokers of a pair: begun, kept, begun again when they end.
+
+use std::net::SocketAddr;
+
+use anyhow::bail;
+use bodkin_broker::publisher::Session;
+use bodkin_broker::wire::{ClientFrame, EventHeader};
+use bodkin_broker::{Epoch, Incarnation};
+use bodkin_zmtp::Message;
+use mio::{Registry, Token};
+
+use super::connection::Connection;
+use super::dialect::Heard;
+use super::zmtp::Zmtp;
+use crate::event::payload::monotonic_ns;
+
+/// Time between two attempts to reach a broker.
+const ATTEMPT_EVERY_NS: u64 = 20_000_000;
+
+/// One session to each broker.
+pub struct Sessions {
+    name: String,
+    links: Vec<Link>,
+    /// Where frames are made.
+    frame: Vec<u8>,
+}
+
+struct Link {
+    session: Session,
+    address: SocketAddr,
+    token: Token,
+    connection: Option<Connection<Zmtp>>,
+    next_attempt_ns: u64,
+}
+
+/// What a session brings.
+pub enum News<'b> {
+    /// It is there: say who is calling.
+    Ready,
+    /// A command.
+    Command(ClientFrame<'b>),
+    /// An event.
+    Event {
+        /// What was published.
+        payload: &'b [u8],
+        /// Its identity and time.
+        header: EventHeader,
+    },
+    /// It is over.
+    Ended,
+}
+
+impl Sessions {
+    /// Begins with each broker.
+    ///
+    /// # Errors
+    /// The name is no identity, or the system gives no socket.
+    pub fn begin(brokers: &[SocketAddr], name: &str, registry: &Registry, tokens: [Token; 2]) -> anyhow::Result<Self> {
+        let places = [Session::One, Session::Two].into_iter().zip(tokens).zip(brokers);
+        let link = |((session, token), address): ((Session, Token), &SocketAddr)| Link {
+            session,
+            address: *address,
+            token,
+            connection: None,
+            next_attempt_ns: 0,
+        };
+        let mut sessions = Self { name: name.to_string(), links: places.map(link).collect(), frame: Vec::new() };
+        sessions.begin_again(registry)?;
+        Ok(sessions)
+    }
+
+    /// Begins with those brokers again with whom it is time to.
+    ///
+    /// # Errors
+    /// The system gives no socket.
+    pub fn begin_again(&mut self, registry: &Registry) -> anyhow::Result<()> {
+        let now_ns = monotonic_ns();
+        for link in self.links.iter_mut().filter(|link| link.connection.is_none() && link.next_attempt_ns <= now_ns) {
+            let mut connection = Connection::begin(link.address, Zmtp::dealer(&self.name)?)?;
+            connection.watch(registry, link.token)?;
+            link.connection = Some(connection);
+            link.next_attempt_ns = now_ns + ATTEMPT_EVERY_NS;
+        }
+        Ok(())
+    }
+
+    /// Reads what has come to link `at`, and tells it.
+    ///
+    /// # Errors
+    /// The broker does not keep to the protocol.
+    pub fn read(
+        &mut self,
+        at: usize,
+        event: &mio::event::Event,
+        piece: &mut [u8],
+        told: &mut dyn FnMut(Session, News<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let Some(link) = self.links.get_mut(at) else { return Ok(()) };
+        let Some(connection) = &mut link.connection else { return Ok(()) };
+        if event.is_writable() {
+            connection.may_write();
+            connection.flush();
+        }
+        let session = link.session;
+        let mut result = Ok(());
+        let read = connection.read(piece, &mut |heard| {
+            let news = match heard {
+                Heard::Ready => Ok(News::Ready),
+                Heard::Message(message) => news(&message),
+                _ => return,
+            };
+            if result.is_ok() {
+                result = news.and_then(|news| told(session, news));
+            }
+        });
+        read?;
+        result?;
+        if !connection.is_open() {
+            link.connection = None;
+            told(session, News::Ended)?;
+        }
+        Ok(())
+    }
+
+    /// Says who is calling.
+    pub fn hello(&mut self, session: Session, epoch: Epoch, incarnation: Incarnation) {
+        let name = std::mem::take(&mut self.name);
+        self.command(session, &ClientFrame::Hello { epoch, incarnation, name: &name });
+        self.name = name;
+    }
+
+    /// Puts a command behind what waits.
+    pub fn command(&mut self, session: Session, command: &ClientFrame<'_>) {
+        self.frame.clear();
+        command.encode(&mut self.frame);
+        let frame = std::mem::take(&mut self.frame);
+        self.message(session, &[&frame]);
+        self.frame = frame;
+    }
+
+    /// Puts a message behind what waits; nothing where there is no session.
+    pub fn message(&mut self, session: Session, frames: &[&[u8]]) {
+        if let Some(connection) = self.connection(session) {
+            connection.say(|zmtp, out| zmtp.message(frames, out));
+        }
+    }
+
+    /// Whether more may be put behind what waits.
+    pub fn has_room(&mut self, session: Session) -> bool {
+        self.connection(session).is_some_and(|connection| connection.has_room())
+    }
+
+    /// Writes what the sockets take.
+    pub fn flush(&mut self) {
+        self.links.iter_mut().filter_map(|link| link.connection.as_mut()).for_each(Connection::flush);
+    }
+
+    fn connection(&mut self, session: Session) -> Option<&mut Connection<Zmtp>> {
+        self.links.iter_mut().find(|link| link.session == session)?.connection.as_mut()
+    }
+}
+
+/// What a message of a broker is.
+fn news<'b>(message: &Message<'b>) -> anyhow::Result<News<'b>> {
+    if let Some([command]) = message.split() {
+        return Ok(News::Command(ClientFrame::decode(command)?));
+    }
+    let Some([_, payload, header]) = message.split() else {
+        bail!("a broker sends commands of one frame and events of three: {} came", message.frame_count());
+    };
+    Ok(News::Event { payload, header: EventHeader::decode(header)? })
+}
+
+/// Nanoseconds since 1970 (UTC) at the zero of CLOCK_MONOTONIC.
+pub fn utc_at_zero_ns() -> u64 {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX).saturating_sub(monotonic_ns())
+}
+
+/// The answer to a broker that asks what our clock shows; nothing to any other command.
+pub fn clock_reply(command: &ClientFrame<'_>, epoch: Epoch, utc_ns: u64) -> Option<ClientFrame<'static>> {
+    match *command {
+        ClientFrame::ClockRequest { sent_utc_ns, .. } => {
+            Some(ClientFrame::ClockReply { epoch, sent_utc_ns, received_utc_ns: utc_ns, replied_utc_ns: utc_ns })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,57 @@
+//! The part of the load laboratory with topics that have periods, in miniature: it runs, everything that was published is accounted for, and the report
+//! has what the works' tables have. How fast anything is, these tests do not say.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::arrowhead::{list, number};
+use crate::support::cloud::BINARY;
+
+fn bench(line: &str) -> Output {
+    Command::new(BINARY).args(["--output", "json", "bench"]).args(line.split_whitespace()).output().expect("the binary starts")
+}
+
+#[track_caller]
+fn report(line: &str) -> Value {
+    let output = bench(line);
+    assert_eq!(output.status.code(), Some(0), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("a report is one JSON document")
+}
+
+#[test]
+fn events_over_zmtp_stand_beside_the_bare_relay() {
+    let report = report("zmtp --scenario C --rate 20,50 --seconds 1 --repeat 1");
+    let outcomes = list(&report, "/outcomes");
+    let labels: Vec<&str> = outcomes.iter().filter_map(|outcome| outcome["label"].as_str()).collect();
+    assert_eq!(labels[..2], ["broker, 200 events/s", "relay, 200 events/s"]);
+    assert_eq!(labels.len(), 6);
+    for (outcome, deliveries) in [(0, 2000), (1, 2000), (3, 5000), (4, 5000)] {
+        let outcome = &outcomes[outcome];
+        assert_eq!((number(outcome, "/deliveries_per_s"), number(outcome, "/lost")), (deliveries, 0), "{outcome}");
+    }
+    assert!(report["ratios"]["p50_ratio, 500 events/s"].is_number(), "{}", report["ratios"]);
+}
+
+#[test]
+fn a_table_of_topics_goes_on_where_it_was_cut() {
+    let place = TempDir::new().expect("a temporary directory");
+    let state = place.path().join("rows");
+    let line = |runs| {
+        format!("frame --topics 60 --configurations pub-sub --seconds 2 --warm-up-seconds 1 --runs {runs} --state {}", state.display())
+    };
+    let rows = || fs::read_to_string(&state).expect("written").lines().count();
+    let first = report(&line(1));
+    assert_eq!(rows(), 1);
+    let again = report(&line(2));
+    assert_eq!(rows(), 2, "what was measured is not measured again");
+    let outcome = |report: &Value| list(report, "/outcomes")[0].clone();
+    assert_eq!(outcome(&again)["label"], "pub-sub, 60 topics, no fault");
+    assert_eq!(outcome(&again)["repeats"]["p50_us"]["values"][0], outcome(&first)["repeats"]["p50_us"]["values"][0]);
+    for key in ["/c0_loss_success_percent", "/c5_loss_success_percent"] {
+        assert_eq!(number(&outcome(&again), key), 100);
+    }
+    assert_eq!(number(&outcome(&again), "/lost"), 0);
+}
