@@ -47,6 +47,7 @@ mod state;
 mod statistics;
 mod threshold;
 mod time_line;
+mod trio;
 mod wire;
 
 pub use options::BenchCommand;

@@ -86,7 +86,7 @@ pub fn run(options: &ZmtpOptions) -> anyhow::Result<Report> {
     if let Some(directory) = cloud.directory() {
         conditions.data_on(&directory.data());
     }
-    system::register(&cloud)?;
+    system::register(&cloud.service_registry)?;
     let rates: &[f64] = if options.rate.is_empty() { options.scenario.rates() } else { &options.rate };
     for rate in rates {
         at_rate(options, speech, *rate, &cloud, &mut report)?;

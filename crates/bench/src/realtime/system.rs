@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 use crate::client::Client;
-use crate::cloud::Cloud;
+use crate::endpoint::Endpoint;
 use crate::request::{self, Identified};
 
 /// Its name.
@@ -16,8 +16,7 @@ const ADDRESS: &str = "127.0.0.1";
 ///
 /// # Errors
 /// The Service Registry refuses it.
-pub fn register(cloud: &Cloud) -> anyhow::Result<()> {
-    let registry = &cloud.service_registry;
+pub fn register(registry: &Endpoint) -> anyhow::Result<()> {
     let call = request::post(registry, "/serviceregistry/mgmt/systems", &request::system(SYSTEM, ADDRESS, PORT));
     let _: Identified = Client::connect(registry)?.ask(&call, 201).context("the bench's system is not registered")?;
     Ok(())

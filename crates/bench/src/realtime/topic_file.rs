@@ -16,7 +16,7 @@ pub enum Coverage {
 /// x of the paper's examples (Wang 2019, section 3.3), in ms.
 const FAILOVER_MS: u32 = 50;
 /// Lease, heartbeat, detection, redirection, in ms: together below x.
-const LEASE_MS: [(&str, u32); 4] = [("lease_ms", 25), ("heartbeat_ms", 4), ("detect_jitter_ms", 9), ("redirect_ms", 8)];
+const LEASE_MS: [(&str, u32); 4] = [("lease_ms", 30), ("heartbeat_ms", 5), ("detect_jitter_ms", 8), ("redirect_ms", 6)];
 
 /// The keys of `bodkin up` for this workload: nothing but topics, without an event log, for the paper's messages are in memory.
 pub fn topic_file(workload: &Workload, coverage: Coverage, is_pair: bool) -> String {

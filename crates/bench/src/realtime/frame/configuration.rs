@@ -8,17 +8,22 @@ use nix::unistd::Pid;
 use crate::cloud::{Cloud, Directory};
 use crate::options::{Configuration, FrameOptions, ServerOptions};
 use crate::realtime::dialect::Speech;
-use crate::realtime::system;
+use crate::realtime::system::{self, SYSTEM};
 use crate::realtime::topic_file::{Coverage, topic_file};
 use crate::realtime::workload::Workload;
+use crate::trio::Trio;
 
 /// Event types beside the topics.
 const EVENT_TYPES_BESIDE: u32 = 1000;
+/// The limit is no lower than the default.
+const EVENT_TYPES_LEAST: u32 = 100_000;
 
 /// Running brokers.
-pub struct Stand {
-    cloud: Cloud,
-    address: SocketAddr,
+pub enum Stand {
+    /// One node.
+    Alone(Box<Cloud>),
+    /// A pair and its witness.
+    Pair(Box<Trio>),
 }
 
 impl Configuration {
@@ -69,25 +74,38 @@ impl Stand {
     /// # Errors
     /// A broker does not start or does not admit the topics.
     pub fn start(configuration: Configuration, workload: &Workload, options: &FrameOptions) -> anyhow::Result<Self> {
+        let limit = (workload.topics() + EVENT_TYPES_BESIDE).max(EVENT_TYPES_LEAST);
+        let keys = format!("zmtp_system = \"{SYSTEM}\"\nevent_types_max = {limit}\nsubscriptions_max = {limit}\n");
+        let file = keys + &topic_file(workload, configuration.coverage(), configuration.has_pair());
+        if configuration.has_pair() {
+            let trio = Trio::start(&file, options.data.as_deref())?;
+            system::register(&trio.service_registry()?)?;
+            return Ok(Self::Pair(Box::new(trio)));
+        }
         let directory = Directory::new(options.data.as_deref())?;
-        let file = directory.file("topics.toml", &topic_file(workload, configuration.coverage(), false))?;
-        let limit = (workload.topics() + EVENT_TYPES_BESIDE).max(100_000).to_string();
-        let arguments = ["--config", &file, "--zmtp-system", system::SYSTEM, "--event-types-max", &limit, "--subscriptions-max", &limit];
-        let server = ServerOptions { arguments: arguments.map(String::from).into(), ..ServerOptions::default() };
-        let cloud = Cloud::start(directory, &server)?;
-        system::register(&cloud)?;
-        let address = cloud.zmtp.context("the broker has no ZMTP port")?;
-        Ok(Self { cloud, address })
+        let arguments = vec!["--config".into(), directory.file("topics.toml", &file)?];
+        let cloud = Cloud::start(directory, &ServerOptions { arguments, ..ServerOptions::default() })?;
+        system::register(&cloud.service_registry)?;
+        Ok(Self::Alone(Box::new(cloud)))
     }
 
     /// Where the brokers are reached, the Primary first.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        vec![self.address]
+    ///
+    /// # Errors
+    /// One has no ZMTP port.
+    pub fn addresses(&self) -> anyhow::Result<Vec<SocketAddr>> {
+        match self {
+            Self::Alone(cloud) => Ok(vec![cloud.zmtp.context("the broker has no ZMTP port")?]),
+            Self::Pair(trio) => trio.zmtp(),
+        }
     }
 
     /// The brokers that run, by what they are.
     pub fn pids(&self) -> Vec<(&'static str, Pid)> {
-        self.cloud.pid().map(|pid| ("primary", pid)).into_iter().collect()
+        match self {
+            Self::Alone(cloud) => cloud.pid().map(|pid| ("primary", pid)).into_iter().collect(),
+            Self::Pair(trio) => trio.pids(),
+        }
     }
 
     /// Kills the Primary as the paper did.
@@ -95,6 +113,9 @@ impl Stand {
     /// # Errors
     /// There is no other broker.
     pub fn kill_primary(&mut self) -> anyhow::Result<()> {
-        bail!("there is no Backup that could go on")
+        match self {
+            Self::Alone(_) => bail!("there is no Backup that could go on"),
+            Self::Pair(trio) => trio.kill_primary(),
+        }
     }
 }

@@ -102,7 +102,7 @@ fn measure(options: &FrameOptions, configuration: Configuration, key: Key) -> an
     let measured = Duration::from_secs(u64::from(options.seconds));
     let plan = Plan {
         speech: configuration.speech(),
-        brokers: stand.addresses(),
+        brokers: stand.addresses()?,
         system: SYSTEM.into(),
         is_required: configuration == Configuration::Bodkin,
         workload: workload.clone(),
