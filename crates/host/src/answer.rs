@@ -69,7 +69,13 @@ impl Answer {
 
     /// An error of Bodkin's own interface (RFC 9457): a title that names the kind and a sentence that says what to do.
     pub fn problem(status: u16, title: &str, detail: &str) -> Self {
-        let body = json!({"type": "about:blank", "title": title, "status": status, "detail": detail});
+        Self::problem_with(status, title, detail, Map::new())
+    }
+
+    /// The same with members of its own, for programs.
+    pub fn problem_with(status: u16, title: &str, detail: &str, members: Map<String, Value>) -> Self {
+        let mut body = json!({"type": "about:blank", "title": title, "status": status, "detail": detail});
+        body.as_object_mut().expect("it is an object").extend(members);
         Self::new(status, "application/problem+json", body.to_string().into_bytes())
     }
 

@@ -30,6 +30,9 @@ use crate::{
     topics::TopicCounts,
 };
 
+/// Real-time topics that have their own lines in the metrics, in the order of their event types; what the others count is summed under the event type "".
+const METRICS_TOPICS_MAX: usize = 1_000;
+
 /// What the shard and the push deliveries count.
 #[derive(Default)]
 pub struct EventCounts {
@@ -155,6 +158,11 @@ impl Monitor {
         let stalls = &self.api.stalls;
         let is_suspended = stalls.guarantee(self.api.topics.blocking_ns()) == Guarantee::Suspended;
         let gauges = gauges.chain([
+            (
+                "bodkin_topics",
+                "Real-time topics; beyond 1,000 their counts are summed under the event type \"\".",
+                self.api.topics.count() as u64,
+            ),
             ("bodkin_stall_worst_nanoseconds", "Longest stall of the machine in the last minute.", stalls.machine_ns().unwrap_or_default()),
             ("bodkin_turn_worst_nanoseconds", "Longest turn of a shard in the last minute.", stalls.shard_ns().unwrap_or_default()),
             (
@@ -179,22 +187,28 @@ impl Monitor {
     /// What became of the events of each real-time topic.
     fn push_topics(&self, text: &mut String) {
         type Count = fn(&TopicCounts) -> &AtomicU64;
-        const COUNTS: [(&str, &str, Count); 6] = [
+        const COUNTS: [(&str, &str, Count); 7] = [
             ("accepted", "Events of real-time topics that were taken.", |counts| &counts.accepted),
             ("excess", "Of these, events that came faster than their topic's period allows.", |counts| &counts.excess),
             ("refused", "Events of real-time topics that were not taken.", |counts| &counts.refused),
             ("dispatched", "Events of real-time topics handed to their subscribers.", |counts| &counts.dispatched),
             ("late", "Of these, events that were due before.", |counts| &counts.late),
             ("shed", "Events of real-time topics taken and dropped in front of their dispatch.", |counts| &counts.shed),
+            ("lost", "Events of real-time topics that full subscriber queues have cost, once for each subscriber.", |counts| &counts.lost),
         ];
         let topics = self.api.topics.all();
+        let (told, summed) = topics.split_at(topics.len().min(METRICS_TOPICS_MAX));
         for (name, help, count) in COUNTS {
             push(text, format_args!("# HELP bodkin_topic_{name}_total {help}\n# TYPE bodkin_topic_{name}_total counter\n"));
-            for topic in &topics {
+            for topic in told {
                 // A label's value escapes these three (Prometheus's text form).
                 let event_type = topic.event_type.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
                 let value = count(&topic.counts).load(Relaxed);
                 push(text, format_args!("bodkin_topic_{name}_total{{event_type=\"{event_type}\"}} {value}\n"));
+            }
+            if !summed.is_empty() {
+                let value: u64 = summed.iter().map(|topic| count(&topic.counts).load(Relaxed)).sum();
+                push(text, format_args!("bodkin_topic_{name}_total{{event_type=\"\"}} {value}\n"));
             }
         }
     }

@@ -538,7 +538,8 @@ impl Shard {
                 published: topic.published,
                 subscriptions: topic.subscriptions.len() - streams,
                 streams,
-                durable: self.context.durable.contains(topic.name),
+                durable: self.context.durable.contains(topic.name)
+                    || self.real_time_topic(topic.name).is_some_and(|topic| topic.is_durable),
             }
         };
         self.broker.topics().map(state).collect()

@@ -11,7 +11,7 @@ use std::{
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
     ShardError, Terms,
-    timing::{Admission, AdmissionError, Change, Nanos},
+    timing::{Admission, AdmissionError, Change, Nanos, Reason, Refusal},
     topic::{Level, Period, Platform, SpecFault, TopicSpec, form::PUBLISHERS_MAX},
 };
 use bodkin_store::{Store, StoreError};
@@ -71,6 +71,8 @@ pub struct TopicCounts {
     pub late: AtomicU64,
     /// Events that were taken and dropped in front of their dispatch.
     pub shed: AtomicU64,
+    /// Events that a subscriber has not got because its queue was full, once for each subscriber.
+    pub lost: AtomicU64,
 }
 
 /// Why a topic is not served in real time.
@@ -98,11 +100,23 @@ impl From<SpecFault> for TopicError {
     }
 }
 
+impl TopicError {
+    /// Why the admission test refuses, and the ways to be admitted, each with all changes of it, as a file of topics has them.
+    pub fn refusal(&self) -> Option<(Vec<String>, Vec<Vec<String>>)> {
+        let Self::Refused { error, .. } = self else { return None };
+        let AdmissionError::Refused(refusal) = &**error else { return None };
+        Some((refusal.reasons.iter().map(Reason::to_string).collect(), ways(refusal)))
+    }
+}
+
+fn ways(refusal: &Refusal) -> Vec<Vec<String>> {
+    refusal.ways.iter().map(|changes| changes.iter().map(Change::to_string).collect()).collect()
+}
+
 /// The reason, and what would have to change.
 fn told(error: &AdmissionError) -> String {
     let AdmissionError::Refused(refusal) = error else { return error.to_string() };
-    let way = |changes: &Vec<Change>| changes.iter().map(Change::to_string).collect::<Vec<_>>().join(" and ");
-    let ways: Vec<String> = refusal.ways.iter().map(way).collect();
+    let ways: Vec<String> = ways(refusal).iter().map(|changes| changes.join(" and ")).collect();
     if ways.is_empty() { format!("{refusal}") } else { format!("{refusal}. It would be admitted with {}", ways.join(", or with ")) }
 }
 
@@ -176,6 +190,11 @@ impl RealTimeTopics {
     /// All topics, by event type.
     pub fn all(&self) -> Vec<Arc<RealTimeTopic>> {
         self.lock().topics.values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.lock().topics.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Admitted> {

@@ -12,7 +12,7 @@ use crate::support::cloud::{Cloud, Launch, Refusal, System};
 use crate::support::http::Connection;
 use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber};
-use crate::support::sse::EventStream;
+use crate::support::sse::{EventStream, UnreadStream};
 use crate::support::stream::Told;
 
 /// Starts a cloud with these tables in its configuration.
@@ -67,6 +67,7 @@ fn a_real_time_event_reaches_streams_and_pushed_subscribers_in_order_and_is_coun
     let expected = json!({
         "eventType": "HOT", "periodUs": 1, "deadlineUs": 60_000_000, "lossTolerance": null, "retention": 0, "level": 3, "publishers": 1,
         "durable": false, "declaredBy": "configuration", "guarantee": "unstated", "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
+        "lost": 0,
     });
     assert_eq!(row, expected);
     let metrics = cloud.get("/metrics").expect_status(200).text();
@@ -203,6 +204,41 @@ fn a_machine_that_stalls_for_longer_than_stated_suspends_the_guarantee() {
     assert_eq!((names.contains(&"shard-0"), names.contains(&"stall-watch")), (true, true), "{platform}");
 }
 
+#[test]
+fn what_a_full_queue_costs_a_subscriber_is_counted_for_the_topic() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = start(data.path(), "subscriber_queue_bytes_max = 4096\n[[topic]]\nevent_type = \"hot\"\nperiod_us = 1\n");
+    let _unread = UnreadStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
+    let body = event("hot", system("sensor", 1), &"x".repeat(60_000));
+    let lost = (0..1_000).any(|_| {
+        cloud.publish(&body);
+        told(&cloud, "HOT")["lost"].as_u64() > Some(0)
+    });
+    assert!(lost, "{}", told(&cloud, "HOT"));
+    let metrics = cloud.get("/metrics").expect_status(200).text();
+    assert!(!metrics.contains("\nbodkin_topic_lost_total{event_type=\"HOT\"} 0\n"), "{metrics}");
+}
+
+#[test]
+fn of_very_many_topics_the_metrics_have_the_first_ones_and_the_sum_of_the_others() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = start(data.path(), "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 1\ncount = 1002\ndurable = true\n");
+    for event_type in ["hot-1", "hot-999", "hot-999"] {
+        cloud.publish(&event(event_type, system("sensor", 1), "x"));
+    }
+    let metrics = cloud.get("/metrics").expect_status(200).text();
+    let lines: Vec<&str> = metrics.lines().filter(|line| line.starts_with("bodkin_topic_accepted_total")).collect();
+    let value = |event_type: &str| {
+        let begin = format!("bodkin_topic_accepted_total{{event_type=\"{event_type}\"}} ");
+        lines.iter().find_map(|line| line.strip_prefix(&begin))
+    };
+    // By event type HOT-998 and HOT-999 are the last ones.
+    assert_eq!((lines.len(), value("HOT-1"), value("HOT-999"), value("")), (1_001, Some("1"), None, Some("2")));
+    assert!(metrics.contains("\nbodkin_topics 1002\n"));
+    let event_types = cloud.get("/api/v1/event-types").expect_status(200).json();
+    assert_eq!((&event_types["count"], &event_types["data"][0]["durable"]), (&json!(1_002), &json!(true)));
+}
+
 fn declaration(event_type: &str, deadline_ms: u32) -> Value {
     json!({"event_type": event_type, "period_ms": 100, "deadline_ms": deadline_ms, "broker_subscriber_max_ms": 2, "level": 1})
 }
@@ -234,6 +270,9 @@ fn a_topic_is_declared_and_removed_while_the_cloud_runs_and_outlives_it() {
     publish(&cloud, "2");
     assert_eq!(told(&cloud, "HOT")["accepted"], 1);
     drop(cloud.delete("/api/v1/topics?event_type=fixed").expect_status(409));
+    let refused = cloud.post("/api/v1/topics", &declaration("cold", 1)).expect_status(409).json();
+    assert_eq!(refused["changes"][0], json!(["deadline_ms = 2"]), "{refused}");
+    assert!(refused["reasons"][0].as_str().is_some_and(|reason| reason.starts_with("a dispatch has")), "{refused}");
     cloud.delete("/api/v1/topics?event_type=hot").expect_status(200);
     cloud.delete("/api/v1/topics?event_type=hot").expect_status(404);
     let audited = cloud.get("/api/v1/audit?kind=change").expect_status(200).text();

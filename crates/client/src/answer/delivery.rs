@@ -63,6 +63,9 @@ answer! {
         late: u64,
         /// Events taken and dropped.
         shed: u64,
+        /// Events that full queues have cost subscribers, once for each.
+        #[serde(default)]
+        lost: u64,
     }
 }
 

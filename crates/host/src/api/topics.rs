@@ -10,7 +10,7 @@ use bodkin_broker::{
     topic::{LossTolerance, TopicSpec},
 };
 use serde::Serialize;
-
+use serde_json::Map;
 use tokio::sync::oneshot;
 
 use super::{Api, list, not_stored};
@@ -19,7 +19,7 @@ use crate::{
     inbox::Message,
     request::{Method, Request},
     stall::Guarantee,
-    topics::{Declarer, RealTimeTopic, TopicCounts, declaration},
+    topics::{Declarer, RealTimeTopic, TopicCounts, TopicError, declaration},
 };
 
 /// A topic as it is told. Times are whole microseconds, rounded up; `null` is infinite.
@@ -42,6 +42,7 @@ struct TopicView<'t> {
     dispatched: u64,
     late: u64,
     shed: u64,
+    lost: u64,
 }
 
 impl Api {
@@ -66,7 +67,7 @@ impl Api {
         let admitted = tokio::task::spawn_blocking(move || topics.admit(&declared, Declarer::Operator)).await;
         let (topic, terms) = match admitted {
             Ok(Ok(admitted)) => admitted,
-            Ok(Err(error)) => return Answer::problem(409, "Not admitted", &format!("{error}.")),
+            Ok(Err(error)) => return not_admitted(&error),
             Err(error) => return Answer::problem(503, "Not admitted", &format!("The admission test ended: {error}.")),
         };
         let kept = event_type.clone();
@@ -134,7 +135,7 @@ impl Api {
 
 fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
     let TopicSpec { period, deadline, loss_tolerance, retention, level, publishers, .. } = topic.spec;
-    let TopicCounts { accepted, excess, refused, dispatched, late, shed } = &topic.counts;
+    let TopicCounts { accepted, excess, refused, dispatched, late, shed, lost } = &topic.counts;
     TopicView {
         event_type: &topic.event_type,
         period_us: period.gap().micros_up(),
@@ -158,7 +159,15 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
         dispatched: dispatched.load(Relaxed),
         late: late.load(Relaxed),
         shed: shed.load(Relaxed),
+        lost: lost.load(Relaxed),
     }
+}
+
+/// A refusal: its reasons and the smallest changes that would do are members as well.
+fn not_admitted(error: &TopicError) -> Answer {
+    let (reasons, changes) = error.refusal().unwrap_or_default();
+    let members = Map::from_iter([("reasons".to_owned(), reasons.into()), ("changes".to_owned(), changes.into())]);
+    Answer::problem_with(409, "Not admitted", &format!("{error}."), members)
 }
 
 fn no_topic(told: &str) -> Answer {

@@ -105,6 +105,12 @@ impl Shard {
         Ok(())
     }
 
+    /// The real-time topic of this event type.
+    pub(super) fn real_time_topic(&self, event_type: &str) -> Option<&RealTimeTopic> {
+        let (id, _) = self.broker.terms(event_type)?;
+        self.real_time.topics.get(&id).map(|topic| &**topic)
+    }
+
     /// Keeps an event of the real-time topic that was just authorised; its publisher waits for its turn. Over HTTP an event has no stamp that is
     /// fine enough, so it counts as created the longest way before its arrival.
     pub(super) fn keep(
@@ -170,9 +176,11 @@ impl Shard {
         let lost_before = self.broker.lost_events();
         let work = self.broker.next(self.clock.broker(), &mut offer, &mut self.outputs);
         drop(snapshot);
-        self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);
+        let lost = self.broker.lost_events() - lost_before + self.endpoint.take_lost();
+        self.context.counts.lost.fetch_add(lost, Relaxed);
         match work {
             Some(Work::Dispatch { slot, event, is_late, .. }) => {
+                self.real_time.counts(event.topic).lost.fetch_add(lost, Relaxed);
                 self.dispatched(slot, event, is_late);
                 true
             }

@@ -46,11 +46,12 @@ fn value_of(text: &str) -> Value {
 /// Lists them.
 pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
     let topics = monitor.topics().await?;
-    let header = ["event type", "period", "deadline", "level", "declared by", "guarantee", "accepted", "excess", "refused", "late", "shed"];
+    let header =
+        ["event type", "period", "deadline", "level", "declared by", "guarantee", "accepted", "excess", "refused", "late", "shed", "lost"];
     let mut table = Table::new(&header);
     for topic in &topics.data {
-        let RealTimeTopic { accepted, excess, refused, late, shed, .. } = topic;
-        let [accepted, excess, refused, late, shed] = [accepted, excess, refused, late, shed].map(u64::to_string);
+        let RealTimeTopic { accepted, excess, refused, late, shed, lost, .. } = topic;
+        let [accepted, excess, refused, late, shed, lost] = [accepted, excess, refused, late, shed, lost].map(u64::to_string);
         let deadline = topic.deadline_us.map_or_else(|| "none".to_owned(), milliseconds);
         let (name, level) = (topic.event_type.clone(), topic.level.to_string());
         table.push([
@@ -65,6 +66,7 @@ pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
             refused,
             late,
             shed,
+            lost,
         ]);
     }
     printer.rows(&topics, &table, "no real-time topics: every event is best effort")?;
