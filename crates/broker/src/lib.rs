@@ -41,7 +41,7 @@ pub use crate::{
     },
     slot::SlotId,
     stream::{StreamId, StreamIdentity},
-    subscription::{Overflow, SubscriptionKey},
+    subscription::{Overflow, SubscriptionKey, Wanted},
     terms::Terms,
     time::Instant,
 };

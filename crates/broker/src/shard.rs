@@ -353,6 +353,21 @@ impl<R> Shard<R> {
         self.topics.at(id).terms.as_deref().map(|terms| (id, terms))
     }
 
+    /// The topic of this name, if it was made.
+    pub fn topic_id(&self, name: &str) -> Option<TopicId> {
+        self.topics.find(name)
+    }
+
+    /// The name of a topic.
+    pub fn topic_name(&self, topic: TopicId) -> &str {
+        &self.topics.at(topic).name
+    }
+
+    /// The stream of this identity, if it is open.
+    pub fn stream(&self, identity: &StreamIdentity) -> Option<StreamId> {
+        self.streams.find(identity)
+    }
+
     /// The stream's identity, if it is open.
     pub fn identity(&self, stream: StreamId) -> Option<StreamIdentity> {
         self.streams.index(stream).map(|index| self.streams.at(index).identity)

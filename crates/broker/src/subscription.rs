@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Names a subscription of a shard; a removed one's key is not valid for its successor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionKey {
     pub(crate) index: u32,
     pub(crate) generation: u32,
@@ -33,8 +33,20 @@ pub struct OfferedEvent {
     pub slot: Option<SlotId>,
 }
 
-/// Gives the bytes an event takes in a receiver's queue, or `None` if the event is not for this receiver.
-pub type Offer<'o, R> = dyn FnMut(&R, OfferedEvent) -> Option<u64> + 'o;
+/// What a receiver says to an event that it is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The event is not for it.
+    No,
+    /// It takes the event, which takes so many bytes of the subscription's queue.
+    Bytes(u64),
+    /// The event is for it, and what it shares with other subscriptions (a connection) has no room. When there is some again, the host says so by
+    /// [`Input::Sent`](crate::Input::Sent), of no bytes if none of this subscription's were under way.
+    Full,
+}
+
+/// Asks a receiver what it says to an event.
+pub type Offer<'o, R> = dyn FnMut(&R, OfferedEvent) -> Wanted + 'o;
 
 /// What became of an offered event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,13 +116,15 @@ impl<R> Subscription<R> {
         if self.is_behind {
             return Offered::NotForIt;
         }
-        let Some(bytes) = offer(&self.receiver, event) else { return Offered::NotForIt };
-        if let Some(loss) = &mut self.loss {
+        let wanted = offer(&self.receiver, event);
+        if let Some(loss) = self.loss.as_mut().filter(|_| wanted != Wanted::No) {
             loss.events += 1;
             return Offered::Lost;
         }
-        if self.queue(bytes) {
-            return Offered::Queued;
+        match wanted {
+            Wanted::No => return Offered::NotForIt,
+            Wanted::Bytes(bytes) if self.queue(bytes) => return Offered::Queued,
+            Wanted::Bytes(_) | Wanted::Full => {}
         }
         match self.overflow {
             Overflow::Loses => {
@@ -126,8 +140,11 @@ impl<R> Subscription<R> {
 
     /// Offers an event that is kept until this receiver has it.
     pub fn offer_kept(&mut self, event: OfferedEvent, offer: &mut Offer<'_, R>) -> Offered {
-        let Some(bytes) = offer(&self.receiver, event) else { return Offered::NotForIt };
-        if self.queue(bytes) { Offered::Queued } else { Offered::FellBehind }
+        match offer(&self.receiver, event) {
+            Wanted::No => Offered::NotForIt,
+            Wanted::Bytes(bytes) if self.queue(bytes) => Offered::Queued,
+            Wanted::Bytes(_) | Wanted::Full => Offered::FellBehind,
+        }
     }
 
     /// Takes an event of this size into the queue; false if it is too full. An empty one takes any event, so that one larger than the queue

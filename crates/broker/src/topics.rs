@@ -11,6 +11,7 @@ use crate::{
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Topic {
+    pub name: Arc<str>,
     pub subscriptions: Vec<SubscriptionKey>,
     /// Of a best-effort topic: the last event of each publisher.
     pub numbered: BTreeMap<PublisherId, Sequence>,
@@ -34,7 +35,7 @@ impl Topic {
 pub(crate) struct Topics {
     /// By number.
     topics: Vec<Topic>,
-    by_name: BTreeMap<Box<str>, TopicId>,
+    by_name: BTreeMap<Arc<str>, TopicId>,
     /// What was last admitted: topics of one category come one after the other, and share their terms.
     admitted: Option<Arc<Terms>>,
 }
@@ -49,8 +50,9 @@ impl Topics {
             return None;
         }
         let id = TopicId(self.topics.len() as u64);
-        self.topics.push(Topic::default());
-        self.by_name.insert(name.into(), id);
+        let name = Arc::<str>::from(name);
+        self.topics.push(Topic { name: name.clone(), ..Topic::default() });
+        self.by_name.insert(name, id);
         Some(id)
     }
 

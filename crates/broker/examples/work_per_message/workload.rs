@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use bodkin_broker::{
     Attachment, Backup, BackupStanding, Epoch, Incarnation, Input, Instant, Output, Overflow, Publication, PublisherId, ReplicationPolicy,
-    Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, Terms, Work, topic::Level,
+    Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, Terms, Wanted, Work, topic::Level,
 };
 
 /// T of all topics, in nanoseconds.
@@ -94,7 +94,7 @@ impl Workload {
             let through = Sequence(self.sequence);
             self.primary.step(self.now, Input::Delivered { subscription, stream, through }, &mut self.outputs);
         }
-        while let Some(work) = self.primary.next(self.now, &mut |(), _| Some(100), &mut self.outputs) {
+        while let Some(work) = self.primary.next(self.now, &mut |(), _| Wanted::Bytes(100), &mut self.outputs) {
             // The Backup hears of what is in front of the work first.
             self.carry_out();
             match work {

@@ -13,6 +13,7 @@ use crate::{
     BackupStanding, Epoch, Incarnation, Instant, PublisherId, Sequence, StreamId, StreamIdentity, SubscriptionKey, Terms,
     replication::ReplicationPolicy,
     shard::*,
+    subscription::Wanted,
     terms::tests::TERMS,
     wire::{Position, StreamNumber},
 };
@@ -76,7 +77,7 @@ impl Driven {
     }
 
     fn next(&mut self) -> Option<Work> {
-        self.shard.next(at(self.now), &mut |_, _| Some(1), &mut self.outputs)
+        self.shard.next(at(self.now), &mut |_, _| Wanted::Bytes(1), &mut self.outputs)
     }
 
     /// All work there is at present, as words: `A1` an event of topic `A` dispatched, `A1!` too late, `(A1)` replicated, `end`.

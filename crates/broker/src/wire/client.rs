@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Watermarks that one subscription may state; messages of further streams may come again, and are known as duplicates.
-pub const WATERMARKS_MAX: usize = 4096;
+pub const WATERMARKS_MAX: usize = 2048;
 
 /// What a node of the pair is at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +47,12 @@ pub enum RefusalReason {
     NotAdmitted,
     /// A limit on how many there may be is reached.
     Limit,
+    /// It is no event: a text is missing, blank, too long, or not UTF-8.
+    Malformed,
+    /// It was taken, and the disk did not: a durable event was delivered, and is not kept.
+    NotKept,
+    /// The subscriber was away or silent for longer than it is waited for: it is not required any more.
+    NotRequired,
 }
 
 impl RefusalReason {
@@ -56,9 +62,10 @@ impl RefusalReason {
     }
 }
 
-codes!(RefusalReason: "a reason from 1 to 10",
+codes!(RefusalReason: "a reason from 1 to 13",
     1 => NotAuthorized, 2 => UnknownTopic, 3 => Full, 4 => TooLarge, 5 => Header,
-    6 => NotLeading, 7 => Epoch, 8 => OldIncarnation, 9 => NotAdmitted, 10 => Limit);
+    6 => NotLeading, 7 => Epoch, 8 => OldIncarnation, 9 => NotAdmitted, 10 => Limit,
+    11 => Malformed, 12 => NotKept, 13 => NotRequired);
 
 /// How far a subscriber has a stream of the subscription's topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,7 +78,8 @@ pub struct Watermark {
     pub through: Sequence,
 }
 
-const WATERMARK_BYTES: usize = 24;
+/// Length of a watermark in a frame.
+pub const WATERMARK_BYTES: usize = 24;
 
 /// The watermarks of a subscription: of a client's own, or as they were received.
 #[derive(Clone, Copy, Debug)]

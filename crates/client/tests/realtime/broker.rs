@@ -13,7 +13,7 @@ use std::{
 
 use bodkin_broker::{
     Accepted, Attachment, Authority, Epoch, Incarnation, Input, Instant, Output, Overflow, Publication, PublisherId, Refusal, Shard,
-    ShardLimits, SlotId, StreamId, StreamIdentity, SubscriptionKey, Terms, TopicId, Work,
+    ShardLimits, SlotId, StreamId, StreamIdentity, SubscriptionKey, Terms, TopicId, Wanted, Work,
     topic::Level,
     wire::{ClientFrame, EventHeader, Flags, RefusalReason, Watermark},
 };
@@ -351,7 +351,7 @@ impl Server {
         self.carry_out(None);
         while !self.holds {
             let (now, mut outputs) = (self.now(), std::mem::take(&mut self.outputs));
-            let work = self.shard.next(now, &mut |_, _| Some(64), &mut outputs);
+            let work = self.shard.next(now, &mut |_, _| Wanted::Bytes(64), &mut outputs);
             self.outputs = outputs;
             let slot = work.map(|work| match work {
                 Work::Dispatch { slot, .. } => slot,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bodkin_broker::{
     Attachment, Authority, Epoch, Incarnation, Input, Instant, Overflow, Publication, PublisherId, Sequence, Shard, ShardLimits,
-    StreamIdentity, TopicId, Work,
+    StreamIdentity, TopicId, Wanted, Work,
 };
 
 use super::{Bound, Breach, Found, Nature, Script};
@@ -47,7 +47,7 @@ fn is_late(bound: &Bound, nature: &Nature, script: &Script, arrived: u32, dispat
     let stamp = CREATED.checked_add_signed(script.clock_ahead).expect("clocks are ahead by less than the start");
     let publication = Publication { epoch: Epoch::NONE, sequence: Sequence(1), created: at(stamp), is_resent: false };
     shard.accept(at(arrived), stream, publication).expect("one event is not too much");
-    let work = shard.next(at(dispatched), &mut |(), _| Some(1), outputs);
+    let work = shard.next(at(dispatched), &mut |(), _| Wanted::Bytes(1), outputs);
     let Some(Work::Dispatch { is_late, .. }) = work else { panic!("the event is there to be dispatched: {work:?}") };
     is_late
 }

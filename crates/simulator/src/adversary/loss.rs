@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use bodkin_broker::{
     Attachment, Authority, Backup, BackupStanding, Epoch, Incarnation, Input, Instant, Output, Overflow, Promotion, Publication,
-    PublisherId, ReplicationPolicy, Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, TopicId, Work,
+    PublisherId, ReplicationPolicy, Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, TopicId, Wanted, Work,
     publisher::{self, Publisher, Retention, Send, Session, TopicKey, WhenFull},
     wire::{Position, StreamNumber},
 };
@@ -109,7 +109,7 @@ impl<'a> Trial<'a> {
         let position = primary.position();
         let backup = self.backup.as_mut().expect("the Backup is there");
         backup.begin_snapshot(position, &mut self.outputs);
-        let work = primary.next(Instant::default(), &mut |(), _| Some(1), &mut self.outputs);
+        let work = primary.next(Instant::default(), &mut |(), _| Wanted::Bytes(1), &mut self.outputs);
         let Some(Work::EndSnapshot { position }) = work else { panic!("an empty Primary gives its Backup nothing: {work:?}") };
         backup.end_snapshot(position).expect("the snapshot's end follows its beginning");
         primary.acknowledged(position, &mut self.outputs).expect("the end was sent");
@@ -194,7 +194,7 @@ impl<'a> Trial<'a> {
     fn work(&mut self) {
         let reading = self.reading();
         while let Some(primary) = &mut self.primary {
-            let work = primary.next(reading, &mut |(), _| Some(1), &mut self.outputs);
+            let work = primary.next(reading, &mut |(), _| Wanted::Bytes(1), &mut self.outputs);
             self.carry_out();
             match work {
                 None => break,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::shard::*;
+use crate::{Wanted, shard::*};
 
 const LIMITS: ShardLimits = ShardLimits { subscriptions_max: 3, topics_max: 3, queue_bytes_max: 4 };
 
@@ -14,7 +14,7 @@ fn shard() -> Shard<u8> {
 
 fn publish(shard: &mut Shard<u8>, topic: &str, publisher: u64, size: u64) -> Vec<Output> {
     let mut outputs = Vec::new();
-    shard.publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| Some(size), &mut outputs).unwrap();
+    shard.publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| Wanted::Bytes(size), &mut outputs).unwrap();
     outputs
 }
 
@@ -46,7 +46,7 @@ fn an_event_that_is_not_for_a_receiver_is_no_loss() {
     let mut shard = shard();
     shard.subscribe("A", 1, Overflow::Loses).unwrap();
     let mut outputs = Vec::new();
-    shard.publish(Instant::default(), "A", PublisherId(1), &mut |_, _| None, &mut outputs).unwrap();
+    shard.publish(Instant::default(), "A", PublisherId(1), &mut |_, _| Wanted::No, &mut outputs).unwrap();
     assert_eq!(outputs, []);
 }
 
@@ -110,7 +110,7 @@ fn events_are_numbered_whether_anybody_listens_or_not() {
     let mut shard = shard();
     let mut numbers = |topic: &str, publisher| {
         shard
-            .publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| None, &mut Vec::new())
+            .publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| Wanted::No, &mut Vec::new())
             .map(|id| (id.topic.0, id.sequence.0))
     };
     assert_eq!([numbers("A", 1), numbers("A", 1), numbers("A", 2), numbers("B", 1)], [Ok((0, 1)), Ok((0, 2)), Ok((0, 1)), Ok((1, 1))]);

@@ -253,7 +253,7 @@ fn a_new_run_of_a_publisher_begins_a_stream_and_the_old_one_ends_when_it_is_empt
 fn a_topic_that_was_best_effort_goes_on_counting() {
     let mut driven = Driven::new(&[]);
     let publish =
-        |driven: &mut Driven| driven.shard.publish(at(0), "A", PublisherId(1), &mut |_, _| None, &mut Vec::new()).unwrap().sequence.0;
+        |driven: &mut Driven| driven.shard.publish(at(0), "A", PublisherId(1), &mut |_, _| Wanted::No, &mut Vec::new()).unwrap().sequence.0;
     assert_eq!([publish(&mut driven), publish(&mut driven)], [1, 2]);
     driven.shard.admit("A", roomy()).unwrap();
     let stream = driven.stream_of(0, 1, 7);
@@ -295,7 +295,7 @@ fn an_offer_names_the_slot_of_the_work_that_follows() {
         let mut offered = None;
         let mut offer = |_: &u8, event: OfferedEvent| {
             offered = Some(event);
-            Some(1)
+            Wanted::Bytes(1)
         };
         let work = driven.shard.next(at(driven.now), &mut offer, &mut driven.outputs);
         let Some(Work::Dispatch { slot, event, .. }) = work else { panic!("{work:?}") };

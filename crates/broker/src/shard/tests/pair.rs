@@ -186,7 +186,7 @@ impl Pair {
         // A copy is as good as what it is a copy of, as the model check takes it to be.
         self.primary = self.primary.clone();
         for _ in 0..most {
-            let Some(work) = self.primary.next(at(self.now), &mut |_, _| Some(1), &mut self.outputs) else { return false };
+            let Some(work) = self.primary.next(at(self.now), &mut |_, _| Wanted::Bytes(1), &mut self.outputs) else { return false };
             self.carry_out(Some(work));
         }
         true

@@ -42,6 +42,23 @@ fn without_a_watermark_everything_that_was_not_acknowledged_comes_again() {
 }
 
 #[test]
+fn what_a_full_connection_has_no_room_for_waits_for_who_is_required_and_is_lost_to_others() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key, other) = (driven.stream(0, 1), driven.subscribe(0, 5_000), driven.subscribe(0, 0));
+    driven.publish(stream, 1).unwrap();
+    while driven.shard.next(at(driven.now), &mut |_, _| Wanted::Full, &mut driven.outputs).is_some() {}
+    assert_eq!((driven.handed(key), driven.handed(other), driven.shard.lost_events()), (vec![], vec![], 1));
+    assert_eq!(driven.work(), "", "nothing is offered until there is room");
+    for subscription in [key, other] {
+        driven.step(Input::Sent { subscription, bytes: 0 });
+    }
+    assert!(
+        driven.outputs.iter().any(|output| matches!(output, Output::TellLoss { subscription, events: 1, .. } if *subscription == other))
+    );
+    assert_eq!((driven.work().as_str(), driven.handed(key)), ("A1", vec![1]));
+}
+
+#[test]
 fn who_is_away_for_too_long_is_not_required_any_more_and_is_told() {
     let mut driven = Driven::new(&[roomy()]);
     let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 500));
@@ -122,7 +139,7 @@ fn an_event_that_is_not_for_a_required_subscriber_does_not_wait_for_it() {
         driven.now += 100;
         driven.publish(stream, sequence).unwrap();
     }
-    let mut only_the_second = |_: &u8, event: OfferedEvent| (event.id.sequence.0 == 2).then_some(1);
+    let mut only_the_second = |_: &u8, event: OfferedEvent| if event.id.sequence.0 == 2 { Wanted::Bytes(1) } else { Wanted::No };
     while driven.shard.next(at(driven.now), &mut only_the_second, &mut driven.outputs).is_some() {}
     assert_eq!((driven.handed(key), driven.covered(), driven.shard.kept()), (vec![2], Some(1), 2));
     driven.delivered(key, stream, 2);
@@ -149,7 +166,7 @@ fn the_bytes_of_a_work_are_there_until_the_next_is_asked_for() {
     driven.publish(stream, 1).unwrap();
     driven.shard.subscribe("A", 1, Overflow::Loses).unwrap();
     // The required one does not want it, so that nothing waits behind its dispatch.
-    let others_only = &mut |receiver: &u8, _: OfferedEvent| (*receiver == 1).then_some(1);
+    let others_only = &mut |receiver: &u8, _: OfferedEvent| if *receiver == 1 { Wanted::Bytes(1) } else { Wanted::No };
     let Some(Work::Dispatch { slot, .. }) = driven.shard.next(at(driven.now), others_only, &mut driven.outputs) else {
         panic!("there is work")
     };

@@ -1,7 +1,7 @@
 //! The pieces of a leader's work, and what becomes of its shard's outputs.
 
 use bodkin_broker::{
-    BackupStanding, Input, Instant, Output, StreamIdentity, SubscriptionKey, TopicId, Work,
+    BackupStanding, Input, Instant, Output, StreamIdentity, SubscriptionKey, TopicId, Wanted, Work,
     member::Protection,
     wire::{ClientFrame, EventHeader, Flags, LinkFrame, Position, Replication},
 };
@@ -20,7 +20,7 @@ impl Leader {
     pub fn next_work(&mut self, here: Here<'_>, effects: &mut Effects) -> Option<(Vec<(ProcessId, Packet)>, u64)> {
         self.shard.end_turn(here.reading, &mut self.outputs);
         self.carry_out(here, effects);
-        let work = self.shard.next(here.reading, &mut |_, _| Some(1), &mut self.outputs);
+        let work = self.shard.next(here.reading, &mut |_, _| Wanted::Bytes(1), &mut self.outputs);
         let Some(work) = work else {
             self.is_in_batch = false;
             self.carry_out(here, effects);
