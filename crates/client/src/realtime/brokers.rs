@@ -57,8 +57,8 @@ pub struct SessionLimits {
     /// When a silent broker is asked for a sign of life (1 s by default), and how long it is waited for (1 s). Fail-over does not depend on it: the broker
     /// that leads next says so itself.
     pub heartbeat: HeartbeatPolicy,
-    /// Bytes that may wait for a broker's socket; 256 KiB by default. What is more stays in the publisher's ring, and
-    /// nothing is read from who takes no answers.
+    /// Bytes that may wait for a broker's socket; 256 KiB by default. What is more stays in the publisher's ring. As much again may be answers: nothing is
+    /// read from who does not take them.
     pub send_bytes_max: usize,
     /// What a broker may send; an event of 64 KiB by default. Longer ones are not published either.
     pub zmtp: Limits,

@@ -81,12 +81,18 @@ impl Link {
 
     /// Whether there is something to do that no poll will tell.
     pub fn is_unfinished(&self) -> bool {
-        self.is_connected && self.has_room() && self.may_read || self.is_connected && self.may_write && self.waiting() > 0
+        self.is_connected && self.may_answer() && self.may_read || self.is_connected && self.may_write && self.waiting() > 0
     }
 
     /// Whether more may be put behind what waits to be sent.
     pub fn has_room(&self) -> bool {
         self.waiting() < self.limits.send_bytes_max
+    }
+
+    /// Whether what comes may be answered. That has room behind a full queue of events: a broker that waits for its answers to be read before it
+    /// reads on must be read.
+    fn may_answer(&self) -> bool {
+        self.waiting() < self.limits.send_bytes_max.saturating_mul(2)
     }
 
     /// Puts a message behind what waits to be sent; nothing before the handshake is over.
@@ -145,7 +151,7 @@ impl Link {
     ) -> Result<(), SessionEnd> {
         for _ in 0..READS_PER_TURN {
             // Who does not take our answers is not asked for more to answer.
-            if !self.may_read || !self.has_room() {
+            if !self.may_read || !self.may_answer() {
                 break;
             }
             match self.stream.read(input) {
