@@ -237,14 +237,26 @@ pub struct PublishForm<'a> {
     payload: Option<JsonText<'a>>,
     #[serde(borrow)]
     time_stamp: Option<JsonText<'a>>,
-    /// The time that an event has which did not come as JSON.
+    /// When an event was created that did not come as JSON.
     #[serde(skip)]
-    created: Option<UtcTime>,
+    created: Created,
+}
+
+/// When an event was created that did not come as JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Created {
+    /// It does not say.
+    #[default]
+    Unsaid,
+    /// It says so, and is asked what a time stamp in JSON is.
+    Stamped(UtcTime),
+    /// It says so, and the caller has looked at it: a publisher that keeps its events may send an old one.
+    Checked(UtcTime),
 }
 
 impl<'a> PublishForm<'a> {
-    /// An event that a registered system publishes by other means than JSON; `created` is `None` where it does not say when.
-    pub fn of(source: &'a System, event_type: JsonText<'a>, payload: JsonText<'a>, created: Option<UtcTime>) -> Self {
+    /// An event that a registered system publishes by other means than JSON.
+    pub fn of(source: &'a System, event_type: JsonText<'a>, payload: JsonText<'a>, created: Created) -> Self {
         // Names and addresses have no character that JSON would escape, and are scalars as they are.
         let [system_name, address] = [source.system_name.as_str(), source.address.as_str()].map(|text| Some(JsonText(text)));
         let source = Source { system_name, address, port: Some(source.port.into()) };
@@ -291,8 +303,9 @@ pub fn authorize<'a>(
     fold_event_type(event_type, &mut scratch.event_type)?;
     let payload = form.payload.filter(|text| !text.is_blank()).ok_or_else(|| refused("Payload is null or blank."))?;
     let time = match form.created {
-        Some(created) => check_time_stamp(created, now)?,
-        None => parse_time_stamp(form.time_stamp, now)?,
+        Created::Stamped(created) => check_time_stamp(created, now)?,
+        Created::Checked(created) => created,
+        Created::Unsaid => parse_time_stamp(form.time_stamp, now)?,
     };
     let source = registered_source(snapshot, form.source.as_ref(), &mut scratch.key)?;
     let time_stamp = form.time_stamp.filter(|text| !text.is_blank());
@@ -452,13 +465,17 @@ mod tests {
             let published = authorize(snapshot, &form, now, &mut scratch)?;
             Ok::<_, ArrowheadError>((published.facts().source, published.facts().time, published.payload().text().into_owned()))
         };
-        assert!(publish(&snapshot, ["Hot", "1"], None).unwrap_err().error_message.contains("sensor, address: 10.0.0.1, port: 9"));
+        assert!(
+            publish(&snapshot, ["Hot", "1"], Created::Unsaid).unwrap_err().error_message.contains("sensor, address: 10.0.0.1, port: 9")
+        );
         snapshot.apply(Change::System(Arc::new(sensor.clone())));
         let payload = "a \"quoted\" \\ line\nand \u{1f600}";
-        assert_eq!(publish(&snapshot, ["Hot", payload], None), Ok((SystemId(7), now, payload.to_owned())));
+        assert_eq!(publish(&snapshot, ["Hot", payload], Created::Unsaid), Ok((SystemId(7), now, payload.to_owned())));
         let earlier = UtcTime::from_unix_seconds(990);
-        assert_eq!(publish(&snapshot, ["Hot", "1"], Some(earlier)), Ok((SystemId(7), earlier, "1".to_owned())));
-        for (texts, created) in [(["", "1"], None), (["Hot", " "], None), (["Hot", "1"], Some(UtcTime::from_unix_seconds(1)))] {
+        assert_eq!(publish(&snapshot, ["Hot", "1"], Created::Stamped(earlier)), Ok((SystemId(7), earlier, "1".to_owned())));
+        let old = UtcTime::from_unix_seconds(1);
+        assert_eq!(publish(&snapshot, ["Hot", "1"], Created::Checked(old)), Ok((SystemId(7), old, "1".to_owned())));
+        for (texts, created) in [(["", "1"], Created::Unsaid), (["Hot", " "], Created::Unsaid), (["Hot", "1"], Created::Stamped(old))] {
             assert!(publish(&snapshot, texts, created).is_err(), "{texts:?}");
         }
     }

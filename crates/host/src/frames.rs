@@ -21,6 +21,8 @@ pub struct Frames {
     message: EventMessage,
     shared: Option<Bytes>,
     text: String,
+    /// In which this node leads.
+    epoch: Epoch,
 }
 
 #[derive(Default)]
@@ -34,6 +36,8 @@ struct Frame {
 pub struct EventMessage {
     bytes: Vec<u8>,
     event_type: Range<usize>,
+    payload: Range<usize>,
+    header: Range<usize>,
     made: bool,
 }
 
@@ -53,6 +57,21 @@ impl EventMessage {
         self.event_type.start
     }
 
+    /// The payload.
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes[self.payload.clone()]
+    }
+
+    /// The header.
+    pub fn header(&self) -> &[u8] {
+        &self.bytes[self.header.clone()]
+    }
+
+    /// Both frames behind the event type, as they go to every peer without boxes.
+    pub fn behind_event_type(&self) -> &[u8] {
+        &self.bytes[self.event_type.end..]
+    }
+
     /// Appends a frame; gives where its payload is.
     fn push(&mut self, payload: &[u8], more: bool) -> Range<usize> {
         self.bytes.extend_from_slice(FrameHead::message(payload.len(), more).as_bytes());
@@ -63,6 +82,11 @@ impl EventMessage {
 }
 
 impl Frames {
+    /// Has the headers of messages say that this node leads in `epoch`.
+    pub fn lead_in(&mut self, epoch: Epoch) {
+        self.epoch = epoch;
+    }
+
     /// Forgets the last event.
     pub fn clear(&mut self) {
         self.payload.made = false;
@@ -157,12 +181,14 @@ impl Frames {
             publication.payload().push_to(&mut self.text);
             &self.text
         });
-        self.message.push(payload.as_bytes(), true);
+        self.message.payload = self.message.push(payload.as_bytes(), true);
         let EventId { publisher, incarnation, sequence, .. } = id;
         let created_utc_ns = publication.facts().time.unix_nanos();
-        let header = EventHeader { flags: Flags::default(), publisher, incarnation, sequence, created_utc_ns, epoch: Epoch::NONE };
+        let header = EventHeader { flags: Flags::default(), publisher, incarnation, sequence, created_utc_ns, epoch: self.epoch };
         self.message.bytes.extend_from_slice(FrameHead::message(HEADER_BYTES, false).as_bytes());
+        let start = self.message.bytes.len();
         header.encode(&mut self.message.bytes);
+        self.message.header = start..start + HEADER_BYTES;
         self.message.made = true;
     }
 

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use bodkin_broker::Epoch;
+
 use crate::{
     answer::Answer,
     host_name::{self, OwnNames},
@@ -86,6 +88,16 @@ impl Gate {
         Self { leadership: Some(leadership), ..self }
     }
 
+    /// Whether this node may take what changes something: it leads, or has no pair.
+    pub fn leads(&self) -> bool {
+        self.leadership.as_ref().is_none_or(|leadership| leadership.leads())
+    }
+
+    /// The epoch that this node leads in, or has led in last; none without a pair.
+    pub fn epoch(&self) -> Epoch {
+        self.leadership.as_ref().map_or(Epoch::NONE, |leadership| leadership.epoch())
+    }
+
     /// Checks one request.
     pub fn admit(&self, raw: &RawRequest<'_>) -> Admission {
         if !self.names.accept(raw.host) {
@@ -98,7 +110,7 @@ impl Gate {
             }
             return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))) };
         }
-        if !SAFE_METHODS.contains(&raw.method) && self.leadership.as_ref().is_some_and(|leadership| !leadership.leads()) {
+        if !SAFE_METHODS.contains(&raw.method) && !self.leads() {
             return Admission { reader: None, answer: Some(Box::new(fenced())) };
         }
         let Some(origin) = raw.origin else { return Admission { reader: None, answer: None } };

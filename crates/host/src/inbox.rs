@@ -6,7 +6,15 @@ use bodkin_broker::{ShardError, SubscriptionKey, Terms};
 use bodkin_store::event_log::Position;
 use tokio::sync::oneshot;
 
-use crate::{answer::Answer, api::TopicState, channel::Channel, replay::Chunk, security::Peer, stall::Notice, topics::RealTimeTopic};
+use crate::{
+    answer::Answer,
+    api::TopicState,
+    channel::Channel,
+    replay::Chunk,
+    security::Peer,
+    stall::Notice,
+    topics::{RealTimeTopic, asking::Answered},
+};
 
 /// Names a connection of the shard; a closed one's name is not valid for its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +95,8 @@ pub enum Message {
     },
     /// Deadlines are guaranteed from now on, or no more: listeners are to be told.
     Guarantee(Notice),
+    /// The admission test has said what becomes of what a subscriber asks.
+    Asked(Box<Answered>),
     /// Somebody asks for the topics.
     Topics(oneshot::Sender<Vec<TopicState>>),
     /// Close the listener, write out what is queued, end.

@@ -54,7 +54,7 @@ use crate::{
     stage::Stages,
     stall::{StallWatch, Stalls},
     token::{IssuerError, TokenIssuer},
-    topics::{self, TopicError},
+    topics::{self, TopicError, asking::Asking},
 };
 
 /// How long requests under way may take once a shutdown has begun.
@@ -307,6 +307,7 @@ impl Server {
             stalls: stalls.clone(),
             realtime: config.realtime.clone(),
             security: security.clone(),
+            asking: Asking::start(topics.clone(), inbox.clone())?,
             runtime: tokio::runtime::Handle::current(),
         };
         let interval = config.orchestrator.reservation_check_interval;

@@ -8,6 +8,7 @@ mod accept;
 mod clock;
 mod connection;
 mod log;
+mod not_taken;
 mod outbox;
 mod publish;
 mod pushed;
@@ -41,7 +42,7 @@ use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
 use tokio::{sync::mpsc, task::JoinHandle};
 
-pub use self::zmtp::EndpointConfig;
+pub use self::zmtp::{EndpointConfig, LinkKey};
 use self::{
     clock::Clock,
     connection::{Connection, Phase},
@@ -70,6 +71,7 @@ use crate::{
     seldom::Seldom,
     stage::{Stage, Stages},
     stall::Stalls,
+    topics::asking::Asking,
 };
 
 const SYSTEM: CoreSystem = CoreSystem::EventHandler;
@@ -127,6 +129,13 @@ enum Receiver {
         /// With what its event types begin, in the spelling in which it wants to hear them.
         prefix: Arc<[u8]>,
     },
+    /// A client of the ZMTP port that acknowledges.
+    Dealer {
+        /// The link's slot.
+        slot: usize,
+        /// The topic, as the client spells it.
+        topic: Arc<str>,
+    },
 }
 
 /// What a shard is made of, besides its listener.
@@ -155,6 +164,8 @@ pub struct ShardContext {
     pub replay: Option<ReplayContext>,
     /// The cloud's certificates; `None` in insecure mode.
     pub security: Option<Arc<Security>>,
+    /// Asks the admission test what subscribers want.
+    pub asking: Asking,
     /// Where push tasks run.
     pub runtime: tokio::runtime::Handle,
 }
@@ -327,6 +338,7 @@ impl Shard {
     fn turn(&mut self, events: &Events) {
         self.clock.read();
         self.context.stalls.turn_begins(self.clock.now);
+        self.tell_leadership();
         let mut is_to_accept = std::mem::take(&mut self.unaccepted);
         for slot in std::mem::take(&mut self.unread) {
             if let Some(connection) = self.connections.get_mut(slot) {
@@ -357,6 +369,7 @@ impl Shard {
             }
         }
         self.serve_all();
+        self.end_turn();
         self.flush();
         if self.clock.now >= self.next_sweep {
             self.next_sweep = self.clock.now + SWEEP_PERIOD;
@@ -368,6 +381,7 @@ impl Shard {
             self.sync(&snapshot);
             self.sweep(&snapshot);
             self.sweep_links();
+            self.end_turn();
             self.flush();
         }
         // Events do not wait for those who come.
@@ -402,6 +416,7 @@ impl Shard {
                     let _ = done.send(admitted);
                 }
                 Message::Guarantee(notice) => self.tell_guarantee(notice),
+                Message::Asked(answer) => self.wish_answered(*answer),
                 Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced { end, result } => self.synced(end, result),
                 Message::Stop => {
@@ -529,8 +544,9 @@ impl Shard {
     }
 
     fn topics(&self) -> Vec<TopicState> {
-        let is_stream =
-            |key: &&SubscriptionKey| matches!(self.broker.receiver(**key), Some(Receiver::Stream { .. } | Receiver::Link { .. }));
+        let is_stream = |key: &&SubscriptionKey| {
+            matches!(self.broker.receiver(**key), Some(Receiver::Stream { .. } | Receiver::Link { .. } | Receiver::Dealer { .. }))
+        };
         let state = |topic: TopicView<'_>| {
             let streams = topic.subscriptions.iter().filter(is_stream).count();
             TopicState {

@@ -1,6 +1,8 @@
 //! Real-time topics: which ones are admitted on this node, and what became of their events.
 
+pub mod asking;
 pub mod declaration;
+pub mod wish;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,18 +44,18 @@ pub enum Declarer {
 }
 
 /// A topic that was admitted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RealTimeTopic {
     /// Its event type, as stored.
     pub event_type: Box<str>,
-    /// What it promises.
+    /// What it promises: as much as the strictest asks, of who has declared it and all who subscribe.
     pub spec: TopicSpec,
     /// Who has declared it.
     pub declarer: Declarer,
     /// Whether its publishers are answered when the event is synced.
     pub is_durable: bool,
     /// What became of its events.
-    pub counts: TopicCounts,
+    pub counts: Arc<TopicCounts>,
 }
 
 /// What became of a topic's events, written by the shard.
@@ -126,6 +128,8 @@ pub struct RealTimeTopics {
     /// Event types that are durable whatever their topic says.
     durable: BTreeSet<Box<str>>,
     admitted: Mutex<Admitted>,
+    /// Names of subscriptions that were given.
+    askers: AtomicU64,
 }
 
 struct Admitted {
@@ -145,7 +149,7 @@ impl RealTimeTopics {
             return Err(TopicError::Platform(told));
         }
         let admitted = Admitted { admission: Admission::new(platform)?, topics: BTreeMap::new() };
-        Ok(Self { platform, durable, admitted: Mutex::new(admitted) })
+        Ok(Self { platform, durable, admitted: Mutex::new(admitted), askers: AtomicU64::new(0) })
     }
 
     /// What all topics count on.
@@ -165,7 +169,7 @@ impl RealTimeTopics {
         let mut admitted = self.lock();
         let spec = admitted.admission.admit(event_type, declared.spec).map_err(refused)?.spec;
         let is_durable = spec.durable || self.durable.contains(event_type);
-        let topic = Arc::new(RealTimeTopic { event_type: event_type.into(), spec, declarer, is_durable, counts: TopicCounts::default() });
+        let topic = Arc::new(RealTimeTopic { event_type: event_type.into(), spec, declarer, is_durable, counts: Arc::default() });
         admitted.topics.insert(event_type.into(), topic.clone());
         Ok((topic, Terms::of(&spec, &self.platform)))
     }

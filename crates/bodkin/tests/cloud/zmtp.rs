@@ -35,7 +35,7 @@ pub fn peer(cloud: &Cloud, socket_type: SocketType) -> Link {
 }
 
 /// With a routing id.
-fn named(cloud: &Cloud, socket_type: SocketType, identity: Option<&str>) -> Link {
+pub fn named(cloud: &Cloud, socket_type: SocketType, identity: Option<&str>) -> Link {
     let stream = TcpStream::connect(address(cloud)).expect("a connection");
     let metadata = Metadata::of(socket_type);
     let metadata = match identity {

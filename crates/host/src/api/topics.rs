@@ -135,7 +135,7 @@ impl Api {
 
 fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
     let TopicSpec { period, deadline, loss_tolerance, retention, level, publishers, .. } = topic.spec;
-    let TopicCounts { accepted, excess, refused, dispatched, late, shed, lost } = &topic.counts;
+    let TopicCounts { accepted, excess, refused, dispatched, late, shed, lost } = &*topic.counts;
     TopicView {
         event_type: &topic.event_type,
         period_us: period.gap().micros_up(),

@@ -1,18 +1,21 @@
 //! The shard's side of the event log: what is accepted goes in, and durable answers wait until it is synced.
 
 use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
-use bodkin_broker::EventId;
+use bodkin_broker::{EventId, Sequence, StreamIdentity};
 use bodkin_store::event_log::Position;
 
 use super::{ConnectionKey, Phase, Shard, zmtp::LinkKey};
 use crate::answer::{Answer, Refusal};
 
 /// A publisher that is answered when its event is synced.
+#[derive(Clone, Copy)]
 pub(super) enum Waiting {
     /// A request's.
     Connection(ConnectionKey),
     /// A REQ's.
     Link(LinkKey),
+    /// That of a stream, which is told that everything up to here is covered.
+    Stream(StreamIdentity, Sequence),
 }
 
 impl Shard {
@@ -70,6 +73,8 @@ impl Shard {
                 (Waiting::Connection(key), Ok(())) => self.answered(key, &Answer::empty(200)),
                 (Waiting::Connection(key), Err(error)) => self.answered(key, &Refusal::from(error.clone()).into()),
                 (Waiting::Link(key), result) => self.answer_link(key, result.as_ref().copied()),
+                (Waiting::Stream(stream, through), Ok(())) => self.endpoint.runs.cover(stream, through),
+                (Waiting::Stream(stream, through), Err(error)) => self.tell_not_kept(stream, through, error),
             }
         }
     }

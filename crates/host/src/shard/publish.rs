@@ -10,10 +10,10 @@ use bodkin_arrowhead::{
     publication::{self, Publication, PublishForm},
     snapshot::Snapshot,
 };
-use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, ShardError, SubscriptionKey};
+use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, SubscriptionKey, Wanted};
 use bodkin_store::event_log::{EventLog, Position};
 
-use super::{ConnectionKey, Endpoint, Receiver, Shard, Waiting, real_time::TURN_WORK_MAX};
+use super::{ConnectionKey, Endpoint, Receiver, Shard, Waiting, not_taken::NotTaken, real_time::TURN_WORK_MAX, zmtp::Numbered};
 use crate::{
     answer::{Answer, Refusal},
     control,
@@ -25,16 +25,30 @@ use crate::{
     stage::Stage,
 };
 
+/// How an event is numbered, and who is told what becomes of it.
+#[derive(Clone, Copy)]
+pub(super) enum Numbering {
+    /// By the broker, in this run's numbers. Who waits is answered when the event has gone out.
+    Ours(Option<Waiting>),
+    /// By its publisher, who keeps the event until it is covered.
+    Publisher(Numbered),
+}
+
 /// What became of an event that may be published.
 pub(super) enum Published {
     /// It is in the queues, and at this place in the event log where there is one.
     AtOnce(Option<Position>),
     /// It waits for its turn, and its publisher with it.
-    Kept,
+    Kept {
+        /// It came faster than its topic may: it goes out if there is time, and is never covered.
+        is_excess: bool,
+    },
+    /// It was taken before.
+    Known,
 }
 
 impl Receiver {
-    /// Makes an event's frame for this receiver and gives its bytes; `None` if the event is not for it.
+    /// Makes an event's frame for this receiver, and says what it wants of it.
     pub(super) fn frame_bytes(
         &self,
         frames: &mut Frames,
@@ -43,17 +57,19 @@ impl Receiver {
         snapshot: &Snapshot,
         publication: &Publication<'_>,
         filter_text: &mut String,
-    ) -> Option<u64> {
+    ) -> Wanted {
+        let wanted = |bytes: Option<u64>| bytes.map_or(Wanted::No, Wanted::Bytes);
         match self {
             Self::Stream { listening, .. } => {
                 let hears = listening.hears(snapshot, publication, filter_text);
-                hears.then(|| frames.stream(listening.form, event, publication).len() as u64)
+                wanted(hears.then(|| frames.stream(listening.form, event, publication).len() as u64))
             }
             Self::Push { subscription, .. } => {
                 let hears = event_handler::hears(snapshot, subscription, publication, filter_text);
-                hears.then(|| frames.json(publication).len() as u64)
+                wanted(hears.then(|| frames.json(publication).len() as u64))
             }
-            Self::Link { slot, prefix } => endpoint.offer(*slot, prefix, frames.message(event, publication)),
+            Self::Link { slot, prefix } => wanted(endpoint.offer(*slot, prefix, frames.message(event, publication))),
+            Self::Dealer { slot, topic } => endpoint.offer_dealer(*slot, topic, frames.message(event, publication)),
         }
     }
 }
@@ -63,9 +79,9 @@ impl Shard {
     /// type when it is synced to the disk; before it is delivered in either case.
     pub(super) fn publish(&mut self, slot: usize, raw: &RawRequest<'_>) {
         match self.try_publish(slot, raw) {
-            Ok(Published::Kept) => self.connections[slot].await_dispatch(raw.keep_alive),
+            Ok(Published::Kept { .. }) => self.connections[slot].await_dispatch(raw.keep_alive),
             Ok(Published::AtOnce(Some(position))) if self.is_durable() => self.answer_when_synced(slot, raw.keep_alive, position),
-            Ok(Published::AtOnce(_)) => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
+            Ok(Published::AtOnce(_) | Published::Known) => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
             Err(refusal) => self.refuse_request(slot, raw, refusal),
         }
     }
@@ -74,23 +90,23 @@ impl Shard {
         let form = permitted(&self.connections[slot].peer.caller, raw)?;
         self.lap(Stage::Parse);
         let publisher = ConnectionKey { slot, serial: self.connections[slot].serial };
-        self.take_in(&form, Some(Waiting::Connection(publisher))).map_err(refused)
+        self.take_in(&form, Numbering::Ours(Some(Waiting::Connection(publisher)))).map_err(|refusal| refused(refusal.error()))
     }
 
-    /// Takes an event in, on whatever transport it has come, if the rules of publishing let it be published. `publisher` is who is answered when an
-    /// event goes out that is kept.
-    pub(super) fn take_in(&mut self, form: &Authorized<PublishForm<'_>>, publisher: Option<Waiting>) -> Result<Published, ArrowheadError> {
+    /// Takes an event in, on whatever transport it has come, if the rules of publishing let it be published.
+    pub(super) fn take_in(&mut self, form: &Authorized<PublishForm<'_>>, numbering: Numbering) -> Result<Published, NotTaken> {
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
-        let publication = publication::authorize(&snapshot, form, self.clock.utc, &mut self.scratch)?;
-        self.check_durable()?;
+        let publication = publication::authorize(&snapshot, form, self.clock.utc, &mut self.scratch).map_err(NotTaken::Rules)?;
+        self.check_durable().map_err(NotTaken::LogSuspended)?;
         self.lap(Stage::Authorise);
         let published = if self.broker.terms(&self.scratch.event_type).is_some() {
-            self.keep(&publication, publisher).map(|()| Published::Kept)
+            self.keep(&publication, numbering)
         } else {
-            // Real-time events go first.
-            self.work(TURN_WORK_MAX);
-            self.deliver(&snapshot, &publication).map(Published::AtOnce).map_err(not_taken)
+            match numbering {
+                Numbering::Ours(_) => self.deliver(&snapshot, &publication).map(Published::AtOnce),
+                Numbering::Publisher(numbered) => self.deliver_numbered(&snapshot, &publication, &numbered),
+            }
         };
         self.lap(Stage::Execute);
         published
@@ -98,7 +114,9 @@ impl Shard {
 
     /// Hands a best-effort event to the broker and carries its decisions out. This and [`Self::keep`] are the only callers of the
     /// broker's publish and accept: they take nothing but a publication that may be published. Gives the event's place in the log.
-    fn deliver(&mut self, snapshot: &Snapshot, publication: &Authorized<Publication<'_>>) -> Result<Option<Position>, ShardError> {
+    pub(super) fn deliver(&mut self, snapshot: &Snapshot, publication: &Authorized<Publication<'_>>) -> Result<Option<Position>, NotTaken> {
+        // Real-time events go first.
+        self.work(TURN_WORK_MAX);
         if self.is_new_to_links(&self.scratch.event_type) {
             let topic = self.scratch.event_type.clone();
             self.open_to_links(&topic);
@@ -138,11 +156,16 @@ impl Shard {
                     self.tell_behind(subscription, position.expect("only who has a log to read falls behind"));
                 }
                 Output::TellLoss { subscription, events, during } => self.tell_loss(subscription, events, during),
-                Output::Shed { stream, .. } => self.count_shed(stream),
+                Output::Shed { stream, sequence, .. } => {
+                    self.count_shed(stream);
+                    self.tell_shed(stream, sequence);
+                }
                 Output::Freed { slot } => self.free(slot),
                 // Who publishes over HTTP has its answer when the event has gone out.
-                Output::Covered { .. } | Output::Closed { .. } => {}
-                other => unreachable!("a node without a pair, whose subscribers do not acknowledge, has no use for {other:?}"),
+                Output::Covered { stream, through } => self.promise(stream, through),
+                Output::NotRequired { subscription } => self.no_more_required(subscription),
+                Output::Closed { .. } => {}
+                other => unreachable!("a node without a pair has no use for {other:?}"),
             }
         }
         self.outputs = outputs;
@@ -172,13 +195,15 @@ impl Shard {
                     self.write_link(slot);
                 }
             }
+            Some(Receiver::Dealer { slot, topic }) => {
+                let slot = *slot;
+                if self.endpoint.hand_to_dealer(slot, topic, self.frames.made_message()) {
+                    self.write_link(slot);
+                }
+            }
             None => unreachable!("the broker delivers to subscriptions that are there"),
         }
     }
-}
-
-fn not_taken(error: ShardError) -> ArrowheadError {
-    ArrowheadError::unavailable(format!("The event was not taken: {error}."))
 }
 
 /// The answer to an event that is not taken; who was too fast is told when to try again.

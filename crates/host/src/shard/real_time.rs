@@ -13,12 +13,15 @@ use bodkin_arrowhead::{
     caller::Authorized, error::ArrowheadError, event_handler::EventFacts, publication::Publication, record::SystemId, utc::UtcTime,
 };
 use bodkin_broker::{
-    Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Refusal, Sequence, ShardError, SlotId, StreamId, StreamIdentity, Terms,
-    TopicId, Work,
+    Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, SlotId, StreamId, StreamIdentity, Terms, TopicId, Work,
 };
 use bodkin_store::event_log::Position;
 
-use super::{Phase, Receiver, Shard, Waiting};
+use super::{
+    Phase, Receiver, Shard, Waiting,
+    not_taken::NotTaken,
+    publish::{Numbering, Published},
+};
 use crate::{
     answer::{self, Answer},
     topics::{RealTimeTopic, TopicCounts},
@@ -113,32 +116,28 @@ impl Shard {
 
     /// Keeps an event of the real-time topic that was just authorised; its publisher waits for its turn. Over HTTP an event has no stamp that is
     /// fine enough, so it counts as created the longest way before its arrival.
-    pub(super) fn keep(
-        &mut self,
-        publication: &Authorized<Publication<'_>>,
-        publisher_waiting: Option<Waiting>,
-    ) -> Result<(), ArrowheadError> {
+    pub(super) fn keep(&mut self, publication: &Authorized<Publication<'_>>, numbering: Numbering) -> Result<Published, NotTaken> {
         let (topic, terms) = self.broker.terms(&self.scratch.event_type).expect("it is a real-time topic");
-        let now = self.clock.broker();
-        let created = now.minus_nanos(terms.created_before_ns);
-        let publisher = PublisherId(publication.facts().source.0.unsigned_abs());
-        let identity = StreamIdentity { topic, publisher, incarnation: self.real_time.incarnation };
         let terms = *terms;
-        let accepted = self.broker.open_stream(identity).map_err(|_| too_many_publishers(&terms)).and_then(|stream| {
-            let last = self.broker.last(stream).expect("it was just opened");
-            let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence: Sequence(last.0 + 1), created, is_resent: false };
-            self.broker.accept(now, stream, event).map_err(refused)
-        });
+        let publisher = PublisherId(publication.facts().source.0.unsigned_abs());
+        let accepted = match &numbering {
+            Numbering::Ours(_) => self.accept_next(StreamIdentity { topic, publisher, incarnation: self.real_time.incarnation }, &terms),
+            Numbering::Publisher(numbered) => self.accept_numbered(numbered.stream(topic, publisher), numbered, &terms),
+        };
         let counts = self.real_time.counts(topic);
         match accepted {
             Ok(Accepted::Kept { slot: kept, is_excess }) => {
                 counts.accepted.fetch_add(1, Relaxed);
                 counts.excess.fetch_add(u64::from(is_excess), Relaxed);
                 self.context.counts.published.fetch_add(1, Relaxed);
-                self.real_time.keep(kept, publication, publisher_waiting);
-                Ok(())
+                let waiting = match numbering {
+                    Numbering::Ours(waiting) => waiting,
+                    Numbering::Publisher(_) => None,
+                };
+                self.real_time.keep(kept, publication, waiting);
+                Ok(Published::Kept { is_excess })
             }
-            Ok(Accepted::Known) => unreachable!("an event with the next number is new"),
+            Ok(Accepted::Known) => Ok(Published::Known),
             Err(refusal) => {
                 counts.refused.fetch_add(1, Relaxed);
                 Err(refusal)
@@ -146,15 +145,30 @@ impl Shard {
         }
     }
 
+    /// Offers the broker the next event of a publisher that does not number its own.
+    fn accept_next(&mut self, identity: StreamIdentity, terms: &Terms) -> Result<Accepted, NotTaken> {
+        let stream = self.broker.open_stream(identity).map_err(|_| NotTaken::too_many_publishers(terms))?;
+        let last = self.broker.last(stream).expect("it was just opened");
+        let now = self.clock.broker();
+        let created = now.minus_nanos(terms.created_before_ns);
+        let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence: Sequence(last.0 + 1), created, is_resent: false };
+        self.broker.accept(now, stream, event).map_err(NotTaken::Broker)
+    }
+
     /// Does the work there is, at most so many pieces; gives how many.
     pub(super) fn work(&mut self, pieces_max: usize) -> usize {
         if self.real_time.is_empty() {
             return 0;
         }
-        let done = (0..pieces_max).take_while(|_| self.work_off_one()).count();
-        self.broker.end_turn(self.clock.broker(), &mut self.outputs);
-        self.carry_out_now();
-        done
+        (0..pieces_max).take_while(|_| self.work_off_one()).count()
+    }
+
+    /// Has the broker tell what has come together in the turn, once for each stream.
+    pub(super) fn end_turn(&mut self) {
+        if !self.real_time.is_empty() {
+            self.broker.end_turn(self.clock.broker(), &mut self.outputs);
+            self.carry_out_now();
+        }
     }
 
     /// Dispatches the event that is due first; false if there is none.
@@ -206,6 +220,10 @@ impl Shard {
         }
         let (position, publisher, is_durable) = (kept.position, kept.publisher.take(), topic.is_durable);
         self.carry_out(position);
+        if is_durable {
+            let bodkin_broker::EventId { publisher, incarnation, topic, sequence } = event;
+            self.promise_logged(StreamIdentity { topic, publisher, incarnation }, sequence);
+        }
         match (publisher, position) {
             (Some(publisher), Some(position)) if is_durable => self.unsynced.push_back((position, publisher)),
             (Some(publisher), _) => self.answer_publisher(publisher, Ok(())),
@@ -218,6 +236,7 @@ impl Shard {
         let key = match publisher {
             Waiting::Connection(key) => key,
             Waiting::Link(key) => return self.answer_link(key, result),
+            Waiting::Stream(..) => unreachable!("a stream's publisher does not wait for a dispatch"),
         };
         let Some(connection) = self.connections.get_mut(key.slot).filter(|connection| connection.serial == key.serial) else { return };
         if let Phase::Waiting { keep_alive, is_head } = connection.phase {
@@ -227,6 +246,11 @@ impl Shard {
             self.unserved.push_back(key.slot);
             self.resume(key.slot);
         }
+    }
+
+    /// Whether an event is answered when it is synced.
+    pub(super) fn is_durable_topic(&self, topic: TopicId) -> bool {
+        self.real_time.topics.get(&topic).is_some_and(|topic| topic.is_durable)
     }
 
     pub(super) fn count_shed(&self, stream: StreamId) {
@@ -251,22 +275,4 @@ fn gave_way() -> ArrowheadError {
     let told = "The event came faster than the period of its topic allows, and the next one had to go first. \
         Publish more slowly, or declare a shorter period.";
     ArrowheadError::too_fast(told)
-}
-
-fn too_many_publishers(terms: &Terms) -> ArrowheadError {
-    let told = format!(
-        "The topic keeps {} streams of publishers, which is twice as many as it was declared for, and this is one more. \
-        Declare it with more publishers.",
-        terms.streams_max
-    );
-    ArrowheadError::unavailable(told)
-}
-
-/// The answer to an event that the broker does not take now: the publisher is to wait, or to go to another node.
-fn refused(refusal: Refusal) -> ArrowheadError {
-    let told = format!("The event was not taken: {refusal}.");
-    match refusal {
-        Refusal::Full { .. } => ArrowheadError::too_fast(told),
-        _ => ArrowheadError::unavailable(told),
-    }
 }

@@ -116,6 +116,10 @@ impl Shard {
             Some(Receiver::Push { subscription, .. }) => {
                 tracing::warn!(subscription = %subscription.id, events, ?during, "a pushed subscriber was too slow and lost events");
             }
+            Some(Receiver::Dealer { slot, .. }) => {
+                let slot = *slot;
+                self.tell_dealer_loss(slot, subscription, events);
+            }
             Some(Receiver::Link { .. }) => unreachable!("a link counts by itself what waits for it"),
             None => {}
         }

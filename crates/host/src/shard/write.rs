@@ -25,6 +25,7 @@ impl Shard {
             }
             if streams {
                 self.write_log();
+                self.tell_covered();
             }
         }
         dirty.clear();

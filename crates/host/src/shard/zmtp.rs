@@ -1,8 +1,9 @@
 //! The ZMTP port: one link for each peer, on the shard's own poll.
 //!
-//! PUB and PUSH publish and are told nothing, REQ publishes and gets one reply for each event, SUB and XSUB subscribe. What is published here takes
+//! PUB and PUSH publish and are told nothing, REQ publishes and gets one reply for each event, SUB and XSUB subscribe, DEALER does both and acknowledges. What is published here takes
 //! the way of every event (`take_in`), and what is heard here is a subscription of the broker for each topic of a link.
 
+mod dealer;
 mod link;
 mod publish;
 mod subscribe;
@@ -10,12 +11,17 @@ mod subscribe;
 use std::{io, sync::Arc};
 
 use bodkin_arrowhead::name::SystemName;
+use bodkin_broker::{
+    Epoch,
+    wire::{WATERMARK_BYTES, WATERMARKS_MAX},
+};
 use bodkin_zmtp::{Connection, Event, Limits as ProtocolLimits, Random, ServerSecurity, ServerSettings, SocketType, Subscriptions};
 use mio::{Interest, Registry, Token, event::Event as Readiness, net::TcpListener};
 use slab::Slab;
 
-pub use self::link::LinkKey;
+pub use self::{dealer::Numbered, link::LinkKey};
 use self::{
+    dealer::{Dealer, Required, Runs},
     link::{Link, Read, Role},
     publish::Literals,
 };
@@ -31,11 +37,13 @@ const TURN_BYTES_MAX: usize = 64 * 1024;
 const TURN_ACCEPTS_MAX: usize = 16;
 /// Bytes of a message's frames around the event: the event type, the header, the envelope of a REQ.
 const FRAMES_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of a command: a subscription with all watermarks that it may state, and two texts.
+const COMMAND_BYTES_MAX: usize = WATERMARKS_MAX * WATERMARK_BYTES + 4 * 1024;
 /// Event type, payload, header, and the empty frame of a REQ.
 const FRAMES_MAX: usize = 4;
 
 /// Socket types of peers that are served. What the others would mean is told to them in an ERROR.
-const TAKES: [SocketType; 5] = [SocketType::Pub, SocketType::Push, SocketType::Req, SocketType::Sub, SocketType::Xsub];
+const TAKES: [SocketType; 6] = [SocketType::Pub, SocketType::Push, SocketType::Req, SocketType::Sub, SocketType::Xsub, SocketType::Dealer];
 
 /// What a shard's ZMTP port is made of.
 #[derive(Debug, Default)]
@@ -71,6 +79,14 @@ pub(super) struct Endpoint {
     /// What one link has sent.
     received: Vec<u8>,
     literals: Literals,
+    /// Runs of publishers that number their events.
+    pub runs: Runs,
+    /// Subscriptions that events wait for.
+    required: Required,
+    /// What DEALERs were told of who leads.
+    leadership: (Epoch, bool),
+    /// Where commands are made.
+    command: Vec<u8>,
     /// Bytes that a subscriber's link may have to write; an event beyond is lost, counted and told.
     queue_bytes_max: u64,
     /// Events lost to full links since that was last asked.
@@ -83,6 +99,7 @@ pub(super) struct Endpoint {
     refused_links: Seldom,
     refused_events: Seldom,
     slow_links: Seldom,
+    not_required: Seldom,
 }
 
 impl Endpoint {
@@ -94,8 +111,8 @@ impl Endpoint {
         }
         let queue_bytes_max = limits.subscriber_queue_bytes_max;
         let limits = ProtocolLimits {
-            frame_bytes_max: limits.event_bytes_max,
-            message_bytes_max: limits.event_bytes_max + FRAMES_BYTES_MAX,
+            frame_bytes_max: limits.event_bytes_max.max(COMMAND_BYTES_MAX),
+            message_bytes_max: limits.event_bytes_max.max(COMMAND_BYTES_MAX) + FRAMES_BYTES_MAX,
             frames_max: FRAMES_MAX,
             ..ProtocolLimits::default()
         };
@@ -111,6 +128,10 @@ impl Endpoint {
             found: Vec::new(),
             received,
             literals: Literals::default(),
+            runs: Runs::default(),
+            required: Required::default(),
+            leadership: (Epoch::NONE, true),
+            command: Vec::new(),
             queue_bytes_max,
             lost: 0,
             dirty: Vec::new(),
@@ -119,6 +140,7 @@ impl Endpoint {
             refused_links: Seldom::default(),
             refused_events: Seldom::default(),
             slow_links: Seldom::default(),
+            not_required: Seldom::default(),
         })
     }
 
@@ -127,9 +149,9 @@ impl Endpoint {
         self.unread.is_empty() && !self.is_to_accept
     }
 
-    /// Whether no link has something to write in this turn.
+    /// Whether no link has something to write in this turn, and none is to be told that it is covered.
     pub fn is_written(&self) -> bool {
-        self.dirty.is_empty()
+        self.dirty.is_empty() && self.runs.is_told()
     }
 
     /// Whether everything is written and no answer is awaited.
@@ -244,7 +266,8 @@ impl Shard {
 
     fn read_link(&mut self, slot: usize) {
         let mut received = std::mem::take(&mut self.endpoint.received);
-        while self.endpoint.links.get_mut(slot).is_some_and(|link| !link.postpones()) {
+        let queue_bytes_max = self.endpoint.queue_bytes_max;
+        while self.endpoint.links.get_mut(slot).is_some_and(|link| !link.postpones(queue_bytes_max)) {
             match self.endpoint.links[slot].read(&mut received) {
                 Ok(Read::Nothing) => break,
                 Ok(Read::End) | Err(_) => {
@@ -321,6 +344,7 @@ impl Shard {
             }
             SocketType::Req => Role::Requester { system: publish::named(identity, endpoint.system.as_ref())?, awaits: false },
             SocketType::Pub | SocketType::Push => Role::Publisher { system: publish::named(&[], endpoint.system.as_ref())? },
+            SocketType::Dealer => Role::Dealer(Box::new(Dealer::new(publish::named(identity, endpoint.system.as_ref())))),
             other => unreachable!("{other} is not taken"),
         };
         let link = &mut endpoint.links[slot];
@@ -353,7 +377,7 @@ impl Shard {
         let mut dirty = std::mem::take(&mut self.endpoint.dirty);
         dirty.retain(|&slot| {
             let Some(link) = self.endpoint.links.get_mut(slot) else { return false };
-            let is_its_turn = turn == Turn::All || matches!(link.role, Role::Subscriber(_));
+            let is_its_turn = turn == Turn::All || link.hears();
             if is_its_turn {
                 link.is_dirty = false;
                 self.write_link(slot);
@@ -376,9 +400,10 @@ impl Shard {
         {
             tracing::warn!(lost, times, "a ZMTP subscriber was too slow and has lost events, as the numbers in their headers tell it");
         }
-        if self.endpoint.links[slot].resumes() {
+        if self.endpoint.links[slot].resumes(self.endpoint.queue_bytes_max) {
             self.endpoint.read_next_turn(slot);
         }
+        self.refill_dealer(slot);
     }
 
     /// Ends a link and tells it why.

@@ -2,6 +2,7 @@
 //! allocates for each record, and no more than that.
 
 mod counting;
+mod dealer;
 mod zmtp;
 
 use std::{

@@ -23,7 +23,7 @@ const EVENT_TYPE: &[u8] = b"Hot";
 const PAYLOADS: [&[u8]; 2] = [b"21.5", b"{\"value\":21.5,\n\"unit\":\"C\"}"];
 
 /// A connection behind its handshake, for frames without boxes.
-fn connect(address: SocketAddr, socket_type: SocketType) -> TcpStream {
+pub fn connect(address: SocketAddr, socket_type: SocketType) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -40,7 +40,7 @@ fn connect(address: SocketAddr, socket_type: SocketType) -> TcpStream {
     }
 }
 
-fn message(frames: &[&[u8]]) -> Vec<u8> {
+pub fn message(frames: &[&[u8]]) -> Vec<u8> {
     let (last, others) = frames.split_last().unwrap();
     let frame = |more: u8, payload: &[u8]| [&[more, u8::try_from(payload.len()).unwrap()], payload].concat();
     others.iter().map(|payload| frame(1, payload)).chain([frame(0, last)]).collect::<Vec<_>>().concat()

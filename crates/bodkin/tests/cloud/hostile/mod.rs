@@ -2,6 +2,7 @@
 
 mod bodies;
 mod crowd;
+mod dealer;
 mod depth;
 mod framing;
 mod notify_uri;

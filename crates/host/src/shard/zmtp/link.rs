@@ -13,6 +13,7 @@ use bodkin_broker::SubscriptionKey;
 use bodkin_zmtp::Connection;
 use mio::net::TcpStream;
 
+use super::dealer::Dealer;
 use crate::{
     limits::Limits,
     shard::{connection, outbox::Outbox},
@@ -48,6 +49,8 @@ pub enum Role {
     },
     /// SUB and XSUB.
     Subscriber(Subscriber),
+    /// DEALER.
+    Dealer(Box<Dealer>),
     /// Nothing more: it is closed when everything is written.
     Closing,
 }
@@ -147,11 +150,13 @@ impl Link {
     }
 
     /// Whether reading has to wait: for the reply that is owed, or for a peer that sends on without taking what it gets.
-    pub fn postpones(&mut self) -> bool {
-        let waits = match self.role {
+    pub fn postpones(&mut self, queue_bytes_max: u64) -> bool {
+        let waits = match &self.role {
             Role::Requester { awaits: true, .. } => true,
             // Its events are bounded by its queue, and what it sends are subscriptions.
             Role::Subscriber(_) | Role::Closing => false,
+            // What it hears is bounded by its queue, and what it is told beside that by what it sends.
+            Role::Dealer(dealer) => dealer.waits() || self.unsent_bytes() as u64 > queue_bytes_max + UNSENT_BYTES_MAX as u64,
             _ => self.unsent_bytes() > UNSENT_BYTES_MAX,
         };
         self.postponed |= waits;
@@ -159,8 +164,8 @@ impl Link {
     }
 
     /// Whether something was postponed that can go on now. True once.
-    pub fn resumes(&mut self) -> bool {
-        self.postponed && !self.postpones() && std::mem::take(&mut self.postponed)
+    pub fn resumes(&mut self, queue_bytes_max: u64) -> bool {
+        self.postponed && !self.postpones(queue_bytes_max) && std::mem::take(&mut self.postponed)
     }
 
     /// Reads once.
@@ -195,17 +200,31 @@ impl Link {
         }
     }
 
+    /// Whether events go out on it, which go in front of the log.
+    pub fn hears(&self) -> bool {
+        match &self.role {
+            Role::Subscriber(_) => true,
+            Role::Dealer(dealer) => dealer.hears(),
+            _ => false,
+        }
+    }
+
     /// Has a host that vanishes noticed.
     pub fn probe(&self) {
         connection::probe(&self.socket);
     }
 
+    /// Whether so many bytes have room behind those that wait; an empty link takes any.
+    pub fn takes(&self, bytes: usize, queue_bytes_max: u64) -> bool {
+        let unsent = self.unsent_bytes();
+        unsent == 0 || (unsent + bytes) as u64 <= queue_bytes_max
+    }
+
     /// Whether an event of this size has room in a subscriber's queue; one that has none is counted.
     pub fn has_room(&mut self, bytes: usize, queue_bytes_max: u64) -> bool {
-        let unsent = self.unsent_bytes();
+        let takes = self.takes(bytes, queue_bytes_max);
         let Role::Subscriber(subscriber) = &mut self.role else { return false };
-        let is_full = unsent > 0 && (unsent + bytes) as u64 > queue_bytes_max;
-        if !is_full && subscriber.lost.is_none() {
+        if takes && subscriber.lost.is_none() {
             return true;
         }
         *subscriber.lost.get_or_insert(0) += 1;
@@ -224,10 +243,11 @@ impl Link {
     /// Whether a deadline is past.
     pub fn is_overdue(&self, now: Instant, limits: &Limits) -> bool {
         let over = |since: Option<Instant>, limit: Duration| since.is_some_and(|since| now.saturating_duration_since(since) > limit);
-        match self.role {
+        match &self.role {
             Role::Stranger => over(Some(self.accepted), limits.handshake_timeout),
             Role::Subscriber(_) => over(self.stalled_since, limits.stream_stall_timeout),
-            Role::Publisher { .. } | Role::Requester { .. } => over(self.stalled_since, limits.send_timeout),
+            Role::Dealer(dealer) if dealer.hears() => over(self.stalled_since, limits.stream_stall_timeout),
+            Role::Publisher { .. } | Role::Requester { .. } | Role::Dealer(_) => over(self.stalled_since, limits.send_timeout),
             Role::Closing => over(self.shut_down, limits.send_timeout) || over(self.stalled_since, limits.send_timeout),
         }
     }

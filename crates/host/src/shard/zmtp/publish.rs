@@ -4,23 +4,27 @@ use bodkin_arrowhead::{
     caller::Caller,
     error::ArrowheadError,
     name::SystemName,
-    publication::{JsonText, PublishForm},
+    publication::{Created, JsonText, PublishForm},
     record::System,
     snapshot::Snapshot,
     utc::UtcTime,
 };
-use bodkin_broker::wire::EventHeader;
+use bodkin_broker::{Refusal, wire::EventHeader};
 use bodkin_zmtp::Message;
 
 use super::{LinkKey, Role, Shard};
 use crate::{
     route,
-    shard::{log::Waiting, publish::Published},
+    shard::{
+        log::Waiting,
+        not_taken::NotTaken,
+        publish::{Numbering, Published},
+    },
     stage::Stage,
 };
 
 /// What an event's time came from.
-const ORIGIN: &str = "ZMTP";
+pub(super) const ORIGIN: &str = "ZMTP";
 
 /// Buffers for an event's texts as JSON.
 #[derive(Default)]
@@ -31,8 +35,8 @@ pub struct Literals {
 
 /// The frames of an event.
 struct EventFrames<'m> {
-    event_type: &'m str,
-    payload: &'m str,
+    event_type: &'m [u8],
+    payload: &'m [u8],
     header: Option<EventHeader>,
 }
 
@@ -40,24 +44,27 @@ impl<'m> EventFrames<'m> {
     /// Event type and payload, and the header where there is one.
     fn read(message: &Message<'m>) -> Result<Self, ArrowheadError> {
         let refused = |told: String| ArrowheadError::bad_payload(told, ORIGIN);
-        let (event_type, payload, header) = match (message.split(), message.split()) {
-            (Some([event_type, payload]), _) => (event_type, payload, None),
+        match (message.split(), message.split()) {
+            (Some([event_type, payload]), _) => Ok(Self { event_type, payload, header: None }),
             (_, Some([event_type, payload, header])) => {
                 let header = EventHeader::decode(header).map_err(|error| refused(format!("Header: {error}.")))?;
-                (event_type, payload, Some(header))
+                Ok(Self { event_type, payload, header: Some(header) })
             }
             _ => {
                 let told =
                     format!("An event has two frames, event type and payload, and may have a header: {} came.", message.frame_count());
-                return Err(refused(told));
+                Err(refused(told))
             }
-        };
-        let text = |bytes: &'m [u8], what: &str| {
-            let no_text = || refused(format!("{what} is no UTF-8. Send a text: bytes of other kinds as Base64."));
-            std::str::from_utf8(bytes).map_err(|_| no_text())
-        };
-        Ok(Self { event_type: text(event_type, "Event type")?, payload: text(payload, "Payload")?, header })
+        }
     }
+}
+
+/// A frame that is a text.
+fn text<'m>(bytes: &'m [u8], what: &str) -> Result<&'m str, NotTaken> {
+    std::str::from_utf8(bytes).map_err(|_| {
+        let told = format!("{what} is no UTF-8. Send a text: bytes of other kinds as Base64.");
+        NotTaken::Rules(ArrowheadError::bad_payload(told, ORIGIN))
+    })
 }
 
 /// As whom a peer publishes: the system that its `Identity` names, or the one that is configured for those who name none.
@@ -71,7 +78,7 @@ pub(super) fn named(identity: &[u8], configured: Option<&SystemName>) -> Result<
 }
 
 /// The one registered system of this name.
-fn registered<'s>(snapshot: &'s Snapshot, name: &SystemName) -> Result<&'s System, ArrowheadError> {
+pub(super) fn registered<'s>(snapshot: &'s Snapshot, name: &SystemName) -> Result<&'s System, ArrowheadError> {
     let mut systems = snapshot.systems_with(name);
     match (systems.next(), systems.next()) {
         (Some(system), None) => Ok(system),
@@ -87,7 +94,7 @@ impl Shard {
             Role::Publisher { system } => {
                 let system = system.clone();
                 if let Err(error) = self.publish_message(&system, message, None) {
-                    self.refuse_untold(&system, &error);
+                    self.refuse_untold(Some(&system), &error);
                 }
                 Ok(())
             }
@@ -103,6 +110,7 @@ impl Shard {
                 Ok(())
             }
             Role::Subscriber(_) => Err("a subscriber publishes nothing: use PUB, PUSH or REQ".to_owned()),
+            Role::Dealer(_) => self.take_dealer_message(slot, message),
             Role::Stranger | Role::Closing => unreachable!("messages come behind the handshake, and not any more behind the end"),
         }
     }
@@ -114,38 +122,60 @@ impl Shard {
         message: &Message<'_>,
         publisher: Option<Waiting>,
     ) -> Result<Published, ArrowheadError> {
-        let frames = EventFrames::read(message)?;
+        let EventFrames { event_type, payload, header } = EventFrames::read(message)?;
+        let created = header.map_or(Created::Unsaid, |header| Created::Stamped(UtcTime::from_unix_nanos(header.created_utc_ns)));
+        self.publish_texts(system, (event_type, payload), created, Numbering::Ours(publisher)).map_err(NotTaken::error)
+    }
+
+    /// Publishes an event type and a payload, as the form that a request's body has.
+    pub(super) fn publish_texts(
+        &mut self,
+        system: &SystemName,
+        (event_type, payload): (&[u8], &[u8]),
+        created: Created,
+        numbering: Numbering,
+    ) -> Result<Published, NotTaken> {
+        let event_bytes_max = self.context.limits.event_bytes_max;
+        if payload.len() > event_bytes_max {
+            let told = format!("The payload has {} bytes, at most {event_bytes_max} are taken here.", payload.len());
+            return Err(NotTaken::TooLarge(ArrowheadError::bad_payload(told, ORIGIN)));
+        }
+        let (event_type, payload) = (text(event_type, "Event type")?, text(payload, "Payload")?);
         let mut literals = std::mem::take(&mut self.endpoint.literals);
-        let published = self.publish_frames(system, &frames, publisher, &mut literals);
+        let published = self.publish_as(system, (event_type, payload), created, numbering, &mut literals);
         self.endpoint.literals = literals;
         published
     }
 
-    fn publish_frames(
+    fn publish_as(
         &mut self,
         system: &SystemName,
-        frames: &EventFrames<'_>,
-        publisher: Option<Waiting>,
+        (event_type, payload): (&str, &str),
+        created: Created,
+        numbering: Numbering,
         literals: &mut Literals,
-    ) -> Result<Published, ArrowheadError> {
+    ) -> Result<Published, NotTaken> {
+        if !self.context.gate.leads() {
+            return Err(NotTaken::Broker(Refusal::NotLeading));
+        }
         let snapshot = self.context.store.snapshot();
-        let source = registered(&snapshot, system)?;
-        let created = frames.header.map(|header| UtcTime::from_unix_nanos(header.created_utc_ns));
-        let event_type = JsonText::write(frames.event_type, &mut literals.event_type);
-        let payload = JsonText::write(frames.payload, &mut literals.payload);
+        let source = registered(&snapshot, system).map_err(NotTaken::Rules)?;
+        let event_type = JsonText::write(event_type, &mut literals.event_type);
+        let payload = JsonText::write(payload, &mut literals.payload);
         let form = PublishForm::of(source, event_type, payload, created);
         let admitted = route::PUBLISH.admit(&Caller::Anonymous).expect("the port is there in insecure mode only, which asks for no name");
         let form = admitted.permit(form).expect("insecure mode asks for no name");
         self.lap(Stage::Parse);
-        self.take_in(&form, publisher)
+        self.take_in(&form, numbering)
     }
 
     /// Counts and logs an event whose publisher's socket type takes no answer.
-    fn refuse_untold(&mut self, system: &SystemName, error: &ArrowheadError) {
+    pub(super) fn refuse_untold(&mut self, system: Option<&SystemName>, error: &ArrowheadError) {
         self.context.counts.refused_untold.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if let Some(times) = self.endpoint.refused_events.due() {
             let reason = &error.error_message;
-            tracing::warn!(%system, times, reason, "a ZMTP event was refused; REQ sockets are told so, PUB and PUSH cannot be");
+            let system = system.map_or("nobody", SystemName::as_str);
+            tracing::warn!(system, times, reason, "a ZMTP event was refused; REQ sockets are told so, PUB and PUSH cannot be");
         }
     }
 
@@ -156,8 +186,8 @@ impl Shard {
                 self.unsynced.push_back((position, Waiting::Link(key)));
                 self.let_wait(key.slot);
             }
-            Ok(Published::Kept) => self.let_wait(key.slot),
-            Ok(Published::AtOnce(_)) => self.reply(key.slot, Ok(())),
+            Ok(Published::Kept { .. }) => self.let_wait(key.slot),
+            Ok(Published::AtOnce(_) | Published::Known) => self.reply(key.slot, Ok(())),
             Err(error) => self.reply(key.slot, Err(&error)),
         }
     }
@@ -174,7 +204,7 @@ impl Shard {
         if let Role::Requester { awaits, .. } = &mut link.role {
             *awaits = false;
             self.reply(key.slot, result);
-            if self.endpoint.links[key.slot].resumes() {
+            if self.endpoint.links[key.slot].resumes(self.endpoint.queue_bytes_max) {
                 self.endpoint.read_next_turn(key.slot);
             }
         }

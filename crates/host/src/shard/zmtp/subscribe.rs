@@ -125,6 +125,7 @@ impl Shard {
 
     /// A link hears nothing any more.
     pub(super) fn forget_subscriptions(&mut self, slot: usize) {
+        self.forget_dealer(slot);
         let Role::Subscriber(subscriber) = &mut self.endpoint.links[slot].role else { return };
         let heard = std::mem::take(&mut subscriber.heard);
         for (subscription, _) in heard.into_values() {

@@ -1,0 +1,204 @@
+//! DEALER on the ZMTP port, frame by frame: what clients say, and what they are told.
+
+use std::time::{Duration, SystemTime};
+
+use bodkin_broker::wire::{ClientFrame, EventHeader, Flags, RefusalReason, Watermarks};
+use bodkin_broker::{Epoch, Incarnation, PublisherId, Sequence};
+use bodkin_zmtp::SocketType;
+
+use crate::real_time_client::topic;
+use crate::support::cloud::{Cloud, Launch};
+use crate::support::link::{Heard, Link};
+use crate::zmtp::{self, heard, named, settle, subscriber, texts};
+
+const RUN: Incarnation = Incarnation(7);
+
+/// A cloud with the real-time topic `HOT`, the system `sensor`, and one for those who do not say who they are.
+pub fn cloud(data: &std::path::Path, more: &[&str]) -> Cloud {
+    let file = data.join("bodkin.toml");
+    std::fs::write(&file, topic("hot", "")).expect("written");
+    let launch = Launch::new().data(data).flags(["--config", file.to_str().expect("text")]).flags(["--zmtp-system", "plain-peer"]);
+    let cloud = more.iter().fold(launch, |launch, flag| launch.flags([flag])).start();
+    cloud.register_system("sensor", 1);
+    cloud.register_system("plain-peer", 2);
+    cloud
+}
+
+pub fn dealer(cloud: &Cloud, name: &str) -> Link {
+    let mut link = named(cloud, SocketType::Dealer, Some(name));
+    say(&mut link, &ClientFrame::Hello { epoch: Epoch::NONE, incarnation: RUN, name });
+    hear(&mut link, |command| assert_eq!(*command, ClientFrame::Leader { epoch: Epoch::NONE, is_leader: true }));
+    link
+}
+
+pub fn say(link: &mut Link, command: &ClientFrame<'_>) {
+    let mut bytes = Vec::new();
+    command.encode(&mut bytes);
+    link.say(&[&bytes]);
+}
+
+/// The next message, which is a command.
+#[track_caller]
+pub fn hear<T>(link: &mut Link, look: impl FnOnce(&ClientFrame<'_>) -> T) -> T {
+    let Ok(Some(Heard::Message(frames))) = link.hear() else { panic!("a command was expected") };
+    let [frame] = &frames[..] else { panic!("a command has one frame: {frames:?}") };
+    look(&ClientFrame::decode(frame).expect("a command"))
+}
+
+pub fn utc_ns() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is later");
+    u64::try_from(since_1970.as_nanos()).expect("it is before 2554")
+}
+
+pub fn header(sequence: u64) -> EventHeader {
+    EventHeader {
+        flags: Flags::default(),
+        publisher: PublisherId(0),
+        incarnation: RUN,
+        sequence: Sequence(sequence),
+        created_utc_ns: utc_ns(),
+        epoch: Epoch::NONE,
+    }
+}
+
+pub fn publish(link: &mut Link, topic: &str, payload: &[u8], header: &EventHeader) {
+    let mut bytes = Vec::new();
+    header.encode(&mut bytes);
+    link.say(&[topic.as_bytes(), payload, &bytes]);
+}
+
+pub fn subscribe(link: &mut Link, topic: &str, wait: Option<Duration>) {
+    let wait_ns = wait.map_or(0, |wait| wait.as_nanos() as u64);
+    let watermarks = Watermarks::Own(&[]);
+    let (epoch, loss_tolerance, deadline_ns) = (Epoch::NONE, None, None);
+    say(link, &ClientFrame::Subscribe { epoch, loss_tolerance, deadline_ns, required: wait.is_some(), wait_ns, topic, watermarks });
+}
+
+#[track_caller]
+fn subscribed(link: &mut Link, topic: &str, wait: Option<Duration>) {
+    subscribe(link, topic, wait);
+    hear(link, |command| assert_eq!(*command, ClientFrame::Subscribed { epoch: Epoch::NONE, topic }));
+}
+
+/// The reason and the words of a refusal that is next.
+#[track_caller]
+pub fn refused(link: &mut Link) -> (RefusalReason, String) {
+    hear(link, |command| match command {
+        ClientFrame::Refused { reason, text, .. } | ClientFrame::SubscribeRefused { reason, text, .. } => (*reason, (*text).to_owned()),
+        other => panic!("a refusal was expected: {other:?}"),
+    })
+}
+
+#[track_caller]
+fn covered(link: &mut Link) -> (Sequence, String) {
+    hear(link, |command| match command {
+        ClientFrame::Covered { incarnation: RUN, through, topic, .. } => (*through, (*topic).to_owned()),
+        other => panic!("a cover was expected: {other:?}"),
+    })
+}
+
+#[test]
+fn an_event_keeps_its_identity_and_its_topic_the_spelling_of_each_subscriber() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = cloud(data.path(), &[]);
+    let (mut sensor, mut first, mut second, mut sub) =
+        (dealer(&cloud, "sensor"), dealer(&cloud, "a"), dealer(&cloud, "b"), subscriber(&cloud, "ho"));
+    subscribed(&mut first, "hot", None);
+    subscribed(&mut second, "HOT", None);
+    let sent = header(41);
+    publish(&mut sensor, "Hot", b"21.5", &sent);
+    for (link, spelled) in [(&mut first, "hot"), (&mut second, "HOT"), (&mut sub, "hot")] {
+        let (event_type, payload, came) = heard(link);
+        assert_eq!((event_type.to_lowercase().as_str(), payload.as_str()), ("hot", "21.5"));
+        assert!(event_type.starts_with(&spelled[..2]), "{event_type}");
+        let named = EventHeader { publisher: came.publisher, ..sent };
+        assert_eq!(came, named, "the broker fills in who publishes, and nothing else");
+        assert!(came.publisher.0 > 0);
+    }
+    assert_eq!(covered(&mut sensor), (Sequence(41), "HOT".to_owned()), "topics are told as they are stored");
+}
+
+#[test]
+fn two_frames_are_published_without_an_answer() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = cloud(data.path(), &[]);
+    let (mut plain, mut sub) = (zmtp::peer(&cloud, SocketType::Dealer), subscriber(&cloud, ""));
+    for topic in ["hot", "any"] {
+        plain.say(&[topic.as_bytes(), b"1"]);
+        assert_eq!(texts(&mut sub), (topic.to_owned(), "1".to_owned()));
+    }
+    // A command behind them is the first to be answered, and needs no hello.
+    say(&mut plain, &ClientFrame::ClockRequest { epoch: Epoch::NONE, sent_utc_ns: 5 });
+    let (sent, received, replied) = hear(&mut plain, |command| match *command {
+        ClientFrame::ClockReply { sent_utc_ns, received_utc_ns, replied_utc_ns, .. } => (sent_utc_ns, received_utc_ns, replied_utc_ns),
+        ref other => panic!("a clock was expected: {other:?}"),
+    });
+    assert_eq!(sent, 5);
+    assert!(received <= replied && utc_ns().abs_diff(replied) < 10_000_000_000);
+}
+
+#[test]
+fn a_known_event_is_covered_again_and_a_last_one_names_it() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = cloud(data.path(), &[]);
+    let mut sub = subscriber(&cloud, "");
+    for topic in ["hot", "any"] {
+        let mut sensor = dealer(&cloud, "sensor");
+        for sequence in [1, 2, 2, 1] {
+            publish(&mut sensor, topic, b"x", &header(sequence));
+            assert!(covered(&mut sensor).0.0 >= sequence);
+        }
+        // The next session of the same run resumes.
+        let mut sensor = dealer(&cloud, "sensor");
+        let (epoch, incarnation) = (Epoch::NONE, RUN);
+        say(&mut sensor, &ClientFrame::Resume { epoch, incarnation, from: Sequence(2), to: Sequence(3), topic });
+        let resent = EventHeader { flags: Flags { resend: true, ..Flags::default() }, ..header(2) };
+        publish(&mut sensor, topic, b"x", &resent);
+        assert_eq!(covered(&mut sensor).0, Sequence(2));
+        publish(&mut sensor, topic, b"x", &EventHeader { sequence: Sequence(3), ..resent });
+        assert_eq!(covered(&mut sensor).0, Sequence(3));
+        say(&mut sensor, &ClientFrame::Last { epoch, publisher: PublisherId(0), incarnation, sequence: Sequence(3), topic });
+        assert_eq!(covered(&mut sensor).0, Sequence(3));
+        (0..3).for_each(|_| drop(heard(&mut sub)));
+    }
+    settle(&mut sub);
+}
+
+#[test]
+fn a_subscription_is_taken_back() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = cloud(data.path(), &[]);
+    let (mut sensor, mut display) = (dealer(&cloud, "sensor"), dealer(&cloud, "display"));
+    subscribed(&mut display, "hot", Some(Duration::from_secs(60)));
+    publish(&mut sensor, "hot", b"1", &header(1));
+    assert_eq!(texts(&mut display), ("hot".to_owned(), "1".to_owned()));
+    say(&mut display, &ClientFrame::Unsubscribe { epoch: Epoch::NONE, topic: "hot" });
+    assert_eq!(covered(&mut sensor).0, Sequence(1), "it waits for nobody any more");
+    publish(&mut sensor, "hot", b"2", &header(2));
+    assert_eq!(covered(&mut sensor).0, Sequence(2));
+    settle(&mut display);
+}
+
+#[test]
+fn a_later_session_of_the_same_name_takes_a_required_subscription_over() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = cloud(data.path(), &[]);
+    let (mut sensor, mut earlier) = (dealer(&cloud, "sensor"), dealer(&cloud, "display"));
+    subscribed(&mut earlier, "hot", Some(Duration::from_secs(60)));
+    publish(&mut sensor, "hot", b"1", &header(1));
+    assert_eq!(texts(&mut earlier).1, "1");
+    let mut later = dealer(&cloud, "display");
+    subscribed(&mut later, "hot", Some(Duration::from_secs(60)));
+    assert_eq!(refused(&mut earlier).0, RefusalReason::OldIncarnation);
+    let (_, payload, came) = heard(&mut later);
+    assert_eq!(payload, "1", "it has not acknowledged it");
+    let EventHeader { publisher, incarnation, sequence: through, .. } = came;
+    say(&mut later, &ClientFrame::Delivered { epoch: Epoch::NONE, publisher, incarnation, through, topic: "hot" });
+    assert_eq!(covered(&mut sensor).0, Sequence(1));
+    // An earlier run than this one is refused.
+    let mut old = named(&cloud, SocketType::Dealer, Some("display"));
+    say(&mut old, &ClientFrame::Hello { epoch: Epoch::NONE, incarnation: Incarnation(6), name: "display" });
+    hear(&mut old, |command| assert!(matches!(command, ClientFrame::Leader { .. })));
+    subscribe(&mut old, "hot", Some(Duration::from_secs(60)));
+    assert_eq!(refused(&mut old).0, RefusalReason::OldIncarnation);
+}

@@ -1,0 +1,149 @@
+//! DEALER: the reliable form. Its clients number their events and keep them until they are covered, and acknowledge what they hear.
+//!
+//! A message of one frame is a command (`broker::wire::ClientFrame`), one of three an event with its header, one of two an event without guarantees, as PUB
+//! sends it. What the other side does with all this is `broker::publisher` and `broker::subscriber`.
+
+mod acknowledge;
+mod leave;
+mod publish;
+mod required;
+mod runs;
+mod subscribe;
+mod tell;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bodkin_arrowhead::name::SystemName;
+use bodkin_broker::{Incarnation, wire::ClientFrame};
+use bodkin_zmtp::Message;
+
+pub use self::publish::Numbered;
+use self::subscribe::Heard;
+pub(super) use self::{required::Required, runs::Runs};
+use super::{LinkKey, Role, Shard};
+use crate::control;
+
+/// Topics that one link may subscribe to; one more is refused and told.
+pub const DEALER_SUBSCRIPTIONS_MAX: usize = 100_000;
+
+/// What a DEALER has said and asked for.
+pub struct Dealer {
+    /// As whom it publishes, or why it cannot.
+    system: Result<SystemName, String>,
+    hello: Option<Hello>,
+    /// By topic, as stored.
+    heard: BTreeMap<Arc<str>, Heard>,
+    /// Questions to the admission test that are not answered; it is not read until they are.
+    questions: usize,
+    /// Something was offered to it that had no room.
+    is_full: bool,
+}
+
+/// Who a client says that it is.
+#[derive(Clone)]
+struct Hello {
+    name: Arc<str>,
+    incarnation: Incarnation,
+}
+
+impl Dealer {
+    /// One that has said nothing yet.
+    pub fn new(system: Result<SystemName, String>) -> Self {
+        Self { system, hello: None, heard: BTreeMap::new(), questions: 0, is_full: false }
+    }
+
+    /// Whether it is a subscriber.
+    pub fn hears(&self) -> bool {
+        !self.heard.is_empty()
+    }
+
+    /// Whether it has to wait for the admission test.
+    pub fn waits(&self) -> bool {
+        self.questions > 0
+    }
+}
+
+impl Shard {
+    /// Takes a message of a DEALER; the error is what its link is ended with.
+    pub(super) fn take_dealer_message(&mut self, slot: usize, message: &Message<'_>) -> Result<(), String> {
+        if let Some([command]) = message.split() {
+            return self.dealer_command(slot, command);
+        }
+        match (message.split(), message.split::<3>()) {
+            (Some([event_type, payload]), _) => {
+                self.dealer_event_without_header(slot, event_type, payload);
+                Ok(())
+            }
+            (_, Some([event_type, payload, header])) => self.dealer_event(slot, event_type, payload, header),
+            _ => {
+                let count = message.frame_count();
+                Err(format!("a DEALER sends commands of one frame and events of two or three (event type, payload, header): {count} came"))
+            }
+        }
+    }
+
+    fn dealer_command(&mut self, slot: usize, bytes: &[u8]) -> Result<(), String> {
+        let command = ClientFrame::decode(bytes).map_err(|error| format!("a command cannot be read: {error}"))?;
+        match command {
+            ClientFrame::Hello { incarnation, name, .. } => self.greet(slot, name, incarnation)?,
+            ClientFrame::Subscribe { loss_tolerance, deadline_ns, required, wait_ns, topic, watermarks, .. } => {
+                let wait_ns = required.then_some(wait_ns);
+                self.subscribe_dealer(slot, topic, (loss_tolerance, deadline_ns), wait_ns, watermarks);
+            }
+            ClientFrame::Unsubscribe { topic, .. } => self.unsubscribe_dealer(slot, topic),
+            ClientFrame::Delivered { publisher, incarnation, through, topic, .. } => {
+                self.dealer_has(slot, topic, publisher, incarnation, through);
+            }
+            ClientFrame::Resume { incarnation, from, to, topic, .. } => self.resume_run(slot, topic, incarnation, from, to),
+            ClientFrame::Last { incarnation, topic, .. } => self.repeat_cover(slot, topic, incarnation),
+            ClientFrame::ClockRequest { sent_utc_ns, .. } => self.tell_clock(slot, sent_utc_ns),
+            _ => return Err("a command of a broker's came, where one of a client's is expected".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn greet(&mut self, slot: usize, name: &str, incarnation: Incarnation) -> Result<(), String> {
+        let dealer = self.endpoint.dealer(slot);
+        if dealer.hello.is_some() {
+            return Err("a client says hello once".to_owned());
+        }
+        dealer.hello = Some(Hello { name: name.into(), incarnation });
+        let (epoch, is_leader) = (self.context.gate.epoch(), self.context.gate.leads());
+        self.endpoint.tell(slot, &ClientFrame::Leader { epoch, is_leader });
+        Ok(())
+    }
+
+    fn tell_clock(&mut self, slot: usize, sent_utc_ns: u64) {
+        let now_utc_ns = control::now().unix_nanos();
+        let epoch = self.context.gate.epoch();
+        let reply = ClientFrame::ClockReply { epoch, sent_utc_ns, received_utc_ns: now_utc_ns, replied_utc_ns: now_utc_ns };
+        self.endpoint.tell(slot, &reply);
+    }
+
+    /// The system as which a DEALER publishes.
+    fn dealer_system(&mut self, slot: usize) -> Result<SystemName, String> {
+        self.endpoint.dealer(slot).system.clone()
+    }
+
+    fn dealer_key(&self, slot: usize) -> LinkKey {
+        LinkKey { slot, serial: self.endpoint.links[slot].serial }
+    }
+}
+
+impl super::Endpoint {
+    /// The DEALER of a link that is one.
+    fn dealer(&mut self, slot: usize) -> &mut Dealer {
+        match &mut self.links[slot].role {
+            Role::Dealer(dealer) => dealer,
+            _ => unreachable!("only a DEALER sends commands"),
+        }
+    }
+
+    /// The DEALER of a link that may have gone, or be ending.
+    fn dealer_at(&mut self, link: LinkKey) -> Option<&mut Dealer> {
+        match &mut self.links.get_mut(link.slot).filter(|at| at.serial == link.serial)?.role {
+            Role::Dealer(dealer) => Some(dealer),
+            _ => None,
+        }
+    }
+}

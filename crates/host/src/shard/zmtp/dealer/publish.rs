@@ -1,0 +1,226 @@
+//! Events of DEALERs: numbered by their publisher, taken by the rules of every event, answered when they are covered.
+
+use std::time::Duration;
+
+use bodkin_arrowhead::{
+    caller::Authorized,
+    error::ArrowheadError,
+    publication::{Created, Publication},
+    snapshot::Snapshot,
+    utc::UtcTime,
+};
+use bodkin_broker::{
+    Accepted, Incarnation, Input, Instant, PublisherId, Refusal, Sequence, StreamId, StreamIdentity, Terms, TopicId,
+    wire::{ClientFrame, EventHeader},
+};
+use bodkin_store::event_log::Position;
+
+use super::{
+    super::{LinkKey, Shard, publish::ORIGIN},
+    runs::{LaterRun, Place},
+    tell::short,
+};
+use crate::shard::{
+    log::Waiting,
+    not_taken::NotTaken,
+    publish::{Numbering, Published},
+};
+
+/// How old an event may be: a publisher keeps what nobody has covered.
+const EVENT_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// How far its creation may lie ahead: no two clocks that are kept right are so far apart.
+const EVENT_AHEAD_MAX: Duration = Duration::from_secs(120);
+
+/// An event as its publisher numbers it.
+#[derive(Clone, Copy)]
+pub struct Numbered {
+    /// As it came.
+    header: EventHeader,
+    /// When it was created, by the broker's clock.
+    created: Instant,
+    /// Where it came.
+    link: LinkKey,
+}
+
+impl Numbered {
+    /// Its stream.
+    pub fn stream(&self, topic: TopicId, publisher: PublisherId) -> StreamIdentity {
+        StreamIdentity { topic, publisher, incarnation: self.header.incarnation }
+    }
+}
+
+fn later_run(LaterRun(incarnation): LaterRun) -> NotTaken {
+    let told = format!("A later run of this publisher has published on the topic, incarnation {}: this one is over.", incarnation.0);
+    NotTaken::LaterRun(ArrowheadError::invalid_parameter(told))
+}
+
+impl Shard {
+    /// Takes an event of two frames, as PUB sends it: whoever is there hears it, and its publisher is told nothing.
+    pub(super) fn dealer_event_without_header(&mut self, slot: usize, event_type: &[u8], payload: &[u8]) {
+        let system = match self.dealer_system(slot) {
+            Ok(system) => system,
+            Err(told) => return self.refuse_untold(None, &ArrowheadError::auth(told)),
+        };
+        let published = self.publish_texts(&system, (event_type, payload), Created::Unsaid, Numbering::Ours(None));
+        if let Err(refusal) = published {
+            self.refuse_untold(Some(&system), &refusal.error());
+        }
+    }
+
+    /// Takes an event with its header.
+    pub(super) fn dealer_event(&mut self, slot: usize, event_type: &[u8], payload: &[u8], header: &[u8]) -> Result<(), String> {
+        let header = EventHeader::decode(header).map_err(|error| format!("the header of an event cannot be read: {error}"))?;
+        let topic = std::str::from_utf8(event_type).map_err(|_| "an event type is UTF-8".to_owned())?.trim();
+        if header.flags.last {
+            self.repeat_cover(slot, topic, header.incarnation);
+            return Ok(());
+        }
+        if !self.context.gate.leads() {
+            self.refuse_event(slot, topic, header.sequence, &NotTaken::Broker(Refusal::NotLeading));
+            // What is under way behind it must not be taken in front of it, should this node lead again.
+            return Err("this node does not lead: publish to the one that does, and resume here when this one does".to_owned());
+        }
+        match self.try_dealer_event(slot, (event_type, payload), header) {
+            Ok(Published::Kept { is_excess: true }) => {
+                let epoch = self.context.gate.epoch();
+                let EventHeader { incarnation, sequence, .. } = header;
+                self.endpoint.tell(slot, &ClientFrame::Excess { epoch, incarnation, sequence, topic: short(topic) });
+            }
+            // It is told when it is covered.
+            Ok(Published::AtOnce(_) | Published::Kept { .. } | Published::Known) => {}
+            Err(refusal) => self.refuse_event(slot, topic, header.sequence, &refusal),
+        }
+        Ok(())
+    }
+
+    fn try_dealer_event(&mut self, slot: usize, texts: (&[u8], &[u8]), header: EventHeader) -> Result<Published, NotTaken> {
+        let system = self.dealer_system(slot).map_err(|told| NotTaken::Rules(ArrowheadError::auth(told)))?;
+        let created = UtcTime::from_unix_nanos(header.created_utc_ns);
+        let now = self.clock.utc;
+        if created > now.plus(EVENT_AHEAD_MAX) || created < now.minus(EVENT_AGE_MAX) {
+            let told = format!(
+                "The event was created at {created}, and now is {now}: at most {} h before and {} s behind is believed. Are the clocks right?",
+                EVENT_AGE_MAX.as_secs() / 3600,
+                EVENT_AHEAD_MAX.as_secs()
+            );
+            return Err(NotTaken::Header(ArrowheadError::bad_payload(told, ORIGIN)));
+        }
+        let local = self.clock.local_of_utc_ns(header.created_utc_ns);
+        let numbered = Numbered { header, created: local, link: self.dealer_key(slot) };
+        self.publish_texts(&system, texts, Created::Checked(created), Numbering::Publisher(numbered))
+    }
+
+    fn refuse_event(&mut self, slot: usize, topic: &str, sequence: Sequence, refusal: &NotTaken) {
+        // Who is to send again from an earlier event on has been told so, and sends this one behind it.
+        if matches!(refusal, NotTaken::Broker(Refusal::Full { from, .. }) if *from < sequence) {
+            return;
+        }
+        let (epoch, (reason, retry_after_ns)) = (self.context.gate.epoch(), refusal.reason());
+        let told = refusal.told();
+        let text = short(&told);
+        self.endpoint.tell(slot, &ClientFrame::Refused { epoch, sequence, reason, retry_after_ns, topic: short(topic), text });
+    }
+
+    /// Offers the broker an event of a real-time topic.
+    pub(in crate::shard) fn accept_numbered(
+        &mut self,
+        stream: StreamIdentity,
+        numbered: &Numbered,
+        terms: &Terms,
+    ) -> Result<Accepted, NotTaken> {
+        self.endpoint.runs.admit(stream).map_err(later_run)?;
+        let id = self.broker.open_stream(stream).map_err(|_| NotTaken::too_many_publishers(terms))?;
+        self.endpoint.runs.heard(stream, numbered.link);
+        let Numbered { header: EventHeader { epoch, sequence, flags, .. }, created, .. } = *numbered;
+        let event = bodkin_broker::Publication { epoch, sequence, created, is_resent: flags.resend };
+        self.broker.accept(self.clock.broker(), id, event).map_err(NotTaken::Broker)
+    }
+
+    /// Delivers an event of a best-effort topic, if it was not delivered before. It is covered when it is in the queues and in the log, of a durable event type on the
+    /// disk: nothing of it is kept, so nothing more will become of it.
+    pub(in crate::shard) fn deliver_numbered(
+        &mut self,
+        snapshot: &Snapshot,
+        publication: &Authorized<Publication<'_>>,
+        numbered: &Numbered,
+    ) -> Result<Published, NotTaken> {
+        let publisher = PublisherId(publication.facts().source.0.unsigned_abs());
+        let sequence = numbered.header.sequence;
+        if let Some(topic) = self.broker.topic_id(&self.scratch.event_type) {
+            let stream = numbered.stream(topic, publisher);
+            self.endpoint.runs.admit(stream).map_err(later_run)?;
+            if self.endpoint.runs.place(stream, sequence) == Place::Known {
+                self.endpoint.runs.heard(stream, numbered.link);
+                self.promise_best_effort(stream, sequence);
+                return Ok(Published::Known);
+            }
+        }
+        let position = self.deliver(snapshot, publication)?;
+        let topic = self.broker.topic_id(&self.scratch.event_type).expect("an event was delivered on it");
+        let stream = numbered.stream(topic, publisher);
+        self.endpoint.runs.heard(stream, numbered.link);
+        self.endpoint.runs.taken(stream, sequence);
+        self.promise_best_effort(stream, sequence);
+        Ok(Published::AtOnce(position))
+    }
+
+    fn promise_best_effort(&mut self, stream: StreamIdentity, through: Sequence) {
+        if self.is_durable() { self.promise_when_synced(stream, through) } else { self.endpoint.runs.cover(stream, through) }
+    }
+
+    /// Notes that the broker covers everything of a stream up to here; of a durable topic it has to be on the disk too.
+    pub(in crate::shard) fn promise(&mut self, stream: StreamId, through: Sequence) {
+        let Some(stream) = self.broker.identity(stream) else { return };
+        if !self.is_durable_topic(stream.topic) {
+            return self.endpoint.runs.cover(stream, through);
+        }
+        if let Some(through) = self.endpoint.runs.covered_durable(stream, through) {
+            self.promise_when_synced(stream, through);
+        }
+    }
+
+    /// Notes that an event of a durable topic is in the log, or was dropped.
+    pub(in crate::shard) fn promise_logged(&mut self, stream: StreamIdentity, sequence: Sequence) {
+        if let Some(through) = self.endpoint.runs.logged(stream, sequence) {
+            self.promise_when_synced(stream, through);
+        }
+    }
+
+    fn promise_when_synced(&mut self, stream: StreamIdentity, through: Sequence) {
+        let end = self.log.as_ref().expect("a durable event was taken").next_position();
+        self.unsynced.push_back((Position(end.0.saturating_sub(1)), Waiting::Stream(stream, through)));
+    }
+
+    /// A publisher sends again what it keeps of a topic. Of a best-effort topic nothing is kept here, and each event is known or new.
+    pub(super) fn resume_run(&mut self, slot: usize, topic: &str, incarnation: Incarnation, from: Sequence, to: Sequence) {
+        let Some(stream) = self.real_time_stream(slot, topic, incarnation) else { return };
+        // Whether there is room for its stream its next event is told.
+        let Ok(id) = self.broker.open_stream(stream) else { return };
+        let link = self.dealer_key(slot);
+        self.endpoint.runs.heard(stream, link);
+        self.broker.step(self.clock.broker(), Input::Resumed { stream: id, from, to }, &mut self.outputs);
+        self.carry_out_now();
+    }
+
+    /// Tells a publisher again how far it is covered, for it has named its last event and hears nothing.
+    pub(super) fn repeat_cover(&mut self, slot: usize, topic: &str, incarnation: Incarnation) {
+        let Some(publisher) = self.publisher_of(slot) else { return };
+        let Some(topic) = self.broker.topic_id(&topic.trim().to_uppercase()) else { return };
+        self.endpoint.runs.repeat(StreamIdentity { topic, publisher, incarnation });
+    }
+
+    /// The stream of a real-time topic, if this publisher may number it.
+    fn real_time_stream(&mut self, slot: usize, topic: &str, incarnation: Incarnation) -> Option<StreamIdentity> {
+        let publisher = self.publisher_of(slot)?;
+        let (topic, _) = self.broker.terms(&topic.trim().to_uppercase())?;
+        let stream = StreamIdentity { topic, publisher, incarnation };
+        self.endpoint.runs.admit(stream).ok().map(|()| stream)
+    }
+
+    /// The registered system as which a DEALER publishes.
+    fn publisher_of(&mut self, slot: usize) -> Option<PublisherId> {
+        let system = self.dealer_system(slot).ok()?;
+        let snapshot = self.context.store.snapshot();
+        super::super::publish::registered(&snapshot, &system).ok().map(|system| PublisherId(system.id.0.unsigned_abs()))
+    }
+}

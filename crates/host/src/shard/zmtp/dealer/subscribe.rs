@@ -1,0 +1,230 @@
+//! Subscriptions of DEALERs: to one topic each, with what they ask of it and whether events wait for them.
+
+use std::{sync::Arc, time::Duration};
+
+use bodkin_arrowhead::name::EventType;
+use bodkin_broker::{
+    Overflow, SubscriptionKey, TopicId,
+    timing::{Nanos, Wish},
+    topic::LossTolerance,
+    wire::{ClientFrame, RefusalReason, WATERMARKS_MAX, Watermark, Watermarks},
+};
+
+use super::{super::Shard, DEALER_SUBSCRIPTIONS_MAX, Dealer};
+use crate::{
+    shard::Receiver,
+    topics::{asking::Answered, wish::Asker},
+};
+
+/// Longest time that a subscriber may be waited for.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A topic that a DEALER has subscribed to.
+pub struct Heard {
+    pub topic: TopicId,
+    /// `None`: the admission test is asked first.
+    pub key: Option<SubscriptionKey>,
+    /// How long events wait for it, if they do.
+    pub wait: Option<Duration>,
+    /// What it asks of the topic, and who asks.
+    pub wish: Wish,
+    pub asker: Option<Asker>,
+    /// What it has asked last, until all questions are answered.
+    asking: Option<Asking>,
+}
+
+struct Asking {
+    wanted: Wanted,
+    /// Questions that are not answered; the last answer counts.
+    questions: usize,
+}
+
+/// What a subscriber wants.
+struct Wanted {
+    /// The topic, as it spells it.
+    spelled: Arc<str>,
+    wish: Wish,
+    wait: Option<Duration>,
+    watermarks: Vec<Watermark>,
+}
+
+/// Why a subscription is not made.
+pub struct Refused {
+    reason: RefusalReason,
+    text: String,
+}
+
+impl Refused {
+    /// A later run of the same client has subscribed.
+    pub fn later_run(text: String) -> Self {
+        Self { reason: RefusalReason::OldIncarnation, text }
+    }
+
+    fn limit(text: String) -> Self {
+        Self { reason: RefusalReason::Limit, text }
+    }
+
+    fn not_admitted(text: impl Into<String>) -> Self {
+        Self { reason: RefusalReason::NotAdmitted, text: text.into() }
+    }
+}
+
+impl Dealer {
+    fn asks(&self, topic: &str, wish: Wish) -> bool {
+        let heard = self.heard.get(topic);
+        let asked = heard.map_or(Wish::default(), |heard| heard.asking.as_ref().map_or(heard.wish, |asking| asking.wanted.wish));
+        wish != asked || heard.is_some_and(|heard| heard.asking.is_some())
+    }
+}
+
+impl Shard {
+    /// Subscribes to a topic, or states anew what is asked of it and what the subscriber has.
+    pub(super) fn subscribe_dealer(
+        &mut self,
+        slot: usize,
+        spelled: &str,
+        (loss_tolerance, deadline_ns): (Option<u32>, Option<u64>),
+        wait_ns: Option<u64>,
+        watermarks: Watermarks<'_>,
+    ) {
+        debug_assert!(watermarks.len() <= WATERMARKS_MAX);
+        let wish = Wish {
+            loss_tolerance: loss_tolerance.map(LossTolerance::AtMost),
+            deadline: deadline_ns.map(|deadline_ns| Nanos::new(i64::try_from(deadline_ns).unwrap_or(i64::MAX))),
+        };
+        let wait = wait_ns.map(Duration::from_nanos);
+        let wanted = Wanted { spelled: spelled.into(), wish, wait, watermarks: watermarks.iter().collect() };
+        if let Err(Refused { reason, text }) = self.try_subscribe(slot, wanted) {
+            self.refuse_subscription(slot, spelled, reason, &text);
+        }
+    }
+
+    fn try_subscribe(&mut self, slot: usize, wanted: Wanted) -> Result<(), Refused> {
+        let named = EventType::parse(&wanted.spelled);
+        let topic = named.map_err(|error| Refused { reason: RefusalReason::UnknownTopic, text: format!("the topic's name {error}") })?;
+        let topic = topic.as_str();
+        self.check_wanted(slot, topic, wanted.wait)?;
+        if !self.endpoint.dealer(slot).asks(topic, wanted.wish) {
+            return self.hear_wanted(slot, topic, wanted);
+        }
+        let id = self.topic_of(topic)?;
+        let link = self.dealer_key(slot);
+        let asker = self.context.asking.asker();
+        let dealer = self.endpoint.dealer(slot);
+        let heard = dealer.heard.entry(topic.into()).or_insert_with(|| Heard::unasked(id));
+        let asker = *heard.asker.get_or_insert(asker);
+        let (questions, wish) = (heard.asking.as_ref().map_or(0, |asking| asking.questions) + 1, wanted.wish);
+        heard.asking = Some(Asking { wanted, questions });
+        dealer.questions += 1;
+        self.context.asking.ask(topic, asker, wish, link);
+        Ok(())
+    }
+
+    /// Whether a subscription has room and sense.
+    fn check_wanted(&mut self, slot: usize, topic: &str, wait: Option<Duration>) -> Result<(), Refused> {
+        let dealer = self.endpoint.dealer(slot);
+        if dealer.heard.len() >= DEALER_SUBSCRIPTIONS_MAX && !dealer.heard.contains_key(topic) {
+            return Err(Refused::limit(format!(
+                "a DEALER subscribes to at most {DEALER_SUBSCRIPTIONS_MAX} topics: use another connection"
+            )));
+        }
+        let Some(wait) = wait else { return Ok(()) };
+        if dealer.hello.as_ref().is_none_or(|hello| hello.name.is_empty()) {
+            return Err(Refused::not_admitted("whoever is waited for says hello first, with a name by which it is found again"));
+        }
+        if wait > WAIT_MAX {
+            let told = format!("{} s is long to wait for a subscriber: ask for at most {} s", wait.as_secs(), WAIT_MAX.as_secs());
+            return Err(Refused::not_admitted(told));
+        }
+        if self.broker.terms(topic).is_none() {
+            let told = "nothing is kept of a best-effort topic, so that it cannot wait for anybody: declare its period and deadline first";
+            return Err(Refused::not_admitted(told));
+        }
+        Ok(())
+    }
+
+    /// The topic of this name, which is made where there is none.
+    fn topic_of(&mut self, topic: &str) -> Result<TopicId, Refused> {
+        self.broker.topic_id(topic).ok_or_else(|| Refused::not_admitted("the topic is not declared, so it promises nothing"))
+    }
+
+    /// Makes the subscription, or brings what it missed to one that is there.
+    fn hear_wanted(&mut self, slot: usize, topic: &str, wanted: Wanted) -> Result<(), Refused> {
+        let Wanted { spelled, wish, wait, watermarks } = wanted;
+        let known = self.endpoint.dealer(slot).heard.get(topic).and_then(|heard| heard.key.map(|key| (key, heard.wait)));
+        if let Some((key, waited)) = known
+            && waited.is_some() != wait.is_some()
+        {
+            self.forget_subscription(key);
+            self.endpoint.dealer(slot).heard.get_mut(topic).expect("it is known").key = None;
+        }
+        let receiver = Receiver::Dealer { slot, topic: spelled.clone() };
+        let made = match (known.filter(|(_, waited)| waited.is_some() == wait.is_some()), wait) {
+            (Some((key, _)), None) => Ok(key),
+            (None, None) => self.subscribe_to(topic, receiver),
+            (_, Some(wait)) => {
+                let hello = self.endpoint.dealer(slot).hello.as_ref().expect("it was looked at");
+                let name = hello.name.clone();
+                self.require_for(slot, (name, topic.into()), receiver, wait, &watermarks)
+            }
+        };
+        let key = made?;
+        let id = self.broker.topic_id(topic).expect("it is subscribed to");
+        let heard = self.endpoint.dealer(slot).heard.entry(topic.into()).or_insert_with(|| Heard::unasked(id));
+        (heard.key, heard.wait, heard.wish) = (Some(key), wait, wish);
+        let epoch = self.context.gate.epoch();
+        self.endpoint.tell(slot, &ClientFrame::Subscribed { epoch, topic: &spelled });
+        self.count_subscriptions();
+        Ok(())
+    }
+
+    /// Makes a subscription of the broker.
+    pub(super) fn subscribe_to(&mut self, topic: &str, receiver: Receiver) -> Result<SubscriptionKey, Refused> {
+        let subscriptions_max = self.context.limits.subscriptions_max;
+        if self.stream_count() >= subscriptions_max {
+            let told = format!("there are {subscriptions_max} event streams and topics of ZMTP subscribers, which is the limit");
+            return Err(Refused::limit(told));
+        }
+        if self.is_new_to_links(topic) {
+            self.open_to_links(topic);
+        }
+        self.broker.subscribe(topic, receiver, Overflow::Loses).map_err(|error| Refused::limit(error.to_string()))
+    }
+
+    /// The admission test has answered.
+    pub(in crate::shard) fn wish_answered(&mut self, answered: Answered) {
+        let Answered { event_type, link, result } = answered;
+        let result = result.and_then(|(topic, terms)| self.admit(topic, terms).map_err(Into::into));
+        let Some(link) = link else { return };
+        let Some(dealer) = self.endpoint.dealer_at(link) else { return };
+        dealer.questions -= 1;
+        let Some(heard) = dealer.heard.get_mut(&*event_type) else { return };
+        let Some(asking) = heard.asking.as_mut() else { return };
+        asking.questions -= 1;
+        if asking.questions > 0 {
+            return;
+        }
+        let Asking { wanted, .. } = heard.asking.take().expect("it is there");
+        let (is_made, spelled) = (heard.key.is_some(), wanted.spelled.clone());
+        let heard = match result {
+            Ok(()) => self.hear_wanted(link.slot, &event_type, wanted),
+            Err(error) => Err(Refused::not_admitted(error.to_string())),
+        };
+        if let Err(Refused { reason, text }) = heard {
+            self.refuse_subscription(link.slot, &spelled, reason, &text);
+            if !is_made {
+                self.unsubscribe_dealer(link.slot, &event_type);
+            }
+        }
+        if self.endpoint.links[link.slot].resumes(self.endpoint.queue_bytes_max) {
+            self.endpoint.read_next_turn(link.slot);
+        }
+    }
+}
+
+impl Heard {
+    /// One that is not made yet.
+    fn unasked(topic: TopicId) -> Self {
+        Self { topic, key: None, wait: None, wish: Wish::default(), asker: None, asking: None }
+    }
+}

@@ -1,0 +1,96 @@
+//! What subscriptions ask of a topic beyond what was declared: the topic is as strict as the strictest of all that is asked and admitted.
+
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use bodkin_broker::{
+    Terms,
+    timing::{AdmissionError, Wish},
+};
+
+use super::{Admitted, RealTimeTopic, RealTimeTopics, TopicError};
+
+/// Names who asks something of a topic, as long as the process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asker(u64);
+
+impl RealTimeTopics {
+    /// A name that nobody else has.
+    pub fn asker(&self) -> Asker {
+        Asker(self.askers.fetch_add(1, Relaxed))
+    }
+
+    /// Takes what a subscription asks, in place of what it asked before, if the topic with all that is asked of it still fits; else all stays as it is. `tell` is told
+    /// what holds now while nothing else can change, so that the shard hears of changes in their order; it must not wait.
+    pub fn ask(&self, event_type: &str, asker: Asker, wish: Wish, tell: impl FnOnce(Result<(Arc<RealTimeTopic>, Terms), TopicError>)) {
+        let mut admitted = self.lock();
+        let asked = admitted.admission.ask(event_type, asker.0, wish);
+        tell(match asked {
+            Ok(_) => Ok(self.take_over(&mut admitted, event_type).expect("what is asked is asked of a topic that is there")),
+            Err(error) => Err(refused(event_type, error)),
+        });
+    }
+
+    /// Forgets what a subscription asked: the topic is as strict as the others ask. `tell` as in [`Self::ask`]; it is told nothing if nothing was asked of a topic that
+    /// is there.
+    pub fn forget(&self, event_type: &str, asker: Asker, tell: impl FnOnce((Arc<RealTimeTopic>, Terms))) {
+        let mut admitted = self.lock();
+        admitted.admission.withdraw(event_type, asker.0);
+        if let Some(topic) = self.take_over(&mut admitted, event_type) {
+            tell(topic);
+        }
+    }
+
+    /// Makes what was admitted what is shown, and gives what the shard is to be told.
+    fn take_over(&self, admitted: &mut Admitted, event_type: &str) -> Option<(Arc<RealTimeTopic>, Terms)> {
+        let spec = admitted.admission.get(event_type)?.spec;
+        let former = admitted.topics.get(event_type)?;
+        let topic = Arc::new(RealTimeTopic { spec, ..RealTimeTopic::clone(former) });
+        admitted.topics.insert(event_type.into(), topic.clone());
+        Some((topic, Terms::of(&spec, &self.platform)))
+    }
+}
+
+fn refused(event_type: &str, error: AdmissionError) -> TopicError {
+    TopicError::Refused { event_type: event_type.to_owned(), error: Box::new(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_arrowhead::name::EventType;
+    use bodkin_broker::{
+        timing::{Nanos, Span},
+        topic::{LossTolerance, Period, Platform, TopicSpec},
+    };
+
+    use super::*;
+    use crate::topics::{DeclaredTopic, Declarer};
+
+    #[test]
+    fn a_topic_is_as_strict_as_the_strictest_that_is_asked_of_it() {
+        let topics = RealTimeTopics::new(Platform::default(), Default::default()).unwrap();
+        let spec = TopicSpec { deadline: Nanos::from_millis(50).into(), ..TopicSpec::best_effort(Period::Every(Nanos::from_millis(100))) };
+        topics.admit(&DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec }, Declarer::Operator).unwrap();
+        let within = |millis| Wish { loss_tolerance: None, deadline: Some(Nanos::from_millis(millis)) };
+        let deadline = || match topics.get("HOT").unwrap().spec.deadline {
+            Span::Finite(deadline) => deadline,
+            Span::Infinite => panic!("a deadline was declared"),
+        };
+        let (first, second) = (topics.asker(), topics.asker());
+        for (asker, millis, holds) in [(first, 40, 40), (second, 30, 30), (second, 60, 40)] {
+            topics.ask("HOT", asker, within(millis), |told| {
+                assert_eq!(told.unwrap().0.spec.deadline, Span::Finite(Nanos::from_millis(holds)))
+            });
+            assert_eq!(deadline(), Nanos::from_millis(holds));
+        }
+        let mut why = String::new();
+        topics.ask("HOT", second, within(0), |told| why = told.unwrap_err().to_string());
+        assert!(why.contains("HOT"), "{why}");
+        assert_eq!(deadline(), Nanos::from_millis(40), "a refusal changes nothing");
+        topics.ask("COLD", first, within(1), |told| why = told.unwrap_err().to_string());
+        assert!(why.contains("declare its period"), "{why}");
+        topics.forget("HOT", first, |(topic, _)| assert_eq!(topic.spec.deadline, Span::Finite(Nanos::from_millis(50))));
+        topics.forget("COLD", first, |_| panic!("it was not declared"));
+        let topic = topics.get("HOT").unwrap();
+        assert_eq!((topic.spec.loss_tolerance, topic.declarer), (LossTolerance::Any, Declarer::Operator));
+    }
+}
