@@ -207,7 +207,7 @@ impl<R> Shard<R> {
             Input::Detached { subscription } => self.detach(now, subscription),
             Input::Delivered { subscription, stream, through } => self.delivered(now, subscription, stream, through, outputs),
             Input::Resumed { stream, from, to } => self.resume(now, stream, from, to),
-            Input::Authority(authority) => self.authority = authority,
+            Input::Authority(authority) => self.take_authority(now, authority),
             Input::Backup(standing) => self.backup_stands(standing, outputs),
         }
     }

@@ -172,12 +172,6 @@ impl<R> Subscription<R> {
         self.queued_bytes <= self.capacity_bytes / 2
     }
 
-    /// Begins a new session with an empty queue.
-    pub fn begin_session(&mut self, receiver: R) {
-        self.receiver = receiver;
-        self.forget_queue();
-    }
-
     /// What was under way has gone with its session.
     pub fn forget_queue(&mut self) {
         (self.queued_bytes, self.loss) = (0, None);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Output, Shard};
+use super::{Authority, Output, Shard};
 use crate::{
     event::Sequence,
     slot::NONE,
@@ -56,7 +56,8 @@ impl<R> Shard<R> {
         stream.readers.extend(required.map(|key| Reader::new(key, stream.released)));
     }
 
-    /// A required subscription has a session again, and says what it has; what it has not is brought to it.
+    /// A required subscription has a session, and says what it has; what it has not is brought to it. It does so in every epoch anew. The queue of a session that
+    /// goes on is what it was; of one that has ended the host says so before ([`Input::Detached`](super::Input::Detached)).
     pub fn attach(
         &mut self,
         now: Instant,
@@ -66,7 +67,7 @@ impl<R> Shard<R> {
         outputs: &mut Vec<Output>,
     ) {
         let Some(subscription) = self.subscriptions.get_mut(key) else { return };
-        subscription.begin_session(receiver);
+        subscription.receiver = receiver;
         let topic = subscription.topic;
         let Some(required) = &mut subscription.required else { return };
         (required.is_there, required.is_full, required.heard_at) = (true, false, now);
@@ -90,11 +91,31 @@ impl<R> Shard<R> {
 
     /// A required subscription's session is gone.
     pub(super) fn detach(&mut self, now: Instant, key: SubscriptionKey) {
-        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
-        let Some(required) = &mut subscription.required else { return };
+        if self.await_session(now, key)
+            && let Some(subscription) = self.subscriptions.get_mut(key)
+        {
+            subscription.forget_queue();
+        }
+    }
+
+    /// The right to lead goes on, or is one in another epoch. Another node may have led in between: who has heard of its epoch has not believed what was still
+    /// under way from here, and may have got the same and more from there. So everybody who is required is awaited, as behind a promotion.
+    pub(super) fn take_authority(&mut self, now: Instant, authority: Authority) {
+        let before = std::mem::replace(&mut self.authority, authority);
+        if authority.epoch != before.epoch {
+            for index in 0..self.subscriptions.indexes() as u32 {
+                self.await_session(now, self.subscriptions.key(index));
+            }
+        }
+    }
+
+    /// Offers a subscription nothing until it attaches, for as long as it is waited for; false if it is not a required one.
+    fn await_session(&mut self, now: Instant, key: SubscriptionKey) -> bool {
+        let required = self.subscriptions.get_mut(key).and_then(|subscription| subscription.required.as_mut());
+        let Some(required) = required else { return false };
         (required.is_there, required.is_full, required.heard_at) = (false, false, now);
         self.waits.insert(0, key.index, now.plus(required.wait), 0);
-        subscription.forget_queue();
+        true
     }
 
     /// Queues the streams of which a subscription misses something.

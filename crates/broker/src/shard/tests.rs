@@ -15,7 +15,7 @@ use crate::{
     shard::*,
     subscription::Wanted,
     terms::tests::TERMS,
-    wire::{Position, StreamNumber},
+    wire::{Position, StreamNumber, Watermark},
 };
 
 const LIMITS: ShardLimits = ShardLimits { subscriptions_max: 8, topics_max: 8, queue_bytes_max: 4 };
@@ -74,6 +74,22 @@ impl Driven {
 
     fn delivered(&mut self, subscription: SubscriptionKey, stream: StreamId, through: u64) {
         self.step(Input::Delivered { subscription, stream, through: Sequence(through) });
+    }
+
+    /// This node leads in an epoch, without end.
+    fn leads(&mut self, epoch: u64) {
+        self.step(Input::Authority(Authority { epoch: Epoch(epoch), until: Instant::NEVER }));
+    }
+
+    /// The right to lead that it has is over.
+    fn fenced(&mut self, epoch: u64) {
+        self.step(Input::Authority(Authority { epoch: Epoch(epoch), until: at(self.now) }));
+    }
+
+    /// A required subscription comes, and has everything of publisher 1 up to here.
+    fn attach(&mut self, key: SubscriptionKey, through: u64) {
+        let watermark = Watermark { publisher: PublisherId(1), incarnation: Incarnation(1), through: Sequence(through) };
+        self.shard.attach(at(self.now), key, 0, [watermark], &mut self.outputs);
     }
 
     fn next(&mut self) -> Option<Work> {

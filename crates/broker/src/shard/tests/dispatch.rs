@@ -182,8 +182,7 @@ fn an_event_that_was_refused_and_is_covered_meanwhile_is_not_waited_for() {
     driven.work();
     assert!(driven.publish(stream, 5).is_err());
     // It has the fifth event from the leader before.
-    let watermark = crate::wire::Watermark { publisher: PublisherId(1), incarnation: Incarnation(1), through: Sequence(5) };
-    driven.shard.attach(at(driven.now), key, 0, [watermark], &mut driven.outputs);
+    driven.attach(key, 5);
     assert_eq!(driven.covered(), Some(5));
     driven.now += 200;
     assert!(matches!(driven.publish(stream, 6), Ok(Accepted::Kept { .. })));

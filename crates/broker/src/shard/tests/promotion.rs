@@ -1,7 +1,7 @@
 //! A Backup that has to lead: what it goes on with, whom it waits for, and what it may say.
 
 use super::*;
-use crate::{Backup, Promotion, wire::Watermark};
+use crate::{Backup, Promotion};
 
 /// A Backup that keeps these replicas of one stream and was told to discard up to `discarded`.
 fn backup(replicas: &[u64], discarded: u64) -> Backup {
@@ -102,8 +102,7 @@ fn what_is_recovered_is_kept_for_a_required_subscriber_until_it_comes_and_says_w
     assert_eq!(driven.work(), "A4! A5!");
     driven.now += 9_000;
     assert_eq!((driven.work().as_str(), driven.shard.kept(), driven.handed(key)), ("", 3, vec![]));
-    let watermark = Watermark { publisher: PublisherId(1), incarnation: Incarnation(1), through: Sequence(2) };
-    driven.shard.attach(at(driven.now), key, 0, [watermark], &mut driven.outputs);
+    driven.attach(key, 2);
     assert_eq!((driven.work().as_str(), driven.handed(key)), ("A3! A4! A5!", vec![3, 4, 5]));
     driven.delivered(key, stream, 5);
     assert_eq!(driven.shard.kept(), 0);

@@ -16,8 +16,7 @@ fn who_comes_back_gets_what_it_has_missed_and_then_what_is_new_in_order() {
     assert_eq!(driven.work(), "A2! A3");
     assert_eq!((driven.handed(key), driven.handed(other)), (vec![1], vec![1, 2, 3]));
     driven.publish(stream, 4).unwrap();
-    let watermark = crate::wire::Watermark { publisher: PublisherId(1), incarnation: Incarnation(1), through: Sequence(1) };
-    driven.shard.attach(at(driven.now), key, 0, [watermark], &mut driven.outputs);
+    driven.attach(key, 1);
     assert_eq!(driven.work(), "A4 A2! A3 A4", "the last one once for those who are there, and once for who was behind");
     assert_eq!((driven.handed(key), driven.handed(other)), (vec![2, 3, 4], vec![4]), "who was there gets nothing again");
     driven.delivered(key, stream, 4);
@@ -153,8 +152,7 @@ fn what_a_watermark_shows_to_have_arrived_is_not_replicated_although_it_is_still
     let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 5_000));
     driven.publish(stream, 1).unwrap();
     driven.step(Input::Detached { subscription: key });
-    let watermark = crate::wire::Watermark { publisher: PublisherId(1), incarnation: Incarnation(1), through: Sequence(1) };
-    driven.shard.attach(at(driven.now), key, 0, [watermark], &mut driven.outputs);
+    driven.attach(key, 1);
     driven.now += 20;
     assert_eq!((driven.work().as_str(), driven.handed(key)), ("A1", vec![]));
 }
@@ -185,4 +183,98 @@ fn who_leaves_holds_nothing_up() {
     assert_eq!(driven.covered(), None);
     driven.step(Input::Unsubscribe { subscription: leaving });
     assert_eq!((driven.covered(), driven.shard.kept()), (Some(1), 0));
+}
+
+#[test]
+fn in_a_later_epoch_who_is_required_is_brought_what_was_under_way_in_an_earlier_one() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key, other) = (driven.stream(0, 1), driven.subscribe(0, 5_000), driven.subscribe(0, 0));
+    driven.leads(1);
+    driven.attach(key, 0);
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    assert_eq!((driven.handed(key), driven.handed(other)), (vec![1], vec![1]));
+    // Another node leads in epoch 2. Who has heard of that does not believe what comes late from epoch 1.
+    driven.fenced(1);
+    driven.leads(3);
+    driven.now += 100;
+    driven.publish(stream, 2).unwrap();
+    driven.work();
+    assert_eq!((driven.handed(key), driven.handed(other)), (vec![], vec![2]), "nobody knows what it has");
+    driven.attach(key, 0);
+    driven.work();
+    assert_eq!((driven.handed(key), driven.handed(other)), (vec![1, 2], vec![]));
+    driven.leads(3);
+    driven.now += 100;
+    driven.publish(stream, 3).unwrap();
+    driven.work();
+    assert_eq!(driven.handed(key), [3], "a lease that goes on changes nothing");
+}
+
+#[test]
+fn what_another_node_has_brought_in_its_epoch_does_not_come_again() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 5_000));
+    driven.leads(1);
+    driven.attach(key, 0);
+    for sequence in 1..=2 {
+        driven.publish(stream, sequence).unwrap();
+        driven.work();
+        driven.now += 100;
+    }
+    assert_eq!(driven.handed(key), [1, 2]);
+    driven.fenced(1);
+    driven.leads(3);
+    driven.attach(key, 3);
+    for sequence in 3..=4 {
+        driven.publish(stream, sequence).unwrap();
+        driven.now += 100;
+    }
+    driven.work();
+    assert_eq!((driven.handed(key), driven.covered(), driven.shard.kept()), (vec![4], Some(3), 1));
+}
+
+#[test]
+fn the_time_in_which_another_node_led_does_not_count_as_waiting() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, away, silent) = (driven.stream(0, 1), driven.subscribe(0, 500), driven.subscribe(0, 500));
+    driven.leads(1);
+    driven.attach(silent, 0);
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.step(Input::Detached { subscription: away });
+    driven.fenced(1);
+    driven.now += 10_000;
+    driven.leads(3);
+    driven.now += 499;
+    driven.work();
+    assert_eq!(driven.shard.counters().not_required, 0, "they could not say anything here");
+    driven.attach(away, 0);
+    driven.now += 1;
+    driven.work();
+    assert_eq!((driven.handed(away), driven.shard.counters().not_required), (vec![1], 1));
+    assert!(driven.told().contains(&Output::NotRequired { subscription: silent }));
+}
+
+#[test]
+fn who_attaches_again_on_its_session_has_the_queue_that_it_had() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 5_000));
+    driven.leads(1);
+    driven.attach(key, 0);
+    for sequence in 1..=2 {
+        driven.publish(stream, sequence).unwrap();
+        driven.work();
+        driven.now += 100;
+    }
+    driven.leads(3);
+    driven.attach(key, 0);
+    driven.work();
+    assert_eq!(driven.handed(key), [1, 2, 1, 2], "the queue of four bytes is full now");
+    driven.publish(stream, 3).unwrap();
+    driven.work();
+    assert_eq!(driven.handed(key), [0; 0]);
+    driven.step(Input::Sent { subscription: key, bytes: 4 });
+    driven.work();
+    assert_eq!(driven.handed(key), [3]);
 }
