@@ -1,7 +1,7 @@
 //! What publishers and subscribers say to a leader.
 
 use bodkin_broker::{
-    Accepted, Input, Instant, Overflow, Publication, Refusal, Sequence, StreamId, StreamIdentity, SubscriptionKey, TopicId,
+    Accepted, Epoch, Input, Instant, Overflow, Publication, Refusal, Sequence, StreamId, StreamIdentity, SubscriptionKey, TopicId,
     wire::{ClientFrame, EventHeader, RefusalReason, Watermarks},
 };
 
@@ -69,6 +69,8 @@ impl Leader {
                 let leads = self.leads(here);
                 effects.sends.push((from, command_packet(&ClientFrame::Leader { epoch: self.epoch, is_leader: leads })));
             }
+            // Said of an earlier leader: whoever has said it hears of this one, and says it anew.
+            _ if frame.epoch() != Epoch::NONE && frame.epoch() < self.epoch => {}
             ClientFrame::Resume { incarnation, from: oldest, to, topic, .. } => {
                 let Process::Publisher(publisher) = Process::of(from) else { return };
                 let identity = StreamIdentity { topic: topic_of(here, topic), publisher: id_of(publisher), incarnation };
@@ -121,6 +123,50 @@ impl Leader {
                 self.subscriptions.retain(|(_, _, made)| *made != key);
                 self.step(here, Input::Unsubscribe { subscription: key }, effects);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_broker::{Incarnation, Node};
+
+    use super::*;
+    use crate::{
+        clock::{Clock, Time},
+        packet::Packet,
+        random::Random,
+        roster,
+        workload::Workload,
+    };
+
+    #[test]
+    fn what_a_client_has_said_to_an_earlier_leader_is_not_believed() {
+        let workload = Workload::draw(&mut Random::new(1));
+        let (clock, now) = (Clock::TRUE, Time(1_000));
+        let partner = roster::node(Node::Second);
+        let here = Here { now, reading: clock.reading(now), clock: &clock, workload: &workload, node: Node::First, partner };
+        let mut leader = Leader::cold(here, Incarnation(1));
+        let mut effects = Effects::default();
+        leader.lead(here, Epoch(3), Instant::NEVER, &[], &mut effects);
+        let (topic, subscriber) = (&workload.topics[0], workload.topics[0].subscribers[0].0);
+        // 0: who says it knows of no leader yet.
+        for (epoch, is_believed) in [(1, false), (2, false), (3, true), (0, true)] {
+            effects.sends.clear();
+            let (epoch, name) = (Epoch(epoch), &topic.name[..]);
+            let watermarks = Watermarks::Own(&[]);
+            let subscribe = ClientFrame::Subscribe {
+                epoch,
+                loss_tolerance: None,
+                deadline_ns: None,
+                required: true,
+                wait_ns: 1,
+                topic: name,
+                watermarks,
+            };
+            leader.command(here, Process::Subscriber(subscriber).id(), subscribe, &mut effects);
+            let is_answered = effects.sends.iter().any(|(_, packet)| matches!(packet, Packet::Command(_)));
+            assert_eq!(is_answered, is_believed, "{epoch}");
         }
     }
 }
