@@ -55,7 +55,7 @@ pub struct FrameOptions {
     /// How many topics; a comma list runs each [default: 1525,4525,7525,10525,13525; with --short 1525,7525]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(28..=200_000))]
     pub topics: Vec<u32>,
-    /// What is run; a comma list runs each
+    /// What is run; a comma list runs each. Those of others need nats-server or mosquitto on PATH
     #[arg(long, value_enum, value_delimiter = ',', default_value = "bodkin,frame,frame-plus")]
     pub configurations: Vec<Configuration>,
     /// Whether the Primary is killed in the middle; a comma list runs each [default: none,crash]
@@ -92,6 +92,16 @@ pub enum Configuration {
     FramePlus,
     /// One node, best effort.
     PubSub,
+    /// nats-server, core.
+    Nats,
+    /// nats-server with JetStream on one node.
+    JetstreamR1,
+    /// nats-server with JetStream on three nodes.
+    JetstreamR3,
+    /// mosquitto, at most once.
+    MosquittoQos0,
+    /// mosquitto, at least once.
+    MosquittoQos1,
 }
 
 /// What happens in the middle of a run.

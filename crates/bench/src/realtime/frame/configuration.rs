@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use crate::cloud::{Cloud, Directory};
 use crate::options::{Configuration, FrameOptions, ServerOptions};
 use crate::realtime::dialect::Speech;
+use crate::realtime::peer::PeerServer;
 use crate::realtime::system::{self, SYSTEM};
 use crate::realtime::topic_file::{Coverage, topic_file};
 use crate::realtime::workload::Workload;
@@ -24,6 +25,8 @@ pub enum Stand {
     Alone(Box<Cloud>),
     /// A pair and its witness.
     Pair(Box<Trio>),
+    /// Somebody else's.
+    Peer(PeerServer),
 }
 
 impl Configuration {
@@ -34,6 +37,11 @@ impl Configuration {
             Self::Frame => "frame",
             Self::FramePlus => "frame-plus",
             Self::PubSub => "pub-sub",
+            Self::Nats => "nats",
+            Self::JetstreamR1 => "jetstream-r1",
+            Self::JetstreamR3 => "jetstream-r3",
+            Self::MosquittoQos0 => "mosquitto-qos0",
+            Self::MosquittoQos1 => "mosquitto-qos1",
         }
     }
 
@@ -44,18 +52,30 @@ impl Configuration {
             Self::Frame => "the paper's FRAME: Table 3.2's N; an event is safe when it has been handed to the kernel",
             Self::FramePlus => "the paper's FRAME+: as FRAME with N = 2 in categories 2 and 5",
             Self::PubSub => "one node, two-frame events from PUB to SUB: deadlines, and no bound on losses",
+            Self::Nats => "nats-server, core: in memory, at most once; every topic a subscription of its own",
+            Self::JetstreamR1 => {
+                "nats-server with JetStream, one replica in memory, each event acknowledged to its publisher; a pushed consumer for each category"
+            }
+            Self::JetstreamR3 => "three nodes of nats-server, three replicas in memory, otherwise as jetstream-r1",
+            Self::MosquittoQos0 => "mosquitto with QoS 0, in memory; every topic a subscription of its own",
+            Self::MosquittoQos1 => "mosquitto with QoS 1 both ways, in memory",
         }
     }
 
     /// Whether there is a Backup.
     pub fn has_pair(self) -> bool {
-        self != Self::PubSub
+        matches!(self, Self::Bodkin | Self::Frame | Self::FramePlus)
     }
 
     /// What both sides speak.
     pub fn speech(self) -> Speech {
         match self {
             Self::PubSub => Speech::ZmtpPubSub,
+            Self::Nats => Speech::Nats,
+            Self::JetstreamR1 => Speech::JetStream { replicas: 1 },
+            Self::JetstreamR3 => Speech::JetStream { replicas: 3 },
+            Self::MosquittoQos0 => Speech::Mqtt { qos: 0 },
+            Self::MosquittoQos1 => Speech::Mqtt { qos: 1 },
             Self::Bodkin | Self::Frame | Self::FramePlus => Speech::ZmtpDealer,
         }
     }
@@ -63,7 +83,7 @@ impl Configuration {
     fn coverage(self) -> Coverage {
         match self {
             Self::Frame | Self::FramePlus => Coverage::Host,
-            Self::Bodkin | Self::PubSub => Coverage::Acknowledged,
+            _ => Coverage::Acknowledged,
         }
     }
 }
@@ -74,6 +94,12 @@ impl Stand {
     /// # Errors
     /// A broker does not start or does not admit the topics.
     pub fn start(configuration: Configuration, workload: &Workload, options: &FrameOptions) -> anyhow::Result<Self> {
+        match configuration.speech() {
+            Speech::Nats => return Ok(Self::Peer(PeerServer::nats(None)?)),
+            Speech::JetStream { replicas } => return Ok(Self::Peer(PeerServer::nats(Some(usize::from(replicas)))?)),
+            Speech::Mqtt { .. } => return Ok(Self::Peer(PeerServer::mosquitto()?)),
+            Speech::ZmtpPubSub | Speech::ZmtpDealer | Speech::Echo { .. } => {}
+        }
         let limit = (workload.topics() + EVENT_TYPES_BESIDE).max(EVENT_TYPES_LEAST);
         let keys = format!("zmtp_system = \"{SYSTEM}\"\nevent_types_max = {limit}\nsubscriptions_max = {limit}\n");
         let file = keys + &topic_file(workload, configuration.coverage(), configuration.has_pair());
@@ -97,6 +123,7 @@ impl Stand {
         match self {
             Self::Alone(cloud) => Ok(vec![cloud.zmtp.context("the broker has no ZMTP port")?]),
             Self::Pair(trio) => trio.zmtp(),
+            Self::Peer(server) => Ok(vec![server.address]),
         }
     }
 
@@ -105,6 +132,7 @@ impl Stand {
         match self {
             Self::Alone(cloud) => cloud.pid().map(|pid| ("primary", pid)).into_iter().collect(),
             Self::Pair(trio) => trio.pids(),
+            Self::Peer(server) => server.pids(),
         }
     }
 
@@ -114,7 +142,7 @@ impl Stand {
     /// There is no other broker.
     pub fn kill_primary(&mut self) -> anyhow::Result<()> {
         match self {
-            Self::Alone(_) => bail!("there is no Backup that could go on"),
+            Self::Alone(_) | Self::Peer(_) => bail!("there is no Backup that could go on"),
             Self::Pair(trio) => trio.kill_primary(),
         }
     }

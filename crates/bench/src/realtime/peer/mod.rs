@@ -2,6 +2,8 @@
 
 mod mqtt;
 mod nats;
+mod server;
 
 pub use mqtt::Mqtt;
 pub use nats::Nats;
+pub use server::PeerServer;
