@@ -11,7 +11,7 @@ pub mod value;
 
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
-pub use realtime::{Configuration, FrameOptions, Sockets, ZmtpOptions, ZmtpScenario};
+pub use realtime::{Configuration, CoverOptions, FrameOptions, Sockets, ZmtpOptions, ZmtpScenario};
 pub use secure::HandshakeOptions;
 pub use target::{ServerOptions, TargetOptions};
 
@@ -82,6 +82,8 @@ pub(crate) enum Experiment {
     DeadLetters(DeadLetterOptions),
     /// Events over ZMTP, alternated with a bare relay as the floor
     Zmtp(ZmtpOptions),
+    /// From a publisher's send to the word that its event is safe, alternated with a bare chain of four hops as the floor
+    Cover(CoverOptions),
     /// Topics with deadlines and bounds on losses, the Primary killed in the middle (Wang 2019, chapter 3)
     Frame(FrameOptions),
     /// The full series in one report

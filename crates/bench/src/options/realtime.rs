@@ -128,3 +128,26 @@ impl FrameOptions {
         if self.fault.is_empty() { vec![false, true] } else { self.fault.iter().map(|fault| *fault == Fault::Crash).collect() }
     }
 }
+
+/// From a publisher's send to its covered.
+#[derive(Debug, Clone, Args)]
+pub struct CoverOptions {
+    /// Events a second, at most 1000
+    #[arg(long, value_name = "R", default_value = "500", value_parser = covered_rate_per_s)]
+    pub rate: f64,
+    /// Length of a run
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
+    /// Runs of pair and chain each whose figures count
+    #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// Where the nodes' temporary data directories are made [default: the system's directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// The topic's retention is enough for a fail-over up to this rate.
+fn covered_rate_per_s(text: &str) -> Result<f64, String> {
+    const MAX: f64 = 1000.0;
+    rate_per_s(text).and_then(|rate| if rate <= MAX { Ok(rate) } else { Err(format!("at most {MAX} events a second")) })
+}

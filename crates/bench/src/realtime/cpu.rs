@@ -46,7 +46,10 @@ mod tests {
     fn the_threads_of_this_process_are_found_by_name() {
         let worker = std::thread::Builder::new().name("a worker (7)".into());
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
-        let worker = worker.spawn(move || receiver.recv().is_err()).unwrap();
+        let (named, is_named) = std::sync::mpsc::channel();
+        let work = move || named.send(()).is_ok() && receiver.recv().is_err();
+        let worker = worker.spawn(work).unwrap();
+        is_named.recv().unwrap();
         let threads = by_thread(Pid::this()).unwrap();
         assert!(threads.contains_key("a worker (7)"), "{threads:?}");
         drop(sender);

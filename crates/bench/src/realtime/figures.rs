@@ -41,6 +41,16 @@ pub fn covered(sides: &Sides) -> Vec<Figure> {
     if covered.count() == 0 { Vec::new() } else { covered.figures("covered_", Unit::Us, &[50.0, 99.0]) }
 }
 
+/// Ratios of p50, mean and p99.
+pub fn ratios(ours: &Latencies, floor: &Latencies) -> Vec<Figure> {
+    let of = |key: &str, of: &dyn Fn(&Latencies) -> f64| {
+        let floor = of(floor);
+        Figure::median(key, if floor > 0.0 { of(ours) / floor } else { 0.0 })
+    };
+    let percentile = |percent| move |latencies: &Latencies| latencies.percentile(percent, Unit::Us);
+    vec![of("p50_ratio", &percentile(50.0)), of("mean_ratio", &|latencies| latencies.mean(Unit::Us)), of("p99_ratio", &percentile(99.0))]
+}
+
 /// Processor time of a process by its threads, in percent of one core; threads below a tenth of one percent together as `others`.
 pub fn of_process(name: &str, percent: &ByThread) -> Vec<Figure> {
     const LEAST: f64 = 0.1;

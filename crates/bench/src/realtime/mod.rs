@@ -5,6 +5,7 @@
 
 pub mod acknowledging;
 pub mod connection;
+pub mod cover;
 pub mod cpu;
 pub mod dialect;
 mod echo;

@@ -123,15 +123,14 @@ fn at_rate(options: &ZmtpOptions, speech: Speech, rate_per_s: f64, cloud: &Cloud
         let bare = once(plan(Speech::ZmtpPubSub, address), None)?;
         let address = cloud.zmtp.context("the server has no ZMTP port")?;
         let through = once(plan(speech, address), cloud.pid())?;
-        ratios.push(ratios_of(&through.figures, &bare.figures));
+        ratios.push(figures::ratios(&through.measured.latencies, &bare.measured.latencies));
         ours.push(through.figures, through.measured);
         floor.push(bare.figures, bare.measured);
     }
     let mut compared = Outcome::new(format!("broker to relay, {at}, run by run"));
     compared.series = ratios;
-    for key in RATIOS {
-        let key = format!("{key}_ratio");
-        report.ratio(format!("{key}, {at}"), compared.series.summary(&key).unwrap_or(0.0));
+    for key in ["p50_ratio", "mean_ratio", "p99_ratio"] {
+        report.ratio(format!("{key}, {at}"), compared.series.summary(key).unwrap_or(0.0));
     }
     report.outcomes.extend([ours, floor, compared]);
     Ok(())
@@ -160,19 +159,6 @@ fn once(plan: Plan, server: Option<Pid>) -> anyhow::Result<Once> {
     let faults = Faults { count: sides.published.refused, first: sides.published.refusals.clone() };
     let measured = Measured { latencies: figures::latencies(&sides), faults, time_line: TimeLine::default() };
     Ok(Once { figures, measured })
-}
-
-/// Figures whose ratios are told.
-const RATIOS: [&str; 3] = ["p50", "mean", "p99"];
-
-fn ratios_of(ours: &[Figure], floor: &[Figure]) -> Vec<Figure> {
-    let of =
-        |figures: &[Figure], key: &str| figures.iter().find(|figure| figure.key == format!("{key}_us")).map_or(0.0, |figure| figure.value);
-    let ratio = |key: &str| {
-        let floor = of(floor, key);
-        Figure::median(format!("{key}_ratio"), if floor > 0.0 { of(ours, key) / floor } else { 0.0 })
-    };
-    RATIOS.map(ratio).into()
 }
 
 fn workload(scenario: ZmtpScenario, rate_per_s: f64) -> Workload {

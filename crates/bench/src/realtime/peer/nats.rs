@@ -3,6 +3,7 @@
 //! A topic `NAME-7` is the subject `bench.NAME.7`, so that many are one wildcard. JetStream's events lie in one stream in memory; a subscriber gets them from a
 //! consumer of its own that pushes without acknowledgements, a publisher gets an acknowledgement for each.
 
+use std::collections::VecDeque;
 use std::io::Write;
 
 use anyhow::{Context, bail};
@@ -16,8 +17,10 @@ const STREAM: &str = "BENCH";
 const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Subscription of answers and acknowledgements.
 const INBOX_SID: &str = "1";
-/// Subscription of events.
-const EVENTS_SID: &str = "2";
+/// The first subscription of events.
+const EVENTS_SID_FIRST: u32 = 2;
+/// Calls of the API that a subscription needs.
+const CALLS_OF_SUBSCRIPTION: usize = 2;
 /// Events that the stream keeps.
 const KEPT_MAX: u32 = 100_000;
 
@@ -27,6 +30,8 @@ pub struct Nats {
     jet_stream: Option<JetStream>,
     /// Pongs so far: the first one ends the handshake.
     pongs: u32,
+    /// Subscriptions of events so far; their numbers follow that of the inbox.
+    subscriptions: u32,
     subject: String,
 }
 
@@ -35,24 +40,25 @@ struct JetStream {
     replicas: u8,
     /// Where answers and acknowledgements come.
     inbox: String,
-    /// Answers that are waited for before what was sent counts as settled.
-    asked: u32,
+    /// Calls of the API, of which the first one is under way: each needs what the one before it made.
+    calls: VecDeque<String>,
+    /// A pong has come before the last answer.
     settles: bool,
 }
 
 impl Nats {
     /// Without storage.
     pub fn core() -> Self {
-        Self { jet_stream: None, pongs: 0, subject: String::new() }
+        Self { jet_stream: None, pongs: 0, subscriptions: 0, subject: String::new() }
     }
 
     /// With a stream of so many replicas.
     pub fn jet_stream(end: End, name: &str, replicas: u8) -> Self {
         let inbox = format!("_INBOX.{name}");
-        Self { jet_stream: Some(JetStream { end, replicas, inbox, asked: 0, settles: false }), pongs: 0, subject: String::new() }
+        Self { jet_stream: Some(JetStream { end, replicas, inbox, calls: VecDeque::new(), settles: false }), ..Self::core() }
     }
 
-    /// A line came. Gives the bytes of the payload that follows it, line ends included.
+    /// A line came that no payload follows.
     fn line(&mut self, line: &str, out: &mut Vec<u8>, heard: &mut dyn FnMut(Heard<'_>)) -> anyhow::Result<()> {
         match line.split(' ').next().unwrap_or_default() {
             "INFO" => {
@@ -79,12 +85,12 @@ impl Nats {
     /// A pong or an answer came: the last of them that was waited for means that everything is served.
     fn settled(&mut self, heard: &mut dyn FnMut(Heard<'_>)) {
         match &mut self.jet_stream {
-            Some(jet_stream) if jet_stream.asked > 0 => jet_stream.settles = true,
+            Some(jet_stream) if !jet_stream.calls.is_empty() => jet_stream.settles = true,
             _ => heard(Heard::Settled),
         }
     }
 
-    fn message(&mut self, sid: &str, payload: &[u8], heard: &mut dyn FnMut(Heard<'_>)) -> anyhow::Result<()> {
+    fn message(&mut self, sid: &str, payload: &[u8], out: &mut Vec<u8>, heard: &mut dyn FnMut(Heard<'_>)) -> anyhow::Result<()> {
         let Some(jet_stream) = self.jet_stream.as_mut().filter(|_| sid == INBOX_SID) else {
             heard(Heard::Event(payload));
             return Ok(());
@@ -102,9 +108,11 @@ impl Nats {
         if answer.get("error").is_some() {
             bail!(refused());
         }
-        jet_stream.asked -= 1;
-        if jet_stream.asked == 0 && jet_stream.settles {
-            heard(Heard::Settled);
+        jet_stream.calls.pop_front();
+        match jet_stream.calls.front() {
+            Some(call) => say(out, call),
+            None if jet_stream.settles => heard(Heard::Settled),
+            None => {}
         }
         Ok(())
     }
@@ -116,13 +124,15 @@ impl Dialect for Nats {
     }
 
     fn subscribe(&mut self, topic: &str, out: &mut Vec<u8>) {
+        self.subscriptions += 1;
+        let sid = EVENTS_SID_FIRST + self.subscriptions - 1;
         let Some(jet_stream) = &mut self.jet_stream else {
             subject(topic, &mut self.subject);
-            return say(out, &format!("SUB {} {EVENTS_SID}\r\n", self.subject));
+            return say(out, &format!("SUB {} {sid}\r\n", self.subject));
         };
         // Here a topic is a whole group.
         let events = format!("{}-{topic}", jet_stream.inbox.replacen("_INBOX", "events", 1));
-        say(out, &format!("SUB {events} {EVENTS_SID}\r\n"));
+        say(out, &format!("SUB {events} {sid}\r\n"));
         let stream = json!({
             "name": STREAM, "subjects": ["bench.>"], "storage": "memory", "retention": "limits", "max_msgs": KEPT_MAX, "discard": "old",
             "num_replicas": jet_stream.replicas,
@@ -131,10 +141,13 @@ impl Dialect for Nats {
             "stream_name": STREAM,
             "config": { "deliver_subject": events, "deliver_policy": "new", "ack_policy": "none", "filter_subject": format!("bench.{topic}.>"), "mem_storage": true },
         });
-        for (call, body) in [("STREAM.CREATE", stream), ("CONSUMER.CREATE", consumer)] {
+        let calls: [_; CALLS_OF_SUBSCRIPTION] = [("STREAM.CREATE", stream), ("CONSUMER.CREATE", consumer)];
+        for (call, body) in calls {
             let body = body.to_string();
-            say(out, &format!("PUB $JS.API.{call}.{STREAM} {}.a {}\r\n{body}\r\n", jet_stream.inbox, body.len()));
-            jet_stream.asked += 1;
+            jet_stream.calls.push_back(format!("PUB $JS.API.{call}.{STREAM} {}.a {}\r\n{body}\r\n", jet_stream.inbox, body.len()));
+        }
+        if jet_stream.calls.len() == CALLS_OF_SUBSCRIPTION {
+            say(out, &jet_stream.calls[0]);
         }
     }
 
@@ -174,7 +187,7 @@ impl Dialect for Nats {
             let Some(payload) = rest.get(end + 2..end + 2 + length).filter(|_| rest.len() >= end + 2 + length + 2) else {
                 return Ok(taken);
             };
-            self.message(words().nth(1).unwrap_or_default(), payload, heard)?;
+            self.message(words().nth(1).unwrap_or_default(), payload, out, heard)?;
             taken += end + 2 + length + 2;
         }
     }
