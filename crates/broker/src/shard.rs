@@ -26,6 +26,7 @@ use crate::{
     edf::Edf,
     event::{EventId, Incarnation, PublisherId, Sequence, TopicId},
     replication::{BackupStanding, Replication, ReplicationPolicy},
+    slot::SlotId,
     stream::{StreamId, StreamIdentity},
     streams::Streams,
     subscription::{Offered, Overflow, Subscription, SubscriptionKey, Subscriptions},
@@ -302,6 +303,8 @@ impl<R> Shard<R> {
             let earlier = self.topics.at(identity.topic).streams[at];
             let earlier_identity = self.streams.at(earlier).identity;
             if earlier_identity.publisher == identity.publisher && earlier_identity.incarnation < identity.incarnation {
+                // Who has begun anew does not say any more what it kept: what a promoted node holds for it goes out in front of what is new.
+                self.resume(Instant::default(), self.streams.id(earlier), Sequence(1), Sequence(0));
                 self.end_stream(self.streams.id(earlier));
             }
         }
@@ -376,6 +379,18 @@ impl<R> Shard<R> {
     /// The last event of a stream that came; a publisher without numbers of its own goes on behind it.
     pub fn last(&self, stream: StreamId) -> Option<Sequence> {
         self.streams.index(stream).map(|index| self.streams.at(index).last)
+    }
+
+    /// Whether an event that is kept has to be covered: an unmarked one may be lost, and what came too fast was told so.
+    pub fn needs_cover(&self, slot: SlotId) -> bool {
+        let message = self.streams.slots.at(slot.index);
+        let topic = self.streams.at(message.stream).identity.topic;
+        message.is_mark && self.topics.at(topic).terms().replicate_within_ns.is_some()
+    }
+
+    /// How far the publisher of a stream was told that it is covered.
+    pub fn covered_through(&self, stream: StreamId) -> Option<Sequence> {
+        self.streams.index(stream).map(|index| self.streams.at(index).covered)
     }
 
     /// The receiver of a subscription that is there.

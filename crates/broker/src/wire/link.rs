@@ -27,7 +27,7 @@ newtypes!(Position, StreamNumber);
 
 frames! {
     /// The greeting and the replica channel.
-    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 28)" {
+    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 31)" {
         /// The first frame of either side; its layout never changes.
         16 => Greeting {
             /// The newest protocol version that the sender speaks.
@@ -122,6 +122,32 @@ frames! {
             received_utc_ns: u64,
             /// When this left, by the same clock.
             replied_utc_ns: u64,
+        }
+        /// The first frame on the replica channel of an epoch, from the side that connects, and the other side's answer. Ballots and heartbeats
+        /// keep the connection that began with a greeting, so that nothing that is large delays a vote.
+        29 => Channel {
+            /// The newest protocol version that the sender speaks.
+            protocol: u16,
+            /// The oldest.
+            protocol_min: u16,
+            /// Who it is.
+            node: Node,
+        }
+        /// From now on this subscriber's acknowledgements count for the topic, and who is promoted has to wait for it.
+        30 => Required {
+            /// For so long when it is away or silent.
+            wait_ns: u64,
+            /// The topic's name.
+            topic: &'a str,
+            /// The subscriber's.
+            subscriber: &'a str,
+        }
+        /// From now on they do not.
+        31 => NotRequired {
+            /// The topic's name.
+            topic: &'a str,
+            /// The subscriber's.
+            subscriber: &'a str,
         }
     }
 }
