@@ -305,11 +305,20 @@ fn what_follows_serves_the_last_state_and_takes_writes_when_it_leads() {
     assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("Another node")), "{refused:?}");
     assert!(matches!(pair.follower.store.copy_to("copy".into()), Err(StoreError::Unavailable(_))));
     assert_eq!(pair.followers(), pair.leaders());
+    let gate = pair.gate.clone();
+    let held = gate.lock().unwrap();
+    pair.lead(register(3));
+    pair.lead(register(4));
     let operations = pair.promote();
-    pair.runtime.block_on(carry_out(&pair.follower.store, register(3))).unwrap();
+    drop(held);
+    pair.runtime.block_on(carry_out(&pair.follower.store, register(5))).unwrap();
     assert_eq!(operations.recv().unwrap(), 1, "its commits are for another follower");
     assert!(matches!(Store::open(pair.follower_data.path()), Err(OpenError::InUse { .. })), "the directory is still its own");
-    assert_eq!(pair.followers().systems().map(|system| system.id.0).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(
+        pair.followers().systems().map(|system| system.id.0).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5],
+        "what had come is repeated in front"
+    );
 }
 
 #[test]
