@@ -68,7 +68,11 @@ mod tests {
     #[test]
     fn a_topic_is_as_strict_as_the_strictest_that_is_asked_of_it() {
         let topics = RealTimeTopics::new(Platform::default(), Default::default()).unwrap();
-        let spec = TopicSpec { deadline: Nanos::from_millis(50).into(), ..TopicSpec::best_effort(Period::Every(Nanos::from_millis(100))) };
+        let spec = TopicSpec {
+            deadline: Nanos::from_millis(50).into(),
+            broker_subscriber_max: Nanos::from_millis(1),
+            ..TopicSpec::best_effort(Period::Every(Nanos::from_millis(100)))
+        };
         topics.admit(&DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec }, Declarer::Operator).unwrap();
         let within = |millis| Wish { loss_tolerance: None, deadline: Some(Nanos::from_millis(millis)) };
         let deadline = || match topics.get("HOT").unwrap().spec.deadline {

@@ -14,7 +14,7 @@ mod tell;
 use std::{collections::BTreeMap, sync::Arc};
 
 use bodkin_arrowhead::name::SystemName;
-use bodkin_broker::{Incarnation, wire::ClientFrame};
+use bodkin_broker::{Epoch, Incarnation, wire::ClientFrame};
 use bodkin_zmtp::Message;
 
 pub use self::publish::Numbered;
@@ -84,6 +84,9 @@ impl Shard {
 
     fn dealer_command(&mut self, slot: usize, bytes: &[u8]) -> Result<(), String> {
         let command = ClientFrame::decode(bytes).map_err(|error| format!("a command cannot be read: {error}"))?;
+        if self.was_said_to_an_earlier_leader(&command) {
+            return Ok(());
+        }
         match command {
             ClientFrame::Hello { incarnation, name, .. } => self.greet(slot, name, incarnation)?,
             ClientFrame::Subscribe { loss_tolerance, deadline_ns, required, wait_ns, topic, watermarks, .. } => {
@@ -100,6 +103,14 @@ impl Shard {
             _ => return Err("a command of a broker's came, where one of a client's is expected".to_owned()),
         }
         Ok(())
+    }
+
+    /// Whether a client has said this in an epoch that is over; it says it anew when it hears who leads now. A resume of an earlier epoch would let what is covered be
+    /// told before the publisher has said what it keeps.
+    fn was_said_to_an_earlier_leader(&self, command: &ClientFrame<'_>) -> bool {
+        use ClientFrame::{Delivered, Last, Resume, Subscribe};
+        let is_said_to_a_leader = matches!(command, Subscribe { .. } | Delivered { .. } | Resume { .. } | Last { .. });
+        is_said_to_a_leader && command.epoch() != Epoch::NONE && command.epoch() < self.context.gate.epoch()
     }
 
     fn greet(&mut self, slot: usize, name: &str, incarnation: Incarnation) -> Result<(), String> {
