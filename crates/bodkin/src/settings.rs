@@ -243,6 +243,8 @@ settings! {
     witness: String = "BODKIN_WITNESS",
     /// Backup: IP address and port where it listens for the Primary
     pair_listen: String = "BODKIN_PAIR_LISTEN",
+    /// When events go to the Backup: lazy, as late as their topics allow, or eager, at once, for measurements
+    replication: String = "BODKIN_REPLICATION",
     /// How threads of the data plane run: auto (real-time threads, SCHED_FIFO, where allowed and measured to be woken sooner), fifo (where allowed), default
     scheduling: Scheduling = "BODKIN_SCHEDULING",
     /// Cores, separated by commas, to which they are pinned; none: any core
@@ -331,6 +333,7 @@ impl Settings {
             peer: Some(String::new()),
             witness: Some(String::new()),
             pair_listen: Some(pair::PAIR_LISTEN.into()),
+            replication: Some(pair::LAZY.into()),
             scheduling: Some(Scheduling::Auto),
             pin_cores: Some(Vec::new()),
             lock_memory: Some(true),
@@ -378,6 +381,7 @@ impl Settings {
         Ok(HostConfig {
             security: (!self.insecure.expect(all)).then(|| security(&self, &domain_name)).transpose()?,
             adopt_data: self.adopt_data.expect(all),
+            replicates_eagerly: pair::replicates_eagerly(self.replication.as_deref().expect(all))?,
             pair: None,
             data: self.data.expect(all),
             listen,

@@ -85,6 +85,8 @@ pub struct HostConfig {
     pub security: Option<SecurityConfig>,
     /// Whether data of the other mode is taken over.
     pub adopt_data: bool,
+    /// Whether events go to the Backup at once, whatever may cover them before they have to: for measurements.
+    pub replicates_eagerly: bool,
     /// The node of the reliable pair that this cloud is led by; `None` of a cloud by itself.
     pub pair: Option<PairHandle>,
 }
@@ -117,6 +119,7 @@ impl HostConfig {
             token_lifetimes: TokenLifetimes::default(),
             security: None,
             adopt_data: false,
+            replicates_eagerly: false,
             pair: None,
         }
     }

@@ -4,14 +4,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bodkin_broker::{ShardError, SubscriptionKey, Terms};
 use bodkin_store::event_log::Position;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
     answer::Answer,
     api::TopicState,
     channel::Channel,
+    pair::News,
     replay::Chunk,
     security::Peer,
+    shard::ShardParts,
     stall::Notice,
     topics::{RealTimeTopic, asking::Answered},
 };
@@ -99,8 +101,17 @@ pub enum Message {
     Asked(Box<Answered>),
     /// Somebody asks for the topics.
     Topics(oneshot::Sender<Vec<TopicState>>),
-    /// Close the listener, write out what is queued, end.
-    Stop,
+    /// What the reliable pair says.
+    Pair(News),
+    /// Serve.
+    Begin(Box<ShardParts>),
+    /// Close the listeners, and write out what is queued.
+    Stop {
+        /// Who waits for that, and for the push tasks, which end with what they are posting.
+        drained: oneshot::Sender<Vec<JoinHandle<()>>>,
+    },
+    /// End. Nothing is written to the database any more.
+    End,
 }
 
 /// An inbox, the shard's by default: a list under a lock that is held for a push or a swap, and a wake-up when it was empty.

@@ -6,16 +6,18 @@
 //!
 //! ```text
 //! links ──> node: Member ──┬─> record      the vote and the epoch, synced, on a thread of its own
-//!                          ├─> Leadership  read by every request (host::gate)
-//! store's writer ──────────┼─> leader      copies and commits to the Backup, answers behind its acknowledgement
-//!                          └─> follower    repeats the leader's, on a thread of its own
+//!                          ├─> Leadership  read by every request (host::gate) and by the shard
+//!                          ├─> shard       who leads owns the replica channel there ([`primary`]): changes and events to the Backup, answers behind
+//!                          │               its acknowledgement
+//!                          └─> keeper      who follows keeps there what comes on it; changes of the database go on to the follower, which has a disk
 //! ```
 
 mod follower;
-mod leader;
+mod keeper;
 mod link;
 mod links;
 mod node;
+pub(crate) mod primary;
 mod record;
 
 use std::{
@@ -27,24 +29,34 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use bodkin_broker::{
-    Epoch, Instant, Node,
-    member::{MemberConfig, MemberConfigError, Mode},
+    Backup, Epoch, Instant, Node,
+    member::{MemberConfig, MemberConfigError, Mode, Protection},
 };
-use bodkin_store::{
-    Store,
-    replication::{Committed, Outlet},
-};
+use bodkin_store::replication::Committed;
 use mio::Poll;
 use nix::time::{ClockId, clock_gettime};
 use tokio::sync::mpsc;
 
-use self::node::{PairThread, WAKER};
 pub use self::record::RecordError;
-use crate::{inbox::Inbox, realtime::Realtime};
+use self::{
+    keeper::KeeperConfig,
+    link::Link,
+    node::{PairThread, WAKER},
+};
+use crate::{
+    config::HostConfig,
+    inbox::Inbox,
+    realtime::Realtime,
+    shard::Kept,
+    topics::{self, TopicError},
+};
+
+/// What the file of each copy of the database begins with.
+const COPY_FILE: &str = "bodkin.sqlite.copy-";
 
 /// What a node of the pair is told.
 #[derive(Clone, Debug)]
@@ -88,6 +100,9 @@ pub enum PairError {
         /// The system's words.
         error: io::Error,
     },
+    /// The topics that it is to keep events of do not fit.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
     /// A thread or poll could not be made.
     #[error("the system refuses what the pair's node needs: {0}")]
     System(#[from] io::Error),
@@ -123,6 +138,13 @@ impl Leadership {
         Epoch(self.epoch.load(SeqCst))
     }
 
+    /// The epoch, and until when it leads in it.
+    pub(crate) fn read(&self) -> (Epoch, Instant) {
+        // In the order opposite to `lead`, so that no epoch is taken together with the end of one behind it.
+        let until = Instant::from_nanos(self.until_ns.load(SeqCst));
+        (self.epoch(), until)
+    }
+
     /// Whether the Backup has everything that was answered, and will.
     pub fn is_protected(&self) -> bool {
         self.leads() && self.is_protected.load(SeqCst)
@@ -149,24 +171,101 @@ pub fn boot_time() -> Instant {
     Instant::from_nanos(Duration::from(time).as_nanos() as u64)
 }
 
+/// An event's creation time by that clock.
+pub(crate) fn local_of_utc_ns(utc_ns: u64) -> Instant {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let utc_minus_local = since_1970.as_nanos() as i128 - i128::from(boot_time().nanos());
+    Instant::from_nanos(u64::try_from(i128::from(utc_ns) - utc_minus_local).unwrap_or(0))
+}
+
 /// What other threads have to say to the node's.
 enum Message {
     /// The last record is on the disk.
     Persisted,
-    /// The database has changed.
-    Committed(Committed),
     /// The local cloud runs on the database.
-    Attached(Store),
+    Attached(Arc<Inbox>),
     /// It is about to close it.
     Detached,
     /// It has closed it.
     Released,
-    /// The follower has something to say.
-    Follower(follower::Report),
+    /// What the keeper had, and nobody needs the database there any more; `None`: not all of what the leader before had.
+    Given(Option<Box<Promoted>>),
+    /// The keeper has everything that the leader of this epoch has, or nothing ([`Epoch::NONE`]).
+    Warm(Epoch),
+    /// The shard cannot wait for the Backup.
+    BackupOut,
+    /// The shard says that the Backup has everything, in this epoch.
+    BackupInSync(Epoch),
+    /// The replica channel is over that was handed over with this number.
+    ChannelEnded {
+        /// Which one.
+        serial: u64,
+    },
     /// The process is to end: whoever serves is to stop, and is answered meanwhile.
     End,
     /// Nothing is served any more.
     Stop,
+}
+
+/// What the pair has to say to the shard.
+pub enum News {
+    /// This node leads from now on, in this epoch; until when is in [`Leadership`].
+    Leads {
+        /// Which one.
+        epoch: Epoch,
+        /// What it has kept as the Backup of the leader before; `None`: it goes on with what the shard has.
+        promoted: Option<Box<Promoted>>,
+    },
+    /// It leads no more.
+    Fenced,
+    /// What may be counted on has changed.
+    Protection(Protection),
+    /// A connection to the Backup.
+    Channel {
+        /// The connection.
+        link: Box<Link>,
+        /// Which one of all.
+        serial: u64,
+    },
+    /// The Backup is not connected any more.
+    BackupGone,
+    /// The database has changed.
+    Committed(Committed),
+}
+
+impl std::fmt::Debug for News {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Leads { .. } => "Leads",
+            Self::Fenced => "Fenced",
+            Self::Protection(_) => "Protection",
+            Self::Channel { .. } => "Channel",
+            Self::BackupGone => "BackupGone",
+            Self::Committed(_) => "Committed",
+        })
+    }
+}
+
+/// A subscriber whose acknowledgements count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredSubscriber {
+    /// Of which topic.
+    pub topic: Box<str>,
+    /// Who.
+    pub name: Box<str>,
+    /// How long it is waited for.
+    pub wait: Duration,
+}
+
+/// What a Backup has when it is promoted.
+#[derive(Debug)]
+pub struct Promoted {
+    /// The machine, with its streams.
+    pub backup: Backup,
+    /// The events, by slot.
+    pub kept: Vec<Kept>,
+    /// Who has to be waited for.
+    pub required: Vec<RequiredSubscriber>,
 }
 
 /// The node's side that the local cloud holds while it serves.
@@ -174,6 +273,8 @@ enum Message {
 pub struct PairHandle {
     inbox: Arc<Inbox<Message>>,
     leadership: Arc<Leadership>,
+    /// How long the right to lead lasts.
+    pub lease: Duration,
 }
 
 impl std::fmt::Debug for PairHandle {
@@ -183,20 +284,29 @@ impl std::fmt::Debug for PairHandle {
 }
 
 impl PairHandle {
-    /// Where commits go before they are answered.
-    pub fn outlet(&self) -> Outlet {
-        let inbox = self.inbox.clone();
-        Box::new(move |committed| inbox.post(Message::Committed(committed)))
-    }
-
     /// Whether this node leads.
     pub fn leadership(&self) -> &Arc<Leadership> {
         &self.leadership
     }
 
-    /// The database is open: what is committed is the Backup's to repeat.
-    pub fn attach(&self, store: Store) {
-        self.inbox.post(Message::Attached(store));
+    /// The shard runs that owns what is committed from now on, and the replica channel.
+    pub fn attach(&self, shard: Arc<Inbox>) {
+        self.inbox.post(Message::Attached(shard));
+    }
+
+    /// The shard cannot wait for the Backup: it is out of sync from now on.
+    pub(crate) fn backup_out(&self) {
+        self.inbox.post(Message::BackupOut);
+    }
+
+    /// The Backup has everything that the leader of this epoch has.
+    pub(crate) fn backup_in_sync(&self, epoch: Epoch) {
+        self.inbox.post(Message::BackupInSync(epoch));
+    }
+
+    /// The replica channel has ended.
+    pub(crate) fn channel_ended(&self, serial: u64) {
+        self.inbox.post(Message::ChannelEnded { serial });
     }
 
     /// The database is about to be closed.
@@ -225,17 +335,22 @@ pub struct PairNode {
 }
 
 impl PairNode {
-    /// Starts the node; it votes, follows or leads from now on.
-    pub fn start(config: PairConfig) -> Result<Self, PairError> {
+    /// Starts the node; it votes, follows or leads from now on. `host` has the topics of which a candidate keeps events; a witness has none.
+    pub fn start(config: PairConfig, host: Option<&HostConfig>) -> Result<Self, PairError> {
+        let keeper = |host: &HostConfig| -> Result<_, TopicError> {
+            let (topics, _) = topics::admit_configured(host)?;
+            Ok(KeeperConfig { data: config.data.clone(), topics, topics_max: host.limits.event_types_max })
+        };
+        let keeper = host.map(keeper).transpose()?;
         let member = MemberConfig::new(config.node, config.mode, config.lease, config.heartbeat, config.drift_ppm)?;
-        let poll = Poll::new()?;
+        let (poll, lease) = (Poll::new()?, config.lease);
         let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), WAKER)?));
         let leadership = Arc::new(Leadership::default());
         let (duty, duties) = mpsc::unbounded_channel();
-        let thread = PairThread::new(config, member, poll, inbox.clone(), leadership.clone(), duty)?;
+        let thread = PairThread::new(config, keeper, member, poll, inbox.clone(), leadership.clone(), duty)?;
         let address = thread.address();
         let thread = std::thread::Builder::new().name("pair".into()).spawn(|| thread.run())?;
-        Ok(Self { handle: PairHandle { inbox, leadership }, duties, thread, address })
+        Ok(Self { handle: PairHandle { inbox, leadership, lease }, duties, thread, address })
     }
 
     /// For the local cloud.

@@ -14,7 +14,6 @@ use std::{
             Ordering::{Acquire, Relaxed},
         },
     },
-    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
@@ -46,11 +45,15 @@ use crate::{
     monitor::{EventCounts, Monitor},
     onboarding::Onboarding,
     own_services,
+    pair::{
+        News,
+        primary::{PairTerms, Primary},
+    },
     probe::Probes,
     push::{PushContext, backlog::BacklogSource, checkpoint::Checkpoint, delivery::Deliveries},
     replay::{READERS_MAX, ReplayContext},
     security::{SecurePort, Security, SecurityConfig, SecurityError, Trust, machine_name},
-    shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext},
+    shard::{BeginError, CONTROL_REQUESTS_MAX, ControlRequest, ShardContext, ShardParts, ShardThread},
     stage::Stages,
     stall::{StallWatch, Stalls},
     token::{IssuerError, TokenIssuer},
@@ -155,6 +158,9 @@ pub enum StartError {
     /// A real-time topic does not fit, or what they all count on.
     #[error(transparent)]
     Topic(#[from] TopicError),
+    /// The data plane could not be made.
+    #[error(transparent)]
+    Begin(#[from] BeginError),
     /// A thread or poll could not be made.
     #[error("the system refuses what the data plane needs: {0}")]
     System(#[from] io::Error),
@@ -169,8 +175,7 @@ pub struct Server {
     opened: Opened,
     monitor: Arc<Monitor>,
     traffic: Arc<Traffic>,
-    inbox: Arc<Inbox>,
-    shard: JoinHandle<io::Result<Vec<Task<()>>>>,
+    shard: ShardThread,
     /// Accept connections.
     acceptors: Vec<Task<()>>,
     /// Answers the shard's requests to the control plane.
@@ -197,12 +202,14 @@ impl Server {
     /// Starts everything; when it returns, every listener answers. Must be called within a tokio runtime.
     pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
         let (topics, mut admitted) = topics::admit_configured(config)?;
+        let primary = config.pair.clone().map(|pair| Primary::new(pair, config.data.clone(), PairTerms::of(config)));
+        let shard = ShardThread::start(primary)?;
         let opened = match &config.pair {
             None => Store::open(&config.data)?,
             Some(pair) => {
-                let opened = Store::open_replicated(&config.data, pair.outlet())?;
-                pair.attach(opened.store.clone());
-                opened
+                let inbox = shard.inbox().clone();
+                pair.attach(inbox.clone());
+                Store::open_replicated(&config.data, Box::new(move |committed| inbox.post(Message::Pair(News::Committed(committed)))))?
             }
         };
         // Before certificates are made for a cloud that does not start.
@@ -237,7 +244,7 @@ impl Server {
             orchestrator: config.orchestrator,
             tokens: tokens.clone(),
         });
-        let (poll, inbox) = Shard::inbox()?;
+        let inbox = shard.inbox().clone();
         let from = opened.store.write(|draft| draft.positions_end(), |_, end| end).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
         admitted.extend(topics::restore(&topics, &opened.store).await?);
@@ -344,9 +351,10 @@ impl Server {
         let notices = inbox.clone();
         let tell = move |notice| notices.post(Message::Guarantee(notice));
         let stall_watch = StallWatch::start(stalls, topics.blocking_ns(), config.realtime.clone(), tell)?;
-        let mut shard = Shard::new(context, poll, inbox.clone(), shards_own, endpoint, log)?;
-        admitted.into_iter().try_for_each(|(topic, terms)| shard.admit(topic, terms)).map_err(TopicError::from)?;
-        let shard = std::thread::Builder::new().name("shard-0".into()).spawn(|| shard.run())?;
+        let (begun, is_begun) = oneshot::channel();
+        let parts = ShardParts { context, listeners: shards_own, endpoint, log, topics, admitted, begun };
+        inbox.post(Message::Begin(Box::new(parts)));
+        is_begun.await.unwrap_or_else(|_| Err(BeginError::System(io::Error::other("the shard's thread has ended"))))?;
         let mut jobs = job::start(&config.jobs, &opened.store, &probes, config.ping_timeout, &destinations);
         jobs.extend(security.clone().map(|security| tokio::spawn(security.watch(audit.clone()))));
         jobs.extend(
@@ -372,7 +380,6 @@ impl Server {
             opened,
             monitor,
             traffic,
-            inbox,
             shard,
             acceptors,
             answerer,
@@ -411,14 +418,13 @@ impl Server {
         self.traffic.stopping.store(true, Relaxed);
         let deliveries = self.monitor.api.push.deliveries.clone();
         deliveries.end();
-        self.inbox.post(Message::Stop);
+        let draining = self.shard.drain();
         let begun = Instant::now();
         while self.traffic.under_way.load(Relaxed) > 0 && begun.elapsed() < DRAIN_MAX {
             tokio::time::sleep(DRAIN_LOOK).await;
         }
-        match tokio::task::spawn_blocking(|| self.shard.join()).await {
-            Ok(Ok(Ok(posting))) => end_of_posting(posting, &deliveries, begun + POSTING_MAX).await,
-            ended => tracing::error!(?ended, "the data plane ended badly"),
+        if let Some(posting) = draining.await {
+            end_of_posting(posting, &deliveries, begun + POSTING_MAX).await;
         }
         self.answerer.abort();
         if let Some((end, checkpoint)) = self.checkpoint {
@@ -435,6 +441,11 @@ impl Server {
         }
         self.log_keeper.abort();
         self.log_book.flush(&self.opened.store, self.log_entries_max).await;
+        // Until now it has answered what was written.
+        match tokio::task::spawn_blocking(|| self.shard.end()).await {
+            Ok(Ok(Ok(()))) => {}
+            ended => tracing::error!(?ended, "the data plane ended badly"),
+        }
         self.opened
     }
 }

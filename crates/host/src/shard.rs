@@ -7,6 +7,7 @@
 mod accept;
 mod clock;
 mod connection;
+mod kept;
 mod log;
 mod not_taken;
 mod outbox;
@@ -14,9 +15,11 @@ mod publish;
 mod pushed;
 mod real_time;
 mod replay;
+mod replica;
 mod serve;
 mod stream;
 mod sweep;
+mod thread;
 mod write;
 mod zmtp;
 
@@ -32,7 +35,7 @@ use bodkin_arrowhead::{
     publication::Scratch,
     record::{Subscription, SubscriptionId},
 };
-use bodkin_broker::{Incarnation, Input, Output, ShardLimits, SubscriptionKey, TopicView};
+use bodkin_broker::{Incarnation, Input, Output, Sequence, ShardLimits, StreamId, SubscriptionKey, TopicView};
 use bodkin_store::{
     Store,
     event_log::{EventLog, Position},
@@ -40,16 +43,24 @@ use bodkin_store::{
 use imbl::OrdMap;
 use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
 
-pub use self::zmtp::{EndpointConfig, LinkKey};
+pub(crate) use self::kept::Kept;
 use self::{
     clock::Clock,
     connection::{Connection, Phase},
     log::Waiting,
     pushed::Pushed,
     real_time::RealTime,
+    replica::{REPLICA_CHANNEL, Uncovered},
     zmtp::Endpoint,
+};
+pub use self::{
+    thread::{BeginError, ShardParts, ShardThread},
+    zmtp::{EndpointConfig, LinkKey},
 };
 use crate::{
     answer::{self, Answer, Recipient},
@@ -62,6 +73,7 @@ use crate::{
     limits::Limits,
     listening::Listening,
     monitor::EventCounts,
+    pair::primary::Primary,
     push::{PushContext, PushQueue, delivery::Delivery},
     realtime::{Membership, Rank, Realtime},
     replay::ReplayContext,
@@ -180,9 +192,15 @@ pub struct Shard {
     messages: Vec<Message>,
     connections: Slab<Connection>,
     next_serial: u64,
+    incarnation: Incarnation,
+    limits: ShardLimits,
     broker: bodkin_broker::Shard<Receiver>,
     outputs: Vec<Output>,
     real_time: RealTime,
+    /// The leader's end of a pair; `None` of a cloud by itself.
+    primary: Option<Primary>,
+    /// Publishers that wait until their events are covered.
+    uncovered: BTreeMap<(StreamId, Sequence), Uncovered>,
     /// Keeps every accepted event, unless it is switched off.
     log: Option<EventLog>,
     /// Publishers that are answered when everything in front of the position is synced.
@@ -211,6 +229,11 @@ pub struct Shard {
     clock: Clock,
     next_sweep: Instant,
     drain_until: Option<Instant>,
+    /// Who waits until everything queued is written.
+    drained: Option<oneshot::Sender<Vec<JoinHandle<()>>>>,
+    /// Everything is written, and the push tasks are somebody else's.
+    is_drained: bool,
+    is_ending: bool,
     /// Connections that were refused.
     refused: Seldom,
     /// What the connections' certificates were checked by.
@@ -220,15 +243,14 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Takes over the bound sockets of the port; without any, connections come by the inbox, behind their handshake. `inbox` must
-    /// belong to `poll` ([`Self::inbox`] makes it).
-    pub fn new(
+    fn new(
         context: ShardContext,
         poll: Poll,
         inbox: Arc<Inbox>,
         listeners: Vec<std::net::TcpListener>,
         endpoint: EndpointConfig,
         log: Option<EventLog>,
+        primary: Option<Primary>,
     ) -> io::Result<Self> {
         let mut listeners: Vec<_> = listeners.into_iter().map(mio::net::TcpListener::from_std).collect();
         for listener in &mut listeners {
@@ -253,9 +275,13 @@ impl Shard {
             messages: Vec::new(),
             connections: Slab::new(),
             next_serial: 0,
+            incarnation,
+            limits,
             broker: bodkin_broker::Shard::new(incarnation, limits),
             outputs: Vec::new(),
             real_time: RealTime::new(incarnation),
+            primary,
+            uncovered: BTreeMap::new(),
             log,
             unsynced: VecDeque::new(),
             endpoint,
@@ -273,6 +299,9 @@ impl Shard {
             clock,
             next_sweep,
             drain_until: None,
+            drained: None,
+            is_drained: false,
+            is_ending: false,
             refused: Seldom::default(),
             trust,
             membership: None,
@@ -280,32 +309,41 @@ impl Shard {
     }
 
     /// Makes the poll and the inbox that wakes it.
-    pub fn inbox() -> io::Result<(Poll, Arc<Inbox>)> {
+    fn inbox() -> io::Result<(Poll, Arc<Inbox>)> {
         let poll = Poll::new()?;
         let waker = mio::Waker::new(poll.registry(), INBOX)?;
         Ok((poll, Arc::new(Inbox::new(waker))))
     }
 
-    /// Runs until it is stopped and everything queued is written, or [`DRAIN_MAX`] is over. Gives the push tasks, which end with what
-    /// they are posting.
-    pub fn run(mut self) -> io::Result<Vec<JoinHandle<()>>> {
+    /// Runs until it is told to end. When it is to stop, everything queued is written, or [`DRAIN_MAX`] is over; from then on it does for the pair
+    /// what is left to be done.
+    fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(TURN_EVENTS_MAX);
         // Deliveries of the last run go on at once.
         let snapshot = Arc::clone(&self.context.store.snapshot());
         self.sync(&snapshot);
         self.enlist();
-        while !self.is_drained() {
+        while !self.is_ending {
             match self.poll.poll(&mut events, Some(self.patience())) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
             self.turn(&events);
             self.context.stalls.turn_ends(Instant::now());
+            if self.has_drained()
+                && let Some(drained) = self.drained.take()
+            {
+                self.is_drained = true;
+                if self.pushing_bytes > 0 {
+                    tracing::warn!(bytes = self.pushing_bytes, "the time to stop was over before these pushed events were taken");
+                }
+                let posting = std::mem::take(&mut self.pushed).into_values().map(Pushed::end).collect();
+                // Who does not wait needs them not.
+                let _ = drained.send(posting);
+            }
         }
-        if self.pushing_bytes > 0 {
-            tracing::warn!(bytes = self.pushing_bytes, "the time to stop was over before these pushed events were taken");
-        }
-        Ok(std::mem::take(&mut self.pushed).into_values().map(Pushed::end).collect())
+        self.primary.iter_mut().for_each(Primary::end);
+        Ok(())
     }
 
     /// Best-effort events need no more than an ordinary thread.
@@ -320,8 +358,14 @@ impl Shard {
         if !(self.unread.is_empty() && self.unserved.is_empty() && !self.unaccepted && self.endpoint.is_idle()) {
             return Duration::ZERO;
         }
+        if self.primary.as_ref().is_some_and(Primary::is_pumping) {
+            return Duration::ZERO;
+        }
         let sweep = self.next_sweep.saturating_duration_since(Instant::now());
-        self.broker.next_timer().map_or(sweep, |timer| sweep.min(self.clock.until(timer)))
+        // Who does not lead does no work, whatever there is.
+        let work = self.broker.next_timer().filter(|_| self.leads());
+        let backup = self.primary.as_ref().and_then(Primary::gives_up_at);
+        work.into_iter().chain(backup).min().map_or(sweep, |timer| sweep.min(self.clock.until(timer)))
     }
 
     fn lap(&mut self, stage: Stage) {
@@ -329,7 +373,7 @@ impl Shard {
         self.context.stages.record(SYSTEM, stage, duration);
     }
 
-    fn is_drained(&self) -> bool {
+    fn has_drained(&self) -> bool {
         let all_settled = || self.connections.iter().all(|(_, connection)| connection.is_settled());
         self.drain_until
             .is_some_and(|until| Instant::now() >= until || (self.pushing_bytes == 0 && all_settled() && self.endpoint.is_settled()))
@@ -338,6 +382,7 @@ impl Shard {
     fn turn(&mut self, events: &Events) {
         self.clock.read();
         self.context.stalls.turn_begins(self.clock.now);
+        self.renew_authority();
         self.tell_leadership();
         let mut is_to_accept = std::mem::take(&mut self.unaccepted);
         for slot in std::mem::take(&mut self.unread) {
@@ -352,6 +397,7 @@ impl Shard {
                 LISTENERS => is_to_accept = true,
                 LINK_LISTENERS => self.endpoint.accept_later(),
                 INBOX => self.take_messages(),
+                REPLICA_CHANNEL => self.channel_is_ready(),
                 Token(token) if token >= LINKS => self.link_is_ready(token - LINKS, event),
                 Token(slot) => {
                     if event.is_writable() && self.connections.get(slot).is_some_and(|connection| !connection.is_written()) {
@@ -369,9 +415,11 @@ impl Shard {
             }
         }
         self.serve_all();
+        self.tell_leadership();
         self.end_turn();
+        self.serve_backup();
         self.flush();
-        if self.clock.now >= self.next_sweep {
+        if self.clock.now >= self.next_sweep && !self.is_drained {
             self.next_sweep = self.clock.now + SWEEP_PERIOD;
             // A message whose wake-up failed is found here, and a connection that the system refused to accept before.
             self.take_messages();
@@ -419,11 +467,15 @@ impl Shard {
                 Message::Asked(answer) => self.wish_answered(*answer),
                 Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced { end, result } => self.synced(end, result),
-                Message::Stop => {
+                Message::Pair(news) => self.pair_tells(news),
+                Message::Begin(_) => unreachable!("a shard begins once"),
+                Message::Stop { drained } => {
                     self.listeners.clear();
                     self.endpoint.stop_listening();
                     self.drain_until = Some(self.clock.now + DRAIN_MAX);
+                    self.drained = Some(drained);
                 }
+                Message::End => self.is_ending = true,
             }
         }
         self.messages = messages;

@@ -180,10 +180,14 @@ impl RealTimeTopics {
         let mut admitted = self.lock();
         admitted.admission.remove(event_type);
         let topic = admitted.topics.remove(event_type)?;
-        let last = Level::new(Level::COUNT - 1).expect("there is a last level");
-        let publishers = NonZeroU32::new(PUBLISHERS_MAX).expect("there is a publisher");
-        let spec = TopicSpec { level: last, publishers, ..TopicSpec::best_effort(Period::Every(Nanos::new(1))) };
-        Some((topic, Terms::of(&spec, &self.platform)))
+        Some((topic, Terms::of(&undeclared(), &self.platform)))
+    }
+
+    /// An event type that is declared no more and of which a node of a pair still keeps events: it promises nothing.
+    pub fn undeclared(&self, event_type: &str) -> (Arc<RealTimeTopic>, Terms) {
+        let (spec, counts) = (undeclared(), Arc::default());
+        let topic = RealTimeTopic { event_type: event_type.into(), spec, declarer: Declarer::Operator, is_durable: false, counts };
+        (Arc::new(topic), Terms::of(&spec, &self.platform))
     }
 
     /// The topic of this event type.
@@ -201,10 +205,22 @@ impl RealTimeTopics {
         self.lock().topics.len()
     }
 
+    /// The terms of every topic, by event type.
+    pub fn terms(&self) -> Vec<(String, Terms)> {
+        self.all().iter().map(|topic| (topic.event_type.to_string(), Terms::of(&topic.spec, &self.platform))).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Admitted> {
         // The tables change together behind the admission test, which changes all or nothing.
         self.admitted.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is asked of an event type that is declared no more: nothing, behind all others.
+fn undeclared() -> TopicSpec {
+    let last = Level::new(Level::COUNT - 1).expect("there is a last level");
+    let publishers = NonZeroU32::new(PUBLISHERS_MAX).expect("there is a publisher");
+    TopicSpec { level: last, publishers, ..TopicSpec::best_effort(Period::Every(Nanos::new(1))) }
 }
 
 /// What was admitted, and what the shard is to be told of it.

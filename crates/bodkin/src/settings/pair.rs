@@ -20,6 +20,18 @@ use super::Settings;
 /// Where a pair's node listens by default: on loopback, as all of insecure mode.
 pub const PAIR_LISTEN: &str = "127.0.0.1:5571";
 
+/// Events go to the Backup as late as their topics allow.
+pub const LAZY: &str = "lazy";
+
+/// Whether events go to the Backup at once.
+pub fn replicates_eagerly(replication: &str) -> anyhow::Result<bool> {
+    match replication {
+        LAZY => Ok(false),
+        "eager" => Ok(true),
+        other => bail!("--replication is lazy or eager, not {other:?}"),
+    }
+}
+
 impl Settings {
     /// The node that complete settings name; `None` of a cloud by itself.
     pub fn pair(&self) -> anyhow::Result<Option<PairConfig>> {

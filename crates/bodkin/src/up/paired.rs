@@ -21,7 +21,7 @@ pub fn run(config: HostConfig, pair: PairConfig, started: Instant, json_output: 
     let node = pair.node;
     // Lives as long as the process; each time that this node leads has a runtime of its own, whose end closes what holds the database.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().context("cannot start the pair's thread")?;
-    let mut pair = match PairNode::start(pair) {
+    let mut pair = match PairNode::start(pair, Some(&config)) {
         Ok(pair) => pair,
         Err(error) => return Ok(fail(FAILED, &error.into())),
     };

@@ -13,7 +13,7 @@ use std::{
 use bodkin_broker::wire::{LINK_FRAME_BYTES_MAX, Position};
 use bodkin_store::replica::{Replica, ReplicaError};
 
-use super::Message;
+use super::keeper::KeeperMessage;
 use crate::inbox::Inbox;
 
 /// Bytes that may wait for the disk; a connection that brings more is closed, and the next one begins with a new copy.
@@ -53,6 +53,10 @@ pub enum Report {
         session: u64,
         /// The last one.
         position: Position,
+        /// How many operations that were.
+        operations: u64,
+        /// The topics that are declared now; `None`: the same as before.
+        declarations: Option<Vec<String>>,
     },
     /// It cannot go on; a new copy is needed.
     Failed {
@@ -73,10 +77,10 @@ pub struct Follower {
 
 impl Follower {
     /// Starts the thread for a data directory, which it takes at the first copy.
-    pub fn start(directory: PathBuf, inbox: Arc<Inbox<Message>>) -> io::Result<Self> {
+    pub fn start(directory: PathBuf, inbox: Arc<Inbox<KeeperMessage>>) -> io::Result<Self> {
         let (orders, received) = channel();
         let queued = Arc::new(AtomicUsize::new(0));
-        let work = Work { directory, inbox, queued: queued.clone(), session: 0, replica: None, is_failed: true };
+        let work = Work { directory, inbox, queued: queued.clone(), session: 0, replica: None, declarations: Vec::new(), is_failed: true };
         std::thread::Builder::new().name("pair-follower".into()).spawn(|| work.run(received))?;
         Ok(Self { orders, queued })
     }
@@ -92,10 +96,12 @@ impl Follower {
 
 struct Work {
     directory: PathBuf,
-    inbox: Arc<Inbox<Message>>,
+    inbox: Arc<Inbox<KeeperMessage>>,
     queued: Arc<AtomicUsize>,
     session: u64,
     replica: Option<Replica>,
+    /// The declared topics as they were reported.
+    declarations: Vec<String>,
     /// What comes is dropped until the next copy begins.
     is_failed: bool,
 }
@@ -122,7 +128,8 @@ impl Work {
                         }
                     }
                     self.queued.fetch_sub(operations.iter().map(Vec::len).sum(), Relaxed);
-                    self.repeat(|replica| replica.apply(operations.iter().map(Vec::as_slice)).map(drop), Some(last))
+                    let apply = |replica: &mut Replica| replica.apply(operations.iter().map(Vec::as_slice)).map(drop);
+                    self.repeat(apply, Some((last, operations.len() as u64)))
                 }
                 other => {
                     self.queued.fetch_sub(other.bytes(), Relaxed);
@@ -148,10 +155,11 @@ impl Work {
                 self.repeat(Replica::begin_copy, None)
             }
             Order::Part(part) => self.repeat(|replica| replica.part(&part), None),
-            Order::End(position) => self.repeat(Replica::end_copy, Some(position)),
+            Order::End(position) => self.repeat(Replica::end_copy, Some((position, 0))),
             Order::Operation(..) => unreachable!("operations are taken together"),
             Order::Close => {
                 self.replica = None;
+                self.declarations.clear();
                 self.is_failed = true;
                 self.report(Report::Closed);
                 Ok(())
@@ -162,17 +170,20 @@ impl Work {
     fn repeat(
         &mut self,
         work: impl FnOnce(&mut Replica) -> Result<(), ReplicaError>,
-        position: Option<Position>,
+        through: Option<(Position, u64)>,
     ) -> Result<(), ReplicaError> {
         let Some(replica) = self.replica.as_mut().filter(|_| !self.is_failed) else { return Ok(()) };
         work(replica)?;
-        if let Some(position) = position {
-            self.report(Report::Repeated { session: self.session, position });
-        }
+        let Some((position, operations)) = through else { return Ok(()) };
+        let declarations = replica.declarations()?;
+        let is_changed = declarations != self.declarations;
+        self.declarations.clone_from(&declarations);
+        let declarations = is_changed.then_some(declarations);
+        self.report(Report::Repeated { session: self.session, position, operations, declarations });
         Ok(())
     }
 
     fn report(&self, report: Report) {
-        self.inbox.post(Message::Follower(report));
+        self.inbox.post(KeeperMessage::Report(report));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use bodkin_broker::{
     Instant, Node,
-    wire::{LINK_FRAME_BYTES_MAX, LinkFrame},
+    wire::{LINK_FRAME_BYTES_MAX, LinkFrame, link_frame},
 };
 use mio::net::TcpStream;
 
@@ -14,19 +14,36 @@ pub const OUT_BYTES_MAX: usize = 8 * LINK_FRAME_BYTES_MAX;
 const READ_TURN_BYTES_MAX: usize = 4 * LINK_FRAME_BYTES_MAX;
 const READ_BYTES: usize = 64 * 1024;
 
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Ballots and signs of life. So is one that came in and has not said yet what it is for.
+    Ballots,
+    /// The replica channel of an epoch.
+    Channel,
+}
+
 /// A connection.
 pub struct Link {
     pub socket: TcpStream,
     /// Who it is, once it has said so.
     pub peer: Option<Node>,
-    /// Who it was connected to; `None` of one that came in.
-    pub dialled: Option<Node>,
+    /// Who it was connected to, and what for; `None` of one that came in.
+    pub dialled: Option<(Node, Purpose)>,
     /// When something came last.
     pub heard_at: Instant,
-    /// Read and not taken yet: the beginning of a frame at the most.
+    /// Read and not taken yet.
     pub received: Vec<u8>,
+    /// Where the system puts what it has.
+    buffer: Box<[u8]>,
     out: Vec<u8>,
     written: usize,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("peer", &self.peer).field("dialled", &self.dialled).finish_non_exhaustive()
+    }
 }
 
 /// How much is left behind a read.
@@ -40,21 +57,32 @@ pub enum Left {
     End,
 }
 
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is done with.
+    Done,
+    /// It is done with, and what follows is somebody else's to take.
+    Last,
+    /// It has to wait, and what is behind it too.
+    Later,
+}
+
 impl Link {
-    pub fn new(socket: TcpStream, dialled: Option<Node>, now: Instant) -> Self {
-        Self { socket, peer: None, dialled, heard_at: now, received: Vec::new(), out: Vec::new(), written: 0 }
+    pub fn new(socket: TcpStream, dialled: Option<(Node, Purpose)>, now: Instant) -> Self {
+        let buffer = vec![0; READ_BYTES].into_boxed_slice();
+        Self { socket, peer: None, dialled, heard_at: now, received: Vec::new(), buffer, out: Vec::new(), written: 0 }
     }
 
     /// Reads what is there.
     pub fn read(&mut self, now: Instant) -> io::Result<Left> {
-        let mut buffer = [0; READ_BYTES];
         let mut total = 0;
         while total < READ_TURN_BYTES_MAX {
-            match self.socket.read(&mut buffer) {
+            match self.socket.read(&mut self.buffer) {
                 Ok(0) => return Ok(Left::End),
                 Ok(count) => {
                     self.heard_at = now;
-                    self.received.extend_from_slice(&buffer[..count]);
+                    self.received.extend_from_slice(&self.buffer[..count]);
                     total += count;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Nothing),
@@ -65,14 +93,19 @@ impl Link {
         Ok(Left::More)
     }
 
+    /// Takes the frames that were read, as [`take_frames`] does.
+    pub fn take_frames(&mut self, take: impl FnMut(LinkFrame<'_>) -> Result<Taken, String>) -> Result<bool, String> {
+        take_frames(&mut self.received, take)
+    }
+
     /// Queues a frame.
     pub fn push(&mut self, frame: LinkFrame<'_>) {
         frame.encode(&mut self.out);
     }
 
-    /// Queues frames that are bytes already.
-    pub fn push_bytes(&mut self, frames: &[u8]) {
-        self.out.extend_from_slice(frames);
+    /// Where frames are queued that are made piece by piece.
+    pub fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
     }
 
     /// Bytes that wait for the socket.
@@ -100,4 +133,25 @@ impl Link {
         }
         Ok(())
     }
+}
+
+/// Takes the whole frames of what was received, in their order, until one has to wait; true if one has. An error is the reason why the connection
+/// has to be closed.
+pub fn take_frames(received: &mut Vec<u8>, mut take: impl FnMut(LinkFrame<'_>) -> Result<Taken, String>) -> Result<bool, String> {
+    let mut taken = 0;
+    let waits = loop {
+        let Some((bytes, rest)) = link_frame(&received[taken..]).map_err(|error| error.to_string())? else { break false };
+        let frame = LinkFrame::decode(bytes).map_err(|error| error.to_string())?;
+        let behind = received.len() - rest.len();
+        match take(frame)? {
+            Taken::Done => taken = behind,
+            Taken::Last => {
+                taken = behind;
+                break false;
+            }
+            Taken::Later => break true,
+        }
+    };
+    received.drain(..taken);
+    Ok(waits)
 }

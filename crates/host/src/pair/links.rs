@@ -2,6 +2,7 @@
 //!
 //! In the order first, second, witness each node connects to those behind it and listens for those in front, so there is one connection between any
 //! two. It begins with a greeting of either side; both send a heartbeat now and then, and one on which nothing has come for [`silence`] is closed and made anew.
+//! The replica channel of the two candidates is a second connection, which is made the same way and then handed over to who owns its end.
 
 use std::{collections::BTreeMap, io, net::SocketAddr, time::Duration};
 
@@ -15,7 +16,7 @@ use mio::{
 };
 use slab::Slab;
 
-use super::link::{Left, Link, OUT_BYTES_MAX};
+use super::link::{Left, Link, OUT_BYTES_MAX, Purpose};
 
 /// The newest protocol of the link that this node speaks, and the oldest.
 pub const PROTOCOL: u16 = 1;
@@ -101,12 +102,12 @@ impl Links {
         let lost = dead.into_iter().filter_map(|slot| self.close(slot, now)).collect();
         for index in 0..self.dials.len() {
             let (node, address, at) = self.dials[index];
-            if now < at || self.links.iter().any(|(_, link)| link.dialled == Some(node)) {
+            if now < at || self.is_dialling(node, Purpose::Ballots) {
                 continue;
             }
             self.dials[index].2 = now.plus(REDIAL);
             match TcpStream::connect(address) {
-                Ok(socket) => self.add(Link::new(socket, Some(node), now), role, epoch),
+                Ok(socket) => self.add(Link::new(socket, Some((node, Purpose::Ballots)), now), role, epoch),
                 Err(error) => tracing::debug!(%address, %error, "another node of the pair cannot be reached"),
             }
         }
@@ -115,16 +116,55 @@ impl Links {
         lost
     }
 
+    fn is_dialling(&self, node: Node, purpose: Purpose) -> bool {
+        self.links.iter().any(|(_, link)| link.dialled == Some((node, purpose)))
+    }
+
+    /// Begins to connect the replica channel of an epoch to a node that this one connects to, unless it is about to.
+    pub fn dial_channel(&mut self, now: Instant, node: Node, role: Role, epoch: Epoch) {
+        let Some(&(_, address, _)) = self.dials.iter().find(|(dialled, ..)| *dialled == node) else { return };
+        if self.is_dialling(node, Purpose::Channel) {
+            return;
+        }
+        match TcpStream::connect(address) {
+            Ok(socket) => self.add(Link::new(socket, Some((node, Purpose::Channel)), now), role, epoch),
+            Err(error) => tracing::debug!(%address, %error, "the replica channel cannot be connected"),
+        }
+    }
+
+    /// Agrees that a connection is the replica channel.
+    pub fn agree_to_channel(&mut self, slot: usize, epoch: Epoch) {
+        let frame = Replication::Channel { epoch, protocol: PROTOCOL, protocol_min: PROTOCOL, node: self.own.node };
+        self.links[slot].push(LinkFrame::Replication(frame));
+        self.dirty.push(slot);
+    }
+
+    /// Whether this node has connected it, and for what.
+    pub fn dialled(&self, slot: usize) -> Option<Purpose> {
+        self.links.get(slot).and_then(|link| link.dialled).map(|(_, purpose)| purpose)
+    }
+
+    /// Gives a connection away that is not this thread's any more.
+    pub fn take(&mut self, slot: usize) -> Option<Link> {
+        let mut link = self.links.try_remove(slot)?;
+        // It fails only for a socket that is closed, which its new owner sees too.
+        let _ = self.registry.deregister(&mut link.socket);
+        Some(link)
+    }
+
+    /// The bytes that were read of a connection that is there; what is not taken of them is given back.
+    pub fn received(&mut self, slot: usize) -> &mut Vec<u8> {
+        &mut self.links[slot].received
+    }
+
     fn add(&mut self, mut link: Link, role: Role, epoch: Epoch) {
         // Delays of Nagle's would be part of every fail-over.
         let begun = link.socket.set_nodelay(true);
-        link.push(LinkFrame::Replication(Replication::Greeting {
-            epoch,
-            protocol: PROTOCOL,
-            protocol_min: PROTOCOL,
-            node: self.own.node,
-            role,
-            incarnation: self.own.incarnation,
+        let OwnName { node, incarnation } = self.own;
+        let (protocol, protocol_min) = (PROTOCOL, PROTOCOL);
+        link.push(LinkFrame::Replication(match link.dialled {
+            Some((_, Purpose::Channel)) => Replication::Channel { epoch, protocol, protocol_min, node },
+            _ => Replication::Greeting { epoch, protocol, protocol_min, node, role, incarnation },
         }));
         let slot = self.links.vacant_key();
         let begun = begun.and_then(|()| self.registry.register(&mut link.socket, Token(slot), Interest::READABLE | Interest::WRITABLE));
@@ -140,7 +180,7 @@ impl Links {
     /// Who is at the other end: nodes it connects to have to be who they should be, others to be in front of this one. The reason, if not.
     pub fn greet(&mut self, slot: usize, node: Node, protocol: u16, protocol_min: u16) -> Result<(), String> {
         let link = &mut self.links[slot];
-        let is_welcome = link.dialled.map_or(node < self.own.node, |dialled| dialled == node);
+        let is_welcome = link.dialled.map_or(node < self.own.node, |(dialled, _)| dialled == node);
         if !is_welcome {
             return Err(format!("it says that it is {node:?}, which is not expected there"));
         }
@@ -167,11 +207,6 @@ impl Links {
         self.by_node.contains_key(&node)
     }
 
-    /// Bytes that wait for a node's socket.
-    pub fn queued(&self, node: Node) -> usize {
-        self.by_node.get(&node).map_or(0, |slot| self.links[*slot].queued())
-    }
-
     /// Sends a frame, unless the node is not there or takes nothing.
     pub fn send(&mut self, to: Node, frame: LinkFrame<'_>) {
         let Some(&slot) = self.by_node.get(&to) else { return };
@@ -181,13 +216,6 @@ impl Links {
         }
     }
 
-    /// Sends frames that are bytes already, all of them: the caller looks at [`Self::queued`].
-    pub fn send_bytes(&mut self, to: Node, frames: &[u8]) {
-        let Some(&slot) = self.by_node.get(&to) else { return };
-        self.links[slot].push_bytes(frames);
-        self.dirty.push(slot);
-    }
-
     /// Reads what is there; `None` if the connection is not there any more. An error is an end.
     pub fn read(&mut self, slot: usize, now: Instant) -> Option<Left> {
         let link = self.links.get_mut(slot)?;
@@ -195,11 +223,6 @@ impl Links {
             tracing::debug!(%error, peer = ?link.peer, "a connection of the pair broke");
             Left::End
         }))
-    }
-
-    /// The bytes that were read; what is not taken of them is given back.
-    pub fn received(&mut self, slot: usize) -> &mut Vec<u8> {
-        &mut self.links[slot].received
     }
 
     /// Whether a connection is there.
@@ -232,16 +255,11 @@ impl Links {
         let mut link = self.links.try_remove(slot)?;
         // It is closed anyway.
         let _ = self.registry.deregister(&mut link.socket);
-        if let Some(dial) = self.dials.iter_mut().find(|(node, ..)| link.dialled == Some(*node)) {
+        if let Some(dial) = self.dials.iter_mut().find(|(node, ..)| link.dialled == Some((*node, Purpose::Ballots))) {
             dial.2 = now.plus(REDIAL);
         }
         let node = link.peer.filter(|node| self.by_node.get(node) == Some(&slot))?;
         self.by_node.remove(&node);
         Some(node)
-    }
-
-    /// The connection to a node.
-    pub fn slot_of(&self, node: Node) -> Option<usize> {
-        self.by_node.get(&node).copied()
     }
 }

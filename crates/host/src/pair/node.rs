@@ -6,7 +6,7 @@ use std::{
     collections::VecDeque,
     fs, io,
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, mpsc},
     time::{Duration, SystemTime},
 };
@@ -14,29 +14,30 @@ use std::{
 use bodkin_broker::{
     Epoch, Incarnation, Instant, Node,
     member::{Input, Member, MemberConfig, Output, Protection, Tell},
-    wire::{LinkFrame, Record, Replication, Role, link_frame},
+    wire::{LinkFrame, Record, Replication, Role},
 };
-use bodkin_store::{Store, replication::Committed};
 use mio::{Events, Poll, Token};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
-    Duty, Leadership, Message, PairConfig, PairError, boot_time,
-    follower::{Follower, Order, Report},
-    leader::{Leader, TooFar},
-    link::Left,
+    COPY_FILE, Duty, Leadership, Message, News, PairConfig, PairError, Promoted, boot_time,
+    keeper::{Keeper, KeeperConfig, KeeperMessage},
+    link::{Left, Purpose, Taken, take_frames},
     links::{self, Links, OwnName},
     record,
 };
-use crate::{inbox::Inbox, realtime::Rank};
+use crate::{
+    inbox::{self, Inbox},
+    realtime::Rank,
+};
 
 /// Wakes the thread for its inbox.
 pub const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
 /// Readiness events taken in one turn.
 const TURN_EVENTS_MAX: usize = 64;
-/// What whoever waits for an answer is told when this node stops leading.
-const NOT_KNOWN: &str = "This node of the pair does not lead any more; it is not known whether the change counts. Ask the other one.";
+/// Pause between two attempts at a replica channel.
+const CHANNEL_PAUSE: Duration = Duration::from_millis(50);
 
 /// Who has the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +54,13 @@ enum Data {
     Leaving,
 }
 
-/// What is being repeated.
-struct Following {
-    slot: usize,
-    session: u64,
-    epoch: Epoch,
+/// The replica channel's connection, as the thread that makes it knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Channel {
+    /// There is none, and the next may be made from now on.
+    None(Instant),
+    /// It was handed over; which one it is of all there were.
+    With(u64),
 }
 
 /// The thread's state.
@@ -74,17 +77,24 @@ pub struct PairThread {
     records: mpsc::Sender<Record>,
     leadership: Arc<Leadership>,
     duties: UnboundedSender<Duty>,
-    leader: Option<Leader>,
-    store: Option<Store>,
-    copies: u64,
+    /// The epoch that this node leads in, and what it may count on.
+    leads: Option<Epoch>,
+    protection: Protection,
+    /// The shard of the local cloud that runs on the database.
+    shard: Option<Arc<Inbox>>,
+    /// What was kept here when this node began to lead, until the shard takes it over.
+    promoted: Option<Box<Promoted>>,
     data: Data,
     /// Whether another node is known to lead.
     follows: bool,
-    follower: Follower,
-    following: Option<Following>,
-    /// The epoch that the other candidate has shown on its present connection. It takes a copy from nobody but the leader of that one.
-    backup_epoch: Option<Epoch>,
-    sessions: u64,
+    /// A witness has none.
+    keeper: Option<Keeper>,
+    channel: Channel,
+    channels: u64,
+    /// The connection that the frame at hand has made the replica channel.
+    is_channel: bool,
+    /// The epoch that the other candidate has shown on its present connection: the replica channel is of one that both know.
+    partner_epoch: Option<Epoch>,
     next_beat: Instant,
     beats: u64,
     is_ending: bool,
@@ -93,6 +103,7 @@ pub struct PairThread {
 impl PairThread {
     pub fn new(
         config: PairConfig,
+        keeper: Option<KeeperConfig>,
         member: MemberConfig,
         poll: Poll,
         inbox: Arc<Inbox<Message>>,
@@ -110,7 +121,7 @@ impl PairThread {
         let links = Links::new(own, links::silence(config.lease), registry, listener, LISTENER, &config.others, now)?;
         Ok(Self {
             records: record::start(config.data.clone(), inbox.clone())?,
-            follower: Follower::start(config.data.clone(), inbox.clone())?,
+            keeper: keeper.map(|keeper| Keeper::start(keeper, inbox.clone())).transpose()?,
             config,
             poll,
             inbox,
@@ -121,14 +132,16 @@ impl PairThread {
             inputs: VecDeque::new(),
             leadership,
             duties,
-            leader: None,
-            store: None,
-            copies: 0,
+            leads: None,
+            protection: Protection::Unsettled,
+            shard: None,
+            promoted: None,
             data: Data::Free,
             follows: false,
-            following: None,
-            backup_epoch: None,
-            sessions: 0,
+            channel: Channel::None(now),
+            channels: 0,
+            is_channel: false,
+            partner_epoch: None,
             next_beat: now,
             beats: 0,
             is_ending: false,
@@ -157,9 +170,7 @@ impl PairThread {
             self.turn(&events);
         }
         self.leadership.fence();
-        if let Some(leader) = self.leader.take() {
-            leader.lose(NOT_KNOWN);
-        }
+        self.tell_shard(News::Fenced);
         Ok(())
     }
 
@@ -187,7 +198,7 @@ impl PairThread {
             self.beat(now);
         }
         self.hand_data_over();
-        self.serve_backup();
+        self.make_channel(now);
         let lost = self.links.flush(boot_time());
         lost.into_iter().for_each(|node| self.lost(node));
     }
@@ -197,9 +208,6 @@ impl PairThread {
         self.beats += 1;
         let lost = self.links.beat(now, self.beats, self.role(), self.member.epoch());
         lost.into_iter().for_each(|node| self.lost(node));
-        if self.leader.as_ref().is_some_and(|leader| leader.is_overdue(now)) {
-            self.step(Input::BackupOut);
-        }
     }
 
     fn role(&self) -> Role {
@@ -232,13 +240,15 @@ impl PairThread {
             Output::Follow { leader, epoch } => {
                 tracing::info!(?leader, %epoch, "another node of the pair leads");
                 self.follows = true;
+                // What was kept for a time of leading that never came is older than what that one has.
+                self.promoted = None;
+                self.end_channel();
             }
             Output::Protection(protection) => {
                 tracing::info!(?protection, "what the leader of the pair may count on");
-                if let Some(leader) = &mut self.leader {
-                    self.leadership.protect(protection == Protection::Protected);
-                    leader.protected(protection);
-                }
+                self.protection = protection;
+                self.leadership.protect(protection == Protection::Protected);
+                self.tell_shard(News::Protection(protection));
             }
             Output::Tell(tell) => tell_log(tell),
         }
@@ -246,33 +256,47 @@ impl PairThread {
 
     fn lead(&mut self, epoch: Epoch, until: Instant) {
         self.leadership.lead(epoch, until);
-        if self.leader.as_ref().map(Leader::epoch) == Some(epoch) {
+        if self.leads == Some(epoch) {
             return;
         }
         self.leadership.protect(false);
         tracing::info!(%epoch, node = ?self.config.node, "this node of the pair leads");
-        self.follows = false;
-        self.following = None;
-        let backup = self.partner().expect("a witness does not lead");
-        if let Some(before) = self.leader.replace(Leader::new(epoch, backup, self.config.lease)) {
-            before.lose(NOT_KNOWN);
-        }
-        if !self.links.has(backup) {
-            self.inputs.push_back(Input::BackupOut);
-        }
+        (self.leads, self.follows, self.protection) = (Some(epoch), false, Protection::Unsettled);
+        self.end_channel();
+        let promoted = self.promoted.take_if(|_| self.shard.is_some());
+        self.tell_shard(News::Leads { epoch, promoted });
     }
 
     fn fenced(&mut self, epoch: Epoch) {
         self.leadership.fence();
         tracing::warn!(%epoch, "this node of the pair leads no more: it refuses what it is asked");
-        if let Some(leader) = self.leader.take() {
-            leader.lose(NOT_KNOWN);
+        self.leads = None;
+        self.tell_shard(News::Fenced);
+    }
+
+    /// Tells the shard, if there is one; one that begins later is told what counts then.
+    fn tell_shard(&self, news: News) {
+        if let Some(shard) = &self.shard {
+            shard.post(inbox::Message::Pair(news));
+        }
+    }
+
+    /// The local cloud runs on the database: its shard learns how things stand.
+    fn attached(&mut self, shard: Arc<Inbox>) {
+        self.shard = Some(shard);
+        match self.leads {
+            Some(epoch) => {
+                let promoted = self.promoted.take();
+                self.tell_shard(News::Leads { epoch, promoted });
+                self.tell_shard(News::Protection(self.protection));
+            }
+            None => self.tell_shard(News::Fenced),
         }
     }
 
     /// The database goes to whom it belongs: the local cloud of a leader, the follower of another node's.
     fn hand_data_over(&mut self) {
-        let leads = self.leader.is_some();
+        let leads = self.leads.is_some();
         match self.data {
             Data::Free if leads => {
                 self.data = Data::Served;
@@ -280,7 +304,7 @@ impl PairThread {
             }
             Data::Follower if leads => {
                 self.data = Data::Closing;
-                self.follower.order(Order::Close);
+                self.tell_keeper(KeeperMessage::Give);
             }
             Data::Served if self.follows => {
                 self.data = Data::Leaving;
@@ -290,35 +314,50 @@ impl PairThread {
         }
     }
 
+    fn tell_keeper(&self, message: KeeperMessage) {
+        self.keeper.as_ref().expect("a candidate has a keeper").tell(message);
+    }
+
     fn tell_duty(&self, duty: Duty) {
         // Who does not listen any more is ending.
         let _ = self.duties.send(duty);
     }
 
-    /// Brings the Backup what it has not got.
-    fn serve_backup(&mut self) {
-        let Some(leader) = &mut self.leader else { return };
-        if let (Some(store), Some(backup)) = (&self.store, self.config.node.partner())
-            && self.links.has(backup)
-            && self.backup_epoch == Some(leader.epoch())
-            && leader.wants_copy()
-        {
-            self.copies += 1;
-            if let Err(error) = store.copy_to(copy_path(&self.config.data, self.copies)) {
-                tracing::warn!(%error, "no copy for the Backup can be made now");
-                leader.not_copied();
-            }
+    /// Connects the replica channel when both candidates know who leads, and whoever is to own this end is there.
+    fn make_channel(&mut self, now: Instant) {
+        let (Channel::None(at), Some(partner)) = (self.channel, self.partner()) else { return };
+        let epoch = self.member.epoch();
+        let is_known = self.links.has(partner) && self.partner_epoch == Some(epoch);
+        if now >= at && is_known && self.may_have_channel(epoch) {
+            self.links.dial_channel(now, partner, self.role(), epoch);
         }
-        let pumped = leader.pump(&mut self.links);
-        self.check_backup(pumped);
     }
 
-    fn check_backup(&mut self, result: Result<(), TooFar>) {
-        if let (Err(TooFar(why)), Some(backup)) = (result, self.partner()) {
-            tracing::warn!(why, "the Backup cannot follow; it is to begin anew");
-            if let Some(slot) = self.links.slot_of(backup) {
-                self.close(slot);
-            }
+    /// Whether the channel of an epoch has an owner here: the shard of who leads in it, or the keeper of who follows.
+    fn may_have_channel(&self, epoch: Epoch) -> bool {
+        if self.leads == Some(epoch) {
+            return self.shard.is_some();
+        }
+        let is_follower = self.leads.is_none() && epoch == self.member.epoch() && epoch.owner() == self.partner();
+        is_follower && matches!(self.data, Data::Free | Data::Follower)
+    }
+
+    /// The channel that there is belongs to an epoch that is over; its owners see that, too.
+    fn end_channel(&mut self) {
+        self.channel = Channel::None(Instant::default());
+    }
+
+    /// Hands a connection that has become the replica channel over to who owns its end.
+    fn hand_channel_over(&mut self, slot: usize) {
+        let Some(link) = self.links.take(slot).map(Box::new) else { return };
+        self.channels += 1;
+        let (serial, epoch) = (self.channels, self.member.epoch());
+        self.channel = Channel::With(serial);
+        if self.leads == Some(epoch) {
+            self.tell_shard(News::Channel { link, serial });
+        } else {
+            self.data = Data::Follower;
+            self.tell_keeper(KeeperMessage::Follow { link, serial, epoch });
         }
     }
 
@@ -328,11 +367,21 @@ impl PairThread {
         for message in messages.drain(..) {
             match message {
                 Message::Persisted => self.step(Input::Persisted),
-                Message::Committed(committed) => self.committed(committed),
-                Message::Attached(store) => self.store = Some(store),
-                Message::Detached => self.store = None,
+                Message::Attached(shard) => self.attached(shard),
+                Message::Detached => self.shard = None,
                 Message::Released => self.data = Data::Free,
-                Message::Follower(report) => self.followed(report),
+                Message::Given(promoted) => {
+                    self.data = Data::Free;
+                    self.promoted = promoted.filter(|_| self.leads.is_some());
+                }
+                Message::Warm(epoch) => self.step(Input::Warm { epoch }),
+                Message::BackupOut => self.step(Input::BackupOut),
+                Message::BackupInSync(epoch) if self.leads == Some(epoch) => self.step(Input::BackupInSync),
+                Message::BackupInSync(_) => {}
+                Message::ChannelEnded { serial } if self.channel == Channel::With(serial) => {
+                    self.channel = Channel::None(boot_time().plus(CHANNEL_PAUSE));
+                }
+                Message::ChannelEnded { .. } => {}
                 Message::End => self.tell_duty(Duty::End),
                 Message::Stop => self.is_ending = true,
             }
@@ -340,65 +389,20 @@ impl PairThread {
         self.messages = messages;
     }
 
-    fn committed(&mut self, committed: Committed) {
-        match (committed, &mut self.leader) {
-            (Committed::Group(group), Some(leader)) => {
-                let taken = leader.committed(group, boot_time(), &mut self.links);
-                self.check_backup(taken);
-            }
-            (Committed::Group(group), None) => group.lose(NOT_KNOWN),
-            (Committed::Copy(Ok(path)), Some(leader)) => leader.copied(&path, &mut self.links),
-            (Committed::Copy(Ok(path)), None) => drop(fs::remove_file(path)),
-            (Committed::Copy(Err(why)), leader) => {
-                tracing::error!(why, "the Backup gets no copy");
-                leader.iter_mut().for_each(|leader| leader.not_copied());
-            }
-        }
-    }
-
-    fn followed(&mut self, report: Report) {
-        match report {
-            Report::Closed => self.data = Data::Free,
-            Report::Repeated { session, position } => {
-                let Some(following) = self.following.as_ref().filter(|following| following.session == session) else { return };
-                let epoch = following.epoch;
-                if let Some(partner) = self.partner() {
-                    self.links.send(partner, LinkFrame::Replication(Replication::Ack { epoch, position }));
-                }
-                self.step(Input::Warm { epoch });
-            }
-            Report::Failed { session, why } => {
-                tracing::error!(why, "the leader's changes cannot be repeated");
-                if let Some(following) = self.following.take_if(|following| following.session == session) {
-                    self.close(following.slot);
-                }
-            }
-        }
-    }
-
     fn read(&mut self, slot: usize) {
         let Some(left) = self.links.read(slot, boot_time()) else { return };
-        let received = std::mem::take(self.links.received(slot));
-        let mut rest = received.as_slice();
-        loop {
-            let taken = match link_frame(rest) {
-                Ok(Some((bytes, behind))) => {
-                    rest = behind;
-                    LinkFrame::decode(bytes).map_err(|error| error.to_string()).and_then(|frame| self.take(slot, frame))
-                }
-                Ok(None) => break,
-                Err(error) => Err(error.to_string()),
-            };
-            if let Err(why) = taken {
-                tracing::warn!(why, peer = ?self.links.peer(slot), "a connection of the pair was closed");
-                return self.close(slot);
-            }
-            if !self.links.is_open(slot) {
-                return;
-            }
+        let mut received = std::mem::take(self.links.received(slot));
+        let taken = take_frames(&mut received, |frame| self.take(slot, frame));
+        if let Err(why) = taken {
+            tracing::warn!(why, peer = ?self.links.peer(slot), "a connection of the pair was closed");
+            return self.close(slot);
         }
-        *self.links.received(slot) = rest.to_vec();
+        if !self.links.is_open(slot) {
+            return;
+        }
+        *self.links.received(slot) = received;
         match left {
+            _ if std::mem::take(&mut self.is_channel) => self.hand_channel_over(slot),
             Left::Nothing => {}
             Left::More => self.unread.push(slot),
             Left::End => self.close(slot),
@@ -406,74 +410,55 @@ impl PairThread {
     }
 
     /// Takes one frame; an error is the reason why the connection has to be closed.
-    fn take(&mut self, slot: usize, frame: LinkFrame<'_>) -> Result<(), String> {
+    fn take(&mut self, slot: usize, frame: LinkFrame<'_>) -> Result<Taken, String> {
         match (self.links.peer(slot), frame) {
             (None, LinkFrame::Replication(Replication::Greeting { epoch, protocol, protocol_min, node, .. })) => {
                 if let Err(why) = self.links.greet(slot, node, protocol, protocol_min) {
                     self.step(Input::Stranger { epoch });
                     return Err(why);
                 }
+                if self.links.dialled(slot) == Some(Purpose::Channel) {
+                    return Ok(Taken::Done);
+                }
                 if let Some(replaced) = self.links.establish(slot) {
                     self.lost(node);
                     self.links.close(replaced, boot_time());
                 }
                 tracing::info!(?node, "a node of the pair is connected");
-                Ok(())
             }
-            (None, _) => Err("a greeting was expected first".into()),
-            (Some(from), LinkFrame::Ballot(ballot)) => {
-                self.step(Input::Received { from, ballot });
-                Ok(())
+            (peer, LinkFrame::Replication(Replication::Channel { epoch, protocol, protocol_min, node })) => {
+                return self.take_channel(slot, peer, epoch, (node, protocol, protocol_min));
             }
+            (None, _) => return Err("a greeting was expected first".into()),
+            (Some(from), LinkFrame::Ballot(ballot)) => self.step(Input::Received { from, ballot }),
             (Some(from), LinkFrame::Replication(Replication::Heartbeat { epoch, .. })) => {
                 if Some(from) == self.partner() {
-                    self.backup_epoch = Some(epoch);
+                    self.partner_epoch = Some(epoch);
                 }
-                Ok(())
             }
-            (Some(from), LinkFrame::Replication(frame)) if Some(from) == self.partner() => self.replicated(slot, frame),
-            (Some(_), LinkFrame::Replication(frame)) => Err(format!("{} is no frame of a witness", kind(&frame))),
+            (Some(_), LinkFrame::Replication(frame)) => return Err(format!("{} does not belong on this connection", kind(&frame))),
         }
+        Ok(Taken::Done)
     }
 
-    fn replicated(&mut self, slot: usize, frame: Replication<'_>) -> Result<(), String> {
-        if let Replication::Ack { epoch, position } = frame {
-            // Of an epoch that is over.
-            let Some(leader) = self.leader.as_mut().filter(|leader| leader.epoch() == epoch) else { return Ok(()) };
-            if leader.acknowledged(position).map_err(|TooFar(why)| why.to_owned())? {
-                self.step(Input::BackupInSync);
-            }
-            return Ok(());
+    /// The other candidate says that this connection is the replica channel of an epoch, or agrees to it.
+    fn take_channel(&mut self, slot: usize, peer: Option<Node>, epoch: Epoch, greeting: (Node, u16, u16)) -> Result<Taken, String> {
+        let is_ours = self.links.dialled(slot) == Some(Purpose::Channel);
+        if peer.is_some() != is_ours || Some(greeting.0) != self.partner() {
+            return Err("a replica channel was not expected there".into());
         }
-        if let Replication::SnapshotBegin { epoch, .. } = frame {
-            return self.begin_to_follow(slot, epoch);
+        let (node, protocol, protocol_min) = greeting;
+        self.links.greet(slot, node, protocol, protocol_min)?;
+        if epoch != self.member.epoch() || !self.may_have_channel(epoch) {
+            tracing::debug!(%epoch, "a replica channel has come too early or too late");
+            self.close(slot);
+            return Ok(Taken::Last);
         }
-        let is_followed = |following: &&Following| following.slot == slot && following.epoch == frame.epoch();
-        if self.following.as_ref().filter(is_followed).is_none() {
-            return Err(format!("{} came without a copy in front of it", kind(&frame)));
+        if !is_ours {
+            self.links.agree_to_channel(slot, epoch);
         }
-        let order = match frame {
-            Replication::SnapshotPart { part, .. } => Order::Part(part.to_vec()),
-            Replication::SnapshotEnd { position, .. } => Order::End(position),
-            Replication::Control { position, operation, .. } => Order::Operation(position, operation.to_vec()),
-            other => return Err(format!("{} is not understood by this version", kind(&other))),
-        };
-        if self.follower.order(order) { Ok(()) } else { Err("changes come faster than the disk takes them".into()) }
-    }
-
-    fn begin_to_follow(&mut self, slot: usize, epoch: Epoch) -> Result<(), String> {
-        let is_leaders = epoch == self.member.epoch() && epoch.owner() == self.partner() && self.leader.is_none();
-        if !is_leaders {
-            return Err(format!("a copy came from who does not lead in epoch {}", self.member.epoch()));
-        }
-        if !matches!(self.data, Data::Free | Data::Follower) {
-            return Err("the database is still in use here".into());
-        }
-        self.data = Data::Follower;
-        self.sessions += 1;
-        self.following = Some(Following { slot, session: self.sessions, epoch });
-        self.follower.order(Order::Begin { session: self.sessions });
-        Ok(())
+        self.is_channel = true;
+        Ok(Taken::Last)
     }
 
     fn close(&mut self, slot: usize) {
@@ -488,20 +473,9 @@ impl PairThread {
         if Some(node) != self.partner() {
             return;
         }
-        self.following = None;
-        self.backup_epoch = None;
-        if let Some(leader) = &mut self.leader {
-            leader.lost_backup();
-            self.step(Input::BackupOut);
-        }
+        self.partner_epoch = None;
+        self.tell_shard(News::BackupGone);
     }
-}
-
-/// What the file of each copy begins with.
-const COPY_FILE: &str = "bodkin.sqlite.copy-";
-
-fn copy_path(data: &Path, number: u64) -> PathBuf {
-    data.join(format!("{COPY_FILE}{number}"))
 }
 
 /// Removes what a killed process has left of its copies.
@@ -516,7 +490,7 @@ fn remove_copies(data: &Path) -> io::Result<()> {
 }
 
 /// A frame's name, for people.
-fn kind(frame: &Replication<'_>) -> String {
+pub fn kind(frame: &Replication<'_>) -> String {
     let text = format!("{frame:?}");
     text.split([' ', '{']).next().unwrap_or_default().to_owned()
 }

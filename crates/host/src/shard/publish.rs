@@ -146,6 +146,7 @@ impl Shard {
     /// log; who falls behind reads on there.
     pub(super) fn carry_out(&mut self, position: Option<Position>) {
         let mut outputs = std::mem::take(&mut self.outputs);
+        let mut has_caught_up = false;
         for output in outputs.drain(..) {
             match output {
                 Output::Deliver { subscription, event } => {
@@ -161,14 +162,24 @@ impl Shard {
                     self.tell_shed(stream, sequence);
                 }
                 Output::Freed { slot } => self.free(slot),
-                // Who publishes over HTTP has its answer when the event has gone out.
-                Output::Covered { stream, through } => self.promise(stream, through),
+                Output::Covered { stream, through } => {
+                    self.answer_covered(stream, through);
+                    self.promise(stream, through);
+                }
                 Output::NotRequired { subscription } => self.no_more_required(subscription),
-                Output::Closed { .. } => {}
-                other => unreachable!("a node without a pair has no use for {other:?}"),
+                Output::CaughtUp => has_caught_up = true,
+                Output::Closed { number: None, .. } => {}
+                Output::Declare { .. } | Output::Discard { .. } | Output::Closed { .. } | Output::Replicated { .. } => {
+                    self.tell_backup(&output)
+                }
             }
         }
+        // What that brings is behind everything that was to be done.
+        outputs.append(&mut self.outputs);
         self.outputs = outputs;
+        if has_caught_up {
+            self.backup_has_caught_up();
+        }
     }
 
     /// Puts the event whose frames are made into a subscriber's queue.

@@ -9,22 +9,19 @@ use std::{
     time::Duration,
 };
 
-use bodkin_arrowhead::{
-    caller::Authorized, error::ArrowheadError, event_handler::EventFacts, publication::Publication, record::SystemId, utc::UtcTime,
-};
+use bodkin_arrowhead::{caller::Authorized, error::ArrowheadError, publication::Publication};
 use bodkin_broker::{
     Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, SlotId, StreamId, StreamIdentity, Terms, TopicId, Work,
 };
-use bodkin_store::event_log::Position;
 
 use super::{
-    Phase, Receiver, Shard, Waiting,
+    Kept, Phase, Receiver, Shard, Waiting,
     not_taken::NotTaken,
     publish::{Numbering, Published},
 };
 use crate::{
     answer::{self, Answer},
-    topics::{RealTimeTopic, TopicCounts},
+    topics::{RealTimeTopic, RealTimeTopics, TopicCounts, TopicError},
 };
 
 /// Pieces of work done in one turn; more wait for the next one, so that what has come meanwhile and is due earlier goes first.
@@ -32,8 +29,6 @@ pub(super) const TURN_WORK_MAX: usize = 256;
 /// How long connections that have published no real-time event are served in one turn, where there are real-time topics. A connection
 /// that was begun is served to the end of its share.
 pub(super) const BEST_EFFORT_SLICE: Duration = Duration::from_micros(500);
-/// Memory of a slot that grew beyond this is given back with the event.
-const KEPT_BYTES_MAX: usize = 4 * 1024;
 
 /// What the shard has of real-time topics.
 pub(super) struct RealTime {
@@ -42,17 +37,6 @@ pub(super) struct RealTime {
     topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
     /// By slot.
     kept: Vec<Kept>,
-}
-
-/// An event that the broker keeps.
-struct Kept {
-    /// As it is pushed.
-    json: Vec<u8>,
-    facts: EventFacts,
-    /// Who is answered when it goes out.
-    publisher: Option<Waiting>,
-    /// Its place in the event log, from its dispatch on.
-    position: Option<Position>,
 }
 
 impl RealTime {
@@ -70,30 +54,27 @@ impl RealTime {
     }
 
     fn keep(&mut self, slot: SlotId, publication: &Publication<'_>, publisher: Option<Waiting>) {
-        let empty = || Kept {
-            json: Vec::new(),
-            facts: EventFacts { source: SystemId(0), time: UtcTime::from_unix_seconds(0) },
-            publisher: None,
-            position: None,
-        };
-        if slot.index() >= self.kept.len() {
-            self.kept.resize_with(slot.index() + 1, empty);
-        }
-        let kept = &mut self.kept[slot.index()];
-        kept.json.clear();
-        publication.push_event_json(&mut kept.json);
-        (kept.facts, kept.publisher, kept.position) = (publication.facts(), publisher, None);
-    }
-}
-
-impl Kept {
-    fn publication(&self) -> Publication<'_> {
-        let EventFacts { source, time } = self.facts;
-        Publication::reread(self.text(), source, time).expect("what was written of a publication can be read")
+        Kept::at(&mut self.kept, slot).fill(publication, publisher);
     }
 
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.json).expect("JSON is UTF-8")
+    /// What is kept in a slot.
+    pub fn kept(&self, slot: SlotId) -> &Kept {
+        &self.kept[slot.index()]
+    }
+
+    /// Goes on with what a Backup has kept.
+    pub fn take_over(&mut self, kept: Vec<Kept>) {
+        (self.kept, self.topics) = (kept, BTreeMap::new());
+    }
+
+    /// The event type of a topic.
+    pub fn name(&self, topic: TopicId) -> &str {
+        &self.topics[&topic].event_type
+    }
+
+    /// Those who wait until their events go out.
+    pub fn take_publishers(&mut self) -> impl Iterator<Item = Waiting> {
+        self.kept.iter_mut().filter_map(|kept| kept.publisher.take())
     }
 }
 
@@ -157,7 +138,7 @@ impl Shard {
 
     /// Does the work there is, at most so many pieces; gives how many.
     pub(super) fn work(&mut self, pieces_max: usize) -> usize {
-        if self.real_time.is_empty() {
+        if self.real_time.is_empty() && self.primary.is_none() {
             return 0;
         }
         (0..pieces_max).take_while(|_| self.work_off_one()).count()
@@ -165,7 +146,7 @@ impl Shard {
 
     /// Has the broker tell what has come together in the turn, once for each stream.
     pub(super) fn end_turn(&mut self) {
-        if !self.real_time.is_empty() {
+        if !self.real_time.is_empty() || self.primary.is_some() {
             self.broker.end_turn(self.clock.broker(), &mut self.outputs);
             self.carry_out_now();
         }
@@ -193,12 +174,21 @@ impl Shard {
         let lost = self.broker.lost_events() - lost_before + self.endpoint.take_lost();
         self.context.counts.lost.fetch_add(lost, Relaxed);
         match work {
-            Some(Work::Dispatch { slot, event, is_late, .. }) => {
+            Some(Work::Dispatch { slot, stream, event, is_late, .. }) => {
                 self.real_time.counts(event.topic).lost.fetch_add(lost, Relaxed);
-                self.dispatched(slot, event, is_late);
+                self.dispatched(slot, stream, event, is_late);
                 true
             }
-            Some(other) => unreachable!("a node without a pair has no Backup: {other:?}"),
+            Some(Work::Replicate { slot, position, number, event, created }) => {
+                self.carry_out_now();
+                self.replicate(slot, position, number, event, created);
+                true
+            }
+            Some(Work::EndSnapshot { position }) => {
+                self.carry_out_now();
+                self.end_snapshot(position);
+                true
+            }
             None => {
                 self.carry_out_now();
                 false
@@ -207,7 +197,7 @@ impl Shard {
     }
 
     /// Hands a dispatched event over, and answers its publisher if this is the first time.
-    fn dispatched(&mut self, slot: SlotId, event: bodkin_broker::EventId, is_late: bool) {
+    fn dispatched(&mut self, slot: SlotId, stream: StreamId, event: bodkin_broker::EventId, is_late: bool) {
         let topic = &self.real_time.topics[&event.topic];
         topic.counts.dispatched.fetch_add(1, Relaxed);
         topic.counts.late.fetch_add(u64::from(is_late), Relaxed);
@@ -224,6 +214,8 @@ impl Shard {
             let bodkin_broker::EventId { publisher, incarnation, topic, sequence } = event;
             self.promise_logged(StreamIdentity { topic, publisher, incarnation }, sequence);
         }
+        let synced_at = position.filter(|_| is_durable);
+        let publisher = publisher.and_then(|publisher| self.awaits_cover(slot, (stream, event.sequence), publisher, synced_at));
         match (publisher, position) {
             (Some(publisher), Some(position)) if is_durable => self.unsynced.push_back((position, publisher)),
             (Some(publisher), _) => self.answer_publisher(publisher, Ok(())),
@@ -232,7 +224,7 @@ impl Shard {
     }
 
     /// Answers a publisher, whose next request is served behind what is due.
-    fn answer_publisher(&mut self, publisher: Waiting, result: Result<(), &ArrowheadError>) {
+    pub(super) fn answer_publisher(&mut self, publisher: Waiting, result: Result<(), &ArrowheadError>) {
         let key = match publisher {
             Waiting::Connection(key) => key,
             Waiting::Link(key) => return self.answer_link(key, result),
@@ -253,6 +245,18 @@ impl Shard {
         self.real_time.topics.get(&topic).is_some_and(|topic| topic.is_durable)
     }
 
+    /// Takes the event types of which a Backup has kept events and which are not declared any more: what is kept still goes out.
+    pub(super) fn admit_undeclared(&mut self, topics: &RealTimeTopics) -> Result<(), TopicError> {
+        let is_known = |shard: &Self, name: &str| shard.broker.terms(name).is_none_or(|(id, _)| shard.real_time.topics.contains_key(&id));
+        let unknown: Vec<String> =
+            self.broker.topics().filter(|topic| !is_known(self, topic.name)).map(|topic| topic.name.to_owned()).collect();
+        for name in unknown {
+            let (topic, terms) = topics.undeclared(&name);
+            self.admit(topic, terms)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn count_shed(&self, stream: StreamId) {
         if let Some(identity) = self.broker.identity(stream) {
             self.real_time.counts(identity.topic).shed.fetch_add(1, Relaxed);
@@ -262,8 +266,7 @@ impl Shard {
     /// Lets an event's bytes go. Who still waits for its dispatch is told that there was none.
     pub(super) fn free(&mut self, slot: SlotId) {
         let kept = &mut self.real_time.kept[slot.index()];
-        kept.json.clear();
-        kept.json.shrink_to(KEPT_BYTES_MAX);
+        kept.clear();
         if let Some(publisher) = kept.publisher.take() {
             self.answer_publisher(publisher, Err(&gave_way()));
         }

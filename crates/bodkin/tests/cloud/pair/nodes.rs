@@ -134,8 +134,13 @@ pub struct Pair {
 
 impl Pair {
     pub fn new() -> Self {
+        Self::with("", "")
+    }
+
+    /// With these keys and tables in the configuration of both brokers.
+    pub fn with(keys: &str, tables: &str) -> Self {
         let place = TempDir::new().expect("a temporary directory");
-        std::fs::write(place.path().join(CONFIG), PLATFORM).expect("a file");
+        std::fs::write(place.path().join(CONFIG), format!("{keys}{PLATFORM}{tables}")).expect("a file");
         Self { place, witness_address: None, backup_address: None }
     }
 
@@ -180,7 +185,13 @@ impl Pair {
     /// All three, the Primary leading and its Backup in sync.
     #[track_caller]
     pub fn protected() -> (Self, Node, Node, Node) {
-        let mut pair = Self::new();
+        Self::protected_with("", "")
+    }
+
+    /// The same, with these keys and tables in the configuration.
+    #[track_caller]
+    pub fn protected_with(keys: &str, tables: &str) -> (Self, Node, Node, Node) {
+        let mut pair = Self::with(keys, tables);
         let (witness, backup) = (pair.witness(), pair.backup());
         let mut primary = pair.primary();
         primary.served();

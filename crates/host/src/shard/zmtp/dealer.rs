@@ -110,7 +110,7 @@ impl Shard {
     fn was_said_to_an_earlier_leader(&self, command: &ClientFrame<'_>) -> bool {
         use ClientFrame::{Delivered, Last, Resume, Subscribe};
         let is_said_to_a_leader = matches!(command, Subscribe { .. } | Delivered { .. } | Resume { .. } | Last { .. });
-        is_said_to_a_leader && command.epoch() != Epoch::NONE && command.epoch() < self.context.gate.epoch()
+        is_said_to_a_leader && command.epoch() != Epoch::NONE && command.epoch() < self.epoch()
     }
 
     fn greet(&mut self, slot: usize, name: &str, incarnation: Incarnation) -> Result<(), String> {
@@ -119,14 +119,14 @@ impl Shard {
             return Err("a client says hello once".to_owned());
         }
         dealer.hello = Some(Hello { name: name.into(), incarnation });
-        let (epoch, is_leader) = (self.context.gate.epoch(), self.context.gate.leads());
+        let (epoch, is_leader) = (self.epoch(), self.leads());
         self.endpoint.tell(slot, &ClientFrame::Leader { epoch, is_leader });
         Ok(())
     }
 
     fn tell_clock(&mut self, slot: usize, sent_utc_ns: u64) {
         let now_utc_ns = control::now().unix_nanos();
-        let epoch = self.context.gate.epoch();
+        let epoch = self.epoch();
         let reply = ClientFrame::ClockReply { epoch, sent_utc_ns, received_utc_ns: now_utc_ns, replied_utc_ns: now_utc_ns };
         self.endpoint.tell(slot, &reply);
     }

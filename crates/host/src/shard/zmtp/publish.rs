@@ -155,7 +155,7 @@ impl Shard {
         numbering: Numbering,
         literals: &mut Literals,
     ) -> Result<Published, NotTaken> {
-        if !self.context.gate.leads() {
+        if !self.leads() {
             return Err(NotTaken::Broker(Refusal::NotLeading));
         }
         let snapshot = self.context.store.snapshot();

@@ -75,14 +75,14 @@ impl Shard {
             self.repeat_cover(slot, topic, header.incarnation);
             return Ok(());
         }
-        if !self.context.gate.leads() {
+        if !self.leads() {
             self.refuse_event(slot, topic, header.sequence, &NotTaken::Broker(Refusal::NotLeading));
             // What is under way behind it must not be taken in front of it, should this node lead again.
             return Err("this node does not lead: publish to the one that does, and resume here when this one does".to_owned());
         }
         match self.try_dealer_event(slot, (event_type, payload), header) {
             Ok(Published::Kept { is_excess: true }) => {
-                let epoch = self.context.gate.epoch();
+                let epoch = self.epoch();
                 let EventHeader { incarnation, sequence, .. } = header;
                 self.endpoint.tell(slot, &ClientFrame::Excess { epoch, incarnation, sequence, topic: short(topic) });
             }
@@ -115,7 +115,7 @@ impl Shard {
         if matches!(refusal, NotTaken::Broker(Refusal::Full { from, .. }) if *from < sequence) {
             return;
         }
-        let (epoch, (reason, retry_after_ns)) = (self.context.gate.epoch(), refusal.reason());
+        let (epoch, (reason, retry_after_ns)) = (self.epoch(), refusal.reason());
         let told = refusal.told();
         let text = short(&told);
         self.endpoint.tell(slot, &ClientFrame::Refused { epoch, sequence, reason, retry_after_ns, topic: short(topic), text });

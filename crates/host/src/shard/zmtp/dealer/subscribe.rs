@@ -172,7 +172,7 @@ impl Shard {
         let id = self.broker.topic_id(topic).expect("it is subscribed to");
         let heard = self.endpoint.dealer(slot).heard.entry(topic.into()).or_insert_with(|| Heard::unasked(id));
         (heard.key, heard.wait, heard.wish) = (Some(key), wait, wish);
-        let epoch = self.context.gate.epoch();
+        let epoch = self.epoch();
         self.endpoint.tell(slot, &ClientFrame::Subscribed { epoch, topic: &spelled });
         self.count_subscriptions();
         Ok(())

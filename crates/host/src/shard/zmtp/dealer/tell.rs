@@ -60,7 +60,8 @@ impl Endpoint {
 impl Shard {
     /// Tells every DEALER whether this node leads, if that has changed.
     pub(in crate::shard) fn tell_leadership(&mut self) {
-        let (epoch, leads) = (self.context.gate.epoch(), self.context.gate.leads());
+        // Of a pair what the shard itself has taken up: nobody is told of an epoch in which it does nothing yet.
+        let (epoch, leads) = (self.epoch(), self.leads());
         if self.endpoint.leadership != (epoch, leads) {
             self.leadership_changed(epoch, leads);
         }
@@ -79,7 +80,7 @@ impl Shard {
 
     /// Tells publishers how far they are covered, behind the log in which that stands.
     pub(in crate::shard) fn tell_covered(&mut self) {
-        let epoch = self.context.gate.epoch();
+        let epoch = self.epoch();
         while let Some(Cover { stream, through, link }) = self.endpoint.runs.next_untold() {
             if self.endpoint.dealer_at(link).is_none() {
                 continue;
@@ -96,7 +97,7 @@ impl Shard {
         if self.is_durable_topic(stream.topic) {
             self.promise_logged(stream, sequence);
         }
-        let epoch = self.context.gate.epoch();
+        let epoch = self.epoch();
         if let Some(link) = self.publishing_link(stream) {
             let StreamIdentity { topic, publisher, incarnation } = stream;
             let topic = self.broker.topic_name(topic);
@@ -106,7 +107,7 @@ impl Shard {
 
     /// Tells a stream's publisher that the disk has not taken what was delivered.
     pub(in crate::shard) fn tell_not_kept(&mut self, stream: StreamIdentity, sequence: Sequence, error: &ArrowheadError) {
-        let epoch = self.context.gate.epoch();
+        let epoch = self.epoch();
         if let Some(link) = self.publishing_link(stream) {
             let (reason, topic) = (RefusalReason::NotKept, self.broker.topic_name(stream.topic));
             let text = short(&error.error_message);
@@ -117,13 +118,13 @@ impl Shard {
     /// Tells a subscriber how many events of a topic its full queue has cost it, whosever they were.
     pub(in crate::shard) fn tell_dealer_loss(&mut self, slot: usize, subscription: SubscriptionKey, events: u64) {
         let Some(Receiver::Dealer { topic, .. }) = self.broker.receiver(subscription) else { return };
-        let epoch = self.context.gate.epoch();
+        let epoch = self.epoch();
         let (publisher, incarnation) = (PublisherId(0), Incarnation(0));
         self.endpoint.tell(slot, &ClientFrame::Lost { epoch, publisher, incarnation, events, topic });
     }
 
     pub(super) fn refuse_subscription(&mut self, slot: usize, topic: &str, reason: RefusalReason, text: &str) {
-        let epoch = self.context.gate.epoch();
+        let epoch = self.epoch();
         self.endpoint.tell(slot, &ClientFrame::SubscribeRefused { epoch, reason, topic: short(topic), text: short(text) });
     }
 

@@ -1,0 +1,188 @@
+//! The keeper against a leader that is a script of frames, over real sockets.
+
+use std::{
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    thread,
+    time::Instant,
+};
+
+use bodkin_arrowhead::name::EventType;
+use bodkin_broker::{
+    Incarnation, PublisherId, Sequence,
+    topic::{LossTolerance, Period, TopicSpec},
+    wire::{StreamNumber, link_frame},
+};
+use bodkin_store::{Store, replication::Committed};
+
+use super::*;
+use crate::{config::HostConfig, topics};
+
+const EPOCH: Epoch = Epoch(1);
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Declared in the database only, by a change behind the copy.
+const DECLARATION: &str = r#"{"event_type":"cold","period_ms":10,"deadline_s":60,"loss_tolerance":0,"retention":100}"#;
+
+struct Scene {
+    keeper: Keeper,
+    node: Arc<Inbox<Message>>,
+    _poll: Poll,
+    leader: TcpStream,
+    directory: tempfile::TempDir,
+}
+
+/// A database, and a change of it behind its copy.
+fn database() -> (Vec<u8>, Vec<u8>) {
+    let directory = tempfile::tempdir().unwrap();
+    let (sender, committed) = mpsc::channel();
+    let opened = Store::open_replicated(directory.path(), Box::new(move |what| sender.send(what).expect("the test listens"))).unwrap();
+    opened.store.copy_to(directory.path().join("copy")).unwrap();
+    let Committed::Copy(path) = committed.recv().unwrap() else { panic!("nothing was written") };
+    let copy = std::fs::read(path.unwrap()).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let (store, cold) = (opened.store.clone(), EventType::parse("cold").unwrap());
+    runtime.spawn(async move { store.write(move |draft| draft.declare_topic(&cold, DECLARATION), |_, ()| ()).await });
+    let Committed::Group(mut group) = committed.recv().unwrap() else { panic!("it was written") };
+    (copy, group.operations.remove(0))
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let hot = TopicSpec {
+            loss_tolerance: LossTolerance::AtMost(0),
+            retention: 100,
+            ..TopicSpec::best_effort(Period::Every(bodkin_broker::timing::Nanos::from_millis(10)))
+        };
+        let declared = topics::DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: hot };
+        let config = HostConfig { topics: vec![declared], ..HostConfig::on_loopback(directory.path()) };
+        let (topics, _) = topics::admit_configured(&config).unwrap();
+        let poll = Poll::new().unwrap();
+        let node = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), Token(0)).unwrap()));
+        let keeper = Keeper::start(KeeperConfig { data: directory.path().to_owned(), topics, topics_max: 10 }, node.clone()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let leader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        leader.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let link = Box::new(Link::new(mio::net::TcpStream::from_std(socket), None, boot_time()));
+        keeper.tell(KeeperMessage::Follow { link, serial: 1, epoch: EPOCH });
+        Self { keeper, node, _poll: poll, leader, directory }
+    }
+
+    fn say(&mut self, frames: &[Replication<'_>]) {
+        let mut bytes = Vec::new();
+        frames.iter().for_each(|frame| LinkFrame::Replication(*frame).encode(&mut bytes));
+        self.leader.write_all(&bytes).unwrap();
+    }
+
+    /// Reads acknowledgements until everything up to a position has one.
+    fn acknowledged(&mut self, through: u64) {
+        let mut received = Vec::new();
+        loop {
+            let mut bytes = [0; 64];
+            let count = self.leader.read(&mut bytes).unwrap();
+            assert!(count > 0, "it has closed the connection");
+            received.extend_from_slice(&bytes[..count]);
+            while let Some((frame, rest)) = link_frame(&received).unwrap() {
+                let LinkFrame::Replication(Replication::Ack { epoch, position }) = LinkFrame::decode(frame).unwrap() else {
+                    panic!("{frame:?}")
+                };
+                assert!(epoch == EPOCH && position.0 <= through);
+                if position.0 == through {
+                    return;
+                }
+                received = rest.to_vec();
+            }
+        }
+    }
+
+    /// Waits until the node is told something that fits.
+    fn told<T>(&self, fits: impl Fn(Message) -> Option<T>) -> T {
+        let (begun, mut messages) = (Instant::now(), Vec::new());
+        while begun.elapsed() < PATIENCE {
+            self.node.take(&mut messages);
+            if let Some(found) = messages.drain(..).find_map(&fits) {
+                return found;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        panic!("the node is not told")
+    }
+}
+
+fn payload(number: u32) -> Vec<u8> {
+    let json = format!(r#"{{"eventType":"HOT","metaData":null,"payload":"{number}","timeStamp":"2026-01-01T00:00:00Z"}}"#);
+    [&7_u64.to_be_bytes()[..], &1_800_000_000_000_000_000_u64.to_be_bytes(), json.as_bytes()].concat()
+}
+
+fn open<'a>(stream: u32, topic: &'a str) -> Replication<'a> {
+    Replication::StreamOpen { epoch: EPOCH, stream: StreamNumber(stream), publisher: PublisherId(7), incarnation: Incarnation(9), topic }
+}
+
+fn replica(position: u64, stream: u32, sequence: u64, payload: &[u8]) -> Replication<'_> {
+    let (position, stream, sequence) = (Position(position), StreamNumber(stream), Sequence(sequence));
+    Replication::Replica { epoch: EPOCH, position, stream, sequence, created_utc_ns: 1_800_000_000_000_000_000, payload }
+}
+
+#[test]
+fn what_a_leader_gives_is_acknowledged_when_it_is_safe_and_given_away_as_it_is() {
+    let (copy, operation) = database();
+    let mut scene = Scene::new();
+    let epoch = EPOCH;
+    let events: Vec<Vec<u8>> = (1..=4).map(payload).collect();
+    scene.say(&[Replication::SnapshotBegin { epoch, position: Position(3) }]);
+    copy.chunks(50_000).for_each(|part| scene.say(&[Replication::SnapshotPart { epoch, part }]));
+    // All at once: the copy is to be saved in front of the change, and that one in front of the stream of the topic that it declares.
+    scene.say(&[
+        Replication::Control { epoch, position: Position(4), operation: &operation },
+        open(1, "HOT"),
+        Replication::Required { epoch, wait_ns: 1_000_000_000, topic: "HOT", subscriber: "alarm" },
+        Replication::Required { epoch, wait_ns: 1, topic: "HOT", subscriber: "gone" },
+        Replication::NotRequired { epoch, topic: "HOT", subscriber: "gone" },
+        replica(5, 1, 1, &events[0]),
+        open(2, "COLD"),
+        replica(6, 2, 1, &events[1]),
+        Replication::SnapshotEnd { epoch, position: Position(7) },
+        replica(8, 1, 2, &events[2]),
+        Replication::Discard { epoch, stream: StreamNumber(1), through: Sequence(1) },
+    ]);
+    scene.acknowledged(8);
+    assert_eq!(scene.told(|message| if let Message::Warm(epoch) = message { Some(epoch) } else { None }), EPOCH);
+    // What the connection still holds counts, although nobody will acknowledge it.
+    scene.say(&[replica(9, 1, 3, &events[3])]);
+    scene.keeper.tell(KeeperMessage::Give);
+    let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
+    let Promoted { backup, kept, required } = *given.expect("it has everything");
+    assert_eq!(backup.kept(), 3);
+    let mut texts: Vec<&str> = kept.iter().map(Kept::text).filter(|text| !text.is_empty()).collect();
+    texts.sort_unstable();
+    assert_eq!(texts.len(), 3, "{texts:?}");
+    assert!(texts.iter().zip(2..).all(|(text, number)| text.contains(&format!("\"payload\":\"{number}\""))), "{texts:?}");
+    assert_eq!(required, [RequiredSubscriber { topic: "HOT".into(), name: "alarm".into(), wait: Duration::from_secs(1) }]);
+    // The database is closed, and has the change.
+    let opened = Store::open(scene.directory.path()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(runtime.block_on(opened.store.write(|draft| draft.declared_topics(), |_, topics| topics)).unwrap(), [DECLARATION]);
+}
+
+#[test]
+fn what_cannot_be_meant_ends_the_channel_and_nothing_is_given() {
+    let epoch = EPOCH;
+    let event = payload(1);
+    let begin = Replication::SnapshotBegin { epoch, position: Position(0) };
+    let cases: [&[Replication<'_>]; 4] = [
+        &[open(1, "HOT")],
+        &[begin, replica(1, 1, 1, &event)],
+        &[Replication::Ack { epoch, position: Position(1) }],
+        &[Replication::SnapshotBegin { epoch: Epoch(3), position: Position(0) }],
+    ];
+    for frames in cases {
+        let mut scene = Scene::new();
+        scene.say(frames);
+        assert_eq!(scene.told(|message| if let Message::ChannelEnded { serial } = message { Some(serial) } else { None }), 1, "{frames:?}");
+        scene.keeper.tell(KeeperMessage::Give);
+        assert!(scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None }).is_none(), "{frames:?}");
+    }
+}

@@ -1,0 +1,402 @@
+//! What a leader owes its Backup, and to its own clients an answer at the right time.
+//!
+//! It belongs to the shard's thread, which owns the order of the replica channel: the database's changes and the replicas of events go down one connection.
+//! A change is answered when the Backup has it on its disk, or when it is recorded on two disks that the Backup is out of sync
+//! (`docs/design/pair.md`, "Why nothing answered is lost"). How the Backup stands comes back as a value, for the broker's machine.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::VecDeque,
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use bodkin_broker::{
+    Authority, BackupStanding, Epoch, Instant, ReplicationPolicy,
+    member::Protection,
+    wire::{LINK_FRAME_BYTES_MAX, LinkFrame, Position, Replication},
+};
+use bodkin_store::replication::Group;
+
+use super::{
+    COPY_FILE, PairHandle,
+    link::{Left, Link, OUT_BYTES_MAX, Taken},
+};
+use crate::config::HostConfig;
+
+/// Bytes of a piece of the copy, of which a turn sends one.
+const PART_BYTES: usize = 64 * 1024;
+/// The copy is read on while less than this waits for the socket.
+const COPY_AHEAD_BYTES: usize = 1 << 20;
+/// Changes that wait for the end of a copy; beyond, the Backup is to begin anew.
+const TAIL_BYTES_MAX: usize = 64 << 20;
+/// Largest operation that fits a frame beside its fields.
+const OPERATION_BYTES_MAX: usize = LINK_FRAME_BYTES_MAX - 64;
+/// The Backup may owe an acknowledgement for so many leases, and at least [`WAIT_MIN`], before it is given up.
+const WAIT_LEASES: u32 = 4;
+const WAIT_MIN: Duration = Duration::from_millis(200);
+/// The same as long as it is given what it lacks: it writes a whole database.
+const JOIN_MAX: Duration = Duration::from_secs(30);
+/// What whoever waits for an answer is told when this node stops leading.
+pub const NOT_KNOWN: &str = "This node of the pair does not lead any more; it is not known whether the change counts. Ask the other one.";
+
+/// How far the session of the replica channel is.
+enum Session {
+    /// There is none.
+    None,
+    /// The connection is there; the Backup is not recorded as out of sync yet.
+    Wanted,
+    /// A copy of the database is being made.
+    Asked,
+    /// The copy is on its way; what is committed meanwhile waits behind it.
+    Copying { file: File, tail: Vec<Change>, tail_bytes: usize },
+    /// It is being given what the shard keeps.
+    Joining,
+    /// It has everything, and the witness does not know yet.
+    Settling,
+    /// It may lead.
+    InSync,
+}
+
+/// A committed operation on its way to the Backup.
+pub struct Change {
+    /// Its number among this leader's.
+    pub number: u64,
+    /// What it does.
+    pub operation: Vec<u8>,
+}
+
+/// A commit that is not answered.
+struct Commit {
+    /// The last operation of it, or in front of it.
+    number: u64,
+    group: Group,
+}
+
+/// The Backup cannot follow on this connection: the reason. A new one begins with a new copy.
+#[derive(Debug)]
+pub struct TooFar(pub &'static str);
+
+/// What a leader counts on.
+#[derive(Clone, Copy, Debug)]
+pub struct PairTerms {
+    /// How long publishers may take to come back behind a promotion.
+    pub redirect: Duration,
+    /// When replicas go out.
+    pub replication: ReplicationPolicy,
+}
+
+impl PairTerms {
+    /// As the configuration has them.
+    pub fn of(config: &HostConfig) -> Self {
+        let redirect = Duration::from_nanos(config.platform.lease.redirect.get().unsigned_abs());
+        let is_eager = config.replicates_eagerly;
+        Self { redirect, replication: ReplicationPolicy { is_eager, ..ReplicationPolicy::of(&config.platform) } }
+    }
+}
+
+/// See the module.
+pub struct Primary {
+    /// What it counts on.
+    pub terms: PairTerms,
+    pair: PairHandle,
+    data: PathBuf,
+    wait: Duration,
+    epoch: Epoch,
+    until: Instant,
+    protection: Protection,
+    session: Session,
+    link: Option<Link>,
+    /// Which connection it is of all that the node has handed over.
+    serial: u64,
+    /// Whether this node has stopped leading, and no epoch has begun since.
+    is_fenced: bool,
+    commits: VecDeque<Commit>,
+    /// Operations that were committed.
+    committed: u64,
+    /// Those that the Backup has, and those that it has when its copy is whole.
+    replicated: u64,
+    given: u64,
+    copies: u64,
+    /// Since when the Backup owes an acknowledgement.
+    owed_since: Option<Instant>,
+}
+
+impl Primary {
+    /// Of a node that keeps its database in `data`.
+    pub fn new(pair: PairHandle, data: PathBuf, terms: PairTerms) -> Self {
+        Self {
+            terms,
+            wait: (pair.lease * WAIT_LEASES).max(WAIT_MIN),
+            pair,
+            data,
+            epoch: Epoch::NONE,
+            until: Instant::default(),
+            protection: Protection::Unsettled,
+            session: Session::None,
+            link: None,
+            serial: 0,
+            is_fenced: false,
+            commits: VecDeque::new(),
+            committed: 0,
+            replicated: 0,
+            given: 0,
+            copies: 0,
+            owed_since: None,
+        }
+    }
+
+    /// The right to lead as it stands. It is asked at every turn: the lease grows without a word.
+    pub fn authority(&mut self) -> Authority {
+        let (epoch, until) = self.pair.leadership().read();
+        // A new epoch begins with a message; until that is here this node does nothing in it.
+        self.until = if epoch == self.epoch { until } else { Instant::default() };
+        Authority { epoch: self.epoch, until: self.until }
+    }
+
+    /// Whether it may act at this instant.
+    pub fn leads(&self, now: Instant) -> bool {
+        now < self.until
+    }
+
+    /// The epoch that it leads in, or has led in last.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// An epoch begins, in which nothing is known of the Backup.
+    pub fn begin(&mut self, epoch: Epoch) -> BackupStanding {
+        self.epoch = epoch;
+        (self.protection, self.is_fenced) = (Protection::Unsettled, false);
+        self.authority();
+        self.lose_session("a new epoch begins")
+    }
+
+    /// This node does not lead any more: what was not answered may count or not.
+    pub fn fenced(&mut self) {
+        self.until = Instant::default();
+        self.is_fenced = true;
+        self.commits.drain(..).for_each(|commit| commit.group.lose(NOT_KNOWN));
+    }
+
+    /// The member has settled what may be counted on.
+    pub fn protected(&mut self, protection: Protection) -> Option<BackupStanding> {
+        self.protection = protection;
+        let standing = match (protection, &self.session) {
+            (Protection::Alone, Session::None) => Some(BackupStanding::Out),
+            (Protection::Alone, Session::Wanted) => {
+                self.session = Session::Asked;
+                Some(BackupStanding::Out)
+            }
+            (Protection::Protected, Session::Settling) => {
+                self.session = Session::InSync;
+                Some(BackupStanding::InSync)
+            }
+            _ => None,
+        };
+        self.settle();
+        standing
+    }
+
+    /// How the Backup stands as long as it has no session.
+    pub fn standing(&self) -> BackupStanding {
+        if self.protection == Protection::Alone { BackupStanding::Out } else { BackupStanding::Lost }
+    }
+
+    /// The Backup is there, with nothing that counts.
+    pub fn connected(&mut self, link: Link, serial: u64) -> Option<BackupStanding> {
+        let lost = self.link.is_some().then(|| self.lose_session("the Backup has come anew"));
+        (self.link, self.serial) = (Some(link), serial);
+        self.session = if self.protection == Protection::Alone { Session::Asked } else { Session::Wanted };
+        lost
+    }
+
+    /// The connection to the Backup is gone, or counts for nothing any more.
+    pub fn lose_session(&mut self, why: &str) -> BackupStanding {
+        if self.link.take().is_some() {
+            tracing::info!(why, "the replica channel has ended");
+            self.pair.channel_ended(self.serial);
+        }
+        self.session = Session::None;
+        self.owed_since = None;
+        self.pair.backup_out();
+        if self.protection == Protection::Protected {
+            self.protection = Protection::Unsettled;
+        }
+        self.standing()
+    }
+
+    /// Where the database is to be copied to, if a copy has to be made now.
+    pub fn wants_copy(&mut self, now: Instant) -> Option<PathBuf> {
+        if !matches!(self.session, Session::Asked) || self.owed_since.is_some() {
+            return None;
+        }
+        self.copies += 1;
+        self.owed_since = Some(now);
+        Some(self.data.join(format!("{COPY_FILE}{}", self.copies)))
+    }
+
+    /// The copy is made: everything that was committed until now is in it. `position` is the last one of the channel.
+    pub fn copied(&mut self, path: &Path, position: Position, now: Instant) -> Result<(), TooFar> {
+        let opened = File::open(path);
+        // Open or useless.
+        let _ = fs::remove_file(path);
+        if !matches!(self.session, Session::Asked) {
+            return Ok(());
+        }
+        let file = opened.map_err(|_| TooFar("the copy of the database cannot be read"))?;
+        self.given = self.committed;
+        self.session = Session::Copying { file, tail: Vec::new(), tail_bytes: 0 };
+        self.owed_since = Some(now);
+        self.send(Replication::SnapshotBegin { epoch: self.epoch, position });
+        Ok(())
+    }
+
+    /// Sends the next piece of the copy. When all of it is sent: what has been committed meanwhile, which goes out behind it, when the Backup
+    /// stands as [`BackupStanding::Joining`].
+    pub fn pump(&mut self, now: Instant) -> Result<Option<Vec<Change>>, TooFar> {
+        let (Session::Copying { file, tail, .. }, Some(link)) = (&mut self.session, &mut self.link) else { return Ok(None) };
+        if link.queued() >= COPY_AHEAD_BYTES {
+            return Ok(None);
+        }
+        self.owed_since = Some(now);
+        let mut part = vec![0; PART_BYTES];
+        let bytes = file.read(&mut part).map_err(|_| TooFar("the copy of the database cannot be read"))?;
+        if bytes > 0 {
+            link.push(LinkFrame::Replication(Replication::SnapshotPart { epoch: self.epoch, part: &part[..bytes] }));
+            return Ok(None);
+        }
+        let tail = std::mem::take(tail);
+        self.session = Session::Joining;
+        Ok(Some(tail))
+    }
+
+    /// Whether the next piece of a copy can be sent at once.
+    pub fn is_pumping(&self) -> bool {
+        matches!((&self.session, &self.link), (Session::Copying { .. }, Some(link)) if link.queued() < COPY_AHEAD_BYTES)
+    }
+
+    /// Takes a commit into the row of those that wait for their answers; gives what has to go to the Backup now.
+    pub fn committed(&mut self, mut group: Group) -> Result<Vec<Change>, TooFar> {
+        let operations = std::mem::take(&mut group.operations);
+        let is_long = operations.iter().any(|operation| operation.len() > OPERATION_BYTES_MAX);
+        let first = self.committed + 1;
+        self.committed += operations.len() as u64;
+        self.commits.push_back(Commit { number: self.committed, group });
+        let changes = (first..).zip(operations).map(|(number, operation)| Change { number, operation });
+        let sent = match &mut self.session {
+            Session::None | Session::Wanted | Session::Asked => Vec::new(),
+            _ if is_long => return Err(TooFar("a change is larger than a frame")),
+            Session::Copying { tail, tail_bytes, .. } => {
+                let before = tail.len();
+                tail.extend(changes);
+                *tail_bytes += tail[before..].iter().map(|change| change.operation.len()).sum::<usize>();
+                if *tail_bytes > TAIL_BYTES_MAX {
+                    return Err(TooFar("too many changes wait for the end of the copy"));
+                }
+                Vec::new()
+            }
+            Session::Joining | Session::Settling | Session::InSync => changes.collect(),
+        };
+        if self.is_fenced {
+            self.fenced();
+        }
+        self.settle();
+        Ok(sent)
+    }
+
+    /// Sends a frame to the Backup.
+    pub fn send(&mut self, frame: Replication<'_>) {
+        if let Some(link) = &mut self.link {
+            link.push(LinkFrame::Replication(frame));
+        }
+    }
+
+    /// Something has been sent that the Backup owes an acknowledgement for.
+    pub fn owe(&mut self, now: Instant) {
+        self.owed_since.get_or_insert(now);
+    }
+
+    /// The Backup has acknowledged everything up to a position, of those that were sent.
+    pub fn acknowledged(&mut self, position: Position, sent: Position, now: Instant) {
+        self.owed_since = (position < sent).then_some(now);
+    }
+
+    /// The Backup has the operation of this number on its disk.
+    pub fn replicated(&mut self, number: u64) {
+        self.replicated = self.replicated.max(number);
+        self.settle();
+    }
+
+    /// The Backup has everything: from now on nothing is answered without it.
+    pub fn caught_up(&mut self) -> BackupStanding {
+        self.session = Session::Settling;
+        // The member says so too, when it is asked: until then nothing may be answered that the Backup has not.
+        self.protection = Protection::Unsettled;
+        self.replicated = self.replicated.max(self.given);
+        self.pair.backup_in_sync(self.epoch);
+        BackupStanding::Settling
+    }
+
+    /// The replica channel's connection.
+    pub fn link(&mut self) -> Option<&mut Link> {
+        self.link.as_mut()
+    }
+
+    /// Reads the Backup's acknowledgements: the last one that came, and whether there is more to be read.
+    pub fn read(&mut self, now: Instant) -> Result<(Option<Position>, bool), String> {
+        let Some(link) = &mut self.link else { return Ok((None, false)) };
+        let left = link.read(now).map_err(|error| error.to_string())?;
+        let (mut last, own) = (None, self.epoch);
+        link.take_frames(|frame| match frame {
+            LinkFrame::Replication(Replication::Ack { epoch, position }) if epoch == own => {
+                last = Some(position);
+                Ok(Taken::Done)
+            }
+            LinkFrame::Replication(other) => Err(format!("{other:?} is not what a Backup says on its channel in epoch {own}")),
+            LinkFrame::Ballot(_) => Err("a ballot has come on the replica channel".into()),
+        })?;
+        if left == Left::End && last.is_none() {
+            return Err("the Backup has closed it".into());
+        }
+        Ok((last, left != Left::Nothing))
+    }
+
+    /// Writes what the socket takes; the Backup must not be too far behind.
+    pub fn flush(&mut self) -> Result<(), TooFar> {
+        let Some(link) = &mut self.link else { return Ok(()) };
+        link.flush().map_err(|_| TooFar("the connection broke"))?;
+        if link.queued() > OUT_BYTES_MAX { Err(TooFar("it takes changes and replicas too slowly")) } else { Ok(()) }
+    }
+
+    /// When the Backup is given up unless something comes from it.
+    pub fn gives_up_at(&self) -> Option<Instant> {
+        let wait = match self.session {
+            Session::Settling | Session::InSync => self.wait,
+            _ => JOIN_MAX,
+        };
+        self.owed_since.map(|since| since.plus(wait))
+    }
+
+    /// Tells everybody who waits that it is not known whether what they changed counts: nothing is left that could know.
+    pub fn end(&mut self) {
+        self.fenced();
+    }
+
+    /// Answers the commits that are safe.
+    fn settle(&mut self) {
+        let has_session = matches!(self.session, Session::Settling | Session::InSync);
+        let is_alone = self.protection == Protection::Alone && !has_session;
+        let replicated = if matches!(self.session, Session::InSync) { self.replicated } else { 0 };
+        if !self.leads(super::boot_time()) {
+            return;
+        }
+        while let Some(commit) = self.commits.pop_front_if(|commit| is_alone || commit.number <= replicated) {
+            commit.group.release();
+        }
+    }
+}

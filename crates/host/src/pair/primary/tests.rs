@@ -1,0 +1,148 @@
+use std::{
+    net::TcpListener,
+    sync::{Arc, mpsc},
+};
+
+use bodkin_arrowhead::name::EventType;
+use bodkin_store::{Opened, Store, replication::Committed};
+use mio::{Poll, Token, net::TcpStream};
+use tokio::{runtime::Runtime, task::JoinHandle};
+
+use super::*;
+use crate::{inbox::Inbox, pair::Leadership};
+
+/// A leader whose node hears nothing; what it sends goes to a socket that nobody reads.
+struct Scene {
+    primary: Primary,
+    committed: mpsc::Receiver<Committed>,
+    opened: Opened,
+    runtime: Runtime,
+    _directory: tempfile::TempDir,
+    listener: TcpListener,
+    now: Instant,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (sender, committed) = mpsc::channel();
+        let outlet = Box::new(move |what| sender.send(what).expect("the test listens"));
+        let waker = mio::Waker::new(Poll::new().unwrap().registry(), Token(0)).unwrap();
+        let leadership = Arc::new(Leadership::default());
+        leadership.lead(Epoch(1), Instant::NEVER);
+        let pair = PairHandle { inbox: Arc::new(Inbox::new(waker)), leadership, lease: Duration::from_millis(10) };
+        let mut primary = Primary::new(pair, directory.path().to_owned(), PairTerms::of(&HostConfig::on_loopback(directory.path())));
+        assert_eq!(primary.begin(Epoch(1)), BackupStanding::Lost);
+        Self {
+            primary,
+            committed,
+            opened: Store::open_replicated(directory.path(), outlet).unwrap(),
+            runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap(),
+            _directory: directory,
+            listener: TcpListener::bind("127.0.0.1:0").unwrap(),
+            now: Instant::default(),
+        }
+    }
+
+    /// Writes; gives how many changes have to go to the Backup now, and the answer when it has come.
+    fn write(&mut self) -> (usize, JoinHandle<bool>) {
+        let store = self.opened.store.clone();
+        let hot = EventType::parse("hot").unwrap();
+        let answer = self.runtime.spawn(async move { store.write(move |draft| draft.declare_topic(&hot, "{}"), |_, ()| ()).await.is_ok() });
+        let Committed::Group(group) = self.committed.recv().unwrap() else { panic!("no copy was asked for") };
+        (self.primary.committed(group).unwrap().len(), answer)
+    }
+
+    fn connect(&mut self) {
+        let socket = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
+        self.primary.connected(Link::new(socket, None, self.now), 1);
+    }
+
+    fn copy(&mut self) {
+        let path = self.primary.wants_copy(self.now).unwrap();
+        assert_eq!(self.primary.wants_copy(self.now), None, "one is enough");
+        self.opened.store.copy_to(path).unwrap();
+        let Committed::Copy(path) = self.committed.recv().unwrap() else { panic!("nothing was written") };
+        self.primary.copied(&path.unwrap(), Position(0), self.now).unwrap();
+    }
+
+    /// Sends the rest of the copy; gives what follows it.
+    fn pump(&mut self) -> usize {
+        std::iter::repeat_with(|| self.primary.pump(self.now).unwrap()).take(1_000).flatten().next().expect("the copy is short").len()
+    }
+
+    fn answered(&self, answer: JoinHandle<bool>) -> bool {
+        self.runtime.block_on(answer).unwrap()
+    }
+}
+
+#[test]
+fn a_change_is_answered_when_the_backup_has_it_or_is_known_to_be_out() {
+    let mut scene = Scene::new();
+    let (_, unsettled) = scene.write();
+    assert_eq!(scene.primary.commits.len(), 1, "nothing is known of the Backup yet");
+    scene.connect();
+    assert_eq!(scene.primary.wants_copy(scene.now), None, "it may be elected as it is");
+    assert_eq!(scene.primary.protected(Protection::Alone), Some(BackupStanding::Out));
+    assert!(scene.answered(unsettled));
+
+    scene.copy();
+    let (sent, beside) = scene.write();
+    assert_eq!(sent, 0, "it waits behind the copy");
+    assert!(scene.answered(beside), "what is written beside a copy is answered, for the Backup is out");
+    assert_eq!(scene.pump(), 1);
+    let (sent, joining) = scene.write();
+    assert_eq!((sent, scene.answered(joining)), (1, true));
+    assert_eq!(scene.primary.caught_up(), BackupStanding::Settling);
+    assert_eq!(scene.primary.protected(Protection::Alone), None, "that was said before the member knew");
+    let (_, behind) = scene.write();
+    assert_eq!(scene.primary.commits.len(), 1, "nothing is answered without it from now on");
+    assert_eq!(scene.primary.protected(Protection::Protected), Some(BackupStanding::InSync));
+    scene.primary.replicated(3);
+    assert_eq!(scene.primary.commits.len(), 1, "that was the change in front of it");
+    scene.primary.replicated(4);
+    assert!(scene.answered(behind));
+
+    let (_, cut) = scene.write();
+    assert_eq!(scene.primary.lose_session("cut"), BackupStanding::Lost, "it may be elected until it is recorded out");
+    assert_eq!(scene.primary.commits.len(), 1);
+    assert_eq!(scene.primary.protected(Protection::Alone), Some(BackupStanding::Out));
+    assert!(scene.answered(cut));
+}
+
+#[test]
+fn who_does_not_lead_any_more_does_not_know() {
+    let mut scene = Scene::new();
+    let (_, waiting) = scene.write();
+    scene.primary.fenced();
+    let (_, late) = scene.write();
+    assert!(!scene.answered(waiting) && !scene.answered(late));
+    scene.primary.begin(Epoch(3));
+    assert_eq!(scene.primary.authority(), Authority { epoch: Epoch(3), until: Instant::default() }, "the lease is still of another epoch");
+    scene.primary.protected(Protection::Alone);
+    let (_, early) = scene.write();
+    assert_eq!(scene.primary.commits.len(), 1);
+    scene.primary.pair.leadership().lead(Epoch(3), Instant::NEVER);
+    scene.primary.authority();
+    scene.primary.protected(Protection::Alone);
+    assert!(scene.answered(early));
+}
+
+#[test]
+fn a_backup_that_owes_an_acknowledgement_is_given_up_in_time() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.connect();
+    assert_eq!(scene.primary.gives_up_at(), None);
+    scene.copy();
+    assert_eq!(scene.primary.gives_up_at(), Some(scene.now.plus(JOIN_MAX)));
+    scene.pump();
+    scene.primary.caught_up();
+    scene.primary.acknowledged(Position(7), Position(7), scene.now);
+    assert_eq!(scene.primary.gives_up_at(), None);
+    scene.primary.owe(scene.now);
+    scene.primary.owe(scene.now.plus_nanos(5));
+    assert_eq!(scene.primary.gives_up_at(), Some(scene.now.plus(WAIT_MIN)), "since the first");
+    scene.primary.acknowledged(Position(8), Position(9), scene.now.plus_nanos(7));
+    assert_eq!(scene.primary.gives_up_at(), Some(scene.now.plus(WAIT_MIN).plus_nanos(7)));
+}

@@ -1,0 +1,279 @@
+//! The leader's end of the replica channel: replicas and changes go out in the order of the broker's positions, acknowledgements come back, and nobody
+//! else's thread is woken on the way.
+
+use bodkin_arrowhead::error::ArrowheadError;
+use bodkin_broker::{
+    BackupStanding, Epoch, EventId, Input, Instant, Output, Promotion, Sequence, SlotId, StreamId,
+    wire::{Position, Replication, StreamNumber, replica_head},
+};
+use bodkin_store::{event_log, replication::Committed};
+use mio::{Interest, Token};
+
+use super::{Shard, Waiting};
+use crate::pair::{
+    News, Promoted, boot_time,
+    primary::{Change, NOT_KNOWN, Primary, TooFar},
+};
+
+/// The connection to the Backup.
+pub(super) const REPLICA_CHANNEL: Token = Token(usize::MAX - 3);
+
+/// A publisher without a session that hears how far it is covered: it is answered when its event has gone out and is covered.
+pub(super) struct Uncovered {
+    publisher: Waiting,
+    /// Where the event is in the log, if it has to be on the disk, too.
+    position: Option<event_log::Position>,
+}
+
+impl Shard {
+    /// Takes what the node of the pair, the store or the network says.
+    pub(super) fn pair_tells(&mut self, news: News) {
+        let now = self.clock.broker();
+        let Some(primary) = &mut self.primary else { unreachable!("a cloud by itself has no pair") };
+        match news {
+            News::Leads { epoch, promoted } => {
+                let standing = primary.begin(epoch);
+                if let Some(promoted) = promoted {
+                    self.go_on_with(*promoted);
+                }
+                self.renew_authority();
+                self.stand(standing);
+            }
+            News::Fenced => {
+                primary.fenced();
+                self.renew_authority();
+                self.lose_publishers();
+            }
+            News::Protection(protection) => {
+                let standing = primary.protected(protection);
+                standing.into_iter().for_each(|standing| self.stand(standing));
+            }
+            News::Channel { link, serial } => {
+                let standing = primary.connected(*link, serial);
+                standing.into_iter().for_each(|standing| self.stand(standing));
+                self.watch_channel();
+            }
+            News::BackupGone => self.lose_backup("the Backup is not connected any more"),
+            News::Committed(Committed::Group(group)) => match primary.committed(group) {
+                Ok(changes) => self.send_changes(changes),
+                Err(TooFar(why)) => self.lose_backup(why),
+            },
+            News::Committed(Committed::Copy(Ok(path))) => {
+                let position = self.broker.position();
+                if let Err(TooFar(why)) = primary.copied(&path, position, now) {
+                    self.lose_backup(why);
+                }
+            }
+            News::Committed(Committed::Copy(Err(why))) => {
+                tracing::error!(why, "the Backup gets no copy");
+                self.lose_backup("no copy of the database could be made");
+            }
+        }
+    }
+
+    /// Goes on with what this node has kept as a Backup. The streams wait for their publishers a while.
+    pub(super) fn go_on_with(&mut self, promoted: Promoted) {
+        let Promoted { backup, kept, required } = promoted;
+        tracing::info!(events = backup.kept(), required = required.len(), "this node goes on with what it has kept");
+        let primary = self.primary.as_mut().expect("who was a Backup is a node of a pair");
+        let promotion = Promotion {
+            authority: primary.authority(),
+            redirect: primary.terms.redirect,
+            incarnation: self.incarnation,
+            limits: self.limits,
+        };
+        self.broker = backup.promote(boot_time(), promotion);
+        self.broker.set_replication(primary.terms.replication);
+        self.real_time.take_over(kept);
+    }
+
+    /// Takes over what the thread has learnt of the pair before there was a shard.
+    pub(super) fn begin_with_pair(&mut self) {
+        let Some(primary) = &mut self.primary else { return };
+        let standing = primary.standing();
+        self.broker.set_replication(primary.terms.replication);
+        self.renew_authority();
+        self.stand(standing);
+        self.watch_channel();
+    }
+
+    /// Begins to read a connection to the Backup, if there is one.
+    pub(super) fn watch_channel(&mut self) {
+        let Some(link) = self.primary.as_mut().and_then(Primary::link) else { return };
+        let both = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(&mut link.socket, REPLICA_CHANNEL, both) {
+            tracing::warn!(%error, "the replica channel cannot be read");
+            return self.lose_backup("its connection cannot be read");
+        }
+        // What came with it raises no event.
+        self.channel_is_ready();
+    }
+
+    /// The lease grows without a word: every turn asks how long it is.
+    pub(super) fn renew_authority(&mut self) {
+        let Some(primary) = &mut self.primary else { return };
+        let authority = primary.authority();
+        self.broker.step(self.clock.broker(), Input::Authority(authority), &mut self.outputs);
+    }
+
+    /// Whether this node may act at this instant.
+    pub(super) fn leads(&self) -> bool {
+        self.primary.as_ref().is_none_or(|primary| primary.leads(boot_time()))
+    }
+
+    /// The epoch that it acts in; none without a pair.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.primary.as_ref().map_or(Epoch::NONE, Primary::epoch)
+    }
+
+    fn stand(&mut self, standing: BackupStanding) {
+        self.broker.step(self.clock.broker(), Input::Backup(standing), &mut self.outputs);
+        self.carry_out_now();
+    }
+
+    fn lose_backup(&mut self, why: &str) {
+        let Some(primary) = &mut self.primary else { return };
+        let standing = primary.lose_session(why);
+        self.stand(standing);
+    }
+
+    /// Sends changes of the database behind everything that was sent before.
+    fn send_changes(&mut self, changes: Vec<Change>) {
+        let now = self.clock.broker();
+        for Change { number, operation } in changes {
+            let Some(position) = self.broker.control(number) else { return self.lose_backup("too much waits for its acknowledgement") };
+            let Some(primary) = &mut self.primary else { return };
+            primary.send(Replication::Control { epoch: primary.epoch(), position, operation: &operation });
+            primary.owe(now);
+        }
+    }
+
+    /// The Backup may have acknowledged something.
+    pub(super) fn channel_is_ready(&mut self) {
+        let now = boot_time();
+        loop {
+            let Some(primary) = &mut self.primary else { return };
+            let (last, is_more) = match primary.read(now) {
+                Ok(read) => read,
+                Err(why) => return self.lose_backup(&why),
+            };
+            if let Some(position) = last {
+                if let Err(error) = self.broker.acknowledged(position, &mut self.outputs) {
+                    return self.lose_backup(&error.to_string());
+                }
+                primary.acknowledged(position, self.broker.position(), now);
+                self.carry_out_now();
+            }
+            if !is_more {
+                return;
+            }
+        }
+    }
+
+    /// Brings the Backup what it has not got, and looks whether it still takes it.
+    pub(super) fn serve_backup(&mut self) {
+        let now = self.clock.broker();
+        let Some(primary) = &mut self.primary else { return };
+        if let Some(path) = primary.wants_copy(now)
+            && let Err(error) = self.context.store.copy_to(path)
+        {
+            tracing::warn!(%error, "no copy for the Backup can be made now");
+            return self.lose_backup("no copy of the database could be made");
+        }
+        match primary.pump(now) {
+            Ok(None) => {}
+            Ok(Some(tail)) => {
+                self.stand(BackupStanding::Joining);
+                self.send_changes(tail);
+            }
+            Err(TooFar(why)) => return self.lose_backup(why),
+        }
+        let Some(primary) = &mut self.primary else { return };
+        if primary.gives_up_at().is_some_and(|at| at <= now) {
+            return self.lose_backup("it acknowledges nothing");
+        }
+        if let Err(TooFar(why)) = primary.flush() {
+            self.lose_backup(why);
+        }
+    }
+
+    /// Sends an event to the Backup.
+    pub(super) fn replicate(&mut self, slot: SlotId, position: Position, number: StreamNumber, event: EventId, created: Instant) {
+        let created_utc_ns = self.clock.utc_ns_of(created);
+        let now = self.clock.broker();
+        let primary = self.primary.as_mut().expect("who replicates has a Backup");
+        primary.owe(now);
+        let epoch = primary.epoch();
+        let Some(link) = primary.link() else { return };
+        let kept = self.real_time.kept(slot);
+        replica_head(epoch, position, number, event.sequence, created_utc_ns, kept.payload_bytes(), link.out());
+        kept.payload(link.out());
+    }
+
+    /// Sends the end of what a joining Backup was to be given.
+    pub(super) fn end_snapshot(&mut self, position: Position) {
+        let now = self.clock.broker();
+        let primary = self.primary.as_mut().expect("who gives a snapshot has a Backup");
+        primary.send(Replication::SnapshotEnd { epoch: primary.epoch(), position });
+        primary.owe(now);
+    }
+
+    /// Carries out what the broker says to the Backup.
+    pub(super) fn tell_backup(&mut self, output: &Output) {
+        let Some(primary) = &mut self.primary else { unreachable!("a cloud by itself has no use for {output:?}") };
+        let epoch = primary.epoch();
+        match *output {
+            Output::Declare { stream, number } => {
+                let identity = self.broker.identity(stream).expect("a declared stream is open");
+                let topic = self.real_time.name(identity.topic);
+                let (publisher, incarnation) = (identity.publisher, identity.incarnation);
+                primary.send(Replication::StreamOpen { epoch, stream: number, publisher, incarnation, topic });
+            }
+            Output::Discard { number, through } => primary.send(Replication::Discard { epoch, stream: number, through }),
+            Output::Closed { number: Some(number), .. } => primary.send(Replication::StreamClose { epoch, stream: number }),
+            Output::Replicated { operation } => primary.replicated(operation),
+            ref other => unreachable!("{other:?} is not for the Backup"),
+        }
+    }
+
+    /// The Backup has everything: once the witness knows, it may lead.
+    pub(super) fn backup_has_caught_up(&mut self) {
+        let standing = self.primary.as_mut().expect("who catches up is a Backup").caught_up();
+        self.stand(standing);
+    }
+
+    /// Whether a publisher has to wait behind the dispatch of its event, because only this node has it: then it is answered when it is covered.
+    pub(super) fn awaits_cover(
+        &mut self,
+        slot: SlotId,
+        (stream, sequence): (StreamId, Sequence),
+        publisher: Waiting,
+        position: Option<event_log::Position>,
+    ) -> Option<Waiting> {
+        let is_covered = || self.broker.covered_through(stream).is_none_or(|covered| sequence <= covered);
+        if self.primary.is_none() || !self.broker.needs_cover(slot) || is_covered() {
+            return Some(publisher);
+        }
+        self.uncovered.insert((stream, sequence), Uncovered { publisher, position });
+        None
+    }
+
+    /// Everything of a stream up to here is covered: who waits for that is answered, of a durable topic behind the disk.
+    pub(super) fn answer_covered(&mut self, stream: StreamId, through: Sequence) {
+        let covered = self.uncovered.extract_if((stream, Sequence(0))..=(stream, through), |_, _| true);
+        for (_, Uncovered { publisher, position }) in covered.collect::<Vec<_>>() {
+            match position {
+                Some(position) => self.unsynced.push_back((position, publisher)),
+                None => self.answer_publisher(publisher, Ok(())),
+            }
+        }
+    }
+
+    /// Tells publishers that wait for an answer that it is not known: this node does not lead any more.
+    fn lose_publishers(&mut self) {
+        let error = ArrowheadError::unavailable(NOT_KNOWN);
+        let uncovered = std::mem::take(&mut self.uncovered).into_values().map(|waiting| waiting.publisher);
+        let publishers: Vec<Waiting> = uncovered.chain(self.real_time.take_publishers()).collect();
+        publishers.into_iter().for_each(|publisher| self.answer_publisher(publisher, Err(&error)));
+    }
+}
