@@ -73,7 +73,7 @@ impl Terms {
             created_behind_ns: (platform.clock_error - platform.publisher_broker_min).get(),
             backlog_max: NonZeroU32::new(messages.min(BACKLOG_MAX)).expect("at least two"),
             streams_max: topic.publishers.get().saturating_mul(2),
-            shed_max: None,
+            shed_max: Some(topic.shed_max).filter(|shed_max| *shed_max > 0),
         }
     }
 

@@ -205,6 +205,22 @@ fn a_machine_that_stalls_for_longer_than_stated_suspends_the_guarantee() {
 }
 
 #[test]
+fn late_events_are_dropped_as_far_as_their_topic_allows_and_their_publisher_is_told() {
+    let data = tempfile::tempdir().expect("a directory");
+    // Created, as far as is known, when it came less the longest way: due at once.
+    let topic = "[[topic]]\nevent_type = \"hot\"\nperiod_us = 1\npublisher_broker_ms = 1\ndeadline_ms = 1\nshed_max = 2\n";
+    let cloud = start(data.path(), topic);
+    let stream = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
+    let answers: Vec<_> =
+        (0..5).map(|number| cloud.post("/eventhandler/publish", &event("hot", system("sensor", 1), &number.to_string()))).collect();
+    assert_eq!(answers.iter().map(|answer| answer.status).collect::<Vec<_>>(), [503, 503, 200, 503, 503]);
+    assert!(answers[0].text().contains("lets late events be dropped (shed_max)"), "{}", answers[0].text());
+    assert_eq!(data_of(&stream.wait_for(1)), ["2"]);
+    let row = told(&cloud, "HOT");
+    assert_eq!((&row["shed"], &row["late"], &row["dispatched"], &row["accepted"]), (&json!(4), &json!(1), &json!(1), &json!(5)));
+}
+
+#[test]
 fn what_a_full_queue_costs_a_subscriber_is_counted_for_the_topic() {
     let data = tempfile::tempdir().expect("a directory");
     let cloud = start(data.path(), "subscriber_queue_bytes_max = 4096\n[[topic]]\nevent_type = \"hot\"\nperiod_us = 1\n");

@@ -148,6 +148,8 @@ pub enum Output {
         stream: StreamId,
         /// Which one.
         sequence: Sequence,
+        /// Where its bytes are kept, until they are freed.
+        slot: SlotId,
         /// Why.
         reason: ShedReason,
     },

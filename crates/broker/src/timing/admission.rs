@@ -23,6 +23,8 @@ impl Wish {
         spec.loss_tolerance = spec.loss_tolerance.min(self.loss_tolerance.unwrap_or(LossTolerance::Any));
         spec.deadline = self.deadline.map_or(spec.deadline, |deadline| spec.deadline.min(deadline.into()));
         if let LossTolerance::AtMost(losses) = spec.loss_tolerance {
+            spec.shed_max = spec.shed_max.min(losses);
+            let losses = losses - spec.shed_max;
             spec.mark_every = spec.mark_every.min(losses.saturating_add(1).try_into().expect("one more than some is some"));
         }
         spec

@@ -84,7 +84,7 @@ enum Bound {
 
 impl Bound {
     fn of(topic: &TopicSpec) -> Self {
-        match topic.loss_tolerance {
+        match topic.crash_tolerance() {
             LossTolerance::Any => Self::None,
             LossTolerance::AtMost(losses) => Self::Periods {
                 retention: topic.retention.into(),

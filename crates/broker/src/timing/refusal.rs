@@ -114,7 +114,7 @@ pub(super) fn reasons(candidate: &Candidate) -> Vec<Reason> {
     let Candidate { spec, platform, .. } = candidate;
     let deadlines = Deadlines::of(spec, platform);
     let mut reasons = Vec::new();
-    match spec.loss_tolerance {
+    match spec.crash_tolerance() {
         LossTolerance::AtMost(loss_tolerance) if spec.mark_every.get() - 1 > loss_tolerance => {
             reasons.push(Reason::MarkEvery { mark_every: spec.mark_every.get(), loss_tolerance });
         }

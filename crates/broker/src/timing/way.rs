@@ -68,7 +68,7 @@ fn mends(candidate: &Candidate, trial: Trial<'_>) -> Vec<Change> {
     match reasons(candidate).first() {
         Some(Reason::MarkEvery { mark_every, loss_tolerance }) => vec![
             Change { key: Key::MarkEvery, value: i64::from(*loss_tolerance) + 1 },
-            Change { key: Key::LossTolerance, value: i64::from(*mark_every) - 1 },
+            Change { key: Key::LossTolerance, value: i64::from(*mark_every) - 1 + i64::from(candidate.spec.shed_max) },
         ],
         Some(Reason::Replicate { deadline, need }) => mends_of_replication(candidate, *need - *deadline),
         Some(Reason::Dispatch { deadline, need }) => {
@@ -97,7 +97,7 @@ fn gap_key(spec: &TopicSpec) -> Key {
 
 fn mends_of_replication(candidate: &Candidate, short: Nanos) -> Vec<Change> {
     let Candidate { spec, platform, .. } = candidate;
-    let LossTolerance::AtMost(losses) = spec.loss_tolerance else { return Vec::new() };
+    let LossTolerance::AtMost(losses) = spec.crash_tolerance() else { return Vec::new() };
     let deadlines = candidate.deadlines();
     let number = |key, value: Option<u32>| value.map(|value| Change { key, value: value.into() });
     let more = deadlines.retention_min.map(|retention_min| retention_min - spec.retention);
@@ -107,7 +107,7 @@ fn mends_of_replication(candidate: &Candidate, short: Nanos) -> Vec<Change> {
     let sooner = Some(platform.failover() - short).filter(|failover| *failover >= platform.lease.failover());
     let mends = [
         number(Key::Retention, deadlines.retention_min),
-        number(Key::LossTolerance, more.and_then(|more| losses.checked_add(more))),
+        number(Key::LossTolerance, more.and_then(|more| losses.checked_add(more)?.checked_add(spec.shed_max))),
         number(Key::MarkEvery, deadlines.mark_every_max),
         time(gap_key(spec), longer),
         time(Key::Failover, sooner),

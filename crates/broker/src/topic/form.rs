@@ -93,7 +93,8 @@ const TOPIC_TIMES: &[&str] = &[
     "replica_cost",
     "dispatch_cost",
 ];
-const TOPIC_OTHERS: &[&str] = &["loss_tolerance", "retention", "mark_every", "level", "coverage", "durable", "publishers", "count"];
+const TOPIC_OTHERS: &[&str] =
+    &["loss_tolerance", "shed_max", "retention", "mark_every", "level", "coverage", "durable", "publishers", "count"];
 
 /// Keys of the platform that are times, and the others.
 const PLATFORM_TIMES: &[&str] = &[
@@ -135,6 +136,7 @@ pub fn read_topic<'t>(fields: impl IntoIterator<Item = (&'t str, Field<'t>)>, pl
     let spec = TopicSpec {
         deadline: form.span("deadline").unwrap_or(best_effort.deadline),
         loss_tolerance: form.loss_tolerance().unwrap_or(best_effort.loss_tolerance),
+        shed_max: form.whole("shed_max", 0, u32::MAX).unwrap_or_default(),
         retention: form.whole("retention", 0, u32::MAX).unwrap_or_default(),
         mark_every: form.positive("mark_every", u32::MAX),
         jitter: form.time("jitter").unwrap_or_default(),

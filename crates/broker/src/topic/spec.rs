@@ -85,6 +85,8 @@ pub struct TopicSpec {
     pub deadline: Span,
     /// L: losses in a row that a subscriber tolerates.
     pub loss_tolerance: LossTolerance,
+    /// L_shed: events in a row that may be dropped because they would be late; a part of L, which a crash may not use as well. 0: what is late is delivered.
+    pub shed_max: u32,
     /// N: newest events that the publisher keeps and sends again at a fail-over.
     pub retention: u32,
     /// M: one event of so many is marked for replication; 1 marks all.
@@ -118,6 +120,7 @@ impl TopicSpec {
             period,
             deadline: Span::Infinite,
             loss_tolerance: LossTolerance::Any,
+            shed_max: 0,
             retention: 0,
             mark_every: NonZeroU32::MIN,
             jitter: Nanos::ZERO,
@@ -155,9 +158,22 @@ impl TopicSpec {
         if let Some(fault) = out_of_range(&times) {
             return Some(fault);
         }
+        if let LossTolerance::AtMost(losses) = self.loss_tolerance
+            && self.shed_max > losses
+        {
+            return Some(SpecFault { key: "shed_max", problem: Problem::Outside { from: 0, to: losses } });
+        }
         let wrong_way = self.broker_subscriber_max < self.broker_subscriber_min;
         let below = Problem::Below { key: "broker_subscriber_min", at_least: self.broker_subscriber_min };
         wrong_way.then_some(SpecFault { key: "broker_subscriber_max", problem: below })
+    }
+
+    /// L_crash: losses in a row that are left for a crash, of those that a subscriber tolerates.
+    pub fn crash_tolerance(&self) -> LossTolerance {
+        match self.loss_tolerance {
+            LossTolerance::Any => LossTolerance::Any,
+            LossTolerance::AtMost(losses) => LossTolerance::AtMost(losses.saturating_sub(self.shed_max)),
+        }
     }
 
     /// The first member that does not fit, by itself or to the platform, if there is one.
@@ -235,6 +251,9 @@ mod tests {
             (TopicSpec { period: Period::Every(TIME_MAX + Nanos::new(1)), ..good }, Some("period must be at most 366 days")),
             (TopicSpec { deadline: ms(-1).into(), ..good }, Some("deadline must not be negative")),
             (TopicSpec { deadline: TIME_MAX.into(), ..good }, None),
+            (TopicSpec { shed_max: 9, ..good }, None),
+            (TopicSpec { shed_max: 3, loss_tolerance: LossTolerance::AtMost(3), ..good }, None),
+            (TopicSpec { shed_max: 4, loss_tolerance: LossTolerance::AtMost(3), ..good }, Some("shed_max must be 0 to 3")),
             (
                 TopicSpec { broker_subscriber_min: ms(2), broker_subscriber_max: ms(1), ..good },
                 Some("broker_subscriber_max must be at least broker_subscriber_min, which is 2 ms"),

@@ -157,8 +157,8 @@ impl Shard {
                     self.tell_behind(subscription, position.expect("only who has a log to read falls behind"));
                 }
                 Output::TellLoss { subscription, events, during } => self.tell_loss(subscription, events, during),
-                Output::Shed { stream, sequence, .. } => {
-                    self.count_shed(stream);
+                Output::Shed { stream, sequence, slot, reason } => {
+                    self.dropped(stream, slot, reason);
                     self.tell_shed(stream, sequence);
                 }
                 Output::Freed { slot } => self.free(slot),

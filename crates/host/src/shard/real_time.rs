@@ -11,7 +11,8 @@ use std::{
 
 use bodkin_arrowhead::{caller::Authorized, error::ArrowheadError, publication::Publication};
 use bodkin_broker::{
-    Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, SlotId, StreamId, StreamIdentity, Terms, TopicId, Work,
+    Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, ShedReason, SlotId, StreamId, StreamIdentity, Terms,
+    TopicId, Work,
 };
 
 use super::{
@@ -257,25 +258,34 @@ impl Shard {
         Ok(())
     }
 
-    pub(super) fn count_shed(&self, stream: StreamId) {
+    /// Counts an event that was dropped in front of its dispatch, and tells its publisher.
+    pub(super) fn dropped(&mut self, stream: StreamId, slot: SlotId, reason: ShedReason) {
         if let Some(identity) = self.broker.identity(stream) {
             self.real_time.counts(identity.topic).shed.fetch_add(1, Relaxed);
         }
+        if let Some(publisher) = self.real_time.kept[slot.index()].publisher.take() {
+            self.answer_publisher(publisher, Err(&why_dropped(reason)));
+        }
     }
 
-    /// Lets an event's bytes go. Who still waits for its dispatch is told that there was none.
+    /// Lets an event's bytes go.
     pub(super) fn free(&mut self, slot: SlotId) {
         let kept = &mut self.real_time.kept[slot.index()];
+        assert!(kept.publisher.is_none(), "who waits for a dispatch is answered by it, or when the event is dropped");
         kept.clear();
-        if let Some(publisher) = kept.publisher.take() {
-            self.answer_publisher(publisher, Err(&gave_way()));
-        }
     }
 }
 
 /// The answer to an event that was taken, and dropped in front of its dispatch.
-fn gave_way() -> ArrowheadError {
-    let told = "The event came faster than the period of its topic allows, and the next one had to go first. \
-        Publish more slowly, or declare a shorter period.";
-    ArrowheadError::too_fast(told)
+fn why_dropped(reason: ShedReason) -> ArrowheadError {
+    match reason {
+        ShedReason::Excess => ArrowheadError::too_fast(
+            "The event came faster than the period of its topic allows, and the next one had to go first. \
+            Publish more slowly, or declare a shorter period.",
+        ),
+        ShedReason::Late => ArrowheadError::unavailable(
+            "The event was dropped, for its deadline had passed and its topic lets late events be dropped (shed_max). \
+            The next one may be in time; a longer deadline or less load lets more of them through.",
+        ),
+    }
 }

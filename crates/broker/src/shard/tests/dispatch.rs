@@ -87,8 +87,9 @@ fn excess_goes_out_when_there_is_nothing_else_and_is_dropped_when_a_rightful_eve
     driven.now += 60;
     assert!(!is_excess(driven.publish(stream, 4)));
     assert_eq!(driven.work(), "A4");
-    let shed = Output::Shed { stream, sequence: Sequence(3), reason: ShedReason::Excess };
-    assert!(driven.told().contains(&shed));
+    let shed =
+        |told: &Output| matches!(*told, Output::Shed { stream: of, sequence: Sequence(3), reason: ShedReason::Excess, .. } if of == stream);
+    assert!(driven.told().iter().any(shed));
     assert_eq!((driven.shard.counters().excess, driven.shard.counters().shed), (2, 1));
 }
 

@@ -98,6 +98,18 @@ fn a_topic_is_as_strict_as_the_strictest_of_its_subscriptions() {
 }
 
 #[test]
+fn a_wish_for_fewer_losses_leaves_less_to_be_dropped() {
+    let mut admission = Admission::new(platform()).expect("no fault");
+    admission.admit("A", TopicSpec { shed_max: 2, ..topic(100, 3, 1) }).expect("fits");
+    let losses = |losses| Wish { loss_tolerance: Some(LossTolerance::AtMost(losses)), deadline: None };
+    let mut asked = |most| admission.ask("A", 1, losses(most)).expect("fits").spec;
+    assert_eq!(
+        [3, 2, 1, 0].map(|most| (asked(most).shed_max, asked(most).crash_tolerance())),
+        [(2, 1), (2, 0), (1, 0), (0, 0)].map(|(shed, crash)| (shed, LossTolerance::AtMost(crash)))
+    );
+}
+
+#[test]
 fn a_wish_that_does_not_fit_is_refused_alone() {
     let mut admission = Admission::new(platform()).expect("no fault");
     admission.admit("A", topic(100, 3, 0)).expect("fits");

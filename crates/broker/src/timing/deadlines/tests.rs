@@ -93,6 +93,22 @@ fn marks_are_never_further_apart_than_the_tolerance_allows() {
     assert_eq!(Deadlines::of(&topic(50, 50, Any, 0), &platform(20)).mark_every_max, None);
 }
 
+/// `L_shed + L_crash <= L`: what is dropped as late may come together with what a crash takes.
+#[test]
+fn what_may_be_dropped_as_late_is_not_left_for_a_crash() {
+    let sheds = |losses, shed_max| TopicSpec { shed_max, ..topic(50, 50, AtMost(losses), 1) };
+    let found = |losses, shed_max| {
+        let Deadlines { replicate, retention_min, mark_every_max, .. } = Deadlines::of(&sheds(losses, shed_max), &platform(20));
+        (replicate, retention_min, mark_every_max)
+    };
+    for (losses, shed_max) in [(3, 1), (4, 2), (9, 7)] {
+        assert_eq!(found(losses, shed_max), found(2, 0), "{losses} {shed_max}");
+    }
+    assert_eq!(found(3, 3), found(0, 0));
+    assert_eq!(sheds(3, 1).crash_tolerance(), AtMost(2));
+    assert_eq!(TopicSpec { shed_max: 5, ..topic(50, 50, Any, 1) }.crash_tolerance(), Any);
+}
+
 /// Lemma 3, and what it leaves out: N + L >= 1 is not enough.
 #[test]
 fn without_retention_and_tolerance_nothing_can_be_kept() {

@@ -137,23 +137,26 @@ fn one_unit_less(change: Change) -> Change {
 }
 
 fn topics() -> impl Strategy<Value = (TopicSpec, u32)> {
-    let timing = (5i64..60, 1i64..80, 0u32..4, 0u32..3, 1u32..6);
+    let timing = (5i64..60, 1i64..80, (0u32..4, 0u32..3), 0u32..3, 1u32..6);
     let costs = (0i64..6, 0i64..30, 0i64..30, 0i64..5, 1u32..40, 0u8..2);
-    (timing, costs).prop_map(|((period, deadline, losses, retention, mark_every), (latency, dispatch, replica, jitter, topics, level))| {
-        let spec = TopicSpec {
-            deadline: ms(deadline).into(),
-            loss_tolerance: LossTolerance::AtMost(losses),
-            retention,
-            mark_every: NonZeroU32::new(mark_every).expect("from 1 on"),
-            jitter: ms(jitter),
-            level: crate::topic::Level::new(level).expect("of two"),
-            broker_subscriber_max: ms(latency),
-            dispatch_cost: us(100 * dispatch),
-            replica_cost: us(100 * replica),
-            ..TopicSpec::best_effort(Period::Every(ms(period)))
-        };
-        (spec, topics)
-    })
+    (timing, costs).prop_map(
+        |((period, deadline, (losses, shed_max), retention, mark_every), (latency, dispatch, replica, jitter, topics, level))| {
+            let spec = TopicSpec {
+                deadline: ms(deadline).into(),
+                loss_tolerance: LossTolerance::AtMost(losses),
+                shed_max: shed_max.min(losses),
+                retention,
+                mark_every: NonZeroU32::new(mark_every).expect("from 1 on"),
+                jitter: ms(jitter),
+                level: crate::topic::Level::new(level).expect("of two"),
+                broker_subscriber_max: ms(latency),
+                dispatch_cost: us(100 * dispatch),
+                replica_cost: us(100 * replica),
+                ..TopicSpec::best_effort(Period::Every(ms(period)))
+            };
+            (spec, topics)
+        },
+    )
 }
 
 proptest! {

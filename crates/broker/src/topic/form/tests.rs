@@ -34,7 +34,7 @@ fn refused<T>(read: Result<T, Vec<FormError>>, expected: &[&str]) {
 #[test]
 fn a_topic_with_every_key() {
     let read = topic(
-        "period_ms 100 deadline_us 50000.5 loss_tolerance 3 retention 2 mark_every 4 jitter_ms 0.25 level 7 publisher_broker_us 1 \
+        "period_ms 100 deadline_us 50000.5 loss_tolerance 3 shed_max 1 retention 2 mark_every 4 jitter_ms 0.25 level 7 publisher_broker_us 1 \
         broker_subscriber_min_ms 1 broker_subscriber_max_s 0.02 replica_cost_us 3 dispatch_cost_us 2.001 coverage 'host durable true \
         publishers 5 count 1000",
     );
@@ -42,6 +42,7 @@ fn a_topic_with_every_key() {
         period: Period::Every(Nanos::from_millis(100)),
         deadline: Nanos::new(50_000_500).into(),
         loss_tolerance: LossTolerance::AtMost(3),
+        shed_max: 1,
         retention: 2,
         mark_every: NonZeroU32::new(4).expect("four"),
         jitter: Nanos::from_micros(250),
@@ -135,7 +136,7 @@ fn every_key_is_named_for_who_looks_for_the_nearest() {
     let platform: Vec<String> = platform_keys().collect();
     let unknown = |errors: Vec<FormError>| errors.iter().any(|error| error.problem == FormProblem::Unknown);
     let known = |key: &str| !read_topic([(key, Field::Other)], &Platform::default()).err().is_some_and(unknown);
-    assert!(all(&known, &topic) && topic.len() == 17, "{topic:?}");
+    assert!(all(&known, &topic) && topic.len() == 18, "{topic:?}");
     let known = |key: &str| !read_platform([(key, Field::Other)]).err().is_some_and(unknown);
     assert!(all(&known, &platform) && platform.len() == 15, "{platform:?}");
 }
