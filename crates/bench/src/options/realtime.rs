@@ -90,6 +90,8 @@ pub enum Configuration {
     Frame,
     /// As `frame`, with more retention.
     FramePlus,
+    /// One node, acknowledged.
+    Alone,
     /// One node, best effort.
     PubSub,
     /// nats-server, core.

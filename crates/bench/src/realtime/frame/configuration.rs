@@ -36,6 +36,7 @@ impl Configuration {
             Self::Bodkin => "bodkin",
             Self::Frame => "frame",
             Self::FramePlus => "frame-plus",
+            Self::Alone => "alone",
             Self::PubSub => "pub-sub",
             Self::Nats => "nats",
             Self::JetstreamR1 => "jetstream-r1",
@@ -51,6 +52,7 @@ impl Configuration {
             Self::Bodkin => "Table 3.2's N; an event is safe when its subscriber or the Backup has acknowledged it",
             Self::Frame => "the paper's FRAME: Table 3.2's N; an event is safe when it has been handed to the kernel",
             Self::FramePlus => "the paper's FRAME+: as FRAME with N = 2 in categories 2 and 5",
+            Self::Alone => "one node, acknowledged by its subscribers: as bodkin without a Backup",
             Self::PubSub => "one node, two-frame events from PUB to SUB: deadlines, and no bound on losses",
             Self::Nats => "nats-server, core: in memory, at most once; every topic a subscription of its own",
             Self::JetstreamR1 => {
@@ -70,6 +72,7 @@ impl Configuration {
     /// What both sides speak.
     pub fn speech(self) -> Speech {
         match self {
+            Self::Alone => Speech::ZmtpDealer,
             Self::PubSub => Speech::ZmtpPubSub,
             Self::Nats => Speech::Nats,
             Self::JetstreamR1 => Speech::JetStream { replicas: 1 },

@@ -104,7 +104,7 @@ fn measure(options: &FrameOptions, configuration: Configuration, key: Key) -> an
         speech: configuration.speech(),
         brokers: stand.addresses()?,
         system: SYSTEM.into(),
-        is_required: configuration == Configuration::Bodkin,
+        is_required: matches!(configuration, Configuration::Bodkin | Configuration::Alone),
         workload: workload.clone(),
         warm_up: Duration::from_secs(u64::from(options.warm_up_seconds)),
         measured,
