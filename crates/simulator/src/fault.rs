@@ -209,7 +209,8 @@ impl Plan {
         match self.random.below(100) {
             0..70 => self.crash(),
             70..82 => self.stall(),
-            82..94 => self.partition(),
+            82..90 => self.partition(),
+            90..94 => self.interregnum(),
             94..97 => Fault::Reset { cut: self.random.pick(&CUTS) },
             _ => Fault::PublisherCrash,
         }
@@ -263,6 +264,20 @@ impl Plan {
             for_ns,
             resets: self.random.chance(1, 4),
             crash: self.random.chance(1, 3).then_some(crash),
+        }
+    }
+
+    /// The Primary, or a part of its links, is cut off until the Backup leads, about, and then that dies: the first one leads again, with what it had and with sessions that
+    /// have heard of another leader.
+    fn interregnum(&mut self) -> Fault {
+        let after_ns = self.random.between(self.lease_ns / 2, self.lease_ns * 2);
+        let cuts = [Cut::AroundPrimary, Cut::AroundPrimary, Cut::AroundPrimary, Cut::Pair, Cut::PrimaryWitness, Cut::PrimarySubscriber];
+        Fault::Partition {
+            cut: self.random.pick(&cuts),
+            direction: self.random.pick(&[Direction::Both, Direction::Both, Direction::Out, Direction::In]),
+            for_ns: self.random.between(self.lease_ns / 2, self.lease_ns * 4),
+            resets: self.random.chance(1, 8),
+            crash: Some((Target::Backup, after_ns, self.random.between(50 * MICROSECOND_NS, self.lease_ns))),
         }
     }
 
