@@ -117,6 +117,7 @@ fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::R
         Experiment::Event(options) => event::run(&options),
         Experiment::Replay(options) => event::replay::run(&options),
         Experiment::DeadLetters(options) => event::dead_letters::run(&options),
+        Experiment::Arrec(options) => realtime::arrec::run(&options),
         Experiment::Cover(options) => realtime::cover::run(&options),
         Experiment::Frame(options) => realtime::frame::run(&options),
         Experiment::Zmtp(options) => realtime::scenario::run(&options),

@@ -11,6 +11,7 @@ const EVENTS: &str = include_str!("../published/event_handler.csv");
 const FRAME_LOSS: &str = include_str!("../published/frame_loss.csv");
 const FRAME_LATENCY: &str = include_str!("../published/frame_latency.csv");
 const FRAME_OTHER: &str = include_str!("../published/frame_other.csv");
+const ARREC: &str = include_str!("../published/arrec.csv");
 const JAVA_PEER: &str = include_str!("../published/java_peer.csv");
 
 /// One figure of somebody else's.
@@ -97,6 +98,12 @@ pub fn of_scenario(scenario: Scenario) -> Vec<Published> {
         published.extend(java_peer("event", "improved Event Handler"));
     }
     published
+}
+
+/// What stands beside Wang's chapter 4.
+pub fn of_arrec() -> Vec<Published> {
+    let describe = |cell: &dyn Fn(&str) -> &'static str| Some(format!("{}, {}, {}", cell("what"), cell("config"), cell("unit")));
+    Table::read(ARREC).matching(describe, &[("value", "")])
 }
 
 /// What stands beside workloads of so many topics of Wang's.
@@ -190,7 +197,7 @@ mod tests {
 
     #[test]
     fn every_row_has_every_column() {
-        for table in [DELIORMAN, ORCHESTRATION, EVENTS, FRAME_LOSS, FRAME_LATENCY, FRAME_OTHER, JAVA_PEER] {
+        for table in [DELIORMAN, ORCHESTRATION, EVENTS, FRAME_LOSS, FRAME_LATENCY, FRAME_OTHER, ARREC, JAVA_PEER] {
             let columns = table.lines().nth(1).unwrap().split(',').count();
             for row in table.lines().skip(2) {
                 assert_eq!(row.split(',').count(), columns, "{row}");

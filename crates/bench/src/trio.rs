@@ -39,6 +39,8 @@ pub struct Trio {
     _witness: Node,
     ready: Value,
     backup_offset: u16,
+    /// Where the Backup listens for the Primary.
+    pub backup_address: SocketAddr,
     /// Gone behind the processes.
     _directory: Directory,
 }
@@ -69,7 +71,15 @@ impl Trio {
         let mut primary = start("primary", &[&["up", "--role", "primary", "--any-port", "--peer", &backup_address][..], &common].concat())?;
         primary.line()?;
         let ready = primary.line()?;
-        let trio = Self { primary: Some(primary), backup, _witness: witness, ready, backup_offset, _directory: directory };
+        let trio = Self {
+            primary: Some(primary),
+            backup,
+            _witness: witness,
+            ready,
+            backup_offset,
+            backup_address: backup_address.parse()?,
+            _directory: directory,
+        };
         trio.wait_until_protected()?;
         Ok(trio)
     }

@@ -11,7 +11,9 @@ pub mod value;
 
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
-pub use realtime::{Configuration, CoverOptions, FrameOptions, Sockets, ZmtpOptions, ZmtpScenario};
+pub use realtime::{
+    ArrecOptions, Configuration, CoverOptions, FrameOptions, GroupSize, ReplicationStrategy, Sockets, ZmtpOptions, ZmtpScenario,
+};
 pub use secure::HandshakeOptions;
 pub use target::{ServerOptions, TargetOptions};
 
@@ -86,6 +88,8 @@ pub(crate) enum Experiment {
     Cover(CoverOptions),
     /// Topics with deadlines and bounds on losses, the Primary killed in the middle (Wang 2019, chapter 3)
     Frame(FrameOptions),
+    /// What replication costs and saves while events are processed, the Primary killed in the middle (Wang 2019, chapter 4)
+    Arrec(ArrecOptions),
     /// The full series in one report
     Lab(LabOptions),
     /// One side of `event`, told what to do on stdin

@@ -1,11 +1,13 @@
 //! Options of the experiments with topics that have periods.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::target::ServerOptions;
 use super::value::rate_per_s;
+use crate::machine::Conditions;
 
 /// Events over ZMTP.
 #[derive(Debug, Clone, Args)]
@@ -58,6 +60,17 @@ pub struct FrameOptions {
     /// What is run; a comma list runs each. Those of others need nats-server or mosquitto on PATH
     #[arg(long, value_enum, value_delimiter = ',', default_value = "bodkin,frame,frame-plus")]
     pub configurations: Vec<Configuration>,
+    /// The part that a gate can wait for: fewer topics
+    #[arg(long)]
+    pub short: bool,
+    #[command(flatten)]
+    /// How the table is measured.
+    pub table: TableOptions,
+}
+
+/// How a table is measured, row by row.
+#[derive(Debug, Clone, Args)]
+pub struct TableOptions {
     /// Whether the Primary is killed in the middle; a comma list runs each [default: none,crash]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub fault: Vec<Fault>,
@@ -73,12 +86,69 @@ pub struct FrameOptions {
     /// Keep rows in this file and go on from there: what it holds is not measured again
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// The part that a gate can wait for: fewer topics
-    #[arg(long)]
-    pub short: bool,
     /// Where the brokers' temporary data directories are made [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+}
+
+impl TableOptions {
+    /// Without and with a crash.
+    pub fn faults(&self) -> Vec<bool> {
+        if self.fault.is_empty() { vec![false, true] } else { self.fault.iter().map(|fault| *fault == Fault::Crash).collect() }
+    }
+
+    /// Time in front of the measured one.
+    pub fn warm_up(&self) -> Duration {
+        Duration::from_secs(u64::from(self.warm_up_seconds))
+    }
+
+    /// The conditions of a table whose brokers are started for each row.
+    pub fn conditions(&self) -> Conditions {
+        let (server, warm_up) = ("own brokers, started by the bench for each run", format!("{} s of each run", self.warm_up_seconds));
+        Conditions::begin("placed by the kernel".into(), server.into(), warm_up, self.runs)
+    }
+}
+
+/// The experiments of Wang 2019, chapter 4.
+#[derive(Debug, Clone, Args)]
+pub struct ArrecOptions {
+    /// How many topics; a comma list runs each
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1200,1300,1400,1500,1600", value_parser = clap::value_parser!(u32).range(301..=200_000))]
+    pub topics: Vec<u32>,
+    /// How events are replicated; a comma list runs each
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "all,li,retransmission,eager")]
+    pub strategies: Vec<ReplicationStrategy>,
+    /// Who publishes category 5: one publisher, or one for ten topics each; a comma list runs each
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "large,small")]
+    pub groups: Vec<GroupSize>,
+    /// What each event costs its subscriber before it acknowledges it
+    #[arg(long, value_name = "US", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub processing_us: u32,
+    #[command(flatten)]
+    /// How the table is measured.
+    pub table: TableOptions,
+}
+
+/// How events are replicated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReplicationStrategy {
+    /// Every one, as late as it may be.
+    All,
+    /// One of max(L, 1), as late as it may be.
+    Li,
+    /// None.
+    Retransmission,
+    /// Every one, when it comes.
+    Eager,
+}
+
+/// How many publishers category 5 has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GroupSize {
+    /// One.
+    Large,
+    /// One for ten topics.
+    Small,
 }
 
 /// What a row of the table is run against.
@@ -123,11 +193,6 @@ impl FrameOptions {
             ([], true) => vec![1525, 7525],
             (topics, _) => topics.to_vec(),
         }
-    }
-
-    /// Without and with a crash.
-    pub fn faults(&self) -> Vec<bool> {
-        if self.fault.is_empty() { vec![false, true] } else { self.fault.iter().map(|fault| *fault == Fault::Crash).collect() }
     }
 }
 

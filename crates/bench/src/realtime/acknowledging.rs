@@ -154,7 +154,7 @@ impl AcknowledgingListener {
     /// # Errors
     /// The system gives no socket.
     pub fn look(&mut self, registry: &Registry) -> anyhow::Result<()> {
-        self.sessions.begin_again(registry)?;
+        self.sessions.begin_again(registry, self.machine.leader().is_some())?;
         self.machine.step(now(), Input::Tick, &mut self.outputs);
         self.carry_out();
         Ok(())

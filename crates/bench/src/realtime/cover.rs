@@ -10,7 +10,7 @@ use super::dialect::Speech;
 use super::figures;
 use super::run::{Moment, Plan, Sides, run as run_sides};
 use super::system::{self, SYSTEM};
-use super::topic_file::{Coverage, topic_file};
+use super::topic_file::{Replication, Terms, topic_file};
 use super::workload::{Group, Stamp, Workload};
 use crate::event::role::{RoleOrder, Told};
 use crate::event::side::Side;
@@ -51,7 +51,7 @@ pub fn run(options: &CoverOptions) -> anyhow::Result<Report> {
     let warm_up = format!("{} s of each run", WARM_UP.as_secs());
     let mut conditions =
         Conditions::begin("placed by the kernel".into(), "own pair and witness, started by the bench".into(), warm_up, options.repeat);
-    let keys = "replication = \"eager\"\n".to_string() + &topic_file(&workload, Coverage::Acknowledged, true);
+    let keys = topic_file(&workload, Terms { replication: Replication::Eager, ..Terms::PAIR });
     let trio = Trio::start(&keys, options.data.as_deref())?;
     system::register(&trio.service_registry()?)?;
     let plan = |speech, brokers| Plan {
@@ -59,6 +59,7 @@ pub fn run(options: &CoverOptions) -> anyhow::Result<Report> {
         brokers,
         system: SYSTEM.into(),
         is_required: false,
+        processing: Duration::ZERO,
         workload: workload.clone(),
         warm_up: WARM_UP,
         measured: Duration::from_secs(u64::from(options.seconds)),

@@ -39,6 +39,8 @@ pub struct ListenerOrder {
     pub system: String,
     /// Whether events are covered only when it has acknowledged them.
     pub is_required: bool,
+    /// What each event costs before it is acknowledged, in ns of the processor: a step of fixed cost in the place of a graph's.
+    pub processing_ns: u64,
     /// What is heard.
     pub workload: Workload,
 }
@@ -112,7 +114,11 @@ impl Listeners {
             if now_ns >= window.end_ns && (tally.is_whole() || now_ns >= window.end_ns + DRAIN_NS) {
                 break;
             }
-            self.turn(&mut |subscriber, payload| tally.take(subscriber, payload, monotonic_ns()))?;
+            let processing_ns = self.order.processing_ns;
+            self.turn(&mut |subscriber, payload| {
+                work(processing_ns);
+                tally.take(subscriber, payload, monotonic_ns());
+            })?;
         }
         let cpu = processor_time::own().saturating_sub(cpu_before.unwrap_or_default());
         Ok(ListenerReport { cpu_s: cpu.as_secs_f64(), ..tally.report(&self.order.workload) })
@@ -164,6 +170,16 @@ impl Listeners {
             }
         }
         Ok(())
+    }
+}
+
+/// Keeps the processor busy for so long.
+fn work(processing_ns: u64) {
+    if processing_ns > 0 {
+        let end_ns = monotonic_ns() + processing_ns;
+        while monotonic_ns() < end_ns {
+            std::hint::spin_loop();
+        }
     }
 }
 

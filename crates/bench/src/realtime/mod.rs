@@ -4,6 +4,7 @@
 //! their own, one thread each; a [`run`] starts both, gives them a [`window`], and has the crash happen in it. What is spoken is a [`dialect`].
 
 pub mod acknowledging;
+pub mod arrec;
 pub mod connection;
 pub mod cover;
 pub mod cpu;
@@ -19,15 +20,19 @@ mod plain;
 pub mod publisher;
 pub mod relay;
 mod retaining;
+mod row;
 pub mod run;
 pub mod scenario;
 mod session;
+mod stand;
 mod system;
 pub mod tally;
 #[cfg(test)]
 mod tests;
 mod timer;
 mod topic_file;
+mod traffic;
+mod trial;
 pub mod window;
 pub mod workload;
 mod zmtp;

@@ -123,7 +123,7 @@ impl RetainingProxy {
     /// # Errors
     /// The system gives no socket.
     pub fn look(&mut self, registry: &Registry, shared: &Shared, account: &mut Account) -> anyhow::Result<()> {
-        self.sessions.begin_again(registry)?;
+        self.sessions.begin_again(registry, self.is_led())?;
         self.machine.step(now(), Input::Tick, &mut self.outputs);
         self.send(shared, account);
         Ok(())

@@ -107,6 +107,7 @@ fn at_rate(options: &ZmtpOptions, speech: Speech, rate_per_s: f64, cloud: &Cloud
         brokers: vec![address],
         system: SYSTEM.into(),
         is_required: false,
+        processing: Duration::ZERO,
         workload: workload.clone(),
         warm_up: WARM_UP,
         measured,

@@ -14,8 +14,8 @@ use super::dialect::Heard;
 use super::zmtp::Zmtp;
 use crate::event::payload::monotonic_ns;
 
-/// Time between two attempts to reach a broker.
-const ATTEMPT_EVERY_NS: u64 = 20_000_000;
+/// Time between two attempts to reach a broker while none is known to lead, and while one is.
+const ATTEMPT_EVERY_NS: [u64; 2] = [10_000_000, 1_000_000_000];
 
 /// One session to each broker.
 pub struct Sessions {
@@ -30,7 +30,7 @@ struct Link {
     address: SocketAddr,
     token: Token,
     connection: Option<Connection<Zmtp>>,
-    next_attempt_ns: u64,
+    attempted_ns: u64,
 }
 
 /// What a session brings.
@@ -62,24 +62,25 @@ impl Sessions {
             address: *address,
             token,
             connection: None,
-            next_attempt_ns: 0,
+            attempted_ns: 0,
         };
         let mut sessions = Self { name: name.to_string(), links: places.map(link).collect(), frame: Vec::new() };
-        sessions.begin_again(registry)?;
+        sessions.begin_again(registry, true)?;
         Ok(sessions)
     }
 
-    /// Begins with those brokers again with whom it is time to.
+    /// Begins with those brokers again with whom it is time to; soon, if nobody is known to lead.
     ///
     /// # Errors
     /// The system gives no socket.
-    pub fn begin_again(&mut self, registry: &Registry) -> anyhow::Result<()> {
+    pub fn begin_again(&mut self, registry: &Registry, is_led: bool) -> anyhow::Result<()> {
         let now_ns = monotonic_ns();
-        for link in self.links.iter_mut().filter(|link| link.connection.is_none() && link.next_attempt_ns <= now_ns) {
+        let every_ns = ATTEMPT_EVERY_NS[usize::from(is_led)];
+        for link in self.links.iter_mut().filter(|link| link.connection.is_none() && link.attempted_ns + every_ns <= now_ns) {
             let mut connection = Connection::begin(link.address, Zmtp::dealer(&self.name)?)?;
             connection.watch(registry, link.token)?;
             link.connection = Some(connection);
-            link.next_attempt_ns = now_ns + ATTEMPT_EVERY_NS;
+            link.attempted_ns = now_ns;
         }
         Ok(())
     }

@@ -2,44 +2,114 @@
 
 use std::fmt::Write;
 
-use super::workload::Workload;
+use super::workload::{Group, Workload};
 
-/// What the topics promise besides what the workload says.
+/// What makes an event safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
-    /// An event is safe when its subscriber has acknowledged it.
+    /// Its subscriber has acknowledged it.
     Acknowledged,
-    /// As in the paper: also when it has been handed to the kernel.
+    /// As in the paper: also that it has been handed to the kernel.
     Host,
 }
 
-/// x of the paper's examples (Wang 2019, section 3.3), in ms.
-const FAILOVER_MS: u32 = 50;
-/// Lease, heartbeat, detection, redirection, in ms: together below x.
-const LEASE_MS: [(&str, u32); 4] = [("lease_ms", 30), ("heartbeat_ms", 5), ("detect_jitter_ms", 8), ("redirect_ms", 6)];
+/// When events go to the Backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replication {
+    /// As late as the bounds allow, or not at all if they are safe before.
+    Lazy,
+    /// When they come.
+    Eager,
+    /// Never: the topics bound no losses, publishers send again what they keep.
+    Never,
+}
 
-/// The keys of `bodkin up` for this workload: nothing but topics, without an event log, for the paper's messages are in memory.
-pub fn topic_file(workload: &Workload, coverage: Coverage, is_pair: bool) -> String {
-    let mut file = String::from("event_log = false\n\n[platform]\nclock_error_us = 50\nblocking_ms = 6\n");
+/// M: one event of so many is replicated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// M = 1.
+    Every,
+    /// M = max(L, 1).
+    Tolerance,
+}
+
+/// x and what it is made of, in ms (`docs/formats/topics.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailOver {
+    failover: u32,
+    lease: u32,
+    heartbeat: u32,
+    detect_jitter: u32,
+    redirect: u32,
+}
+
+impl FailOver {
+    /// x of 50 ms, that of Wang 2019, section 3.3.
+    pub const MS_50: Self = Self { failover: 50, lease: 30, heartbeat: 5, detect_jitter: 8, redirect: 6 };
+    /// x of 40 ms: Table 4.1 has topics with a period of 50 ms that keep one event and may lose none.
+    pub const MS_40: Self = Self { failover: 40, lease: 24, heartbeat: 4, detect_jitter: 6, redirect: 5 };
+}
+
+/// What a broker is told besides the workload.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// What makes an event safe.
+    pub coverage: Coverage,
+    /// Of a pair.
+    pub failover: Option<FailOver>,
+    /// When events go to the Backup.
+    pub replication: Replication,
+    /// How many of them.
+    pub marks: Marks,
+    /// How long a replica may wait for others, in ms.
+    pub batch_window_ms: u32,
+}
+
+impl Terms {
+    /// Of one node.
+    pub const ALONE: Self =
+        Self { coverage: Coverage::Acknowledged, failover: None, replication: Replication::Lazy, marks: Marks::Every, batch_window_ms: 0 };
+    /// Of a pair that replicates every event as late as it may.
+    pub const PAIR: Self = Self { failover: Some(FailOver::MS_50), ..Self::ALONE };
+}
+
+/// The keys of `bodkin up` for this workload: nothing but topics, without an event log, for the papers' messages are in memory.
+pub fn topic_file(workload: &Workload, terms: Terms) -> String {
+    let mut file = String::from("event_log = false\n");
     let mut line = |text: std::fmt::Arguments| writeln!(file, "{text}").expect("a string takes everything");
-    if is_pair {
-        line(format_args!("failover_ms = {FAILOVER_MS}\ndrift_ppm = 200\nbroker_backup_ms = 0.05"));
-        for (key, value) in LEASE_MS {
-            line(format_args!("{key} = {value}"));
-        }
+    if terms.replication == Replication::Eager {
+        line(format_args!("replication = \"eager\""));
     }
-    for group in &workload.groups {
-        let infinite = |number: Option<u64>| number.map_or_else(|| "\"inf\"".to_string(), |number| number.to_string());
-        line(format_args!("\n[[topic]]\nevent_type = \"{}\"\ncount = {}", group.name, group.topics));
-        line(format_args!("period_us = {}\ndeadline_us = {}", group.period_ns / 1000, infinite(group.deadline_ns.map(|ns| ns / 1000))));
-        line(format_args!("loss_tolerance = {}\nretention = {}", infinite(group.loss_tolerance.map(u64::from)), group.retention));
-        line(format_args!("broker_subscriber_max_ms = 1\ndispatch_cost_us = 1\nreplica_cost_us = 1"));
-        // A bound on losses needs a pair to hold it.
-        if coverage == Coverage::Host && group.loss_tolerance.is_some() {
-            line(format_args!("coverage = \"host\""));
-        }
+    line(format_args!("\n[platform]\nclock_error_us = 50\nblocking_ms = 6"));
+    if let Some(FailOver { failover, lease, heartbeat, detect_jitter, redirect }) = terms.failover {
+        line(format_args!("failover_ms = {failover}\nlease_ms = {lease}\nheartbeat_ms = {heartbeat}\ndetect_jitter_ms = {detect_jitter}"));
+        line(format_args!("redirect_ms = {redirect}\ndrift_ppm = 200\nbroker_backup_ms = 0.05"));
     }
+    if terms.batch_window_ms > 0 {
+        line(format_args!("batch_window_ms = {}", terms.batch_window_ms));
+    }
+    workload.groups.iter().for_each(|group| line(format_args!("\n{}", topic(group, terms))));
     file
+}
+
+fn topic(group: &Group, terms: Terms) -> String {
+    let Group { name, topics, period_ns, deadline_ns, retention, .. } = group;
+    let infinite = |number: Option<u64>| number.map_or_else(|| "\"inf\"".to_string(), |number| number.to_string());
+    let tolerance = group.loss_tolerance.filter(|_| terms.replication != Replication::Never);
+    let (period, deadline) = (period_ns / 1000, infinite(deadline_ns.map(|ns| ns / 1000)));
+    let mut topic = format!("[[topic]]\nevent_type = \"{name}\"\ncount = {topics}\nperiod_us = {period}\ndeadline_us = {deadline}\n");
+    topic += &format!("loss_tolerance = {}\nretention = {retention}\n", infinite(tolerance.map(u64::from)));
+    topic += "broker_subscriber_max_ms = 1\ndispatch_cost_us = 1\nreplica_cost_us = 1\n";
+    // A bound on losses needs a pair to hold it.
+    if let (Some(tolerance), true) = (tolerance, terms.failover.is_some()) {
+        if terms.coverage == Coverage::Host {
+            topic += "coverage = \"host\"\n";
+        }
+        if terms.marks == Marks::Tolerance {
+            topic += &format!("mark_every = {}\n", tolerance.max(1));
+        }
+    }
+    topic
 }
 
 #[cfg(test)]
@@ -47,22 +117,44 @@ mod tests {
     use super::*;
     use crate::realtime::workload::tests::small;
 
+    fn workload() -> Workload {
+        let mut workload = small();
+        workload.groups[0].loss_tolerance = Some(3);
+        workload.groups[1].loss_tolerance = None;
+        workload
+    }
+
     #[test]
     fn every_group_is_one_entry_with_the_words_of_the_topic_file() {
-        let mut workload = small();
-        workload.groups[1].loss_tolerance = None;
-        let file = topic_file(&workload, Coverage::Host, true);
+        let terms = Terms { coverage: Coverage::Host, marks: Marks::Tolerance, replication: Replication::Eager, ..Terms::PAIR };
+        let file = topic_file(&workload(), terms);
         assert_eq!(file.matches("[[topic]]").count(), 2);
         for part in [
-            "event_type = \"FAST\"\ncount = 7\nperiod_us = 20000\ndeadline_us = 20000\nloss_tolerance = 0\nretention = 1\n",
+            "event_type = \"FAST\"\ncount = 7\nperiod_us = 20000\ndeadline_us = 20000\nloss_tolerance = 3\nretention = 1\n",
+            "mark_every = 3",
             "count = 1\n",
             "loss_tolerance = \"inf\"",
             "failover_ms = 50",
+            "event_log = false\nreplication = \"eager\"\n\n[platform]",
         ] {
             assert!(file.contains(part), "{file}");
         }
-        assert_eq!(file.matches("coverage").count(), 1);
-        let alone = topic_file(&workload, Coverage::Acknowledged, false);
-        assert!(!alone.contains("failover") && !alone.contains("coverage"));
+        assert_eq!((file.matches("coverage").count(), file.matches("mark_every").count()), (1, 1));
+    }
+
+    #[test]
+    fn one_node_and_no_replication_bound_no_losses() {
+        let alone = topic_file(&workload(), Terms::ALONE);
+        assert!(!alone.contains("failover") && !alone.contains("coverage") && alone.contains("loss_tolerance = 3"));
+        let never = topic_file(&workload(), Terms { replication: Replication::Never, batch_window_ms: 40, ..Terms::PAIR });
+        assert_eq!((never.matches("loss_tolerance = \"inf\"").count(), never.matches("retention = 1").count()), (2, 2));
+        assert!(never.contains("batch_window_ms = 40"));
+    }
+
+    #[test]
+    fn what_x_is_made_of_is_less_than_x() {
+        for FailOver { failover, lease, heartbeat, detect_jitter, redirect } in [FailOver::MS_50, FailOver::MS_40] {
+            assert!(lease + heartbeat + detect_jitter + redirect < failover);
+        }
     }
 }

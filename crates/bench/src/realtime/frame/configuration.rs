@@ -1,33 +1,12 @@
-//! What a row is run against: brokers started for it, and gone with it.
+//! What a row is run against.
 
-use std::net::SocketAddr;
+use std::path::Path;
 
-use anyhow::{Context, bail};
-use nix::unistd::Pid;
-
-use crate::cloud::{Cloud, Directory};
-use crate::options::{Configuration, FrameOptions, ServerOptions};
+use crate::options::Configuration;
 use crate::realtime::dialect::Speech;
-use crate::realtime::peer::PeerServer;
-use crate::realtime::system::{self, SYSTEM};
-use crate::realtime::topic_file::{Coverage, topic_file};
+use crate::realtime::stand::Stand;
+use crate::realtime::topic_file::{Coverage, Terms, topic_file};
 use crate::realtime::workload::Workload;
-use crate::trio::Trio;
-
-/// Event types beside the topics.
-const EVENT_TYPES_BESIDE: u32 = 1000;
-/// The limit is no lower than the default.
-const EVENT_TYPES_LEAST: u32 = 100_000;
-
-/// Running brokers.
-pub enum Stand {
-    /// One node.
-    Alone(Box<Cloud>),
-    /// A pair and its witness.
-    Pair(Box<Trio>),
-    /// Somebody else's.
-    Peer(PeerServer),
-}
 
 impl Configuration {
     /// Its name on the command line.
@@ -83,70 +62,23 @@ impl Configuration {
         }
     }
 
-    fn coverage(self) -> Coverage {
+    fn terms(self) -> Terms {
         match self {
-            Self::Frame | Self::FramePlus => Coverage::Host,
-            _ => Coverage::Acknowledged,
+            Self::Bodkin => Terms::PAIR,
+            Self::Frame | Self::FramePlus => Terms { coverage: Coverage::Host, ..Terms::PAIR },
+            _ => Terms::ALONE,
         }
     }
-}
 
-impl Stand {
-    /// Starts what the configuration needs, with the workload's topics.
+    /// Starts its brokers, with the workload's topics.
     ///
     /// # Errors
     /// A broker does not start or does not admit the topics.
-    pub fn start(configuration: Configuration, workload: &Workload, options: &FrameOptions) -> anyhow::Result<Self> {
-        match configuration.speech() {
-            Speech::Nats => return Ok(Self::Peer(PeerServer::nats(None)?)),
-            Speech::JetStream { replicas } => return Ok(Self::Peer(PeerServer::nats(Some(usize::from(replicas)))?)),
-            Speech::Mqtt { .. } => return Ok(Self::Peer(PeerServer::mosquitto()?)),
-            Speech::ZmtpPubSub | Speech::ZmtpDealer | Speech::Echo { .. } => {}
+    pub fn stand(self, workload: &Workload, parent: Option<&Path>) -> anyhow::Result<Stand> {
+        if let Some(peer) = Stand::peer(self.speech())? {
+            return Ok(peer);
         }
-        let limit = (workload.topics() + EVENT_TYPES_BESIDE).max(EVENT_TYPES_LEAST);
-        let keys = format!("zmtp_system = \"{SYSTEM}\"\nevent_types_max = {limit}\nsubscriptions_max = {limit}\n");
-        let file = keys + &topic_file(workload, configuration.coverage(), configuration.has_pair());
-        if configuration.has_pair() {
-            let trio = Trio::start(&file, options.data.as_deref())?;
-            system::register(&trio.service_registry()?)?;
-            return Ok(Self::Pair(Box::new(trio)));
-        }
-        let directory = Directory::new(options.data.as_deref())?;
-        let arguments = vec!["--config".into(), directory.file("topics.toml", &file)?];
-        let cloud = Cloud::start(directory, &ServerOptions { arguments, ..ServerOptions::default() })?;
-        system::register(&cloud.service_registry)?;
-        Ok(Self::Alone(Box::new(cloud)))
-    }
-
-    /// Where the brokers are reached, the Primary first.
-    ///
-    /// # Errors
-    /// One has no ZMTP port.
-    pub fn addresses(&self) -> anyhow::Result<Vec<SocketAddr>> {
-        match self {
-            Self::Alone(cloud) => Ok(vec![cloud.zmtp.context("the broker has no ZMTP port")?]),
-            Self::Pair(trio) => trio.zmtp(),
-            Self::Peer(server) => Ok(vec![server.address]),
-        }
-    }
-
-    /// The brokers that run, by what they are.
-    pub fn pids(&self) -> Vec<(&'static str, Pid)> {
-        match self {
-            Self::Alone(cloud) => cloud.pid().map(|pid| ("primary", pid)).into_iter().collect(),
-            Self::Pair(trio) => trio.pids(),
-            Self::Peer(server) => server.pids(),
-        }
-    }
-
-    /// Kills the Primary as the paper did.
-    ///
-    /// # Errors
-    /// There is no other broker.
-    pub fn kill_primary(&mut self) -> anyhow::Result<()> {
-        match self {
-            Self::Alone(_) | Self::Peer(_) => bail!("there is no Backup that could go on"),
-            Self::Pair(trio) => trio.kill_primary(),
-        }
+        let keys = topic_file(workload, self.terms());
+        if self.has_pair() { Stand::pair(workload, &keys, parent) } else { Stand::alone(workload, &keys, parent) }
     }
 }

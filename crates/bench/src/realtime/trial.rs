@@ -1,0 +1,181 @@
+//! One run of a table: a workload against brokers, the Primary killed in its middle or not, and the figures.
+
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::cpu::{self, ByThread};
+use super::dialect::Speech;
+use super::figures;
+use super::row::{Key, Row, Rows};
+use super::run::{Moment, Plan, Sides, run as run_sides};
+use super::stand::Stand;
+use super::system::SYSTEM;
+use super::traffic::bytes_sent_to;
+use super::workload::Workload;
+use crate::expectation::Faults;
+use crate::load::Measured;
+use crate::report::Outcome;
+use crate::resident::Resident;
+use crate::statistics::{Figure, Latencies, Unit};
+use crate::time_line::TimeLine;
+
+/// What is run.
+pub struct Trial {
+    /// Against whom.
+    pub stand: Stand,
+    /// What both sides speak.
+    pub speech: Speech,
+    /// What is published and heard.
+    pub workload: Workload,
+    /// Whether subscribers are waited for.
+    pub is_required: bool,
+    /// What each event costs its subscriber before it is acknowledged.
+    pub processing: Duration,
+    /// Time in front of the measured one.
+    pub warm_up: Duration,
+}
+
+/// All runs of one row: those that are kept, and those that are measured now, by the trial that `trial` gives for their key.
+///
+/// # Errors
+/// A run fails, or the rows cannot be kept.
+pub fn outcome(
+    rows: &mut Rows,
+    label: String,
+    first: &Key,
+    runs: u32,
+    trial: impl Fn(&Key) -> anyhow::Result<Trial>,
+) -> anyhow::Result<Outcome> {
+    let mut outcome = Outcome::new(label);
+    for run in 0..runs {
+        let key = Key { run, ..first.clone() };
+        if rows.find(&key).is_none() {
+            eprintln!("{}, run {} of {runs}", outcome.label, run + 1);
+            rows.add(measure(trial(&key)?, key.clone())?)?;
+        }
+        let row = rows.find(&key).context("a row that was just added")?;
+        let faults = Faults { count: row.refused, first: row.refusals.clone() };
+        let measured = Measured { latencies: Latencies::from_counts(&row.latency), faults, time_line: TimeLine::default() };
+        outcome.push(row.figures.clone(), measured);
+    }
+    Ok(outcome)
+}
+
+/// Runs it, and gives the row of this key. Processor time and traffic are those up to the crash.
+///
+/// # Errors
+/// A side fails, or a broker is gone that should not be.
+fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
+    let Trial { mut stand, speech, workload, is_required, processing, warm_up } = trial;
+    let measured = Duration::from_secs(u64::from(key.seconds));
+    let before_end = if key.is_crash { measured / 2 } else { measured };
+    let idle_mb = memory(&stand)?;
+    let plan = Plan {
+        speech,
+        brokers: stand.addresses()?,
+        system: SYSTEM.into(),
+        is_required,
+        processing,
+        workload: workload.clone(),
+        warm_up,
+        measured,
+        crash_after: key.is_crash.then_some(before_end),
+    };
+    let (mut before, mut used, mut sent) = (Vec::new(), Vec::new(), Vec::new());
+    let mut memory_mb = Vec::new();
+    let sides = run_sides(plan, &mut |moment| {
+        let is_end = moment == if key.is_crash { Moment::Crash } else { Moment::Over };
+        if moment == Moment::Measured {
+            before = readings(&stand)?;
+        }
+        if moment == Moment::Measured || is_end {
+            sent.extend(stand.backup_address().and_then(bytes_sent_to));
+        }
+        if is_end {
+            used = percents(&before, &readings(&stand)?, before_end.as_secs_f64());
+        }
+        match moment {
+            Moment::Measured => {}
+            Moment::Crash => stand.kill_primary()?,
+            Moment::Over => memory_mb = memory(&stand)?,
+        }
+        Ok(())
+    })?;
+    let mut figures = of_groups(&workload, &sides, key.is_crash);
+    figures.extend(figures::of_sides(&sides, measured.as_secs_f64()));
+    figures.extend(figures::covered(&sides));
+    if key.is_crash {
+        figures.push(Figure::median("cover_gap_ms", sides.published.cover_gap_ns as f64 / 1e6));
+        figures.push(Figure::median("resent", sides.published.resent as f64));
+    }
+    if let [from, to] = sent[..] {
+        let bits = to.saturating_sub(from) as f64 * 8.0;
+        figures.push(Figure::median("replication_mbit_per_s", bits / 1e6 / before_end.as_secs_f64()));
+    }
+    for (name, percent) in &used {
+        figures.extend(figures::of_process(name, percent));
+    }
+    figures.push(Figure::median("brokers_cpu_percent", used.iter().flat_map(|(_, percent)| percent.values()).sum()));
+    figures.extend(idle_mb.into_iter().map(|(name, mb)| Figure::median(format!("{name}_idle_rss_mb"), mb)));
+    figures.extend(memory_mb.into_iter().map(|(name, mb)| Figure::max(format!("{name}_rss_mb"), mb)));
+    let refusals = sides.published.refusals.clone();
+    Ok(Row { key, figures, latency: figures::latencies(&sides).counts(), refusals, refused: sides.published.refused })
+}
+
+fn memory(stand: &Stand) -> anyhow::Result<Vec<(&'static str, f64)>> {
+    stand.pids().into_iter().map(|(name, pid)| Ok((name, Resident::of(pid).now_mb()?))).collect()
+}
+
+fn readings(stand: &Stand) -> anyhow::Result<Vec<(&'static str, ByThread)>> {
+    stand.pids().into_iter().map(|(name, pid)| Ok((name, cpu::by_thread(pid)?))).collect()
+}
+
+fn percents(before: &[(&'static str, ByThread)], after: &[(&'static str, ByThread)], seconds: f64) -> Vec<(&'static str, ByThread)> {
+    let both = before.iter().zip(after);
+    both.map(|((name, before), (_, after))| (*name, cpu::percent(before, after, seconds))).collect()
+}
+
+/// What became of each group: promises kept, latencies. Keys begin with `c` and the number at the end of the group's name.
+fn of_groups(workload: &Workload, sides: &Sides, is_crash: bool) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (group, heard) in workload.groups.iter().zip(&sides.heard.groups) {
+        let category = group.name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+        let latency = Latencies::from_counts(&heard.latency);
+        let mut add = |what: &str, value: f64| figures.push(Figure::median(format!("c{category}_{what}"), value));
+        add("loss_success_percent", figures::percent(heard.streams_kept, heard.streams));
+        add("latency_success_percent", figures::percent(heard.in_time, heard.expected));
+        add("longest_run", heard.longest_run as f64);
+        add("p50_ms", latency.percentile(50.0, Unit::Ms));
+        add("p99_ms", latency.percentile(99.0, Unit::Ms));
+        add("p99_9_ms", latency.percentile(99.9, Unit::Ms));
+        add("max_ms", latency.max(Unit::Ms));
+        if is_crash {
+            add("peak_after_crash_ms", heard.peak_after_crash_ns as f64 / 1e6);
+        }
+        figures.push(Figure::sum(format!("c{category}_lost"), heard.expected - heard.received));
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::realtime::tally::GroupReport;
+    use crate::realtime::workload::tests::small;
+
+    #[test]
+    fn each_group_has_the_columns_of_the_tables() {
+        let mut workload = small();
+        workload.groups[1].name = "FRAME5".into();
+        let mut sides = Sides::default();
+        sides.heard.groups = vec![
+            GroupReport::default(),
+            GroupReport { streams: 4, streams_kept: 3, expected: 10, in_time: 5, received: 8, ..GroupReport::default() },
+        ];
+        let figures = of_groups(&workload, &sides, true);
+        let of = |key: &str| figures.iter().find(|figure| figure.key == key).map(|figure| figure.value);
+        assert_eq!((of("c5_loss_success_percent"), of("c5_latency_success_percent"), of("c5_lost")), (Some(75.0), Some(50.0), Some(2.0)));
+        assert_eq!((of("c5_peak_after_crash_ms"), of("c_loss_success_percent")), (Some(0.0), Some(100.0)));
+    }
+}
