@@ -2,6 +2,7 @@
 
 mod dead;
 mod delivery;
+mod realtime;
 mod subscription;
 mod tail;
 
@@ -11,6 +12,7 @@ use serde_json::json;
 
 use self::{
     dead::DeadCommand,
+    realtime::{PublishWait, RealtimeOptions},
     subscription::{NewSubscription, Unsubscribed},
     tail::{Replaying, Tailing},
 };
@@ -87,15 +89,19 @@ struct NewEvent {
     /// What happened
     #[arg(value_name = "PAYLOAD")]
     payload: String,
-    /// Name or id of the registered system that publishes; by its own certificate NAME@HOST:PORT
+    /// Name or id of the registered system that publishes; by its own certificate NAME@HOST:PORT; with --realtime the name
     #[arg(long, value_name = "SYSTEM")]
     system: String,
     /// A free pair; may be repeated
-    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair, conflicts_with = "realtime")]
     metadata: Vec<(String, String)>,
     /// When it happened (UTC) [default: now]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "realtime")]
     time: Option<String>,
+    #[command(flatten)]
+    realtime: RealtimeOptions,
+    #[command(flatten)]
+    wait: PublishWait,
 }
 
 /// Carries a command out; gives the exit code.
@@ -109,7 +115,7 @@ pub async fn run(options: EventOptions, printer: Printer) -> anyhow::Result<u8> 
         EventCommand::Log => delivery::log(&registry.monitor()?, printer).await?,
         EventCommand::Show(Id { id }) => delivery::show(&registry.discover().await?, &registry.monitor()?, id, printer).await?,
         EventCommand::Publish(event) => publish(&registry, event, printer).await?,
-        EventCommand::Tail(options) => tail::tail(&registry.discover().await?, options, printer).await?,
+        EventCommand::Tail(options) => tail::tail(&registry, options, printer).await?,
         EventCommand::Replay(options) => tail::replay(&registry.discover().await?, options, printer).await?,
         EventCommand::Subscribe(new) => subscription::subscribe(&registry.discover().await?, new, printer).await?,
         EventCommand::Unsubscribe(ended) => subscription::unsubscribe(&registry.discover().await?, ended, printer).await?,
@@ -123,6 +129,10 @@ pub async fn run(options: EventOptions, printer: Printer) -> anyhow::Result<u8> 
 }
 
 async fn publish(registry: &RegistryOptions, event: NewEvent, printer: Printer) -> anyhow::Result<()> {
+    if event.realtime.realtime {
+        let told = (event.system.as_str(), event.event_type.as_str(), event.payload.as_str());
+        return realtime::publish(registry, &event.realtime, &event.wait, told, printer).await;
+    }
     let cloud = registry.discover().await?;
     let source = lookup::reference(&cloud, &event.system).await?;
     let form = EventPublishRequest {

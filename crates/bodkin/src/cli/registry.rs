@@ -42,6 +42,11 @@ impl RegistryOptions {
         })
     }
 
+    /// What is added to every standard port.
+    pub fn port_offset(&self) -> u16 {
+        self.port_offset
+    }
+
     fn monitor_address(&self) -> String {
         self.monitor.clone().unwrap_or_else(|| {
             let registry = self.service_registry();

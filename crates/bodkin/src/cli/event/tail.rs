@@ -11,9 +11,14 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::subscription::EventFilter;
-use crate::cli::{lookup, printer::Printer};
+use super::{
+    realtime::{self, RealtimeOptions, TailWish},
+    subscription::EventFilter,
+};
+use crate::cli::{lookup, printer::Printer, registry::RegistryOptions};
 
+/// As whom events are heard in real time if no system is named.
+const REALTIME_NAME: &str = "bodkin-event-tail";
 /// Name of the event that tells a loss.
 const LOST: &str = "bodkin-lost";
 /// Name of the event that tells whether deadlines are guaranteed.
@@ -35,14 +40,18 @@ pub struct Tailing {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Begin with what is kept from this time (UTC), for example 2031-01-01T00:00:00Z; 0 is everything kept [default: now]
-    #[arg(long, value_name = "TIME", conflicts_with = "after")]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["after", "realtime"])]
     since: Option<String>,
     /// Begin behind the event of this id
-    #[arg(long, value_name = "EVENT")]
+    #[arg(long, value_name = "EVENT", conflicts_with = "realtime")]
     after: Option<String>,
     /// Seconds to try to open a broken stream again, then end with exit code 1
     #[arg(long, value_name = "S", default_value_t = 300)]
     reconnect_max_s: u64,
+    #[command(flatten)]
+    realtime: RealtimeOptions,
+    #[command(flatten)]
+    wish: TailWish,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -107,7 +116,17 @@ impl Heard {
 }
 
 /// Prints events until Ctrl-C or the count is reached. A broken stream is opened again behind the last event that came.
-pub async fn tail(cloud: &CoreSystems, options: Tailing, printer: Printer) -> anyhow::Result<()> {
+pub async fn tail(registry: &RegistryOptions, options: Tailing, printer: Printer) -> anyhow::Result<()> {
+    if options.realtime.realtime {
+        let EventFilter { metadata, severity, payload } = &options.heard.filter;
+        if !(metadata.is_empty() && severity.is_none() && payload.is_empty()) {
+            anyhow::bail!("--realtime hears a topic whole: leave --metadata, --severity and --payload out, or --realtime");
+        }
+        let name = options.heard.system.as_deref().unwrap_or(REALTIME_NAME);
+        let told = (name, options.heard.event_type.as_str(), options.count);
+        return realtime::tail(registry, &options.realtime, &options.wish, told, printer).await;
+    }
+    let cloud = &registry.discover().await?;
     let mut request = options.heard.request(cloud, options.since, options.after).await?;
     let begun = UtcTime::from_system_time(SystemTime::now())?;
     let mut events = cloud.stream(&request).await?;

@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{bodkin, done, has_row, json, started, text};
+use crate::real_time_client::topic;
 use crate::support::arrowhead::{service, system};
 use crate::support::cloud::{Cloud, Launch};
 use crate::support::patience::eventually;
 use crate::support::ports::free_offset;
+use crate::zmtp::address;
 
 /// A listener that runs; killed when dropped.
 struct Tail {
@@ -160,4 +162,38 @@ fn subscriptions_are_made_listed_and_ended() {
     let id = json(&cloud, "event subscriptions")["data"][0]["id"].clone();
     assert_eq!(json(&cloud, &format!("event remove {id}"))["removed"]["id"], id);
     assert_eq!(bodkin(&cloud, &format!("event remove {id}")).status.code(), Some(1));
+}
+
+#[test]
+fn in_real_time_an_event_is_published_until_it_is_covered_and_heard_with_its_losses_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("bodkin.toml");
+    std::fs::write(&file, topic("hot", "broker_subscriber_max_ms = 1")).expect("written");
+    let cloud = Launch::new().flags(["--config", file.to_str().expect("text")]).start();
+    cloud.register_system("sensor", 9000);
+    let zmtp = address(&cloud);
+    let mut tail = Tail::start(
+        &cloud,
+        &format!("--output json event tail hot --realtime --zmtp {zmtp} --system display --required-for-s 60 --deadline-ms 100 --count 2"),
+    );
+    let publish = |payload: &str, system: &str| format!("event publish Hot {payload} --system {system} --realtime --zmtp {zmtp}");
+    assert!(done(&cloud, &publish("first", "sensor")).starts_with("covered: Hot by sensor, "));
+    let covered = json(&cloud, &publish("second", "sensor"));
+    assert_eq!((&covered["covered"]["eventType"], &covered["covered"]["system"]), (&json!("Hot"), &json!("sensor")));
+    for (sequence, data) in ["first", "second"].into_iter().enumerate() {
+        let heard: Value = serde_json::from_str(&tail.line()).expect("JSON");
+        assert_eq!((&heard["data"], &heard["outOfOrder"]), (&json!(data), &json!(false)), "{sequence}");
+        assert!(heard["publisher"].as_u64().expect("a number") > 0 && heard["sequence"] == 1, "{heard}: each command is a run of its own");
+    }
+    let summary: Value = serde_json::from_str(&tail.line()).expect("JSON");
+    assert_eq!((&summary["summary"]["received"], &summary["summary"]["lost"]), (&json!(2), &json!(0)));
+    assert!(summary["summary"]["late"].is_u64(), "{summary}");
+    // Everybody has gone; who is required is waited for, so that nothing is covered.
+    let told = |line: &str| text(&bodkin(&cloud, line).stderr);
+    assert!(told(&format!("{} --covered-within-ms 200", publish("third", "sensor"))).contains("is not covered within 200 ms"));
+    assert!(told(&publish("fourth", "stranger")).contains("stranger is not registered"));
+    let refused = told(&format!("event tail hot --realtime --zmtp {zmtp} --system other --deadline-ms 0"));
+    assert!(refused.contains("not subscribed (NotAdmitted)"), "{refused}");
+    let filtered = told(&format!("event tail hot --realtime --zmtp {zmtp} --severity Warning"));
+    assert!(filtered.contains("hears a topic whole"), "{filtered}");
 }
