@@ -117,6 +117,29 @@ impl Store {
         log::read(&self.file, query)
     }
 
+    /// Reads what the snapshot does not hold as it was last committed, while this node leads and while it follows. On a connection of its own,
+    /// which refuses what changes something; it waits for the disk, so call it where that is no harm.
+    pub fn read_now<T>(&self, read: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError>) -> Result<T, StoreError> {
+        let mut snapshot = Snapshot::clone(&self.snapshot());
+        let answer = open::reader(&self.file)
+            .map_err(OperationError::from)
+            .and_then(|connection| read(&mut Draft::new(&connection, &mut snapshot, writer::now(), None)));
+        answer.map_err(|error| match error {
+            OperationError::Refused(refusal) => refusal.into(),
+            OperationError::Database(error) => StoreError::Unavailable(format!("The database cannot be read: {error}.")),
+        })
+    }
+
+    /// As [`Self::read_now`], on a thread that may wait. Must be called within a tokio runtime.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = self.clone();
+        let answer = tokio::task::spawn_blocking(move || store.read_now(read)).await;
+        answer.unwrap_or_else(|_| Err(StoreError::Unavailable("The local cloud is shutting down.".into())))
+    }
+
     /// Carries an operation out and waits until it is durable and visible.
     ///
     /// `operation` runs on the writer thread inside a savepoint; `view` then renders its result from the snapshot that

@@ -11,11 +11,12 @@ use bodkin_arrowhead::{
     page::{Direction, Page},
     utc::UtcTime,
 };
-use rusqlite::{Connection, OpenFlags, Row, named_params, params};
+use rusqlite::{Connection, Row, named_params, params};
 
 use crate::{
     StoreError,
     draft::{Draft, OperationError},
+    open,
 };
 
 /// The table. `id` gives the order, `log_id` is what is told. Levels are kept as their place in `LogLevel::ALL`.
@@ -62,8 +63,7 @@ impl Draft<'_> {
 
 /// Reads a page of the log in `file`.
 pub(crate) fn read(file: &Path, query: &LogQuery) -> Result<Page<LogEntryView>, StoreError> {
-    let page = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .and_then(|connection| page(&connection, query));
+    let page = open::reader(file).and_then(|connection| page(&connection, query));
     page.map_err(|error| StoreError::Unavailable(format!("The log cannot be read: {error}.")))
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bodkin_arrowhead::snapshot::Snapshot;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -152,6 +152,11 @@ fn connect(file: &Path) -> Result<Connection, OpenError> {
     let mut connection = Connection::open(file).map_err(|error| damaged_or(file, error.into()))?;
     schema::prepare(&mut connection).map_err(|error| damaged_or(file, error))?;
     Ok(connection)
+}
+
+/// Opens a database for a look at it that waits for nobody, and nobody for it.
+pub(crate) fn reader(file: &Path) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
 }
 
 fn damaged_or(file: &Path, error: SchemaError) -> OpenError {

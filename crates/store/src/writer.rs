@@ -109,8 +109,7 @@ impl Writer {
             return None;
         }
         let mut snapshot = Snapshot::clone(&self.published.load());
-        let now = UtcTime::from_system_time(SystemTime::now()).expect("the clock shows a year from 1970 to 9999");
-        let mut draft = Draft::new(&self.connection, &mut snapshot, now, self.outlet.is_some().then(Journal::default));
+        let mut draft = Draft::new(&self.connection, &mut snapshot, now(), self.outlet.is_some().then(Journal::default));
         let mut waiting: Vec<Answer> = Vec::new();
         let mut next = Some(Order::Work(first));
         for _ in 0..GROUP_OPERATIONS_MAX {
@@ -156,6 +155,11 @@ impl Writer {
         tracing::error!(%error, operations = waiting.len() + 1, "the database refused a commit; nothing of it was kept");
         waiting.into_iter().for_each(|answer| answer(Err(unavailable(error))));
     }
+}
+
+/// The time that operations are carried out at.
+pub(crate) fn now() -> UtcTime {
+    UtcTime::from_system_time(SystemTime::now()).expect("the clock shows a year from 1970 to 9999")
 }
 
 fn unavailable(error: &rusqlite::Error) -> StoreError {

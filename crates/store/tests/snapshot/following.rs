@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use bodkin_arrowhead::{audit::LineHash, snapshot::Snapshot};
+use bodkin_arrowhead::{audit::LineHash, name::EventType, snapshot::Snapshot};
 use bodkin_broker::wire::Position;
 use bodkin_store::{
     Draft, OpenError, Opened, OperationError, Store, StoreError,
@@ -304,6 +304,11 @@ fn what_follows_serves_the_last_state_and_takes_writes_when_it_leads() {
     let refused = pair.runtime.block_on(carry_out(&pair.follower.store, register(3)));
     assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("Another node")), "{refused:?}");
     assert!(matches!(pair.follower.store.copy_to("copy".into()), Err(StoreError::Unavailable(_))));
+    pair.lead(Operation::DeclareTopic { event_type: 1, version: 1 });
+    pair.settle();
+    assert_eq!(pair.follower.store.read_now(|draft| draft.declared_topics()).unwrap().len(), 1);
+    let written = pair.follower.store.read_now(|draft| draft.forget_topic(&EventType::from_stored("EVENT-1")));
+    assert!(matches!(written, Err(StoreError::Unavailable(_))), "what reads changes nothing");
     assert_eq!(pair.followers(), pair.leaders());
     let gate = pair.gate.clone();
     let held = gate.lock().unwrap();
