@@ -1,6 +1,6 @@
 //! One kept HTTP/1.1 connection to a server, plain or over TLS.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
@@ -21,6 +21,7 @@ use tokio::{
 use crate::{
     error::{CallError, Problem, Refusal},
     limits::Limits,
+    place::{self, CoreService, Place, Search},
     security::{Expected, Security, Towards},
 };
 
@@ -32,6 +33,9 @@ const NOT_HTTP: &str = "what comes back is no HTTP. It may be a cloud in secure 
 /// Why a plain question may not be answered.
 const BROKEN_OFF: &str =
     "it closes the connection without an answer. It may be a cloud in secure mode: give a certificate (--trust, or --cert)";
+
+/// Longest time to connect to one node of a pair, before the other one is tried.
+const PAIR_CONNECT_MAX: Duration = Duration::from_secs(1);
 
 /// A whole answer.
 #[derive(Clone, Debug)]
@@ -46,7 +50,7 @@ pub struct Answer {
 /// has closed it. Nothing is connected before the first call.
 #[derive(Debug)]
 pub struct Connection {
-    address: String,
+    place: Place,
     limits: Limits,
     tls: Option<Towards>,
     /// The kept connection. A call takes it out and puts it back after a whole answer, so that a cancelled or failed call
@@ -63,9 +67,10 @@ enum ExchangeError {
 }
 
 impl Connection {
-    /// A connection to `address` (`host:port`) to be made at the first call.
+    /// A connection to `address` (`host:port`) to be made at the first call; with two addresses (`host:port,host:port`), to that node of a
+    /// reliable pair that leads.
     pub fn new(address: impl ToString, limits: Limits) -> Self {
-        Self { address: address.to_string(), limits, tls: None, kept: Mutex::new(None) }
+        Self { place: Place::of(&address.to_string()), limits, tls: None, kept: Mutex::new(None) }
     }
 
     /// As [`Self::new`] over TLS; the server has to show the certificate of this system, of the own cloud.
@@ -78,22 +83,25 @@ impl Connection {
         Self { tls: Some(security.towards(Expected::CoreSystem)), ..Self::new(address, limits) }
     }
 
-    /// A connection to another system of the cloud, with the same limits, and over TLS if this one is.
-    pub(crate) fn beside(&self, address: impl ToString, system: &str) -> Self {
-        match self.security() {
-            Some(security) => Self::secure(address, self.limits, security, system),
-            None => Self::new(address, self.limits),
-        }
+    /// A connection to where this one, a Service Registry's, names the provider of a core service; over TLS if this one is.
+    pub(crate) async fn to_registered(self: &Arc<Self>, service: CoreService) -> Result<Self, CallError> {
+        let place = Place::registered(&place::provider(self, service).await?, self, service);
+        let tls = self.security().map(|security| security.towards(Expected::System(service.system.name().to_owned())));
+        Ok(Self { place, limits: self.limits, tls, kept: Mutex::new(None) })
     }
 
     /// A second connection to the same server.
     pub(crate) fn twin(&self) -> Self {
-        Self { address: self.address.clone(), limits: self.limits, tls: self.tls.clone(), kept: Mutex::new(None) }
+        Self { place: self.place.clone(), limits: self.limits, tls: self.tls.clone(), kept: Mutex::new(None) }
     }
 
-    /// Host and port of the server.
-    pub fn address(&self) -> &str {
-        &self.address
+    /// Host and port of the server: of a pair's, of the node that is called next.
+    pub fn address(&self) -> String {
+        self.place.current().to_string()
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// What URLs of the server begin with.
@@ -113,9 +121,28 @@ impl Connection {
     ///
     /// A request that a kept connection did not take, and a GET that it did not answer, is sent once more on a new one.
     /// After that, and for other requests that may have been carried out, [`CallError::Unreachable`], [`CallError::Interrupted`] or [`CallError::TooSlow`] is returned.
+    ///
+    /// Of a pair, a node that is not reached, or answers that it does not lead, has not carried the request out: it is sent to the other one,
+    /// in turns for [`Limits::failover_timeout`], then [`CallError::NobodyLeads`] is returned. So is a GET that was interrupted. Any other
+    /// request that was is not: the node that died may have carried it out, and the one that leads has what was answered and perhaps this.
     pub async fn send(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<Answer, CallError> {
+        let mut search = self.search();
+        loop {
+            match self.send_once(&method, path, body.as_ref()).await {
+                Err(error) => search.go_on(error, method == Method::GET).await?,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// The attempts of a call.
+    pub(crate) fn search(&self) -> Search<'_> {
+        Search::begin(&self.place, self.limits.failover_timeout)
+    }
+
+    async fn send_once(&self, method: &Method, path: &str, body: Option<&Bytes>) -> Result<Answer, CallError> {
         let mut kept = self.kept.lock().await;
-        let request = || self.request(&method, path, body.clone());
+        let request = || self.request(method, path, body.cloned());
         if let Some(mut sender) = kept.take()
             && sender.ready().await.is_ok()
         {
@@ -126,7 +153,7 @@ impl Connection {
                 }
                 Err(ExchangeError::NotSent(_)) => {}
                 // The server closed the connection in the same moment; a GET does no harm twice.
-                Err(ExchangeError::Failed(CallError::Interrupted { .. })) if method == Method::GET => {}
+                Err(ExchangeError::Failed(CallError::Interrupted { .. })) if *method == Method::GET => {}
                 Err(ExchangeError::Failed(error)) => return Err(error),
             }
         }
@@ -136,7 +163,7 @@ impl Connection {
                 *kept = Some(sender);
                 Ok(answer)
             }
-            Err(ExchangeError::Failed(error @ CallError::Interrupted { .. })) if method == Method::GET => Err(self.perhaps_secure(error)),
+            Err(ExchangeError::Failed(error @ CallError::Interrupted { .. })) if *method == Method::GET => Err(self.perhaps_secure(error)),
             Err(ExchangeError::Failed(error) | ExchangeError::NotSent(error)) => Err(error),
         }
     }
@@ -144,7 +171,7 @@ impl Connection {
     /// A question without consequences that was not answered: a cloud in secure mode breaks connections off that are not TLS.
     pub(crate) fn perhaps_secure(&self, error: CallError) -> CallError {
         match (&self.tls, error) {
-            (None, CallError::Interrupted { .. }) => self.not_agreed(BROKEN_OFF.to_owned()),
+            (None, CallError::Interrupted { .. }) if !self.place.is_pair() => self.not_agreed(BROKEN_OFF.to_owned()),
             (_, error) => error,
         }
     }
@@ -188,20 +215,20 @@ impl Connection {
     }
 
     fn unexpected(&self, status: StatusCode, body: String) -> CallError {
-        CallError::Unexpected { address: self.address.clone(), status, body }
+        CallError::Unexpected { address: self.address(), status, body }
     }
 
     pub(crate) fn unreachable(&self, why: impl ToString) -> CallError {
-        CallError::Unreachable { address: self.address.clone(), why: why.to_string() }
+        CallError::Unreachable { address: self.address(), why: why.to_string() }
     }
 
     /// TLS, or its absence, is the reason.
     fn not_agreed(&self, why: String) -> CallError {
-        CallError::Tls { address: self.address.clone(), why }
+        CallError::Tls { address: self.address(), why }
     }
 
     pub(crate) fn request(&self, method: &Method, path: &str, body: Option<Bytes>) -> Result<Request<Full<Bytes>>, CallError> {
-        let mut request = Request::builder().method(method).uri(path).header(header::HOST, &self.address);
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, self.address());
         if body.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
@@ -212,14 +239,16 @@ impl Connection {
 
     /// Makes a connection; its task ends with the sender.
     pub(crate) async fn connect(&self) -> Result<Sender, CallError> {
-        let limit = self.limits.connect_timeout;
+        let address = self.place.current();
+        // A host that is gone says nothing, and its partner leads already.
+        let limit = self.limits.connect_timeout.min(if self.place.is_pair() { PAIR_CONNECT_MAX } else { Duration::MAX });
         let connected = async {
-            let stream = TcpStream::connect(&self.address).await.map_err(|error| self.unreachable(error))?;
+            let stream = TcpStream::connect(&*address).await.map_err(|error| self.unreachable(error))?;
             // Requests are written whole; waiting for more only delays them.
             stream.set_nodelay(true).map_err(|error| self.unreachable(error))?;
             match &self.tls {
                 None => self.speak(stream).await,
-                Some(tls) => self.speak(tls.handshake(&self.address, stream).await.map_err(|why| self.not_agreed(why))?).await,
+                Some(tls) => self.speak(tls.handshake(&address, stream).await.map_err(|why| self.not_agreed(why))?).await,
             }
         };
         let connected = timeout(limit, connected).await;
@@ -247,10 +276,16 @@ impl Connection {
                 (Some(_), Some(failure)) => ExchangeError::NotSent(failure),
                 (Some(_), None) => ExchangeError::NotSent(self.unreachable(innermost(error.error()))),
                 (None, Some(failure)) => ExchangeError::Failed(failure),
-                (None, None) => ExchangeError::Failed(CallError::Interrupted { address: self.address.clone(), request: name }),
+                (None, None) => ExchangeError::Failed(CallError::Interrupted { address: self.address(), request: name }),
             }),
             Err(_) => Err(ExchangeError::Failed(self.too_slow(limit))),
         }
+    }
+
+    /// A node of a pair that does not lead says when to ask again, and has done nothing. Other failures of a server (503) say nothing of the kind.
+    pub(crate) fn leading(&self, response: &Response<Incoming>) -> Result<(), CallError> {
+        let refuses = response.status() == StatusCode::SERVICE_UNAVAILABLE && response.headers().contains_key(header::RETRY_AFTER);
+        if self.place.is_pair() && refuses { Err(CallError::DoesNotLead { address: self.address() }) } else { Ok(()) }
     }
 
     /// A server that asks for a certificate, or refuses ours, says so behind the handshake.
@@ -267,6 +302,7 @@ impl Connection {
         let limit = self.limits.answer_timeout;
         let whole = async {
             let response = self.try_head(sender, request).await?;
+            self.leading(&response).map_err(ExchangeError::Failed)?;
             self.body(&name, response).await.map_err(ExchangeError::Failed)
         };
         timeout(limit, whole).await.unwrap_or_else(|_| Err(ExchangeError::Failed(self.too_slow(limit))))
@@ -281,12 +317,12 @@ impl Connection {
                 Err(self
                     .unexpected(status, format!("a body longer than {} bytes (Limits::answer_bytes_max)", self.limits.answer_bytes_max)))
             }
-            Err(_) => Err(CallError::Interrupted { address: self.address.clone(), request: request.to_owned() }),
+            Err(_) => Err(CallError::Interrupted { address: self.address(), request: request.to_owned() }),
         }
     }
 
     fn too_slow(&self, limit: Duration) -> CallError {
-        CallError::TooSlow { address: self.address.clone(), limit }
+        CallError::TooSlow { address: self.address(), limit }
     }
 }
 

@@ -1,20 +1,28 @@
 //! Where the core systems are, and the providers that the Orchestrator names.
 
-use bodkin_arrowhead::{caller::OPERATOR, core_service::CoreSystem, form::ServiceQueryForm};
+use std::sync::Arc;
 
-use crate::{answer::Offer, connection::Connection, error::CallError, limits::Limits, security::Security};
+use bodkin_arrowhead::{caller::OPERATOR, core_service::CoreSystem};
+
+use crate::{answer::Offer, connection::Connection, error::CallError, limits::Limits, place::CoreService, security::Security};
+
+const AUTHORIZATION: CoreService = CoreService { system: CoreSystem::Authorization, told: "Authorization", definition: "auth-public-key" };
+const ORCHESTRATOR: CoreService =
+    CoreService { system: CoreSystem::Orchestrator, told: "Orchestrator", definition: "orchestration-service" };
+const EVENT_HANDLER: CoreService = CoreService { system: CoreSystem::EventHandler, told: "Event Handler", definition: "event-publish" };
 
 /// The core systems of a local cloud, with a kept connection to each.
 #[derive(Debug)]
 pub struct CoreSystems {
-    pub(crate) service_registry: Connection,
+    pub(crate) service_registry: Arc<Connection>,
     pub(crate) authorization: Connection,
     pub(crate) orchestrator: Connection,
     pub(crate) event_handler: Connection,
 }
 
 impl CoreSystems {
-    /// Asks the Service Registry at `host:port` of an insecure cloud where the others are, with the default limits.
+    /// Asks the Service Registry at `host:port` of an insecure cloud where the others are, with the default limits. Of a reliable pair both
+    /// nodes are named (`host:port,host:port`): the one that leads is asked, now and whenever another one leads.
     pub async fn discover(service_registry: impl ToString) -> Result<Self, CallError> {
         Self::discover_within(service_registry, Limits::default()).await
     }
@@ -30,11 +38,11 @@ impl CoreSystems {
     }
 
     async fn beside(registry: Connection) -> Result<Self, CallError> {
-        // What every system may look up in secure mode (reference section 11).
+        let registry = Arc::new(registry);
         Ok(Self {
-            authorization: find(&registry, "Authorization", CoreSystem::Authorization, "auth-public-key").await?,
-            orchestrator: find(&registry, "Orchestrator", CoreSystem::Orchestrator, "orchestration-service").await?,
-            event_handler: find(&registry, "Event Handler", CoreSystem::EventHandler, "event-publish").await?,
+            authorization: registry.to_registered(AUTHORIZATION).await?,
+            orchestrator: registry.to_registered(ORCHESTRATOR).await?,
+            event_handler: registry.to_registered(EVENT_HANDLER).await?,
             service_registry: registry,
         })
     }
@@ -46,12 +54,12 @@ impl CoreSystems {
     }
 
     /// Host and port of the Event Handler.
-    pub fn event_handler_address(&self) -> &str {
+    pub fn event_handler_address(&self) -> String {
         self.event_handler.address()
     }
 
     /// Host and port of the Orchestrator.
-    pub fn orchestrator_address(&self) -> &str {
+    pub fn orchestrator_address(&self) -> String {
         self.orchestrator.address()
     }
 
@@ -64,12 +72,4 @@ impl CoreSystems {
             (true, None) => Err(CallError::Tls { address, why: "its service is for who has a certificate: give one".to_owned() }),
         }
     }
-}
-
-/// A connection to the provider of a core service. Of several the last counts, as among Arrowhead's own core systems.
-async fn find(registry: &Connection, told: &'static str, system: CoreSystem, definition: &'static str) -> Result<Connection, CallError> {
-    let form = ServiceQueryForm { service_definition_requirement: Some(definition.into()), ..ServiceQueryForm::default() };
-    let found = crate::service_registry::query(registry, &form).await.map_err(|error| registry.perhaps_secure(error))?;
-    let last = found.service_query_data.last().map(|service| registry.beside(service.provider.host_and_port(), system.name()));
-    last.ok_or_else(|| CallError::NotOffered { registry: registry.address().to_owned(), system: told, definition })
 }

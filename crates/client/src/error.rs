@@ -59,6 +59,22 @@ pub enum CallError {
         /// The answer's body, or what is wrong with it.
         body: String,
     },
+    /// A node of a reliable pair that does not lead at present. Nothing was done.
+    #[error("{address} does not lead its pair at present; nothing was done. Ask the other node, or again in a moment.")]
+    DoesNotLead {
+        /// Host and port that were called.
+        address: String,
+    },
+    /// No node of a reliable pair was found to lead. Nothing was done.
+    #[error("no node of the pair at {addresses} was found to lead within {} ms; nothing was done. At last: {why}", limit.as_millis())]
+    NobodyLeads {
+        /// Where the nodes were looked for.
+        addresses: String,
+        /// For how long.
+        limit: Duration,
+        /// How the last attempt failed.
+        why: String,
+    },
     /// The Service Registry knows no provider of a core system's service.
     #[error(
         "the Service Registry at {registry} knows no provider of {definition}, so the {system} cannot be called. Start it, or name another registry."

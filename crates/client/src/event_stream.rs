@@ -20,19 +20,30 @@ pub struct Events {
 }
 
 impl Events {
-    /// Opens the stream at `path`; returns when the Event Handler has accepted it.
+    /// Opens the stream at `path`; returns when the Event Handler has accepted it, of a pair that of the node that leads.
     pub(crate) async fn open(event_handler: &Connection, path: &str) -> Result<Self, CallError> {
+        let mut search = event_handler.search();
+        loop {
+            match Self::open_once(event_handler, path).await {
+                Err(error) => search.go_on(error, true).await?,
+                opened => return opened,
+            }
+        }
+    }
+
+    async fn open_once(event_handler: &Connection, path: &str) -> Result<Self, CallError> {
         // The kept connection stays free for calls.
         let connection = event_handler.twin();
         let mut request = connection.request(&Method::GET, path, None)?;
         request.headers_mut().insert(header::ACCEPT, header::HeaderValue::from_static("text/event-stream"));
         let mut sender = connection.connect().await?;
         let response = connection.head(&mut sender, request).await?;
+        connection.leading(&response)?;
         if response.status() != StatusCode::OK {
             return Err(connection.refusal(&connection.body(path, response).await?));
         }
         let parser = EventParser::new(connection.limits().event_bytes_max);
-        Ok(Self { address: connection.address().to_owned(), body: response.into_body(), parser, end: None })
+        Ok(Self { address: connection.address(), body: response.into_body(), parser, end: None })
     }
 
     /// Waits for the next event, without a limit of its own: an event type may be silent for hours. `None` when the

@@ -78,6 +78,7 @@ mod monitor;
 mod onboarding;
 mod orchestrator;
 mod page;
+mod place;
 mod query_string;
 pub mod realtime;
 pub mod request;

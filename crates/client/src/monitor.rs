@@ -33,7 +33,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// The port at `host:port`; nothing is connected before the first call.
+    /// The port at `host:port`, or of both nodes of a pair (`host:port,host:port`); nothing is connected before the first call.
     pub fn new(address: impl ToString, limits: Limits) -> Self {
         Self { connection: Connection::new(address, limits) }
     }
@@ -48,7 +48,7 @@ impl Monitor {
     }
 
     /// Host and port of it.
-    pub fn address(&self) -> &str {
+    pub fn address(&self) -> String {
         self.connection.address()
     }
 

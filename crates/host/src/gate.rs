@@ -164,8 +164,10 @@ fn misdirected(host: &str) -> Answer {
     Answer::text(421, format!("'{host}' is no name of this server. Call it by its IP address, or start it with --host-names."))
 }
 
+/// Nothing was done; clients know that by `Retry-After`, which no 503 of unknown outcome has.
 fn fenced() -> Answer {
-    Answer::text(503, "This node of the pair does not lead at present. Ask the other one, or again in a moment.")
+    let answer = Answer::text(503, "This node of the pair does not lead at present. Ask the other one, or again in a moment.");
+    Answer { header: Some(("Retry-After", "1".to_owned())), ..answer }
 }
 
 /// The answer to a browser that asks whether a page's request may be sent (Fetch standard, CORS-preflight). The path plays

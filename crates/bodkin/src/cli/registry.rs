@@ -10,14 +10,14 @@ use super::credentials::CredentialOptions;
 /// Options that say where the Service Registry is; the other core systems are found through it.
 #[derive(Args, Clone, Debug)]
 pub struct RegistryOptions {
-    /// The cloud's Service Registry [default: 127.0.0.1:8443, plus the port offset]
-    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_SERVICE_REGISTRY", value_name = "HOST:PORT", value_parser = parse_host_and_port)]
+    /// The cloud's Service Registry, of a reliable pair both nodes' (HOST:PORT,HOST:PORT) [default: 127.0.0.1:8443, plus the port offset]
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_SERVICE_REGISTRY", value_name = "HOST:PORT", value_parser = parse_addresses)]
     service_registry: Option<String>,
     /// The port offset that the cloud on this machine was started with
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_PORT_OFFSET", value_name = "N", default_value_t = 0)]
     port_offset: u16,
     /// Bodkin's own port [default: on the Service Registry's host, 8440 plus the port offset]
-    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_MONITOR", value_name = "HOST:PORT", value_parser = parse_host_and_port)]
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_MONITOR", value_name = "HOST:PORT", value_parser = parse_addresses)]
     monitor: Option<String>,
     #[command(flatten)]
     credentials: CredentialOptions,
@@ -49,9 +49,10 @@ impl RegistryOptions {
 
     fn monitor_address(&self) -> String {
         self.monitor.clone().unwrap_or_else(|| {
-            let registry = self.service_registry();
-            let host = registry.rsplit_once(':').map_or(registry.as_str(), |(host, _)| host);
-            format!("{host}:{}", u32::from(Port::Monitor.default_port()) + u32::from(self.port_offset))
+            let port = u32::from(Port::Monitor.default_port()) + u32::from(self.port_offset);
+            let registries = self.service_registry();
+            let hosts = registries.split(',').map(|registry| registry.rsplit_once(':').map_or(registry, |(host, _)| host));
+            hosts.map(|host| format!("{host}:{port}")).collect::<Vec<_>>().join(",")
         })
     }
 
@@ -62,6 +63,12 @@ impl RegistryOptions {
 
 fn default_address(port_offset: u16) -> String {
     format!("127.0.0.1:{}", u32::from(CoreSystem::ServiceRegistry.default_port()) + u32::from(port_offset))
+}
+
+/// One address, or those of the two nodes of a reliable pair.
+fn parse_addresses(text: &str) -> Result<String, String> {
+    let addresses: Vec<String> = text.split(',').map(parse_host_and_port).collect::<Result<_, _>>()?;
+    if addresses.len() <= 2 { Ok(addresses.join(",")) } else { Err(format!("a pair has two nodes, and {} were named", addresses.len())) }
 }
 
 pub fn parse_host_and_port(text: &str) -> Result<String, String> {
@@ -84,6 +91,8 @@ mod tests {
         for bad in ["", "h", ":1", "h:", "h:x", "h:70000", "::1:8443", "https://h"] {
             assert!(parse_host_and_port(bad).is_err(), "{bad}");
         }
+        assert_eq!(parse_addresses("h:1, http://i:2").as_deref(), Ok("h:1,i:2"));
+        assert!(parse_addresses("h:1,i:2,j:3").is_err() && parse_addresses("h:1,").is_err());
         assert_eq!(default_address(10_000), "127.0.0.1:18443");
     }
 
@@ -97,6 +106,7 @@ mod tests {
         };
         assert_eq!(options(None, None, 100).monitor_address(), "127.0.0.1:8540");
         assert_eq!(options(Some("[::1]:18443"), None, 10_000).monitor_address(), "[::1]:18440");
+        assert_eq!(options(Some("h:1,i:1"), None, 0).monitor_address(), "h:8440,i:8440");
         assert_eq!(options(Some("h:1"), Some("i:2"), 0).monitor_address(), "i:2");
     }
 }

@@ -5,7 +5,7 @@ use super::description::{Content, Description, Tag::Bodkin, act, delete, get, po
 /// A row each.
 pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "healthz", "", "Whether the process answers.").saying(Content::Text),
-    get(Bodkin, "readyz", "", "Whether every listener answers.").saying(Content::Text),
+    get(Bodkin, "readyz", "", "Whether every listener answers and, of a node of a reliable pair, whether it leads.").saying(Content::Text),
     get(Bodkin, "metrics", "", "Prometheus's text form.").saying(Content::Text),
     get(Bodkin, "api/v1/stages", "Stages", "Histograms of the stages of an answer's making."),
     get(Bodkin, "api/v1/platform", "Platform", "What deadlines and leases count on, and what this machine shows of it."),
