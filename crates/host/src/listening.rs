@@ -11,7 +11,11 @@ use bodkin_arrowhead::{
     snapshot::Snapshot,
     utc::UtcTime,
 };
-use bodkin_broker::EventId;
+use bodkin_broker::{
+    EventId,
+    timing::Wish,
+    topic::form::{Field, read_wish},
+};
 
 use crate::{answer::Refusal, request::Request};
 
@@ -76,6 +80,20 @@ fn parse_filter(request: &Request) -> Result<EventFilter, FilterError> {
     let severity = request.parameter(SEVERITY_KEY);
     let severity = severity.map(|text| Severity::parse(text).ok_or_else(|| FilterError::Severity(text.to_owned()))).transpose()?;
     EventFilter::new(named("metadata.").into(), severity, &named("payload."))
+}
+
+/// Reads what a stream asks of its topic, in the keys of a file of topics: `deadline_ms` (or `_us`, `_s`) and `loss_tolerance`. Nobody can wait for a stream,
+/// for it does not acknowledge.
+pub fn parse_wish(request: &Request) -> Result<Wish, Refusal> {
+    let refused = |message: String| Refusal::from(ArrowheadError::bad_payload(message, &request.path));
+    if request.parameter("required").is_some_and(|text| text.trim() != "false") {
+        let told = "An event stream does not acknowledge, so that events cannot wait for it (required): subscribe by a DEALER (ZMTP).";
+        return Err(refused(told.to_owned()));
+    }
+    let is_asked = |name: &str| name == "loss_tolerance" || name == "deadline" || name.starts_with("deadline_");
+    let asked = request.query.iter().filter(|(name, _)| is_asked(name));
+    let wish = read_wish(asked.map(|(name, value)| (name.as_str(), Field::Number(value.trim()))));
+    wish.map_err(|errors| refused(format!("{}.", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))))
 }
 
 /// Reads where a stream begins: `header` is its `Last-Event-ID`, which a parameter of that name may stand for. An id that is

@@ -20,6 +20,7 @@ mod serve;
 mod stream;
 mod sweep;
 mod thread;
+mod wish;
 mod write;
 mod zmtp;
 

@@ -221,6 +221,46 @@ fn late_events_are_dropped_as_far_as_their_topic_allows_and_their_publisher_is_t
 }
 
 #[test]
+fn a_stream_that_asks_for_more_than_fits_is_refused_alone_and_the_topic_is_as_strict_as_its_streams() {
+    let data = tempfile::tempdir().expect("a directory");
+    let topic = "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 1\nbroker_subscriber_max_ms = 2\ndeadline_s = 60\n";
+    let cloud = start(data.path(), topic);
+    let address = cloud.address(System::EventHandler);
+    let target = |asked: &str| format!("/eventhandler/subscription?eventtype=hot{asked}");
+    let deadline_us = || told(&cloud, "HOT")["deadlineUs"].as_u64();
+    let plain = EventStream::open(address, &target(""), &[]);
+    let strict = EventStream::open(address, &target("&deadline_ms=50.5"), &[]);
+    assert_eq!(deadline_us(), Some(50_500));
+    let stricter = EventStream::open(address, &target("&deadline_us=40000&since=0"), &[]);
+    assert_eq!(deadline_us(), Some(40_000));
+    for (asked, words) in [
+        ("&deadline_ms=1", "It would be admitted with deadline_ms = 2"),
+        ("&loss_tolerance=0", "It would be admitted with"),
+        ("&deadline=5", "deadline needs its unit"),
+        ("&loss_tolerance=-1", "loss_tolerance"),
+        ("&required=true", "does not acknowledge"),
+    ] {
+        let mut connection = cloud.connect(System::EventHandler);
+        let refused = connection.request("GET", &target(asked), &[], None).expect("an answer").expect_status(400);
+        assert!(refused.text().contains(words), "{asked}: {}", refused.text());
+        // The connection goes on.
+        assert_eq!(connection.request("GET", "/eventhandler/echo", &[], None).expect("an answer").status, 200);
+    }
+    let undeclared =
+        cloud.connect(System::EventHandler).request("GET", "/eventhandler/subscription?eventtype=any&deadline_ms=5", &[], None);
+    assert!(undeclared.expect("an answer").expect_status(400).text().contains("declare its period"));
+    assert_eq!(deadline_us(), Some(40_000), "a refusal changes nothing");
+    cloud.publish(&event("hot", system("sensor", 1), "x"));
+    for stream in [&plain, &strict, &stricter] {
+        assert_eq!(data_of(&stream.wait_for(1)), ["x"]);
+    }
+    drop(stricter);
+    assert!(eventually(|| deadline_us() == Some(50_500)), "{:?}", deadline_us());
+    drop(strict);
+    assert!(eventually(|| deadline_us() == Some(60_000_000)), "{:?}", deadline_us());
+}
+
+#[test]
 fn what_a_full_queue_costs_a_subscriber_is_counted_for_the_topic() {
     let data = tempfile::tempdir().expect("a directory");
     let cloud = start(data.path(), "subscriber_queue_bytes_max = 4096\n[[topic]]\nevent_type = \"hot\"\nperiod_us = 1\n");

@@ -8,7 +8,7 @@ use super::{
     platform::{LeaseTimes, Platform},
     spec::{Coverage, Level, LossTolerance, Period, Problem, SpecFault, TopicSpec},
 };
-use crate::timing::{Nanos, Span};
+use crate::timing::{Nanos, Span, Wish};
 
 /// A value as the format has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +184,14 @@ pub fn read_platform<'t>(fields: impl IntoIterator<Item = (&'t str, Field<'t>)>)
     };
     form.checked(true, platform.fault())?;
     Ok(platform)
+}
+
+/// Reads what a subscription asks of its topic: `deadline`, with its unit, and `loss_tolerance`. What is left out is not asked.
+pub fn read_wish<'t>(fields: impl IntoIterator<Item = (&'t str, Field<'t>)>) -> Result<Wish, Vec<FormError>> {
+    let mut form = Form::sort(fields, &["deadline"], &["loss_tolerance"]);
+    let wish = Wish { deadline: form.time("deadline"), loss_tolerance: form.loss_tolerance() };
+    form.checked(false, None)?;
+    Ok(wish)
 }
 
 /// The fields under their keys without units, and what was wrong so far.

@@ -12,6 +12,8 @@ macro_rules! stream {
             "port? port",
             "last_event_id? text - replays what followed this event",
             "since? time - replays from this time on",
+            "deadline_ms? text - a number: from an event's creation to its arrival, asked of a real-time topic; also deadline_us, deadline_s",
+            "loss_tolerance? int - events in a row that may be missed, asked of a real-time topic",
             "severity? Debugging|Informational|Notification|Warning|Error|Critical - at least this severe",
         ]
     };

@@ -10,7 +10,7 @@ use bodkin_broker::SubscriptionKey;
 use mio::net::TcpStream;
 use socket2::{SockRef, TcpKeepalive};
 
-use super::{outbox::Outbox, replay::Replay};
+use super::{outbox::Outbox, replay::Replay, wish::Asking};
 use crate::{channel::Channel, gate::Reader, http::RequestReader, limits::Limits, security::Peer};
 
 /// Bytes read from one connection in a turn, so that a fast publisher leaves the others their turn.
@@ -79,6 +79,8 @@ pub struct Connection {
     pub phase: Phase,
     /// The replay under way in that phase.
     pub replay: Option<Replay>,
+    /// What its event stream asks of the topic.
+    pub asking: Option<Asking>,
     /// Whose page may read the answer to the request under way.
     pub page: Reader,
     out: Outbox,
@@ -117,6 +119,7 @@ impl Connection {
             reader: RequestReader::new(body_bytes_max),
             phase: Phase::Requests,
             replay: None,
+            asking: None,
             page: None,
             out: Outbox::default(),
             queued: 0,

@@ -9,14 +9,14 @@ use bodkin_arrowhead::{
     service_registry::parse_system_parameters,
     snapshot::Snapshot,
 };
-use bodkin_broker::{Overflow, ShardError, SubscriptionKey, TopicView};
+use bodkin_broker::{Overflow, ShardError, SubscriptionKey, TopicView, timing::Wish};
 
 use super::{Receiver, Shard};
 use crate::{
     answer::{self, Answer, Recipient, Refusal},
     control,
     http::RawRequest,
-    listening::{self, Listening},
+    listening::{self, Listening, Since},
     replay,
     request::{Method, Request},
     stall::Notice,
@@ -45,6 +45,16 @@ impl Shard {
     fn begin_stream(&mut self, slot: usize, request: &Request, consumer: Option<SystemId>, raw: &RawRequest<'_>) -> Result<(), Refusal> {
         let listening = Listening::parse(request, raw.event_type, consumer)?;
         let since = listening::parse_since(request, raw.last_event_id)?;
+        let wish = listening::parse_wish(request)?;
+        if wish == Wish::default() {
+            return self.start_stream(slot, listening, since);
+        }
+        self.ask_for_stream(slot, listening, since, wish, raw.keep_alive);
+        Ok(())
+    }
+
+    /// Opens a stream whose topic is as strict as it asks.
+    pub(super) fn start_stream(&mut self, slot: usize, listening: Listening, since: Option<Since>) -> Result<(), Refusal> {
         if self.stream_count() >= self.context.limits.subscriptions_max {
             let told = format!("There are {} event streams, which is the limit.", self.context.limits.subscriptions_max);
             return Err(ArrowheadError::unavailable(told).into());

@@ -81,6 +81,7 @@ impl Shard {
             self.replaying -= 1;
             self.count_subscriptions();
         }
+        self.forget_asked(connection.asking.take());
         connection.end();
         // A socket that is gone already needs no deregistration.
         let _ = self.poll.registry().deregister(connection.socket());

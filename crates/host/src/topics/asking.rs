@@ -6,9 +6,18 @@ use bodkin_broker::{Terms, timing::Wish};
 
 use super::{RealTimeTopic, RealTimeTopics, TopicError, wish::Asker};
 use crate::{
-    inbox::{Inbox, Message},
+    inbox::{ConnectionKey, Inbox, Message},
     shard::LinkKey,
 };
+
+/// Who waits for the answer to what it asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiter {
+    /// A DEALER.
+    Dealer(LinkKey),
+    /// An event stream that is to be opened.
+    Stream(ConnectionKey),
+}
 
 /// What a subscriber of the shard asks of a topic.
 #[derive(Debug)]
@@ -20,7 +29,7 @@ struct Question {
 
 #[derive(Debug)]
 enum Asked {
-    Wish { wish: Wish, link: LinkKey },
+    Wish { wish: Wish, waiter: Waiter },
     Nothing,
 }
 
@@ -29,8 +38,8 @@ enum Asked {
 pub struct Answered {
     /// Of which event type.
     pub event_type: Box<str>,
-    /// Who has asked; nobody who waits, if what was asked before is forgotten.
-    pub link: Option<LinkKey>,
+    /// Who has asked; nobody waits if what was asked before is forgotten.
+    pub waiter: Option<Waiter>,
     /// The topic as it is now, or why it stays as it was.
     pub result: Result<(Arc<RealTimeTopic>, Terms), TopicError>,
 }
@@ -60,8 +69,8 @@ impl Asking {
     }
 
     /// Asks for a wish.
-    pub fn ask(&self, event_type: &str, asker: Asker, wish: Wish, link: LinkKey) {
-        self.send(Question { event_type: event_type.into(), asker, asked: Asked::Wish { wish, link } });
+    pub fn ask(&self, event_type: &str, asker: Asker, wish: Wish, waiter: Waiter) {
+        self.send(Question { event_type: event_type.into(), asker, asked: Asked::Wish { wish, waiter } });
     }
 
     /// Takes back what was asked.
@@ -76,9 +85,9 @@ impl Asking {
 
 fn answer(topics: &RealTimeTopics, inbox: &Inbox, question: Question) {
     let Question { event_type, asker, asked } = question;
-    let post = |event_type, link, result| inbox.post(Message::Asked(Box::new(Answered { event_type, link, result })));
+    let post = |event_type, waiter, result| inbox.post(Message::Asked(Box::new(Answered { event_type, waiter, result })));
     match asked {
-        Asked::Wish { wish, link } => topics.ask(&event_type.clone(), asker, wish, |result| post(event_type, Some(link), result)),
+        Asked::Wish { wish, waiter } => topics.ask(&event_type.clone(), asker, wish, |result| post(event_type, Some(waiter), result)),
         Asked::Nothing => topics.forget(&event_type.clone(), asker, |topic| post(event_type, None, Ok(topic))),
     }
 }

@@ -140,3 +140,15 @@ fn every_key_is_named_for_who_looks_for_the_nearest() {
     let known = |key: &str| !read_platform([(key, Field::Other)]).err().is_some_and(unknown);
     assert!(all(&known, &platform) && platform.len() == 15, "{platform:?}");
 }
+
+#[test]
+fn a_wish_is_read_to_the_nanosecond_and_says_what_it_leaves_open() {
+    let read = |text| read_wish(fields(text)).map_err(|errors| errors.iter().map(FormError::to_string).collect::<Vec<_>>());
+    assert_eq!(read(""), Ok(Wish::default()));
+    let wish = Wish { deadline: Some(Nanos::new(50_500)), loss_tolerance: Some(LossTolerance::AtMost(3)) };
+    assert_eq!(read("deadline_us 50.5 loss_tolerance 3"), Ok(wish));
+    assert_eq!(read("loss_tolerance inf"), Ok(Wish { deadline: None, loss_tolerance: Some(LossTolerance::Any) }));
+    assert_eq!(read("deadline_ms inf"), Err(vec!["deadline_ms must be a number, not inf".to_owned()]));
+    assert_eq!(read("deadline_ms 1 deadline_us 1"), Err(vec!["deadline_us says again what deadline_ms says".to_owned()]));
+    assert_eq!(read("period_ms 1"), Err(vec!["period_ms is no key here".to_owned()]));
+}

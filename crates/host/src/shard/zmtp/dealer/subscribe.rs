@@ -12,8 +12,8 @@ use bodkin_broker::{
 
 use super::{super::Shard, DEALER_SUBSCRIPTIONS_MAX, Dealer};
 use crate::{
-    shard::Receiver,
-    topics::{asking::Answered, wish::Asker},
+    shard::{LinkKey, Receiver},
+    topics::{TopicError, asking::Waiter, wish::Asker},
 };
 
 /// Longest time that a subscriber may be waited for.
@@ -116,7 +116,7 @@ impl Shard {
         let (questions, wish) = (heard.asking.as_ref().map_or(0, |asking| asking.questions) + 1, wanted.wish);
         heard.asking = Some(Asking { wanted, questions });
         dealer.questions += 1;
-        self.context.asking.ask(topic, asker, wish, link);
+        self.context.asking.ask(topic, asker, wish, Waiter::Dealer(link));
         Ok(())
     }
 
@@ -191,14 +191,11 @@ impl Shard {
         self.broker.subscribe(topic, receiver, Overflow::Loses).map_err(|error| Refused::limit(error.to_string()))
     }
 
-    /// The admission test has answered.
-    pub(in crate::shard) fn wish_answered(&mut self, answered: Answered) {
-        let Answered { event_type, link, result } = answered;
-        let result = result.and_then(|(topic, terms)| self.admit(topic, terms).map_err(Into::into));
-        let Some(link) = link else { return };
+    /// The admission test has answered, and the topic has its terms.
+    pub(in crate::shard) fn dealer_answered(&mut self, link: LinkKey, event_type: &str, result: Result<(), TopicError>) {
         let Some(dealer) = self.endpoint.dealer_at(link) else { return };
         dealer.questions -= 1;
-        let Some(heard) = dealer.heard.get_mut(&*event_type) else { return };
+        let Some(heard) = dealer.heard.get_mut(event_type) else { return };
         let Some(asking) = heard.asking.as_mut() else { return };
         asking.questions -= 1;
         if asking.questions > 0 {
@@ -207,13 +204,13 @@ impl Shard {
         let Asking { wanted, .. } = heard.asking.take().expect("it is there");
         let (is_made, spelled) = (heard.key.is_some(), wanted.spelled.clone());
         let heard = match result {
-            Ok(()) => self.hear_wanted(link.slot, &event_type, wanted),
+            Ok(()) => self.hear_wanted(link.slot, event_type, wanted),
             Err(error) => Err(Refused::not_admitted(error.to_string())),
         };
         if let Err(Refused { reason, text }) = heard {
             self.refuse_subscription(link.slot, &spelled, reason, &text);
             if !is_made {
-                self.unsubscribe_dealer(link.slot, &event_type);
+                self.unsubscribe_dealer(link.slot, event_type);
             }
         }
         if self.endpoint.links[link.slot].resumes(self.endpoint.queue_bytes_max) {

@@ -1,0 +1,73 @@
+//! Event streams that ask a deadline or a bound on losses of their topic: they are opened when the admission test has found that it fits, and else refused
+//! alone. What is asked is forgotten with the connection.
+
+use bodkin_arrowhead::error::ArrowheadError;
+use bodkin_broker::timing::Wish;
+
+use super::{Phase, Shard};
+use crate::{
+    answer::Refusal,
+    inbox::ConnectionKey,
+    listening::{Listening, Since},
+    topics::{
+        TopicError,
+        asking::{Answered, Waiter},
+        wish::Asker,
+    },
+};
+
+/// What a stream asks of its topic.
+pub struct Asking {
+    asker: Asker,
+    event_type: Box<str>,
+    /// The stream, until the question is answered.
+    opening: Option<(Listening, Option<Since>)>,
+}
+
+impl Shard {
+    /// Has a stream wait for the admission test.
+    pub(super) fn ask_for_stream(&mut self, slot: usize, listening: Listening, since: Option<Since>, wish: Wish, keep_alive: bool) {
+        let connection = &mut self.connections[slot];
+        let (asker, event_type) = (self.context.asking.asker(), Box::<str>::from(listening.event_type.as_str()));
+        let key = ConnectionKey { slot, serial: connection.serial };
+        self.context.asking.ask(&event_type, asker, wish, Waiter::Stream(key));
+        connection.asking = Some(Asking { asker, event_type, opening: Some((listening, since)) });
+        connection.phase = Phase::Waiting { keep_alive, is_head: false };
+    }
+
+    /// The admission test has answered.
+    pub(super) fn wish_answered(&mut self, answered: Answered) {
+        let Answered { event_type, waiter, result } = answered;
+        let result = result.and_then(|(topic, terms)| self.admit(topic, terms).map_err(Into::into));
+        match waiter {
+            Some(Waiter::Dealer(link)) => self.dealer_answered(link, &event_type, result),
+            Some(Waiter::Stream(key)) => self.stream_answered(key, result),
+            None => {}
+        }
+    }
+
+    fn stream_answered(&mut self, key: ConnectionKey, result: Result<(), TopicError>) {
+        let Some(connection) = self.connections.get_mut(key.slot).filter(|connection| connection.serial == key.serial) else { return };
+        let opening = connection.asking.as_mut().and_then(|asking| asking.opening.take());
+        let (Some((listening, since)), Phase::Waiting { keep_alive, is_head }) = (opening, connection.phase) else { return };
+        connection.phase = Phase::Requests;
+        let opened = match result {
+            Ok(()) => self.start_stream(key.slot, listening, since),
+            Err(error) => Err(ArrowheadError::invalid_parameter(format!("The stream was not opened: {error}.")).into()),
+        };
+        if let Err(refusal) = opened {
+            let asking = self.connections[key.slot].asking.take();
+            self.forget_asked(asking);
+            self.write(key.slot, &Refusal::into(refusal), keep_alive, is_head);
+            self.serve(key.slot);
+        }
+        self.resume(key.slot);
+    }
+
+    /// The topic need not be as strict for a stream any more.
+    pub(super) fn forget_asked(&self, asking: Option<Asking>) {
+        if let Some(Asking { asker, event_type, .. }) = asking {
+            self.context.asking.forget(&event_type, asker);
+        }
+    }
+}
