@@ -20,6 +20,7 @@ mod serve;
 mod stream;
 mod sweep;
 mod thread;
+mod view;
 mod wish;
 mod write;
 mod zmtp;
@@ -27,7 +28,7 @@ mod zmtp;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     io,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -36,7 +37,7 @@ use bodkin_arrowhead::{
     publication::Scratch,
     record::{Subscription, SubscriptionId},
 };
-use bodkin_broker::{Incarnation, Input, Output, Sequence, ShardLimits, StreamId, SubscriptionKey, TopicView};
+use bodkin_broker::{Incarnation, Input, Output, Sequence, ShardLimits, StreamId};
 use bodkin_store::{
     Store,
     event_log::{EventLog, Position},
@@ -65,7 +66,6 @@ pub use self::{
 };
 use crate::{
     answer::{self, Answer, Recipient},
-    api::TopicState,
     audit,
     frames::Frames,
     gate::Gate,
@@ -590,31 +590,5 @@ impl Shard {
     fn refuse(&mut self, slot: usize, error: HttpError) {
         let (status, told) = error.told();
         self.write(slot, &Answer::text(status, told), false, false);
-    }
-
-    fn count_subscriptions(&self) {
-        self.context.counts.subscriptions.store((self.broker.subscription_count() + self.replaying) as u64, Relaxed);
-    }
-
-    fn topics(&self) -> Vec<TopicState> {
-        let is_stream = |key: &&SubscriptionKey| {
-            matches!(self.broker.receiver(**key), Some(Receiver::Stream { .. } | Receiver::Link { .. } | Receiver::Dealer { .. }))
-        };
-        let state = |topic: TopicView<'_>| {
-            let streams = topic.subscriptions.iter().filter(is_stream).count();
-            TopicState {
-                event_type: topic.name.to_owned(),
-                published: topic.published,
-                subscriptions: topic.subscriptions.len() - streams,
-                streams,
-                durable: self.context.durable.contains(topic.name)
-                    || self.real_time_topic(topic.name).is_some_and(|topic| topic.is_durable),
-            }
-        };
-        self.broker.topics().map(state).collect()
-    }
-
-    fn stream_count(&self) -> usize {
-        self.broker.subscription_count() - self.pushed.len() + self.replaying
     }
 }

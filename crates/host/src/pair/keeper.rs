@@ -9,6 +9,7 @@ mod tests;
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    num::NonZeroU32,
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -36,6 +37,8 @@ use crate::{
 const WAKER: Token = Token(usize::MAX);
 const CHANNEL: Token = Token(0);
 const TURN_EVENTS_MAX: usize = 4;
+/// How much more of a stream may be kept than its topic's declaration asks for.
+const BACKLOG_FACTOR: NonZeroU32 = NonZeroU32::new(4).unwrap();
 /// Required subscribers that a leader may name; it has as many subscriptions at the most.
 const REQUIRED_MAX: usize = 1 << 20;
 
@@ -422,6 +425,8 @@ impl Work {
     }
 
     fn admit(&mut self, topic: &str, terms: Terms) {
+        // A subscriber may ask more of a topic than its declaration does, which only the leader knows: then it keeps more.
+        let terms = Terms { backlog_max: terms.backlog_max.saturating_mul(BACKLOG_FACTOR), ..terms };
         if let Err(error) = self.backup.admit(topic, terms, self.config.topics_max) {
             tracing::error!(%error, topic, "a topic cannot be kept here");
         }

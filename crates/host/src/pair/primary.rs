@@ -309,6 +309,11 @@ impl Primary {
         Ok(sent)
     }
 
+    /// Whether the Backup is told what the broker keeps.
+    pub fn is_giving(&self) -> bool {
+        matches!(self.session, Session::Joining | Session::Settling | Session::InSync)
+    }
+
     /// Sends a frame to the Backup.
     pub fn send(&mut self, frame: Replication<'_>) {
         if let Some(link) = &mut self.link {

@@ -1,6 +1,8 @@
 //! The leader's end of the replica channel: replicas and changes go out in the order of the broker's positions, acknowledgements come back, and nobody
 //! else's thread is woken on the way.
 
+use std::time::Duration;
+
 use bodkin_arrowhead::error::ArrowheadError;
 use bodkin_broker::{
     BackupStanding, Epoch, EventId, Input, Instant, Output, Promotion, Sequence, SlotId, StreamId,
@@ -11,7 +13,7 @@ use mio::{Interest, Token};
 
 use super::{Shard, Waiting};
 use crate::pair::{
-    News, Promoted, boot_time,
+    News, Promoted, RequiredSubscriber, boot_time,
     primary::{Change, NOT_KNOWN, Primary, TooFar},
 };
 
@@ -33,9 +35,7 @@ impl Shard {
         match news {
             News::Leads { epoch, promoted } => {
                 let standing = primary.begin(epoch);
-                if let Some(promoted) = promoted {
-                    self.go_on_with(*promoted);
-                }
+                assert!(promoted.is_none(), "a shard that serves has what this node keeps");
                 self.renew_authority();
                 self.stand(standing);
             }
@@ -71,8 +71,9 @@ impl Shard {
         }
     }
 
-    /// Goes on with what this node has kept as a Backup. The streams wait for their publishers a while.
-    pub(super) fn go_on_with(&mut self, promoted: Promoted) {
+    /// Goes on with what this node has kept as a Backup. The streams wait for their publishers a while. Gives the subscribers for whom events are kept:
+    /// they are to be waited for once the topics are admitted.
+    pub(super) fn go_on_with(&mut self, promoted: Promoted) -> Vec<RequiredSubscriber> {
         let Promoted { backup, kept, required } = promoted;
         tracing::info!(events = backup.kept(), required = required.len(), "this node goes on with what it has kept");
         let primary = self.primary.as_mut().expect("who was a Backup is a node of a pair");
@@ -85,6 +86,29 @@ impl Shard {
         self.broker = backup.promote(boot_time(), promotion);
         self.broker.set_replication(primary.terms.replication);
         self.real_time.take_over(kept);
+        required
+    }
+
+    /// Waits for the subscribers that the leader before has named.
+    pub(super) fn await_all(&mut self, required: Vec<RequiredSubscriber>) {
+        required.iter().for_each(|RequiredSubscriber { topic, name, wait }| self.await_required(topic, name, *wait));
+    }
+
+    /// Tells the Backup that a subscriber is required from now on, or not any more.
+    pub(super) fn backup_knows_required(&mut self, topic: &str, subscriber: &str, wait: Option<Duration>) {
+        let Some(primary) = self.primary.as_mut().filter(|primary| primary.is_giving()) else { return };
+        let epoch = primary.epoch();
+        primary.send(match wait {
+            Some(wait) => Replication::Required { epoch, wait_ns: u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), topic, subscriber },
+            None => Replication::NotRequired { epoch, topic, subscriber },
+        });
+    }
+
+    /// Names all required subscribers to a Backup that joins.
+    fn name_required(&mut self) {
+        let all: Vec<RequiredSubscriber> =
+            self.required().map(|(topic, name, wait)| RequiredSubscriber { topic: topic.into(), name: name.into(), wait }).collect();
+        all.iter().for_each(|required| self.backup_knows_required(&required.topic, &required.name, Some(required.wait)));
     }
 
     /// Takes over what the thread has learnt of the pair before there was a shard.
@@ -184,6 +208,8 @@ impl Shard {
             Ok(None) => {}
             Ok(Some(tail)) => {
                 self.stand(BackupStanding::Joining);
+                // In front of everything that is kept for them.
+                self.name_required();
                 self.send_changes(tail);
             }
             Err(TooFar(why)) => return self.lose_backup(why),

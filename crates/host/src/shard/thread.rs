@@ -115,9 +115,10 @@ impl Early {
         let ShardParts { context, listeners, endpoint, log, topics, admitted, begun } = parts;
         let made = Shard::new(context, self.poll, self.inbox, listeners, endpoint, log, self.primary);
         let made = made.map_err(BeginError::from).and_then(|mut shard| {
-            self.promoted.into_iter().for_each(|promoted| shard.go_on_with(*promoted));
+            let required = self.promoted.map(|promoted| shard.go_on_with(*promoted));
             admitted.into_iter().try_for_each(|(topic, terms)| shard.admit(topic, terms)).map_err(TopicError::from)?;
             shard.admit_undeclared(&topics)?;
+            shard.await_all(required.unwrap_or_default());
             shard.begin_with_pair();
             Ok(shard)
         });

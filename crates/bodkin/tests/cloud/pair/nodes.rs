@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::support::cloud::{BINARY, System};
 use crate::support::http::{Answer, Connection};
 use crate::support::patience::{PATIENCE, eventually};
+use crate::support::ports::free_offset;
 
 /// Long beside the stalls of a busy machine, so that no test sees a fail-over that it has not asked for.
 pub const LEASE: Duration = Duration::from_millis(400);
@@ -130,6 +131,8 @@ pub struct Pair {
     place: TempDir,
     witness_address: Option<SocketAddr>,
     backup_address: Option<SocketAddr>,
+    /// How far the brokers' ports are from the standard ones; `None`: anywhere.
+    offsets: Option<[u16; 2]>,
 }
 
 impl Pair {
@@ -141,7 +144,7 @@ impl Pair {
     pub fn with(keys: &str, tables: &str) -> Self {
         let place = TempDir::new().expect("a temporary directory");
         std::fs::write(place.path().join(CONFIG), format!("{keys}{PLATFORM}{tables}")).expect("a file");
-        Self { place, witness_address: None, backup_address: None }
+        Self { place, witness_address: None, backup_address: None, offsets: None }
     }
 
     /// The witness, where it was before.
@@ -155,26 +158,28 @@ impl Pair {
     /// The Backup, where it was before.
     pub fn backup(&mut self) -> Node {
         let address = self.backup_address.map_or("127.0.0.1:0".to_owned(), |address| address.to_string());
-        let node = self.broker(&["backup", "--insecure", "--any-port", "--pair-listen", &address], "backup");
+        let node = self.broker(&["backup", "--insecure", "--pair-listen", &address], "backup");
         self.backup_address = Some(node.pair_address());
         node
     }
 
     /// The Backup, whose operator wants it to lead.
     pub fn forced_backup(&self) -> Node {
-        self.broker(&["backup", "--insecure", "--any-port", "--pair-listen", "127.0.0.1:0", "--force-lead"], "backup")
+        self.broker(&["backup", "--insecure", "--pair-listen", "127.0.0.1:0", "--force-lead"], "backup")
     }
 
     /// The Primary, which reaches the Backup at `peer`.
     pub fn primary_by(&self, peer: SocketAddr) -> Node {
-        self.broker(&["up", "--role", "primary", "--insecure", "--any-port", "--peer", &peer.to_string()], "primary")
+        self.broker(&["up", "--role", "primary", "--insecure", "--peer", &peer.to_string()], "primary")
     }
 
     /// With a witness, if one was started.
     fn broker(&self, arguments: &[&str], data: &str) -> Node {
         let witness = self.witness_address.map(|address| address.to_string());
-        let witness = witness.iter().flat_map(|address| ["--witness", address]);
-        let arguments: Vec<&str> = arguments.iter().copied().chain(witness).collect();
+        let witness: Vec<&str> = witness.iter().flat_map(|address| ["--witness", address]).collect();
+        let offset = self.offsets.map(|offsets| offsets[usize::from(data == "backup")].to_string());
+        let ports: &[&str] = if let Some(offset) = &offset { &["--port-offset", offset] } else { &["--any-port"] };
+        let arguments = [arguments, &witness, ports].concat();
         Node::start(&arguments, self.place.path(), data)
     }
 
@@ -188,15 +193,31 @@ impl Pair {
         Self::protected_with("", "")
     }
 
+    /// The same, on ports that the clients know before anybody serves there.
+    #[track_caller]
+    pub fn known(keys: &str, tables: &str) -> (Self, Node, Node, Node) {
+        Self { offsets: Some([free_offset(), free_offset()]), ..Self::with(keys, tables) }.begin()
+    }
+
+    /// Where the brokers speak ZMTP, if their ports are known.
+    pub fn zmtp_addresses(&self) -> (SocketAddr, SocketAddr) {
+        let [first, second] = self.offsets.expect("the ports are known").map(|offset| SocketAddr::from(([127, 0, 0, 1], 5570 + offset)));
+        (first, second)
+    }
+
     /// The same, with these keys and tables in the configuration.
     #[track_caller]
     pub fn protected_with(keys: &str, tables: &str) -> (Self, Node, Node, Node) {
-        let mut pair = Self::with(keys, tables);
-        let (witness, backup) = (pair.witness(), pair.backup());
-        let mut primary = pair.primary();
+        Self::with(keys, tables).begin()
+    }
+
+    #[track_caller]
+    fn begin(mut self) -> (Self, Node, Node, Node) {
+        let (witness, backup) = (self.witness(), self.backup());
+        let mut primary = self.primary();
         primary.served();
         primary.protected(true);
-        (pair, witness, backup, primary)
+        (self, witness, backup, primary)
     }
 }
 

@@ -28,7 +28,9 @@ impl Shard {
 
     /// Takes a subscription from the broker, a required one too.
     pub(super) fn forget_subscription(&mut self, subscription: SubscriptionKey) {
-        self.endpoint.required.remove(subscription);
+        if let Some(((name, topic), _)) = self.endpoint.required.remove(subscription) {
+            self.backup_knows_required(&topic, &name, None);
+        }
         self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
         self.carry_out_now();
     }
@@ -46,6 +48,7 @@ impl Shard {
     /// A required subscription was away or silent for too long: with a session it goes on without being waited for.
     pub(in crate::shard) fn no_more_required(&mut self, subscription: SubscriptionKey) {
         let Some(((name, topic), row)) = self.endpoint.required.remove(subscription) else { return };
+        self.backup_knows_required(&topic, &name, None);
         let wait_ms = row.wait.as_millis();
         if let Some(times) = self.endpoint.not_required.due() {
             tracing::warn!(%name, %topic, wait_ms, times, "a required subscriber was away or silent for too long: it is not waited for any more");

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use bodkin_broker::{Attachment, Incarnation, SubscriptionKey, wire::Watermark};
+use bodkin_broker::{Attachment, Incarnation, Overflow, SubscriptionKey, wire::Watermark};
 
 use super::{
     super::{LinkKey, Shard},
@@ -49,6 +49,11 @@ impl Required {
         Some((name, row))
     }
 
+    /// All of them: topic, name, and how long each is waited for.
+    fn iter(&self) -> impl Iterator<Item = (&str, &str, Duration)> {
+        self.rows.iter().map(|((name, topic), row)| (&**topic, &**name, row.wait))
+    }
+
     /// A subscription that is away.
     pub(super) fn of(&mut self, key: SubscriptionKey) -> Option<&mut Row> {
         let name = self.by_key.get(&key)?;
@@ -57,6 +62,30 @@ impl Required {
 }
 
 impl Shard {
+    /// All required subscriptions: topic, name of the client, and how long it is waited for.
+    pub(in crate::shard) fn required(&self) -> impl Iterator<Item = (&str, &str, Duration)> {
+        self.endpoint.required.iter()
+    }
+
+    /// Waits for a subscriber that another node knew, and keeps for it what is kept of a real-time topic, until it comes or its time is over.
+    pub(in crate::shard) fn await_required(&mut self, topic: &str, name: &str, wait: Duration) {
+        let required_name: RequiredName = (name.into(), topic.into());
+        if self.endpoint.required.get_mut(&required_name).is_some() || self.broker.terms(topic).is_none() {
+            return;
+        }
+        // It has no link, so that nothing is offered to it.
+        let receiver = Receiver::Dealer { slot: usize::MAX, topic: topic.into() };
+        match self.broker.subscribe(topic, receiver, Overflow::Loses) {
+            Ok(key) => {
+                self.broker.require(self.clock.broker(), key, wait, Attachment::Awaited);
+                let row = Row { key, wait, incarnation: Incarnation(0), link: None, asker: None };
+                self.endpoint.required.insert(required_name, row);
+            }
+            Err(error) => tracing::error!(%error, topic, name, "a required subscriber is not waited for"),
+        }
+        self.count_subscriptions();
+    }
+
     /// Makes a required subscription, or gives one that is known its session and what it has missed.
     pub(super) fn require_for(
         &mut self,
@@ -72,6 +101,7 @@ impl Shard {
             let key = self.subscribe_to(&required_name.1, receiver)?;
             self.broker.require(now, key, wait, Attachment::New);
             let row = Row { key, wait, incarnation, link: Some(link), asker: None };
+            self.backup_knows_required(&required_name.1, &required_name.0, Some(wait));
             self.endpoint.required.insert(required_name, row);
             return Ok(key);
         };
@@ -82,6 +112,7 @@ impl Shard {
         }
         (row.link, row.incarnation, row.wait) = (Some(link), incarnation, wait);
         let (key, asker) = (row.key, row.asker.take());
+        self.backup_knows_required(&required_name.1, &required_name.0, Some(wait));
         self.broker.require(now, key, wait, Attachment::New);
         self.broker.attach(now, key, receiver, watermarks.iter().copied(), &mut self.outputs);
         self.carry_out_now();

@@ -1,0 +1,186 @@
+//! The client's publisher and required subscriber, with a session to either node: what was covered is heard, in order and once, whatever becomes of the Primary.
+
+use std::time::{Duration, Instant};
+
+use bodkin_client::realtime::*;
+use nix::sys::signal::Signal;
+
+use super::nodes::{Node, Pair};
+use crate::support::arrowhead::system;
+use crate::support::cloud::System;
+use crate::support::patience::PATIENCE;
+
+/// No event may be missed; the publisher keeps what may be lost in a fail-over.
+const TOPIC: &str =
+    "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 1\njitter_ms = 50\ndeadline_ms = 500\nloss_tolerance = 0\nretention = 800\n";
+const EACH: SubscriberConfig =
+    SubscriberConfig { acknowledge_every: 1, acknowledge_after: Duration::from_millis(1), window: 4096, streams_max: 4 };
+/// Between two events, a little more than the period.
+const PACE: Duration = Duration::from_micros(1_200);
+
+/// Publishes numbers to both nodes, and hears them.
+struct Clients {
+    publisher: RealtimePublisher,
+    topic: PublishedTopic,
+    subscriber: RealtimeSubscriber,
+    published: u64,
+    due: Instant,
+    covered: u64,
+    covered_at: Instant,
+    /// The longest time in which nothing was covered.
+    gap: Duration,
+    heard: Vec<u64>,
+    is_subscribed: bool,
+    lost: u64,
+}
+
+impl Clients {
+    fn of(pair: &Pair) -> Self {
+        let (first, second) = pair.zmtp_addresses();
+        let mut publisher = RealtimePublisher::connect(Brokers::pair("sensor", first, second)).expect("a publisher");
+        let topic = publisher.add_topic("hot", Retention::new(800, 4096, WhenFull::Block));
+        let mut subscriber = RealtimeSubscriber::connect(Brokers::pair("display", first, second), EACH).expect("a subscriber");
+        let required = Subscription { required_for: Some(Duration::from_secs(60)), beginning: Beginning::First, ..Subscription::default() };
+        subscriber.subscribe("hot", required);
+        let now = Instant::now();
+        let mut clients = Self {
+            publisher,
+            topic,
+            subscriber,
+            published: 0,
+            due: now,
+            covered: 0,
+            covered_at: now,
+            gap: Duration::ZERO,
+            heard: Vec::new(),
+            is_subscribed: false,
+            lost: 0,
+        };
+        clients.until("it is subscribed", |clients| clients.is_subscribed);
+        clients.covered_at = Instant::now();
+        clients
+    }
+
+    fn turn(&mut self) {
+        let Self { publisher, subscriber, covered, covered_at, gap, heard, is_subscribed, lost, .. } = self;
+        let told = publisher.turn(Duration::from_micros(200), |report| match report {
+            PublisherReport::Covered { through, .. } => {
+                let now = Instant::now();
+                *gap = (*gap).max(now - *covered_at);
+                (*covered, *covered_at) = (through.0, now);
+            }
+            PublisherReport::Lost { events, .. } => *lost += events,
+            _ => {}
+        });
+        told.expect("a turn");
+        let told = subscriber.turn(Duration::from_micros(200), |report| match report {
+            SubscriberReport::Event(event) => {
+                heard.push(std::str::from_utf8(event.payload).ok().and_then(|text| text.parse().ok()).expect("a number"));
+            }
+            SubscriberReport::Subscribed(..) => *is_subscribed = true,
+            SubscriberReport::Lost { run, .. } => *lost += run,
+            _ => {}
+        });
+        told.expect("a turn");
+    }
+
+    #[track_caller]
+    fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            let (covered, heard) = (self.covered, self.heard.len());
+            assert!(
+                Instant::now() < end,
+                "{what}: not within {PATIENCE:?}; {} published, {covered} covered, {heard} heard",
+                self.published
+            );
+            self.turn();
+        }
+    }
+
+    /// Publishes at its pace as long as `goes_on`.
+    fn publish_while(&mut self, goes_on: impl Fn(&Self) -> bool) {
+        while goes_on(self) {
+            if Instant::now() >= self.due && self.publisher.publish(self.topic, (self.published + 1).to_string().as_bytes()).is_ok() {
+                self.published += 1;
+                self.due = (self.due + PACE).max(Instant::now() - PACE);
+            }
+            self.turn();
+        }
+    }
+
+    fn publish_for(&mut self, duration: Duration) {
+        let end = Instant::now() + duration;
+        self.publish_while(|_| Instant::now() < end);
+    }
+
+    /// Publishes until so many more are covered, then waits for all of them.
+    #[track_caller]
+    fn come_through(&mut self, more: u64) {
+        let (enough, end) = (self.covered + more, Instant::now() + PATIENCE);
+        self.publish_while(|clients| clients.covered < enough && Instant::now() < end);
+        self.until("everything is covered and heard", |clients| {
+            clients.covered == clients.published && clients.heard.last() == Some(&clients.published)
+        });
+        assert!(self.heard.iter().copied().eq(1..=self.published), "published {}, heard {:?}", self.published, self.heard);
+        assert_eq!(self.lost, 0);
+    }
+}
+
+fn register(node: &Node) {
+    for (name, port) in [("sensor", 1), ("display", 2)] {
+        let answer = node.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system(name, port))).unwrap();
+        answer.expect_status(201);
+    }
+}
+
+#[test]
+fn a_required_subscriber_hears_everything_when_the_primary_is_killed() {
+    for replication in ["lazy", "eager"] {
+        let (pair, _witness, mut backup, primary) = Pair::known(&format!("replication = \"{replication}\"\n"), TOPIC);
+        register(&primary);
+        let mut clients = Clients::of(&pair);
+        clients.publish_for(Duration::from_millis(400));
+        assert!(clients.covered > 100, "{} of {} are covered", clients.covered, clients.published);
+        primary.signal(Signal::SIGKILL);
+        clients.come_through(300);
+        backup.served();
+        println!("{replication}: {} events, the longest time without cover was {:?}", clients.published, clients.gap);
+        drop(primary);
+
+        // The node that comes back is given what is kept, and leads in its turn.
+        let primary = pair.primary();
+        backup.protected(true);
+        clients.publish_for(Duration::from_millis(200));
+        backup.signal(Signal::SIGKILL);
+        clients.come_through(300);
+        drop(primary);
+    }
+}
+
+#[test]
+fn short_stops_and_deaths_of_the_others_lose_nothing() {
+    let (mut pair, witness, backup, primary) = Pair::known("", TOPIC);
+    register(&primary);
+    let mut clients = Clients::of(&pair);
+    for pause_ms in [1, 20, 200] {
+        primary.signal(Signal::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(pause_ms));
+        primary.signal(Signal::SIGCONT);
+        clients.come_through(50);
+    }
+    clients.gap = Duration::ZERO;
+    drop(witness);
+    clients.come_through(200);
+    println!("witness killed: the longest time without cover was {:?}", clients.gap);
+    let witness = pair.witness();
+    clients.gap = Duration::ZERO;
+    drop(backup);
+    clients.come_through(200);
+    println!("Backup killed: the longest time without cover was {:?}", clients.gap);
+    primary.protected(false);
+    let _backup = pair.backup();
+    primary.protected(true);
+    clients.come_through(200);
+    drop(witness);
+}

@@ -1,0 +1,39 @@
+//! What the shard tells of itself.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use bodkin_broker::{SubscriptionKey, TopicView};
+
+use super::{Receiver, Shard};
+use crate::api::TopicState;
+
+impl Shard {
+    /// Every event type that it has seen.
+    pub(super) fn topics(&self) -> Vec<TopicState> {
+        let is_stream = |key: &&SubscriptionKey| {
+            matches!(self.broker.receiver(**key), Some(Receiver::Stream { .. } | Receiver::Link { .. } | Receiver::Dealer { .. }))
+        };
+        let state = |topic: TopicView<'_>| {
+            let streams = topic.subscriptions.iter().filter(is_stream).count();
+            TopicState {
+                event_type: topic.name.to_owned(),
+                published: topic.published,
+                subscriptions: topic.subscriptions.len() - streams,
+                streams,
+                durable: self.context.durable.contains(topic.name)
+                    || self.real_time_topic(topic.name).is_some_and(|topic| topic.is_durable),
+            }
+        };
+        self.broker.topics().map(state).collect()
+    }
+
+    /// Event streams, and topics that ZMTP subscribers hear.
+    pub(super) fn stream_count(&self) -> usize {
+        self.broker.subscription_count() - self.pushed.len() + self.replaying
+    }
+
+    /// Lets those who watch know how many subscriptions there are.
+    pub(super) fn count_subscriptions(&self) {
+        self.context.counts.subscriptions.store((self.broker.subscription_count() + self.replaying) as u64, Relaxed);
+    }
+}
