@@ -27,7 +27,7 @@ pub struct RetainingProxy {
     proxy: Proxy,
     machine: Publisher,
     keys: Vec<TopicKey>,
-    /// Stamp of the newest event of each topic.
+    /// Stamp of the newest event of each topic. Every event counts as created when it was due, whatever its stamp says.
     newest_ns: Vec<u64>,
     sessions: Sessions,
     /// UTC at the zero of the monotonic clock.
@@ -80,7 +80,7 @@ impl RetainingProxy {
         let is_measured = due_ns >= shared.window.measured_from_ns;
         for at in 0..self.keys.len() {
             let stamp_ns = if shared.workload.stamp == Stamp::Due { due_ns } else { monotonic_ns() };
-            let published = self.machine.publish(self.keys[at], self.utc_at_zero_ns + stamp_ns)?;
+            let published = self.machine.publish(self.keys[at], self.utc_at_zero_ns + due_ns)?;
             if published.sequence.0 != u64::from(sequence) + 1 {
                 bail!("event {sequence} became number {} of its topic", published.sequence.0);
             }
@@ -195,7 +195,10 @@ impl RetainingProxy {
                     if self.payload.is_empty() {
                         self.payload = blank(shared.workload.payload_bytes);
                     }
-                    let stamp_ns = created_utc_ns.saturating_sub(self.utc_at_zero_ns);
+                    let stamp_ns = match shared.workload.stamp {
+                        Stamp::Due => created_utc_ns.saturating_sub(self.utc_at_zero_ns),
+                        Stamp::Sent => self.newest_ns[topic.index()],
+                    };
                     let number = self.proxy.first_topic + topic.index() as u32;
                     Payload { topic: number, sequence: (sequence.0 - 1) as u32, stamp_ns }.write(&mut self.payload);
                     let flags = Flags { resend: is_resent, ..Flags::default() };

@@ -27,7 +27,7 @@ use crate::time_line::TimeLine;
 /// Time in front of each measured one.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// What the topics are called.
-const TOPIC: &str = "BENCH-EVENT";
+const TOPIC: &str = "BENCH";
 /// Longest wait for the relay to listen.
 const LISTEN_WAIT_MAX: Duration = Duration::from_secs(10);
 

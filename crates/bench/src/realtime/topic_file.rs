@@ -66,11 +66,16 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Of one node.
-    pub const ALONE: Self =
-        Self { coverage: Coverage::Acknowledged, failover: None, replication: Replication::Lazy, marks: Marks::Every, batch_window_ms: 0 };
     /// Of a pair that replicates every event as late as it may.
-    pub const PAIR: Self = Self { failover: Some(FailOver::MS_50), ..Self::ALONE };
+    pub const PAIR: Self = Self {
+        coverage: Coverage::Acknowledged,
+        failover: Some(FailOver::MS_50),
+        replication: Replication::Lazy,
+        marks: Marks::Every,
+        batch_window_ms: 0,
+    };
+    /// Of one node, which cannot bound losses.
+    pub const ALONE: Self = Self { failover: None, replication: Replication::Never, ..Self::PAIR };
 }
 
 /// The keys of `bodkin up` for this workload: nothing but topics, without an event log, for the papers' messages are in memory.
@@ -100,8 +105,7 @@ fn topic(group: &Group, terms: Terms) -> String {
     let mut topic = format!("[[topic]]\nevent_type = \"{name}\"\ncount = {topics}\nperiod_us = {period}\ndeadline_us = {deadline}\n");
     topic += &format!("loss_tolerance = {}\nretention = {retention}\n", infinite(tolerance.map(u64::from)));
     topic += "broker_subscriber_max_ms = 1\ndispatch_cost_us = 1\nreplica_cost_us = 1\n";
-    // A bound on losses needs a pair to hold it.
-    if let (Some(tolerance), true) = (tolerance, terms.failover.is_some()) {
+    if let Some(tolerance) = tolerance {
         if terms.coverage == Coverage::Host {
             topic += "coverage = \"host\"\n";
         }
@@ -145,7 +149,7 @@ mod tests {
     #[test]
     fn one_node_and_no_replication_bound_no_losses() {
         let alone = topic_file(&workload(), Terms::ALONE);
-        assert!(!alone.contains("failover") && !alone.contains("coverage") && alone.contains("loss_tolerance = 3"));
+        assert!(!alone.contains("failover") && !alone.contains("coverage") && !alone.contains("loss_tolerance = 3"));
         let never = topic_file(&workload(), Terms { replication: Replication::Never, batch_window_ms: 40, ..Terms::PAIR });
         assert_eq!((never.matches("loss_tolerance = \"inf\"").count(), never.matches("retention = 1").count()), (2, 2));
         assert!(never.contains("batch_window_ms = 40"));
