@@ -30,7 +30,7 @@ const TABLE: &[Row] = &[
         imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-store", "bodkin-trust", "bodkin-zmtp"],
     },
     // Drives any Arrowhead over the wire: of ours only the real-time machines and what they are spoken to in.
-    Row { name: "bodkin-bench", pure: false, imports: &["bodkin-broker", "bodkin-zmtp"] },
+    Row { name: "bodkin-bench", pure: false, imports: &["bodkin-broker", "bodkin-client", "bodkin-zmtp"] },
     Row {
         name: "bodkin",
         pure: false,

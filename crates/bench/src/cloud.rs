@@ -64,6 +64,11 @@ impl Directory {
         Ok(Self { directory: directory.context("cannot make a directory for the server's data")? })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// The server's data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")

@@ -4,7 +4,7 @@
 //! server it measures. A run starts from a named [`state`] of the [`data`], which [`baseline`] restores. `simultaneous`, `lanes`
 //! and `client` are the three ways in which [`load`] lets requests go, and [`limit`] looks for the most that are answered
 //! in time; [`event`] has publishers and subscribers in processes of their own and a bare relay as the floor; [`start`]
-//! starts servers; [`secure`] lets the same load go in insecure and in secure mode, and [`handshake`] is what that cannot go below. Each
+//! starts servers; [`crash`] lets the processes of a pair die; [`secure`] lets the same load go in insecure and in secure mode, and [`handshake`] is what that cannot go below. Each
 //! ends in a [`report`]; [`lab`] runs them all into one.
 
 mod answer;
@@ -13,6 +13,7 @@ mod certificates;
 mod cgroup;
 mod client;
 mod cloud;
+mod crash;
 mod data;
 mod disk_flush;
 mod endpoint;
@@ -121,6 +122,7 @@ fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::R
         Experiment::Cover(options) => realtime::cover::run(&options),
         Experiment::Frame(options) => realtime::frame::run(&options),
         Experiment::Zmtp(options) => realtime::scenario::run(&options),
+        Experiment::Crash(options) => crash::run(&options),
         Experiment::Lab(_) | Experiment::Role => anyhow::bail!("`lab` and `role` are no experiments"),
     }?;
     report.judge(thresholds);

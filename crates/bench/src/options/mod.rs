@@ -1,5 +1,6 @@
 //! What `bodkin bench ...` takes.
 
+mod crash;
 mod event;
 mod load;
 mod realtime;
@@ -9,6 +10,7 @@ mod target;
 mod tests;
 pub mod value;
 
+pub use crash::CrashOptions;
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
 pub use realtime::{
@@ -90,6 +92,8 @@ pub(crate) enum Experiment {
     Frame(FrameOptions),
     /// What replication costs and saves while events are processed, the Primary killed in the middle (Wang 2019, chapter 4)
     Arrec(ArrecOptions),
+    /// Faults of a real pair in network namespaces: gaps, losses, order
+    Crash(CrashOptions),
     /// The full series in one report
     Lab(LabOptions),
     /// One side of `event`, told what to do on stdin

@@ -15,6 +15,14 @@ pub fn rate_per_s(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number above 0, and at most a million.
+pub fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= 1e6 => Ok(number),
+        _ => Err("a number above 0 and at most 1000000".to_string()),
+    }
+}
+
 /// A share of the machine's processors.
 pub fn processors(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

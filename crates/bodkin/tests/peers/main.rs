@@ -7,6 +7,7 @@ mod support;
 
 mod arrowhead_client;
 mod browser;
+mod crash;
 mod java_client;
 mod jersey;
 mod jose;
