@@ -293,9 +293,9 @@ impl<R> Shard<R> {
         let stream = self.streams.open(identity, terms.backlog_max.get());
         topic.streams.push(stream.index);
         if identity.incarnation == self.incarnation
-            && let Some(&numbered) = topic.numbered.get(&identity.publisher)
+            && let Some(&numbered) = topic.ended.get(&identity.publisher).or_else(|| topic.numbered.get(&identity.publisher))
         {
-            // The topic was best effort before, and its events have these numbers.
+            // Events have these numbers of a stream that has ended, or of the time when the topic was best effort.
             let opened = self.streams.at_mut(stream.index);
             (opened.last, opened.released, opened.covered) = (numbered, numbered, numbered);
         }

@@ -15,6 +15,8 @@ pub(crate) struct Topic {
     pub subscriptions: Vec<SubscriptionKey>,
     /// Of a best-effort topic: the last event of each publisher.
     pub numbered: BTreeMap<PublisherId, Sequence>,
+    /// Of a real-time topic: the last event of each publisher whose stream, numbered by the shard's own run, has ended.
+    pub ended: BTreeMap<PublisherId, Sequence>,
     /// Of a real-time topic.
     pub terms: Option<Arc<Terms>>,
     /// Indexes of a real-time topic's streams.

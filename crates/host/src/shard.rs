@@ -12,6 +12,7 @@ mod log;
 mod not_taken;
 mod outbox;
 mod publish;
+mod publishers;
 mod pushed;
 mod real_time;
 mod replay;
@@ -55,6 +56,7 @@ use self::{
     clock::Clock,
     connection::{Connection, Phase},
     log::Waiting,
+    publishers::Publishers,
     pushed::Pushed,
     real_time::RealTime,
     replica::{REPLICA_CHANNEL, Uncovered},
@@ -198,6 +200,7 @@ pub struct Shard {
     broker: bodkin_broker::Shard<Receiver>,
     outputs: Vec<Output>,
     real_time: RealTime,
+    publishers: Publishers,
     /// The leader's end of a pair; `None` of a cloud by itself.
     primary: Option<Primary>,
     /// Publishers that wait until their events are covered.
@@ -281,6 +284,7 @@ impl Shard {
             broker: bodkin_broker::Shard::new(incarnation, limits),
             outputs: Vec::new(),
             real_time: RealTime::new(incarnation),
+            publishers: Publishers::default(),
             primary,
             uncovered: BTreeMap::new(),
             log,

@@ -8,7 +8,7 @@ use crate::{
     event::Sequence,
     replication::{BackupStanding, Replication},
     slot::{Message, NONE},
-    stream::{Received, StreamId},
+    stream::{Received, StreamId, StreamIdentity},
     subscription::SubscriptionKey,
     time::Instant,
     wire::StreamNumber,
@@ -181,7 +181,10 @@ impl<R> Shard<R> {
         if !stream.is_ending || stream.length > 0 {
             return;
         }
-        let topic = stream.identity.topic;
+        let (StreamIdentity { topic, publisher, incarnation }, last) = (stream.identity, stream.last);
+        if incarnation == self.incarnation {
+            self.topics.at_mut(topic).ended.insert(publisher, last);
+        }
         let Replication { standing, session, .. } = self.replication;
         let has_number = standing.has_link() && stream.linked.session == session;
         let number = has_number.then_some(StreamNumber(stream.linked.number));

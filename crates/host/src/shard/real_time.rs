@@ -134,7 +134,9 @@ impl Shard {
         let now = self.clock.broker();
         let created = now.minus_nanos(terms.created_before_ns);
         let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence: Sequence(last.0 + 1), created, is_resent: false };
-        self.broker.accept(now, stream, event).map_err(NotTaken::Broker)
+        let accepted = self.broker.accept(now, stream, event).map_err(NotTaken::Broker);
+        self.publishers.heard(stream, self.clock.now);
+        accepted
     }
 
     /// Does the work there is, at most so many pieces; gives how many.

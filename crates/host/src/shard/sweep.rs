@@ -16,6 +16,7 @@ impl Shard {
     pub(super) fn sweep(&mut self, snapshot: &Snapshot) {
         self.close_disbelieved();
         self.close_unpermitted(snapshot);
+        self.end_silent_streams();
         let (now, limits) = (self.clock.now, self.context.limits);
         for (slot, connection) in &mut self.connections {
             if connection.wants_heartbeat(now, limits.heartbeat) {

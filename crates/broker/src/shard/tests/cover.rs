@@ -113,6 +113,33 @@ fn a_joining_backup_is_given_each_stream_in_order_and_the_end_behind_the_last() 
 }
 
 #[test]
+fn a_stream_of_our_own_run_that_ends_leaves_its_place_and_goes_on_with_its_numbers() {
+    let mut driven = Driven::new(&[Terms { streams_max: 2, ..TERMS }]);
+    let [ours, other] = [(1, 7), (2, 1)].map(|(publisher, incarnation)| driven.stream_of(0, publisher, incarnation));
+    for stream in [ours, other] {
+        for sequence in 1..=3 {
+            driven.now += 1_000;
+            driven.publish(stream, sequence).unwrap();
+        }
+        driven.work();
+        driven.shard.end_stream(stream);
+    }
+    let mut closed = 0;
+    for _ in 0..3 {
+        // What is dispatched settles, and then what was dispatched meanwhile.
+        driven.now += 1_000_000;
+        driven.step(Input::Backup(BackupStanding::Absent));
+        driven.work();
+        closed += driven.told().iter().filter(|output| matches!(output, Output::Closed { .. })).count();
+    }
+    assert_eq!(closed, 2);
+    let [ours, other] = [(1, 7), (2, 1)].map(|(publisher, incarnation)| driven.stream_of(0, publisher, incarnation));
+    assert_eq!([ours, other].map(|stream| driven.shard.last(stream)), [Some(Sequence(3)), Some(Sequence(0))]);
+    assert!(matches!(driven.publish(ours, 3), Ok(Accepted::Known)));
+    assert!(matches!(driven.publish(ours, 4), Ok(Accepted::Kept { .. })));
+}
+
+#[test]
 fn a_stream_that_ends_is_closed_on_the_link_by_the_number_that_it_has_in_this_session() {
     let mut driven = Driven::new(&[roomy()]);
     driven.shard.set_replication(AT_ONCE);
