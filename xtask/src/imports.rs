@@ -22,7 +22,7 @@ const TABLE: &[Row] = &[
     Row { name: "bodkin-simulator", pure: true, imports: &["bodkin-broker"] },
     Row { name: "bodkin-zmtp", pure: true, imports: &[] },
     Row { name: "bodkin-store", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker"] },
-    Row { name: "bodkin-trust", pure: false, imports: &["bodkin-arrowhead"] },
+    Row { name: "bodkin-trust", pure: false, imports: &["bodkin-arrowhead", "bodkin-zmtp"] },
     Row { name: "bodkin-client", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-trust", "bodkin-zmtp"] },
     Row {
         name: "bodkin-host",

@@ -1,5 +1,6 @@
 //! Secure mode: who the core systems are, whom they believe, and how both change while connections are open.
 
+mod curve;
 mod handshake;
 mod material;
 mod names;
@@ -29,6 +30,7 @@ use rustls::Connection;
 use tokio::sync::watch;
 
 pub use self::{
+    curve::CurveKeys,
     handshake::{HANDSHAKES_MAX, SecurePort},
     names::machine_name,
     outgoing::SubscriberError,

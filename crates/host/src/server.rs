@@ -216,10 +216,10 @@ impl Server {
         refuse_other_mode(&opened.store, config)?;
         let listeners = bind::ports(config)?;
         let addresses = listeners.each_ref().map(|group| group[0].local_addr().expect("a bound listener has an address"));
-        let endpoint = bind::zmtp(config)?;
-        let zmtp = endpoint.listeners.first().map(|listener| listener.local_addr().expect("a bound listener has an address"));
         let security = open_security(config).await?;
         let trust = security.as_ref().map(|security| security.trust());
+        let endpoint = bind::zmtp(config, trust.as_deref())?;
+        let zmtp = endpoint.listeners.first().map(|listener| listener.local_addr().expect("a bound listener has an address"));
         ensure_own_cloud(&opened.store, trust.as_deref()).await?;
         own_services::register(&opened.store, config, &addresses, trust.as_deref()).await?;
 

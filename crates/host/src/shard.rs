@@ -260,8 +260,9 @@ impl Shard {
         for listener in &mut listeners {
             poll.registry().register(listener, LISTENERS, Interest::READABLE)?;
         }
-        let endpoint = Endpoint::new(endpoint, &context.limits, poll.registry())?;
         let trust = context.security.as_ref().map(|security| security.trust());
+        let security = zmtp::server_security(trust.as_deref());
+        let endpoint = Endpoint::new(endpoint, &context.limits, security, poll.registry())?;
         let clock = Clock::new();
         let incarnation = Incarnation(clock.utc.unix_nanos());
         let limits = ShardLimits {

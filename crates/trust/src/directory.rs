@@ -6,6 +6,7 @@
 //! issued.jsonl                what was issued and revoked
 //! revoked.crl                 what was revoked, signed by the cloud
 //! curve.jsonl                 which CURVE key is whose
+//! zmtp.curve                  the ZMTP port's own pair of CURVE keys
 //! systems/NAME.crt NAME.key   the core systems' and the operator's (sysop), chain and key
 //! lock                        held while something is changed
 //! ```
@@ -32,6 +33,7 @@ use crate::{
     certificate::Certificate,
     file::{self, FileError},
     identity::Identity,
+    key::KeyError,
     ledger::{self, Actions, Entry, Ledger},
     lock::Lock,
     revocation::Revocations,
@@ -95,6 +97,9 @@ pub enum DirectoryError {
     /// A CURVE key belongs to another system.
     #[error("this CURVE key is bound to {0} already")]
     CurveKeyTaken(SystemName),
+    /// A key could not be made.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// A certificate could not be made.
     #[error(transparent)]
     Issue(#[from] IssueError),
@@ -258,7 +263,13 @@ impl TrustDirectory {
     }
 
     /// Where it is known which CURVE key is whose.
-    pub(crate) fn curve(&self) -> PathBuf {
+    /// The ZMTP port's own pair of CURVE keys.
+    pub fn server_pair(&self) -> PathBuf {
+        self.path.join("zmtp.curve")
+    }
+
+    /// Which CURVE key is whose.
+    pub fn curve(&self) -> PathBuf {
         self.path.join("curve.jsonl")
     }
 

@@ -31,7 +31,6 @@ pub mod request;
 pub mod revocation;
 pub mod tls;
 pub mod token;
-mod z85;
 
 pub use crate::{
     authority::{Authority, IssueError, Profile},

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::command::{self, CANCEL, ERROR, PING, PING_CONTEXT_BYTES_MAX, SUBSCRIBE};
+use crate::frame::Head;
 use crate::protection::Protection;
 
 /// Writes to a peer that is ready for it. There is none before: a message that comes in front of the peer's READY makes libzmq drop the
@@ -30,6 +31,19 @@ impl Sender<'_> {
             self.protection.push_frame(payload, true, out);
         }
         self.protection.push_frame(last, false, out);
+    }
+
+    /// Appends messages that stand as they would for a peer without boxes, heads and payloads.
+    ///
+    /// # Panics
+    /// A frame is not whole.
+    pub fn relay(&mut self, mut frames: &[u8], out: &mut Vec<u8>) {
+        while let Some(head) = Head::parse(frames).expect("own frames are right") {
+            let (frame, rest) = frames.split_at(head.frame_bytes());
+            self.protection.push_frame(&frame[head.head_bytes..], head.more, out);
+            frames = rest;
+        }
+        assert!(frames.is_empty(), "a frame is whole");
     }
 
     /// Asks for messages whose first frame begins so; an empty prefix for all. Asking twice counts twice.

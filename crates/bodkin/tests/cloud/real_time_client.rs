@@ -38,37 +38,42 @@ fn start(data: &Path, topics: &str, more: &[&str]) -> Cloud {
     cloud
 }
 
-struct Sends {
+pub struct Sends {
     publisher: RealtimePublisher,
-    covered: Vec<u64>,
-    refused: Vec<(RefusalReason, u64, String)>,
+    pub covered: Vec<u64>,
+    pub refused: Vec<(RefusalReason, u64, String)>,
     excess: Vec<u64>,
     lost: u64,
-    ends: usize,
+    pub ends: Vec<String>,
 }
 
 impl Sends {
     fn to(address: SocketAddr, name: &str, topics: &[&str]) -> (Self, Vec<PublishedTopic>) {
-        let mut publisher = RealtimePublisher::connect(Brokers::one(name, address)).expect("a publisher");
-        let keys = topics.iter().map(|topic| publisher.add_topic(topic, Retention::new(1, 64, WhenFull::Block))).collect();
-        (Self { publisher, covered: vec![0; topics.len()], refused: Vec::new(), excess: Vec::new(), lost: 0, ends: 0 }, keys)
+        Self::by(Brokers::one(name, address), topics)
     }
 
-    fn turn(&mut self) {
+    pub fn by(brokers: Brokers, topics: &[&str]) -> (Self, Vec<PublishedTopic>) {
+        let mut publisher = RealtimePublisher::connect(brokers).expect("a publisher");
+        let keys = topics.iter().map(|topic| publisher.add_topic(topic, Retention::new(1, 64, WhenFull::Block))).collect();
+        let (covered, refused) = (vec![0; topics.len()], Vec::new());
+        (Self { publisher, covered, refused, excess: Vec::new(), lost: 0, ends: Vec::new() }, keys)
+    }
+
+    pub fn turn(&mut self) {
         let Self { publisher, covered, refused, excess, lost, ends } = self;
         let told = publisher.turn(Duration::from_millis(1), |report| match report {
             PublisherReport::Covered { topic, through } => covered[topic.index()] = through.0,
             PublisherReport::NotTaken { reason, sequence, text, .. } => refused.push((reason, sequence.0, text.to_owned())),
             PublisherReport::Excess { sequence, .. } => excess.push(sequence.0),
             PublisherReport::Lost { events, .. } => *lost += events,
-            PublisherReport::Session(SessionReport::Ended(..)) => *ends += 1,
+            PublisherReport::Session(SessionReport::Ended(_, end)) => ends.push(end.to_string()),
             PublisherReport::Session(_) => {}
             other @ PublisherReport::CoveredUnpublished { .. } => panic!("{other:?}"),
         });
         told.expect("a turn");
     }
 
-    fn publish(&mut self, topic: PublishedTopic, payload: &str) {
+    pub fn publish(&mut self, topic: PublishedTopic, payload: &str) {
         loop {
             match self.publisher.publish(topic, payload.as_bytes()) {
                 Ok(_) => return,
@@ -79,25 +84,29 @@ impl Sends {
     }
 }
 
-struct Hears {
+pub struct Hears {
     subscriber: RealtimeSubscriber,
     topic: SubscribedTopic,
-    events: Vec<String>,
-    subscribed: usize,
-    refused: Vec<(RefusalReason, String)>,
+    pub events: Vec<String>,
+    pub subscribed: usize,
+    pub refused: Vec<(RefusalReason, String)>,
     lost: Vec<u64>,
     overrun: u64,
 }
 
 impl Hears {
     fn from(address: SocketAddr, name: &str, topic: &str, subscription: Subscription) -> Self {
-        let mut subscriber = RealtimeSubscriber::connect(Brokers::one(name, address), EACH).expect("a subscriber");
+        Self::by(Brokers::one(name, address), topic, subscription)
+    }
+
+    pub fn by(brokers: Brokers, topic: &str, subscription: Subscription) -> Self {
+        let mut subscriber = RealtimeSubscriber::connect(brokers, EACH).expect("a subscriber");
         let topic = subscriber.subscribe(topic, subscription);
         let (events, refused, lost) = (Vec::new(), Vec::new(), Vec::new());
         Self { subscriber, topic, events, subscribed: 0, refused, lost, overrun: 0 }
     }
 
-    fn turn(&mut self) {
+    pub fn turn(&mut self) {
         let Self { subscriber, events, subscribed, refused, lost, overrun, .. } = self;
         let told = subscriber.turn(Duration::from_millis(1), |report| match report {
             SubscriberReport::Event(event) => events.push(String::from_utf8(event.payload.to_vec()).expect("text")),
@@ -112,12 +121,12 @@ impl Hears {
     }
 }
 
-fn required() -> Subscription {
+pub fn required() -> Subscription {
     Subscription { required_for: Some(Duration::from_secs(60)), beginning: Beginning::First, ..Subscription::default() }
 }
 
 #[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");

@@ -19,7 +19,7 @@ use bodkin_trust::{
     revocation::Revocations,
 };
 
-use super::{KeyStores, SecurityConfig, SecurityError, names};
+use super::{CurveKeys, KeyStores, SecurityConfig, SecurityError, names};
 
 /// A revocation list, in either place.
 const REVOCATIONS: &str = "revoked.crl";
@@ -34,6 +34,8 @@ pub(super) struct Material {
     pub(super) revocations: Revocations,
     /// In the order of [`CoreSystem::ALL`].
     pub(super) identities: Vec<Arc<Identity>>,
+    /// Of the ZMTP port; `None` with key stores, beside which nothing says whose a key is.
+    pub(super) curve: Option<CurveKeys>,
     /// Where it was read.
     pub(super) files: Vec<PathBuf>,
 }
@@ -78,7 +80,11 @@ impl Material {
             device_anchors: Vec::new(),
             revocations: directory.revocations()?,
             identities: CoreSystem::ALL.into_iter().map(identity).collect::<Result<_, _>>()?,
-            files: files.chain(systems.into_iter().flat_map(|(certificate, key)| [certificate, key])).collect(),
+            curve: Some(CurveKeys::read(directory)?),
+            files: files
+                .chain(systems.into_iter().flat_map(|(certificate, key)| [certificate, key]))
+                .chain(CurveKeys::files(directory))
+                .collect(),
         })
     }
 
@@ -92,7 +98,7 @@ impl Material {
         let revocations = read_revocations(&list, &anchors)?;
         let cloud = identities[0].certificate().system().map_err(|error: CommonNameError| FileError::content(&paths[0], error))?.cloud;
         let files = paths.into_iter().chain([stores.trust_store.clone(), list]).collect();
-        Ok(Self { cloud, anchors, device_anchors: Vec::new(), revocations, identities, files })
+        Ok(Self { cloud, anchors, device_anchors: Vec::new(), revocations, identities, curve: None, files })
     }
 }
 

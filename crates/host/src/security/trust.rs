@@ -14,7 +14,7 @@ use bodkin_trust::{
 };
 use rustls::{ClientConfig, ServerConfig, pki_types::CertificateDer};
 
-use super::{SecurityConfig, SecurityError, material::Material};
+use super::{CurveKeys, SecurityConfig, SecurityError, material::Material};
 use crate::server::Port;
 
 /// Everything that secure mode works with, as of one look at the files.
@@ -36,6 +36,8 @@ pub struct Trust {
     servers: Vec<Arc<ServerConfig>>,
     /// The Event Handler's, towards subscribers.
     pub(super) towards_subscribers: Arc<ClientConfig>,
+    /// Keys of the ZMTP port, where it can be.
+    pub curve: Option<CurveKeys>,
     /// When the first of the certificates is to be made anew.
     pub(super) renewal_due: UtcTime,
     /// What was read.
@@ -46,7 +48,7 @@ impl Trust {
     /// Reads everything. What nobody would believe is refused.
     pub(super) fn read(config: &SecurityConfig) -> Result<Self, SecurityError> {
         let now = tls::now();
-        let Material { cloud, anchors, device_anchors, revocations, identities, files } = Material::read(config, now)?;
+        let Material { cloud, anchors, device_anchors, revocations, identities, curve, files } = Material::read(config, now)?;
         let check = PeerCheck { revocations: Arc::new(revocations) };
         for (system, identity) in CoreSystem::ALL.into_iter().zip(&identities) {
             check_identity(identity, system, &cloud, &check, now)?;
@@ -68,7 +70,7 @@ impl Trust {
         let towards_subscribers = tls::client_with_check(Some(event_handler), &anchors, server_check, check.clone())?;
         let renewal_due = identities.iter().map(|identity| identity.certificate().renewal_due()).min().expect("there are four");
         let withdrawals = 0;
-        Ok(Self { cloud, check, anchors, device_anchors, withdrawals, identities, servers, towards_subscribers, renewal_due, files })
+        Ok(Self { cloud, check, anchors, device_anchors, withdrawals, identities, servers, towards_subscribers, curve, renewal_due, files })
     }
 
     /// Takes the place of what counted before.

@@ -6,6 +6,7 @@ use super::{Port, StartError};
 use crate::{
     config::{HostConfig, ZmtpConfig},
     listener,
+    security::Trust,
     shard::EndpointConfig,
 };
 
@@ -21,10 +22,10 @@ pub(super) fn ports(config: &HostConfig) -> Result<[Vec<std::net::TcpListener>; 
 }
 
 /// The listening sockets of the ZMTP port.
-pub(super) fn zmtp(config: &HostConfig) -> Result<EndpointConfig, StartError> {
+pub(super) fn zmtp(config: &HostConfig, trust: Option<&Trust>) -> Result<EndpointConfig, StartError> {
     let Some(ZmtpConfig { port, system }) = &config.zmtp else { return Ok(EndpointConfig::default()) };
-    if config.security.is_some() {
-        tracing::info!("there is no ZMTP port: nobody shows there who he is, so it is for insecure mode");
+    if trust.is_some_and(|trust| trust.curve.is_none()) {
+        tracing::info!("there is no ZMTP port: beside key stores nothing says whose a CURVE key is; the trust directory does");
         return Ok(EndpointConfig::default());
     }
     let address = SocketAddr::new(config.listen, *port);

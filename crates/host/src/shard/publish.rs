@@ -68,6 +68,7 @@ impl Receiver {
                 let hears = event_handler::hears(snapshot, subscription, publication, filter_text);
                 wanted(hears.then(|| frames.json(publication).len() as u64))
             }
+            Self::Link { slot, .. } | Self::Dealer { slot, .. } if !endpoint.may_hear(*slot, snapshot, publication) => Wanted::No,
             Self::Link { slot, prefix } => wanted(endpoint.offer(*slot, prefix, frames.message(event, publication))),
             Self::Dealer { slot, topic } => endpoint.offer_dealer(*slot, topic, frames.message(event, publication)),
         }

@@ -6,6 +6,7 @@
 mod dealer;
 mod link;
 mod publish;
+mod secure;
 mod subscribe;
 
 use std::{io, sync::Arc};
@@ -15,10 +16,11 @@ use bodkin_broker::{
     Epoch,
     wire::{WATERMARK_BYTES, WATERMARKS_MAX},
 };
-use bodkin_zmtp::{Connection, Event, Limits as ProtocolLimits, Random, ServerSecurity, ServerSettings, SocketType, Subscriptions};
+use bodkin_zmtp::{Connection, Event, Limits as ProtocolLimits, ServerSecurity, ServerSettings, SocketType, Subscriptions};
 use mio::{Interest, Registry, Token, event::Event as Readiness, net::TcpListener};
 use slab::Slab;
 
+pub(super) use self::secure::server_security;
 pub use self::{dealer::Numbered, link::LinkKey};
 use self::{
     dealer::{Dealer, Required, Runs},
@@ -104,7 +106,7 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Takes over the bound sockets of the port.
-    pub fn new(config: EndpointConfig, limits: &Limits, registry: &Registry) -> io::Result<Self> {
+    pub fn new(config: EndpointConfig, limits: &Limits, security: ServerSecurity, registry: &Registry) -> io::Result<Self> {
         let mut listeners: Vec<_> = config.listeners.into_iter().map(TcpListener::from_std).collect();
         for listener in &mut listeners {
             registry.register(listener, LINK_LISTENERS, Interest::READABLE)?;
@@ -119,7 +121,7 @@ impl Endpoint {
         let received = if listeners.is_empty() { Vec::new() } else { vec![0; TURN_BYTES_MAX] };
         Ok(Self {
             listeners,
-            settings: Arc::new(ServerSettings { limits, takes: TAKES.into(), security: ServerSecurity::Null }),
+            settings: Arc::new(ServerSettings { limits, takes: TAKES.into(), security }),
             system: config.system,
             links: Slab::new(),
             next_serial: 0,
@@ -224,6 +226,10 @@ impl Shard {
             }
             return;
         }
+        let random = match secure::random(&self.endpoint.settings.security) {
+            Ok(random) => random,
+            Err(error) => return tracing::error!(%error, "a ZMTP link was closed"),
+        };
         let token = Token(LINKS + self.endpoint.links.vacant_key());
         let both = Interest::READABLE | Interest::WRITABLE;
         let registered = socket.set_nodelay(true).and_then(|()| self.poll.registry().register(&mut socket, token, both));
@@ -232,8 +238,7 @@ impl Shard {
         }
         let endpoint = &mut self.endpoint;
         let mut greeting = Vec::new();
-        // NULL needs no chance.
-        let protocol = Connection::server(endpoint.settings.clone(), Random::new(&mut [0; Random::OCTETS]), &mut greeting);
+        let protocol = Connection::server(endpoint.settings.clone(), random, &mut greeting);
         let link = Link::new(socket, protocol, &greeting, endpoint.next_serial, self.clock.now);
         endpoint.next_serial += 1;
         let slot = endpoint.links.insert(link);
@@ -305,7 +310,13 @@ impl Shard {
                 Ok(received) => {
                     let Some(event) = received.event else { break None };
                     let taken = received.taken;
-                    if matches!(event, Event::Ready) {
+                    if let Event::Authenticate(credentials) = &event {
+                        match self.identify(slot, credentials) {
+                            Ok(()) => protocol.allow(self.endpoint.links[slot].outbox.bytes()),
+                            Err(reason) => break Some(reason),
+                        }
+                        self.endpoint.is_dirty(slot);
+                    } else if matches!(event, Event::Ready) {
                         if let Err(reason) = self.begin(slot, &mut protocol) {
                             break Some(reason);
                         }
@@ -335,20 +346,27 @@ impl Shard {
     /// What a peer of its socket type does here, once its handshake is over.
     fn begin(&mut self, slot: usize, protocol: &mut Connection) -> Result<(), String> {
         let endpoint = &mut self.endpoint;
+        let is_sealed = protocol.sender().expect("the handshake is over").is_sealed();
         let peer = protocol.peer().expect("the handshake is over");
         let (socket_type, identity) = (peer.metadata.socket_type(), peer.metadata.identity());
+        // Whoever has shown a key is its system, whatever it calls itself.
+        let certified = endpoint.links[slot].caller.system().cloned();
+        let named = |identity: &[u8]| certified.map_or_else(|| publish::named(identity, endpoint.system.as_ref()), Ok);
         let role = match socket_type {
             SocketType::Sub | SocketType::Xsub => {
                 endpoint.subscribers += 1;
                 Role::subscriber()
             }
-            SocketType::Req => Role::Requester { system: publish::named(identity, endpoint.system.as_ref())?, awaits: false },
-            SocketType::Pub | SocketType::Push => Role::Publisher { system: publish::named(&[], endpoint.system.as_ref())? },
-            SocketType::Dealer => Role::Dealer(Box::new(Dealer::new(publish::named(identity, endpoint.system.as_ref())))),
+            SocketType::Req => Role::Requester { system: named(identity)?, awaits: false },
+            SocketType::Pub | SocketType::Push => Role::Publisher { system: named(&[])? },
+            SocketType::Dealer => Role::Dealer(Box::new(Dealer::new(named(identity)))),
             other => unreachable!("{other} is not taken"),
         };
         let link = &mut endpoint.links[slot];
         link.role = role;
+        if is_sealed {
+            link.begin_sealing();
+        }
         link.probe();
         if socket_type == SocketType::Pub {
             // A PUB sends nothing that is not asked for.
@@ -368,7 +386,7 @@ impl Shard {
             }
             // The answer to a ping is written already, and we send none.
             Event::Ping { .. } | Event::Pong { .. } => Ok(()),
-            Event::Ready | Event::Authenticate(_) => unreachable!("readiness is served before, and NULL does not ask"),
+            Event::Ready | Event::Authenticate(_) => unreachable!("they are served before"),
         }
     }
 
@@ -409,6 +427,7 @@ impl Shard {
     /// Ends a link and tells it why.
     fn refuse_link(&mut self, slot: usize, reason: &str) {
         let link = &mut self.endpoint.links[slot];
+        link.seal();
         if let Some(mut protocol) = link.protocol.take() {
             protocol.refuse(reason, link.outbox.bytes());
         }
@@ -419,7 +438,9 @@ impl Shard {
     /// Takes nothing more from a link, and closes it when everything is written.
     fn end_link(&mut self, slot: usize) {
         self.forget_subscriptions(slot);
-        self.endpoint.links[slot].role = Role::Closing;
+        let link = &mut self.endpoint.links[slot];
+        link.role = Role::Closing;
+        link.drop_unsealed();
         self.endpoint.is_dirty(slot);
     }
 
@@ -432,6 +453,7 @@ impl Shard {
 
     /// Closes links that are past a deadline.
     pub(super) fn sweep_links(&mut self) {
+        self.close_disbelieved_links();
         let (now, limits) = (self.clock.now, self.context.limits);
         let overdue = |(slot, link): (usize, &Link)| link.is_overdue(now, &limits).then_some(slot);
         for slot in self.endpoint.links.iter().filter_map(overdue).collect::<Vec<_>>() {

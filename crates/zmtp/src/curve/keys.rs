@@ -144,6 +144,11 @@ impl KeyPair {
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
+
+    /// The key that nobody else knows.
+    pub fn secret(&self) -> &SecretKey {
+        &self.secret
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bodkin_arrowhead::name::SystemName;
 use bodkin_trust::{
     TrustDirectory,
-    curve::{CurveKey, CurvePair},
+    curve::{self, PublicKey},
     file,
     tls::now,
 };
@@ -28,8 +28,8 @@ pub struct CurveOptions {
     #[arg(long, value_name = "FILE", requires = "system", conflicts_with_all = ["public_key", "remove"])]
     out: Option<PathBuf>,
     /// Bind this key, which the system has made itself (40 characters of Z85 text)
-    #[arg(long, value_name = "KEY", requires = "system", value_parser = CurveKey::parse, conflicts_with = "remove")]
-    public_key: Option<CurveKey>,
+    #[arg(long, value_name = "KEY", requires = "system", value_parser = str::parse::<PublicKey>, conflicts_with = "remove")]
+    public_key: Option<PublicKey>,
     /// Take the system's key away
     #[arg(long, requires = "system")]
     remove: bool,
@@ -46,17 +46,17 @@ pub fn run(place: &PlaceOptions, options: CurveOptions, printer: Printer) -> any
             printer.done(&json!({"system": system, "publicKey": null}), &format!("{system} has no CURVE key"))?;
         }
         (Some(system), Some(key)) => {
-            directory.bind_curve_key(&system, Some(key), now())?;
+            directory.bind_curve_key(&system, Some(&key), now())?;
             printer.done(&json!({"system": system, "publicKey": key.to_string()}), &format!("{key} is the key of {system}"))?;
         }
         (Some(system), None) => {
             let path = options.out.unwrap_or_else(|| format!("{system}.curve").into());
-            let pair = CurvePair::generate()?;
+            let pair = curve::generate()?;
             // The secret is safe before the key counts.
-            file::write_private(&path, pair.to_certificate_file().as_bytes())?;
-            directory.bind_curve_key(&system, Some(pair.public), now())?;
-            let answer = json!({"system": system, "publicKey": pair.public.to_string(), "file": path});
-            printer.done(&answer, &format!("{} is the key of {system}; the pair is in {}", pair.public, path.display()))?;
+            file::write_private(&path, curve::certificate_file(&pair).as_bytes())?;
+            directory.bind_curve_key(&system, Some(pair.public()), now())?;
+            let answer = json!({"system": system, "publicKey": pair.public().to_string(), "file": path});
+            printer.done(&answer, &format!("{} is the key of {system}; the pair is in {}", pair.public(), path.display()))?;
         }
     }
     Ok(DONE)
@@ -70,5 +70,10 @@ fn list(directory: &TrustDirectory, printer: Printer) -> anyhow::Result<()> {
         answer.push(json!({"system": system, "publicKey": key.to_string()}));
         table.push([system.to_string(), key.to_string()]);
     }
-    Ok(printer.rows(&json!({"keys": answer}), &table, "no system has a CURVE key")?)
+    // The cloud makes it when it starts.
+    let server = curve::read_pair(&directory.server_pair()).ok().map(|pair| pair.public().to_string());
+    if let Some(key) = &server {
+        table.push(["(the cloud's ZMTP port)".to_owned(), key.clone()]);
+    }
+    Ok(printer.rows(&json!({"server": server, "keys": answer}), &table, "no system has a CURVE key")?)
 }

@@ -3,14 +3,16 @@
 use std::{
     collections::BTreeMap,
     net::{SocketAddr, ToSocketAddrs},
+    path::PathBuf,
     time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, bail};
 use bodkin_client::realtime::{
-    Beginning, Brokers, Event, PublisherId, PublisherReport, RealtimePublisher, RealtimeSubscriber, RefusalReason, Retention,
-    SessionReport, StreamCounters, SubscriberConfig, SubscriberReport, Subscription, WhenFull,
+    Beginning, Brokers, ClientSecurity, Event, PublicKey, PublisherId, PublisherReport, RealtimePublisher, RealtimeSubscriber,
+    RefusalReason, Retention, SessionReport, StreamCounters, SubscriberConfig, SubscriberReport, Subscription, WhenFull,
 };
+use bodkin_trust::curve;
 use clap::Args;
 use serde_json::json;
 
@@ -37,6 +39,12 @@ pub struct RealtimeOptions {
     /// A broker's ZMTP port; twice for both nodes of a pair [default: 127.0.0.1:5570, plus the port offset]
     #[arg(long = "zmtp", value_name = "HOST:PORT", value_parser = parse_host_and_port, requires = "realtime", num_args = 1)]
     zmtp: Vec<String>,
+    /// File with the own pair of CURVE keys, which secure mode asks for: bodkin cert curve --system NAME makes it
+    #[arg(long, value_name = "FILE", requires_all = ["realtime", "server_key"])]
+    curve: Option<PathBuf>,
+    /// Public CURVE key of the cloud's ZMTP port: bodkin cert curve shows it
+    #[arg(long, value_name = "KEY", requires = "curve", value_parser = str::parse::<PublicKey>)]
+    server_key: Option<PublicKey>,
 }
 
 impl RealtimeOptions {
@@ -44,11 +52,16 @@ impl RealtimeOptions {
         let default = || format!("127.0.0.1:{}", u32::from(ZMTP_PORT) + u32::from(registry.port_offset()));
         let texts = if self.zmtp.is_empty() { vec![default()] } else { self.zmtp.clone() };
         let addresses = texts.iter().map(|text| resolve(text)).collect::<anyhow::Result<Vec<SocketAddr>>>()?;
-        Ok(match addresses[..] {
+        let brokers = match addresses[..] {
             [address] => Brokers::one(name, address),
             [first, second] => Brokers::pair(name, first, second),
             _ => bail!("--zmtp names one broker, or both of a pair"),
-        })
+        };
+        let security = match (&self.curve, &self.server_key) {
+            (Some(file), Some(server)) => ClientSecurity::Curve { own: curve::read_pair(file)?.into(), server: server.clone() },
+            _ => ClientSecurity::Null,
+        };
+        Ok(Brokers { security, ..brokers })
     }
 }
 

@@ -10,6 +10,7 @@ mod pushes;
 mod refusals;
 mod reload;
 mod start;
+mod zmtp;
 
 use std::path::Path;
 

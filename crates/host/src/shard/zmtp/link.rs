@@ -8,9 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bodkin_arrowhead::name::SystemName;
+use bodkin_arrowhead::{caller::Caller, name::SystemName};
 use bodkin_broker::SubscriptionKey;
-use bodkin_zmtp::Connection;
+use bodkin_zmtp::{Connection, PublicKey};
 use mio::net::TcpStream;
 
 use super::dealer::Dealer;
@@ -21,6 +21,9 @@ use crate::{
 
 /// Bytes of replies that may wait to be taken by the peer; behind them it is not read.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
+
+/// Memory of messages to be sealed beyond this is given back.
+const UNSEALED_BYTES_KEPT: usize = 64 * 1024;
 
 /// Names a link; a closed one's name is not valid for its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +98,14 @@ pub struct Link {
     pub protocol: Option<Box<Connection>>,
     pub role: Role,
     pub outbox: Outbox,
+    /// Who is there: in secure mode the system that its key is bound to.
+    pub caller: Caller,
+    /// The key that it has shown.
+    pub key: Option<PublicKey>,
+    /// Whether what goes out is put in boxes.
+    is_sealed: bool,
+    /// Messages that are still to be put in boxes: not while its events are served.
+    unsealed: Vec<u8>,
     /// Tells it from its slot's former and later ones.
     pub serial: u64,
     /// Whether the system says that the peer has ended; its last bytes may still be unread.
@@ -118,6 +129,10 @@ impl Link {
             protocol: Some(Box::new(protocol)),
             role: Role::Stranger,
             outbox,
+            caller: Caller::Anonymous,
+            key: None,
+            is_sealed: false,
+            unsealed: Vec::new(),
             serial,
             end_is_announced: false,
             is_dirty: false,
@@ -131,7 +146,31 @@ impl Link {
 
     /// Bytes that are to be written.
     pub fn unsent_bytes(&self) -> usize {
-        self.outbox.unsent_bytes()
+        self.outbox.unsent_bytes() + self.unsealed.len()
+    }
+
+    /// Has everything behind the handshake put in boxes.
+    pub fn begin_sealing(&mut self) {
+        self.is_sealed = true;
+    }
+
+    /// Where messages are appended as they stand for a peer without boxes.
+    pub fn frames(&mut self) -> &mut Vec<u8> {
+        if self.is_sealed { &mut self.unsealed } else { self.outbox.bytes() }
+    }
+
+    /// Puts what waits for it in boxes, unless its events are being served.
+    pub fn seal(&mut self) {
+        let Some(protocol) = self.protocol.as_mut().filter(|_| !self.unsealed.is_empty()) else { return };
+        let mut sender = protocol.sender().expect("messages are sent behind the handshake");
+        sender.relay(&self.unsealed, self.outbox.bytes());
+        self.unsealed.clear();
+        self.unsealed.shrink_to(UNSEALED_BYTES_KEPT);
+    }
+
+    /// Drops what can be put in boxes no more.
+    pub fn drop_unsealed(&mut self) {
+        self.unsealed.clear();
     }
 
     /// Whether nothing is left to write.
@@ -183,6 +222,7 @@ impl Link {
 
     /// Writes as much as the socket takes.
     pub fn write_out(&mut self, now: Instant) -> io::Result<()> {
+        self.seal();
         let taken = self.outbox.write_to(|bytes| self.socket.write(bytes))?;
         self.stalled_since = match self.stalled_since {
             _ if self.is_written() => None,

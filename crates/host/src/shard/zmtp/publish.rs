@@ -1,7 +1,7 @@
 //! Publishing by ZMTP: from a message to the way that every event takes.
 
 use bodkin_arrowhead::{
-    caller::Caller,
+    access::Denial,
     error::ArrowheadError,
     name::SystemName,
     publication::{Created, JsonText, PublishForm},
@@ -59,6 +59,11 @@ impl<'m> EventFrames<'m> {
     }
 }
 
+/// The rules about who may publish, asked of whose key it is.
+fn denied(denial: &Denial) -> NotTaken {
+    NotTaken::Rules(ArrowheadError::auth(format!("{} is unauthorized to publish this.", denial.caller.common_name)))
+}
+
 /// A frame that is a text.
 fn text<'m>(bytes: &'m [u8], what: &str) -> Result<&'m str, NotTaken> {
     std::str::from_utf8(bytes).map_err(|_| {
@@ -93,7 +98,7 @@ impl Shard {
         match &self.endpoint.links[slot].role {
             Role::Publisher { system } => {
                 let system = system.clone();
-                if let Err(error) = self.publish_message(&system, message, None) {
+                if let Err(error) = self.publish_message((slot, &system), message, None) {
                     self.refuse_untold(Some(&system), &error);
                 }
                 Ok(())
@@ -105,7 +110,7 @@ impl Shard {
                     return Err("a request begins with an empty frame".to_owned());
                 };
                 let key = LinkKey { slot, serial: self.endpoint.links[slot].serial };
-                let published = self.publish_message(&system, &envelope.body, Some(Waiting::Link(key)));
+                let published = self.publish_message((slot, &system), &envelope.body, Some(Waiting::Link(key)));
                 self.answer_request(key, published);
                 Ok(())
             }
@@ -118,19 +123,19 @@ impl Shard {
     /// `publisher` is who gets a reply when an event goes out that is kept.
     fn publish_message(
         &mut self,
-        system: &SystemName,
+        from: (usize, &SystemName),
         message: &Message<'_>,
         publisher: Option<Waiting>,
     ) -> Result<Published, ArrowheadError> {
         let EventFrames { event_type, payload, header } = EventFrames::read(message)?;
         let created = header.map_or(Created::Unsaid, |header| Created::Stamped(UtcTime::from_unix_nanos(header.created_utc_ns)));
-        self.publish_texts(system, (event_type, payload), created, Numbering::Ours(publisher)).map_err(NotTaken::error)
+        self.publish_texts(from, (event_type, payload), created, Numbering::Ours(publisher)).map_err(NotTaken::error)
     }
 
     /// Publishes an event type and a payload, as the form that a request's body has.
     pub(super) fn publish_texts(
         &mut self,
-        system: &SystemName,
+        from: (usize, &SystemName),
         (event_type, payload): (&[u8], &[u8]),
         created: Created,
         numbering: Numbering,
@@ -142,14 +147,14 @@ impl Shard {
         }
         let (event_type, payload) = (text(event_type, "Event type")?, text(payload, "Payload")?);
         let mut literals = std::mem::take(&mut self.endpoint.literals);
-        let published = self.publish_as(system, (event_type, payload), created, numbering, &mut literals);
+        let published = self.publish_as(from, (event_type, payload), created, numbering, &mut literals);
         self.endpoint.literals = literals;
         published
     }
 
     fn publish_as(
         &mut self,
-        system: &SystemName,
+        (slot, system): (usize, &SystemName),
         (event_type, payload): (&str, &str),
         created: Created,
         numbering: Numbering,
@@ -163,8 +168,8 @@ impl Shard {
         let event_type = JsonText::write(event_type, &mut literals.event_type);
         let payload = JsonText::write(payload, &mut literals.payload);
         let form = PublishForm::of(source, event_type, payload, created);
-        let admitted = route::PUBLISH.admit(&Caller::Anonymous).expect("the port is there in insecure mode only, which asks for no name");
-        let form = admitted.permit(form).expect("insecure mode asks for no name");
+        let caller = self.endpoint.links[slot].caller.clone();
+        let form = route::PUBLISH.admit(&caller).and_then(|admitted| admitted.permit(form)).map_err(|denial| denied(&denial))?;
         self.lap(Stage::Parse);
         self.take_in(&form, numbering)
     }
@@ -215,10 +220,9 @@ impl Shard {
         let (status, reason) = result.map_or_else(|error| (error.error_code, error.error_message.as_str()), |()| (200, ""));
         let digits = [100, 10, 1].map(|place| b'0' + (status / place % 10) as u8);
         let link = &mut self.endpoint.links[slot];
-        // NULL leaves frames as they are.
         for (payload, more) in [(&b""[..], true), (&digits, true), (reason.as_bytes(), false)] {
-            link.outbox.bytes().extend_from_slice(bodkin_zmtp::FrameHead::message(payload.len(), more).as_bytes());
-            link.outbox.bytes().extend_from_slice(payload);
+            link.frames().extend_from_slice(bodkin_zmtp::FrameHead::message(payload.len(), more).as_bytes());
+            link.frames().extend_from_slice(payload);
         }
         self.endpoint.is_dirty(slot);
     }

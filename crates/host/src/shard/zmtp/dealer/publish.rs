@@ -61,7 +61,7 @@ impl Shard {
             Ok(system) => system,
             Err(told) => return self.refuse_untold(None, &ArrowheadError::auth(told)),
         };
-        let published = self.publish_texts(&system, (event_type, payload), Created::Unsaid, Numbering::Ours(None));
+        let published = self.publish_texts((slot, &system), (event_type, payload), Created::Unsaid, Numbering::Ours(None));
         if let Err(refusal) = published {
             self.refuse_untold(Some(&system), &refusal.error());
         }
@@ -107,7 +107,7 @@ impl Shard {
         }
         let local = self.clock.local_of_utc_ns(header.created_utc_ns);
         let numbered = Numbered { header, created: local, link: self.dealer_key(slot) };
-        self.publish_texts(&system, texts, Created::Checked(created), Numbering::Publisher(numbered))
+        self.publish_texts((slot, &system), texts, Created::Checked(created), Numbering::Publisher(numbered))
     }
 
     fn refuse_event(&mut self, slot: usize, topic: &str, sequence: Sequence, refusal: &NotTaken) {

@@ -10,7 +10,10 @@ use bodkin_broker::{
     wire::{ClientFrame, RefusalReason, WATERMARKS_MAX, Watermark, Watermarks},
 };
 
-use super::{super::Shard, DEALER_SUBSCRIPTIONS_MAX, Dealer};
+use super::{
+    super::{Shard, publish::registered},
+    DEALER_SUBSCRIPTIONS_MAX, Dealer,
+};
 use crate::{
     shard::{LinkKey, Receiver},
     topics::{TopicError, asking::Waiter, wish::Asker},
@@ -122,6 +125,11 @@ impl Shard {
 
     /// Whether a subscription has room and sense.
     fn check_wanted(&mut self, slot: usize, topic: &str, wait: Option<Duration>) -> Result<(), Refused> {
+        if let Some(system) = self.endpoint.links[slot].caller.system()
+            && let Err(error) = registered(&self.context.store.snapshot(), system)
+        {
+            return Err(Refused { reason: RefusalReason::NotAuthorized, text: error.error_message });
+        }
         let dealer = self.endpoint.dealer(slot);
         if dealer.heard.len() >= DEALER_SUBSCRIPTIONS_MAX && !dealer.heard.contains_key(topic) {
             return Err(Refused::limit(format!(
@@ -163,8 +171,7 @@ impl Shard {
             (Some((key, _)), None) => Ok(key),
             (None, None) => self.subscribe_to(topic, receiver),
             (_, Some(wait)) => {
-                let hello = self.endpoint.dealer(slot).hello.as_ref().expect("it was looked at");
-                let name = hello.name.clone();
+                let name = self.required_name(slot);
                 self.require_for(slot, (name, topic.into()), receiver, wait, &watermarks)
             }
         };
@@ -176,6 +183,14 @@ impl Shard {
         self.endpoint.tell(slot, &ClientFrame::Subscribed { epoch, topic: &spelled });
         self.count_subscriptions();
         Ok(())
+    }
+
+    /// By what a required subscriber is found again: in secure mode its system, else what it says.
+    fn required_name(&mut self, slot: usize) -> Arc<str> {
+        match self.endpoint.links[slot].caller.system() {
+            Some(system) => system.as_str().into(),
+            None => self.endpoint.dealer(slot).hello.as_ref().expect("it was looked at").name.clone(),
+        }
     }
 
     /// Makes a subscription of the broker.
