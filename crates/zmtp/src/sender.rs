@@ -82,3 +82,27 @@ impl Sender<'_> {
         self.protection.push_command(ERROR, &[&command::reason_data(reason)], out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relayed_messages_are_what_would_have_been_sent() {
+        let mut protection = Protection::None;
+        let mut sender = Sender { protection: &mut protection, minor: 1 };
+        let (mut sent, mut relayed) = (Vec::new(), Vec::new());
+        sender.message(&[b"hot", &[b'x'; 300]], &mut sent);
+        sender.message(&[b"", b"cold"], &mut sent);
+        sender.relay(&sent, &mut relayed);
+        assert_eq!(relayed, sent);
+        sender.relay(&[], &mut relayed);
+        assert_eq!(relayed, sent);
+    }
+
+    #[test]
+    #[should_panic(expected = "a frame is whole")]
+    fn half_a_frame_is_not_relayed() {
+        Sender { protection: &mut Protection::None, minor: 1 }.relay(&[0], &mut Vec::new());
+    }
+}
