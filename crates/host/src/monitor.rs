@@ -88,7 +88,7 @@ impl Monitor {
         match request.path.as_str() {
             "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" if !self.ready.load(Relaxed) => Answer::text(503, "not ready\n"),
-            "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "another node leads\n"),
+            "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
             "/readyz" => Answer::text(200, "ready\n"),
             "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },
             _ => self.api.answer(request).await,

@@ -13,9 +13,13 @@ mod jersey;
 mod jose;
 mod keytool;
 mod maven;
+#[allow(dead_code)]
+#[path = "../cloud/pair/nodes.rs"]
+mod nodes;
 mod nss;
 mod openssl;
 mod page;
+mod pair_clients;
 mod program;
 mod schemathesis;
 mod tls;
