@@ -105,7 +105,7 @@ fn of_run(sides: &Sides, seconds: u32) -> Vec<Figure> {
     let covered = Latencies::from_counts(&published.covered);
     let mut figures = covered.figures("", Unit::Us, &PERCENTS);
     figures.push(Figure::median("covered_per_s", covered.count() as f64 / f64::from(seconds)));
-    figures.push(Figure::median("events_per_s", published.sent as f64 / f64::from(seconds)));
+    figures.push(Figure::sum("events", published.sent));
     figures.push(Figure::sum("not_sent", published.not_sent));
     figures.push(Figure::sum("refused", published.refused));
     figures

@@ -27,6 +27,7 @@ pub fn of_sides(sides: &Sides, seconds: f64) -> Vec<Figure> {
     figures.push(Figure::sum("duplicates", sum(|group| group.duplicates)));
     figures.push(Figure::sum("not_sent", published.not_sent));
     figures.push(Figure::sum("refused", published.refused));
+    figures.push(Figure::sum("sessions_ended", published.sessions_ended));
     let lateness = Latencies::from_counts(&published.lateness);
     figures.push(Figure::median("send_late_p50_us", lateness.percentile(50.0, Unit::Us)));
     figures.push(Figure::median("send_late_p99_us", lateness.percentile(99.0, Unit::Us)));

@@ -65,9 +65,11 @@ pub struct ProxyReport {
     pub covered: Counts,
     /// Longest time without an acknowledgement around the crash, in ns: from the last one in front of the gap to the first one behind it.
     pub cover_gap_ns: u64,
+    /// Sessions with a broker that have ended.
+    pub sessions_ended: u64,
     /// Events that the broker refused for good.
     pub refused: u64,
-    /// The first refusals, in words.
+    /// The first refusals and ends of sessions, in words.
     pub refusals: Vec<String>,
     /// Processor time of the side in the measured window, in s.
     pub cpu_s: f64,
@@ -94,10 +96,9 @@ pub struct Account {
     pub resent: u64,
     /// See [`ProxyReport`].
     pub covered: Latencies,
-    /// See [`ProxyReport`].
-    pub refused: u64,
-    /// See [`ProxyReport`].
-    pub refusals: Vec<String>,
+    refused: u64,
+    refusals: Vec<String>,
+    sessions_ended: u64,
     lateness: Latencies,
     last_covered_ns: u64,
     cover_gap_ns: u64,
@@ -121,6 +122,18 @@ impl Account {
     /// An event was refused for good.
     pub fn refuse(&mut self, words: impl FnOnce() -> String) {
         self.refused += 1;
+        self.tell(words);
+    }
+
+    /// A session is over, for this reason if it is known.
+    pub fn end_session(&mut self, why: Option<String>) {
+        self.sessions_ended += 1;
+        if let Some(why) = why {
+            self.tell(|| why);
+        }
+    }
+
+    fn tell(&mut self, words: impl FnOnce() -> String) {
         if self.refusals.len() < REFUSALS_TOLD {
             self.refusals.push(words());
         }
@@ -264,6 +277,7 @@ impl Account {
             lateness: self.lateness.counts(),
             covered: self.covered.counts(),
             cover_gap_ns: self.cover_gap_ns,
+            sessions_ended: self.sessions_ended,
             refused: self.refused,
             refusals: self.refusals,
             cpu_s: cpu.as_secs_f64(),

@@ -145,7 +145,10 @@ impl RetainingProxy {
                     hellos.push(session);
                     return Ok(());
                 }
-                News::Ended => Input::Closed(session),
+                News::Ended(why) => {
+                    account.end_session(why);
+                    Input::Closed(session)
+                }
                 News::Event { .. } => bail!("a publisher gets no events"),
                 News::Command(command) => {
                     if let Some(reply) = clock_reply(&command, machine.epoch(), *utc_at_zero_ns + monotonic_ns()) {

@@ -46,8 +46,8 @@ pub enum News<'b> {
         /// Its identity and time.
         header: EventHeader,
     },
-    /// It is over.
-    Ended,
+    /// It is over; why, if the broker has said so or has sent what is not understood.
+    Ended(Option<String>),
 }
 
 impl Sessions {
@@ -85,10 +85,10 @@ impl Sessions {
         Ok(())
     }
 
-    /// Reads what has come to link `at`, and tells it.
+    /// Reads what has come to link `at`, and tells it. What is not ZMTP, and ZMTP's own word that it is over, end the session.
     ///
     /// # Errors
-    /// The broker does not keep to the protocol.
+    /// Those of `told`.
     pub fn read(
         &mut self,
         at: usize,
@@ -114,11 +114,10 @@ impl Sessions {
                 result = news.and_then(|news| told(session, news));
             }
         });
-        read?;
         result?;
-        if !connection.is_open() {
+        if read.is_err() || !connection.is_open() {
             link.connection = None;
-            told(session, News::Ended)?;
+            told(session, News::Ended(read.err().map(|error| format!("{error:#}"))))?;
         }
         Ok(())
     }

@@ -55,3 +55,38 @@ fn a_table_of_topics_goes_on_where_it_was_cut() {
     }
     assert_eq!(number(&outcome(&again), "/lost"), 0);
 }
+
+/// One run of each table that needs a pair. That nothing was lost by a crash is for other tests: here a node may be fenced by a busy machine as well.
+#[test]
+fn the_tables_of_a_pair_have_the_papers_columns() {
+    let frame = report("frame --topics 60 --configurations bodkin,frame-plus --fault crash --seconds 3 --warm-up-seconds 1 --runs 1");
+    for (outcome, label) in
+        list(&frame, "/outcomes").iter().zip(["bodkin, 60 topics, Primary killed", "frame-plus, 60 topics, Primary killed"])
+    {
+        assert_eq!(outcome["label"], label);
+        let figures =
+            ["c2_loss_success_percent", "c2_latency_success_percent", "c0_peak_after_crash_ms", "cover_gap_ms", "backup_cpu_percent"];
+        assert!(figures.iter().all(|key| outcome[*key].is_number()), "{outcome}");
+    }
+    let arrec = report(
+        "arrec --topics 320 --strategies all,eager --groups small --processing-us 1 --fault none --seconds 2 --warm-up-seconds 1 --runs 1",
+    );
+    let outcomes = list(&arrec, "/outcomes");
+    assert_eq!(outcomes[0]["label"], "all, small groups, 1 us, 320 topics, no fault");
+    assert!(outcomes.iter().all(|outcome| outcome["c1_p99_ms"].is_number() && outcome["c5_longest_run"].is_number()), "{arrec}");
+    assert!(
+        list(&arrec, "/published")
+            .iter()
+            .any(|published| published["source"].as_str().is_some_and(|source| source.contains("section 4.7")))
+    );
+}
+
+#[test]
+fn a_covered_event_stands_beside_a_chain_of_hops() {
+    let report = report("cover --rate 100 --seconds 2 --repeat 1");
+    let labels: Vec<&str> = list(&report, "/outcomes").iter().filter_map(|outcome| outcome["label"].as_str()).collect();
+    assert_eq!(labels, ["pair", "chain", "pair to chain, run by run"]);
+    let chain = &list(&report, "/outcomes")[1];
+    assert!((199..=200).contains(&number(chain, "/events")), "{chain}");
+    assert!(report["ratios"]["p50_ratio"].is_number(), "{report}");
+}
