@@ -157,7 +157,7 @@ impl Monitor {
             ]
         }));
         let stalls = &self.api.stalls;
-        let is_suspended = stalls.guarantee(self.api.topics.blocking_ns()) == Guarantee::Suspended;
+        let is_suspended = stalls.guarantee() == Guarantee::Suspended;
         let gauges = gauges.chain([
             (
                 "bodkin_topics",
@@ -167,8 +167,13 @@ impl Monitor {
             ("bodkin_stall_worst_nanoseconds", "Longest stall of the machine in the last minute.", stalls.machine_ns().unwrap_or_default()),
             ("bodkin_turn_worst_nanoseconds", "Longest turn of a shard in the last minute.", stalls.shard_ns().unwrap_or_default()),
             (
+                "bodkin_clock_difference_nanoseconds",
+                "By how much the farthest clock of a DEALER's host differs from ours for certain.",
+                stalls.clock_difference_ns(),
+            ),
+            (
                 "bodkin_guarantee_suspended",
-                "1 while the machine stalls for longer than deadlines were admitted with.",
+                "1 while the machine stalls for longer, or a clock differs by more, than deadlines were admitted with.",
                 u64::from(is_suspended),
             ),
         ]);

@@ -228,7 +228,7 @@ impl Server {
         let (audit, audit_thread) = Audit::open(&config.data, config.audit, &opened.store, mode).await?;
         let stages = Arc::new(Stages::default());
         let traffic = Arc::new(Traffic::default());
-        let stalls = Arc::new(Stalls::default());
+        let stalls = Arc::new(Stalls::new(topics.assumed()));
         let counts = Arc::new(EventCounts::default());
         let tokens = trust.as_deref().map(|trust| TokenIssuer::start(trust.identity(CoreSystem::Authorization), config.token_lifetimes));
         let tokens = tokens.transpose()?.map(Arc::new);
@@ -350,7 +350,7 @@ impl Server {
         }
         let notices = inbox.clone();
         let tell = move |notice| notices.post(Message::Guarantee(notice));
-        let stall_watch = StallWatch::start(stalls, topics.blocking_ns(), config.realtime.clone(), tell)?;
+        let stall_watch = StallWatch::start(stalls, config.realtime.clone(), tell)?;
         let (begun, is_begun) = oneshot::channel();
         let parts = ShardParts { context, listeners: shards_own, endpoint, log, topics, admitted, begun };
         inbox.post(Message::Begin(Box::new(parts)));

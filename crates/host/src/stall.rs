@@ -45,9 +45,22 @@ pub enum Guarantee {
     Suspended,
 }
 
-/// What is known of stalls, written by the watching thread.
+/// What deadlines were admitted with, in nanoseconds; 0: nobody has stated it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Assumed {
+    /// The longest section that nothing preempts: the machine's worst stall.
+    pub blocking_ns: u64,
+    /// The largest difference between the clocks of a publisher and this host.
+    pub clock_error_ns: u64,
+}
+
+/// What is known of stalls, written by the watching thread, and of other hosts' clocks, written by the shard.
 #[derive(Debug)]
 pub struct Stalls {
+    assumed: Assumed,
+    /// Clients whose clocks are known, and by how much one differs from ours at the least.
+    clocks: AtomicU64,
+    clock_difference_ns: AtomicU64,
     is_measured: AtomicBool,
     machine_ns: AtomicU64,
     shard_ns: AtomicU64,
@@ -74,16 +87,41 @@ pub struct Notice {
     pub worst_us: u64,
     /// How long deadlines were admitted with.
     pub blocking_us: u64,
-}
-
-impl Default for Stalls {
-    fn default() -> Self {
-        let turn = Turn { start: Instant::now(), begun_ns: AtomicU64::new(0), longest_ns: AtomicU64::new(0) };
-        Self { is_measured: AtomicBool::new(false), machine_ns: AtomicU64::new(0), shard_ns: AtomicU64::new(0), turn }
-    }
+    /// By how much a client's clock differs from ours for certain, in microseconds.
+    pub clock_difference_us: u64,
+    /// How much deadlines were admitted with.
+    pub clock_error_us: u64,
 }
 
 impl Stalls {
+    /// For deadlines that were admitted with this.
+    pub fn new(assumed: Assumed) -> Self {
+        let turn = Turn { start: Instant::now(), begun_ns: AtomicU64::new(0), longest_ns: AtomicU64::new(0) };
+        let [clocks, clock_difference_ns, machine_ns, shard_ns] = [0; 4].map(AtomicU64::new);
+        Self { assumed, clocks, clock_difference_ns, is_measured: AtomicBool::new(false), machine_ns, shard_ns, turn }
+    }
+
+    /// Whether it matters what other clocks show.
+    pub fn asks_for_clocks(&self) -> bool {
+        self.assumed.clock_error_ns > 0
+    }
+
+    /// So many clients' clocks are known, and the farthest differs from ours by so much at the least.
+    pub fn clocks_differ(&self, clocks: u64, difference_ns: u64) {
+        self.clocks.store(clocks, Relaxed);
+        self.clock_difference_ns.store(difference_ns, Relaxed);
+    }
+
+    /// How many clients' clocks are known.
+    pub fn clocks(&self) -> u64 {
+        self.clocks.load(Relaxed)
+    }
+
+    /// By how much the farthest of them differs from ours at the least, in nanoseconds.
+    pub fn clock_difference_ns(&self) -> u64 {
+        self.clock_difference_ns.load(Relaxed)
+    }
+
     /// The longest stall of the machine in the last minute, in nanoseconds; `None` while it is being measured.
     pub fn machine_ns(&self) -> Option<u64> {
         self.is_measured.load(Acquire).then(|| self.machine_ns.load(Relaxed))
@@ -94,9 +132,11 @@ impl Stalls {
         self.is_measured.load(Acquire).then(|| self.shard_ns.load(Relaxed))
     }
 
-    /// What both mean for deadlines that were admitted with sections of at most `blocking_ns` that nothing preempts.
-    pub fn guarantee(&self, blocking_ns: u64) -> Guarantee {
+    /// What all that means for deadlines.
+    pub fn guarantee(&self) -> Guarantee {
+        let Assumed { blocking_ns, clock_error_ns } = self.assumed;
         match self.machine_ns().max(self.shard_ns()) {
+            _ if self.asks_for_clocks() && self.clock_difference_ns() > clock_error_ns => Guarantee::Suspended,
             _ if blocking_ns == 0 => Guarantee::Unstated,
             None => Guarantee::Pending,
             Some(worst_ns) if worst_ns > blocking_ns => Guarantee::Suspended,
@@ -105,9 +145,16 @@ impl Stalls {
     }
 
     /// The same with the figures.
-    pub fn notice(&self, blocking_ns: u64) -> Notice {
+    pub fn notice(&self) -> Notice {
+        let Assumed { blocking_ns, clock_error_ns } = self.assumed;
         let worst_ns = self.machine_ns().max(self.shard_ns()).unwrap_or_default();
-        Notice { guarantee: self.guarantee(blocking_ns), worst_us: worst_ns / 1_000, blocking_us: blocking_ns / 1_000 }
+        Notice {
+            guarantee: self.guarantee(),
+            worst_us: worst_ns / 1_000,
+            blocking_us: blocking_ns / 1_000,
+            clock_difference_us: self.clock_difference_ns() / 1_000,
+            clock_error_us: clock_error_ns / 1_000,
+        }
     }
 
     /// The shard begins a turn.
@@ -175,17 +222,12 @@ pub struct StallWatch {
 }
 
 impl StallWatch {
-    /// Begins to measure, for deadlines that were admitted with stalls of at most `blocking_ns`. The thread is scheduled as those that it stands for; `told` hears
+    /// Begins to measure. The thread is scheduled as those that it stands for; `told` hears
     /// when the guarantee is suspended, and when it holds again.
-    pub fn start(
-        stalls: Arc<Stalls>,
-        blocking_ns: u64,
-        realtime: Arc<Realtime>,
-        told: impl Fn(Notice) + Send + 'static,
-    ) -> io::Result<Self> {
+    pub fn start(stalls: Arc<Stalls>, realtime: Arc<Realtime>, told: impl Fn(Notice) + Send + 'static) -> io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let ended = ends.clone();
-        let watch = move || watch(&stalls, blocking_ns, &realtime, told, &ended);
+        let watch = move || watch(&stalls, &realtime, told, &ended);
         let thread = std::thread::Builder::new().name("stall-watch".into()).spawn(watch)?;
         Ok(Self { ends, thread: Some(thread) })
     }
@@ -200,7 +242,7 @@ impl Drop for StallWatch {
     }
 }
 
-fn watch(stalls: &Stalls, blocking_ns: u64, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends: &AtomicBool) {
+fn watch(stalls: &Stalls, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends: &AtomicBool) {
     let _membership = realtime.enlist(Rank::Detector);
     while !ends.load(Relaxed) && !realtime.is_decided() {
         std::thread::sleep(WATCH_PERIOD);
@@ -216,7 +258,7 @@ fn watch(stalls: &Stalls, blocking_ns: u64, realtime: &Arc<Realtime>, told: impl
         stalls.machine_ns.store(machine.take(now - start, (now - before).saturating_sub(period)), Relaxed);
         stalls.shard_ns.store(shard.take(now - start, stalls.turn.look(now)), Relaxed);
         stalls.is_measured.store(is_measured, Release);
-        let notice = stalls.notice(blocking_ns);
+        let notice = stalls.notice();
         let before = std::mem::replace(&mut last, notice.guarantee);
         if notice.guarantee != before {
             log(notice);
@@ -227,8 +269,12 @@ fn watch(stalls: &Stalls, blocking_ns: u64, realtime: &Arc<Realtime>, told: impl
     }
 }
 
-fn log(Notice { guarantee, worst_us, blocking_us }: Notice) {
+fn log(Notice { guarantee, worst_us, blocking_us, clock_difference_us, clock_error_us }: Notice) {
     match guarantee {
+        Guarantee::Suspended if clock_difference_us > clock_error_us => {
+            let told = "guarantee suspended: a client's clock differs from ours by more than platform.clock_error states";
+            tracing::warn!(clock_difference_us, clock_error_us, "{told}");
+        }
         Guarantee::Suspended => {
             tracing::warn!(worst_us, blocking_us, "guarantee suspended: the machine stalls for longer than platform.blocking states");
         }
@@ -252,22 +298,45 @@ mod tests {
         }
     }
 
+    fn stalls(blocking_ns: u64, clock_error_ns: u64) -> Stalls {
+        Stalls::new(Assumed { blocking_ns, clock_error_ns })
+    }
+
     #[test]
     fn a_guarantee_is_pending_until_stalls_are_measured_and_suspended_by_a_longer_one() {
-        let stalls = Stalls::default();
-        assert_eq!([0, 10].map(|blocking_ns| stalls.guarantee(blocking_ns)), [Guarantee::Unstated, Guarantee::Pending]);
-        stalls.is_measured.store(true, Release);
+        assert_eq!([0, 10].map(|blocking_ns| stalls(blocking_ns, 0).guarantee()), [Guarantee::Unstated, Guarantee::Pending]);
         for (machine_ns, shard_ns) in [(10, 3), (3, 10)] {
-            stalls.machine_ns.store(machine_ns, Relaxed);
-            stalls.shard_ns.store(shard_ns, Relaxed);
-            let guarantees = [0, 9, 10].map(|blocking_ns| stalls.guarantee(blocking_ns));
+            let guarantees = [0, 9, 10].map(|blocking_ns| {
+                let stalls = stalls(blocking_ns, 0);
+                stalls.is_measured.store(true, Release);
+                stalls.machine_ns.store(machine_ns, Relaxed);
+                stalls.shard_ns.store(shard_ns, Relaxed);
+                stalls.guarantee()
+            });
             assert_eq!(guarantees, [Guarantee::Unstated, Guarantee::Suspended, Guarantee::Held]);
         }
     }
 
     #[test]
+    fn a_clock_that_differs_by_more_than_stated_suspends_it_as_well() {
+        for (blocking_ns, clock_error_ns, expected) in [
+            (10, 0, [Guarantee::Held; 2]),
+            (10, 50, [Guarantee::Held, Guarantee::Suspended]),
+            (0, 50, [Guarantee::Unstated, Guarantee::Suspended]),
+        ] {
+            let stalls = stalls(blocking_ns, clock_error_ns);
+            stalls.is_measured.store(true, Release);
+            let guarantees = [50, 51].map(|difference_ns| {
+                stalls.clocks_differ(1, difference_ns);
+                stalls.guarantee()
+            });
+            assert_eq!(guarantees, expected, "{blocking_ns} {clock_error_ns}");
+        }
+    }
+
+    #[test]
     fn the_longest_turn_counts_once_and_one_that_does_not_end_counts_while_it_lasts() {
-        let stalls = Stalls::default();
+        let stalls = stalls(0, 0);
         let at = |ms| stalls.turn.start + Duration::from_millis(ms);
         for (begun, ended) in [(1, 2), (3, 8), (9, 10)] {
             stalls.turn_begins(at(begun));
@@ -283,9 +352,9 @@ mod tests {
 
     #[test]
     fn a_shard_that_hangs_suspends_the_guarantee_and_is_told_once() {
-        let (stalls, (tell, told)) = (Arc::new(Stalls::default()), std::sync::mpsc::channel());
+        let (stalls, (tell, told)) = (Arc::new(stalls(1, 0)), std::sync::mpsc::channel());
         stalls.turn_begins(Instant::now());
-        let watch = StallWatch::start(stalls.clone(), 1, Realtime::ordinary(), move |notice| tell.send(notice).unwrap()).unwrap();
+        let watch = StallWatch::start(stalls.clone(), Realtime::ordinary(), move |notice| tell.send(notice).unwrap()).unwrap();
         let first: Notice = told.recv_timeout(Duration::from_secs(60)).unwrap();
         assert_eq!((first.guarantee, first.blocking_us), (Guarantee::Suspended, 0));
         assert!(first.worst_us >= MEASURE.as_micros() as u64, "{first:?}");

@@ -19,7 +19,7 @@ use bodkin_broker::{
 use bodkin_store::{Store, StoreError};
 use serde::Serialize;
 
-use crate::config::HostConfig;
+use crate::{config::HostConfig, stall::Assumed};
 
 /// Shards of this process: a topic is on one of them.
 const SHARDS: NonZeroU32 = NonZeroU32::MIN;
@@ -157,9 +157,10 @@ impl RealTimeTopics {
         &self.platform
     }
 
-    /// The longest stall of the machine that deadlines were admitted with, in nanoseconds; 0: nobody has stated any.
-    pub fn blocking_ns(&self) -> u64 {
-        u64::try_from(self.platform.blocking.get()).expect("a platform without a fault has no negative time")
+    /// What deadlines were admitted with and is watched.
+    pub fn assumed(&self) -> Assumed {
+        let nanos = |time: Nanos| u64::try_from(time.get()).expect("a platform without a fault has no negative time");
+        Assumed { blocking_ns: nanos(self.platform.blocking), clock_error_ns: nanos(self.platform.clock_error) }
     }
 
     /// Admits a topic beside those that are there, or leaves all as it is. Gives what the shard is to be told.

@@ -9,6 +9,7 @@ use bodkin_zmtp::SocketType;
 use crate::real_time_client::topic;
 use crate::support::cloud::{Cloud, Launch};
 use crate::support::link::{Heard, Link};
+use crate::support::patience::eventually;
 use crate::zmtp::{self, heard, named, settle, subscriber, texts};
 
 const RUN: Incarnation = Incarnation(7);
@@ -201,4 +202,36 @@ fn a_later_session_of_the_same_name_takes_a_required_subscription_over() {
     hear(&mut old, |command| assert!(matches!(command, ClientFrame::Leader { .. })));
     subscribe(&mut old, "hot", Some(Duration::from_secs(60)));
     assert_eq!(refused(&mut old).0, RefusalReason::OldIncarnation);
+}
+
+#[test]
+fn a_clock_that_is_an_hour_off_suspends_the_guarantee_as_long_as_its_client_is_there() {
+    let data = tempfile::tempdir().expect("a directory");
+    let file = data.path().join("bodkin.toml");
+    std::fs::write(&file, "[platform]\nclock_error_s = 1\n[[topic]]\nevent_type = \"hot\"\nperiod_s = 1\ndeadline_s = 60\n")
+        .expect("written");
+    let cloud = Launch::new().data(data.path()).flags(["--config", file.to_str().expect("text")]).start();
+    cloud.register_system("sensor", 1);
+    let guarantee = || cloud.get("/api/v1/platform").expect_status(200).json();
+    let mut right = dealer(&cloud, "sensor");
+    let answer = |link: &mut Link, ahead_ns: u64| {
+        let (epoch, sent_utc_ns) = hear(link, |command| match *command {
+            ClientFrame::ClockRequest { epoch, sent_utc_ns } => (epoch, sent_utc_ns),
+            ref other => panic!("a question was expected: {other:?}"),
+        });
+        let now_utc_ns = utc_ns() + ahead_ns;
+        let reply = ClientFrame::ClockReply { epoch, sent_utc_ns, received_utc_ns: now_utc_ns, replied_utc_ns: now_utc_ns };
+        say(link, &reply);
+    };
+    answer(&mut right, 0);
+    assert!(eventually(|| guarantee()["clocks"] == 1), "{}", guarantee());
+    assert_eq!(guarantee()["guarantee"], "unstated", "{}", guarantee());
+    let mut wrong = dealer(&cloud, "sensor");
+    answer(&mut wrong, 3_600_000_000_000);
+    assert!(eventually(|| guarantee()["guarantee"] == "suspended"), "{}", guarantee());
+    let difference_us = guarantee()["clockDifferenceUs"].as_u64().expect("a number");
+    assert!((3_500_000_000..=3_600_000_000).contains(&difference_us), "{difference_us}");
+    assert!(eventually(|| cloud.stderr().contains("clock differs from ours")), "{}", cloud.stderr());
+    drop(wrong);
+    assert!(eventually(|| guarantee()["guarantee"] == "unstated"), "{}", guarantee());
 }

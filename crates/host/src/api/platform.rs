@@ -23,7 +23,7 @@ struct PlatformView {
     failover_us: i64,
     lease: LeaseView,
     load_max_percent: u32,
-    clock_error_us: i64,
+    clocks: u64,
     /// `null` where the system does not tell.
     time_of_day: Option<TimeOfDay>,
 }
@@ -43,7 +43,7 @@ impl Api {
         let (stalls, platform) = (&self.stalls, self.topics.platform());
         let LeaseTimes { lease, heartbeat, drift_ppm, detect_jitter, redirect } = platform.lease;
         let view = PlatformView {
-            notice: stalls.notice(self.topics.blocking_ns()),
+            notice: stalls.notice(),
             machine_stall_us: stalls.machine_ns().map(|ns| ns.div_ceil(1_000)),
             longest_turn_us: stalls.shard_ns().map(|ns| ns.div_ceil(1_000)),
             scheduling: self.realtime.view(),
@@ -56,7 +56,7 @@ impl Api {
                 redirect_us: redirect.micros_up(),
             },
             load_max_percent: platform.load_max_percent,
-            clock_error_us: platform.clock_error.micros_up(),
+            clocks: stalls.clocks(),
             time_of_day: TimeOfDay::read().ok(),
         };
         Answer::json(200, &view)

@@ -123,7 +123,7 @@ impl Api {
     }
 
     fn topic_view<'t>(&self, topic: &'t RealTimeTopic) -> TopicView<'t> {
-        view(topic, self.stalls.guarantee(self.topics.blocking_ns()))
+        view(topic, self.stalls.guarantee())
     }
 
     fn list_topics(&self) -> Answer {

@@ -359,7 +359,7 @@ impl Shard {
             }
             SocketType::Req => Role::Requester { system: named(identity)?, awaits: false },
             SocketType::Pub | SocketType::Push => Role::Publisher { system: named(&[])? },
-            SocketType::Dealer => Role::Dealer(Box::new(Dealer::new(named(identity)))),
+            SocketType::Dealer => Role::Dealer(Box::new(Dealer::new(named(identity), self.clock.now))),
             other => unreachable!("{other} is not taken"),
         };
         let link = &mut endpoint.links[slot];
@@ -454,6 +454,7 @@ impl Shard {
     /// Closes links that are past a deadline.
     pub(super) fn sweep_links(&mut self) {
         self.close_disbelieved_links();
+        self.ask_clocks();
         let (now, limits) = (self.clock.now, self.context.limits);
         let overdue = |(slot, link): (usize, &Link)| link.is_overdue(now, &limits).then_some(slot);
         for slot in self.endpoint.links.iter().filter_map(overdue).collect::<Vec<_>>() {

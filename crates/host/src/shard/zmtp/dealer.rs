@@ -4,6 +4,7 @@
 //! sends it. What the other side does with all this is `broker::publisher` and `broker::subscriber`.
 
 mod acknowledge;
+mod clock;
 mod leave;
 mod publish;
 mod required;
@@ -11,14 +12,14 @@ mod runs;
 mod subscribe;
 mod tell;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bodkin_arrowhead::name::SystemName;
 use bodkin_broker::{Epoch, Incarnation, wire::ClientFrame};
 use bodkin_zmtp::Message;
 
 pub use self::publish::Numbered;
-use self::subscribe::Heard;
+use self::{clock::PeerClock, subscribe::Heard};
 pub(super) use self::{required::Required, runs::Runs};
 use super::{LinkKey, Role, Shard};
 use crate::control;
@@ -37,6 +38,8 @@ pub struct Dealer {
     questions: usize,
     /// Something was offered to it that had no room.
     is_full: bool,
+    /// What its host's clock shows.
+    clock: PeerClock,
 }
 
 /// Who a client says that it is.
@@ -48,8 +51,8 @@ struct Hello {
 
 impl Dealer {
     /// One that has said nothing yet.
-    pub fn new(system: Result<SystemName, String>) -> Self {
-        Self { system, hello: None, heard: BTreeMap::new(), questions: 0, is_full: false }
+    pub fn new(system: Result<SystemName, String>, now: Instant) -> Self {
+        Self { system, hello: None, heard: BTreeMap::new(), questions: 0, is_full: false, clock: PeerClock::new(now) }
     }
 
     /// Whether it is a subscriber.
@@ -100,6 +103,9 @@ impl Shard {
             ClientFrame::Resume { incarnation, from, to, topic, .. } => self.resume_run(slot, topic, incarnation, from, to),
             ClientFrame::Last { incarnation, topic, .. } => self.repeat_cover(slot, topic, incarnation),
             ClientFrame::ClockRequest { sent_utc_ns, .. } => self.tell_clock(slot, sent_utc_ns),
+            ClientFrame::ClockReply { sent_utc_ns, received_utc_ns, replied_utc_ns, .. } => {
+                self.clock_told(slot, sent_utc_ns, received_utc_ns, replied_utc_ns);
+            }
             _ => return Err("a command of a broker's came, where one of a client's is expected".to_owned()),
         }
         Ok(())
