@@ -17,8 +17,9 @@ use super::session::{News, Sessions, clock_reply, utc_at_zero_ns};
 use super::workload::{Proxy, Stamp};
 use crate::event::payload::monotonic_ns;
 
-/// Uncovered events of a topic that are kept; beyond them the oldest is lost, and counted as such where it does not come.
-const KEPT_MAX: u32 = 32;
+/// Uncovered events of a topic are kept for so long, within limits of their number; beyond them the oldest is lost, and counted as such where it does not come.
+const KEPT_NS: u64 = 2_000_000_000;
+const KEPT: std::ops::RangeInclusive<u64> = 32..=4096;
 /// Silence of a topic after which its last uncovered event is named.
 const LAST_AFTER: Duration = Duration::from_millis(100);
 
@@ -52,8 +53,9 @@ impl RetainingProxy {
     ) -> anyhow::Result<Self> {
         let utc_at_zero_ns = utc_at_zero_ns();
         let mut machine = Publisher::new(Incarnation(utc_at_zero_ns + monotonic_ns()), LAST_AFTER);
-        let keys: Vec<TopicKey> =
-            (0..proxy.topics).map(|_| machine.add_topic(Retention::new(retention, KEPT_MAX, WhenFull::DropOldest))).collect();
+        let kept = (KEPT_NS / proxy.period_ns.max(1)).clamp(*KEPT.start(), *KEPT.end()) as u32;
+        let retention = Retention::new(retention, kept, WhenFull::DropOldest);
+        let keys: Vec<TopicKey> = (0..proxy.topics).map(|_| machine.add_topic(retention)).collect();
         Ok(Self {
             newest_ns: vec![0; keys.len()],
             proxy,
