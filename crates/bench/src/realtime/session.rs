@@ -14,8 +14,12 @@ use super::dialect::Heard;
 use super::zmtp::Zmtp;
 use crate::event::payload::monotonic_ns;
 
-/// Time between two attempts to reach a broker while none is known to lead, and while one is.
-const ATTEMPT_EVERY_NS: [u64; 2] = [10_000_000, 1_000_000_000];
+/// Time between two attempts to reach a broker while another one leads.
+const ATTEMPT_EVERY_NS: u64 = 1_000_000_000;
+/// The same while nobody is known to lead: doubled with each session that ends at once, to the greatest.
+const PAUSE_NS: std::ops::RangeInclusive<u64> = 10_000_000..=160_000_000;
+/// A session that lasts so long has not ended at once.
+const LASTING_NS: u64 = 1_000_000_000;
 
 /// One session to each broker.
 pub struct Sessions {
@@ -31,6 +35,7 @@ struct Link {
     token: Token,
     connection: Option<Connection<Zmtp>>,
     attempted_ns: u64,
+    pause_ns: u64,
 }
 
 /// What a session brings.
@@ -63,6 +68,7 @@ impl Sessions {
             token,
             connection: None,
             attempted_ns: 0,
+            pause_ns: *PAUSE_NS.start(),
         };
         let mut sessions = Self { name: name.to_string(), links: places.map(link).collect(), frame: Vec::new() };
         sessions.begin_again(registry, true)?;
@@ -75,8 +81,8 @@ impl Sessions {
     /// The system gives no socket.
     pub fn begin_again(&mut self, registry: &Registry, is_led: bool) -> anyhow::Result<()> {
         let now_ns = monotonic_ns();
-        let every_ns = ATTEMPT_EVERY_NS[usize::from(is_led)];
-        for link in self.links.iter_mut().filter(|link| link.connection.is_none() && link.attempted_ns + every_ns <= now_ns) {
+        let pause_ns = |link: &Link| if is_led { ATTEMPT_EVERY_NS } else { link.pause_ns };
+        for link in self.links.iter_mut().filter(|link| link.connection.is_none() && link.attempted_ns + pause_ns(link) <= now_ns) {
             let mut connection = Connection::begin(link.address, Zmtp::dealer(&self.name)?)?;
             connection.watch(registry, link.token)?;
             link.connection = Some(connection);
@@ -117,6 +123,8 @@ impl Sessions {
         result?;
         if read.is_err() || !connection.is_open() {
             link.connection = None;
+            let lasted = monotonic_ns() - link.attempted_ns >= LASTING_NS;
+            link.pause_ns = if lasted { *PAUSE_NS.start() } else { (link.pause_ns * 2).min(*PAUSE_NS.end()) };
             told(session, News::Ended(read.err().map(|error| format!("{error:#}"))))?;
         }
         Ok(())
