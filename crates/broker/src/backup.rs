@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    event::{Incarnation, PublisherId, Sequence},
+    event::{Incarnation, PublisherId, Sequence, TopicId},
     replication::IN_FLIGHT_MAX,
     shard::{Authority, Output, Shard, ShardError, ShardLimits},
     slot::{Message, SlotId},
@@ -84,10 +84,10 @@ impl Backup {
     }
 
     /// Gives a topic its terms, as the control operations say. `topics_max` is the Primary's.
-    pub fn admit(&mut self, topic: &str, terms: Terms, topics_max: usize) -> Result<(), ShardError> {
+    pub fn admit(&mut self, topic: &str, terms: Terms, topics_max: usize) -> Result<TopicId, ShardError> {
         let id = self.topics.find_or_make(topic, topics_max).ok_or(ShardError::Topics(topics_max))?;
         self.topics.admit(id, terms, &mut self.streams);
-        Ok(())
+        Ok(id)
     }
 
     /// Begins a session of the link behind this position: what was kept is replaced by what comes.

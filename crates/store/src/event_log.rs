@@ -200,6 +200,15 @@ impl EventLog {
         position
     }
 
+    /// Goes on at this place if it is behind the end: what lies between is not kept here.
+    pub fn skip_to(&mut self, position: Position, now: Instant) {
+        if position > self.next {
+            self.write(now);
+            (self.next, self.tail, self.written) = (position, Tail::new(position), 0);
+            self.note_written();
+        }
+    }
+
     /// Writes what was appended. A disk that takes nothing suspends the log: the records are skipped, counted and told, and
     /// a second later the next ones are tried. To be called once a second at least, also if nothing was appended: who waits until the log
     /// is not suspended may append nothing before.
