@@ -3,7 +3,6 @@
 mod paired;
 
 use std::{
-    net::SocketAddr,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -13,7 +12,7 @@ use anyhow::Context;
 use bodkin_host::{HostConfig, Port, SecurityConfig, Server, log_book::LogBook, pair::PairConfig, realtime::Realtime};
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::paired::end_by_signal;
@@ -130,14 +129,20 @@ async fn hung_up(signal: Option<&mut Signal>) {
     }
 }
 
+/// Where each port listens, by its name.
+fn listeners(server: &Server) -> Map<String, Value> {
+    let listeners = Port::ALL.iter().zip(&server.addresses).map(|(port, address)| (port.name(), address));
+    let zmtp = server.zmtp.iter().map(|address| ("zmtp", address));
+    listeners.chain(zmtp).map(|(name, address)| (name.to_owned(), json!(address.to_string()))).collect()
+}
+
 fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Instant, json_output: bool) {
     let listeners = Port::ALL.iter().zip(&server.addresses);
     let zmtp = server.zmtp.iter().map(|address| ("zmtp", address));
     let ready_ms = started.elapsed().as_secs_f64() * 1e3;
     let cloud = server.security().map(|security| security.trust().cloud.to_string());
     if json_output {
-        let named = |(name, address): (&str, &SocketAddr)| (name.to_owned(), json!(address.to_string()));
-        let listeners: Map<_, _> = listeners.map(|(port, address)| (port.name(), address)).chain(zmtp).map(named).collect();
+        let listeners = self::listeners(server);
         let mode = if security.is_some() { "secure" } else { "insecure" };
         let trust = security.map(SecurityConfig::place);
         let ready =

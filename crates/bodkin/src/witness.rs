@@ -44,7 +44,7 @@ pub fn run(options: WitnessOptions, json_output: bool) -> anyhow::Result<u8> {
         };
     let config = pair::config(Node::Witness, options.data, Some(options.witness_listen), Vec::new(), Mode::Majority, lease);
     let config = PairConfig { realtime, ..config };
-    let mut node = match PairNode::start(config, None) {
+    let mut node = match PairNode::start(config) {
         Ok(node) => node,
         Err(error) => {
             eprintln!("bodkin: {error}");

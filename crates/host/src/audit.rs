@@ -145,7 +145,7 @@ impl Audit {
     /// Opens the log of a data directory, which tells of the start, and of what is missing of what the database knows.
     pub async fn open(data: &Path, limits: AuditLimits, store: &Store, mode: &str) -> Result<(Self, AuditThread), AuditError> {
         let directory = data.join("audit");
-        let checkpoint = store.write(|draft| draft.audit_checkpoint(), |_, head| head).await?;
+        let checkpoint = store.read(|draft| draft.audit_checkpoint()).await?;
         let (at, start) = (directory.clone(), start_event(mode));
         let opened = tokio::task::spawn_blocking(move || AuditLog::open(&at, limits, checkpoint, now(), start)).await;
         let opened = opened.unwrap_or_else(|error| Err(io::Error::other(error)));

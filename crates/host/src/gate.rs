@@ -19,6 +19,8 @@ const PREFLIGHT_AGE_S: u32 = 600;
 const ALLOWED_HEADERS: &str = "Origin, Content-Type, Accept, Authorization, Last-Event-ID, eventtype";
 /// Methods that pages may use.
 const ALLOWED_METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+/// What a node tells that does not lead, too.
+const WATCHED: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 /// Methods that change nothing: a page of any origin may send them, and does not read the answer.
 const SAFE_METHODS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
@@ -83,7 +85,7 @@ impl Gate {
         Self { names, origins, dashboard_port, scheme, leadership: None, refused: Seldom::default(), refused_pages: Seldom::default() }
     }
 
-    /// Of a node of the reliable pair: while it does not lead, only what changes nothing comes in.
+    /// Of a node of the reliable pair: while it does not lead, only those come in who watch it.
     pub fn led_by(self, leadership: Arc<Leadership>) -> Self {
         Self { leadership: Some(leadership), ..self }
     }
@@ -110,7 +112,7 @@ impl Gate {
             }
             return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))) };
         }
-        if !SAFE_METHODS.contains(&raw.method) && !self.leads() {
+        if !self.leads() && !WATCHED.contains(&raw.target) {
             return Admission { reader: None, answer: Some(Box::new(fenced())) };
         }
         let Some(origin) = raw.origin else { return Admission { reader: None, answer: None } };
@@ -166,7 +168,7 @@ fn misdirected(host: &str) -> Answer {
 
 /// Nothing was done; clients know that by `Retry-After`, which no 503 of unknown outcome has.
 fn fenced() -> Answer {
-    let answer = Answer::text(503, "This node of the pair does not lead at present. Ask the other one, or again in a moment.");
+    let answer = Answer::text(503, "Another node of the pair leads, or is about to. Ask it, or this one again in a moment.");
     Answer { header: Some(("Retry-After", "1".to_owned())), ..answer }
 }
 

@@ -13,7 +13,6 @@ use crate::{
     pair::News,
     replay::Chunk,
     security::Peer,
-    shard::ShardParts,
     stall::Notice,
     topics::{RealTimeTopic, asking::Answered},
 };
@@ -103,8 +102,8 @@ pub enum Message {
     Topics(oneshot::Sender<Vec<TopicState>>),
     /// What the reliable pair says.
     Pair(News),
-    /// Serve.
-    Begin(Box<ShardParts>),
+    /// The local cloud leads, or has no pair: the registered subscriptions are to be served.
+    Serve,
     /// Close the listeners, and write out what is queued.
     Stop {
         /// Who waits for that, and for the push tasks, which end with what they are posting.

@@ -9,10 +9,9 @@
 //!                          ├─> Leadership  read by every request (host::gate) and by the shard
 //!                          ├─> shard       who leads owns the replica channel there ([`primary`]): changes and events to the Backup, answers behind
 //!                          │               its acknowledgement
-//!                          └─> keeper      who follows keeps there what comes on it; changes of the database go on to the follower, which has a disk
+//!                          └─> keeper      who follows keeps there what comes on it; changes of the database go on to the store
 //! ```
 
-mod follower;
 mod keeper;
 mod link;
 mod links;
@@ -21,6 +20,7 @@ pub(crate) mod primary;
 mod record;
 
 use std::{
+    collections::BTreeMap,
     io,
     net::SocketAddr,
     path::PathBuf,
@@ -33,26 +33,30 @@ use std::{
 };
 
 use bodkin_broker::{
-    Backup, Epoch, Instant, Node,
+    Backup, Epoch, Instant, Node, TopicId,
     member::{MemberConfig, MemberConfigError, Mode, Protection},
 };
-use bodkin_store::replication::Committed;
+use bodkin_store::{
+    Store,
+    event_log::Position,
+    following::{Following, Reporter},
+    replication::Committed,
+};
 use mio::Poll;
 use nix::time::{ClockId, clock_gettime};
 use tokio::sync::mpsc;
 
 pub use self::record::RecordError;
 use self::{
-    keeper::KeeperConfig,
+    keeper::{Keeper, KeeperMessage},
     link::Link,
     node::{PairThread, WAKER},
 };
 use crate::{
-    config::HostConfig,
     inbox::Inbox,
     realtime::Realtime,
     shard::Kept,
-    topics::{self, TopicError},
+    topics::{RealTimeTopic, RealTimeTopics},
 };
 
 /// What the file of each copy of the database begins with.
@@ -100,9 +104,6 @@ pub enum PairError {
         /// The system's words.
         error: io::Error,
     },
-    /// The topics that it is to keep events of do not fit.
-    #[error(transparent)]
-    Topic(#[from] TopicError),
     /// A thread or poll could not be made.
     #[error("the system refuses what the pair's node needs: {0}")]
     System(#[from] io::Error),
@@ -111,9 +112,9 @@ pub enum PairError {
 /// What the process has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
-    /// Serve nothing: another node leads, or nobody knows yet.
+    /// Another node leads: the local cloud that has led ends, and one that follows begins.
     Follow,
-    /// Serve the local cloud.
+    /// The local cloud leads.
     Lead,
     /// End.
     End,
@@ -182,14 +183,12 @@ pub(crate) fn local_of_utc_ns(utc_ns: u64) -> Instant {
 enum Message {
     /// The last record is on the disk.
     Persisted,
-    /// The local cloud runs on the database.
+    /// The local cloud has begun to follow: how its shard is spoken to.
     Attached(Arc<Inbox>),
-    /// It is about to close it.
+    /// It ends.
     Detached,
-    /// It has closed it.
-    Released,
-    /// What the keeper had, and nobody needs the database there any more; `None`: not all of what the leader before had.
-    Given(Option<Box<Promoted>>),
+    /// The keeper follows no more: its database is the local cloud's to write.
+    Given(Box<Given>),
     /// The keeper has everything that the leader of this epoch has, or nothing ([`Epoch::NONE`]).
     Warm(Epoch),
     /// The shard cannot wait for the Backup.
@@ -209,12 +208,12 @@ enum Message {
 
 /// What the pair has to say to the shard.
 pub enum News {
+    /// What this node has kept as a Backup: it is about to lead, and goes on with that.
+    Given(Box<Given>),
     /// This node leads from now on, in this epoch; until when is in [`Leadership`].
     Leads {
         /// Which one.
         epoch: Epoch,
-        /// What it has kept as the Backup of the leader before; `None`: it goes on with what the shard has.
-        promoted: Option<Box<Promoted>>,
     },
     /// It leads no more.
     Fenced,
@@ -236,6 +235,7 @@ pub enum News {
 impl std::fmt::Debug for News {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Self::Given(_) => "Given",
             Self::Leads { .. } => "Leads",
             Self::Fenced => "Fenced",
             Self::Protection(_) => "Protection",
@@ -264,8 +264,33 @@ pub struct Promoted {
     pub backup: Backup,
     /// The events, by slot.
     pub kept: Vec<Kept>,
+    /// Its topics, by their place in the machine.
+    pub topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
     /// Who has to be waited for.
     pub required: Vec<RequiredSubscriber>,
+}
+
+/// What the keeper gives away.
+#[derive(Debug)]
+pub struct Given {
+    /// `None`: it has not all of what the leader before had, and so nothing.
+    pub promoted: Option<Promoted>,
+    /// Where the event log has to go on: the database names places in that of the leader before.
+    pub log_from: Position,
+}
+
+/// What a local cloud that follows has for the keeper.
+pub(crate) struct Follows {
+    /// Repeats the leader's changes.
+    pub following: Following,
+    /// What they make.
+    pub store: Store,
+    /// The topics of which events are kept.
+    pub topics: Arc<RealTimeTopics>,
+    /// How many there may be.
+    pub topics_max: usize,
+    /// Where commits go once this node leads.
+    pub shard: Arc<Inbox>,
 }
 
 /// The node's side that the local cloud holds while it serves.
@@ -273,6 +298,8 @@ pub struct Promoted {
 pub struct PairHandle {
     inbox: Arc<Inbox<Message>>,
     leadership: Arc<Leadership>,
+    /// A witness has none.
+    keeper: Option<Arc<Inbox<KeeperMessage>>>,
     /// How long the right to lead lasts.
     pub lease: Duration,
 }
@@ -289,8 +316,16 @@ impl PairHandle {
         &self.leadership
     }
 
-    /// The shard runs that owns what is committed from now on, and the replica channel.
-    pub fn attach(&self, shard: Arc<Inbox>) {
+    /// Who tells the keeper what became of the leader's changes.
+    pub(crate) fn reporter(&self) -> Reporter {
+        let keeper = self.keeper.clone().expect("a candidate has a keeper");
+        Box::new(move |report| keeper.post(KeeperMessage::Report(report)))
+    }
+
+    /// A local cloud runs, and follows until this node leads.
+    pub(crate) fn attach(&self, follows: Follows) {
+        let shard = follows.shard.clone();
+        self.keeper.as_ref().expect("a candidate has a keeper").post(KeeperMessage::Attached(Box::new(follows)));
         self.inbox.post(Message::Attached(shard));
     }
 
@@ -309,14 +344,10 @@ impl PairHandle {
         self.inbox.post(Message::ChannelEnded { serial });
     }
 
-    /// The database is about to be closed.
+    /// The local cloud ends, and its database is about to be closed.
     pub fn detach(&self) {
         self.inbox.post(Message::Detached);
-    }
-
-    /// The database is closed: the follower may have it.
-    pub fn release(&self) {
-        self.inbox.post(Message::Released);
+        self.keeper.iter().for_each(|keeper| keeper.post(KeeperMessage::Detached));
     }
 
     /// The process is to end.
@@ -335,22 +366,19 @@ pub struct PairNode {
 }
 
 impl PairNode {
-    /// Starts the node; it votes, follows or leads from now on. `host` has the topics of which a candidate keeps events; a witness has none.
-    pub fn start(config: PairConfig, host: Option<&HostConfig>) -> Result<Self, PairError> {
-        let keeper = |host: &HostConfig| -> Result<_, TopicError> {
-            let (topics, _) = topics::admit_configured(host)?;
-            Ok(KeeperConfig { data: config.data.clone(), topics, topics_max: host.limits.event_types_max })
-        };
-        let keeper = host.map(keeper).transpose()?;
+    /// Starts the node; it votes, follows or leads from now on.
+    pub fn start(config: PairConfig) -> Result<Self, PairError> {
         let member = MemberConfig::new(config.node, config.mode, config.lease, config.heartbeat, config.drift_ppm)?;
         let (poll, lease) = (Poll::new()?, config.lease);
         let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), WAKER)?));
         let leadership = Arc::new(Leadership::default());
         let (duty, duties) = mpsc::unbounded_channel();
+        let keeper = config.node.partner().map(|_| Keeper::start(inbox.clone())).transpose()?;
+        let keeper_inbox = keeper.as_ref().map(|keeper| keeper.inbox().clone());
         let thread = PairThread::new(config, keeper, member, poll, inbox.clone(), leadership.clone(), duty)?;
         let address = thread.address();
         let thread = std::thread::Builder::new().name("pair".into()).spawn(|| thread.run())?;
-        Ok(Self { handle: PairHandle { inbox, leadership, lease }, duties, thread, address })
+        Ok(Self { handle: PairHandle { inbox, leadership, keeper: keeper_inbox, lease }, duties, thread, address })
     }
 
     /// For the local cloud.
@@ -358,7 +386,7 @@ impl PairNode {
         &self.handle
     }
 
-    /// What the process has to do next. Each [`Duty::Lead`] is followed by one [`PairHandle::release`].
+    /// What the process has to do next. Each local cloud leads once, if at all.
     pub async fn next_duty(&mut self) -> Duty {
         self.duties.recv().await.unwrap_or(Duty::End)
     }

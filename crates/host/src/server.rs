@@ -1,6 +1,7 @@
 //! Starting and stopping the local cloud.
 
 mod bind;
+mod lead;
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem};
+use bodkin_arrowhead::core_service::CoreSystem;
 use bodkin_store::{
     OpenError, Opened, Store, StoreError,
     audit::AuditThread,
@@ -25,10 +26,11 @@ use bodkin_store::{
 };
 use tokio::{
     net::TcpListener,
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{Semaphore, mpsc},
     task::JoinHandle as Task,
 };
 
+use self::lead::{Lead, Leading};
 use crate::{
     api::{Api, AuditReaders, OnboardingApi},
     audit::{self, Audit, AuditError},
@@ -38,22 +40,20 @@ use crate::{
     gate::Gate,
     host_name::OwnNames,
     inbox::{Inbox, Message},
-    job,
     limits::Limits,
     listener::{self, Places, PortContext, Service, Traffic},
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
     onboarding::Onboarding,
-    own_services,
     pair::{
-        News,
+        Follows,
         primary::{PairTerms, Primary},
     },
     probe::Probes,
-    push::{PushContext, backlog::BacklogSource, checkpoint::Checkpoint, delivery::Deliveries},
+    push::{PushContext, backlog::BacklogSource, delivery::Deliveries},
     replay::{READERS_MAX, ReplayContext},
-    security::{SecurePort, Security, SecurityConfig, SecurityError, Trust, machine_name},
-    shard::{BeginError, CONTROL_REQUESTS_MAX, ControlRequest, ShardContext, ShardParts, ShardThread},
+    security::{SecurePort, Security, SecurityConfig, SecurityError, machine_name},
+    shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext, ShardThread},
     stage::Stages,
     stall::{StallWatch, Stalls},
     token::{IssuerError, TokenIssuer},
@@ -158,9 +158,6 @@ pub enum StartError {
     /// A real-time topic does not fit, or what they all count on.
     #[error(transparent)]
     Topic(#[from] TopicError),
-    /// The data plane could not be made.
-    #[error(transparent)]
-    Begin(#[from] BeginError),
     /// A thread or poll could not be made.
     #[error("the system refuses what the data plane needs: {0}")]
     System(#[from] io::Error),
@@ -180,48 +177,36 @@ pub struct Server {
     acceptors: Vec<Task<()>>,
     /// Answers the shard's requests to the control plane.
     answerer: Task<()>,
-    /// Removes reservations that are over.
-    expiry: Task<()>,
-    /// Probe and remove, where the operator chose that.
-    jobs: Vec<Task<()>>,
-    /// Writes the log.
-    log_keeper: Task<()>,
+    /// What it needs to lead, and what runs since it does.
+    lead: Lead,
+    leading: Option<Leading>,
     log_book: Arc<LogBook>,
     log_entries_max: u64,
-    /// Writes down where deliveries are, a last time when it is told to end; `None` where there is no event log.
-    checkpoint: Option<(oneshot::Sender<()>, Task<()>)>,
     security: Option<Arc<Security>>,
     /// Watches the machine's stalls.
     _stall_watch: StallWatch,
-    /// Notes where the audit log ends.
-    audit_checkpoint: Task<()>,
     audit: AuditThread,
 }
 
 impl Server {
     /// Starts everything; when it returns, every listener answers. Must be called within a tokio runtime.
     pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
-        let (topics, mut admitted) = topics::admit_configured(config)?;
-        let primary = config.pair.clone().map(|pair| Primary::new(pair, config.data.clone(), PairTerms::of(config)));
-        let shard = ShardThread::start(primary)?;
-        let opened = match &config.pair {
-            None => Store::open(&config.data)?,
+        let (topics, admitted) = topics::admit_configured(config)?;
+        let (opened, following) = match &config.pair {
+            None => (Store::open(&config.data)?, None),
             Some(pair) => {
-                let inbox = shard.inbox().clone();
-                pair.attach(inbox.clone());
-                Store::open_replicated(&config.data, Box::new(move |committed| inbox.post(Message::Pair(News::Committed(committed)))))?
+                let (opened, following) = Store::follow(&config.data, pair.reporter())?;
+                (opened, Some(following))
             }
         };
         // Before certificates are made for a cloud that does not start.
-        refuse_other_mode(&opened.store, config)?;
+        lead::refuse_other_mode(&opened.store, config)?;
         let listeners = bind::ports(config)?;
         let addresses = listeners.each_ref().map(|group| group[0].local_addr().expect("a bound listener has an address"));
         let security = open_security(config).await?;
         let trust = security.as_ref().map(|security| security.trust());
         let endpoint = bind::zmtp(config, trust.as_deref())?;
         let zmtp = endpoint.listeners.first().map(|listener| listener.local_addr().expect("a bound listener has an address"));
-        ensure_own_cloud(&opened.store, trust.as_deref()).await?;
-        own_services::register(&opened.store, config, &addresses, trust.as_deref()).await?;
 
         let destinations = Destinations::new(&addresses.into_iter().chain(zmtp).collect::<Vec<_>>());
         let mode = if config.security.is_some() { "secure" } else { "insecure" };
@@ -244,13 +229,11 @@ impl Server {
             orchestrator: config.orchestrator,
             tokens: tokens.clone(),
         });
-        let inbox = shard.inbox().clone();
-        let from = opened.store.write(|draft| draft.positions_end(), |_, end| end).await?;
+        let (poll, inbox) = Shard::inbox()?;
+        let from = opened.store.read(|draft| draft.positions_end()).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
-        admitted.extend(topics::restore(&topics, &opened.store).await?);
         let durable_topics = admitted.iter().filter(|(topic, _)| topic.is_durable).map(|(topic, _)| topic.event_type.clone());
         let durable: BTreeSet<Box<str>> = topics::durable_event_types(config).chain(durable_topics).collect();
-        let (deliveries, checkpoint) = restore_deliveries(&opened.store, log_reader.as_ref()).await?;
         let push = PushContext {
             store: opened.store.clone(),
             inbox: inbox.clone(),
@@ -261,7 +244,7 @@ impl Server {
             destinations: destinations.clone(),
             security: security.clone(),
             backlog: log_reader.clone().map(|log| BacklogSource::new(opened.store.clone(), log)),
-            deliveries,
+            deliveries: Arc::default(),
             started: Instant::now(),
         };
         let probes = Arc::new(Probes::default());
@@ -317,8 +300,22 @@ impl Server {
             asking: Asking::start(topics.clone(), inbox.clone())?,
             runtime: tokio::runtime::Handle::current(),
         };
-        let interval = config.orchestrator.reservation_check_interval;
-        let expiry = tokio::spawn(control::expire_reservations(opened.store.clone(), interval));
+        let lead = Lead {
+            config: config.clone(),
+            addresses,
+            store: opened.store.clone(),
+            topics: topics.clone(),
+            inbox: inbox.clone(),
+            log: monitor.api.log.clone(),
+            deliveries: monitor.api.push.deliveries.clone(),
+            probes,
+            destinations,
+            security: security.clone(),
+            tokens,
+            audit: audit.clone(),
+        };
+        // A cloud by itself serves nobody before it can serve everybody.
+        let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
         let secure = |port| {
             security.clone().map(|security| Arc::new(SecurePort::new(security, port, config.limits.handshake_timeout, audit.clone())))
@@ -351,21 +348,14 @@ impl Server {
         let notices = inbox.clone();
         let tell = move |notice| notices.post(Message::Guarantee(notice));
         let stall_watch = StallWatch::start(stalls, config.realtime.clone(), tell)?;
-        let (begun, is_begun) = oneshot::channel();
-        let parts = ShardParts { context, listeners: shards_own, endpoint, log, topics, admitted, begun };
-        inbox.post(Message::Begin(Box::new(parts)));
-        is_begun.await.unwrap_or_else(|_| Err(BeginError::System(io::Error::other("the shard's thread has ended"))))?;
-        let mut jobs = job::start(&config.jobs, &opened.store, &probes, config.ping_timeout, &destinations);
-        jobs.extend(security.clone().map(|security| tokio::spawn(security.watch(audit.clone()))));
-        jobs.extend(
-            security.clone().zip(tokens).map(|(security, tokens)| {
-                tokio::spawn(follow_identities(security, tokens, opened.store.clone(), config.clone(), addresses))
-            }),
-        );
-        let ledger = authority.map(|directory| audit.clone().follow_certificates(directory, opened.store.clone()));
-        jobs.extend(ledger.map(tokio::spawn));
-        let audit_checkpoint = tokio::spawn(audit.keep_checkpoint(opened.store.clone()));
-        let log_keeper = tokio::spawn(keep_log(config.log_book.clone(), opened.store.clone(), config.log_entries_max));
+        let primary = config.pair.clone().map(|pair| Primary::new(pair, config.data.clone(), PairTerms::of(config)));
+        let mut shard = Shard::new(context, poll, inbox.clone(), shards_own, endpoint, log, primary)?;
+        admitted.into_iter().try_for_each(|(topic, terms)| shard.admit(topic, terms)).map_err(TopicError::from)?;
+        let shard = ShardThread::start(shard)?;
+        if let (Some(pair), Some(following)) = (&config.pair, following) {
+            let (store, topics_max) = (opened.store.clone(), config.limits.event_types_max);
+            pair.attach(Follows { following, store, topics, topics_max, shard: inbox });
+        }
         for (port, address) in Port::ALL.iter().zip(&addresses) {
             tracing::info!(system = port.name(), %address, "serving");
         }
@@ -383,15 +373,12 @@ impl Server {
             shard,
             acceptors,
             answerer,
-            expiry,
-            jobs,
-            log_keeper,
+            lead,
+            leading,
             log_book,
             log_entries_max,
-            checkpoint,
             security,
             _stall_watch: stall_watch,
-            audit_checkpoint,
             audit: audit_thread,
         })
     }
@@ -413,8 +400,8 @@ impl Server {
     pub async fn stop(self) -> Opened {
         self.monitor.ready.store(false, Relaxed);
         tracing::info!("stopping: what is under way is answered");
-        self.acceptors.iter().chain(&self.jobs).for_each(Task::abort);
-        self.expiry.abort();
+        self.acceptors.iter().for_each(Task::abort);
+        self.leading.iter().for_each(Leading::stop_jobs);
         self.traffic.stopping.store(true, Relaxed);
         let deliveries = self.monitor.api.push.deliveries.clone();
         deliveries.end();
@@ -427,20 +414,20 @@ impl Server {
             end_of_posting(posting, &deliveries, begun + POSTING_MAX).await;
         }
         self.answerer.abort();
-        if let Some((end, checkpoint)) = self.checkpoint {
-            drop(end);
-            if let Err(error) = checkpoint.await {
-                tracing::error!(%error, "where deliveries are was not written at the end");
-            }
+        let (audit, store) = (self.audit, &self.opened.store);
+        let has_led = self.leading.is_some();
+        if let Some(leading) = self.leading {
+            leading.end().await;
         }
-        self.audit_checkpoint.abort();
-        let audit = self.audit;
         match tokio::task::spawn_blocking(|| audit.close(control::now(), audit::stop_event())).await {
-            Ok(head) => drop(audit::note_checkpoint(&self.opened.store, head).await),
+            Ok(head) if has_led => drop(audit::note_checkpoint(store, head).await),
+            // Who follows writes nothing; the log's last entry is noted when it leads.
+            Ok(_) => {}
             Err(error) => tracing::error!(%error, "the audit log was not written to the end"),
         }
-        self.log_keeper.abort();
-        self.log_book.flush(&self.opened.store, self.log_entries_max).await;
+        if has_led {
+            self.log_book.flush(store, self.log_entries_max).await;
+        }
         // Until now it has answered what was written.
         match tokio::task::spawn_blocking(|| self.shard.end()).await {
             Ok(Ok(Ok(()))) => {}
@@ -462,10 +449,6 @@ async fn end_of_posting(tasks: Vec<Task<()>>, deliveries: &Deliveries, until: In
     while is_replaying() && Instant::now() < until {
         tokio::time::sleep(DRAIN_LOOK).await;
     }
-}
-
-async fn keep_log(book: Arc<LogBook>, store: Store, entries_max: u64) {
-    book.keep(&store, entries_max).await;
 }
 
 /// Opens the event log of the one shard; its keeper tells the shard what is synced.
@@ -497,47 +480,6 @@ async fn open_security(config: &HostConfig) -> Result<Option<Arc<Security>>, Sta
     Ok(Some(opened?))
 }
 
-/// Takes new identities over where more than connections depends on them: tokens, and the core systems' registered keys.
-async fn follow_identities(
-    security: Arc<Security>,
-    tokens: Arc<TokenIssuer>,
-    store: Store,
-    config: HostConfig,
-    addresses: [SocketAddr; 5],
-) {
-    let mut changes = security.changes();
-    let mut known = security.trust();
-    while changes.changed().await.is_ok() {
-        let trust = security.trust();
-        if let Err(error) = tokens.replace_identity(trust.identity(CoreSystem::Authorization)) {
-            tracing::error!(%error, "Authorization's new key signs no tokens; the old one goes on");
-        }
-        let key_is_new = |system: &CoreSystem| trust.authentication_info(*system) != known.authentication_info(*system);
-        if CoreSystem::ALL.iter().any(key_is_new)
-            && let Err(error) = own_services::register(&store, &config, &addresses, Some(&trust)).await
-        {
-            tracing::error!(%error, "the core systems' new keys are not in the registry");
-        }
-        known = trust;
-    }
-}
-
-/// Data that was written in the other mode is taken over only where the operator says so.
-fn refuse_other_mode(store: &Store, config: &HostConfig) -> Result<(), StartError> {
-    let was_secure = store.snapshot().clouds().find(|cloud| cloud.own_cloud).map(|cloud| cloud.secure);
-    match was_secure.filter(|was_secure| *was_secure != config.security.is_some() && !config.adopt_data) {
-        Some(was_secure) => Err(StartError::OtherMode { directory: config.data.clone(), was_secure }),
-        None => Ok(()),
-    }
-}
-
-/// Notes which cloud this is.
-async fn ensure_own_cloud(store: &Store, trust: Option<&Trust>) -> Result<(), StoreError> {
-    let secure = |trust: &Trust| OwnCloud { operator: trust.cloud.operator.clone(), name: trust.cloud.cloud.clone(), secure: true };
-    let own = trust.map_or_else(OwnCloud::insecure, secure);
-    store.write(move |draft| draft.ensure_own_cloud(&own), |_, ()| ()).await
-}
-
 /// Begins to accept the data plane's connections in secure mode.
 fn hand_over(
     group: Vec<std::net::TcpListener>,
@@ -552,28 +494,6 @@ fn hand_over(
         Ok(tokio::spawn(accepting))
     };
     group.into_iter().map(begin).collect()
-}
-
-/// Finds the deliveries where the last run left them, and starts to write down where they are.
-async fn restore_deliveries(
-    store: &Store,
-    log: Option<&EventLogReader>,
-) -> Result<(Arc<Deliveries>, Option<(oneshot::Sender<()>, Task<()>)>), StartError> {
-    let start = store.write(|draft| draft.deliveries_at_start(), |_, start| start).await?;
-    if let (None, Some(log)) = (start.present, log) {
-        // Who is killed before the first checkpoint must not lose what was not delivered yet.
-        let present = log.end();
-        store.write(move |draft| draft.note_deliveries(present, &[]), |_, ()| ()).await?;
-    }
-    let cursors = start.rows.iter().filter_map(|row| Some((row.subscription, row.cursor?))).collect();
-    let (snapshot, reader) = (Arc::clone(&store.snapshot()), log.cloned());
-    let restored = tokio::task::spawn_blocking(move || Deliveries::restore(&start, &snapshot, reader.as_ref()));
-    let deliveries = Arc::new(restored.await.map_err(io::Error::other)??);
-    let checkpoint = log.map(|log| {
-        let (end, ending) = oneshot::channel();
-        (end, tokio::spawn(Checkpoint::new(store.clone(), log.clone(), deliveries.clone(), cursors).run(ending)))
-    });
-    Ok((deliveries, checkpoint))
 }
 
 /// Answers the requests that came in on the shard's port and are not its own.

@@ -63,7 +63,7 @@ use self::{
     zmtp::Endpoint,
 };
 pub use self::{
-    thread::{BeginError, ShardParts, ShardThread},
+    thread::ShardThread,
     zmtp::{EndpointConfig, LinkKey},
 };
 use crate::{
@@ -235,9 +235,9 @@ pub struct Shard {
     drain_until: Option<Instant>,
     /// Who waits until everything queued is written.
     drained: Option<oneshot::Sender<Vec<JoinHandle<()>>>>,
-    /// Everything is written, and the push tasks are somebody else's.
-    is_drained: bool,
     is_ending: bool,
+    /// Whether the registered subscriptions are served: what is known of their deliveries has been read.
+    is_serving: bool,
     /// Connections that were refused.
     refused: Seldom,
     /// What the connections' certificates were checked by.
@@ -247,7 +247,9 @@ pub struct Shard {
 }
 
 impl Shard {
-    fn new(
+    /// Takes over the bound sockets of the port; without any, connections come by the inbox, behind their handshake. `inbox` must
+    /// belong to `poll` ([`Self::inbox`] makes it). `primary` is the leader's end of a pair.
+    pub fn new(
         context: ShardContext,
         poll: Poll,
         inbox: Arc<Inbox>,
@@ -272,7 +274,7 @@ impl Shard {
             queue_bytes_max: context.limits.subscriber_queue_bytes_max,
         };
         let next_sweep = clock.now + SWEEP_PERIOD;
-        Ok(Self {
+        let mut shard = Self {
             context,
             poll,
             listeners,
@@ -306,16 +308,18 @@ impl Shard {
             next_sweep,
             drain_until: None,
             drained: None,
-            is_drained: false,
             is_ending: false,
+            is_serving: false,
             refused: Seldom::default(),
             trust,
             membership: None,
-        })
+        };
+        shard.begin_with_pair();
+        Ok(shard)
     }
 
     /// Makes the poll and the inbox that wakes it.
-    fn inbox() -> io::Result<(Poll, Arc<Inbox>)> {
+    pub fn inbox() -> io::Result<(Poll, Arc<Inbox>)> {
         let poll = Poll::new()?;
         let waker = mio::Waker::new(poll.registry(), INBOX)?;
         Ok((poll, Arc::new(Inbox::new(waker))))
@@ -339,13 +343,8 @@ impl Shard {
             if self.has_drained()
                 && let Some(drained) = self.drained.take()
             {
-                self.is_drained = true;
-                if self.pushing_bytes > 0 {
-                    tracing::warn!(bytes = self.pushing_bytes, "the time to stop was over before these pushed events were taken");
-                }
-                let posting = std::mem::take(&mut self.pushed).into_values().map(Pushed::end).collect();
                 // Who does not wait needs them not.
-                let _ = drained.send(posting);
+                let _ = drained.send(self.end_pushed());
             }
         }
         self.primary.iter_mut().for_each(Primary::end);
@@ -425,7 +424,7 @@ impl Shard {
         self.end_turn();
         self.serve_backup();
         self.flush();
-        if self.clock.now >= self.next_sweep && !self.is_drained {
+        if self.clock.now >= self.next_sweep {
             self.next_sweep = self.clock.now + SWEEP_PERIOD;
             // A message whose wake-up failed is found here, and a connection that the system refused to accept before.
             self.take_messages();
@@ -474,7 +473,7 @@ impl Shard {
                 Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced { end, result } => self.synced(end, result),
                 Message::Pair(news) => self.pair_tells(news),
-                Message::Begin(_) => unreachable!("a shard begins once"),
+                Message::Serve => self.serve_pushed(),
                 Message::Stop { drained } => {
                     self.listeners.clear();
                     self.endpoint.stop_listening();

@@ -206,9 +206,9 @@ impl RealTimeTopics {
         self.lock().topics.len()
     }
 
-    /// The terms of every topic, by event type.
-    pub fn terms(&self) -> Vec<(String, Terms)> {
-        self.all().iter().map(|topic| (topic.event_type.to_string(), Terms::of(&topic.spec, &self.platform))).collect()
+    /// Every topic with its terms, by event type.
+    pub fn with_terms(&self) -> Vec<(Arc<RealTimeTopic>, Terms)> {
+        self.all().into_iter().map(|topic| (topic.clone(), Terms::of(&topic.spec, &self.platform))).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Admitted> {
@@ -241,11 +241,14 @@ pub fn durable_event_types(config: &HostConfig) -> impl Iterator<Item = Box<str>
 }
 
 /// Admits what the operator has declared while the cloud ran, beside the configuration's topics. What does not fit beside them any more is served
-/// best effort: its declaration stays, until it is removed.
+/// best effort: its declaration stays, until it is removed. A node that has followed has admitted them as they came.
 pub async fn restore(topics: &RealTimeTopics, store: &Store) -> Result<Vec<(Arc<RealTimeTopic>, Terms)>, StoreError> {
-    let declarations = store.write(|draft| draft.declared_topics(), |_, declarations| declarations).await?;
+    let declarations = store.read(|draft| draft.declared_topics()).await?;
     let admit = |declaration: &String| {
         let declared = declaration::parse(declaration, topics.platform())?;
+        if let Some(topic) = topics.get(declared.event_type.as_str()).filter(|topic| topic.declarer == Declarer::Operator) {
+            return Ok((topic.clone(), Terms::of(&topic.spec, &topics.platform)));
+        }
         topics.admit(&declared, Declarer::Operator).map_err(|error| error.to_string())
     };
     let tell = |error: String| tracing::error!(error, "a topic that was declared while the cloud ran is not in force");

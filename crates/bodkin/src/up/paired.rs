@@ -1,11 +1,12 @@
 //! A candidate of the reliable pair: follows while another node leads, and serves the local cloud while this one does.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use bodkin_broker::Node;
 use bodkin_host::{
-    HostConfig, Server,
-    pair::{Duty, PairConfig, PairHandle, PairNode},
+    HostConfig, Server, StartError,
+    pair::{Duty, Leadership, PairConfig, PairHandle, PairNode},
 };
 use serde_json::json;
 use tokio::{
@@ -13,84 +14,111 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use super::{SHUTDOWN_MAX, fail, tell_ready};
+use super::{SHUTDOWN_MAX, fail, listeners, tell_ready};
 use crate::{DONE, FAILED};
+
+/// Pause in front of another attempt to serve.
+const LEAD_AGAIN: Duration = Duration::from_millis(100);
 
 /// Runs until SIGTERM or SIGINT; gives the exit code.
 pub fn run(config: HostConfig, pair: PairConfig, started: Instant, json_output: bool) -> anyhow::Result<u8> {
     let node = pair.node;
-    // Lives as long as the process; each time that this node leads has a runtime of its own, whose end closes what holds the database.
+    // Lives as long as the process; each local cloud has a runtime of its own, whose end closes what holds the database.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().context("cannot start the pair's thread")?;
-    let mut pair = match PairNode::start(pair, Some(&config)) {
+    let mut pair = match PairNode::start(pair) {
         Ok(pair) => pair,
         Err(error) => return Ok(fail(FAILED, &error.into())),
     };
     end_by_signal(&runtime, pair.handle().clone())?;
-    if json_output {
-        println!("{}", json!({"node": format!("{node:?}").to_lowercase(), "pair": pair.address, "pid": std::process::id()}));
-    } else {
-        println!("a node of a reliable pair ({node:?}): it serves when it leads");
-    }
     let config = HostConfig { pair: Some(pair.handle().clone()), ..config };
+    let mut is_told = false;
     let code = loop {
-        match runtime.block_on(pair.next_duty()) {
-            Duty::Lead => {
-                if let Led::Ends(code) = lead(&config, &mut pair, started, json_output)? {
-                    break code;
-                }
+        let tell = |server: &Server, pair: &PairNode| {
+            if !std::mem::replace(&mut is_told, true) {
+                tell_begun(server, pair, node, json_output);
             }
-            // Nothing is served here.
-            Duty::Follow => {}
-            Duty::End => break DONE,
+        };
+        if let Some(code) = serve(&config, &mut pair, tell, started, json_output)? {
+            break code;
         }
     };
     pair.stop();
     Ok(code)
 }
 
-/// How a time of leading was over.
-enum Led {
-    /// Another node leads.
-    Follows,
-    /// The process ends, with this code.
-    Ends(u8),
+fn tell_begun(server: &Server, pair: &PairNode, node: Node, json_output: bool) {
+    if json_output {
+        let node = format!("{node:?}").to_lowercase();
+        let begun = json!({"node": node, "pair": pair.address, "pid": std::process::id(), "listeners": listeners(server)});
+        println!("{begun}");
+    } else {
+        println!("a node of a reliable pair ({node:?}): it serves when it leads");
+    }
 }
 
-fn lead(config: &HostConfig, pair: &mut PairNode, started: Instant, json_output: bool) -> anyhow::Result<Led> {
+/// Runs a local cloud, which follows, and leads if it is to. Gives the exit code, or nothing if another node leads: then one that follows is to begin anew.
+fn serve(
+    config: &HostConfig,
+    pair: &mut PairNode,
+    tell: impl FnOnce(&Server, &PairNode),
+    started: Instant,
+    json_output: bool,
+) -> anyhow::Result<Option<u8>> {
     let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start the control plane's threads")?;
-    let leadership = pair.handle().leadership().clone();
-    let epoch = leadership.epoch();
-    let led = runtime.block_on(async {
-        let server = match Server::start(config).await {
-            Ok(server) => server,
-            Err(error) => return Err(error),
-        };
-        tell_ready(&server, None, started, json_output);
-        let duty = pair.next_duty().await;
+    let served = runtime.block_on(async {
+        let mut server = Server::start(config).await?;
+        tell(&server, pair);
+        let code = duties(&mut server, pair, started, json_output).await;
         if !json_output {
             println!("this node leads no more: what is under way is answered");
         }
-        Ok((server.stop().await, duty))
+        Ok::<_, StartError>((server.stop().await, code))
     });
-    runtime.shutdown_timeout(SHUTDOWN_MAX);
-    // The last handle has to be gone for the database to be closed.
+    // The keeper holds on to the database as long as it follows.
     pair.handle().detach();
-    let led = match led {
-        Ok((opened, duty)) => {
+    runtime.shutdown_timeout(SHUTDOWN_MAX);
+    match served {
+        Ok((opened, code)) => {
             opened.close();
-            if duty == Duty::Follow { Led::Follows } else { Led::Ends(DONE) }
+            Ok(code)
         }
-        // It was fenced while it began, so its first changes were not acknowledged; it may lead again already.
-        Err(error) if !leadership.leads() || leadership.epoch() != epoch => {
-            tracing::warn!(%error, "this node began to serve and was fenced");
-            Led::Follows
-        }
-        Err(error) => Led::Ends(fail(FAILED, &error.into())),
-    };
-    pair.handle().release();
-    Ok(led)
+        Err(error) => Ok(Some(fail(FAILED, &error.into()))),
+    }
 }
 
+/// Does what this node's part in the pair asks for, until the local cloud has to end; gives the exit code, if the process ends with it.
+async fn duties(server: &mut Server, pair: &mut PairNode, started: Instant, json_output: bool) -> Option<u8> {
+    loop {
+        match pair.next_duty().await {
+            Duty::Lead => {}
+            Duty::Follow => return None,
+            Duty::End => return Some(DONE),
+        }
+        let leadership = pair.handle().leadership().clone();
+        tokio::select! {
+            led = lead(server, &leadership) => match led {
+                Ok(()) => tell_ready(server, None, started, json_output),
+                Err(error) => return Some(fail(FAILED, &error.into())),
+            },
+            // Before it has come to serve everything.
+            duty = pair.next_duty() => return (duty == Duty::End).then_some(DONE),
+        }
+    }
+}
+
+/// Has the local cloud serve everything. A node that is fenced meanwhile cannot, and tries again: it may lead in another epoch.
+async fn lead(server: &mut Server, leadership: &Leadership) -> Result<(), StartError> {
+    loop {
+        let epoch = leadership.epoch();
+        match server.lead().await {
+            Err(error) if !leadership.leads() || leadership.epoch() != epoch => {
+                tracing::warn!(%error, "this node began to serve and was fenced");
+                tokio::time::sleep(LEAD_AGAIN).await;
+            }
+            led => return led,
+        }
+    }
+}
 /// Has SIGTERM and SIGINT end the process in order.
 pub fn end_by_signal(runtime: &Runtime, pair: PairHandle) -> anyhow::Result<()> {
     let _context = runtime.enter();

@@ -88,6 +88,33 @@ fn a_killed_primary_is_replaced_with_everything_that_was_answered_and_comes_back
 }
 
 #[test]
+fn a_node_that_follows_has_its_ports_open_and_answers_none_but_those_who_watch_it() {
+    let (_pair, _witness, mut backup, primary) = Pair::protected();
+    assert_eq!(register(&primary, 0), Some(201));
+    let cases = [
+        (System::Monitor, "GET", "/healthz", 200),
+        (System::Monitor, "GET", "/metrics", 200),
+        (System::Monitor, "GET", "/readyz", 503),
+        (System::Monitor, "GET", "/api/v1/topics", 503),
+        (System::ServiceRegistry, "GET", "/serviceregistry/mgmt", 503),
+        (System::ServiceRegistry, "POST", "/serviceregistry/register", 503),
+        (System::Authorization, "GET", "/authorization/echo", 503),
+        (System::Orchestrator, "GET", "/orchestrator/echo", 503),
+        (System::EventHandler, "POST", "/eventhandler/publish", 503),
+        (System::EventHandler, "GET", "/eventhandler/subscription?eventtype=hot", 503),
+    ];
+    for (system, method, target, status) in cases {
+        let answer = backup.call(system, method, target, None).unwrap();
+        let asks_again = target != "/readyz" && status == 503;
+        assert_eq!((answer.status, answer.header("retry-after").is_some()), (status, asks_again), "{target}: {}", answer.text());
+    }
+    primary.signal(Signal::SIGKILL);
+    backup.served();
+    assert!(has(&backup, 0));
+    assert_eq!(backup.ready()["listeners"], backup.first["listeners"], "it serves where it was");
+}
+
+#[test]
 fn a_primary_that_was_stopped_for_long_refuses_and_follows() {
     let (_pair, _witness, mut backup, primary) = Pair::protected();
     assert_eq!(register(&primary, 0), Some(201));

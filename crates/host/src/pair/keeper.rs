@@ -1,37 +1,33 @@
 //! The Backup's side of the replica channel, on a thread of its own: what the leader keeps is kept here too, for the day on which this node leads.
 //!
-//! Events stay in memory, changes of the database go to the [`Follower`], which has a disk to wait for. The leader is told what is where. When
-//! this node is to lead, what the connection still holds is taken, and all of it is given away as it is.
+//! Events stay in memory, changes of the database go to the store, which has a disk to wait for. The leader is told what is where. When
+//! this node is to lead, what the connection still holds is taken, the store writes from then on, and all of it is given away as it is.
 
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io,
-    num::NonZeroU32,
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, io, num::NonZeroU32, sync::Arc, time::Duration};
 
 use bodkin_broker::{
-    Backup, BackupError, Epoch, Output, Terms,
+    Backup, BackupError, Epoch, Output, Terms, TopicId,
     wire::{LinkFrame, Position, Replication},
+};
+use bodkin_store::{
+    event_log,
+    following::{QueueFull, Report, TopicChange},
 };
 use mio::{Events, Interest, Poll, Token};
 
 use super::{
-    Message, Promoted, RequiredSubscriber, boot_time,
-    follower::{Follower, Order, Report},
+    Follows, Given, Message, News, Promoted, RequiredSubscriber, boot_time,
     link::{Left, Link, Taken},
     local_of_utc_ns,
     node::kind,
 };
 use crate::{
-    inbox::Inbox,
+    inbox::{self, Inbox},
     shard::Kept,
-    topics::{Declarer, RealTimeTopics, declaration},
+    topics::{Declarer, RealTimeTopic, declaration},
 };
 
 const WAKER: Token = Token(usize::MAX);
@@ -44,6 +40,10 @@ const REQUIRED_MAX: usize = 1 << 20;
 
 /// What the keeper is told.
 pub enum KeeperMessage {
+    /// A local cloud begins to follow.
+    Attached(Box<Follows>),
+    /// It ends.
+    Detached,
     /// A connection to the leader of an epoch; the one before is over.
     Follow {
         /// The connection.
@@ -66,25 +66,19 @@ pub struct Keeper {
     inbox: Arc<Inbox<KeeperMessage>>,
 }
 
-/// What the thread is started with.
-pub struct KeeperConfig {
-    /// Where the database is.
-    pub data: PathBuf,
-    /// The topics that the configuration declares; the leader has the same ones.
-    pub topics: Arc<RealTimeTopics>,
-    /// How many topics there may be.
-    pub topics_max: usize,
-}
-
 impl Keeper {
     /// Starts it, with nothing.
-    pub fn start(config: KeeperConfig, node: Arc<Inbox<Message>>) -> io::Result<Self> {
+    pub fn start(node: Arc<Inbox<Message>>) -> io::Result<Self> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), WAKER)?));
-        let follower = Follower::start(config.data.clone(), inbox.clone())?;
-        let work = Work::new(config, poll, inbox.clone(), node, follower);
+        let work = Work::new(poll, inbox.clone(), node);
         std::thread::Builder::new().name("pair-keeper".into()).spawn(|| work.run())?;
         Ok(Self { inbox })
+    }
+
+    /// How it is spoken to.
+    pub fn inbox(&self) -> &Arc<Inbox<KeeperMessage>> {
+        &self.inbox
     }
 
     /// Tells it something.
@@ -113,66 +107,66 @@ enum Copy {
 }
 
 struct Work {
-    config: KeeperConfig,
+    /// The local cloud that follows; `None`: there is none, or it leads.
+    follows: Option<Box<Follows>>,
     poll: Poll,
     inbox: Arc<Inbox<KeeperMessage>>,
     messages: Vec<KeeperMessage>,
     node: Arc<Inbox<Message>>,
-    follower: Follower,
     link: Option<Link>,
     serial: u64,
     epoch: Epoch,
     /// Counts copies: what is reported of an earlier one is not believed.
     session: u64,
     copy: Copy,
-    /// Changes that are on their way to the disk.
-    unsaved: u64,
+    /// The last change that was ordered, and the last one on the disk.
+    ordered: Position,
+    saved: Position,
     backup: Backup,
     kept: Vec<Kept>,
+    /// By their place in the machine.
+    topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
     required: BTreeMap<(Box<str>, Box<str>), Duration>,
-    /// Declarations in the database that are in force here.
-    declared: BTreeSet<String>,
+    /// Declarations in the database that are in force here, by event type.
+    declared: BTreeMap<Box<str>, String>,
     outputs: Vec<Output>,
     /// More can be read at once.
     is_unread: bool,
     /// The next frame waits for the disk.
     waits: bool,
     gives: bool,
-    is_closing: bool,
     /// What the node knows of what is here.
     told: Epoch,
     is_ending: bool,
 }
 
 impl Work {
-    fn new(config: KeeperConfig, poll: Poll, inbox: Arc<Inbox<KeeperMessage>>, node: Arc<Inbox<Message>>, follower: Follower) -> Self {
-        let mut work = Self {
-            config,
+    fn new(poll: Poll, inbox: Arc<Inbox<KeeperMessage>>, node: Arc<Inbox<Message>>) -> Self {
+        Self {
+            follows: None,
             poll,
             inbox,
             messages: Vec::new(),
             node,
-            follower,
             link: None,
             serial: 0,
             epoch: Epoch::NONE,
             session: 0,
             copy: Copy::Missing,
-            unsaved: 0,
+            ordered: Position(0),
+            saved: Position(0),
             backup: Backup::new(),
             kept: Vec::new(),
+            topics: BTreeMap::new(),
             required: BTreeMap::new(),
-            declared: BTreeSet::new(),
+            declared: BTreeMap::new(),
             outputs: Vec::new(),
             is_unread: false,
             waits: false,
             gives: false,
-            is_closing: false,
             told: Epoch::NONE,
             is_ending: false,
-        };
-        work.forget();
-        work
+        }
     }
 
     fn run(mut self) {
@@ -202,6 +196,15 @@ impl Work {
         self.inbox.take(&mut messages);
         for message in messages.drain(..) {
             match message {
+                KeeperMessage::Attached(follows) => {
+                    self.follows = Some(follows);
+                    self.declared.clear();
+                    self.forget();
+                }
+                KeeperMessage::Detached => {
+                    self.close("the local cloud ends");
+                    self.follows = None;
+                }
                 KeeperMessage::Follow { link, serial, epoch } => self.follow(*link, serial, epoch),
                 KeeperMessage::Give => {
                     self.gives = true;
@@ -221,7 +224,7 @@ impl Work {
             return self.node.post(Message::ChannelEnded { serial });
         }
         (self.link, self.serial, self.epoch) = (Some(link), serial, epoch);
-        (self.copy, self.waits, self.gives, self.is_closing) = (Copy::Missing, false, false, false);
+        (self.copy, self.waits) = (Copy::Missing, false);
         // What came with the connection raises no event.
         self.is_unread = true;
     }
@@ -273,7 +276,7 @@ impl Work {
             (Copy::Missing, _) => return Err(format!("{} came without a copy in front of it", kind(&frame))),
             (Copy::Coming(position), _) => {
                 self.copy = Copy::Saving;
-                self.order(Order::End(position))?;
+                self.following()?.end(position).map_err(too_fast)?;
                 return Ok(Taken::Later);
             }
         }
@@ -289,28 +292,30 @@ impl Work {
                 self.backup.begin_snapshot(position, &mut self.outputs);
                 self.required.clear();
                 self.session += 1;
-                self.unsaved = 0;
+                (self.ordered, self.saved) = (position, position);
                 self.copy = Copy::Coming(position);
-                self.order(Order::Begin { session: self.session })?;
+                let session = self.session;
+                self.following()?.begin(session);
             }
-            Replication::SnapshotPart { part, .. } => self.order(Order::Part(part.to_vec()))?,
+            Replication::SnapshotPart { part, .. } => self.following()?.part(part.to_vec()).map_err(too_fast)?,
             Replication::SnapshotEnd { position, .. } => self.backup.end_snapshot(position).map_err(told)?,
             Replication::Control { position, operation, .. } => {
                 self.backup.control(position).map_err(told)?;
-                self.unsaved += 1;
-                self.order(Order::Operation(position, operation.to_vec()))?;
+                self.ordered = position;
+                self.following()?.operation(position, operation.to_vec()).map_err(too_fast)?;
             }
             Replication::StreamOpen { stream, publisher, incarnation, topic, .. } => {
                 match self.backup.open_stream(stream, topic, publisher, incarnation) {
                     // One of the changes that are under way may declare the topic.
-                    Err(BackupError::Topic) if self.unsaved > 0 => return Ok(Taken::Later),
+                    Err(BackupError::Topic) if self.saved < self.ordered => return Ok(Taken::Later),
                     Err(BackupError::Topic) => {
                         tracing::warn!(
                             topic,
                             "the leader keeps events of a topic that is not declared here: are the configurations the same?"
                         );
-                        let (_, terms) = self.config.topics.undeclared(topic);
-                        self.admit(topic, terms);
+                        let Some(follows) = &self.follows else { return Err(NOBODY.to_owned()) };
+                        let (undeclared, terms) = follows.topics.undeclared(topic);
+                        self.admit(undeclared, terms);
                         self.backup.open_stream(stream, topic, publisher, incarnation).map_err(told)?;
                     }
                     opened => opened.map_err(told)?,
@@ -336,8 +341,8 @@ impl Work {
         Ok(Taken::Done)
     }
 
-    fn order(&self, order: Order) -> Result<(), String> {
-        if self.follower.order(order) { Ok(()) } else { Err("changes come faster than the disk takes them".into()) }
+    fn following(&mut self) -> Result<&mut bodkin_store::following::Following, String> {
+        self.follows.as_mut().map(|follows| &mut follows.following).ok_or_else(|| NOBODY.to_owned())
     }
 
     /// Lets the bytes of pruned replicas go.
@@ -352,22 +357,21 @@ impl Work {
 
     fn reported(&mut self, report: Report) {
         match report {
-            Report::Closed => self.hand_over(),
-            Report::Repeated { session, position, operations, declarations } if session == self.session => {
-                self.declare(declarations);
-                if self.copy == Copy::Saving {
-                    self.copy = Copy::Saved;
-                } else {
-                    self.unsaved -= operations;
-                    self.backup.saved(position);
-                }
+            Report::Copied { session, topics, .. } if session == self.session => {
+                self.declare_all(topics);
+                self.copy = Copy::Saved;
+            }
+            Report::Repeated { session, position, topics } if session == self.session => {
+                topics.into_iter().for_each(|TopicChange { event_type, declaration }| self.declare(event_type, declaration));
+                self.saved = position;
+                self.backup.saved(position);
             }
             Report::Failed { session, why } if session == self.session => {
                 self.forget();
                 self.refuse(&why);
             }
             // Of a copy that was replaced by another.
-            Report::Repeated { .. } | Report::Failed { .. } => {}
+            Report::Copied { .. } | Report::Repeated { .. } | Report::Failed { .. } => {}
         }
     }
 
@@ -394,67 +398,85 @@ impl Work {
         }
     }
 
-    /// Once what the connection still holds is taken: has the database closed, behind every change.
+    /// Once what the connection still holds is taken: the store writes from now on, and everything goes to the node.
     fn give(&mut self) {
-        if !self.gives || self.is_closing || self.is_unread || self.waits {
+        if !self.gives || self.is_unread || self.waits {
             return;
         }
+        self.gives = false;
         self.close("this node leads");
-        self.is_closing = true;
-        self.follower.order(Order::Close);
-    }
-
-    /// The database is closed: everything goes to the node, and nothing is left.
-    fn hand_over(&mut self) {
-        let is_whole = self.backup.is_in_sync();
-        let kept = std::mem::take(&mut self.kept);
-        let required = std::mem::take(&mut self.required);
-        let backup = std::mem::take(&mut self.backup);
-        let named = |((topic, name), wait)| RequiredSubscriber { topic, name, wait };
-        let required = required.into_iter().map(named).collect();
-        let promoted = is_whole.then(|| Box::new(Promoted { backup, kept, required }));
-        self.node.post(Message::Given(promoted));
+        let Some(follows) = self.follows.take() else { return };
+        let Follows { following, store, shard, .. } = *follows;
+        following.promote(Box::new(move |committed| shard.post(inbox::Message::Pair(News::Committed(committed)))));
+        let log_from = store.read_now(|draft| draft.positions_end()).unwrap_or_else(|error| {
+            tracing::error!(%error, "where the leader's event log ends is not known: deliveries by push may repeat or skip events");
+            event_log::Position(0)
+        });
+        let promoted = self.backup.is_in_sync().then(|| {
+            let named = |((topic, name), wait)| RequiredSubscriber { topic, name, wait };
+            let required = std::mem::take(&mut self.required).into_iter().map(named).collect();
+            let (backup, kept, topics) =
+                (std::mem::take(&mut self.backup), std::mem::take(&mut self.kept), std::mem::take(&mut self.topics));
+            Promoted { backup, kept, topics, required }
+        });
+        self.node.post(Message::Given(Box::new(Given { promoted, log_from })));
         self.forget();
     }
 
-    /// Keeps nothing, and knows the topics of the configuration.
+    /// Keeps nothing, and knows the topics that there are.
     fn forget(&mut self) {
         (self.backup, self.copy, self.told) = (Backup::new(), Copy::Missing, Epoch::NONE);
-        (self.kept, self.required, self.unsaved) = (Vec::new(), BTreeMap::new(), 0);
-        self.config.topics.terms().into_iter().for_each(|(topic, terms)| self.admit(&topic, terms));
+        (self.kept, self.topics, self.required) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let topics = self.follows.as_ref().map(|follows| follows.topics.with_terms());
+        topics.into_iter().flatten().for_each(|(topic, terms)| self.admit(topic, terms));
     }
 
-    fn admit(&mut self, topic: &str, terms: Terms) {
+    fn admit(&mut self, topic: Arc<RealTimeTopic>, terms: Terms) {
         // A subscriber may ask more of a topic than its declaration does, which only the leader knows: then it keeps more.
         let terms = Terms { backlog_max: terms.backlog_max.saturating_mul(BACKLOG_FACTOR), ..terms };
-        if let Err(error) = self.backup.admit(topic, terms, self.config.topics_max) {
-            tracing::error!(%error, topic, "a topic cannot be kept here");
+        let Some(follows) = &self.follows else { return };
+        match self.backup.admit(&topic.event_type, terms, follows.topics_max) {
+            Ok(id) => drop(self.topics.insert(id, topic)),
+            Err(error) => tracing::error!(%error, topic = &*topic.event_type, "a topic cannot be kept here"),
         }
     }
 
-    /// Takes the topics that are declared in the database; `None`: they are as they were.
-    fn declare(&mut self, declarations: Option<Vec<String>>) {
-        let Some(declarations) = declarations else { return };
-        let topics = self.config.topics.clone();
-        let gone = self.declared.extract_if(.., |declared| !declarations.contains(declared)).collect::<Vec<_>>();
-        let parse = |text: &str| declaration::parse(text, topics.platform());
-        let withdrawn = gone.iter().filter_map(|text| {
-            let declared = parse(text).ok()?;
-            let (_, terms) = topics.withdraw(declared.event_type.as_str())?;
-            Some((declared.event_type.as_str().to_owned(), terms))
-        });
-        let mut changed: Vec<_> = withdrawn.collect();
-        for text in declarations {
-            if self.declared.contains(&text) {
-                continue;
-            }
-            let admitted = parse(&text).and_then(|declared| topics.admit(&declared, Declarer::Operator).map_err(|error| error.to_string()));
-            match admitted {
-                Ok((topic, terms)) => changed.push((topic.event_type.to_string(), terms)),
-                Err(error) => tracing::error!(error, "a topic that the leader has declared cannot be kept here"),
-            }
-            self.declared.insert(text);
-        }
-        changed.into_iter().for_each(|(topic, terms)| self.admit(&topic, terms));
+    /// Takes the topics that are declared in the database, and no others.
+    fn declare_all(&mut self, declarations: Vec<String>) {
+        let Some(follows) = &self.follows else { return };
+        let platform = *follows.topics.platform();
+        let event_type = |text: &String| declaration::parse(text, &platform).ok().map(|declared| Box::from(declared.event_type.as_str()));
+        let named: BTreeMap<Box<str>, String> = declarations.into_iter().filter_map(|text| Some((event_type(&text)?, text))).collect();
+        let gone: Vec<Box<str>> = self.declared.keys().filter(|declared| !named.contains_key(*declared)).cloned().collect();
+        gone.into_iter().for_each(|event_type| self.declare(event_type, None));
+        named.into_iter().for_each(|(event_type, text)| self.declare(event_type, Some(text)));
     }
+
+    /// Takes one declaration, or takes it back.
+    fn declare(&mut self, event_type: Box<str>, declaration: Option<String>) {
+        let Some(follows) = &self.follows else { return };
+        if self.declared.get(&event_type) == declaration.as_ref() {
+            return;
+        }
+        let topics = follows.topics.clone();
+        if self.declared.remove(&event_type).is_some()
+            && let Some((topic, terms)) = topics.withdraw(&event_type)
+        {
+            self.admit(topic, terms);
+        }
+        let Some(text) = declaration else { return };
+        let declared = declaration::parse(&text, topics.platform());
+        match declared.and_then(|declared| topics.admit(&declared, Declarer::Operator).map_err(|error| error.to_string())) {
+            Ok((topic, terms)) => self.admit(topic, terms),
+            Err(error) => tracing::error!(error, "a topic that the leader has declared cannot be kept here"),
+        }
+        self.declared.insert(event_type, text);
+    }
+}
+
+/// Why a change goes nowhere.
+const NOBODY: &str = "there is no local cloud here that follows";
+
+fn too_fast(error: QueueFull) -> String {
+    error.to_string()
 }

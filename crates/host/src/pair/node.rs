@@ -20,8 +20,8 @@ use mio::{Events, Poll, Token};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
-    COPY_FILE, Duty, Leadership, Message, News, PairConfig, PairError, Promoted, boot_time,
-    keeper::{Keeper, KeeperConfig, KeeperMessage},
+    COPY_FILE, Duty, Given, Leadership, Message, News, PairConfig, PairError, boot_time,
+    keeper::{Keeper, KeeperMessage},
     link::{Left, Purpose, Taken, take_frames},
     links::{self, Links, OwnName},
     record,
@@ -39,19 +39,19 @@ const TURN_EVENTS_MAX: usize = 64;
 /// Pause between two attempts at a replica channel.
 const CHANNEL_PAUSE: Duration = Duration::from_millis(50);
 
-/// Who has the database.
+/// What the local cloud of this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Data {
-    /// Nobody.
-    Free,
-    /// The follower.
-    Follower,
-    /// The follower, which has been asked for it.
-    Closing,
-    /// The local cloud of this process, which was told to lead.
-    Served,
-    /// The same, which was told to follow.
-    Leaving,
+enum Cloud {
+    /// There is none at present.
+    Away,
+    /// It follows: the keeper has its store.
+    Follows,
+    /// It is about to lead: the keeper was asked to give.
+    Waits,
+    /// It leads, or has led and nobody else does.
+    Leads,
+    /// Another node leads: it was told to end.
+    Ends,
 }
 
 /// The replica channel's connection, as the thread that makes it knows it.
@@ -82,9 +82,7 @@ pub struct PairThread {
     protection: Protection,
     /// The shard of the local cloud that runs on the database.
     shard: Option<Arc<Inbox>>,
-    /// What was kept here when this node began to lead, until the shard takes it over.
-    promoted: Option<Box<Promoted>>,
-    data: Data,
+    cloud: Cloud,
     /// Whether another node is known to lead.
     follows: bool,
     /// A witness has none.
@@ -103,7 +101,7 @@ pub struct PairThread {
 impl PairThread {
     pub fn new(
         config: PairConfig,
-        keeper: Option<KeeperConfig>,
+        keeper: Option<Keeper>,
         member: MemberConfig,
         poll: Poll,
         inbox: Arc<Inbox<Message>>,
@@ -121,7 +119,7 @@ impl PairThread {
         let links = Links::new(own, links::silence(config.lease), registry, listener, LISTENER, &config.others, now)?;
         Ok(Self {
             records: record::start(config.data.clone(), inbox.clone())?,
-            keeper: keeper.map(|keeper| Keeper::start(keeper, inbox.clone())).transpose()?,
+            keeper,
             config,
             poll,
             inbox,
@@ -135,8 +133,7 @@ impl PairThread {
             leads: None,
             protection: Protection::Unsettled,
             shard: None,
-            promoted: None,
-            data: Data::Free,
+            cloud: Cloud::Away,
             follows: false,
             channel: Channel::None(now),
             channels: 0,
@@ -197,7 +194,7 @@ impl PairThread {
         if now >= self.next_beat {
             self.beat(now);
         }
-        self.hand_data_over();
+        self.change_over();
         self.make_channel(now);
         let lost = self.links.flush(boot_time());
         lost.into_iter().for_each(|node| self.lost(node));
@@ -240,8 +237,6 @@ impl PairThread {
             Output::Follow { leader, epoch } => {
                 tracing::info!(?leader, %epoch, "another node of the pair leads");
                 self.follows = true;
-                // What was kept for a time of leading that never came is older than what that one has.
-                self.promoted = None;
                 self.end_channel();
             }
             Output::Protection(protection) => {
@@ -263,8 +258,9 @@ impl PairThread {
         tracing::info!(%epoch, node = ?self.config.node, "this node of the pair leads");
         (self.leads, self.follows, self.protection) = (Some(epoch), false, Protection::Unsettled);
         self.end_channel();
-        let promoted = self.promoted.take_if(|_| self.shard.is_some());
-        self.tell_shard(News::Leads { epoch, promoted });
+        if self.cloud == Cloud::Leads {
+            self.tell_shard(News::Leads { epoch });
+        }
     }
 
     fn fenced(&mut self, epoch: Epoch) {
@@ -281,36 +277,34 @@ impl PairThread {
         }
     }
 
-    /// The local cloud runs on the database: its shard learns how things stand.
+    /// A local cloud has begun to follow.
     fn attached(&mut self, shard: Arc<Inbox>) {
-        self.shard = Some(shard);
-        match self.leads {
-            Some(epoch) => {
-                let promoted = self.promoted.take();
-                self.tell_shard(News::Leads { epoch, promoted });
-                self.tell_shard(News::Protection(self.protection));
-            }
-            None => self.tell_shard(News::Fenced),
-        }
+        (self.shard, self.cloud) = (Some(shard), Cloud::Follows);
     }
 
-    /// The database goes to whom it belongs: the local cloud of a leader, the follower of another node's.
-    fn hand_data_over(&mut self) {
-        let leads = self.leads.is_some();
-        match self.data {
-            Data::Free if leads => {
-                self.data = Data::Served;
-                self.tell_duty(Duty::Lead);
-            }
-            Data::Follower if leads => {
-                self.data = Data::Closing;
+    /// The local cloud's database is its own to write: its shard goes on with what was kept, and leads if this node still does.
+    fn given(&mut self, given: Box<Given>) {
+        self.cloud = Cloud::Leads;
+        self.tell_shard(News::Given(given));
+        if let Some(epoch) = self.leads {
+            self.tell_shard(News::Leads { epoch });
+            self.tell_shard(News::Protection(self.protection));
+        }
+        self.tell_duty(Duty::Lead);
+    }
+
+    /// The local cloud does what this node's part is: it leads, or ends, to follow anew.
+    fn change_over(&mut self) {
+        match self.cloud {
+            Cloud::Follows if self.leads.is_some() => {
+                self.cloud = Cloud::Waits;
                 self.tell_keeper(KeeperMessage::Give);
             }
-            Data::Served if self.follows => {
-                self.data = Data::Leaving;
+            Cloud::Leads if self.follows => {
+                self.cloud = Cloud::Ends;
                 self.tell_duty(Duty::Follow);
             }
-            Data::Free | Data::Follower | Data::Closing | Data::Served | Data::Leaving => {}
+            Cloud::Away | Cloud::Follows | Cloud::Waits | Cloud::Leads | Cloud::Ends => {}
         }
     }
 
@@ -336,10 +330,10 @@ impl PairThread {
     /// Whether the channel of an epoch has an owner here: the shard of who leads in it, or the keeper of who follows.
     fn may_have_channel(&self, epoch: Epoch) -> bool {
         if self.leads == Some(epoch) {
-            return self.shard.is_some();
+            return self.cloud == Cloud::Leads;
         }
         let is_follower = self.leads.is_none() && epoch == self.member.epoch() && epoch.owner() == self.partner();
-        is_follower && matches!(self.data, Data::Free | Data::Follower)
+        is_follower && self.cloud == Cloud::Follows
     }
 
     /// The channel that there is belongs to an epoch that is over; its owners see that, too.
@@ -356,7 +350,6 @@ impl PairThread {
         if self.leads == Some(epoch) {
             self.tell_shard(News::Channel { link, serial });
         } else {
-            self.data = Data::Follower;
             self.tell_keeper(KeeperMessage::Follow { link, serial, epoch });
         }
     }
@@ -368,12 +361,8 @@ impl PairThread {
             match message {
                 Message::Persisted => self.step(Input::Persisted),
                 Message::Attached(shard) => self.attached(shard),
-                Message::Detached => self.shard = None,
-                Message::Released => self.data = Data::Free,
-                Message::Given(promoted) => {
-                    self.data = Data::Free;
-                    self.promoted = promoted.filter(|_| self.leads.is_some());
-                }
+                Message::Detached => (self.shard, self.cloud) = (None, Cloud::Away),
+                Message::Given(given) => self.given(given),
                 Message::Warm(epoch) => self.step(Input::Warm { epoch }),
                 Message::BackupOut => self.step(Input::BackupOut),
                 Message::BackupInSync(epoch) if self.leads == Some(epoch) => self.step(Input::BackupInSync),

@@ -267,6 +267,11 @@ impl Deliveries {
         Ok(Self { all: ArcSwap::from_pointee(all), ..Self::default() })
     }
 
+    /// Takes over what was [restored](Self::restore): nobody is served yet.
+    pub fn take_over(&self, restored: &Self) {
+        self.all.store(restored.all.load_full());
+    }
+
     /// That of a subscription, if it is there.
     pub fn get(&self, id: SubscriptionId) -> Option<Arc<Delivery>> {
         self.all.load().get(&id).cloned()

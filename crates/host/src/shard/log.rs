@@ -28,7 +28,8 @@ impl Shard {
 
     /// Whether the event type that was just authorised is a durable one.
     pub(super) fn is_durable(&self) -> bool {
-        self.context.durable.contains(self.scratch.event_type.as_str())
+        let event_type = self.scratch.event_type.as_str();
+        self.context.durable.contains(event_type) || self.real_time_topic(event_type).is_some_and(|topic| topic.is_durable)
     }
 
     /// A durable event that cannot be kept is not taken at all: then its publisher knows, and may try again.

@@ -46,9 +46,32 @@ impl Pushed {
 }
 
 impl Shard {
+    /// Serves the registered subscriptions from now on.
+    pub(super) fn serve_pushed(&mut self) {
+        self.is_serving = true;
+        let snapshot = Arc::clone(&self.context.store.snapshot());
+        self.sync(&snapshot);
+    }
+
+    /// Serves them no more; gives their tasks, which end with what they are posting.
+    pub(super) fn end_pushed(&mut self) -> Vec<JoinHandle<()>> {
+        if self.pushing_bytes > 0 {
+            tracing::warn!(bytes = self.pushing_bytes, "the time to stop was over before these pushed events were taken");
+        }
+        self.is_serving = false;
+        let end = |pushed: Pushed| {
+            // Its queue is the broker's.
+            self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription: pushed.key }, &mut self.outputs);
+            pushed.end()
+        };
+        let tasks = std::mem::take(&mut self.pushed).into_values().map(end).collect();
+        self.carry_out_now();
+        tasks
+    }
+
     /// Brings the pushed subscriptions up to the snapshot's; costs what has changed.
     pub(super) fn sync(&mut self, snapshot: &Snapshot) {
-        if self.known.ptr_eq(snapshot.subscriptions()) {
+        if !self.is_serving || self.known.ptr_eq(snapshot.subscriptions()) {
             return;
         }
         let before = std::mem::replace(&mut self.known, snapshot.subscriptions().clone());

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     answer::{self, Answer},
-    topics::{RealTimeTopic, RealTimeTopics, TopicCounts, TopicError},
+    topics::{RealTimeTopic, TopicCounts},
 };
 
 /// Pieces of work done in one turn; more wait for the next one, so that what has come meanwhile and is due earlier goes first.
@@ -64,8 +64,8 @@ impl RealTime {
     }
 
     /// Goes on with what a Backup has kept.
-    pub fn take_over(&mut self, kept: Vec<Kept>) {
-        (self.kept, self.topics) = (kept, BTreeMap::new());
+    pub fn take_over(&mut self, kept: Vec<Kept>, topics: BTreeMap<TopicId, Arc<RealTimeTopic>>) {
+        (self.kept, self.topics) = (kept, topics);
     }
 
     /// The event type of a topic.
@@ -246,18 +246,6 @@ impl Shard {
     /// Whether an event is answered when it is synced.
     pub(super) fn is_durable_topic(&self, topic: TopicId) -> bool {
         self.real_time.topics.get(&topic).is_some_and(|topic| topic.is_durable)
-    }
-
-    /// Takes the event types of which a Backup has kept events and which are not declared any more: what is kept still goes out.
-    pub(super) fn admit_undeclared(&mut self, topics: &RealTimeTopics) -> Result<(), TopicError> {
-        let is_known = |shard: &Self, name: &str| shard.broker.terms(name).is_none_or(|(id, _)| shard.real_time.topics.contains_key(&id));
-        let unknown: Vec<String> =
-            self.broker.topics().filter(|topic| !is_known(self, topic.name)).map(|topic| topic.name.to_owned()).collect();
-        for name in unknown {
-            let (topic, terms) = topics.undeclared(&name);
-            self.admit(topic, terms)?;
-        }
-        Ok(())
     }
 
     /// Counts an event that was dropped in front of its dispatch, and tells its publisher.

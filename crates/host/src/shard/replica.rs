@@ -13,7 +13,7 @@ use mio::{Interest, Token};
 
 use super::{Shard, Waiting};
 use crate::pair::{
-    News, Promoted, RequiredSubscriber, boot_time,
+    Given, News, Promoted, RequiredSubscriber, boot_time,
     primary::{Change, NOT_KNOWN, Primary, TooFar},
 };
 
@@ -33,11 +33,17 @@ impl Shard {
         let now = self.clock.broker();
         let Some(primary) = &mut self.primary else { unreachable!("a cloud by itself has no pair") };
         match news {
-            News::Leads { epoch, promoted } => {
+            News::Given(given) => {
+                let Given { promoted, log_from } = *given;
+                // The database names places in the log of the leader before.
+                self.log.iter_mut().for_each(|log| log.skip_to(log_from, self.clock.now));
+                promoted.into_iter().for_each(|promoted| self.go_on_with(promoted));
+            }
+            News::Leads { epoch } => {
                 let standing = primary.begin(epoch);
-                assert!(promoted.is_none(), "a shard that serves has what this node keeps");
                 self.renew_authority();
                 self.stand(standing);
+                self.tell_leadership();
             }
             News::Fenced => {
                 primary.fenced();
@@ -71,11 +77,12 @@ impl Shard {
         }
     }
 
-    /// Goes on with what this node has kept as a Backup. The streams wait for their publishers a while. Gives the subscribers for whom events are kept:
-    /// they are to be waited for once the topics are admitted.
-    pub(super) fn go_on_with(&mut self, promoted: Promoted) -> Vec<RequiredSubscriber> {
-        let Promoted { backup, kept, required } = promoted;
+    /// Goes on with what this node has kept as a Backup, as it is. The streams wait for their publishers a while, and what is kept for required
+    /// subscribers for them.
+    fn go_on_with(&mut self, promoted: Promoted) {
+        let Promoted { backup, kept, topics, required } = promoted;
         tracing::info!(events = backup.kept(), required = required.len(), "this node goes on with what it has kept");
+        self.begin_links_anew();
         let primary = self.primary.as_mut().expect("who was a Backup is a node of a pair");
         let promotion = Promotion {
             authority: primary.authority(),
@@ -85,12 +92,7 @@ impl Shard {
         };
         self.broker = backup.promote(boot_time(), promotion);
         self.broker.set_replication(primary.terms.replication);
-        self.real_time.take_over(kept);
-        required
-    }
-
-    /// Waits for the subscribers that the leader before has named.
-    pub(super) fn await_all(&mut self, required: Vec<RequiredSubscriber>) {
+        self.real_time.take_over(kept, topics);
         required.iter().for_each(|RequiredSubscriber { topic, name, wait }| self.await_required(topic, name, *wait));
     }
 
@@ -111,18 +113,17 @@ impl Shard {
         all.iter().for_each(|required| self.backup_knows_required(&required.topic, &required.name, Some(required.wait)));
     }
 
-    /// Takes over what the thread has learnt of the pair before there was a shard.
+    /// A node of a pair begins without the right to lead, and with a Backup of which nothing is known.
     pub(super) fn begin_with_pair(&mut self) {
         let Some(primary) = &mut self.primary else { return };
         let standing = primary.standing();
         self.broker.set_replication(primary.terms.replication);
         self.renew_authority();
         self.stand(standing);
-        self.watch_channel();
     }
 
-    /// Begins to read a connection to the Backup, if there is one.
-    pub(super) fn watch_channel(&mut self) {
+    /// Begins to read a connection to the Backup.
+    fn watch_channel(&mut self) {
         let Some(link) = self.primary.as_mut().and_then(Primary::link) else { return };
         let both = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(&mut link.socket, REPLICA_CHANNEL, both) {

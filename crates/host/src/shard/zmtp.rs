@@ -451,6 +451,19 @@ impl Shard {
         let _ = self.poll.registry().deregister(&mut link.socket);
     }
 
+    /// Closes the links that hear something: what they hear is another machine's from now on. They come again, and say what they want.
+    pub(super) fn begin_links_anew(&mut self) {
+        let hears = |(slot, link): (usize, &Link)| match &link.role {
+            Role::Subscriber(_) => Some(slot),
+            Role::Dealer(dealer) if !dealer.heard.is_empty() => Some(slot),
+            _ => None,
+        };
+        for slot in self.endpoint.links.iter().filter_map(hears).collect::<Vec<_>>() {
+            self.close_link(slot);
+        }
+        (self.endpoint.runs, self.endpoint.required) = (Runs::default(), Required::default());
+    }
+
     /// Closes links that are past a deadline.
     pub(super) fn sweep_links(&mut self) {
         self.close_disbelieved_links();

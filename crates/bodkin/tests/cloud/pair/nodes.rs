@@ -71,9 +71,14 @@ impl Node {
         assert!(self.ready.is_some(), "it does not serve; it said: {}", self.said.lock().unwrap());
     }
 
-    /// A connection to a system of the cloud that it serves.
+    /// What it has said when it began to serve.
+    pub fn ready(&self) -> &Value {
+        self.ready.as_ref().expect("it serves")
+    }
+
+    /// A connection to a system of its cloud, which serves or follows.
     pub fn connect(&self, system: System) -> io::Result<Connection> {
-        let ready = self.ready.as_ref().expect("it serves");
+        let ready = self.ready.as_ref().unwrap_or(&self.first);
         Connection::open(ready["listeners"][system.name()].as_str().expect("an address").parse().expect("an address"))
     }
 

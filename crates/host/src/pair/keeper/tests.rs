@@ -14,7 +14,7 @@ use bodkin_broker::{
     topic::{LossTolerance, Period, TopicSpec},
     wire::{StreamNumber, link_frame},
 };
-use bodkin_store::{Store, replication::Committed};
+use bodkin_store::{Opened, Store, replication::Committed};
 
 use super::*;
 use crate::{config::HostConfig, topics};
@@ -29,7 +29,8 @@ struct Scene {
     node: Arc<Inbox<Message>>,
     _poll: Poll,
     leader: TcpStream,
-    directory: tempfile::TempDir,
+    opened: Opened,
+    _directory: tempfile::TempDir,
 }
 
 /// A database, and a change of it behind its copy.
@@ -60,7 +61,14 @@ impl Scene {
         let (topics, _) = topics::admit_configured(&config).unwrap();
         let poll = Poll::new().unwrap();
         let node = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), Token(0)).unwrap()));
-        let keeper = Keeper::start(KeeperConfig { data: directory.path().to_owned(), topics, topics_max: 10 }, node.clone()).unwrap();
+        let nobody = Poll::new().unwrap();
+        let shard = Arc::new(Inbox::new(mio::Waker::new(nobody.registry(), Token(0)).unwrap()));
+        let keeper = Keeper::start(node.clone()).unwrap();
+        let reports = keeper.inbox().clone();
+        let reporter = Box::new(move |report| reports.post(KeeperMessage::Report(report)));
+        let (opened, following) = Store::follow(directory.path(), reporter).unwrap();
+        let store = opened.store.clone();
+        keeper.tell(KeeperMessage::Attached(Box::new(Follows { following, store, topics, topics_max: 10, shard })));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let leader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         leader.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -68,7 +76,7 @@ impl Scene {
         socket.set_nonblocking(true).unwrap();
         let link = Box::new(Link::new(mio::net::TcpStream::from_std(socket), None, boot_time()));
         keeper.tell(KeeperMessage::Follow { link, serial: 1, epoch: EPOCH });
-        Self { keeper, node, _poll: poll, leader, directory }
+        Self { keeper, node, _poll: poll, leader, opened, _directory: directory }
     }
 
     fn say(&mut self, frames: &[Replication<'_>]) {
@@ -154,17 +162,16 @@ fn what_a_leader_gives_is_acknowledged_when_it_is_safe_and_given_away_as_it_is()
     scene.say(&[replica(9, 1, 3, &events[3])]);
     scene.keeper.tell(KeeperMessage::Give);
     let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
-    let Promoted { backup, kept, required } = *given.expect("it has everything");
+    let Promoted { backup, kept, topics, required } = given.promoted.expect("it has everything");
+    assert_eq!(topics.values().map(|topic| &*topic.event_type).collect::<Vec<_>>(), ["HOT", "COLD"]);
     assert_eq!(backup.kept(), 3);
     let mut texts: Vec<&str> = kept.iter().map(Kept::text).filter(|text| !text.is_empty()).collect();
     texts.sort_unstable();
     assert_eq!(texts.len(), 3, "{texts:?}");
     assert!(texts.iter().zip(2..).all(|(text, number)| text.contains(&format!("\"payload\":\"{number}\""))), "{texts:?}");
     assert_eq!(required, [RequiredSubscriber { topic: "HOT".into(), name: "alarm".into(), wait: Duration::from_secs(1) }]);
-    // The database is closed, and has the change.
-    let opened = Store::open(scene.directory.path()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    assert_eq!(runtime.block_on(opened.store.write(|draft| draft.declared_topics(), |_, topics| topics)).unwrap(), [DECLARATION]);
+    // The database has the change.
+    assert_eq!(scene.opened.store.read_now(|draft| draft.declared_topics()).unwrap(), [DECLARATION]);
 }
 
 #[test]
@@ -183,6 +190,7 @@ fn what_cannot_be_meant_ends_the_channel_and_nothing_is_given() {
         scene.say(frames);
         assert_eq!(scene.told(|message| if let Message::ChannelEnded { serial } = message { Some(serial) } else { None }), 1, "{frames:?}");
         scene.keeper.tell(KeeperMessage::Give);
-        assert!(scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None }).is_none(), "{frames:?}");
+        let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
+        assert!(given.promoted.is_none(), "{frames:?}");
     }
 }

@@ -33,7 +33,7 @@ pub struct Dealer {
     system: Result<SystemName, String>,
     hello: Option<Hello>,
     /// By topic, as stored.
-    heard: BTreeMap<Arc<str>, Heard>,
+    pub heard: BTreeMap<Arc<str>, Heard>,
     /// Questions to the admission test that are not answered; it is not read until they are.
     questions: usize,
     /// Something was offered to it that had no room.

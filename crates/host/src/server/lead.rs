@@ -1,0 +1,192 @@
+//! What a local cloud does because it leads: a cloud by itself from its start on, a node of a pair from its promotion on.
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem};
+use bodkin_store::{Store, StoreError, event_log::EventLogReader};
+use tokio::{sync::oneshot, task::JoinHandle as Task};
+
+use super::{Server, StartError};
+use crate::{
+    audit::Audit,
+    config::HostConfig,
+    control,
+    destination::Destinations,
+    inbox::{Inbox, Message},
+    job,
+    log_book::LogBook,
+    own_services,
+    probe::Probes,
+    push::{checkpoint::Checkpoint, delivery::Deliveries},
+    security::{Security, SecurityConfig, Trust},
+    token::TokenIssuer,
+    topics::{self, RealTimeTopics},
+};
+
+/// What is needed for it.
+pub(super) struct Lead {
+    pub config: HostConfig,
+    pub addresses: [SocketAddr; 5],
+    pub store: Store,
+    pub topics: Arc<RealTimeTopics>,
+    pub inbox: Arc<Inbox>,
+    pub log: Option<EventLogReader>,
+    pub deliveries: Arc<Deliveries>,
+    pub probes: Arc<Probes>,
+    pub destinations: Destinations,
+    pub security: Option<Arc<Security>>,
+    pub tokens: Option<Arc<TokenIssuer>>,
+    pub audit: Audit,
+}
+
+/// What runs as long as it leads.
+pub(super) struct Leading {
+    /// Remove reservations that are over; probe and remove, where the operator chose that.
+    jobs: Vec<Task<()>>,
+    /// Writes the log.
+    log_keeper: Task<()>,
+    /// Writes down where deliveries are, a last time when it is told to end; `None` where there is no event log.
+    checkpoint: Option<(oneshot::Sender<()>, Task<()>)>,
+    /// Notes where the audit log ends.
+    audit_checkpoint: Task<()>,
+}
+
+impl Server {
+    /// This node of a pair leads: the core systems are registered anew, and deliveries by push go on. Events of real-time topics do not wait for that.
+    /// What fails may be tried again.
+    pub async fn lead(&mut self) -> Result<(), StartError> {
+        if self.leading.is_none() {
+            self.leading = Some(self.lead.begin().await?);
+        }
+        Ok(())
+    }
+}
+
+impl Lead {
+    pub async fn begin(&self) -> Result<Leading, StartError> {
+        let Self { config, store, inbox, .. } = self;
+        refuse_other_mode(store, config)?;
+        let trust = self.security.as_ref().map(|security| security.trust());
+        ensure_own_cloud(store, trust.as_deref()).await?;
+        own_services::register(store, config, &self.addresses, trust.as_deref()).await?;
+        for (topic, terms) in topics::restore(&self.topics, store).await? {
+            let (done, _) = oneshot::channel();
+            inbox.post(Message::Admit { topic, terms, done });
+        }
+        if config.pair.is_some() {
+            // A question that the shard answers behind what the pair has told it: its log begins where it has to.
+            let (asked, answered) = oneshot::channel();
+            inbox.post(Message::Topics(asked));
+            answered.await.map_err(|_| io::Error::other("the shard has ended"))?;
+        }
+        let checkpoint = restore_deliveries(store, self.log.as_ref(), &self.deliveries).await?;
+        inbox.post(Message::Serve);
+        let interval = config.orchestrator.reservation_check_interval;
+        let mut jobs = job::start(&config.jobs, store, &self.probes, config.ping_timeout, &self.destinations);
+        jobs.push(tokio::spawn(control::expire_reservations(store.clone(), interval)));
+        if let Some(security) = &self.security {
+            jobs.push(tokio::spawn(security.clone().watch(self.audit.clone())));
+            let tokens = self.tokens.clone();
+            jobs.extend(
+                tokens
+                    .map(|tokens| tokio::spawn(follow_identities(security.clone(), tokens, store.clone(), config.clone(), self.addresses))),
+            );
+        }
+        let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
+        let ledger = authority.map(|directory| self.audit.clone().follow_certificates(directory, store.clone()));
+        jobs.extend(ledger.map(tokio::spawn));
+        Ok(Leading {
+            jobs,
+            log_keeper: tokio::spawn(keep_log(config.log_book.clone(), store.clone(), config.log_entries_max)),
+            checkpoint,
+            audit_checkpoint: tokio::spawn(self.audit.clone().keep_checkpoint(store.clone())),
+        })
+    }
+}
+
+impl Leading {
+    /// Nothing more is begun.
+    pub fn stop_jobs(&self) {
+        self.jobs.iter().for_each(Task::abort);
+    }
+
+    /// Writes down where deliveries are.
+    pub async fn end(self) {
+        if let Some((end, checkpoint)) = self.checkpoint {
+            drop(end);
+            if let Err(error) = checkpoint.await {
+                tracing::error!(%error, "where deliveries are was not written at the end");
+            }
+        }
+        self.audit_checkpoint.abort();
+        self.log_keeper.abort();
+    }
+}
+
+async fn keep_log(book: Arc<LogBook>, store: Store, entries_max: u64) {
+    book.keep(&store, entries_max).await;
+}
+
+/// Data that was written in the other mode is taken over only where the operator says so.
+pub(super) fn refuse_other_mode(store: &Store, config: &HostConfig) -> Result<(), StartError> {
+    let was_secure = store.snapshot().clouds().find(|cloud| cloud.own_cloud).map(|cloud| cloud.secure);
+    match was_secure.filter(|was_secure| *was_secure != config.security.is_some() && !config.adopt_data) {
+        Some(was_secure) => Err(StartError::OtherMode { directory: config.data.clone(), was_secure }),
+        None => Ok(()),
+    }
+}
+
+/// Notes which cloud this is.
+async fn ensure_own_cloud(store: &Store, trust: Option<&Trust>) -> Result<(), StoreError> {
+    let secure = |trust: &Trust| OwnCloud { operator: trust.cloud.operator.clone(), name: trust.cloud.cloud.clone(), secure: true };
+    let own = trust.map_or_else(OwnCloud::insecure, secure);
+    store.write(move |draft| draft.ensure_own_cloud(&own), |_, ()| ()).await
+}
+
+/// Takes new identities over where more than connections depends on them: tokens, and the core systems' registered keys.
+async fn follow_identities(
+    security: Arc<Security>,
+    tokens: Arc<TokenIssuer>,
+    store: Store,
+    config: HostConfig,
+    addresses: [SocketAddr; 5],
+) {
+    let mut changes = security.changes();
+    let mut known = security.trust();
+    while changes.changed().await.is_ok() {
+        let trust = security.trust();
+        if let Err(error) = tokens.replace_identity(trust.identity(CoreSystem::Authorization)) {
+            tracing::error!(%error, "Authorization's new key signs no tokens; the old one goes on");
+        }
+        let key_is_new = |system: &CoreSystem| trust.authentication_info(*system) != known.authentication_info(*system);
+        if CoreSystem::ALL.iter().any(key_is_new)
+            && let Err(error) = own_services::register(&store, &config, &addresses, Some(&trust)).await
+        {
+            tracing::error!(%error, "the core systems' new keys are not in the registry");
+        }
+        known = trust;
+    }
+}
+
+/// Finds the deliveries where the last run left them, and starts to write down where they are.
+async fn restore_deliveries(
+    store: &Store,
+    log: Option<&EventLogReader>,
+    deliveries: &Arc<Deliveries>,
+) -> Result<Option<(oneshot::Sender<()>, Task<()>)>, StartError> {
+    let start = store.write(|draft| draft.deliveries_at_start(), |_, start| start).await?;
+    if let (None, Some(log)) = (start.present, log) {
+        // Who is killed before the first checkpoint must not lose what was not delivered yet.
+        let present = log.end();
+        store.write(move |draft| draft.note_deliveries(present, &[]), |_, ()| ()).await?;
+    }
+    let cursors = start.rows.iter().filter_map(|row| Some((row.subscription, row.cursor?))).collect();
+    let (snapshot, reader) = (Arc::clone(&store.snapshot()), log.cloned());
+    let restored = tokio::task::spawn_blocking(move || Deliveries::restore(&start, &snapshot, reader.as_ref()));
+    deliveries.take_over(&restored.await.map_err(io::Error::other)??);
+    let checkpoint = log.map(|log| {
+        let (end, ending) = oneshot::channel();
+        (end, tokio::spawn(Checkpoint::new(store.clone(), log.clone(), deliveries.clone(), cursors).run(ending)))
+    });
+    Ok(checkpoint)
+}
