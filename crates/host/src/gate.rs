@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use bodkin_broker::Epoch;
-
 use crate::{
     answer::Answer,
     host_name::{self, OwnNames},
@@ -93,11 +91,6 @@ impl Gate {
     /// Whether this node may take what changes something: it leads, or has no pair.
     pub fn leads(&self) -> bool {
         self.leadership.as_ref().is_none_or(|leadership| leadership.leads())
-    }
-
-    /// The epoch that this node leads in, or has led in last; none without a pair.
-    pub fn epoch(&self) -> Epoch {
-        self.leadership.as_ref().map_or(Epoch::NONE, |leadership| leadership.epoch())
     }
 
     /// Checks one request.
