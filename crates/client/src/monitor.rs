@@ -57,6 +57,13 @@ impl Monitor {
         Ok(self.connection.send(Method::GET, "/readyz", None).await?.status.is_success())
     }
 
+    /// A metric without labels; `None` if there is none of this name.
+    pub async fn gauge(&self, name: &str) -> Result<Option<f64>, CallError> {
+        let answer = self.connection.send(Method::GET, "/metrics", None).await?;
+        let text = String::from_utf8_lossy(&answer.body);
+        Ok(text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok()))
+    }
+
     /// How each pushed subscription is delivered.
     pub async fn deliveries(&self) -> Result<List<Delivery>, CallError> {
         self.connection.get(DELIVERIES).await

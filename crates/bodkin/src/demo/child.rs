@@ -77,6 +77,11 @@ impl Child {
         Ok(Self { name, process, lines: BufReader::new(stdout).lines(), last_words, listener })
     }
 
+    /// What errors call it.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// The process id.
     pub fn pid(&self) -> Option<u32> {
         self.process.id()
@@ -108,6 +113,11 @@ impl Child {
         let words = self.last_words.lock().expect("nobody panics with the last words in hand");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         if words.is_empty() { format!("{name} ended ({status})") } else { format!("{name} ended ({status}): {}", words.join("\n")) }
+    }
+
+    /// Kills the process (SIGKILL): it is gone when this returns.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        self.process.kill().await.with_context(|| format!("cannot kill {}", self.name))
     }
 
     /// Asks the process to end (SIGTERM), and kills it if it does not. Gives whether it ended by itself with exit code 0.

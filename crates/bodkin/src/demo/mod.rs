@@ -6,6 +6,7 @@
 mod certificates;
 mod child;
 mod consumer;
+mod fail_over;
 mod gate;
 mod http_server;
 mod live;

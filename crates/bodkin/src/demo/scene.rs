@@ -18,7 +18,7 @@ use super::{
     DemoOptions,
     certificates::Certificates,
     child::Child,
-    consumer,
+    consumer, fail_over,
     live::Live,
     narrator::{paragraph, step},
     provider,
@@ -56,16 +56,17 @@ pub async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
         () = signals.any() => Ok(()),
     };
     let began = Instant::now();
-    let ended_well = cast.end().await;
+    let unwell = cast.end().await;
     if let Err(error) = played {
         eprintln!("bodkin demo: {error:#}");
         return Ok(crate::FAILED);
     }
     step(began.elapsed(), "demo", "ended all its processes")?;
-    if ended_well? {
+    let unwell = unwell?;
+    if unwell.is_empty() {
         return Ok(0);
     }
-    eprintln!("bodkin demo: a process did not end in order");
+    eprintln!("bodkin demo: {} did not end in order", unwell.join(", "));
     Ok(crate::FAILED)
 }
 
@@ -116,13 +117,16 @@ impl DataDirectory {
 }
 
 impl Cast {
-    /// Ends the processes, the last one first.
-    async fn end(self) -> anyhow::Result<bool> {
-        let mut well = true;
+    /// Ends the processes, the last one first; gives those that did not end in order.
+    async fn end(self) -> anyhow::Result<Vec<&'static str>> {
+        let mut unwell = Vec::new();
         for child in self.children.into_iter().rev() {
-            well &= child.stop().await?;
+            let name = child.name();
+            if !child.stop().await? {
+                unwell.push(name);
+            }
         }
-        Ok(well)
+        Ok(unwell)
     }
 
     fn enter(&mut self, child: Child) -> &mut Child {
@@ -149,7 +153,10 @@ async fn play(options: &DemoOptions, data: &Path, cast: &mut Cast) -> anyhow::Re
     for step in STEPS_ONCE_ALLOWED {
         expect(consumer_of(cast), step).await?;
     }
-    paragraph("\nAll checks hold: found, denied, allowed, read, and events received by SSE and by HTTP push.\n")?;
+    fail_over::show().await?;
+    paragraph(
+        "\nAll checks hold: found, denied, allowed, read, events received by SSE and by HTTP push, and none lost with the Primary.\n",
+    )?;
     if options.once {
         return Ok(());
     }
