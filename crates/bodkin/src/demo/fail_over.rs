@@ -330,6 +330,7 @@ fn subscribe(brokers: Brokers, is_heard: &AtomicBool, is_published: &AtomicBool)
     let subscription = Subscription { loss_tolerance: Some(0), required_for: Some(WAIT_MAX), ..Subscription::default() };
     let topic = subscriber.subscribe(TOPIC, subscription);
     let mut arrivals = Vec::new();
+    let mut subscribed = Vec::new();
     let mut refused = None;
     let mut is_quiet = false;
     while !(is_published.load(Relaxed) && is_quiet) {
@@ -340,12 +341,16 @@ fn subscribe(brokers: Brokers, is_heard: &AtomicBool, is_published: &AtomicBool)
                 let utc_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
                 arrivals.push((Instant::now(), utc_ns.saturating_sub(event.header.created_utc_ns)));
             }
-            SubscriberReport::Subscribed(..) => is_heard.store(true, Relaxed),
+            SubscriberReport::Subscribed(_, session) => subscribed.push(session),
             SubscriberReport::Refused { text, .. } => refused = Some(text.to_owned()),
             _ => {}
         })?;
         if let Some(why) = refused {
             anyhow::bail!("the subscription was refused: {why}");
+        }
+        // The node that follows has the subscription too: what it does not hear is the leader's to bring.
+        if subscriber.leader().is_some_and(|leader| subscribed.contains(&leader)) {
+            is_heard.store(true, Relaxed);
         }
     }
     let counters = subscriber.counters(topic).map(|(_, counters)| counters).next().unwrap_or_default();
