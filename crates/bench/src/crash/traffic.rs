@@ -140,6 +140,8 @@ pub struct Sent {
     pub not_taken: BTreeMap<String, u64>,
     /// Events that were said to come too fast, by stream.
     pub excess: Vec<BTreeSet<u64>>,
+    /// When the publisher turned to a broker that leads.
+    pub led: Vec<Instant>,
     /// Why sessions have ended.
     pub ended: BTreeMap<String, u64>,
 }
@@ -276,6 +278,7 @@ fn note(report: PublisherReport<'_>, streams: &Streams, sent: &mut Sent) {
         }
         PublisherReport::NotTaken { reason, text, .. } => *sent.not_taken.entry(format!("{reason:?}: {text}")).or_default() += 1,
         PublisherReport::Excess { topic, sequence } => drop(sent.excess[topic.index()].insert(sequence.0)),
+        PublisherReport::Session(SessionReport::Leads(..)) => sent.led.push(Instant::now()),
         PublisherReport::Session(SessionReport::Ended(_, why)) => *sent.ended.entry(why.to_string()).or_default() += 1,
         PublisherReport::Session(_) | PublisherReport::Lost { .. } | PublisherReport::CoveredUnpublished { .. } => {}
     }
