@@ -15,6 +15,9 @@ use nix::sched::{CloneFlags, setns};
 /// Where the system's `ip` keeps the namespaces that it has made.
 const NAMESPACES: &str = "/run/netns";
 
+/// What the names of namespaces begin with, in front of the process id of who has made them.
+const PREFIX: &str = "bodkin-";
+
 /// A host of the plant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Site {
@@ -68,7 +71,8 @@ impl Plant {
     /// # Errors
     /// The system has no `ip` (iproute2), or does not let this process make namespaces.
     pub fn lay() -> anyhow::Result<Self> {
-        let plant = Self { prefix: format!("bodkin-{}", std::process::id()) };
+        remove_leftovers();
+        let plant = Self { prefix: format!("{PREFIX}{}", std::process::id()) };
         for site in Site::ALL {
             plant.ip(&["netns", "add", &plant.namespace(site)])?;
             plant.inside(site, &["link", "set", "lo", "up"])?;
@@ -168,6 +172,19 @@ impl Drop for Plant {
         for site in Site::ALL {
             // One that was not made is not there.
             let _ = self.ip(&["netns", "delete", &self.namespace(site)]);
+        }
+    }
+}
+
+/// Removes what a bench has left that was killed.
+fn remove_leftovers() {
+    // Where there are none, nothing has been left.
+    let Ok(entries) = std::fs::read_dir(NAMESPACES) else { return };
+    for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+        let maker = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')).and_then(|(id, _)| id.parse::<u32>().ok());
+        if maker.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
+            // Another bench may have removed it.
+            let _ = Command::new("ip").args(["netns", "delete", &name]).stderr(Stdio::null()).status();
         }
     }
 }
