@@ -7,6 +7,7 @@
 mod accept;
 mod clock;
 mod connection;
+mod guarantee;
 mod kept;
 mod log;
 mod not_taken;

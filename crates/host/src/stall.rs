@@ -223,7 +223,7 @@ pub struct StallWatch {
 
 impl StallWatch {
     /// Begins to measure. The thread is scheduled as those that it stands for; `told` hears
-    /// when the guarantee is suspended, and when it holds again.
+    /// whenever the guarantee changes.
     pub fn start(stalls: Arc<Stalls>, realtime: Arc<Realtime>, told: impl Fn(Notice) + Send + 'static) -> io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let ended = ends.clone();
@@ -243,12 +243,12 @@ impl Drop for StallWatch {
 }
 
 fn watch(stalls: &Stalls, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends: &AtomicBool) {
+    let mut last = stalls.guarantee();
     let _membership = realtime.enlist(Rank::Detector);
     while !ends.load(Relaxed) && !realtime.is_decided() {
         std::thread::sleep(WATCH_PERIOD);
     }
     let (start, mut machine, mut shard) = (Instant::now(), Memory::default(), Memory::default());
-    let mut last = Guarantee::Pending;
     while !ends.load(Relaxed) {
         let is_measured = start.elapsed() >= MEASURE;
         let period = if is_measured { WATCH_PERIOD } else { MEASURE_PERIOD };
@@ -259,12 +259,9 @@ fn watch(stalls: &Stalls, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends:
         stalls.shard_ns.store(shard.take(now - start, stalls.turn.look(now)), Relaxed);
         stalls.is_measured.store(is_measured, Release);
         let notice = stalls.notice();
-        let before = std::mem::replace(&mut last, notice.guarantee);
-        if notice.guarantee != before {
+        if std::mem::replace(&mut last, notice.guarantee) != notice.guarantee {
             log(notice);
-            if [before, notice.guarantee].contains(&Guarantee::Suspended) {
-                told(notice);
-            }
+            told(notice);
         }
     }
 }

@@ -172,6 +172,19 @@ fn a_topic_that_does_not_fit_is_refused_with_what_would() {
     assert!(mistake.code == Some(2) && mistake.stderr.contains("bodkin.toml:3:1: period needs its unit"), "{mistake:?}");
 }
 
+/// What a stream was told of the guarantee.
+fn notices(told: &[Told]) -> Vec<Value> {
+    let notice = |told: &Told| match told {
+        Told::Event(event) if event.event_type == "bodkin-guarantee" => Some(serde_json::from_str(event.data.trim()).expect("JSON")),
+        _ => None,
+    };
+    told.iter().filter_map(notice).collect()
+}
+
+fn is_suspended(notice: &Value) -> bool {
+    notice["guarantee"] == "suspended"
+}
+
 #[test]
 fn a_machine_that_stalls_for_longer_than_stated_suspends_the_guarantee() {
     let data = tempfile::tempdir().expect("a directory");
@@ -190,13 +203,18 @@ fn a_machine_that_stalls_for_longer_than_stated_suspends_the_guarantee() {
     let metrics = cloud.get("/metrics").expect_status(200).text();
     assert!(metrics.contains("\nbodkin_guarantee_suspended 1\n"), "{metrics}");
     assert!(eventually(|| cloud.stderr().contains("guarantee suspended")), "{}", cloud.stderr());
-    let told_of = |told: &[Told]| told.iter().any(|told| matches!(told, Told::Event(event) if event.event_type == "bodkin-guarantee"));
-    let told = hot.wait_until(told_of, "the guarantee is suspended");
-    let Some(Told::Event(notice)) = told.last() else { panic!("{told:?}") };
-    let notice: Value = serde_json::from_str(notice.data.trim()).unwrap();
-    assert_eq!((&notice["guarantee"], &notice["blockingUs"]), (&json!("suspended"), &json!(300_000)), "{notice}");
-    assert!(notice["worstUs"].as_u64() >= Some(500_000), "{notice}");
-    assert!(!any.has(told_of), "a topic without a deadline has nothing to suspend");
+    let told = hot.wait_until(|told| notices(told).last().is_some_and(is_suspended), "the guarantee is suspended");
+    let (first, last) = (notices(&told)[0].clone(), notices(&told).pop().expect("it was told"));
+    assert_eq!(first["guarantee"], "pending", "it began while stalls were measured: {told:?}");
+    assert_eq!((&last["guarantee"], &last["blockingUs"]), (&json!("suspended"), &json!(300_000)), "{last}");
+    assert!(last["worstUs"].as_u64() >= Some(500_000), "{last}");
+    for since in ["", "&since=0"] {
+        let later =
+            EventStream::open(cloud.address(System::EventHandler), &format!("/eventhandler/subscription?eventtype=hot{since}"), &[]);
+        let told = later.wait_until(|told| !notices(told).is_empty(), "who comes later is told as well");
+        assert!(is_suspended(&notices(&told)[0]), "{told:?}");
+    }
+    assert!(!any.has(|told| !notices(told).is_empty()), "a topic without a deadline has nothing to suspend");
     let platform = cloud.get("/api/v1/platform").expect_status(200).json();
     assert_eq!((&platform["guarantee"], &platform["failoverUs"]), (&json!("suspended"), &json!(95_010)), "{platform}");
     let names: Vec<&str> =

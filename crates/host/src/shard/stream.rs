@@ -9,7 +9,7 @@ use bodkin_arrowhead::{
     service_registry::parse_system_parameters,
     snapshot::Snapshot,
 };
-use bodkin_broker::{Overflow, ShardError, SubscriptionKey, TopicView, timing::Wish};
+use bodkin_broker::{Overflow, ShardError, SubscriptionKey, timing::Wish};
 
 use super::{Receiver, Shard};
 use crate::{
@@ -19,7 +19,6 @@ use crate::{
     listening::{self, Listening, Since},
     replay,
     request::{Method, Request},
-    stall::Notice,
 };
 
 impl Shard {
@@ -59,6 +58,7 @@ impl Shard {
             let told = format!("There are {} event streams, which is the limit.", self.context.limits.subscriptions_max);
             return Err(ArrowheadError::unavailable(told).into());
         }
+        let notice = self.notice_at_begin(&listening);
         match (since, self.context.replay.clone()) {
             (Some(since), Some(context)) => {
                 self.write_stream_head(slot);
@@ -72,6 +72,9 @@ impl Shard {
                     self.connections[slot].out().extend_from_slice(replay::LOST);
                 }
             }
+        }
+        if let Some(notice) = notice {
+            self.write_notice(slot, notice);
         }
         self.dirty.push(slot);
         self.count_subscriptions();
@@ -94,24 +97,6 @@ impl Shard {
         let subscription = self.broker.subscribe(topic.event_type.as_str(), Receiver::Stream { slot, listening }, Overflow::Loses)?;
         self.connections[slot].begin_stream(subscription);
         Ok(())
-    }
-
-    /// Tells whoever listens to topics with deadlines whether these are guaranteed.
-    pub(super) fn tell_guarantee(&mut self, notice: Notice) {
-        let told = serde_json::to_string(&notice).expect("numbers and a name are JSON");
-        let has_deadline =
-            |topic: &TopicView<'_>| self.broker.terms(topic.name).is_some_and(|(_, terms)| terms.dispatch_within_ns.is_some());
-        let keys = self.broker.topics().filter(has_deadline).flat_map(|topic| topic.subscriptions);
-        let slots: Vec<usize> = keys
-            .filter_map(|key| match self.broker.receiver(*key) {
-                Some(Receiver::Stream { slot, .. }) => Some(*slot),
-                _ => None,
-            })
-            .collect();
-        for slot in slots {
-            write!(self.connections[slot].out(), "event: bodkin-guarantee\ndata: {told}\n\n").expect("a vector takes everything");
-            self.dirty.push(slot);
-        }
     }
 
     /// Tells a subscriber, behind what it was sent before, how many events its full queue has cost it.
