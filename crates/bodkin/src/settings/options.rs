@@ -1,0 +1,317 @@
+//! Every option of `bodkin up`, with its words and its default.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use bodkin_arrowhead::orchestrator::StoreKind;
+use bodkin_host::{AUDIT_LIMITS, EventLogLimits, HostConfig, realtime::Scheduling};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::{DEFAULT_DATA, pair};
+use crate::topic_file::TopicFile;
+
+/// What the event log keeps by default.
+const EVENT_LOG: EventLogLimits = EventLogLimits { bytes_max: 1 << 30, age_max: Duration::from_secs(7 * 24 * 3600) };
+
+macro_rules! settings {
+    ($($(#[doc = $help:literal])* $(@$kind:ident)? $name:ident: $type:ty = $env:literal,)*) => {
+        /// What was typed: every option, present or not.
+        #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Settings {
+            $(
+                $(#[doc = $help])*
+                #[arg(long, env = $env, value_name = settings!(@value $($kind)?), num_args = settings!(@count $($kind)?), default_missing_value = settings!(@missing $($kind)?), value_delimiter = settings!(@delimiter $($kind)?))]
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $name: Option<$type>,
+            )*
+            /// What real-time topics count on; a table of the file only.
+            #[arg(skip)]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub(super) platform: Option<toml::Value>,
+            /// Real-time topics; tables of the file only.
+            #[arg(skip)]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub(super) topic: Option<toml::Value>,
+            /// What both say.
+            #[arg(skip)]
+            #[serde(skip)]
+            pub(super) declared: Option<TopicFile>,
+        }
+
+        impl Settings {
+            /// Takes what is absent here from `other`.
+            pub(super) fn or(self, other: Self) -> Self {
+                // Topics were checked with the platform of their own file.
+                let (platform, topic, declared) = match self.declared {
+                    Some(_) => (self.platform, self.topic, self.declared),
+                    None => (other.platform, other.topic, other.declared),
+                };
+                Self { $($name: self.$name.or(other.$name),)* platform, topic, declared }
+            }
+        }
+    };
+    (@value flag) => { "true|false" };
+    (@value list) => { "VALUE,..." };
+    (@value) => { "VALUE" };
+    (@delimiter list) => { ',' };
+    (@delimiter $($other:ident)?) => { None::<char> };
+    (@count list) => { 1 };
+    (@missing list) => { "" };
+    (@count flag) => { 0..=1 };
+    (@count) => { 1 };
+    (@missing flag) => { "true" };
+    (@missing) => { "" };
+}
+
+settings! {
+    /// Serve without certificates and access control. On loopback, unless --listen says otherwise
+    @flag insecure: bool = "BODKIN_INSECURE",
+    /// Directory of the database and other state
+    data: PathBuf = "BODKIN_DATA",
+    /// Take data over that was written in the other mode, secure or insecure, as it is
+    @flag adopt_data: bool = "BODKIN_ADOPT_DATA",
+    /// Directory of certificates and keys, filled if it is not there; empty: trust in the data directory
+    trust: PathBuf = "BODKIN_TRUST",
+    /// Folder of the core systems' existing key stores, NAME.p12 each, to be used instead; empty: none
+    key_stores: PathBuf = "BODKIN_KEY_STORES",
+    /// Key store with the certificate of the cloud's authority, to be used with them
+    trust_store: PathBuf = "BODKIN_TRUST_STORE",
+    /// File with the password of all of them, readable to its owner only
+    key_store_password_file: PathBuf = "BODKIN_KEY_STORE_PASSWORD_FILE",
+    /// File whose first line opens the authority's key where that is encrypted; only its owner may read it. Empty: the variable BODKIN_CA_PASSPHRASE
+    passphrase_file: PathBuf = "BODKIN_CA_PASSPHRASE_FILE",
+    /// Certificates (PEM) of authorities for devices, which may come to a certificate by onboarding; empty: none
+    device_authorities: PathBuf = "BODKIN_DEVICE_AUTHORITIES",
+    /// The cloud's name in its certificates, <cloud>.<operator>.arrowhead.eu; empty: the one they have, in new ones "local"
+    cloud: String = "BODKIN_CLOUD",
+    /// Who runs the cloud, in the same place; empty: the one they have, in new ones "bodkin"
+    operator: String = "BODKIN_OPERATOR",
+    /// Subscribers' certificates must be made out for the address that they registered (Arrowhead's disable.hostname.verifier is the contrary)
+    @flag verify_host_names: bool = "BODKIN_VERIFY_HOST_NAMES",
+    /// IP address to listen on
+    listen: IpAddr = "BODKIN_LISTEN",
+    /// Host name or IP address under which the core systems are registered; empty: the listening address
+    domain_name: String = "BODKIN_DOMAIN_NAME",
+    /// Further names, separated by commas, under which clients call; addresses and names without a dot need none, * takes all
+    @list host_names: Vec<String> = "BODKIN_HOST_NAMES",
+    /// Origins, separated by commas, whose web pages may call, such as http://localhost:3000; the own dashboard always may
+    @list cors_origins: Vec<String> = "BODKIN_CORS_ORIGINS",
+    /// The origin of Arrowhead's management web tool, whose pages may call as well; empty: none
+    management_tool_origin: String = "BODKIN_MANAGEMENT_TOOL_ORIGIN",
+    /// Added to every standard port (8443 Service Registry, 8445 Authorization, 8441 Orchestrator, 8455 Event Handler, 8440 health and metrics, 5570 ZMTP)
+    port_offset: u16 = "BODKIN_PORT_OFFSET",
+    /// Let the system choose every port
+    @flag any_port: bool = "BODKIN_ANY_PORT",
+    /// Serve ZMTP on port 5570, in insecure mode
+    @flag zmtp: bool = "BODKIN_ZMTP",
+    /// The system as which ZMTP peers publish that do not say who they are: PUB, PUSH, and REQ without a routing id; empty: they may not
+    zmtp_system: String = "BODKIN_ZMTP_SYSTEM",
+    /// Service definitions must be 1 to 63 letters, digits and dashes
+    @flag use_strict_service_definition_verifier: bool = "BODKIN_USE_STRICT_SERVICE_DEFINITION_VERIFIER",
+    /// Interface names must be HTTP or HTTPS with JSON or XML
+    @flag use_strict_service_intf_name_verifier: bool = "BODKIN_USE_STRICT_SERVICE_INTF_NAME_VERIFIER",
+    /// Systems may register 127.x, ::1, localhost and loopback
+    @flag allow_self_addressing: bool = "BODKIN_ALLOW_SELF_ADDRESSING",
+    /// Systems may register 169.254.x and fe80::
+    @flag allow_non_routable_addressing: bool = "BODKIN_ALLOW_NON_ROUTABLE_ADDRESSING",
+    /// Systems that register without a valid address get that of their connection
+    @flag use_network_address_detector: bool = "BODKIN_USE_NETWORK_ADDRESS_DETECTOR",
+    /// IP addresses of proxies, separated by commas, whose Forwarded and X-Forwarded-For headers tell that address
+    @list filter_proxy_addresses: Vec<String> = "BODKIN_FILTER_PROXY_ADDRESSES",
+    /// Remove services past their end of validity
+    @flag ttl_scheduled: bool = "BODKIN_TTL_SCHEDULED",
+    /// Minutes between two looks for them
+    ttl_interval_min: u64 = "BODKIN_TTL_INTERVAL_MIN",
+    /// Connect to every provider now and then, and remove the services of those that do not accept
+    @flag ping_scheduled: bool = "BODKIN_PING_SCHEDULED",
+    /// Minutes between two connections to the same provider
+    ping_interval_min: u64 = "BODKIN_PING_INTERVAL_MIN",
+    /// Connect as well, but only to show who does not accept
+    @flag probe_services: bool = "BODKIN_PROBE_SERVICES",
+    /// Seconds after which services are removed that are past their end of validity or do not accept; 0: never
+    deregister_after_s: u64 = "BODKIN_DEREGISTER_AFTER_S",
+    /// Remove subscriptions past their end date
+    @flag event_handler_ttl_scheduled: bool = "BODKIN_EVENT_HANDLER_TTL_SCHEDULED",
+    /// Minutes between two looks for them
+    event_handler_ttl_interval_min: u64 = "BODKIN_EVENT_HANDLER_TTL_INTERVAL_MIN",
+    /// Milliseconds a pinged provider may take to accept a connection
+    ping_timeout_ms: u64 = "BODKIN_PING_TIMEOUT_MS",
+    /// Serve the Orchestrator's flexible store in place of its plain one
+    @flag use_flexible_store: bool = "BODKIN_USE_FLEXIBLE_STORE",
+    /// Seconds between two removals of reservations that are over
+    qos_reservation_check_interval_s: u64 = "BODKIN_QOS_RESERVATION_CHECK_INTERVAL_S",
+    /// Seconds a provider is held while a consumer chooses one of several
+    qos_reservation_temp_lock_duration_s: u64 = "BODKIN_QOS_RESERVATION_TEMP_LOCK_DURATION_S",
+    /// Seconds a reservation lasts at the most
+    qos_maximum_reservation_duration_s: u64 = "BODKIN_QOS_MAXIMUM_RESERVATION_DURATION_S",
+    /// Minutes for which tokens count, those of orchestrations and those for which no time is asked
+    auth_token_ttl_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_IN_MINUTES",
+    /// Minutes for which tokens count at the most, whatever time is asked for
+    auth_token_ttl_max_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_MAX_IN_MINUTES",
+    /// Open connections, on the Event Handler's port, on the ZMTP port and on all others; one more is answered 503, or closed
+    connections_max: usize = "BODKIN_CONNECTIONS_MAX",
+    /// Milliseconds a client may take for its part of a TLS handshake
+    handshake_timeout_ms: u64 = "BODKIN_HANDSHAKE_TIMEOUT_MS",
+    /// Milliseconds from a request's first byte to the end of its headers
+    header_timeout_ms: u64 = "BODKIN_HEADER_TIMEOUT_MS",
+    /// Further milliseconds, behind those of the headers, to the end of a request's body
+    body_timeout_ms: u64 = "BODKIN_BODY_TIMEOUT_MS",
+    /// Milliseconds an open connection may stay without a request
+    idle_timeout_ms: u64 = "BODKIN_IDLE_TIMEOUT_MS",
+    /// Milliseconds a client may take to accept an answer
+    send_timeout_ms: u64 = "BODKIN_SEND_TIMEOUT_MS",
+    /// Milliseconds an event stream's client may take nothing of what is queued for it
+    stream_stall_timeout_ms: u64 = "BODKIN_STREAM_STALL_TIMEOUT_MS",
+    /// Milliseconds without anything sent on an event stream before a heartbeat is
+    heartbeat_ms: u64 = "BODKIN_HEARTBEAT_MS",
+    /// Bytes of a request's body
+    body_bytes_max: usize = "BODKIN_BODY_BYTES_MAX",
+    /// Bytes of the body of a request to the Event Handler
+    event_bytes_max: usize = "BODKIN_EVENT_BYTES_MAX",
+    /// Event streams and topics that ZMTP subscribers hear, and as many subscriptions by push
+    subscriptions_max: usize = "BODKIN_SUBSCRIPTIONS_MAX",
+    /// Event types; an event of one more is answered 503
+    event_types_max: usize = "BODKIN_EVENT_TYPES_MAX",
+    /// Keep every accepted event in a log, so that who was away can have what it missed
+    @flag event_log: bool = "BODKIN_EVENT_LOG",
+    /// Bytes the event log keeps; beyond, the oldest events go
+    event_log_bytes_max: u64 = "BODKIN_EVENT_LOG_BYTES_MAX",
+    /// Seconds the event log keeps an event
+    event_log_age_max_s: u64 = "BODKIN_EVENT_LOG_AGE_MAX_S",
+    /// Event types, separated by commas, whose publishers are answered when the event is synced to the disk
+    @list durable_event_types: Vec<String> = "BODKIN_DURABLE_EVENT_TYPES",
+    /// Bytes the audit log keeps; beyond, the oldest entries go
+    audit_bytes_max: u64 = "BODKIN_AUDIT_BYTES_MAX",
+    /// Seconds the audit log keeps an entry
+    audit_age_max_s: u64 = "BODKIN_AUDIT_AGE_MAX_S",
+    /// Log entries that are kept for /mgmt/logs; beyond, the oldest go
+    log_entries_max: u64 = "BODKIN_LOG_ENTRIES_MAX",
+    /// Bytes queued for a subscriber, for all topics of a ZMTP one; events beyond are lost, counted and told
+    subscriber_queue_bytes_max: u64 = "BODKIN_SUBSCRIBER_QUEUE_BYTES_MAX",
+    /// Milliseconds a subscriber may take to accept a pushed event
+    push_timeout_ms: u64 = "BODKIN_PUSH_TIMEOUT_MS",
+    /// Refusals (4xx) after which a pushed event is a dead letter
+    push_attempts_max: u32 = "BODKIN_PUSH_ATTEMPTS_MAX",
+    /// Failures in a row after which a subscriber is only probed now and then
+    push_breaker_failures: u32 = "BODKIN_PUSH_BREAKER_FAILURES",
+    /// Milliseconds, at the most, behind a first failure; doubled with each further one
+    push_backoff_min_ms: u64 = "BODKIN_PUSH_BACKOFF_MIN_MS",
+    /// Milliseconds, at the most, behind any failure
+    push_backoff_max_ms: u64 = "BODKIN_PUSH_BACKOFF_MAX_MS",
+    /// Seconds of trying without a success after which what waits for a subscriber is dead letters
+    push_give_up_s: u64 = "BODKIN_PUSH_GIVE_UP_S",
+    /// Rows of dead letters that are kept; beyond, the oldest go
+    dead_letters_max: usize = "BODKIN_DEAD_LETTERS_MAX",
+    /// Which node of a reliable pair this is, primary or backup; empty: a cloud by itself
+    role: String = "BODKIN_ROLE",
+    /// Primary: HOST:PORT where the Backup listens for it
+    peer: String = "BODKIN_PEER",
+    /// HOST:PORT where the pair's witness listens; empty: there is none, and the Primary leads whenever it runs
+    witness: String = "BODKIN_WITNESS",
+    /// Backup: IP address and port where it listens for the Primary
+    pair_listen: String = "BODKIN_PAIR_LISTEN",
+    /// When events go to the Backup: lazy, as late as their topics allow, or eager, at once, for measurements
+    replication: String = "BODKIN_REPLICATION",
+    /// How threads of the data plane run: auto (real-time threads, SCHED_FIFO, where allowed and measured to be woken sooner), fifo (where allowed), default
+    scheduling: Scheduling = "BODKIN_SCHEDULING",
+    /// Cores, separated by commas, to which they are pinned; none: any core
+    @list pin_cores: Vec<usize> = "BODKIN_PIN_CORES",
+    /// Keep all memory in memory, where that is allowed without a limit
+    @flag lock_memory: bool = "BODKIN_LOCK_MEMORY",
+}
+
+impl Settings {
+    /// The defaults, every option present.
+    pub fn defaults() -> Self {
+        let host = HostConfig::on_loopback(DEFAULT_DATA);
+        let (limits, naming, orchestrator, tokens) = (host.limits, host.naming, host.orchestrator, host.token_lifetimes);
+        let ms = |duration: Duration| Some(u64::try_from(duration.as_millis()).expect("a default is short"));
+        Self {
+            insecure: Some(false),
+            data: Some(DEFAULT_DATA.into()),
+            adopt_data: Some(false),
+            trust: Some(PathBuf::new()),
+            key_stores: Some(PathBuf::new()),
+            trust_store: Some(PathBuf::new()),
+            key_store_password_file: Some(PathBuf::new()),
+            passphrase_file: Some(PathBuf::new()),
+            device_authorities: Some(PathBuf::new()),
+            cloud: Some(String::new()),
+            operator: Some(String::new()),
+            verify_host_names: Some(true),
+            listen: Some(Ipv4Addr::LOCALHOST.into()),
+            domain_name: Some(String::new()),
+            host_names: Some(Vec::new()),
+            cors_origins: Some(Vec::new()),
+            management_tool_origin: Some(String::new()),
+            port_offset: Some(0),
+            any_port: Some(false),
+            zmtp: Some(true),
+            zmtp_system: Some(String::new()),
+            use_strict_service_definition_verifier: Some(naming.strict_service_definition),
+            use_strict_service_intf_name_verifier: Some(naming.strict_interface_name),
+            allow_self_addressing: Some(naming.allow_self_addressing),
+            allow_non_routable_addressing: Some(naming.allow_non_routable_addressing),
+            use_network_address_detector: Some(false),
+            filter_proxy_addresses: Some(Vec::new()),
+            ttl_scheduled: Some(false),
+            ttl_interval_min: Some(10),
+            ping_scheduled: Some(false),
+            ping_interval_min: Some(60),
+            probe_services: Some(false),
+            deregister_after_s: Some(0),
+            event_handler_ttl_scheduled: Some(false),
+            event_handler_ttl_interval_min: Some(60),
+            ping_timeout_ms: ms(host.ping_timeout),
+            use_flexible_store: Some(orchestrator.store == StoreKind::Flexible),
+            qos_reservation_check_interval_s: Some(orchestrator.reservation_check_interval.as_secs()),
+            qos_reservation_temp_lock_duration_s: Some(orchestrator.reservations.lock.as_secs()),
+            qos_maximum_reservation_duration_s: Some(orchestrator.reservations.maximum.as_secs()),
+            auth_token_ttl_in_minutes: Some(tokens.default.as_secs() / 60),
+            auth_token_ttl_max_in_minutes: Some(tokens.maximum.as_secs() / 60),
+            connections_max: Some(limits.connections_max),
+            handshake_timeout_ms: ms(limits.handshake_timeout),
+            header_timeout_ms: ms(limits.header_timeout),
+            body_timeout_ms: ms(limits.body_timeout),
+            idle_timeout_ms: ms(limits.idle_timeout),
+            send_timeout_ms: ms(limits.send_timeout),
+            stream_stall_timeout_ms: ms(limits.stream_stall_timeout),
+            heartbeat_ms: ms(limits.heartbeat),
+            body_bytes_max: Some(limits.body_bytes_max),
+            event_bytes_max: Some(limits.event_bytes_max),
+            subscriptions_max: Some(limits.subscriptions_max),
+            event_types_max: Some(limits.event_types_max),
+            event_log: Some(true),
+            event_log_bytes_max: Some(EVENT_LOG.bytes_max),
+            event_log_age_max_s: Some(EVENT_LOG.age_max.as_secs()),
+            durable_event_types: Some(Vec::new()),
+            audit_bytes_max: Some(AUDIT_LIMITS.bytes_max),
+            audit_age_max_s: Some(AUDIT_LIMITS.age_max.as_secs()),
+            log_entries_max: Some(host.log_entries_max),
+            subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
+            push_timeout_ms: ms(limits.push_timeout),
+            push_attempts_max: Some(limits.delivery.attempts_max),
+            push_breaker_failures: Some(limits.delivery.breaker_failures),
+            push_backoff_min_ms: ms(limits.delivery.backoff_min),
+            push_backoff_max_ms: ms(limits.delivery.backoff_max),
+            push_give_up_s: Some(limits.delivery.give_up.as_secs()),
+            dead_letters_max: Some(limits.dead_letters_max),
+            role: Some(String::new()),
+            peer: Some(String::new()),
+            witness: Some(String::new()),
+            pair_listen: Some(pair::PAIR_LISTEN.into()),
+            replication: Some(pair::LAZY.into()),
+            scheduling: Some(Scheduling::Auto),
+            pin_cores: Some(Vec::new()),
+            lock_memory: Some(true),
+            platform: None,
+            topic: None,
+            declared: None,
+        }
+    }
+}
