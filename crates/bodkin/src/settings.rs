@@ -8,6 +8,7 @@ pub mod moved;
 mod options;
 pub mod pair;
 mod platform;
+pub mod zmtp;
 
 use std::{
     net::IpAddr,
@@ -19,13 +20,13 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
-    name::{CloudName, EventType, NamingRules, SystemName},
+    name::{CloudName, EventType, NamingRules},
     orchestrator::{StoreKind, reservation::ReservationTimes},
     service_registry::{AddressDetection, Deregistration},
 };
 use bodkin_host::{
     AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port, SecurityConfig,
-    ZmtpConfig, gate::Origin, realtime::Realtime,
+    gate::Origin, realtime::Realtime,
 };
 
 pub use self::options::Settings;
@@ -54,6 +55,11 @@ impl Settings {
         given(&self.trust).unwrap_or_else(|| self.data.as_ref().expect("complete settings have every option").join("trust"))
     }
 
+    /// By how much complete settings move the standard ports; `None`: the system chooses.
+    fn offset(&self) -> Option<u16> {
+        self.port_offset.filter(|_| self.any_port != Some(true))
+    }
+
     /// The options as a TOML file.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("settings are plain values")
@@ -65,8 +71,8 @@ impl Settings {
         let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
         let (listen, delivery) = (self.listen.expect(all), delivery(&self)?);
         let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
-        let (token_lifetimes, platform) = (token_lifetimes(&self)?, self.platform());
-        let offset = if self.any_port.expect(all) { None } else { self.port_offset };
+        let (token_lifetimes, platform, zmtp) = (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?);
+        let offset = self.offset();
         let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
             bail!("--listen {listen} needs --domain-name, the address under which clients reach the core systems");
@@ -85,7 +91,7 @@ impl Settings {
             listen,
             domain_name,
             ports: ports(offset)?,
-            zmtp: Some(zmtp(self.zmtp_system.as_deref(), offset)?).filter(|_| self.zmtp.expect(all)),
+            zmtp,
             log_book: Arc::default(),
             audit: AuditLimits {
                 bytes_max: self.audit_bytes_max.expect(all),
@@ -259,18 +265,6 @@ pub fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 5]> {
         bail!("--port-offset {offset} moves a port beyond 65535; the largest standard port is 8455");
     }
     Ok(moved.map(Option::unwrap_or_default))
-}
-
-/// The ZMTP port moved by the offset, or any, and as whom those publish who do not say it.
-fn zmtp(system: Option<&str>, offset: Option<u16>) -> anyhow::Result<ZmtpConfig> {
-    let name = system.map(str::trim).filter(|name| !name.is_empty());
-    let system = name.map(|name| SystemName::parse(name).map_err(|error| anyhow!("zmtp_system {error}"))).transpose()?;
-    Ok(ZmtpConfig { port: zmtp_port(offset), system })
-}
-
-/// Where ZMTP is spoken; an offset that moves the standard ports to ports moves this one, which is less.
-pub fn zmtp_port(offset: Option<u16>) -> u16 {
-    offset.map_or(0, |offset| ZmtpConfig::DEFAULT_PORT.saturating_add(offset))
 }
 
 fn read(file: &Path) -> anyhow::Result<Settings> {

@@ -133,7 +133,8 @@ async fn hung_up(signal: Option<&mut Signal>) {
 fn listeners(server: &Server) -> Map<String, Value> {
     let listeners = Port::ALL.iter().zip(&server.addresses).map(|(port, address)| (port.name(), address));
     let zmtp = server.zmtp.iter().map(|address| ("zmtp", address));
-    listeners.chain(zmtp).map(|(name, address)| (name.to_owned(), json!(address.to_string()))).collect()
+    let ipc = server.zmtp_ipc.iter().map(|file| ("zmtp-ipc".to_owned(), json!(file.path().display().to_string())));
+    listeners.chain(zmtp).map(|(name, address)| (name.to_owned(), json!(address.to_string()))).chain(ipc).collect()
 }
 
 fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Instant, json_output: bool) {
@@ -161,6 +162,7 @@ fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Insta
     };
     listeners.for_each(|(port, address)| println!("  {:<16} {scheme}://{address}", port.name()));
     zmtp.for_each(|(name, address)| println!("  {name:<16} tcp://{address}"));
+    server.zmtp_ipc.iter().for_each(|file| println!("  {:<16} ipc://{}", "zmtp", file.path().display()));
     println!("ready in {ready_ms:.0} ms");
 }
 

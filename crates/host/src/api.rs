@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-pub use self::{audit::AuditReaders, onboarding::OnboardingApi};
+pub use self::{audit::AuditReaders, onboarding::OnboardingApi, platform::ZmtpPlaces};
 use crate::{
     answer::Answer,
     audit::{Act, Audit},
@@ -54,6 +54,8 @@ pub struct Api {
     pub stalls: Arc<Stalls>,
     /// How the threads of the data plane are scheduled.
     pub realtime: Arc<Realtime>,
+    /// Where ZMTP is spoken.
+    pub zmtp: ZmtpPlaces,
     /// Event types that are real-time topics.
     pub topics: Arc<RealTimeTopics>,
     /// The shard, which knows its topics.

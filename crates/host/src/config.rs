@@ -20,13 +20,48 @@ use crate::{
     realtime::Realtime, security::SecurityConfig, topics::DeclaredTopic,
 };
 
-/// The port on which systems publish and subscribe by ZMTP. Its mechanism is NULL, by which nobody shows who he is.
+/// Where systems publish and subscribe by ZMTP: in insecure mode by NULL, by which nobody shows who he is, in secure mode by CURVE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZmtpConfig {
     /// Where it listens; 0 is any.
     pub port: u16,
     /// The system as which peers publish that do not say who they are: all PUB and PUSH, and REQ without a routing id.
     pub system: Option<SystemName>,
+    /// The path of this machine (`ipc://`) on which the same is spoken; `None`: on the port only.
+    pub ipc: Option<IpcConfig>,
+}
+
+/// A Unix socket on which ZMTP is spoken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IpcConfig {
+    /// Where. `None`: [`IpcConfig::DEFAULT_NAME`] in the data directory, if that can be, and else nowhere, which is told.
+    pub path: Option<PathBuf>,
+    /// Who may come.
+    pub access: IpcAccess,
+}
+
+impl IpcConfig {
+    /// The socket's name in the data directory.
+    pub const DEFAULT_NAME: &str = "zmtp.ipc";
+}
+
+/// Whom the system lets come to a Unix socket, who passes the directories above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpcAccess {
+    /// Processes of the same user, and the superuser's.
+    Owner,
+    /// Those of its group as well.
+    Group,
+}
+
+impl IpcAccess {
+    /// The rights of the socket's file.
+    pub fn mode(self) -> u32 {
+        match self {
+            Self::Owner => 0o600,
+            Self::Group => 0o660,
+        }
+    }
 }
 
 impl ZmtpConfig {
@@ -45,7 +80,7 @@ pub struct HostConfig {
     pub domain_name: String,
     /// The port of each listener, in the order of [`Port::ALL`]; 0 is any.
     pub ports: [u16; 5],
-    /// The ZMTP port, which there is in insecure mode; `None` switches it off.
+    /// ZMTP; `None` switches it off.
     pub zmtp: Option<ZmtpConfig>,
     /// Naming rules of the Service Registry.
     pub naming: NamingRules,

@@ -49,7 +49,7 @@ pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 pub use crate::{
     audit::AUDIT_LIMITS,
-    config::{HostConfig, ZmtpConfig},
+    config::{HostConfig, IpcAccess, IpcConfig, ZmtpConfig},
     control::OrchestratorConfig,
     job::JobSchedule,
     limits::Limits,

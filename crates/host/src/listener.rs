@@ -372,6 +372,9 @@ async fn send(channel: &mut AsyncChannel, bytes: &[u8], limits: &Limits) -> io::
 /// drops more, which then try again after a second.
 const SOCKETS: usize = 4;
 
+/// Connections that wait to be accepted at a socket; the system cuts it to its own limit.
+pub const BACKLOG: i32 = 65_535;
+
 /// Binds a port for several sockets, among which the system spreads the connections, so that thousands may come at once.
 pub fn bind(address: SocketAddr) -> io::Result<Vec<std::net::TcpListener>> {
     if address.port() != 0 {
@@ -385,8 +388,6 @@ pub fn bind(address: SocketAddr) -> io::Result<Vec<std::net::TcpListener>> {
 }
 
 fn listen(address: SocketAddr, shares_port: bool) -> io::Result<std::net::TcpListener> {
-    /// The system cuts it to its own limit.
-    const BACKLOG: i32 = 65_535;
     let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shares_port)?;

@@ -1,6 +1,7 @@
 //! Starting and stopping the local cloud.
 
 mod bind;
+pub mod ipc;
 mod lead;
 
 use std::{
@@ -30,9 +31,12 @@ use tokio::{
     task::JoinHandle as Task,
 };
 
-use self::lead::{Lead, Leading};
+use self::{
+    ipc::{IpcError, SocketFile},
+    lead::{Lead, Leading},
+};
 use crate::{
-    api::{Api, AuditReaders, OnboardingApi},
+    api::{Api, AuditReaders, OnboardingApi, ZmtpPlaces},
     audit::{self, Audit, AuditError},
     config::HostConfig,
     control::{self, Control, Pings},
@@ -122,6 +126,14 @@ pub enum StartError {
         /// The system's words.
         error: io::Error,
     },
+    /// A path of this machine cannot be listened on.
+    #[error("cannot listen on ipc://{}: {error}", path.display())]
+    Ipc {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: IpcError,
+    },
     /// The core systems could not be registered.
     #[error("cannot register the core systems' services: {0}")]
     Register(#[from] StoreError),
@@ -169,6 +181,8 @@ pub struct Server {
     pub addresses: [SocketAddr; 5],
     /// Where ZMTP is spoken.
     pub zmtp: Option<SocketAddr>,
+    /// On which path of this machine.
+    pub zmtp_ipc: Option<SocketFile>,
     opened: Opened,
     monitor: Arc<Monitor>,
     traffic: Arc<Traffic>,
@@ -205,7 +219,7 @@ impl Server {
         let addresses = listeners.each_ref().map(|group| group[0].local_addr().expect("a bound listener has an address"));
         let security = open_security(config).await?;
         let trust = security.as_ref().map(|security| security.trust());
-        let endpoint = bind::zmtp(config, trust.as_deref())?;
+        let (endpoint, zmtp_ipc) = bind::zmtp(config, trust.as_deref())?;
         let zmtp = endpoint.listeners.first().map(|listener| listener.local_addr().expect("a bound listener has an address"));
 
         let destinations = Destinations::new(&addresses.into_iter().chain(zmtp).collect::<Vec<_>>());
@@ -263,6 +277,7 @@ impl Server {
                 topics: topics.clone(),
                 stalls: stalls.clone(),
                 realtime: config.realtime.clone(),
+                zmtp: ZmtpPlaces { address: zmtp, ipc: zmtp_ipc.as_ref().map(|file| file.path().display().to_string()) },
                 inbox: inbox.clone(),
                 push: push.clone(),
                 probes: probes.clone(),
@@ -362,11 +377,15 @@ impl Server {
         if let Some(address) = zmtp {
             tracing::info!(system = "zmtp", %address, "serving");
         }
+        if let Some(file) = &zmtp_ipc {
+            tracing::info!(system = "zmtp", path = %file.path().display(), "serving");
+        }
         monitor.ready.store(true, Relaxed);
         let (log_book, log_entries_max) = (config.log_book.clone(), config.log_entries_max);
         Ok(Self {
             addresses,
             zmtp,
+            zmtp_ipc,
             opened,
             monitor,
             traffic,

@@ -7,14 +7,17 @@ use std::{
 };
 
 use bodkin_client::{Limits, Monitor, Security, answer::PlatformState};
-use bodkin_host::Port;
+use bodkin_host::{
+    Port,
+    server::ipc::{self, IpcError, Place},
+};
 use bodkin_trust::TrustDirectory;
 
 use super::{
     finding::Finding,
     processes::{Process, holder},
 };
-use crate::settings::{Settings, ports, zmtp_port};
+use crate::settings::{Settings, ports, zmtp::zmtp_port};
 
 /// The state LISTEN of /proc/net/tcp.
 const LISTEN: &str = "0A";
@@ -33,6 +36,7 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let all = "complete settings have every option";
     let listen = settings.listen.expect(all);
     let mut found = vec![address(listen), certificates(settings.insecure.expect(all), listen, &settings.trust_directory())];
+    found.extend(zmtp_path(settings.zmtp_ipc_path()));
     if settings.any_port.expect(all) {
         found.push(Finding::ok("ports", "the system chooses them (any_port), so none can be taken"));
         return found;
@@ -47,7 +51,7 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let listening = listening();
     let taken = |number: u16| listening.iter().find(|socket| socket.address.port() == number && meet(socket.address.ip(), listen));
     let mut own_runs = false;
-    let is_zmtp = settings.insecure.expect(all) && settings.zmtp.expect(all);
+    let is_zmtp = settings.zmtp.expect(all);
     let zmtp = is_zmtp.then(|| ("zmtp", zmtp_port(settings.port_offset)));
     for (name, number) in Port::ALL.map(Port::name).into_iter().zip(numbers).chain(zmtp) {
         let Some(socket) = taken(number) else {
@@ -84,6 +88,23 @@ fn certificates(insecure: bool, listen: IpAddr, trust: &Path) -> Finding {
         (false, _) if trust.exists() => Finding::ok("certificates", format!("secure mode, with those of {}", trust.display())),
         (false, _) => Finding::ok("certificates", format!("bodkin up will make them in {}", trust.display())),
     }
+}
+
+/// Whether ZMTP can be spoken, or is, on the path of this machine.
+fn zmtp_path(path: anyhow::Result<Option<PathBuf>>) -> Option<Finding> {
+    let path = match path {
+        Ok(path) => path?,
+        Err(error) => return Some(Finding::problem("socket", error.to_string(), "see bodkin.example.toml")),
+    };
+    let place = format!("ipc://{} (zmtp)", path.display());
+    Some(match ipc::examine(&path) {
+        Ok(Place::Free) => Finding::ok("socket", format!("{place} is free")),
+        Ok(Place::Left) => Finding::ok("socket", format!("{place} is free: nobody listens on what a killed process has left")),
+        Err(IpcError::InUse) => Finding::ok("socket", format!("{place} is listened on")),
+        Err(error) => {
+            Finding::warning("socket", format!("{place} cannot be listened on: {error}"), "ZMTP is spoken on its port all the same")
+        }
+    })
 }
 
 fn taken_port(number: u16, name: &str, holder: Option<Process>) -> Finding {

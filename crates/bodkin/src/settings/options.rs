@@ -11,7 +11,7 @@ use bodkin_host::{AUDIT_LIMITS, EventLogLimits, HostConfig, realtime::Scheduling
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_DATA, pair};
+use super::{DEFAULT_DATA, pair, zmtp};
 use crate::topic_file::TopicFile;
 
 /// What the event log keeps by default.
@@ -107,10 +107,14 @@ settings! {
     port_offset: u16 = "BODKIN_PORT_OFFSET",
     /// Let the system choose every port
     @flag any_port: bool = "BODKIN_ANY_PORT",
-    /// Serve ZMTP on port 5570, in insecure mode
+    /// Serve ZMTP on port 5570, and on the path of zmtp_ipc
     @flag zmtp: bool = "BODKIN_ZMTP",
     /// The system as which ZMTP peers publish that do not say who they are: PUB, PUSH, and REQ without a routing id; empty: they may not
     zmtp_system: String = "BODKIN_ZMTP_SYSTEM",
+    /// Unix socket on which ZMTP is spoken as on the port (ipc://PATH); auto: zmtp.ipc in the data directory; empty: none
+    zmtp_ipc: String = "BODKIN_ZMTP_IPC",
+    /// Who may come there: owner, processes of Bodkin's user, or group, those of its group as well
+    zmtp_ipc_access: String = "BODKIN_ZMTP_IPC_ACCESS",
     /// Service definitions must be 1 to 63 letters, digits and dashes
     @flag use_strict_service_definition_verifier: bool = "BODKIN_USE_STRICT_SERVICE_DEFINITION_VERIFIER",
     /// Interface names must be HTTP or HTTPS with JSON or XML
@@ -253,6 +257,8 @@ impl Settings {
             any_port: Some(false),
             zmtp: Some(true),
             zmtp_system: Some(String::new()),
+            zmtp_ipc: Some(zmtp::AUTO.into()),
+            zmtp_ipc_access: Some(zmtp::OWNER.into()),
             use_strict_service_definition_verifier: Some(naming.strict_service_definition),
             use_strict_service_intf_name_verifier: Some(naming.strict_interface_name),
             allow_self_addressing: Some(naming.allow_self_addressing),

@@ -1,5 +1,6 @@
 //! DEALER on the ZMTP port, frame by frame: what clients say, and what they are told.
 
+use std::io::{Read, Write};
 use std::time::{Duration, SystemTime};
 
 use bodkin_broker::wire::{ClientFrame, EventHeader, Flags, RefusalReason, Watermarks};
@@ -32,7 +33,7 @@ pub fn dealer(cloud: &Cloud, name: &str) -> Link {
     link
 }
 
-pub fn say(link: &mut Link, command: &ClientFrame<'_>) {
+pub fn say(link: &mut Link<impl Read + Write>, command: &ClientFrame<'_>) {
     let mut bytes = Vec::new();
     command.encode(&mut bytes);
     link.say(&[&bytes]);
@@ -40,7 +41,7 @@ pub fn say(link: &mut Link, command: &ClientFrame<'_>) {
 
 /// The next message, which is a command.
 #[track_caller]
-pub fn hear<T>(link: &mut Link, look: impl FnOnce(&ClientFrame<'_>) -> T) -> T {
+pub fn hear<T>(link: &mut Link<impl Read + Write>, look: impl FnOnce(&ClientFrame<'_>) -> T) -> T {
     let Ok(Some(Heard::Message(frames))) = link.hear() else { panic!("a command was expected") };
     let [frame] = &frames[..] else { panic!("a command has one frame: {frames:?}") };
     look(&ClientFrame::decode(frame).expect("a command"))

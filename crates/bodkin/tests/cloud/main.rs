@@ -29,3 +29,4 @@ mod replay;
 mod secure;
 mod support;
 mod zmtp;
+mod zmtp_ipc;

@@ -1,5 +1,6 @@
 //! The ZMTP port: who publishes there is heard everywhere, and who subscribes there hears everything that is published.
 
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use bodkin_broker::wire::{EventHeader, Flags};
@@ -56,20 +57,20 @@ pub fn subscriber(cloud: &Cloud, prefix: &str) -> Link {
 }
 
 /// Everything that was sent is served: a ping behind it is answered.
-pub fn settle(link: &mut Link) {
+pub fn settle(link: &mut Link<impl Read + Write>) {
     link.ping(std::time::Duration::ZERO, b"served");
     assert_eq!(link.hear(), Ok(Some(Heard::Pong(b"served".to_vec()))));
 }
 
 /// The next event: event type, payload, header.
-pub fn heard(link: &mut Link) -> (String, String, EventHeader) {
+pub fn heard(link: &mut Link<impl Read + Write>) -> (String, String, EventHeader) {
     let Ok(Some(Heard::Message(frames))) = link.hear() else { panic!("an event was expected") };
     let [event_type, payload, header] = frames.try_into().expect("three frames");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     (text(event_type), text(payload), EventHeader::decode(&header).expect("a header"))
 }
 
-pub fn texts(link: &mut Link) -> (String, String) {
+pub fn texts(link: &mut Link<impl Read + Write>) -> (String, String) {
     let (event_type, payload, _) = heard(link);
     (event_type, payload)
 }
@@ -79,7 +80,7 @@ fn pair(event_type: &str, payload: &str) -> (String, String) {
 }
 
 /// Status and reason.
-pub fn asked(link: &mut Link, frames: &[&[u8]]) -> (String, String) {
+pub fn asked(link: &mut Link<impl Read + Write>, frames: &[&[u8]]) -> (String, String) {
     link.say(&[&[b"".as_slice()], frames].concat());
     let Ok(Some(Heard::Message(frames))) = link.hear() else { panic!("a reply was expected") };
     let [empty, status, reason] = frames.try_into().expect("three frames");

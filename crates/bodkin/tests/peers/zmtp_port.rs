@@ -16,14 +16,26 @@ const SYSTEM: &str = "plain-peer";
 #[test]
 #[ignore = "peer: ./x test --all"]
 fn pyzmq_publishes_and_subscribes_in_two_frames_and_with_the_header() {
+    check("zmtp", "tcp");
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn pyzmq_does_so_on_a_path_of_the_machine() {
+    check("zmtp-ipc", "ipc");
+}
+
+/// With the listener of this name.
+fn check(listener: &str, transport: &str) {
     let Some(python) = python(PYTHON_VARIABLE, "zmq", "libzmq on the ZMTP port") else { return };
     let cloud = Launch::new().flags(["--zmtp-system", SYSTEM]).start();
     cloud.register_system(SYSTEM, 4000);
     cloud.register_system("sensor", 4001);
     let stream = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=temperature", &[]);
-    let address = cloud.ready()["listeners"]["zmtp"].as_str().expect("a ZMTP port").to_owned();
+    let address = cloud.ready()["listeners"][listener].as_str().expect("ZMTP is spoken").to_owned();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/zmtp_port/port.py");
-    let child = Command::new(python).args([script, &format!("tcp://{address}"), "sensor"]).stdout(std::process::Stdio::piped()).spawn();
+    let child =
+        Command::new(python).args([script, &format!("{transport}://{address}"), "sensor"]).stdout(std::process::Stdio::piped()).spawn();
     let child = child.expect("Python starts");
     // It ends with an event that is published by HTTP, for which it waits.
     let data: Vec<String> = stream.wait_for(5).iter().map(|event| event.data.clone()).collect();

@@ -1,5 +1,7 @@
 //! `/api/v1/platform`: what deadlines and leases count on, and what this machine shows of it.
 
+use std::net::SocketAddr;
+
 use bodkin_broker::topic::LeaseTimes;
 use serde::Serialize;
 
@@ -9,6 +11,15 @@ use crate::{
     realtime::{SchedulingView, TimeOfDay},
     stall::Notice,
 };
+
+/// Where ZMTP is spoken; `None`: it is not.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ZmtpPlaces {
+    /// The port.
+    pub address: Option<SocketAddr>,
+    /// The path of this machine.
+    pub ipc: Option<String>,
+}
 
 /// The platform as it is told. Times are whole microseconds, rounded up.
 #[derive(Debug, Serialize)]
@@ -26,6 +37,7 @@ struct PlatformView {
     clocks: u64,
     /// `null` where the system does not tell.
     time_of_day: Option<TimeOfDay>,
+    zmtp: ZmtpPlaces,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,6 +70,7 @@ impl Api {
             load_max_percent: platform.load_max_percent,
             clocks: stalls.clocks(),
             time_of_day: TimeOfDay::read().ok(),
+            zmtp: self.zmtp.clone(),
         };
         Answer::json(200, &view)
     }

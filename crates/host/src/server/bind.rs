@@ -1,10 +1,13 @@
 //! Taking the ports.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, os::unix::net::UnixListener};
 
-use super::{Port, StartError};
+use super::{
+    Port, StartError,
+    ipc::{self, SocketFile},
+};
 use crate::{
-    config::{HostConfig, ZmtpConfig},
+    config::{HostConfig, IpcConfig, ZmtpConfig},
     listener,
     security::Trust,
     shard::EndpointConfig,
@@ -21,14 +24,28 @@ pub(super) fn ports(config: &HostConfig) -> Result<[Vec<std::net::TcpListener>; 
     Ok(listeners.try_into().expect("there is a listener for every port"))
 }
 
-/// The listening sockets of the ZMTP port.
-pub(super) fn zmtp(config: &HostConfig, trust: Option<&Trust>) -> Result<EndpointConfig, StartError> {
-    let Some(ZmtpConfig { port, system }) = &config.zmtp else { return Ok(EndpointConfig::default()) };
+/// The listening sockets of the ZMTP port, and of the path beside it.
+pub(super) fn zmtp(config: &HostConfig, trust: Option<&Trust>) -> Result<(EndpointConfig, Option<SocketFile>), StartError> {
+    let Some(ZmtpConfig { port, system, ipc }) = &config.zmtp else { return Ok(Default::default()) };
     if trust.is_some_and(|trust| trust.curve.is_none()) {
         tracing::info!("there is no ZMTP port: beside key stores nothing says whose a CURVE key is; the trust directory does");
-        return Ok(EndpointConfig::default());
+        return Ok(Default::default());
     }
     let address = SocketAddr::new(config.listen, *port);
     let listeners = listener::bind(address).map_err(|error| StartError::Listen { address, name: "zmtp", error })?;
-    Ok(EndpointConfig { listeners, system: system.clone() })
+    let (ipc, file) = ipc.as_ref().map(|ipc| self::ipc(config, ipc)).transpose()?.flatten().unzip();
+    Ok((EndpointConfig { listeners, ipc, system: system.clone() }, file))
+}
+
+/// Where nobody has named a path, a cloud does not fail for it.
+fn ipc(config: &HostConfig, IpcConfig { path, access }: &IpcConfig) -> Result<Option<(UnixListener, SocketFile)>, StartError> {
+    let place = path.clone().unwrap_or_else(|| config.data.join(IpcConfig::DEFAULT_NAME));
+    match ipc::bind(&place, *access) {
+        Ok(bound) => Ok(Some(bound)),
+        Err(error) if path.is_some() => Err(StartError::Ipc { path: place, error }),
+        Err(error) => {
+            tracing::warn!(%error, path = %place.display(), "ZMTP is not spoken on ipc://");
+            Ok(None)
+        }
+    }
 }

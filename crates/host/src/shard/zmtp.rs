@@ -1,4 +1,4 @@
-//! The ZMTP port: one link for each peer, on the shard's own poll.
+//! The ZMTP port, and the path of this machine beside it (`ipc://`): one link for each peer, on the shard's own poll.
 //!
 //! PUB and PUSH publish and are told nothing, REQ publishes and gets one reply for each event, SUB and XSUB subscribe, DEALER does both and acknowledges. What is published here takes
 //! the way of every event (`take_in`), and what is heard here is a subscription of the broker for each topic of a link.
@@ -7,9 +7,10 @@ mod dealer;
 mod link;
 mod publish;
 mod secure;
+mod socket;
 mod subscribe;
 
-use std::{io, sync::Arc};
+use std::{io, os::unix::net::UnixListener, sync::Arc};
 
 use bodkin_arrowhead::name::SystemName;
 use bodkin_broker::{
@@ -17,7 +18,7 @@ use bodkin_broker::{
     wire::{WATERMARK_BYTES, WATERMARKS_MAX},
 };
 use bodkin_zmtp::{Connection, Event, Limits as ProtocolLimits, ServerSecurity, ServerSettings, SocketType, Subscriptions};
-use mio::{Interest, Registry, Token, event::Event as Readiness, net::TcpListener};
+use mio::{Interest, Registry, Token, event::Event as Readiness};
 use slab::Slab;
 
 pub(super) use self::secure::server_security;
@@ -26,6 +27,7 @@ use self::{
     dealer::{Dealer, Required, Runs},
     link::{Link, Read, Role},
     publish::Literals,
+    socket::{LinkListener, LinkSocket},
 };
 use super::{LINK_LISTENERS, LINKS, Shard};
 use crate::{
@@ -52,6 +54,8 @@ const TAKES: [SocketType; 6] = [SocketType::Pub, SocketType::Push, SocketType::R
 pub struct EndpointConfig {
     /// The bound sockets of the port; none: there is no port.
     pub listeners: Vec<std::net::TcpListener>,
+    /// The bound socket of the path of this machine, if there is one.
+    pub ipc: Option<UnixListener>,
     /// As whom peers publish that do not say who they are.
     pub system: Option<SystemName>,
 }
@@ -67,7 +71,7 @@ pub(super) enum Turn {
 
 /// The port and its links.
 pub(super) struct Endpoint {
-    listeners: Vec<TcpListener>,
+    listeners: Vec<LinkListener>,
     settings: Arc<ServerSettings>,
     system: Option<SystemName>,
     links: Slab<Link>,
@@ -107,9 +111,11 @@ pub(super) struct Endpoint {
 impl Endpoint {
     /// Takes over the bound sockets of the port.
     pub fn new(config: EndpointConfig, limits: &Limits, security: ServerSecurity, registry: &Registry) -> io::Result<Self> {
-        let mut listeners: Vec<_> = config.listeners.into_iter().map(TcpListener::from_std).collect();
+        let ipc = config.ipc.map(|socket| LinkListener::Ipc(mio::net::UnixListener::from_std(socket)));
+        let tcp = config.listeners.into_iter().map(|socket| LinkListener::Tcp(mio::net::TcpListener::from_std(socket)));
+        let mut listeners: Vec<LinkListener> = tcp.chain(ipc).collect();
         for listener in &mut listeners {
-            registry.register(listener, LINK_LISTENERS, Interest::READABLE)?;
+            registry.register(listener.source(), LINK_LISTENERS, Interest::READABLE)?;
         }
         let queue_bytes_max = limits.subscriber_queue_bytes_max;
         let limits = ProtocolLimits {
@@ -202,7 +208,7 @@ impl Shard {
         for listener in 0..self.endpoint.listeners.len() {
             for accepted in 1.. {
                 match self.endpoint.listeners[listener].accept() {
-                    Ok((socket, _)) => self.welcome_link(socket),
+                    Ok(socket) => self.welcome_link(socket),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
@@ -218,7 +224,7 @@ impl Shard {
         }
     }
 
-    fn welcome_link(&mut self, mut socket: mio::net::TcpStream) {
+    fn welcome_link(&mut self, mut socket: LinkSocket) {
         let links_max = self.context.limits.connections_max;
         if self.endpoint.links.len() >= links_max {
             if let Some(times) = self.endpoint.refused_links.due() {
@@ -232,7 +238,7 @@ impl Shard {
         };
         let token = Token(LINKS + self.endpoint.links.vacant_key());
         let both = Interest::READABLE | Interest::WRITABLE;
-        let registered = socket.set_nodelay(true).and_then(|()| self.poll.registry().register(&mut socket, token, both));
+        let registered = socket.send_at_once().and_then(|()| self.poll.registry().register(socket.source(), token, both));
         if let Err(error) = registered {
             return tracing::debug!(%error, "a ZMTP link was gone before it was served");
         }
@@ -448,7 +454,7 @@ impl Shard {
         self.forget_subscriptions(slot);
         let mut link = self.endpoint.links.remove(slot);
         // A socket that is gone already needs no deregistration.
-        let _ = self.poll.registry().deregister(&mut link.socket);
+        let _ = self.poll.registry().deregister(link.socket.source());
     }
 
     /// Closes the links that hear something: what they hear is another machine's from now on. They come again, and say what they want.

@@ -56,7 +56,7 @@ fn header(sequence: u64) -> EventHeader {
 /// What the shard allocates for the counted events of a topic: published, heard, acknowledged and covered.
 fn allocations_of(topic: &str, is_required: bool) -> u64 {
     let data = tempfile::tempdir().unwrap();
-    let zmtp = Some(ZmtpConfig { port: 0, system: Some(SystemName::parse("sensor").unwrap()) });
+    let zmtp = Some(ZmtpConfig { port: 0, system: Some(SystemName::parse("sensor").unwrap()), ipc: None });
     let spec = TopicSpec {
         deadline: Nanos::from_millis(100).into(),
         loss_tolerance: LossTolerance::AtMost(0),

@@ -50,7 +50,7 @@ pub fn message(frames: &[&[u8]]) -> Vec<u8> {
 fn publishing_by_zmtp_allocates_nothing() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let data = tempfile::tempdir().unwrap();
-    let zmtp = Some(ZmtpConfig { port: 0, system: Some(SystemName::parse("sensor").unwrap()) });
+    let zmtp = Some(ZmtpConfig { port: 0, system: Some(SystemName::parse("sensor").unwrap()), ipc: None });
     let config = HostConfig { zmtp, ..config(data.path(), None) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let server = runtime.block_on(Server::start(&config)).unwrap();

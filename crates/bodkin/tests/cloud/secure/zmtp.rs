@@ -117,6 +117,9 @@ fn without_a_bound_key_nobody_comes_in() {
     let mut plain =
         Link::client(TcpStream::connect(address(&secure.cloud)).expect("a connection"), SocketType::Dealer, ClientSecurity::Null);
     assert!(matches!(plain.hear(), Err(ConnectionError::Mechanism { .. })));
+    let path = crate::zmtp_ipc::path(&secure.cloud).expect("there is a path");
+    let mut plain = Link::on_path(&path, Metadata::of(SocketType::Dealer), ClientSecurity::Null);
+    assert!(matches!(plain.hear(), Err(ConnectionError::Mechanism { .. })), "on the path it is the same");
     let stranger = Arc::new(curve::generate().expect("a pair"));
     assert!(told(&mut link(&secure, SocketType::Dealer, &stranger)).contains("bound to no system"));
     // A second key in place of the first one's.

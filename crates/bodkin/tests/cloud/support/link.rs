@@ -1,7 +1,9 @@
-//! A connection over TCP that waits for what it wants, with the protocol of `bodkin_zmtp`.
+//! A connection over TCP, or on a path of this machine, that waits for what it wants, with the protocol of `bodkin_zmtp`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,8 +47,8 @@ impl Heard {
     }
 }
 
-pub struct Link {
-    stream: TcpStream,
+pub struct Link<S = TcpStream> {
+    stream: S,
     connection: Connection,
     input: Vec<u8>,
     /// Bytes of the input that are done with.
@@ -55,8 +57,8 @@ pub struct Link {
 }
 
 /// Keys must not be guessed outside of tests.
-fn random(stream: &TcpStream) -> Random {
-    let port = stream.local_addr().expect("an address").port().to_be_bytes();
+fn random(port: u16) -> Random {
+    let port = port.to_be_bytes();
     Random::new(&mut std::array::from_fn(|at| port[at % 2] ^ at as u8))
 }
 
@@ -65,7 +67,7 @@ impl Link {
     pub fn server(stream: TcpStream, security: ServerSecurity) -> Self {
         let settings = ServerSettings { limits: Limits::default(), takes: SocketType::ALL.to_vec(), security };
         let mut out = Vec::new();
-        let connection = Connection::server(Arc::new(settings), random(&stream), &mut out);
+        let connection = Connection::server(Arc::new(settings), random(port(&stream)), &mut out);
         Self::new(stream, connection, out)
     }
 
@@ -76,9 +78,7 @@ impl Link {
 
     /// The end that connects, with these properties.
     pub fn client_with(stream: TcpStream, metadata: Metadata, security: ClientSecurity) -> Self {
-        let settings = ClientSettings { limits: Limits::default(), metadata, security };
-        let mut out = Vec::new();
-        let connection = Connection::client(Arc::new(settings), random(&stream), &mut out);
+        let (connection, out) = client(metadata, security, port(&stream));
         Self::new(stream, connection, out)
     }
 
@@ -87,7 +87,30 @@ impl Link {
         stream.set_nodelay(true).expect("a stream can be set so");
         Self { stream, connection, input: Vec::new(), taken: 0, out }
     }
+}
 
+impl Link<UnixStream> {
+    /// The end that connects to a path, with these properties.
+    pub fn on_path(path: &Path, metadata: Metadata, security: ClientSecurity) -> Self {
+        let stream = UnixStream::connect(path).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a stream can be set so");
+        let (connection, out) = client(metadata, security, 1);
+        Self { stream, connection, input: Vec::new(), taken: 0, out }
+    }
+}
+
+fn port(stream: &TcpStream) -> u16 {
+    stream.local_addr().expect("an address").port()
+}
+
+/// A client's machine, and what it says first.
+fn client(metadata: Metadata, security: ClientSecurity, port: u16) -> (Connection, Vec<u8>) {
+    let settings = ClientSettings { limits: Limits::default(), metadata, security };
+    let mut out = Vec::new();
+    (Connection::client(Arc::new(settings), random(port), &mut out), out)
+}
+
+impl<S: Read + Write> Link<S> {
     /// The next event; nothing when the peer has left.
     pub fn hear(&mut self) -> Result<Option<Heard>, ConnectionError> {
         loop {

@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, Read as _, Write as _},
-    net::Shutdown,
+    io,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -11,13 +10,9 @@ use std::{
 use bodkin_arrowhead::{caller::Caller, name::SystemName};
 use bodkin_broker::SubscriptionKey;
 use bodkin_zmtp::{Connection, PublicKey};
-use mio::net::TcpStream;
 
-use super::dealer::Dealer;
-use crate::{
-    limits::Limits,
-    shard::{connection, outbox::Outbox},
-};
+use super::{dealer::Dealer, socket::LinkSocket};
+use crate::{limits::Limits, shard::outbox::Outbox};
 
 /// Bytes of replies that may wait to be taken by the peer; behind them it is not read.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
@@ -93,7 +88,7 @@ pub enum Read {
 
 /// A link.
 pub struct Link {
-    pub socket: TcpStream,
+    pub socket: LinkSocket,
     /// `None` while its events are served, and when nothing more is taken.
     pub protocol: Option<Box<Connection>>,
     pub role: Role,
@@ -121,7 +116,7 @@ pub struct Link {
 
 impl Link {
     /// A link that was just accepted, with our greeting to be written.
-    pub fn new(socket: TcpStream, protocol: Connection, greeting: &[u8], serial: u64, now: Instant) -> Self {
+    pub fn new(socket: LinkSocket, protocol: Connection, greeting: &[u8], serial: u64, now: Instant) -> Self {
         let mut outbox = Outbox::default();
         outbox.bytes().extend_from_slice(greeting);
         Self {
@@ -236,7 +231,7 @@ impl Link {
     pub fn shut_down(&mut self, now: Instant) -> bool {
         self.shut_down.is_some() || {
             self.shut_down = Some(now);
-            self.socket.shutdown(Shutdown::Write).is_ok()
+            self.socket.shut_down().is_ok()
         }
     }
 
@@ -251,7 +246,7 @@ impl Link {
 
     /// Has a host that vanishes noticed.
     pub fn probe(&self) {
-        connection::probe(&self.socket);
+        self.socket.probe();
     }
 
     /// Whether so many bytes have room behind those that wait; an empty link takes any.
