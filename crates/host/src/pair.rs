@@ -55,7 +55,7 @@ use self::{
 use crate::{
     inbox::Inbox,
     realtime::Realtime,
-    shard::Kept,
+    shard::{Kept, boot_and_system_time},
     topics::{RealTimeTopic, RealTimeTopics},
 };
 
@@ -174,8 +174,9 @@ pub fn boot_time() -> Instant {
 
 /// An event's creation time by that clock.
 pub(crate) fn local_of_utc_ns(utc_ns: u64) -> Instant {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let utc_minus_local = since_1970.as_nanos() as i128 - i128::from(boot_time().nanos());
+    let (boot, system) = boot_and_system_time();
+    let since_1970 = system.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let utc_minus_local = since_1970.as_nanos() as i128 - i128::from(boot.nanos());
     Instant::from_nanos(u64::try_from(i128::from(utc_ns) - utc_minus_local).unwrap_or(0))
 }
 

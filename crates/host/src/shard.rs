@@ -52,7 +52,6 @@ use tokio::{
     task::JoinHandle,
 };
 
-pub(crate) use self::kept::Kept;
 use self::{
     clock::Clock,
     connection::{Connection, Phase},
@@ -63,6 +62,7 @@ use self::{
     replica::{REPLICA_CHANNEL, Uncovered},
     zmtp::Endpoint,
 };
+pub(crate) use self::{clock::boot_and_system_time, kept::Kept};
 pub use self::{
     thread::ShardThread,
     zmtp::{EndpointConfig, LinkKey},
