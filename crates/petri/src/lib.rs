@@ -6,4 +6,7 @@
 //!
 //! The crate is pure: it reads no file, clock or global randomness. Threads are scoped, and no answer depends on their number.
 
+pub mod distribution;
 pub mod expression;
+pub mod random;
+pub mod special;
