@@ -1,0 +1,3 @@
+//! Files: what a net is read from and written to. All of them work on text; the caller has the files.
+
+pub mod json;
