@@ -8,6 +8,7 @@
 
 pub mod distribution;
 pub mod expression;
+pub mod fit;
 pub mod format;
 pub mod net;
 pub mod random;

@@ -10,11 +10,17 @@
 pub struct Place {
     /// Number of the run.
     pub run: u64,
-    /// Who draws in it: the index of a transition, say.
-    pub stream: u16,
+    /// Who draws in it: the index of a transition, say; below [`STREAMS_MAX`].
+    pub stream: u32,
     /// How many times this stream has drawn before in this run.
     pub draw: u32,
 }
+
+/// Streams of one run.
+pub const STREAMS_MAX: u32 = 1 << (32 - BLOCK_BITS);
+
+/// Bits of a counter's first word that number the blocks of a draw; the others are the stream.
+const BLOCK_BITS: u32 = 15;
 
 /// The numbers of one [`Place`], as many as a draw needs.
 #[derive(Clone, Debug)]
@@ -30,12 +36,13 @@ impl Draws {
     /// The numbers of `place` under `seed`.
     #[inline]
     pub fn at(seed: u64, place: Place) -> Self {
+        debug_assert!(place.stream < STREAMS_MAX, "stream {} is none", place.stream);
         let key = [seed as u32, (seed >> 32) as u32];
-        let counter = [u32::from(place.stream) << 16, place.draw, place.run as u32, (place.run >> 32) as u32];
+        let counter = [place.stream << BLOCK_BITS, place.draw, place.run as u32, (place.run >> 32) as u32];
         Self { key, counter, block: pairs(philox(key, counter)), used: 0 }
     }
 
-    /// Any number of 64 bits, each as likely. A draw has 131,072 of them, then they repeat.
+    /// Any number of 64 bits, each as likely. A draw has 65,536 of them, then they repeat.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         if self.used == self.block.len() {
@@ -55,8 +62,8 @@ impl Draws {
 
     #[cold]
     fn next_block(&mut self) {
-        let block = (self.counter[0] as u16).wrapping_add(1);
-        self.counter[0] = (self.counter[0] & 0xffff_0000) | u32::from(block);
+        const BLOCK: u32 = (1 << BLOCK_BITS) - 1;
+        self.counter[0] = (self.counter[0] & !BLOCK) | (self.counter[0].wrapping_add(1) & BLOCK);
         self.block = pairs(philox(self.key, self.counter));
         self.used = 0;
     }
