@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The library without peers: golden bytes, faults, types, fuzz seeds, and every feature compiled out.
+source "$(dirname "${BASH_SOURCE[0]}")/build.sh"
+rounds=${BODKIN_FUZZ_ROUNDS:-20000}
+
+run() { # NAME SOURCE... -- ARGUMENT...: builds a program that prints a line for each of its tests, and runs it
+    local name=$1 sources=()
+    shift
+    while (($#)) && [[ $1 != -- ]]; do
+        sources+=("$1")
+        shift
+    done
+    "$compiler" "${warnings[@]}" "${sanitizers[@]}" "${posix[@]}" -Iinclude src/*.c test/json.c test/party.c "${sources[@]}" -o "$build/$name" &&
+        timeout 120 "$build/$name" "${@:2}" || failed=1
+}
+
+run test_vectors test/test_vectors.c -- ../vectors/zmtp
+run test_hostile test/test_hostile.c
+run test_types test/test_types.c
+run fuzz_zmtp fuzz/fuzz_zmtp.c fuzz/replay.c -- fuzz/seeds "$rounds" "$RANDOM$RANDOM"
+
+compiles() { # OPTION...
+    local source
+    for source in src/*.c; do
+        "$compiler" "${warnings[@]}" -O1 -Iinclude "$@" -S -o /dev/null "$source" || return 1
+    done
+}
+
+# Every feature alone off, every socket type alone on, and nothing at all but one.
+for feature in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR PLAIN PING REASONS WAITING; do
+    report "it is built without $feature" compiles "-DZMTP_WITH_$feature=0"
+done
+for type in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR; do
+    report "it is built with $type alone" compiles -DZMTP_WITH_ALL_TYPES=0 "-DZMTP_WITH_$type=1" -DZMTP_WITH_PLAIN=0 -DZMTP_WITH_PING=0 \
+        -DZMTP_WITH_REASONS=0 -DZMTP_WITH_WAITING=0
+done
+exit "$failed"
