@@ -11,6 +11,7 @@ use crate::{
     caller::OPERATOR,
     core_service,
     name::{NameError, SystemName, is_name_part},
+    pinned::PAIR_NODES,
     utc::UtcTime,
 };
 
@@ -66,7 +67,7 @@ impl NamePattern {
         }
     }
 
-    /// Whether the grant is for this system. No pattern is for core systems and the operator.
+    /// Whether the grant is for this system. No pattern is for core systems, the operator and the nodes of a reliable pair.
     pub fn fits(&self, name: &SystemName) -> bool {
         let name = name.as_str();
         !is_reserved(name) && if self.is_open { name.starts_with(&self.prefix) } else { name == self.prefix }
@@ -85,7 +86,7 @@ impl fmt::Display for NamePattern {
 }
 
 fn is_reserved(name: &str) -> bool {
-    name == OPERATOR || core_service::is_core_system(name)
+    name == OPERATOR || core_service::is_core_system(name) || PAIR_NODES.contains(&name)
 }
 
 /// A grant as an operator asks for it.

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::common_name::{CommonNameError, SystemCommonName};
 
+/// The system names of a reliable pair's nodes: Primary, Backup and witness. No device comes to a certificate of one of them.
+pub const PAIR_NODES: [&str; 3] = ["bodkin-primary", "bodkin-backup", "bodkin-witness"];
+
 /// Common names of the systems that may be at the other end. None is in an empty set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PinnedNames(BTreeSet<SystemCommonName>);
@@ -12,6 +15,11 @@ impl PinnedNames {
     /// Takes configured names, each `<system>.<cloud>.<operator>.arrowhead.eu` in any case; the first that is none is the error.
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, CommonNameError> {
         names.into_iter().map(|name| SystemCommonName::parse(name.trim())).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The systems of these names.
+    pub fn of(names: impl IntoIterator<Item = SystemCommonName>) -> Self {
+        Self(names.into_iter().collect())
     }
 
     /// Whether the common name of a certificate, whose chain was verified, is one of them. The whole name counts: a system of the same

@@ -61,7 +61,7 @@ impl Trio {
         let directory = Directory::new(parent)?;
         let config = directory.file("pair.toml", config)?;
         let start = |name: &'static str, arguments: &[&str]| Node::start(name, arguments, &config, &directory);
-        let mut witness = start("witness", &["witness", "--witness-listen", "127.0.0.1:0"])?;
+        let mut witness = start("witness", &["witness", "--insecure", "--witness-listen", "127.0.0.1:0"])?;
         let witness_address = witness.pair_address()?;
         let backup_offset = free_offset()?;
         let offset = backup_offset.to_string();

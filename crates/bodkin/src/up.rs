@@ -15,7 +15,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub use self::paired::end_by_signal;
+pub use self::paired::obey_signals;
 use crate::{FAILED, USAGE, settings::Settings};
 
 /// How long tasks may take to end once everything under way is answered.
@@ -71,7 +71,10 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
     let config = HostConfig { realtime: realtime.clone(), ..config };
     raise_open_files();
     match pair {
-        Some(pair) => return paired::run(config, PairConfig { is_forced: options.force_lead, realtime, ..pair }, started, json_output),
+        Some(pair) => {
+            let pair = PairConfig { is_forced: options.force_lead, realtime, security: config.security.clone(), ..pair };
+            return paired::run(config, pair, started, json_output);
+        }
         None if options.force_lead => return Ok(fail(USAGE, &anyhow::anyhow!("--force-lead is for a node of a pair: name its --role"))),
         None => {}
     }

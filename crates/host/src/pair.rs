@@ -18,6 +18,7 @@ mod links;
 mod node;
 pub(crate) mod primary;
 mod record;
+mod trust;
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +35,7 @@ use std::{
 
 use bodkin_broker::{
     Backup, Epoch, Instant, Node, TopicId,
-    member::{MemberConfig, MemberConfigError, Mode, Protection},
+    member::{MemberConfigError, Mode, Protection},
 };
 use bodkin_store::{
     Store,
@@ -51,10 +52,12 @@ use self::{
     keeper::{Keeper, KeeperMessage},
     link::Link,
     node::{PairThread, WAKER},
+    trust::SharedTrust,
 };
 use crate::{
     inbox::Inbox,
     realtime::Realtime,
+    security::{SecurityConfig, SecurityError},
     shard::{Kept, boot_and_system_time},
     topics::{RealTimeTopic, RealTimeTopics},
 };
@@ -73,6 +76,8 @@ pub struct PairConfig {
     pub listen: Option<SocketAddr>,
     /// Where the nodes behind it in that order listen: it connects to them.
     pub others: Vec<(Node, SocketAddr)>,
+    /// Where its certificate is and whom it believes; `None`: insecure mode, in which the nodes prove nothing.
+    pub security: Option<SecurityConfig>,
     /// Who decides who leads.
     pub mode: Mode,
     /// How long the right to lead lasts.
@@ -103,6 +108,20 @@ pub enum PairError {
         address: SocketAddr,
         /// The system's words.
         error: io::Error,
+    },
+    /// Certificates cannot be used.
+    #[error(transparent)]
+    Security(#[from] SecurityError),
+    /// There are none of the Primary's cloud.
+    #[error(
+        "{place} has no certificates of the Primary's cloud: copy that node's trust directory there without root.key, or for a witness its cloud.crt, \
+         revoked.crl and systems/{name}.crt and .key, which bodkin cert issue --system {name} makes"
+    )]
+    NoCertificates {
+        /// Where.
+        place: PathBuf,
+        /// The system that the node is.
+        name: &'static str,
     },
     /// A thread or poll could not be made.
     #[error("the system refuses what the pair's node needs: {0}")]
@@ -301,6 +320,8 @@ pub struct PairHandle {
     leadership: Arc<Leadership>,
     /// A witness has none.
     keeper: Option<Arc<Inbox<KeeperMessage>>>,
+    /// In secure mode.
+    trust: Option<SharedTrust>,
     /// How long the right to lead lasts.
     pub lease: Duration,
 }
@@ -351,6 +372,18 @@ impl PairHandle {
         self.keeper.iter().for_each(|keeper| keeper.post(KeeperMessage::Detached));
     }
 
+    /// Whether the nodes prove who they are.
+    pub fn is_secure(&self) -> bool {
+        self.trust.is_some()
+    }
+
+    /// Certificates and revocations of the pair's nodes are read again, on a thread of their own. Insecure mode has none.
+    pub fn reload(&self) {
+        if let Some(Err(error)) = self.trust.as_ref().map(SharedTrust::reload) {
+            tracing::error!(%error, "the certificates of the pair's nodes are not read any more");
+        }
+    }
+
     /// The process is to end.
     pub fn end(&self) {
         self.inbox.post(Message::End);
@@ -369,17 +402,17 @@ pub struct PairNode {
 impl PairNode {
     /// Starts the node; it votes, follows or leads from now on.
     pub fn start(config: PairConfig) -> Result<Self, PairError> {
-        let member = MemberConfig::new(config.node, config.mode, config.lease, config.heartbeat, config.drift_ppm)?;
+        let trust = config.security.clone().map(|security| SharedTrust::open(config.node, security)).transpose()?;
         let (poll, lease) = (Poll::new()?, config.lease);
         let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), WAKER)?));
         let leadership = Arc::new(Leadership::default());
         let (duty, duties) = mpsc::unbounded_channel();
         let keeper = config.node.partner().map(|_| Keeper::start(inbox.clone())).transpose()?;
         let keeper_inbox = keeper.as_ref().map(|keeper| keeper.inbox().clone());
-        let thread = PairThread::new(config, keeper, member, poll, inbox.clone(), leadership.clone(), duty)?;
+        let thread = PairThread::new(config, trust.clone(), keeper, poll, inbox.clone(), leadership.clone(), duty)?;
         let address = thread.address();
         let thread = std::thread::Builder::new().name("pair".into()).spawn(|| thread.run())?;
-        Ok(Self { handle: PairHandle { inbox, leadership, keeper: keeper_inbox, lease }, duties, thread, address })
+        Ok(Self { handle: PairHandle { inbox, leadership, keeper: keeper_inbox, trust, lease }, duties, thread, address })
     }
 
     /// For the local cloud.

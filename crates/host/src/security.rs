@@ -4,8 +4,9 @@ mod curve;
 mod handshake;
 mod material;
 mod names;
+mod node;
 mod outgoing;
-mod reload;
+pub(crate) mod reload;
 mod trust;
 
 use std::{
@@ -36,6 +37,8 @@ pub use self::{
     outgoing::SubscriberError,
     trust::Trust,
 };
+
+pub(crate) use self::node::NodeMaterial;
 
 /// A certificate counts until the end of its last second.
 const LAST_SECOND: Duration = Duration::from_secs(1);

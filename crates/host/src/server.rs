@@ -191,6 +191,8 @@ pub struct Server {
     acceptors: Vec<Task<()>>,
     /// Answers the shard's requests to the control plane.
     answerer: Task<()>,
+    /// Looks for new certificates and keys, in secure mode, whether this node of a pair leads or not.
+    trust_watch: Option<Task<()>>,
     /// What it needs to lead, and what runs since it does.
     lead: Lead,
     leading: Option<Leading>,
@@ -331,6 +333,7 @@ impl Server {
         };
         // A cloud by itself serves nobody before it can serve everybody.
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };
+        let trust_watch = security.clone().map(|security| tokio::spawn(security.watch(audit.clone())));
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
         let secure = |port| {
             security.clone().map(|security| Arc::new(SecurePort::new(security, port, config.limits.handshake_timeout, audit.clone())))
@@ -392,6 +395,7 @@ impl Server {
             shard,
             acceptors,
             answerer,
+            trust_watch,
             lead,
             leading,
             log_book,
@@ -419,7 +423,7 @@ impl Server {
     pub async fn stop(self) -> Opened {
         self.monitor.ready.store(false, Relaxed);
         tracing::info!("stopping: what is under way is answered");
-        self.acceptors.iter().for_each(Task::abort);
+        self.acceptors.iter().chain(&self.trust_watch).for_each(Task::abort);
         self.leading.iter().for_each(Leading::stop_jobs);
         self.traffic.stopping.store(true, Relaxed);
         let deliveries = self.monitor.api.push.deliveries.clone();

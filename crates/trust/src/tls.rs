@@ -4,6 +4,7 @@
 //! not be revoked. A resumed session does not show the certificate again: whoever serves it asks [`PeerCheck::check`] once more,
 //! because time has passed. [`process`] tells whose certificate was refused.
 
+mod link;
 mod refusal;
 mod verifier;
 
@@ -12,7 +13,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use bodkin_arrowhead::utc::UtcTime;
+use bodkin_arrowhead::{pinned::PinnedNames, utc::UtcTime};
 use rustls::{
     CipherSuite, ClientConfig, RootCertStore, ServerConfig,
     client::WebPkiServerVerifier,
@@ -21,8 +22,11 @@ use rustls::{
     server::{ServerSessionMemoryCache, WebPkiClientVerifier},
 };
 
-pub use self::refusal::{Refusal, process};
 use self::verifier::{ClientVerifier, ServerVerifier};
+pub use self::{
+    link::{LINK_PROTOCOL, LinkTls},
+    refusal::{Refusal, process},
+};
 use crate::{
     certificate::{Certificate, KeyKind},
     identity::Identity,
@@ -85,6 +89,9 @@ pub enum PeerError {
     /// It is an authority's.
     #[error("the certificate is an authority's, not a system's")]
     Authority,
+    /// It is another system's.
+    #[error("the certificate is that of another system than those that are expected here")]
+    NotPinned,
     /// Its key can be found by others.
     #[error("the certificate's key is too weak: {0}")]
     WeakKey(KeyKind),
@@ -95,6 +102,8 @@ pub enum PeerError {
 pub struct PeerCheck {
     /// What no longer counts.
     pub revocations: Arc<Revocations>,
+    /// The only systems that are expected; `None`: all are.
+    pub pinned: Option<PinnedNames>,
 }
 
 impl PeerCheck {
@@ -104,6 +113,10 @@ impl PeerCheck {
         self.check_again(&certificate, now)?;
         if certificate.is_authority() {
             return Err(PeerError::Authority);
+        }
+        let name = certificate.common_name().unwrap_or_default();
+        if self.pinned.as_ref().is_some_and(|pinned| !pinned.accept(name)) {
+            return Err(PeerError::NotPinned);
         }
         match certificate.key_kind() {
             KeyKind::Rsa(..RSA_BITS_MIN) => Err(PeerError::WeakKey(certificate.key_kind())),

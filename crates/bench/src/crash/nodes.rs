@@ -99,7 +99,7 @@ impl<'p> Nodes<'p> {
         let mut command = self.plant.command(site, &program);
         let any = Ipv4Addr::UNSPECIFIED;
         match site {
-            Site::Witness => command.args(["witness", "--witness-listen", &format!("{any}:{WITNESS_PORT}")]),
+            Site::Witness => command.args(["witness", "--insecure", "--witness-listen", &format!("{any}:{WITNESS_PORT}")]),
             Site::Second => command.args(["backup", "--pair-listen", &format!("{any}:{PAIR_PORT}")]),
             _ => command.args(["up", "--role", "primary", "--peer", &format!("{}:{PAIR_PORT}", address(Site::Second, site))]),
         };

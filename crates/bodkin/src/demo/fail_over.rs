@@ -162,8 +162,10 @@ impl Pair {
             let arguments = [&["--", "--output", "json"], arguments].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
             Child::start(name, "cloud", &arguments)
         };
-        let mut witness =
-            start("the witness", &["witness", "--witness-listen", "127.0.0.1:0", "--data", &data("witness"), "--config", config])?;
+        let mut witness = start(
+            "the witness",
+            &["witness", "--insecure", "--witness-listen", "127.0.0.1:0", "--data", &data("witness"), "--config", config],
+        )?;
         let witness_at = First::of(&mut witness).await?.pair()?;
         children.push(witness);
 

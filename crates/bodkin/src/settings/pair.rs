@@ -17,7 +17,7 @@ use bodkin_host::{pair::PairConfig, realtime::Realtime};
 
 use super::Settings;
 
-/// Where a pair's node listens by default: on loopback, as all of insecure mode.
+/// Where a pair's node listens by default: on loopback, until the operator names another address.
 pub const PAIR_LISTEN: &str = "127.0.0.1:5571";
 
 /// Events go to the Backup as late as their topics allow.
@@ -37,7 +37,6 @@ impl Settings {
     pub fn pair(&self) -> anyhow::Result<Option<PairConfig>> {
         let all = "complete settings have every option";
         let role = self.role.as_deref().expect(all);
-        let is_insecure = self.insecure.expect(all);
         let (peer, witness) = (self.peer.as_deref().expect(all), self.witness.as_deref().expect(all));
         let node = match role {
             "" if peer.is_empty() && witness.is_empty() => return Ok(None),
@@ -45,9 +44,6 @@ impl Settings {
             "backup" => Node::Second,
             other => bail!("--role is primary or backup, not {other:?}; --peer and --witness need one of them"),
         };
-        if !is_insecure {
-            bail!("--role {role} needs --insecure: the replica link has no TLS yet");
-        }
         let mut others = Vec::new();
         if node == Node::First {
             others.push((Node::Second, address(peer, "--peer")?));
@@ -65,7 +61,7 @@ impl Settings {
     }
 }
 
-/// The node's configuration.
+/// The node's configuration, without what only the whole of the settings says.
 pub fn config(
     node: Node,
     data: PathBuf,
@@ -76,7 +72,8 @@ pub fn config(
 ) -> PairConfig {
     let duration = |time: Nanos| Duration::from_nanos(time.get().unsigned_abs());
     let (lease, heartbeat, drift_ppm) = (duration(lease.lease), duration(lease.heartbeat), lease.drift_ppm);
-    PairConfig { node, data, listen, others, mode, lease, heartbeat, drift_ppm, is_forced: false, realtime: Realtime::ordinary() }
+    let realtime = Realtime::ordinary();
+    PairConfig { node, data, listen, others, security: None, mode, lease, heartbeat, drift_ppm, is_forced: false, realtime }
 }
 
 /// The times that the nodes of a pair run with: those of `[platform]`, which states all of them or none, and no fail-over that is shorter.
@@ -131,31 +128,29 @@ mod tests {
 
     #[test]
     fn a_node_knows_whom_it_connects_to_and_a_mistake_is_told() {
-        let settings = |role: &str, peer: &str, witness: &str, insecure| Settings {
+        let settings = |role: &str, peer: &str, witness: &str| Settings {
             role: Some(role.into()),
             peer: Some(peer.into()),
             witness: Some(witness.into()),
-            insecure: Some(insecure),
             ..Settings::defaults()
         };
         let nodes = |settings: Settings| {
             let pair = settings.pair().unwrap()?;
             Some((pair.node, pair.listen.is_some(), pair.others.into_iter().map(|(node, _)| node).collect::<Vec<_>>()))
         };
-        assert_eq!(nodes(settings("", "", "", false)), None);
+        assert_eq!(nodes(settings("", "", "")), None);
         let (peer, witness) = ("127.0.0.1:1", "127.0.0.1:2");
-        assert_eq!(nodes(settings("primary", peer, witness, true)), Some((Node::First, false, vec![Node::Second, Node::Witness])));
-        assert_eq!(nodes(settings("backup", "", witness, true)), Some((Node::Second, true, vec![Node::Witness])));
-        assert_eq!(settings("primary", peer, "", true).pair().unwrap().unwrap().mode, Mode::Pair { winner: Node::First });
+        assert_eq!(nodes(settings("primary", peer, witness)), Some((Node::First, false, vec![Node::Second, Node::Witness])));
+        assert_eq!(nodes(settings("backup", "", witness)), Some((Node::Second, true, vec![Node::Witness])));
+        assert_eq!(settings("primary", peer, "").pair().unwrap().unwrap().mode, Mode::Pair { winner: Node::First });
         let cases = [
-            (("other", "", "", true), "--role is primary or backup"),
-            (("", peer, "", true), "--role is primary or backup"),
-            (("backup", "", witness, false), "needs --insecure"),
-            (("primary", "", witness, true), "--peer \"\" is no HOST:PORT"),
-            (("backup", "", "nowhere", true), "--witness \"nowhere\" is no HOST:PORT"),
+            (("other", "", ""), "--role is primary or backup"),
+            (("", peer, ""), "--role is primary or backup"),
+            (("primary", "", witness), "--peer \"\" is no HOST:PORT"),
+            (("backup", "", "nowhere"), "--witness \"nowhere\" is no HOST:PORT"),
         ];
-        for ((role, peer, witness, insecure), expected) in cases {
-            let refused = format!("{:#}", settings(role, peer, witness, insecure).pair().unwrap_err());
+        for ((role, peer, witness), expected) in cases {
+            let refused = format!("{:#}", settings(role, peer, witness).pair().unwrap_err());
             assert!(refused.contains(expected), "{refused}");
         }
     }

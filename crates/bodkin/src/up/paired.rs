@@ -14,7 +14,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use super::{SHUTDOWN_MAX, fail, listeners, tell_ready};
+use super::{SHUTDOWN_MAX, fail, hung_up, listeners, tell_ready};
 use crate::{DONE, FAILED};
 
 /// Pause in front of another attempt to serve.
@@ -29,7 +29,7 @@ pub fn run(config: HostConfig, pair: PairConfig, started: Instant, json_output: 
         Ok(pair) => pair,
         Err(error) => return Ok(fail(FAILED, &error.into())),
     };
-    end_by_signal(&runtime, pair.handle().clone())?;
+    obey_signals(&runtime, pair.handle().clone())?;
     let config = HostConfig { pair: Some(pair.handle().clone()), ..config };
     let mut is_told = false;
     let code = loop {
@@ -68,7 +68,7 @@ fn serve(
     let served = runtime.block_on(async {
         let mut server = Server::start(config).await?;
         tell(&server, pair);
-        let code = duties(&mut server, pair, started, json_output).await;
+        let code = duties(&mut server, config, pair, started, json_output).await?;
         if !json_output {
             println!("this node leads no more: what is under way is answered");
         }
@@ -87,21 +87,35 @@ fn serve(
 }
 
 /// Does what this node's part in the pair asks for, until the local cloud has to end; gives the exit code, if the process ends with it.
-async fn duties(server: &mut Server, pair: &mut PairNode, started: Instant, json_output: bool) -> Option<u8> {
+async fn duties(
+    server: &mut Server,
+    config: &HostConfig,
+    pair: &mut PairNode,
+    started: Instant,
+    json_output: bool,
+) -> Result<Option<u8>, StartError> {
+    // Insecure mode has nothing to read again, and ends with its terminal.
+    let mut hang_up = config.security.is_some().then(|| signal(SignalKind::hangup())).transpose()?;
     loop {
-        match pair.next_duty().await {
-            Duty::Lead => {}
-            Duty::Follow => return None,
-            Duty::End => return Some(DONE),
+        tokio::select! {
+            duty = pair.next_duty() => match duty {
+                Duty::Lead => {}
+                Duty::Follow => return Ok(None),
+                Duty::End => return Ok(Some(DONE)),
+            },
+            () = hung_up(hang_up.as_mut()) => {
+                server.reload("SIGHUP").await;
+                continue;
+            }
         }
         let leadership = pair.handle().leadership().clone();
         tokio::select! {
             led = lead(server, &leadership) => match led {
-                Ok(()) => tell_ready(server, None, started, json_output),
-                Err(error) => return Some(fail(FAILED, &error.into())),
+                Ok(()) => tell_ready(server, config.security.as_ref(), started, json_output),
+                Err(error) => return Ok(Some(fail(FAILED, &error.into()))),
             },
             // Before it has come to serve everything.
-            duty = pair.next_duty() => return (duty == Duty::End).then_some(DONE),
+            duty = pair.next_duty() => return Ok((duty == Duty::End).then_some(DONE)),
         }
     }
 }
@@ -119,14 +133,19 @@ async fn lead(server: &mut Server, leadership: &Leadership) -> Result<(), StartE
         }
     }
 }
-/// Has SIGTERM and SIGINT end the process in order.
-pub fn end_by_signal(runtime: &Runtime, pair: PairHandle) -> anyhow::Result<()> {
+
+/// Has SIGTERM and SIGINT end the process in order, and SIGHUP the certificates of the pair's nodes read again.
+pub fn obey_signals(runtime: &Runtime, pair: PairHandle) -> anyhow::Result<()> {
     let _context = runtime.enter();
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut hang_up = pair.is_secure().then(|| signal(SignalKind::hangup())).transpose()?;
     runtime.spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                () = hung_up(hang_up.as_mut()) => pair.reload(),
+            }
         }
         pair.end();
     });

@@ -3,6 +3,7 @@
 mod clients;
 mod messages;
 mod nodes;
+mod secure;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

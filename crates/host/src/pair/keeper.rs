@@ -53,6 +53,8 @@ pub enum KeeperMessage {
         /// Whose.
         epoch: Epoch,
     },
+    /// What the leader has proved itself by does not count any more.
+    LeaderRefused,
     /// This node leads: everything is to be given away.
     Give,
     /// What became of the leader's changes.
@@ -206,6 +208,7 @@ impl Work {
                     self.follows = None;
                 }
                 KeeperMessage::Follow { link, serial, epoch } => self.follow(*link, serial, epoch),
+                KeeperMessage::LeaderRefused => self.close("the leader's certificate does not count any more"),
                 KeeperMessage::Give => {
                     self.gives = true;
                     self.is_unread = self.link.is_some();
@@ -219,7 +222,7 @@ impl Work {
 
     fn follow(&mut self, mut link: Link, serial: u64, epoch: Epoch) {
         self.close("the leader has come anew");
-        if let Err(error) = self.poll.registry().register(&mut link.socket, CHANNEL, Interest::READABLE | Interest::WRITABLE) {
+        if let Err(error) = self.poll.registry().register(link.socket(), CHANNEL, Interest::READABLE | Interest::WRITABLE) {
             tracing::warn!(%error, "the replica channel cannot be read");
             return self.node.post(Message::ChannelEnded { serial });
         }
@@ -235,7 +238,7 @@ impl Work {
         let Some(mut link) = self.link.take() else { return };
         tracing::info!(why, "the replica channel has ended");
         // It is closed anyway.
-        let _ = self.poll.registry().deregister(&mut link.socket);
+        let _ = self.poll.registry().deregister(link.socket());
         self.node.post(Message::ChannelEnded { serial: self.serial });
     }
 

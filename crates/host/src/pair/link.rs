@@ -1,12 +1,16 @@
 //! One connection to another node: bytes in, frames out, and the other way round.
 
-use std::io::{self, Read, Write};
+use std::io;
 
 use bodkin_broker::{
     Instant, Node,
     wire::{LINK_FRAME_BYTES_MAX, LinkFrame, link_frame},
 };
 use mio::net::TcpStream;
+use rustls::Connection;
+
+use super::trust::Proof;
+use crate::channel::Channel;
 
 /// Bytes that wait for the socket. Beyond, heartbeats and ballots are dropped, which the machine allows for; a Backup so far behind is given up.
 pub const OUT_BYTES_MAX: usize = 8 * LINK_FRAME_BYTES_MAX;
@@ -23,14 +27,16 @@ pub enum Purpose {
     Channel,
 }
 
-/// A connection.
+/// A connection, in secure mode in TLS.
 pub struct Link {
-    pub socket: TcpStream,
+    channel: Channel<TcpStream>,
     /// Who it is, once it has said so.
     pub peer: Option<Node>,
+    /// What it has proved that by, in secure mode.
+    pub proof: Option<Proof>,
     /// Who it was connected to, and what for; `None` of one that came in.
     pub dialled: Option<(Node, Purpose)>,
-    /// When something came last.
+    /// When something came last; of one that has not said who it is, when it began.
     pub heard_at: Instant,
     /// Read and not taken yet.
     pub received: Vec<u8>,
@@ -69,19 +75,41 @@ pub enum Taken {
 }
 
 impl Link {
-    pub fn new(socket: TcpStream, dialled: Option<(Node, Purpose)>, now: Instant) -> Self {
+    /// Bytes as they are.
+    pub fn plain(socket: TcpStream, dialled: Option<(Node, Purpose)>, now: Instant) -> Self {
+        Self::new(Channel::plain(socket), dialled, now)
+    }
+
+    /// In TLS; the handshake is part of the first reads and writes.
+    pub fn tls(socket: TcpStream, session: Connection, dialled: Option<(Node, Purpose)>, now: Instant) -> Self {
+        Self::new(Channel::tls(socket, Box::new(session)), dialled, now)
+    }
+
+    fn new(channel: Channel<TcpStream>, dialled: Option<(Node, Purpose)>, now: Instant) -> Self {
         let buffer = vec![0; READ_BYTES].into_boxed_slice();
-        Self { socket, peer: None, dialled, heard_at: now, received: Vec::new(), buffer, out: Vec::new(), written: 0 }
+        Self { channel, peer: None, proof: None, dialled, heard_at: now, received: Vec::new(), buffer, out: Vec::new(), written: 0 }
+    }
+
+    /// The socket, to be registered with a poll.
+    pub fn socket(&mut self) -> &mut TcpStream {
+        self.channel.socket_mut()
+    }
+
+    /// The TLS session, in secure mode.
+    pub fn session(&self) -> Option<&Connection> {
+        self.channel.session()
     }
 
     /// Reads what is there.
     pub fn read(&mut self, now: Instant) -> io::Result<Left> {
         let mut total = 0;
         while total < READ_TURN_BYTES_MAX {
-            match self.socket.read(&mut self.buffer) {
+            match self.channel.read(&mut self.buffer) {
                 Ok(0) => return Ok(Left::End),
                 Ok(count) => {
-                    self.heard_at = now;
+                    if self.peer.is_some() {
+                        self.heard_at = now;
+                    }
                     self.received.extend_from_slice(&self.buffer[..count]);
                     total += count;
                 }
@@ -116,7 +144,9 @@ impl Link {
     /// Writes what the socket takes.
     pub fn flush(&mut self) -> io::Result<()> {
         while self.written < self.out.len() {
-            match self.socket.write(&self.out[self.written..]) {
+            match self.channel.write(&self.out[self.written..]) {
+                // A session that is shaking hands keeps so much and no more.
+                Ok(0) => break,
                 Ok(count) => self.written += count,
                 // One that is being connected takes nothing yet.
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected) => break,
@@ -131,7 +161,10 @@ impl Link {
             self.out.drain(..self.written);
             self.written = 0;
         }
-        Ok(())
+        match self.channel.flush() {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected) => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 

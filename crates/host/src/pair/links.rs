@@ -10,18 +10,25 @@ use bodkin_broker::{
     Epoch, Incarnation, Instant, Node,
     wire::{LinkFrame, Replication, Role},
 };
+use bodkin_trust::tls::Refusal;
 use mio::{
     Interest, Registry, Token,
     net::{TcpListener, TcpStream},
 };
 use slab::Slab;
 
-use super::link::{Left, Link, OUT_BYTES_MAX, Purpose};
+use super::{
+    link::{Left, Link, OUT_BYTES_MAX, Purpose},
+    trust::SharedTrust,
+};
+use crate::seldom::SeldomOf;
 
 /// The newest protocol of the link that this node speaks, and the oldest.
 pub const PROTOCOL: u16 = 1;
 /// Connections at the most, those included that have not said who they are.
 const LINKS_MAX: usize = 16;
+/// Handshakes of TLS that are begun between two heartbeats with those who come in: each takes about a millisecond of the thread that votes.
+const HANDSHAKES_PER_BEAT: usize = 1;
 /// Pause between two attempts to connect.
 const REDIAL: Duration = Duration::from_millis(50);
 /// A connection is dead when nothing has come for so many leases, and for [`SILENCE_MIN`].
@@ -34,10 +41,12 @@ pub fn silence(lease: Duration) -> Duration {
 }
 
 /// What this node says of itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct OwnName {
     pub node: Node,
     pub incarnation: Incarnation,
+    /// What it shows, and what it asks of the others; `None` in insecure mode.
+    pub trust: Option<SharedTrust>,
 }
 
 /// All connections.
@@ -52,6 +61,9 @@ pub struct Links {
     dials: Vec<(Node, SocketAddr, Instant)>,
     /// Slots with something to write.
     dirty: Vec<usize>,
+    /// That may be begun until the next heartbeat.
+    handshakes: usize,
+    refused: SeldomOf,
 }
 
 impl Links {
@@ -68,7 +80,18 @@ impl Links {
             registry.register(listener, listener_token, Interest::READABLE)?;
         }
         let dials = others.iter().map(|(node, address)| (*node, *address, now)).collect();
-        Ok(Self { own, silence, registry, listener, links: Slab::new(), by_node: BTreeMap::new(), dials, dirty: Vec::new() })
+        Ok(Self {
+            own,
+            silence,
+            registry,
+            listener,
+            links: Slab::new(),
+            by_node: BTreeMap::new(),
+            dials,
+            dirty: Vec::new(),
+            handshakes: HANDSHAKES_PER_BEAT,
+            refused: SeldomOf::default(),
+        })
     }
 
     /// Where it listens.
@@ -76,11 +99,17 @@ impl Links {
         self.listener.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Takes the connections that wait; more than [`LINKS_MAX`] are closed.
+    /// Takes the connections that wait; more than [`LINKS_MAX`] are closed, and in secure mode more than [`HANDSHAKES_PER_BEAT`] wait on.
     pub fn accept(&mut self, now: Instant, role: Role, epoch: Epoch) {
         while let Some(listener) = &self.listener {
+            if self.own.trust.is_some() && self.handshakes == 0 {
+                break;
+            }
             match listener.accept() {
-                Ok((socket, _)) if self.links.len() < LINKS_MAX => self.add(Link::new(socket, None, now), role, epoch),
+                Ok((socket, _)) if self.links.len() < LINKS_MAX => {
+                    self.handshakes = self.handshakes.saturating_sub(1);
+                    self.begin(socket, None, now, role, epoch);
+                }
                 Ok((socket, address)) => {
                     tracing::warn!(%address, LINKS_MAX, "a connection too many to the pair's node was refused");
                     drop(socket);
@@ -95,8 +124,42 @@ impl Links {
         }
     }
 
+    fn begin(&mut self, socket: TcpStream, dialled: Option<(Node, Purpose)>, now: Instant, role: Role, epoch: Epoch) {
+        let Some(trust) = self.own.trust.as_ref().map(SharedTrust::load) else {
+            return self.add(Link::plain(socket, dialled, now), role, epoch);
+        };
+        let session = match dialled {
+            Some((node, _)) => trust.dial(self.address_of(node).ip()),
+            None => trust.accept(),
+        };
+        match session {
+            Ok(session) => self.add(Link::tls(socket, session, dialled, now), role, epoch),
+            Err(error) => tracing::error!(%error, "a TLS session with another node of the pair could not be begun"),
+        }
+    }
+
+    fn address_of(&self, node: Node) -> SocketAddr {
+        self.dials.iter().find(|(dialled, ..)| *dialled == node).expect("only these are connected to").1
+    }
+
+    /// Closes the connections of those whose certificates do not count any more; gives the nodes that were lost.
+    pub fn refuse_again(&mut self, now: Instant) -> Vec<Node> {
+        let Some(trust) = self.own.trust.as_ref().map(SharedTrust::load) else { return Vec::new() };
+        let refused = |(slot, link): (usize, &Link)| Some((slot, trust.check_again(link.proof.as_ref()?).err()?));
+        let refused: Vec<_> = self.links.iter().filter_map(refused).collect();
+        let close = |(slot, error)| {
+            tracing::warn!(%error, peer = ?self.peer(slot), "an open connection of the pair was closed");
+            self.close(slot, now)
+        };
+        refused.into_iter().filter_map(close).collect()
+    }
+
     /// Connects to those that are not there, gives up those that are silent, says on all that it lives. Gives the nodes that were lost.
     pub fn beat(&mut self, now: Instant, progress: u64, role: Role, epoch: Epoch) -> Vec<Node> {
+        self.handshakes = HANDSHAKES_PER_BEAT;
+        if self.own.trust.is_some() {
+            self.accept(now, role, epoch);
+        }
         let silent = |link: &Link| now.since(link.heard_at) > self.silence;
         let dead: Vec<usize> = self.links.iter().filter(|(_, link)| silent(link)).map(|(slot, _)| slot).collect();
         let lost = dead.into_iter().filter_map(|slot| self.close(slot, now)).collect();
@@ -107,7 +170,7 @@ impl Links {
             }
             self.dials[index].2 = now.plus(REDIAL);
             match TcpStream::connect(address) {
-                Ok(socket) => self.add(Link::new(socket, Some((node, Purpose::Ballots)), now), role, epoch),
+                Ok(socket) => self.begin(socket, Some((node, Purpose::Ballots)), now, role, epoch),
                 Err(error) => tracing::debug!(%address, %error, "another node of the pair cannot be reached"),
             }
         }
@@ -127,7 +190,7 @@ impl Links {
             return;
         }
         match TcpStream::connect(address) {
-            Ok(socket) => self.add(Link::new(socket, Some((node, Purpose::Channel)), now), role, epoch),
+            Ok(socket) => self.begin(socket, Some((node, Purpose::Channel)), now, role, epoch),
             Err(error) => tracing::debug!(%address, %error, "the replica channel cannot be connected"),
         }
     }
@@ -148,7 +211,7 @@ impl Links {
     pub fn take(&mut self, slot: usize) -> Option<Link> {
         let mut link = self.links.try_remove(slot)?;
         // It fails only for a socket that is closed, which its new owner sees too.
-        let _ = self.registry.deregister(&mut link.socket);
+        let _ = self.registry.deregister(link.socket());
         Some(link)
     }
 
@@ -159,15 +222,15 @@ impl Links {
 
     fn add(&mut self, mut link: Link, role: Role, epoch: Epoch) {
         // Delays of Nagle's would be part of every fail-over.
-        let begun = link.socket.set_nodelay(true);
-        let OwnName { node, incarnation } = self.own;
+        let begun = link.socket().set_nodelay(true);
+        let OwnName { node, incarnation, .. } = self.own;
         let (protocol, protocol_min) = (PROTOCOL, PROTOCOL);
         link.push(LinkFrame::Replication(match link.dialled {
             Some((_, Purpose::Channel)) => Replication::Channel { epoch, protocol, protocol_min, node },
             _ => Replication::Greeting { epoch, protocol, protocol_min, node, role, incarnation },
         }));
         let slot = self.links.vacant_key();
-        let begun = begun.and_then(|()| self.registry.register(&mut link.socket, Token(slot), Interest::READABLE | Interest::WRITABLE));
+        let begun = begun.and_then(|()| self.registry.register(link.socket(), Token(slot), Interest::READABLE | Interest::WRITABLE));
         match begun {
             Ok(()) => {
                 self.links.insert(link);
@@ -177,7 +240,8 @@ impl Links {
         }
     }
 
-    /// Who is at the other end: nodes it connects to have to be who they should be, others to be in front of this one. The reason, if not.
+    /// Who is at the other end: nodes it connects to have to be who they should be, others to be in front of this one, and in secure mode each has to have
+    /// shown its own certificate. The reason, if not.
     pub fn greet(&mut self, slot: usize, node: Node, protocol: u16, protocol_min: u16) -> Result<(), String> {
         let link = &mut self.links[slot];
         let is_welcome = link.dialled.map_or(node < self.own.node, |(dialled, _)| dialled == node);
@@ -186,6 +250,9 @@ impl Links {
         }
         if protocol < PROTOCOL || protocol_min > PROTOCOL {
             return Err(format!("it speaks versions {protocol_min} to {protocol} of the protocol, and this node {PROTOCOL}"));
+        }
+        if let (Some(trust), Some(session)) = (&self.own.trust, link.session()) {
+            link.proof = Some(trust.load().prove(node, session)?);
         }
         link.peer = Some(node);
         Ok(())
@@ -219,10 +286,29 @@ impl Links {
     /// Reads what is there; `None` if the connection is not there any more. An error is an end.
     pub fn read(&mut self, slot: usize, now: Instant) -> Option<Left> {
         let link = self.links.get_mut(slot)?;
-        Some(link.read(now).unwrap_or_else(|error| {
-            tracing::debug!(%error, peer = ?link.peer, "a connection of the pair broke");
+        let read = link.read(now);
+        if link.session().is_some() {
+            // What a handshake lets go, and the session's own answers.
+            self.dirty.push(slot);
+        }
+        Some(read.unwrap_or_else(|error| {
+            self.tell_broken(slot, error);
             Left::End
         }))
+    }
+
+    fn tell_broken(&mut self, slot: usize, error: io::Error) {
+        let link = &mut self.links[slot];
+        let address = link.socket().peer_addr().map_or_else(|_| "an address that is not known".to_owned(), |address| address.to_string());
+        match error.downcast::<Refusal>() {
+            Ok(refusal) => {
+                let (certificate, reason) = (refusal.name().unwrap_or("none"), refusal.to_string());
+                if let Some(times) = self.refused.due(&format!("{certificate} {reason}")) {
+                    tracing::warn!(address, certificate, reason, times, "a connection of the pair was refused in TLS");
+                }
+            }
+            Err(error) => tracing::debug!(%error, address, peer = ?link.peer, "a connection of the pair broke"),
+        }
     }
 
     /// Whether a connection is there.
@@ -254,7 +340,7 @@ impl Links {
     pub fn close(&mut self, slot: usize, now: Instant) -> Option<Node> {
         let mut link = self.links.try_remove(slot)?;
         // It is closed anyway.
-        let _ = self.registry.deregister(&mut link.socket);
+        let _ = self.registry.deregister(link.socket());
         if let Some(dial) = self.dials.iter_mut().find(|(node, ..)| link.dialled == Some((*node, Purpose::Ballots))) {
             dial.2 = now.plus(REDIAL);
         }

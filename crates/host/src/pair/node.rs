@@ -25,6 +25,7 @@ use super::{
     link::{Left, Purpose, Taken, take_frames},
     links::{self, Links, OwnName},
     record,
+    trust::SharedTrust,
 };
 use crate::{
     inbox::{self, Inbox},
@@ -101,20 +102,21 @@ pub struct PairThread {
 impl PairThread {
     pub fn new(
         config: PairConfig,
+        trust: Option<SharedTrust>,
         keeper: Option<Keeper>,
-        member: MemberConfig,
         poll: Poll,
         inbox: Arc<Inbox<Message>>,
         leadership: Arc<Leadership>,
         duties: UnboundedSender<Duty>,
     ) -> Result<Self, PairError> {
         let now = boot_time();
+        let member = MemberConfig::new(config.node, config.mode, config.lease, config.heartbeat, config.drift_ppm)?;
         let listen = |address| mio::net::TcpListener::bind(address).map_err(|error| PairError::Listen { address, error });
         let listener = config.listen.map(listen).transpose()?;
         let record = record::read(&config.data)?;
         remove_copies(&config.data)?;
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let own = OwnName { node: config.node, incarnation: Incarnation(since_1970.as_nanos() as u64) };
+        let own = OwnName { node: config.node, incarnation: Incarnation(since_1970.as_nanos() as u64), trust };
         let registry = poll.registry().try_clone()?;
         let links = Links::new(own, links::silence(config.lease), registry, listener, LISTENER, &config.others, now)?;
         Ok(Self {
@@ -203,6 +205,12 @@ impl PairThread {
     fn beat(&mut self, now: Instant) {
         self.next_beat = now.plus(self.config.heartbeat);
         self.beats += 1;
+        for node in self.links.refuse_again(now) {
+            if Some(node) == self.partner() {
+                self.tell_keeper(KeeperMessage::LeaderRefused);
+            }
+            self.lost(node);
+        }
         let lost = self.links.beat(now, self.beats, self.role(), self.member.epoch());
         lost.into_iter().for_each(|node| self.lost(node));
     }

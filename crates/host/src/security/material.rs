@@ -52,20 +52,13 @@ impl Material {
             material.device_anchors = file::read_certificates(path)?;
             material.files.push(path.clone());
         }
-        let expected = config.named(&material.cloud);
-        if material.cloud == expected {
-            Ok(material)
-        } else {
-            Err(SecurityError::OtherName { place: config.place().to_owned(), found: material.cloud, expected })
-        }
+        config.expect_cloud(&material.cloud)?;
+        Ok(material)
     }
 
     fn of_directory(config: &SecurityConfig, now: UtcTime) -> Result<Self, SecurityError> {
         let directory = &config.directory;
-        if !directory.exists() {
-            directory.init(&config.named(&default_cloud_name()), now)?;
-            directory.ensure_identity(&SystemName::from_stored(OPERATOR), &[], now, LEAF_LIFETIME)?;
-        }
+        config.ensure_authority(now)?;
         let host_names = names::host_names(config);
         let identity = |system: CoreSystem| {
             let name = SystemName::from_stored(system.name());
@@ -73,7 +66,7 @@ impl Material {
             ensured.or_else(|error| kept(directory, &name, error, now)).map(Arc::new)
         };
         let systems = CoreSystem::ALL.map(|system| directory.system_files(&SystemName::from_stored(system.name())));
-        let files = ["cloud.crt", REVOCATIONS].map(|name| directory.path().join(name)).into_iter();
+        let files = files_of_all(directory).into_iter();
         Ok(Self {
             cloud: directory.cloud()?,
             anchors: vec![directory.anchor()?],
@@ -94,7 +87,7 @@ impl Material {
         let paths = CoreSystem::ALL.map(|system| stores.folder.join(format!("{}.p12", system.name())));
         let identities: Vec<_> = paths.iter().map(|path| Identity::read(path, password).map(Arc::new)).collect::<Result<_, _>>()?;
         let anchors = file::read_anchors(&stores.trust_store, password)?;
-        let list = stores.folder.join(REVOCATIONS);
+        let list = revocation_list(stores);
         let revocations = read_revocations(&list, &anchors)?;
         let cloud = identities[0].certificate().system().map_err(|error: CommonNameError| FileError::content(&paths[0], error))?.cloud;
         let files = paths.into_iter().chain([stores.trust_store.clone(), list]).collect();
@@ -102,8 +95,23 @@ impl Material {
     }
 }
 
+/// What all systems of a cloud go by.
+pub(super) fn files_of_all(directory: &TrustDirectory) -> [PathBuf; 2] {
+    ["cloud.crt", REVOCATIONS].map(|name| directory.path().join(name))
+}
+
+/// What is revoked of those who are believed beside key stores.
+pub(super) fn revocation_list(stores: &KeyStores) -> PathBuf {
+    stores.folder.join(REVOCATIONS)
+}
+
 /// An identity that still counts although it could not be made anew: the authority's key may be kept elsewhere, or encrypted.
-fn kept(directory: &TrustDirectory, system: &SystemName, error: DirectoryError, now: UtcTime) -> Result<Identity, DirectoryError> {
+pub(super) fn kept(
+    directory: &TrustDirectory,
+    system: &SystemName,
+    error: DirectoryError,
+    now: UtcTime,
+) -> Result<Identity, DirectoryError> {
     match directory.identity(system) {
         Ok(identity) if identity.certificate().is_valid_at(now) => {
             let until = identity.certificate().not_after();
@@ -115,6 +123,24 @@ fn kept(directory: &TrustDirectory, system: &SystemName, error: DirectoryError, 
 }
 
 impl SecurityConfig {
+    /// Makes a cloud's authority and the operator's identity where there are none.
+    pub(super) fn ensure_authority(&self, now: UtcTime) -> Result<(), DirectoryError> {
+        if !self.directory.exists() {
+            self.directory.init(&self.named(&default_cloud_name()), now)?;
+            self.directory.ensure_identity(&SystemName::from_stored(OPERATOR), &[], now, LEAF_LIFETIME)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses another cloud than the operator has named.
+    pub(super) fn expect_cloud(&self, found: &CloudCommonName) -> Result<(), SecurityError> {
+        let expected = self.named(found);
+        if *found == expected {
+            return Ok(());
+        }
+        Err(SecurityError::OtherName { place: self.place().to_owned(), found: found.clone(), expected })
+    }
+
     /// Where the cloud's own authority is; with key stores from elsewhere there is none.
     pub fn own_authority(&self) -> Option<TrustDirectory> {
         self.key_stores.is_none().then(|| self.directory.clone())

@@ -15,12 +15,21 @@ use super::Security;
 use crate::audit::Audit;
 
 /// Between two looks at the files.
-const LOOK: Duration = Duration::from_secs(1);
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 /// Between two attempts to renew.
-const RENEWAL_PAUSE: Duration = Duration::from_secs(3600);
+pub(crate) const RENEWAL_PAUSE: Duration = Duration::from_secs(3600);
 
 /// What tells that a file is another one: its time, length and place on the disk; `None` where there is none.
-type Stamp = Option<(SystemTime, u64, u64)>;
+pub(crate) type Stamp = Option<(SystemTime, u64, u64)>;
+
+/// The stamps of files as they are now.
+pub(crate) fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
+    let stamp = |file: &PathBuf| {
+        let metadata = fs::metadata(file).ok()?;
+        Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+    };
+    files.iter().map(stamp).collect()
+}
 
 impl Security {
     /// Looks for what changes from now on, until it is aborted.
@@ -72,10 +81,6 @@ impl Security {
     }
 
     fn stamps(&self) -> Vec<Stamp> {
-        let stamp = |file: &PathBuf| {
-            let metadata = fs::metadata(file).ok()?;
-            Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
-        };
-        self.trust().files.iter().map(stamp).collect()
+        stamps(&self.trust().files)
     }
 }

@@ -49,9 +49,9 @@ impl Trust {
     pub(super) fn read(config: &SecurityConfig) -> Result<Self, SecurityError> {
         let now = tls::now();
         let Material { cloud, anchors, device_anchors, revocations, identities, curve, files } = Material::read(config, now)?;
-        let check = PeerCheck { revocations: Arc::new(revocations) };
+        let check = PeerCheck { revocations: Arc::new(revocations), pinned: None };
         for (system, identity) in CoreSystem::ALL.into_iter().zip(&identities) {
-            check_identity(identity, system, &cloud, &check, now)?;
+            check_identity(identity, system.name(), &cloud, &check, now)?;
         }
         let server = |port: Port| {
             match port {
@@ -112,16 +112,15 @@ impl Trust {
 }
 
 /// Whoever showed this identity would be refused if it is not the system's own or does not count.
-fn check_identity(
+pub(super) fn check_identity(
     identity: &Identity,
-    system: CoreSystem,
+    system: &'static str,
     cloud: &CloudCommonName,
     check: &PeerCheck,
     now: UtcTime,
 ) -> Result<(), SecurityError> {
     let (certificate, expected) =
-        (identity.certificate(), SystemCommonName { system: SystemName::from_stored(system.name()), cloud: cloud.clone() });
-    let system = system.name();
+        (identity.certificate(), SystemCommonName { system: SystemName::from_stored(system), cloud: cloud.clone() });
     if certificate.system().as_ref() != Ok(&expected) {
         return Err(SecurityError::Name { system, name: certificate.told_name().to_owned(), expected: expected.to_string() });
     }

@@ -85,7 +85,6 @@ impl Lead {
         let mut jobs = job::start(&config.jobs, store, &self.probes, config.ping_timeout, &self.destinations);
         jobs.push(tokio::spawn(control::expire_reservations(store.clone(), interval)));
         if let Some(security) = &self.security {
-            jobs.push(tokio::spawn(security.clone().watch(self.audit.clone())));
             let tokens = self.tokens.clone();
             jobs.extend(
                 tokens
@@ -153,11 +152,11 @@ async fn follow_identities(
 ) {
     let mut changes = security.changes();
     let mut known = security.trust();
+    // A node of a pair may have got a new key while it followed.
+    sign_by(&tokens, &known);
     while changes.changed().await.is_ok() {
         let trust = security.trust();
-        if let Err(error) = tokens.replace_identity(trust.identity(CoreSystem::Authorization)) {
-            tracing::error!(%error, "Authorization's new key signs no tokens; the old one goes on");
-        }
+        sign_by(&tokens, &trust);
         let key_is_new = |system: &CoreSystem| trust.authentication_info(*system) != known.authentication_info(*system);
         if CoreSystem::ALL.iter().any(key_is_new)
             && let Err(error) = own_services::register(&store, &config, &addresses, Some(&trust)).await
@@ -165,6 +164,12 @@ async fn follow_identities(
             tracing::error!(%error, "the core systems' new keys are not in the registry");
         }
         known = trust;
+    }
+}
+
+fn sign_by(tokens: &TokenIssuer, trust: &Trust) {
+    if let Err(error) = tokens.replace_identity(trust.identity(CoreSystem::Authorization)) {
+        tracing::error!(%error, "Authorization's new key signs no tokens; the old one goes on");
     }
 }
 

@@ -126,7 +126,7 @@ impl Shard {
     fn watch_channel(&mut self) {
         let Some(link) = self.primary.as_mut().and_then(Primary::link) else { return };
         let both = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(&mut link.socket, REPLICA_CHANNEL, both) {
+        if let Err(error) = self.poll.registry().register(link.socket(), REPLICA_CHANNEL, both) {
             tracing::warn!(%error, "the replica channel cannot be read");
             return self.lose_backup("its connection cannot be read");
         }

@@ -131,7 +131,7 @@ fn every_other_client_is_refused_with_its_name_and_the_reason() {
     let list = [Revoked { serial: revoked.certificate().serial().to_vec(), since: now() }];
     let list = world.cloud.revocation_list(&list, now(), now().plus(DAY)).unwrap();
     let revocations = Revocations::from_pem(list.as_bytes(), &[world.cloud.certificate().clone()]).unwrap();
-    let check = PeerCheck { revocations: Arc::new(revocations) };
+    let check = PeerCheck { revocations: Arc::new(revocations), ..PeerCheck::default() };
     server_refuses(&world, Some(&revoked), &check, revoked.certificate().common_name(), "revoked");
 }
 

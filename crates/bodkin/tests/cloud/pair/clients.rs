@@ -11,7 +11,7 @@ use crate::support::cloud::System;
 use crate::support::patience::PATIENCE;
 
 /// No event may be missed; the publisher keeps what may be lost in a fail-over.
-const TOPIC: &str =
+pub const TOPIC: &str =
     "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 1\njitter_ms = 50\ndeadline_ms = 500\nloss_tolerance = 0\nretention = 800\n";
 const EACH: SubscriberConfig =
     SubscriberConfig { acknowledge_every: 1, acknowledge_after: Duration::from_millis(1), window: 4096, streams_max: 4 };
@@ -19,7 +19,7 @@ const EACH: SubscriberConfig =
 const PACE: Duration = Duration::from_micros(1_200);
 
 /// Publishes numbers to both nodes, and hears them.
-struct Clients {
+pub struct Clients {
     publisher: RealtimePublisher,
     topic: PublishedTopic,
     subscriber: RealtimeSubscriber,
@@ -37,9 +37,14 @@ struct Clients {
 impl Clients {
     fn of(pair: &Pair) -> Self {
         let (first, second) = pair.zmtp_addresses();
-        let mut publisher = RealtimePublisher::connect(Brokers::pair("sensor", first, second)).expect("a publisher");
+        Self::by(Brokers::pair("sensor", first, second), Brokers::pair("display", first, second))
+    }
+
+    /// A publisher that speaks to these brokers, and a subscriber that speaks to those.
+    pub fn by(publisher: Brokers, subscriber: Brokers) -> Self {
+        let mut publisher = RealtimePublisher::connect(publisher).expect("a publisher");
         let topic = publisher.add_topic("hot", Retention::new(800, 4096, WhenFull::Block));
-        let mut subscriber = RealtimeSubscriber::connect(Brokers::pair("display", first, second), EACH).expect("a subscriber");
+        let mut subscriber = RealtimeSubscriber::connect(subscriber, EACH).expect("a subscriber");
         let required = Subscription { required_for: Some(Duration::from_secs(60)), beginning: Beginning::First, ..Subscription::default() };
         subscriber.subscribe("hot", required);
         let now = Instant::now();
@@ -109,14 +114,14 @@ impl Clients {
         }
     }
 
-    fn publish_for(&mut self, duration: Duration) {
+    pub fn publish_for(&mut self, duration: Duration) {
         let end = Instant::now() + duration;
         self.publish_while(|_| Instant::now() < end);
     }
 
     /// Publishes until so many more are covered, then waits for all of them.
     #[track_caller]
-    fn come_through(&mut self, more: u64) {
+    pub fn come_through(&mut self, more: u64) {
         let (enough, end) = (self.covered + more, Instant::now() + PATIENCE);
         self.publish_while(|clients| clients.covered < enough && Instant::now() < end);
         self.until("everything is covered and heard", |clients| {

@@ -1,14 +1,17 @@
 //! The three processes of a reliable pair, and a relay between two of them that can be cut.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use bodkin_arrowhead::{name::SystemName, pinned::PAIR_NODES};
+use bodkin_trust::tls;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -18,6 +21,7 @@ use crate::support::cloud::{BINARY, System};
 use crate::support::http::{Answer, Connection};
 use crate::support::patience::{PATIENCE, eventually};
 use crate::support::ports::free_offset;
+use crate::support::secure::{Client, DAY, copy, put_trust};
 
 /// Long beside the stalls of a busy machine, so that no test sees a fail-over that it has not asked for.
 pub const LEASE: Duration = Duration::from_millis(400);
@@ -35,6 +39,8 @@ pub struct Node {
     pub first: Value,
     /// What it says when it serves.
     ready: Option<Value>,
+    /// As whom it is called, in secure mode.
+    operator: Option<Client>,
 }
 
 impl Node {
@@ -50,7 +56,7 @@ impl Node {
         let said = Arc::new(Mutex::new(String::new()));
         let (stderr, kept) = (BufReader::new(child.stderr.take().expect("piped")), said.clone());
         thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| *kept.lock().unwrap() += &(line + "\n")));
-        let mut node = Self { child, lines: Mutex::new(lines), said, first: Value::Null, ready: None };
+        let mut node = Self { child, lines: Mutex::new(lines), said, first: Value::Null, ready: None, operator: None };
         node.first = node.line().unwrap_or_else(|| panic!("it said nothing but: {}", node.said.lock().unwrap()));
         node
     }
@@ -78,15 +84,25 @@ impl Node {
 
     /// A connection to a system of its cloud, which serves or follows.
     pub fn connect(&self, system: System) -> io::Result<Connection> {
-        let ready = self.ready.as_ref().unwrap_or(&self.first);
-        Connection::open(ready["listeners"][system.name()].as_str().expect("an address").parse().expect("an address"))
+        match &self.operator {
+            Some(operator) => operator.connect(self.address(system)),
+            None => Connection::open(self.address(system)),
+        }
     }
 
-    /// One request on a new connection.
+    fn address(&self, system: System) -> SocketAddr {
+        let ready = self.ready.as_ref().unwrap_or(&self.first);
+        ready["listeners"][system.name()].as_str().expect("an address").parse().expect("an address")
+    }
+
+    /// One request on a new connection, in secure mode the operator's.
     pub fn call(&self, system: System, method: &str, target: &str, body: Option<&Value>) -> io::Result<Answer> {
-        let bytes = body.map(|value| value.to_string().into_bytes());
-        let headers: &[(&str, &str)] = if body.is_some() { &[("Content-Type", "application/json")] } else { &[] };
-        self.connect(system)?.request(method, target, headers, bytes.as_deref())
+        request(self.connect(system)?, method, target, body)
+    }
+
+    /// One request of a system's in secure mode.
+    pub fn call_by(&self, client: &Client, system: System, method: &str, target: &str, body: Option<&Value>) -> io::Result<Answer> {
+        request(client.connect(self.address(system))?, method, target, body)
     }
 
     /// A gauge of its metrics.
@@ -120,6 +136,12 @@ impl Node {
     }
 }
 
+fn request(mut connection: Connection, method: &str, target: &str, body: Option<&Value>) -> io::Result<Answer> {
+    let bytes = body.map(|value| value.to_string().into_bytes());
+    let headers: &[(&str, &str)] = if body.is_some() { &[("Content-Type", "application/json")] } else { &[] };
+    connection.request(method, target, headers, bytes.as_deref())
+}
+
 impl Drop for Node {
     fn drop(&mut self) {
         // Both fail only when it has ended already.
@@ -138,6 +160,7 @@ pub struct Pair {
     backup_address: Option<SocketAddr>,
     /// How far the brokers' ports are from the standard ones; `None`: anywhere.
     offsets: Option<[u16; 2]>,
+    is_secure: bool,
 }
 
 impl Pair {
@@ -148,14 +171,40 @@ impl Pair {
     /// With these keys and tables in the configuration of both brokers.
     pub fn with(keys: &str, tables: &str) -> Self {
         let place = TempDir::new().expect("a temporary directory");
-        std::fs::write(place.path().join(CONFIG), format!("{keys}{PLATFORM}{tables}")).expect("a file");
-        Self { place, witness_address: None, backup_address: None, offsets: None }
+        fs::write(place.path().join(CONFIG), format!("{keys}{PLATFORM}{tables}")).expect("a file");
+        Self { place, witness_address: None, backup_address: None, offsets: None, is_secure: false }
+    }
+
+    /// In secure mode, on ports that the clients know: the Primary's trust directory, at the Backup all of it but the root's key, at the witness what it
+    /// needs.
+    pub fn secure(tables: &str) -> Self {
+        let pair = Self { offsets: Some([free_offset(), free_offset()]), is_secure: true, ..Self::with("", tables) };
+        let primary = put_trust(&pair.trust("primary"));
+        let witness = SystemName::from_stored(PAIR_NODES[2]);
+        primary.ensure_identity(&witness, &[], tls::now(), DAY).expect("an identity");
+        copy(primary.path(), &pair.trust("backup"));
+        fs::remove_file(pair.trust("backup").join("root.key")).expect("it was copied");
+        fs::create_dir_all(pair.trust("witness").join("systems")).expect("a directory");
+        for file in ["cloud.crt", "revoked.crl", "systems/bodkin-witness.crt", "systems/bodkin-witness.key"] {
+            fs::copy(primary.path().join(file), pair.trust("witness").join(file)).expect("a file is copied");
+        }
+        pair
+    }
+
+    /// The trust directory of a node.
+    pub fn trust(&self, node: &str) -> PathBuf {
+        self.place.path().join(node).join("trust")
+    }
+
+    /// How a node is told its mode.
+    fn mode(&self) -> &'static [&'static str] {
+        if self.is_secure { &[] } else { &["--insecure"] }
     }
 
     /// The witness, where it was before.
     pub fn witness(&mut self) -> Node {
         let address = self.witness_address.map_or("127.0.0.1:0".to_owned(), |address| address.to_string());
-        let node = Node::start(&["witness", "--witness-listen", &address], self.place.path(), "witness");
+        let node = Node::start(&[&["witness", "--witness-listen", &address], self.mode()].concat(), self.place.path(), "witness");
         self.witness_address = Some(node.pair_address());
         node
     }
@@ -163,19 +212,19 @@ impl Pair {
     /// The Backup, where it was before.
     pub fn backup(&mut self) -> Node {
         let address = self.backup_address.map_or("127.0.0.1:0".to_owned(), |address| address.to_string());
-        let node = self.broker(&["backup", "--insecure", "--pair-listen", &address], "backup");
+        let node = self.broker(&["backup", "--pair-listen", &address], "backup");
         self.backup_address = Some(node.pair_address());
         node
     }
 
     /// The Backup, whose operator wants it to lead.
     pub fn forced_backup(&self) -> Node {
-        self.broker(&["backup", "--insecure", "--pair-listen", "127.0.0.1:0", "--force-lead"], "backup")
+        self.broker(&["backup", "--pair-listen", "127.0.0.1:0", "--force-lead"], "backup")
     }
 
     /// The Primary, which reaches the Backup at `peer`.
     pub fn primary_by(&self, peer: SocketAddr) -> Node {
-        self.broker(&["up", "--role", "primary", "--insecure", "--peer", &peer.to_string()], "primary")
+        self.broker(&["up", "--role", "primary", "--peer", &peer.to_string()], "primary")
     }
 
     /// With a witness, if one was started.
@@ -184,8 +233,11 @@ impl Pair {
         let witness: Vec<&str> = witness.iter().flat_map(|address| ["--witness", address]).collect();
         let offset = self.offsets.map(|offsets| offsets[usize::from(data == "backup")].to_string());
         let ports: &[&str] = if let Some(offset) = &offset { &["--port-offset", offset] } else { &["--any-port"] };
-        let arguments = [arguments, &witness, ports].concat();
-        Node::start(&arguments, self.place.path(), data)
+        let arguments = [arguments, &witness, ports, self.mode()].concat();
+        let operator = self.is_secure.then(|| Client::system("sysop"));
+        let mut node = Node::start(&arguments, self.place.path(), data);
+        node.operator = operator;
+        node
     }
 
     pub fn primary(&self) -> Node {
@@ -216,8 +268,9 @@ impl Pair {
         Self::with(keys, tables).begin()
     }
 
+    /// All three processes, the Primary leading and its Backup in sync.
     #[track_caller]
-    fn begin(mut self) -> (Self, Node, Node, Node) {
+    pub fn begin(mut self) -> (Self, Node, Node, Node) {
         let (witness, backup) = (self.witness(), self.backup());
         let mut primary = self.primary();
         primary.served();

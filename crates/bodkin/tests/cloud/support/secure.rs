@@ -85,6 +85,17 @@ pub fn system(name: &str) -> Identity {
     issue(&authority(), &format!("{name}.{CLOUD}"), &["localhost", "127.0.0.1"], tls::now(), DAY)
 }
 
+/// The key of every client.
+pub fn client_key() -> Arc<PrivateKey> {
+    MADE.client_key.clone()
+}
+
+/// Puts the trust directory of the cloud there.
+pub fn put_trust(place: &Path) -> TrustDirectory {
+    copy(MADE.trust.path(), place);
+    TrustDirectory::new(place)
+}
+
 /// The public key of every client, as systems are registered with it.
 pub fn public_key() -> String {
     base64::encode(&MADE.client_key.public_key_info())
@@ -177,7 +188,7 @@ impl SecureCloud {
     #[track_caller]
     pub fn start<const N: usize>(flags: [&str; N]) -> Self {
         let place = TempDir::new().expect("a temporary directory");
-        copy(MADE.trust.path(), &place.path().join("trust"));
+        put_trust(&place.path().join("trust"));
         let cloud = Launch::new().secure().data(place.path()).flags(flags).start();
         Self { cloud, place }
     }
@@ -215,7 +226,8 @@ pub fn replace(path: &Path, content: &[u8]) {
     fs::rename(&beside, path).expect("a file is renamed");
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a directory.
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).expect("a directory") {
         let entry = entry.expect("an entry");

@@ -74,7 +74,7 @@ impl Scene {
         leader.set_read_timeout(Some(PATIENCE)).unwrap();
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
-        let link = Box::new(Link::new(mio::net::TcpStream::from_std(socket), None, boot_time()));
+        let link = Box::new(Link::plain(mio::net::TcpStream::from_std(socket), None, boot_time()));
         keeper.tell(KeeperMessage::Follow { link, serial: 1, epoch: EPOCH });
         Self { keeper, node, _poll: poll, leader, opened, _directory: directory }
     }

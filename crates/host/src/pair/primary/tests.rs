@@ -30,7 +30,8 @@ impl Scene {
         let waker = mio::Waker::new(Poll::new().unwrap().registry(), Token(0)).unwrap();
         let leadership = Arc::new(Leadership::default());
         leadership.lead(Epoch(1), Instant::NEVER);
-        let pair = PairHandle { inbox: Arc::new(Inbox::new(waker)), leadership, keeper: None, lease: Duration::from_millis(10) };
+        let pair =
+            PairHandle { inbox: Arc::new(Inbox::new(waker)), leadership, keeper: None, trust: None, lease: Duration::from_millis(10) };
         let mut primary = Primary::new(pair, directory.path().to_owned(), PairTerms::of(&HostConfig::on_loopback(directory.path())));
         assert_eq!(primary.begin(Epoch(1)), BackupStanding::Lost);
         Self {
@@ -55,7 +56,7 @@ impl Scene {
 
     fn connect(&mut self) {
         let socket = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
-        self.primary.connected(Link::new(socket, None, self.now), 1);
+        self.primary.connected(Link::plain(socket, None, self.now), 1);
     }
 
     fn copy(&mut self) {
