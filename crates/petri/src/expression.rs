@@ -51,7 +51,7 @@ impl Operator {
         matches!(self, Less | AtMost | Greater | AtLeast | Equal | Unequal | And | Or)
     }
 
-    fn apply(self, left: f64, right: f64) -> f64 {
+    pub(crate) fn apply(self, left: f64, right: f64) -> f64 {
         let condition = |holds: bool| f64::from(u8::from(holds));
         match self {
             Self::Add => left + right,

@@ -12,4 +12,5 @@ pub mod fit;
 pub mod format;
 pub mod net;
 pub mod random;
+pub mod simulate;
 pub mod special;

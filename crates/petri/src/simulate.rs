@@ -1,0 +1,344 @@
+//! Simulation: what a net does, seen in many runs, with intervals that hold the true value with a stated probability.
+//!
+//! Runs are independent and begin in the first marking. A run's random numbers depend on the seed, the run's number, the transition
+//! and how often that has drawn in the run ([`crate::random`]), so that an answer is the same, bit by bit, for any number of threads,
+//! and nets that differ in a parameter only are compared on the same luck (common random numbers).
+//!
+//! The rules of time: enabling is judged behind each firing, of immediate transitions too; a clock goes on while its transition is
+//! enabled before and behind a firing; the one that has fired draws anew. Of several servers each has a clock; a degree that falls
+//! stops the youngest. Clocks that run out at the same instant fire by priority, then by chance in proportion to their weights.
+
+mod estimate;
+mod program;
+mod stack;
+mod state;
+mod tally;
+
+pub use self::estimate::Estimate;
+use self::{
+    estimate::Interval,
+    program::Program,
+    stack::StackProgram,
+    tally::{Instants, Plan, Tally},
+};
+use crate::{expression::Expression, net::Net};
+
+/// Parts into which the runs of a round are divided, whatever the number of threads: each has sums of its own.
+const LANES: u64 = 64;
+
+/// Runs of the first round.
+const FIRST_ROUND: u64 = 4_096;
+
+/// A round has at most this many times the runs of all rounds before.
+const ROUND_GROWTH: f64 = 16.0;
+
+/// Most instants times places and measures.
+const CELLS_MAX: usize = 4_000_000;
+
+/// What is asked of a simulation.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Instants from 0, in rising order; runs end with the last.
+    pub instants: Vec<f64>,
+    /// What is looked at beside the tokens of every place.
+    pub measures: Vec<Expression>,
+    /// A run ends where this condition holds, too, and the time until then is asked for.
+    pub target: Option<Expression>,
+}
+
+/// How a simulation is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Decides all random numbers.
+    pub seed: u64,
+    /// Probability with which an interval is to hold the true value; above 0, below 1.
+    pub confidence: f64,
+    /// Runs go on until no interval of a measure (of a place, where no measure is asked for) is wider to one side than this.
+    pub half_width: Option<f64>,
+    /// Runs to make; with a half-width the most runs.
+    pub runs: u64,
+    /// Threads to use; answers do not depend on it.
+    pub threads: usize,
+}
+
+impl Default for Options {
+    /// Seed 1, 99 %, 100,000 runs, one thread.
+    fn default() -> Self {
+        Self { seed: 1, confidence: 0.99, half_width: None, runs: 100_000, threads: 1 }
+    }
+}
+
+/// What the runs showed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// Expected tokens, `[places, instants]`.
+    pub places: Vec<Vec<Estimate>>,
+    /// Expected values, `[measures, instants]`.
+    pub measures: Vec<Vec<Estimate>>,
+    /// Where a target was given.
+    pub passage: Option<Passage>,
+    /// Runs that were made.
+    pub runs: u64,
+    /// Firings in them.
+    pub events: u64,
+    /// The widest interval of those that were to be narrow, to its wider side.
+    pub half_width: f64,
+    /// Whether that is as narrow as was asked; true where nothing was.
+    pub is_narrow: bool,
+}
+
+/// The time until the target's condition holds first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    /// Probability that it is at most each instant.
+    pub cdf: Vec<Estimate>,
+    /// Its mean; none where a run did not get there.
+    pub mean: Option<Estimate>,
+    /// Shares and their quantiles, as far as the runs can tell them.
+    pub quantiles: Vec<(f64, Estimate)>,
+    /// Runs that did not get there until the last instant.
+    pub missing: u64,
+}
+
+/// Quantiles of a [`Passage`].
+pub const QUANTILES: [f64; 8] = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999];
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimulationError {
+    /// No instants, or ones that are no rising times.
+    #[error("instants are to be finite, from 0 and rising, and at least one")]
+    Instants,
+    /// More than fits.
+    #[error("{0} instants times places and measures are more than {CELLS_MAX}")]
+    Cells(usize),
+    /// An option that has no meaning.
+    #[error("{0}")]
+    Option(&'static str),
+    /// Immediate transitions fire for ever.
+    #[error("at time {time} more than {} immediate transitions fire without time passing", state::IMMEDIATES_MAX)]
+    Timeless {
+        /// When.
+        time: f64,
+    },
+    /// More tokens than can be counted.
+    #[error("at time {time} a place has more tokens than can be counted")]
+    Overfull {
+        /// When.
+        time: f64,
+    },
+    /// A rate that is none.
+    #[error("at time {time} the rate of transition {transition} is {rate}, not a finite number above 0")]
+    Rate {
+        /// Its index in the net.
+        transition: usize,
+        /// The rate.
+        rate: f64,
+        /// When.
+        time: f64,
+    },
+    /// More draws in one run than are numbered.
+    #[error("a transition fires more than 4,294,967,295 times until time {time}")]
+    Endless {
+        /// When.
+        time: f64,
+    },
+}
+
+/// Simulates `net`.
+pub fn simulate(net: &Net, question: &Question, options: &Options) -> Result<Answer, SimulationError> {
+    let simulation = Simulation::new(net, question, options)?;
+    let mut total = Lane::new(&simulation.plan);
+    let mut round = match options.half_width {
+        Some(_) => options.runs.min(FIRST_ROUND),
+        None => options.runs,
+    };
+    loop {
+        simulation.round(&mut total, round)?;
+        let answer = simulation.answer(&mut total);
+        let left = options.runs - answer.runs;
+        if answer.is_narrow || left == 0 {
+            return Ok(answer);
+        }
+        round = further_runs(&answer, options).min(left);
+    }
+}
+
+/// Runs that should be enough: an interval's width falls with the root of their number.
+fn further_runs(answer: &Answer, options: &Options) -> u64 {
+    let wanted = options.half_width.unwrap_or(f64::INFINITY);
+    let factor = (1.02 * (answer.half_width / wanted).powi(2)).clamp(1.05, ROUND_GROWTH);
+    ((factor - 1.0) * answer.runs as f64).ceil() as u64
+}
+
+/// A compiled question.
+struct Simulation<'a> {
+    program: Program,
+    plan: Plan,
+    measures: usize,
+    /// Which measures are conditions.
+    conditions: Vec<bool>,
+    target: Option<usize>,
+    interval: Interval,
+    options: &'a Options,
+}
+
+/// A part of the runs.
+struct Lane<'a> {
+    tally: Tally<'a>,
+    events: u64,
+    passages: Vec<f64>,
+}
+
+impl<'a> Lane<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        Self { tally: Tally::new(plan), events: 0, passages: Vec::new() }
+    }
+}
+
+impl<'a> Simulation<'a> {
+    fn new(net: &Net, question: &Question, options: &'a Options) -> Result<Self, SimulationError> {
+        let rising = question.instants.windows(2).all(|pair| pair[0] < pair[1]);
+        let are_times = question.instants.iter().all(|instant| instant.is_finite() && *instant >= 0.0);
+        if question.instants.is_empty() || !rising || !are_times {
+            return Err(SimulationError::Instants);
+        }
+        if !(options.confidence > 0.0 && options.confidence < 1.0) {
+            return Err(SimulationError::Option("a confidence is above 0 and below 1"));
+        }
+        if options.half_width.is_some_and(|half_width| half_width.is_nan() || half_width <= 0.0) {
+            return Err(SimulationError::Option("a half-width is above 0"));
+        }
+        if options.runs < 2 {
+            return Err(SimulationError::Option("there are at least 2 runs"));
+        }
+        let expressions: Vec<&Expression> = question.measures.iter().chain(&question.target).collect();
+        let cells = question.instants.len() * (net.places().len() + expressions.len());
+        if cells > CELLS_MAX {
+            return Err(SimulationError::Cells(cells));
+        }
+        let program = Program::new(net);
+        let plan = Plan {
+            instants: Instants::new(question.instants.clone()),
+            initial: net.initial(),
+            measures: expressions.iter().map(|expression| StackProgram::new(expression)).collect(),
+            touched: touched(&program, &expressions),
+        };
+        Ok(Self {
+            program,
+            plan,
+            measures: question.measures.len(),
+            conditions: expressions.iter().map(|expression| expression.is_boolean()).collect(),
+            target: question.target.as_ref().map(|_| question.measures.len()),
+            interval: Interval::new(options.confidence),
+            options,
+        })
+    }
+
+    /// Makes `count` runs behind those of `total`, and adds them.
+    fn round<'s>(&'s self, total: &mut Lane<'s>, count: u64) -> Result<(), SimulationError> {
+        let first = total.tally.runs;
+        let bound = |lane: u64| first + count * lane / LANES;
+        let threads = (self.options.threads as u64).clamp(1, LANES);
+        let share = |thread: u64| -> Result<Vec<Lane<'s>>, SimulationError> {
+            (thread..LANES).step_by(threads as usize).map(|lane| self.lane(bound(lane)..bound(lane + 1))).collect()
+        };
+        let share = &share;
+        let mut shares = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || share(thread))).collect();
+            let own = share(0);
+            let others = others.into_iter().map(|thread| thread.join().expect("a panic of a thread is one of the whole"));
+            std::iter::once(own).chain(others).map(|lanes| lanes.map(Vec::into_iter)).collect::<Result<Vec<_>, _>>()
+        })?;
+        // In the order of the lanes: sums of numbers that are not whole depend on it.
+        for lane in 0..LANES {
+            let lane = shares[(lane % threads) as usize].next().expect("every lane was made");
+            total.tally.add(&lane.tally);
+            total.events += lane.events;
+            total.passages.extend(lane.passages);
+        }
+        Ok(())
+    }
+
+    fn lane(&self, runs: std::ops::Range<u64>) -> Result<Lane<'_>, SimulationError> {
+        let mut lane = Lane::new(&self.plan);
+        let mut state = self.program.state(self.options.seed);
+        let horizon = self.plan.instants.last();
+        for run in runs {
+            lane.tally.begin(&self.program.initial);
+            self.program.begin(&mut state, run, &mut lane.tally)?;
+            lane.tally.settled(&state.marking);
+            let arrived = |tally: &Tally<'_>| self.target.is_some_and(|target| tally.value(target) != 0.0);
+            while !arrived(&lane.tally) && self.program.step(&mut state, horizon, &mut lane.tally)? {
+                lane.tally.settled(&state.marking);
+            }
+            if arrived(&lane.tally) {
+                lane.passages.push(state.time);
+            }
+        }
+        lane.events = state.events;
+        Ok(lane)
+    }
+
+    fn answer(&self, total: &mut Lane<'_>) -> Answer {
+        let places = self.plan.initial.len();
+        let sums = total.tally.sums();
+        let estimates: Vec<Vec<Estimate>> = sums
+            .iter()
+            .enumerate()
+            .map(|(column, sums)| {
+                let is_condition = column >= places && self.conditions[column - places];
+                let range = if is_condition { (0.0, 1.0) } else { widened(total.tally.ranges[column], column < places) };
+                sums.iter().map(|sums| self.interval.mean(*sums, range)).collect()
+            })
+            .collect();
+        let (of_places, of_measures) = estimates.split_at(places);
+        let aims = if self.conditions.is_empty() { of_places } else { of_measures };
+        let half_width = aims.iter().flatten().map(Estimate::half_width).fold(0.0, f64::max);
+        Answer {
+            passage: self.target.map(|target| self.passage(&of_measures[target], total)),
+            places: of_places.to_vec(),
+            measures: of_measures[..self.measures].to_vec(),
+            runs: total.tally.runs,
+            events: total.events,
+            half_width,
+            is_narrow: self.options.half_width.is_none_or(|wanted| half_width <= wanted),
+        }
+    }
+
+    /// Runs end at the target, where the condition then holds for ever: its expectation is the distribution function.
+    fn passage(&self, cdf: &[Estimate], total: &mut Lane<'_>) -> Passage {
+        total.passages.sort_unstable_by(f64::total_cmp);
+        let runs = total.tally.runs;
+        let missing = runs - total.passages.len() as u64;
+        let square = total.passages.iter().map(|time| time * time).sum();
+        let sums = estimate::Sums { runs: runs as f64, value: total.passages.iter().sum(), square };
+        let quantile = |share: f64| Some((share, self.interval.quantile(&total.passages, runs as usize, share)?));
+        Passage {
+            cdf: cdf.to_vec(),
+            mean: (missing == 0).then(|| self.interval.unbounded_mean(sums)),
+            quantiles: QUANTILES.into_iter().filter_map(quantile).collect(),
+            missing,
+        }
+    }
+}
+
+/// The range of a value that was seen; one that was never seen to change may do so in runs that were not made.
+fn widened((low, high): (f64, f64), of_tokens: bool) -> (f64, f64) {
+    match low < high {
+        true => (low, high),
+        false if of_tokens => ((low - 1.0).max(0.0), high + 1.0),
+        false => (low - 1.0, high + 1.0),
+    }
+}
+
+/// For each transition the expressions that ask for a place that its firing changes.
+fn touched(program: &Program, expressions: &[&Expression]) -> Vec<Vec<u32>> {
+    let asked: Vec<Vec<usize>> = expressions.iter().map(|expression| expression.places().collect()).collect();
+    let touches = |index: &usize, code: &program::Code| code.effects.iter().any(|effect| asked[*index].contains(&(effect.place as usize)));
+    let of_code = |code| (0..asked.len()).filter(|index| touches(index, code)).map(|index| index as u32).collect();
+    program.codes.iter().map(of_code).collect()
+}
+
+#[cfg(test)]
+mod tests;

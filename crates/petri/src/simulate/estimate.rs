@@ -1,0 +1,125 @@
+//! Confidence intervals of means.
+
+use crate::special::normal_quantile;
+
+/// Sums over runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Sums {
+    pub runs: f64,
+    pub value: f64,
+    pub square: f64,
+}
+
+/// A mean and where it may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean of the runs.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// The distance of the farther end.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.value).max(self.value - self.low)
+    }
+
+    /// Whether `value` is in the interval.
+    pub fn covers(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+}
+
+/// How wide intervals are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval {
+    /// Standard deviations of a normal variable that the confidence reaches on either side.
+    reach: f64,
+}
+
+impl Interval {
+    /// That holds the true value with probability `confidence`.
+    pub fn new(confidence: f64) -> Self {
+        Self { reach: normal_quantile(0.5 + 0.5 * confidence) }
+    }
+
+    /// The mean of values that are `low` to `high`.
+    ///
+    /// Agresti and Coull's interval ("Approximate is better than 'exact' for interval estimation of binomial proportions", The
+    /// American Statistician 52, 1998), for any bounded value: `reach^2` further runs, half of them with the lowest and half with
+    /// the highest value, are counted in. So an interval has a width where no run has seen anything but one value, too.
+    pub fn mean(&self, sums: Sums, (low, high): (f64, f64)) -> Estimate {
+        let added = self.reach * self.reach;
+        let runs = sums.runs + added;
+        let center = (sums.value + 0.5 * added * (low + high)) / runs;
+        let square = (sums.square + 0.5 * added * (low * low + high * high)) / runs;
+        let half = self.reach * ((square - center * center).max(0.0) / runs).sqrt();
+        let value = sums.value / sums.runs;
+        Estimate { value, low: (center - half).max(low).min(value), high: (center + half).min(high).max(value) }
+    }
+
+    /// The mean of values without known bounds.
+    pub fn unbounded_mean(&self, sums: Sums) -> Estimate {
+        let value = sums.value / sums.runs;
+        let variance = (sums.square / sums.runs - value * value).max(0.0) * sums.runs / (sums.runs - 1.0).max(1.0);
+        let half = self.reach * (variance / sums.runs).sqrt();
+        Estimate { value, low: value - half, high: value + half }
+    }
+
+    /// The quantile of `share` of `sorted` values: the interval is between two of them that are as far to either side as the number
+    /// of values below may be by chance, whatever the law. None beyond what the values can tell.
+    pub fn quantile(&self, sorted: &[f64], of: usize, share: f64) -> Option<Estimate> {
+        let count = of as f64;
+        let spread = self.reach * (count * share * (1.0 - share)).sqrt();
+        let value = *sorted.get(((share * count).ceil() as usize).max(1) - 1)?;
+        let low = (share * count - spread).floor();
+        let high = (share * count + spread).ceil() as usize;
+        if low < 1.0 {
+            return None;
+        }
+        Some(Estimate { value, low: sorted[low as usize - 1], high: *sorted.get(high)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The exact coverage of the interval for a probability, summed over all binomial outcomes: at 99 % it is nowhere below 98 %.
+    #[test]
+    fn intervals_of_probabilities_cover_them() {
+        let interval = Interval::new(0.99);
+        for (runs, p) in [(100, 0.001), (100, 0.02), (100, 0.5), (1_000, 0.000_1), (1_000, 0.003), (200, 0.9), (1_000, 0.3)] {
+            let mut weight = (f64::from(runs) * f64::ln_1p(-p)).exp();
+            let mut covered = 0.0;
+            for hits in 0..=runs {
+                let hits_count = f64::from(hits);
+                let sums = Sums { runs: f64::from(runs), value: hits_count, square: hits_count };
+                if interval.mean(sums, (0.0, 1.0)).covers(p) {
+                    covered += weight;
+                }
+                weight *= f64::from(runs - hits) / (hits_count + 1.0) * p / (1.0 - p);
+            }
+            assert!(covered > 0.98, "{covered} of {runs} runs at {p}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_never_seen_to_change_has_a_width() {
+        let estimate = Interval::new(0.99).mean(Sums { runs: 1_000.0, value: 0.0, square: 0.0 }, (0.0, 1.0));
+        assert_eq!(estimate.value, 0.0);
+        assert!(estimate.high > 0.004 && estimate.high < 0.02 && estimate.low == 0.0, "{estimate:?}");
+    }
+
+    #[test]
+    fn a_quantile_is_between_two_values() {
+        let sorted: Vec<f64> = (1..=1_000).map(f64::from).collect();
+        let median = Interval::new(0.99).quantile(&sorted, 1_000, 0.5).expect("there are values enough");
+        assert_eq!(median, Estimate { value: 500.0, low: 459.0, high: 542.0 });
+        assert_eq!(Interval::new(0.99).quantile(&sorted, 1_000, 0.999), None, "the upper end is beyond the last");
+        assert_eq!(Interval::new(0.99).quantile(&sorted[..400], 1_000, 0.5), None, "fewer have arrived");
+    }
+}
