@@ -26,6 +26,8 @@ compiles() { # OPTION...
     done
 }
 
+report "the POSIX port is built without a warning" "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude -fsyntax-only port/net.c port/posix/*.c
+
 # Every feature alone off, every socket type alone on, and nothing at all but one.
 for feature in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR PLAIN PING REASONS WAITING; do
     report "it is built without $feature" compiles "-DZMTP_WITH_$feature=0"

@@ -1,0 +1,111 @@
+/* What the ports share: links begin, are served, are late, and end. */
+
+#include "port.h"
+
+/** Reads of one link in a turn at the most, so that none starves the others. */
+#define READS_MAX 4
+
+zmtp_link_t *zmtp_net_begin(zmtp_net_t *net, const zmtp_end_t *end, zmtp_link_state_t state)
+{
+    uint32_t i = 0;
+    zmtp_link_t *link = NULL;
+    while ((i < net->count) && (net->links[i].state != (uint8_t)ZMTP_LINK_FREE)) {
+        i++;
+    }
+    if ((i < net->count) && (zmtp_link_open(&net->links[i], end->settings, &net->memories[i], end->heard, end->owner) == 0)) {
+        link = &net->links[i];
+        link->state = (uint8_t)state;
+        link->holds = 0;
+        link->found = 0;
+        link->opened_ms = zmtp_net_now_ms();
+    }
+    return link;
+}
+
+void zmtp_net_flush(zmtp_net_t *net, zmtp_link_t *link)
+{
+    zmtp_slice_t waiting = zmtp_link_waiting(link);
+    int32_t sent = 1;
+    (void)net;
+    while ((link->state == (uint8_t)ZMTP_LINK_OPEN) && (waiting.size > 0u) && (sent > 0)) {
+        sent = zmtp_port_send(link, waiting.octets, waiting.size);
+        zmtp_link_sent(link, (sent > 0) ? (uint32_t)sent : 0u); /* what ails the connection is found by the next read */
+        waiting = zmtp_link_waiting(link);
+    }
+}
+
+void zmtp_net_close(zmtp_net_t *net, zmtp_link_t *link)
+{
+    if (link->state != (uint8_t)ZMTP_LINK_FREE) {
+        zmtp_net_flush(net, link);
+        zmtp_close(&link->zmtp);
+        zmtp_link_sent(link, zmtp_link_waiting(link).size); /* nobody will take what is left */
+        zmtp_port_close(link);
+        link->state = ZMTP_LINK_FREE;
+    }
+}
+
+void zmtp_net_end(zmtp_net_t *net, zmtp_link_t *link, int32_t why)
+{
+    static const zmtp_event_t NOTHING = {0};
+    if (link->state != (uint8_t)ZMTP_LINK_FREE) {
+        zmtp_net_close(net, link);
+        link->heard(link, why, &NOTHING);
+    }
+}
+
+void zmtp_net_received(zmtp_net_t *net, zmtp_link_t *link, const uint8_t *octets, uint32_t size)
+{
+    int32_t fault = zmtp_link_received(link, octets, size);
+    if (fault < 0) {
+        zmtp_net_end(net, link, fault);
+    }
+}
+
+void zmtp_net_serve(zmtp_net_t *net, zmtp_link_t *link)
+{
+    int32_t count = (int32_t)net->input_size;
+    int reads;
+    for (reads = 0; (reads < READS_MAX) && (count == (int32_t)net->input_size) && !link->holds; reads++) {
+        count = (link->state == (uint8_t)ZMTP_LINK_OPEN) ? zmtp_port_read(link, net->input, net->input_size) : 0;
+        if (count > 0) {
+            zmtp_net_received(net, link, net->input, (uint32_t)count);
+        } else if (count < 0) {
+            zmtp_net_end(net, link, count);
+        } else {
+            /* Nothing more is there. */
+        }
+    }
+    if (link->state == (uint8_t)ZMTP_LINK_OPEN) {
+        zmtp_net_flush(net, link);
+    }
+}
+
+/** A handshake takes its time or is given up; whoever waits for the peer's greeting does not wait for ever. */
+static uint32_t watch_handshake(zmtp_net_t *net, zmtp_link_t *link, uint32_t wait_ms)
+{
+    uint32_t age_ms = zmtp_net_now_ms() - link->opened_ms;
+    if (age_ms >= ZMTP_NET_HANDSHAKE_MS) {
+        zmtp_net_end(net, link, ZMTP_GONE);
+    } else if (age_ms >= ZMTP_NET_SPEAK_MS) {
+        zmtp_speak(&link->zmtp);
+    } else {
+        /* Nothing is late. */
+    }
+    return (wait_ms < ZMTP_NET_SPEAK_MS) ? wait_ms : ZMTP_NET_SPEAK_MS;
+}
+
+uint32_t zmtp_net_watch(zmtp_net_t *net, uint32_t wait_ms)
+{
+    uint32_t i;
+    for (i = 0; i < net->count; i++) {
+        zmtp_link_t *link = &net->links[i];
+        if ((link->state != (uint8_t)ZMTP_LINK_FREE) && !zmtp_is_ready(&link->zmtp)) {
+            wait_ms = watch_handshake(net, link, wait_ms);
+        }
+        if (link->state == (uint8_t)ZMTP_LINK_OPEN) {
+            zmtp_net_flush(net, link);
+        }
+    }
+    return wait_ms;
+}
