@@ -85,7 +85,8 @@ impl Settings {
         Ok(HostConfig {
             security: (!self.insecure.expect(all)).then(|| security(&self, &domain_name)).transpose()?,
             adopt_data: self.adopt_data.expect(all),
-            replicates_eagerly: pair::replicates_eagerly(self.replication.as_deref().expect(all))?,
+            replication_pace: pair::replication_pace(self.replication.as_deref().expect(all), self.replication_period_ms.expect(all))?,
+            backup_keeps: self.backup_keeps.expect(all),
             pair: None,
             data: self.data.expect(all),
             listen,

@@ -3,7 +3,7 @@
 //! Replication is postponed, never left out. Pending replicas wait until the row of them, in order of their deadlines, has to begin; then
 //! it begins, and takes along what is due within the batch window. Most are covered by their subscribers before that.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, num::NonZeroU64};
 
 use crate::{
     edf::{Edf, LEVELS},
@@ -19,7 +19,23 @@ use crate::{
 pub const IN_FLIGHT_MAX: usize = 8192;
 
 /// When replicas go out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ReplicationPace {
+    /// As late as their deadlines allow, so that most are covered before.
+    #[default]
+    Lazy,
+    /// At once, whatever may cover a message before it has to be: for measurements.
+    Eager,
+    /// At every multiple of the period all that is not covered by then, whatever deadlines say: Wang 2019, section 4.7, compares with it, and no bound on
+    /// losses holds.
+    Periodic {
+        /// At least 1.
+        period_ns: NonZeroU64,
+    },
+}
+
+/// How a Primary replicates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ReplicationPolicy {
     /// Processor time of a batch apart from what it carries.
     pub batch_cost_ns: u64,
@@ -27,8 +43,11 @@ pub struct ReplicationPolicy {
     pub blocking_ns: u64,
     /// What is due so long behind the first one goes with it.
     pub batch_window_ns: u64,
-    /// Replicate at once, whatever may cover a message before it has to be: for measurements.
-    pub is_eager: bool,
+    /// When they go.
+    pub pace: ReplicationPace,
+    /// Replicas of each stream that the Backup keeps although they are covered, as far as the stream has room for them, and hands over again when it leads: for
+    /// comparison with brokers that do not prune (FCFS- of Wang 2019, section 3.6; without quick recovery, section 4.6).
+    pub backup_keeps: u32,
 }
 
 impl ReplicationPolicy {
@@ -39,7 +58,7 @@ impl ReplicationPolicy {
             batch_cost_ns: nanos(platform.batch_cost),
             blocking_ns: nanos(platform.blocking),
             batch_window_ns: nanos(platform.batch_window),
-            is_eager: false,
+            ..Self::default()
         }
     }
 }
@@ -110,6 +129,8 @@ pub(crate) struct Replication {
     batches: [Instant; LEVELS],
     /// When what has been sent in this turn will have left.
     busy_until: Instant,
+    /// Of a periodic pace: when what waits goes out; `None` where nothing waits.
+    round_at: Option<Instant>,
     /// Streams below this index have been given to a joining Backup.
     pub given: u32,
     /// Whether the end of what was to be given has been sent.
@@ -124,12 +145,13 @@ pub(crate) struct Replication {
 impl Default for Replication {
     fn default() -> Self {
         Self {
-            policy: ReplicationPolicy { batch_cost_ns: 0, blocking_ns: 0, batch_window_ns: 0, is_eager: false },
+            policy: ReplicationPolicy::default(),
             standing: BackupStanding::default(),
             session: 1,
             pending: Edf::default(),
             batches: [Instant::default(); LEVELS],
             busy_until: Instant::default(),
+            round_at: None,
             given: 0,
             is_given: false,
             declared: 0,
@@ -169,9 +191,15 @@ impl Replication {
 
     /// The mark of a level that has to go out now, with its deadline. `ahead_ns`: the work that would be done before it.
     pub fn due(&mut self, now: Instant, level: u8, ahead_ns: u64) -> Option<(Instant, u32)> {
+        if let ReplicationPace::Periodic { period_ns } = self.policy.pace {
+            self.plan_round(now, period_ns);
+        }
         let (deadline, slot) = self.pending.first(level)?;
         if self.in_flight.len() >= IN_FLIGHT_MAX {
             return None;
+        }
+        if let Some(round_at) = self.round_at.filter(|_| self.standing != BackupStanding::Joining) {
+            return (now >= round_at).then_some((deadline, slot));
         }
         let free_at = now.max(self.busy_until);
         if deadline > self.batches[usize::from(level)] && free_at >= self.start_by(level)?.minus_nanos(ahead_ns) {
@@ -192,8 +220,21 @@ impl Replication {
     /// The latest instant at which a level's pending replicas have to be begun with; `None` where there are none.
     fn start_by(&self, level: u8) -> Option<Instant> {
         let start = self.pending.start_by(level)?;
-        let is_due = self.policy.is_eager || self.standing == BackupStanding::Joining;
-        Some(if is_due { Instant::default() } else { start.minus_nanos(self.policy.batch_cost_ns.saturating_add(self.policy.blocking_ns)) })
+        Some(match self.policy.pace {
+            _ if self.standing == BackupStanding::Joining => Instant::default(),
+            ReplicationPace::Lazy => start.minus_nanos(self.policy.batch_cost_ns.saturating_add(self.policy.blocking_ns)),
+            ReplicationPace::Eager => Instant::default(),
+            ReplicationPace::Periodic { .. } => self.round_at.unwrap_or_default(),
+        })
+    }
+
+    /// What waits goes out at the first multiple of the period behind the turn in which the first of it came.
+    fn plan_round(&mut self, now: Instant, period_ns: NonZeroU64) {
+        if self.pending.is_empty() {
+            self.round_at = None;
+        } else if self.round_at.is_none() {
+            self.round_at = Some(Instant::from_nanos((now.nanos() / period_ns + 1).saturating_mul(period_ns.get())));
+        }
     }
 
     /// When replicas have to be begun with, unless the channel is full: then its acknowledgements are waited for.
@@ -258,7 +299,8 @@ mod tests {
         replication
     }
 
-    const POLICY: ReplicationPolicy = ReplicationPolicy { batch_cost_ns: 200, blocking_ns: 0, batch_window_ns: 0, is_eager: false };
+    const POLICY: ReplicationPolicy =
+        ReplicationPolicy { batch_cost_ns: 200, blocking_ns: 0, batch_window_ns: 0, pace: ReplicationPace::Lazy, backup_keeps: 0 };
 
     /// What goes out in a turn at `now`, and when it has left.
     fn turn(replication: &mut Replication, now: u64, ahead_ns: u64) -> Vec<(u32, u64)> {
@@ -282,8 +324,27 @@ mod tests {
         assert_eq!(turn(&mut replication(POLICY), 9_600, 50).len(), 4, "the work ahead begins it earlier");
         let window = ReplicationPolicy { batch_window_ns: 20_000, ..POLICY };
         assert_eq!(turn(&mut replication(window), 9_650, 0).len(), 5);
-        let eager = ReplicationPolicy { is_eager: true, ..POLICY };
+        let eager = ReplicationPolicy { pace: ReplicationPace::Eager, ..POLICY };
         assert_eq!(turn(&mut replication(eager), 0, 0).len(), 5);
+    }
+
+    #[test]
+    fn a_periodic_pace_sends_what_waits_at_the_multiples_of_its_period_and_nothing_between() {
+        let pace = ReplicationPace::Periodic { period_ns: NonZeroU64::new(1_000).unwrap() };
+        let mut replication = replication(ReplicationPolicy { pace, ..POLICY });
+        assert_eq!(replication.next_start(0), Some(at(0)), "the turn in which something came plans the round");
+        assert_eq!((turn(&mut replication, 1_234, 0), replication.next_start(0)), (vec![], Some(at(2_000))));
+        replication.pending.remove(1);
+        assert_eq!(turn(&mut replication, 1_999, 500), [], "what is covered before is not sent, and no work ahead begins a round earlier");
+        let slots = |sent: Vec<(u32, u64)>| sent.into_iter().map(|(slot, _)| slot).collect::<Vec<_>>();
+        assert_eq!(slots(turn(&mut replication, 2_000, 0)), [0, 2, 3, 4], "deadlines do not matter");
+        assert_eq!(replication.next_start(0), None);
+        // Due before what the last round sent, and no reason to send it before the next one.
+        replication.pending.insert(0, 1, at(2_100), 100);
+        assert_eq!((turn(&mut replication, 2_050, 0), replication.next_start(0)), (vec![], Some(at(3_000))));
+        assert_eq!(slots(turn(&mut replication, 3_700, 0)), [1], "a late turn sends at once");
+        let joining = Replication { standing: BackupStanding::Joining, ..self::replication(ReplicationPolicy { pace, ..POLICY }) };
+        assert_eq!(turn(&mut joining.clone(), 1, 0).len(), 5, "a joining Backup is given everything at once");
     }
 
     proptest! {

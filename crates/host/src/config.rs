@@ -12,7 +12,7 @@ use bodkin_arrowhead::{
     name::{EventType, NamingRules, SystemName},
     service_registry::AddressDetection,
 };
-use bodkin_broker::topic::Platform;
+use bodkin_broker::{ReplicationPace, topic::Platform};
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 use crate::{
@@ -120,8 +120,10 @@ pub struct HostConfig {
     pub security: Option<SecurityConfig>,
     /// Whether data of the other mode is taken over.
     pub adopt_data: bool,
-    /// Whether events go to the Backup at once, whatever may cover them before they have to: for measurements.
-    pub replicates_eagerly: bool,
+    /// When events go to the Backup.
+    pub replication_pace: ReplicationPace,
+    /// Events of each stream that the Backup keeps although they are covered: for comparison.
+    pub backup_keeps: u32,
     /// The node of the reliable pair that this cloud is led by; `None` of a cloud by itself.
     pub pair: Option<PairHandle>,
 }
@@ -154,7 +156,8 @@ impl HostConfig {
             token_lifetimes: TokenLifetimes::default(),
             security: None,
             adopt_data: false,
-            replicates_eagerly: false,
+            replication_pace: ReplicationPace::Lazy,
+            backup_keeps: 0,
             pair: None,
         }
     }

@@ -219,8 +219,12 @@ settings! {
     witness: String = "BODKIN_WITNESS",
     /// Backup: IP address and port where it listens for the Primary
     pair_listen: String = "BODKIN_PAIR_LISTEN",
-    /// When events go to the Backup: lazy, as late as their topics allow, or eager, at once, for measurements
+    /// When events go to the Backup: lazy, as late as their topics allow; for measurements eager, at once, or periodic, which keeps no bound on losses
     replication: String = "BODKIN_REPLICATION",
+    /// Milliseconds between two rounds of periodic replication
+    replication_period_ms: u64 = "BODKIN_REPLICATION_PERIOD_MS",
+    /// For measurements: events of each publisher and topic that the Backup keeps although they are covered, and hands over again when it leads
+    backup_keeps: u32 = "BODKIN_BACKUP_KEEPS",
     /// How threads of the data plane run: auto (real-time threads, SCHED_FIFO, where allowed and measured to be woken sooner), fifo (where allowed), default
     scheduling: Scheduling = "BODKIN_SCHEDULING",
     /// Cores, separated by commas, to which they are pinned; none: any core
@@ -312,6 +316,8 @@ impl Settings {
             witness: Some(String::new()),
             pair_listen: Some(pair::PAIR_LISTEN.into()),
             replication: Some(pair::LAZY.into()),
+            replication_period_ms: Some(25),
+            backup_keeps: Some(0),
             scheduling: Some(Scheduling::Auto),
             pin_cores: Some(Vec::new()),
             lock_memory: Some(true),

@@ -2,13 +2,14 @@
 
 use std::{
     net::{SocketAddr, ToSocketAddrs},
+    num::NonZeroU64,
     path::PathBuf,
     time::Duration,
 };
 
 use anyhow::{Context, bail};
 use bodkin_broker::{
-    Node,
+    Node, ReplicationPace,
     member::Mode,
     timing::Nanos,
     topic::{LeaseTimes, Platform},
@@ -23,13 +24,19 @@ pub const PAIR_LISTEN: &str = "127.0.0.1:5571";
 /// Events go to the Backup as late as their topics allow.
 pub const LAZY: &str = "lazy";
 
-/// Whether events go to the Backup at once.
-pub fn replicates_eagerly(replication: &str) -> anyhow::Result<bool> {
-    match replication {
-        LAZY => Ok(false),
-        "eager" => Ok(true),
-        other => bail!("--replication is lazy or eager, not {other:?}"),
-    }
+/// When events go to the Backup; the period is that of `periodic`.
+pub fn replication_pace(replication: &str, period_ms: u64) -> anyhow::Result<ReplicationPace> {
+    Ok(match replication {
+        LAZY => ReplicationPace::Lazy,
+        "eager" => ReplicationPace::Eager,
+        "periodic" => {
+            let period_ns = period_ms.checked_mul(1_000_000).and_then(NonZeroU64::new);
+            ReplicationPace::Periodic {
+                period_ns: period_ns.context("--replication-period-ms must be at least 1, and no longer than a clock counts")?,
+            }
+        }
+        other => bail!("--replication is lazy, eager or periodic, not {other:?}"),
+    })
 }
 
 impl Settings {
@@ -124,6 +131,17 @@ mod tests {
             let refused = of(failover, lease).unwrap_err();
             assert!(refused.contains(expected), "{refused}");
         }
+    }
+
+    #[test]
+    fn replication_has_three_paces_and_one_of_them_a_period() {
+        let pace = |text, period_ms| replication_pace(text, period_ms).map_err(|error| error.to_string());
+        let period_ns = NonZeroU64::new(25_000_000).unwrap();
+        assert_eq!(pace(LAZY, 25), Ok(ReplicationPace::Lazy));
+        assert_eq!(pace("eager", 0), Ok(ReplicationPace::Eager));
+        assert_eq!(pace("periodic", 25), Ok(ReplicationPace::Periodic { period_ns }));
+        assert!(pace("periodic", 0).unwrap_err().contains("at least 1") && pace("periodic", u64::MAX).is_err());
+        assert!(pace("often", 1).unwrap_err().contains("lazy, eager or periodic"));
     }
 
     #[test]

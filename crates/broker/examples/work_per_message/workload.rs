@@ -3,8 +3,8 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use bodkin_broker::{
-    Attachment, Backup, BackupStanding, Epoch, Incarnation, Input, Instant, Output, Overflow, Publication, PublisherId, ReplicationPolicy,
-    Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, Terms, Wanted, Work, topic::Level,
+    Attachment, Backup, BackupStanding, Epoch, Incarnation, Input, Instant, Output, Overflow, Publication, PublisherId, ReplicationPace,
+    ReplicationPolicy, Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, Terms, Wanted, Work, topic::Level,
 };
 
 /// T of all topics, in nanoseconds.
@@ -55,7 +55,8 @@ impl Workload {
             primary.require(now, subscription, Duration::from_secs(10), Attachment::New);
             streams.push((primary.open_stream(identity).expect("within the limits"), subscription));
         }
-        primary.set_replication(ReplicationPolicy { batch_cost_ns: 5_000, blocking_ns: 50_000, batch_window_ns: 0, is_eager });
+        let pace = if is_eager { ReplicationPace::Eager } else { ReplicationPace::Lazy };
+        primary.set_replication(ReplicationPolicy { batch_cost_ns: 5_000, blocking_ns: 50_000, pace, ..ReplicationPolicy::default() });
         let mut workload = Self { primary, backup, streams, sequence: 0, now, outputs: Vec::new(), dispatched: Vec::new() };
         workload.backup.begin_snapshot(workload.primary.position(), &mut workload.outputs);
         for standing in [BackupStanding::Joining, BackupStanding::Settling, BackupStanding::InSync] {

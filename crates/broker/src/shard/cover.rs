@@ -8,7 +8,7 @@ use crate::{
     event::Sequence,
     replication::{BackupStanding, Replication},
     slot::{Message, NONE},
-    stream::{Received, StreamId, StreamIdentity},
+    stream::{Linked, Received, StreamId, StreamIdentity},
     subscription::SubscriptionKey,
     time::Instant,
     wire::StreamNumber,
@@ -166,14 +166,26 @@ impl<R> Shard<R> {
 
     /// Tells the Backup what it need not keep, once for what has come together.
     pub(super) fn discard(&mut self, index: u32, outputs: &mut Vec<Output>) {
-        let Replication { standing, session, .. } = self.replication;
-        let stream = self.streams.at_mut(index);
-        let through = stream.released;
-        let linked = &mut stream.linked;
+        let Replication { standing, session, policy, .. } = self.replication;
+        let stream = self.streams.at(index);
+        let through = match policy.backup_keeps {
+            0 => stream.released,
+            keeps => stream.released.min(self.kept_by_backup(index, keeps)),
+        };
+        let linked = &mut self.streams.at_mut(index).linked;
         if standing.has_link() && linked.session == session && linked.sent > linked.discarded && through > linked.discarded {
             linked.discarded = through;
             outputs.push(Output::Discard { number: StreamNumber(linked.number), through });
         }
+    }
+
+    /// Up to here a Backup may forget that keeps some of what is covered. That moves on by as many events at a time as it keeps, and leaves room for one more.
+    fn kept_by_backup(&self, index: u32, keeps: u32) -> Sequence {
+        let stream = self.streams.at(index);
+        let room = self.topics.at(stream.identity.topic).terms().backlog_max.get();
+        let keeps = u64::from(keeps.min(room / 2).max(1));
+        let Linked { sent, discarded, .. } = stream.linked;
+        if sent.0.saturating_sub(discarded.0) < 2 * keeps { discarded } else { Sequence(sent.0 - keeps) }
     }
 
     fn close_if_over(&mut self, index: u32, outputs: &mut Vec<Output>) {

@@ -11,7 +11,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use crate::{
     BackupStanding, Epoch, Incarnation, Instant, PublisherId, Sequence, StreamId, StreamIdentity, SubscriptionKey, Terms,
-    replication::ReplicationPolicy,
+    replication::{ReplicationPace, ReplicationPolicy},
     shard::*,
     subscription::Wanted,
     terms::tests::TERMS,
@@ -19,7 +19,8 @@ use crate::{
 };
 
 const LIMITS: ShardLimits = ShardLimits { subscriptions_max: 8, topics_max: 8, queue_bytes_max: 4 };
-const AT_ONCE: ReplicationPolicy = ReplicationPolicy { batch_cost_ns: 0, blocking_ns: 0, batch_window_ns: 0, is_eager: true };
+const AT_ONCE: ReplicationPolicy =
+    ReplicationPolicy { batch_cost_ns: 0, blocking_ns: 0, batch_window_ns: 0, pace: ReplicationPace::Eager, backup_keeps: 0 };
 
 fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)

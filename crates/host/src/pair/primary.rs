@@ -94,8 +94,8 @@ impl PairTerms {
     /// As the configuration has them.
     pub fn of(config: &HostConfig) -> Self {
         let redirect = Duration::from_nanos(config.platform.lease.redirect.get().unsigned_abs());
-        let is_eager = config.replicates_eagerly;
-        Self { redirect, replication: ReplicationPolicy { is_eager, ..ReplicationPolicy::of(&config.platform) } }
+        let (pace, backup_keeps) = (config.replication_pace, config.backup_keeps);
+        Self { redirect, replication: ReplicationPolicy { pace, backup_keeps, ..ReplicationPolicy::of(&config.platform) } }
     }
 }
 

@@ -76,7 +76,7 @@ impl<'a> Trial<'a> {
         backup.admit(TOPIC, terms, LIMITS.topics_max).expect("there is room for a topic");
         let mut primary = Shard::new(STREAM.incarnation, LIMITS);
         primary.admit(TOPIC, terms).expect("there is room for a topic");
-        primary.set_replication(ReplicationPolicy { batch_cost_ns: 0, blocking_ns: 0, batch_window_ns: 0, is_eager: false });
+        primary.set_replication(ReplicationPolicy::default());
         let subscription = primary.subscribe(TOPIC, (), Overflow::Loses).expect("there is room for a subscription");
         primary.require(Instant::default(), subscription, LONG, Attachment::New);
         let stream = primary.open_stream(STREAM).expect("there is room for a stream");

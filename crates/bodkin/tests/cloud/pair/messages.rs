@@ -75,7 +75,7 @@ fn in_order(events: &[Event]) -> BTreeMap<u16, Vec<usize>> {
 
 #[test]
 fn what_was_answered_of_a_topic_without_losses_outlives_its_primary_in_order_and_once() {
-    for replication in ["lazy", "eager"] {
+    for replication in ["lazy", "eager", "periodic"] {
         let (_pair, _witness, mut backup, primary) = Pair::protected_with(&format!("replication = \"{replication}\"\n"), TOPIC);
         register(&primary);
         let mut killed = None;

@@ -185,6 +185,32 @@ fn one_event_of_m_is_a_mark_counted_from_the_last_mark_and_covers_those_in_front
 }
 
 #[test]
+fn a_backup_that_keeps_some_of_what_is_covered_forgets_as_many_at_a_time() {
+    let discarded = |backlog: u32| {
+        let mut driven = Driven::new(&[Terms { backlog_max: NonZeroU32::new(backlog).unwrap(), ..TERMS }]);
+        driven.join();
+        driven.shard.set_replication(ReplicationPolicy { backup_keeps: 2, ..AT_ONCE });
+        let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+        let mut discarded = Vec::new();
+        for sequence in 1..=9 {
+            driven.now += 100;
+            driven.publish(stream, sequence).unwrap();
+            driven.work();
+            driven.step(Input::Sent { subscription: key, bytes: 1 });
+            driven.delivered(key, stream, sequence);
+            for output in driven.told() {
+                if let Output::Discard { through, .. } = output {
+                    discarded.push((sequence, through.0));
+                }
+            }
+        }
+        discarded
+    };
+    assert_eq!(discarded(64), [(4, 2), (6, 4), (8, 6)], "between two and three stay when a turn ends");
+    assert_eq!(discarded(3), [(2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6), (8, 7), (9, 8)], "and no more than fit beside one to come");
+}
+
+#[test]
 fn excess_is_never_a_mark() {
     let mut driven = Driven::new(&[roomy()]);
     driven.join();

@@ -434,8 +434,11 @@ proptest! {
     /// The Primary's host is lost at any instant, with everything that is under way: every subscriber still gets every event that is marked once and in
     /// order, from the Backup or the publisher, and with M = 1 that is every event.
     #[test]
-    fn a_crash_at_any_instant_loses_no_mark(script in script(), mark_every in 1u32..4, subscribers in 1usize..3, publisher_first: bool) {
+    fn a_crash_at_any_instant_loses_no_mark(
+        script in script(), mark_every in 1u32..4, subscribers in 1usize..3, publisher_first: bool, backup_keeps in 0u32..8,
+    ) {
         let mut pair = Pair::new(mark_every, subscribers);
+        pair.primary.set_replication(ReplicationPolicy { backup_keeps, ..ReplicationPolicy::default() });
         script.iter().for_each(|&(action, argument)| pair.act(action, argument));
         if matches!(pair.standing, BackupStanding::Out | BackupStanding::Joining) {
             // One that lacks something is not voted for.
