@@ -14,7 +14,7 @@ pub use crash::CrashOptions;
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
 pub use realtime::{
-    ArrecOptions, Configuration, CoverOptions, FrameOptions, GroupSize, ReplicationStrategy, Sockets, ZmtpOptions, ZmtpScenario,
+    ArrecOptions, Configuration, CoverOptions, FrameOptions, GroupSize, Recovery, ReplicationStrategy, Sockets, ZmtpOptions, ZmtpScenario,
 };
 pub use secure::HandshakeOptions;
 pub use target::{ServerOptions, TargetOptions};

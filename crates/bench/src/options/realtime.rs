@@ -58,7 +58,7 @@ pub struct FrameOptions {
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(28..=200_000))]
     pub topics: Vec<u32>,
     /// What is run; a comma list runs each. Those of others need nats-server or mosquitto on PATH
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "bodkin,frame,frame-plus")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "bodkin,frame,frame-plus,fcfs,fcfs-minus")]
     pub configurations: Vec<Configuration>,
     /// The part that a gate can wait for: fewer topics
     #[arg(long)]
@@ -116,8 +116,11 @@ pub struct ArrecOptions {
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1200,1300,1400,1500,1600", value_parser = clap::value_parser!(u32).range(301..=200_000))]
     pub topics: Vec<u32>,
     /// How events are replicated; a comma list runs each
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "all,li,retransmission,eager")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "all,li,retransmission,periodic-25,periodic-50,eager")]
     pub strategies: Vec<ReplicationStrategy>,
+    /// Whether the Backup is told what it need not keep; a comma list runs each, all but the first only with a crash
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "quick,full")]
+    pub recovery: Vec<Recovery>,
     /// Who publishes category 5: one publisher, or one for ten topics each; a comma list runs each
     #[arg(long, value_enum, value_delimiter = ',', default_value = "large,small")]
     pub groups: Vec<GroupSize>,
@@ -138,8 +141,23 @@ pub enum ReplicationStrategy {
     Li,
     /// None.
     Retransmission,
+    /// All that is not covered, every 25 ms.
+    #[value(name = "periodic-25")]
+    Periodic25,
+    /// The same every 50 ms.
+    #[value(name = "periodic-50")]
+    Periodic50,
     /// Every one, when it comes.
     Eager,
+}
+
+/// What a Backup does again that leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Recovery {
+    /// What no subscriber has acknowledged.
+    Quick,
+    /// All that was replicated last, for it was not told what has become of it.
+    Full,
 }
 
 /// How many publishers category 5 has.
@@ -160,6 +178,10 @@ pub enum Configuration {
     Frame,
     /// As `frame`, with more retention.
     FramePlus,
+    /// A pair that replicates every event and dispatches in order of arrival.
+    Fcfs,
+    /// The same, and the Backup is not told what was dispatched.
+    FcfsMinus,
     /// One node, acknowledged.
     Alone,
     /// One node, best effort.

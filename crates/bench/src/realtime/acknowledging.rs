@@ -10,6 +10,7 @@ use bodkin_broker::wire::{ClientFrame, EventHeader, Flags, Watermark, Watermarks
 use bodkin_broker::{Incarnation, Instant};
 use mio::{Registry, Token};
 
+use super::listener::Hearing;
 use super::payload::Payload;
 use super::retaining::topic_number;
 use super::session::{News, Sessions, clock_reply, utc_at_zero_ns};
@@ -34,7 +35,7 @@ pub struct AcknowledgingListener {
     keys: Vec<TopicKey>,
     /// Topics that the leader has not subscribed it to yet.
     missing: usize,
-    is_required: bool,
+    hearing: Hearing,
     outputs: Vec<Output>,
     refusals: Vec<String>,
 }
@@ -48,7 +49,7 @@ impl AcknowledgingListener {
         brokers: &[SocketAddr],
         system: &str,
         subscriber: usize,
-        is_required: bool,
+        hearing: Hearing,
         workload: &Workload,
         registry: &Registry,
         tokens: [Token; 2],
@@ -76,7 +77,7 @@ impl AcknowledgingListener {
             missing: keys.len(),
             topics,
             keys,
-            is_required,
+            hearing,
             outputs: Vec::new(),
             refusals: Vec::new(),
         })
@@ -93,11 +94,17 @@ impl AcknowledgingListener {
         Ok(self.missing == 0)
     }
 
-    /// Takes what a broker says; `taken` gets the payloads of new events.
+    /// Takes what a broker says; `taken` gets the payload of each event, and whether it is new.
     ///
     /// # Errors
     /// It does not keep to the protocol.
-    pub fn serve(&mut self, link: usize, event: &mio::event::Event, piece: &mut [u8], taken: &mut dyn FnMut(&[u8])) -> anyhow::Result<()> {
+    pub fn serve(
+        &mut self,
+        link: usize,
+        event: &mio::event::Event,
+        piece: &mut [u8],
+        taken: &mut dyn FnMut(&[u8], bool),
+    ) -> anyhow::Result<()> {
         let Self { machine, sessions, outputs, groups, topics, keys, missing, refusals, .. } = self;
         let (mut hellos, mut replies) = (Vec::new(), Vec::new());
         let heard = |machine: &mut Subscriber, outputs: &mut Vec<Output>, session, key: TopicKey, header: &EventHeader| {
@@ -113,8 +120,10 @@ impl AcknowledgingListener {
                 News::Event { payload, header } => {
                     let topic = Payload::read(payload).context("an event without a payload of the bench")?.topic;
                     let at = topics.binary_search_by_key(&topic, |(number, _)| *number).ok().context("an event that was not asked for")?;
-                    if matches!(heard(machine, outputs, session, keys[at], &header), Received::New(_) | Received::Late(_)) {
-                        taken(payload);
+                    match heard(machine, outputs, session, keys[at], &header) {
+                        Received::New(_) | Received::Late(_) => taken(payload, true),
+                        Received::Duplicate => taken(payload, false),
+                        Received::Old | Received::OldIncarnation | Received::Last | Received::StaleEpoch | Received::TooManyStreams => {}
                     }
                 }
                 News::Command(ClientFrame::Leader { epoch, is_leader }) => {
@@ -185,13 +194,13 @@ impl AcknowledgingListener {
 
     fn attach(&mut self, session: Session) {
         for (key, (_, topic)) in self.keys.iter().zip(&self.topics) {
-            let watermarks: Vec<Watermark> = self.machine.watermarks(*key).collect();
+            let watermarks: Vec<Watermark> = self.machine.watermarks(*key).filter(|_| !self.hearing.begins_anew).collect();
             let subscribe = ClientFrame::Subscribe {
                 epoch: self.machine.epoch(),
                 loss_tolerance: None,
                 deadline_ns: None,
-                required: self.is_required,
-                wait_ns: if self.is_required { WAITED_FOR.as_nanos() as u64 } else { 0 },
+                required: self.hearing.is_required,
+                wait_ns: if self.hearing.is_required { WAITED_FOR.as_nanos() as u64 } else { 0 },
                 topic,
                 watermarks: Watermarks::Own(&watermarks),
             };

@@ -8,6 +8,7 @@ use anyhow::bail;
 
 use super::dialect::Speech;
 use super::figures;
+use super::listener::Hearing;
 use super::run::{Moment, Plan, Sides, run as run_sides};
 use super::system::{self, SYSTEM};
 use super::topic_file::{Replication, Terms, topic_file};
@@ -58,8 +59,7 @@ pub fn run(options: &CoverOptions) -> anyhow::Result<Report> {
         speech,
         brokers,
         system: SYSTEM.into(),
-        is_required: false,
-        processing: Duration::ZERO,
+        hearing: Hearing::default(),
         workload: workload.clone(),
         warm_up: WARM_UP,
         measured: Duration::from_secs(u64::from(options.seconds)),

@@ -28,6 +28,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long what is missing is waited for behind the end.
 const DRAIN_NS: u64 = 3_000_000_000;
 
+/// How subscribers take events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hearing {
+    /// Whether events are covered only when they have acknowledged them.
+    pub is_required: bool,
+    /// What each event costs before it is acknowledged, in ns of the processor: a step of fixed cost in the place of a graph's.
+    pub processing_ns: u64,
+    /// Whether they tell another leader nothing of what they have, so that all it keeps comes again, and costs as much as before.
+    pub begins_anew: bool,
+}
+
 /// What a subscriber side is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListenerOrder {
@@ -37,12 +48,18 @@ pub struct ListenerOrder {
     pub brokers: Vec<SocketAddr>,
     /// As which system it subscribes, where that matters.
     pub system: String,
-    /// Whether events are covered only when it has acknowledged them.
-    pub is_required: bool,
-    /// What each event costs before it is acknowledged, in ns of the processor: a step of fixed cost in the place of a graph's.
-    pub processing_ns: u64,
+    /// How it takes events.
+    pub hearing: Hearing,
     /// What is heard.
     pub workload: Workload,
+}
+
+/// An event that came.
+struct Taken<'b> {
+    subscriber: usize,
+    payload: &'b [u8],
+    /// Whether it came for the first time, as far as the subscriber knows.
+    is_new: bool,
 }
 
 /// A subscriber with its connections.
@@ -76,7 +93,7 @@ impl Listeners {
                     &order.brokers,
                     &order.system,
                     subscriber,
-                    order.is_required,
+                    order.hearing,
                     &order.workload,
                     poll.registry(),
                     tokens,
@@ -94,7 +111,7 @@ impl Listeners {
         let deadline_ns = monotonic_ns() + ANSWER_WAIT_MAX.as_nanos() as u64;
         while !listeners.are_subscribed()? {
             ensure!(monotonic_ns() < deadline_ns, "a subscriber has waited {} s for its subscriptions", ANSWER_WAIT_MAX.as_secs());
-            listeners.turn(&mut |_, _| {})?;
+            listeners.turn(&mut |_| {})?;
         }
         Ok(listeners)
     }
@@ -114,10 +131,12 @@ impl Listeners {
             if now_ns >= window.end_ns && (tally.is_whole() || now_ns >= window.end_ns + DRAIN_NS) {
                 break;
             }
-            let processing_ns = self.order.processing_ns;
-            self.turn(&mut |subscriber, payload| {
-                work(processing_ns);
-                tally.take(subscriber, payload, monotonic_ns());
+            let Hearing { processing_ns, begins_anew, .. } = self.order.hearing;
+            self.turn(&mut |taken| {
+                if taken.is_new || begins_anew {
+                    work(processing_ns);
+                }
+                tally.take(taken.subscriber, taken.payload, monotonic_ns());
             })?;
         }
         let cpu = processor_time::own().saturating_sub(cpu_before.unwrap_or_default());
@@ -136,7 +155,7 @@ impl Listeners {
     }
 
     /// Waits, and takes what has come.
-    fn turn(&mut self, taken: &mut dyn FnMut(usize, &[u8])) -> anyhow::Result<()> {
+    fn turn(&mut self, take: &mut dyn FnMut(Taken<'_>)) -> anyhow::Result<()> {
         match self.poll.poll(&mut self.events, Some(LOOK_EVERY)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
             other => other?,
@@ -150,13 +169,14 @@ impl Listeners {
                     }
                     connection.read(&mut self.piece, &mut |heard| {
                         if let Some(payload) = payload(&heard) {
-                            taken(subscriber, payload);
+                            take(Taken { subscriber, payload, is_new: true });
                         }
                     })?;
                     connection.flush();
                 }
                 Ear::Acknowledging(listener) => {
-                    listener.serve(link, event, &mut self.piece, &mut |payload| taken(subscriber, payload)).context("a subscriber")?;
+                    let take = &mut |payload: &[u8], is_new| take(Taken { subscriber, payload, is_new });
+                    listener.serve(link, event, &mut self.piece, take).context("a subscriber")?;
                 }
             }
         }

@@ -8,7 +8,7 @@ use mio::{Registry, Token};
 use super::connection::Connection;
 use super::dialect::{Dialect, Heard};
 use super::payload::{Payload, blank};
-use super::publisher::{Account, Shared};
+use super::publisher::{Account, Readiness, Shared};
 use super::workload::{Proxy, Stamp};
 use crate::event::payload::monotonic_ns;
 
@@ -66,12 +66,12 @@ impl PlainProxy {
     ///
     /// # Errors
     /// It does not keep to the protocol, or refuses.
-    pub fn serve(&mut self, event: &mio::event::Event, piece: &mut [u8], shared: &Shared, account: &mut Account) -> anyhow::Result<()> {
-        if event.is_writable() {
+    pub fn serve(&mut self, ready: Readiness<'_>, shared: &Shared, account: &mut Account) -> anyhow::Result<()> {
+        if ready.event.is_writable() {
             self.connection.may_write();
         }
         let awaited = &mut self.awaited;
-        self.connection.read(piece, &mut |heard| {
+        self.connection.read(ready.piece, &mut |heard| {
             if let Heard::Acknowledged(events) = heard {
                 let now_ns = monotonic_ns();
                 for stamp_ns in awaited.drain(..(events as usize).min(awaited.len())) {

@@ -75,6 +75,16 @@ pub struct ProxyReport {
     pub cpu_s: f64,
 }
 
+/// What the poll says of a link of a proxy, and where what has come is read to.
+pub struct Readiness<'r> {
+    /// Which of the proxy's links.
+    pub link: usize,
+    /// What it is ready for.
+    pub event: &'r mio::event::Event,
+    /// Room for one read.
+    pub piece: &'r mut [u8],
+}
+
 /// What all proxies share.
 pub struct Shared {
     /// Names of the topics, by number.
@@ -198,9 +208,9 @@ impl Proxies {
                 other => other?,
             }
             for event in &events {
-                let (index, link) = (event.token().0 / LINKS, event.token().0 % LINKS);
+                let (index, ready) = readiness(event, &mut piece);
                 if let Speaker::Retaining(proxy) = &mut self.speakers[index] {
-                    proxy.greet(link, event, &mut piece)?;
+                    proxy.greet(ready)?;
                 }
             }
         }
@@ -249,9 +259,9 @@ impl Proxies {
                 other => other?,
             }
             for event in &events {
-                let (index, link) = (event.token().0 / LINKS, event.token().0 % LINKS);
+                let (index, ready) = readiness(event, &mut piece);
                 if let Some(speaker) = speakers.get_mut(index) {
-                    speaker.serve(link, event, &mut piece, &shared, &mut account)?;
+                    speaker.serve(ready, &shared, &mut account)?;
                 }
             }
             let now_ns = monotonic_ns();
@@ -265,6 +275,12 @@ impl Proxies {
         let cpu = processor_time::own().saturating_sub(cpu_before.unwrap_or_default());
         Ok(account.report(speakers.len(), cpu))
     }
+}
+
+/// Of which proxy the poll speaks, and what it says.
+fn readiness<'r>(event: &'r mio::event::Event, piece: &'r mut [u8]) -> (usize, Readiness<'r>) {
+    let Token(token) = event.token();
+    (token / LINKS, Readiness { link: token % LINKS, event, piece })
 }
 
 impl Account {
@@ -294,17 +310,10 @@ impl Speaker {
         Ok(())
     }
 
-    fn serve(
-        &mut self,
-        link: usize,
-        event: &mio::event::Event,
-        piece: &mut [u8],
-        shared: &Shared,
-        account: &mut Account,
-    ) -> anyhow::Result<()> {
+    fn serve(&mut self, ready: Readiness<'_>, shared: &Shared, account: &mut Account) -> anyhow::Result<()> {
         match self {
-            Self::Plain(proxy) => proxy.serve(event, piece, shared, account),
-            Self::Retaining(proxy) => proxy.serve(link, event, piece, shared, account),
+            Self::Plain(proxy) => proxy.serve(ready, shared, account),
+            Self::Retaining(proxy) => proxy.serve(ready, shared, account),
         }
     }
 

@@ -12,7 +12,7 @@ use bodkin_broker::{Incarnation, Instant, PublisherId};
 use mio::{Registry, Token};
 
 use super::payload::{Payload, blank};
-use super::publisher::{Account, Shared};
+use super::publisher::{Account, Readiness, Shared};
 use super::session::{News, Sessions, clock_reply, utc_at_zero_ns};
 use super::workload::{Proxy, Stamp};
 use crate::event::payload::monotonic_ns;
@@ -97,15 +97,8 @@ impl RetainingProxy {
     ///
     /// # Errors
     /// It does not keep to the protocol.
-    pub fn serve(
-        &mut self,
-        link: usize,
-        event: &mio::event::Event,
-        piece: &mut [u8],
-        shared: &Shared,
-        account: &mut Account,
-    ) -> anyhow::Result<()> {
-        self.read(link, event, piece, Some(shared), account)?;
+    pub fn serve(&mut self, ready: Readiness<'_>, shared: &Shared, account: &mut Account) -> anyhow::Result<()> {
+        self.read(ready, Some(shared), account)?;
         self.send(shared, account);
         Ok(())
     }
@@ -114,8 +107,8 @@ impl RetainingProxy {
     ///
     /// # Errors
     /// They do not keep to the protocol.
-    pub fn greet(&mut self, link: usize, event: &mio::event::Event, piece: &mut [u8]) -> anyhow::Result<()> {
-        self.read(link, event, piece, None, &mut Account::default())?;
+    pub fn greet(&mut self, ready: Readiness<'_>) -> anyhow::Result<()> {
+        self.read(ready, None, &mut Account::default())?;
         self.sessions.flush();
         Ok(())
     }
@@ -131,17 +124,10 @@ impl RetainingProxy {
         Ok(())
     }
 
-    fn read(
-        &mut self,
-        link: usize,
-        event: &mio::event::Event,
-        piece: &mut [u8],
-        shared: Option<&Shared>,
-        account: &mut Account,
-    ) -> anyhow::Result<()> {
+    fn read(&mut self, ready: Readiness<'_>, shared: Option<&Shared>, account: &mut Account) -> anyhow::Result<()> {
         let Self { proxy, machine, sessions, outputs, keys, newest_ns, utc_at_zero_ns, .. } = self;
         let (mut hellos, mut replies) = (Vec::new(), Vec::new());
-        sessions.read(link, event, piece, &mut |session, news| {
+        sessions.read(ready.link, ready.event, ready.piece, &mut |session, news| {
             let input = match news {
                 News::Ready => {
                     hellos.push(session);

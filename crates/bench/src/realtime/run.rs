@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 
 use super::dialect::Speech;
-use super::listener::ListenerOrder;
+use super::listener::{Hearing, ListenerOrder};
 use super::publisher::{ProxyOrder, ProxyReport};
 use super::tally::ListenerReport;
 use super::window::Window;
@@ -32,10 +32,8 @@ pub struct Plan {
     pub brokers: Vec<SocketAddr>,
     /// As which system both sides call.
     pub system: String,
-    /// Whether an event counts as covered only when its subscriber has acknowledged it.
-    pub is_required: bool,
-    /// What each event costs its subscriber before it is acknowledged.
-    pub processing: Duration,
+    /// How subscribers take events.
+    pub hearing: Hearing,
     /// What is published and heard.
     pub workload: Workload,
     /// Time in front of the measured one.
@@ -71,18 +69,11 @@ pub struct Sides {
 /// # Errors
 /// A side fails, or `at` does.
 pub fn run(plan: Plan, at: &mut dyn FnMut(Moment) -> anyhow::Result<()>) -> anyhow::Result<Sides> {
-    let Plan { speech, brokers, system, is_required, processing, workload, warm_up, measured, crash_after } = plan;
+    let Plan { speech, brokers, system, hearing, workload, warm_up, measured, crash_after } = plan;
     let listens = workload.subscribers() > 0;
     let mut listener = None;
     if listens {
-        let order = ListenerOrder {
-            speech,
-            brokers: brokers.clone(),
-            system: system.clone(),
-            is_required,
-            processing_ns: nanos(processing),
-            workload: workload.clone(),
-        };
+        let order = ListenerOrder { speech, brokers: brokers.clone(), system: system.clone(), hearing, workload: workload.clone() };
         let mut side = Side::start("subscriber side", &RoleOrder::Listeners(order))?;
         let Told::Subscribed = side.hear(CONNECT_WAIT_MAX)? else { bail!("the subscriber side told something else than its start") };
         listener = Some(side);

@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use super::cpu;
 use super::dialect::Speech;
 use super::figures;
+use super::listener::Hearing;
 use super::relay::RelayOrder;
 use super::run::{Moment, Plan, Sides, run as run_sides};
 use super::system::{self, SYSTEM};
@@ -106,8 +107,7 @@ fn at_rate(options: &ZmtpOptions, speech: Speech, rate_per_s: f64, cloud: &Cloud
         speech,
         brokers: vec![address],
         system: SYSTEM.into(),
-        is_required: false,
-        processing: Duration::ZERO,
+        hearing: Hearing::default(),
         workload: workload.clone(),
         warm_up: WARM_UP,
         measured,

@@ -26,6 +26,8 @@ pub struct GroupReport {
     pub duplicates: u64,
     /// Longest latency of what came within two seconds behind the crash, in ns.
     pub peak_after_crash_ns: u64,
+    /// From the crash until the last event came that was later than D, or than T where there is no D, in ns; 0: none was.
+    pub late_until_ns: u64,
     /// Of all that came first.
     pub latency: Counts,
 }
@@ -67,11 +69,14 @@ struct Group {
     first_topic: u32,
     topics: u32,
     deadline_ns: u64,
+    /// Later than that is late, whether there is a deadline or not.
+    late_ns: u64,
     latency: Latencies,
     in_time: u64,
     received: u64,
     duplicates: u64,
     peak_after_crash_ns: u64,
+    late_until_ns: u64,
 }
 
 impl Tally {
@@ -125,6 +130,9 @@ impl Tally {
         group.in_time += u64::from(latency_ns <= group.deadline_ns);
         group.latency.record_ns(latency_ns);
         self.received += 1;
+        if let Some(crash_ns) = self.window.crash_ns.filter(|crash_ns| now_ns > *crash_ns && latency_ns > group.late_ns) {
+            group.late_until_ns = now_ns - crash_ns;
+        }
         if self.window.is_after_crash(now_ns) {
             group.peak_after_crash_ns = group.peak_after_crash_ns.max(latency_ns);
         }
@@ -160,11 +168,13 @@ impl Group {
             first_topic,
             topics: group.topics,
             deadline_ns: group.deadline_ns.unwrap_or(u64::MAX),
+            late_ns: group.deadline_ns.unwrap_or(group.period_ns),
             latency: Latencies::default(),
             in_time: 0,
             received: 0,
             duplicates: 0,
             peak_after_crash_ns: 0,
+            late_until_ns: 0,
         }
     }
 
@@ -178,6 +188,7 @@ impl Group {
             in_time: self.in_time,
             duplicates: self.duplicates,
             peak_after_crash_ns: self.peak_after_crash_ns,
+            late_until_ns: self.late_until_ns,
             latency: self.latency.counts(),
             ..GroupReport::default()
         }
@@ -235,7 +246,7 @@ mod tests {
         let of = |at: usize| whole.groups[at].clone();
         assert_eq!((of(0).streams, of(0).streams_kept, of(0).expected, of(0).received, of(0).in_time), (7, 7, 70, 70, 70));
         assert_eq!((of(1).streams, of(1).expected, of(1).in_time, of(1).peak_after_crash_ns), (1, 4, 4, MS));
-        assert_eq!((whole.foreign, of(0).longest_run, of(0).duplicates), (1, 0, 0));
+        assert_eq!((whole.foreign, of(0).longest_run, of(0).duplicates, of(0).late_until_ns), (1, 0, 0, 0));
     }
 
     #[test]
@@ -243,6 +254,11 @@ mod tests {
         let report = heard(30, |topic, place| topic == 2 && (3..6).contains(&place) || topic == 4 && place == 9);
         let fast = &report.groups[0];
         assert_eq!((fast.longest_run, fast.streams_kept, fast.received, fast.in_time), (3, 5, 66, 0));
+        assert!(
+            (110 * MS..130 * MS).contains(&fast.late_until_ns),
+            "the last one is due within 20 ms in front of the end: {}",
+            fast.late_until_ns
+        );
         assert_eq!((report.groups[1].in_time, report.groups[1].streams_kept), (4, 1));
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread;
 
 use super::dialect::Speech;
-use super::listener::{ListenerOrder, Listeners};
+use super::listener::{Hearing, ListenerOrder, Listeners};
 use super::publisher::{Proxies, ProxyOrder, ProxyReport};
 use super::relay::{Chain, Relay, RelayOrder};
 use super::tally::ListenerReport;
@@ -31,7 +31,7 @@ fn relayed(workload: &Workload) -> (ProxyReport, ListenerReport) {
     let address = relay.address().unwrap();
     let relay = thread::spawn(|| relay.run());
     let (speech, brokers) = (Speech::ZmtpPubSub, vec![address]);
-    let order = ListenerOrder { speech, brokers, system: "bench".into(), is_required: false, processing_ns: 0, workload: workload.clone() };
+    let order = ListenerOrder { speech, brokers, system: "bench".into(), hearing: Hearing::default(), workload: workload.clone() };
     let listeners = Listeners::subscribe(order).unwrap();
     let proxies = proxies(speech, address, workload);
     let window = window();

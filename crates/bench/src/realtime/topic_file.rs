@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use super::workload::{Group, Workload};
 
+/// Events of each topic that the Backup of Wang 2019, section 3.6.3, keeps.
+pub const BACKUP_BUFFER: u32 = 10;
+
 /// What makes an event safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
@@ -20,6 +23,11 @@ pub enum Replication {
     Lazy,
     /// When they come.
     Eager,
+    /// All that is not covered, at every multiple of a period.
+    Periodic {
+        /// In ms.
+        period_ms: u32,
+    },
     /// Never: the topics bound no losses, publishers send again what they keep.
     Never,
 }
@@ -31,6 +39,15 @@ pub enum Marks {
     Every,
     /// M = max(L, 1).
     Tolerance,
+}
+
+/// What decides which event goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Each topic's own deadline, and its own bound on losses.
+    Deadline,
+    /// When it was published: no topic differs from another, for all have the longest deadline of the workload, and a bound on losses.
+    Arrival,
 }
 
 /// x and what it is made of, in ms (`docs/formats/topics.md`).
@@ -63,6 +80,10 @@ pub struct Terms {
     pub marks: Marks,
     /// How long a replica may wait for others, in ms.
     pub batch_window_ms: u32,
+    /// What goes first.
+    pub order: Order,
+    /// Events of each stream that the Backup keeps although they are covered.
+    pub backup_keeps: u32,
 }
 
 impl Terms {
@@ -73,6 +94,8 @@ impl Terms {
         replication: Replication::Lazy,
         marks: Marks::Every,
         batch_window_ms: 0,
+        order: Order::Deadline,
+        backup_keeps: 0,
     };
     /// Of one node, which cannot bound losses.
     pub const ALONE: Self = Self { failover: None, replication: Replication::Never, ..Self::PAIR };
@@ -82,8 +105,13 @@ impl Terms {
 pub fn topic_file(workload: &Workload, terms: Terms) -> String {
     let mut file = String::from("event_log = false\n");
     let mut line = |text: std::fmt::Arguments| writeln!(file, "{text}").expect("a string takes everything");
-    if terms.replication == Replication::Eager {
-        line(format_args!("replication = \"eager\""));
+    match terms.replication {
+        Replication::Lazy | Replication::Never => {}
+        Replication::Eager => line(format_args!("replication = \"eager\"")),
+        Replication::Periodic { period_ms } => line(format_args!("replication = \"periodic\"\nreplication_period_ms = {period_ms}")),
+    }
+    if terms.backup_keeps > 0 {
+        line(format_args!("backup_keeps = {}", terms.backup_keeps));
     }
     line(format_args!("\n[platform]\nclock_error_us = 50\nblocking_ms = 6"));
     if let Some(FailOver { failover, lease, heartbeat, detect_jitter, redirect }) = terms.failover {
@@ -93,8 +121,18 @@ pub fn topic_file(workload: &Workload, terms: Terms) -> String {
     if terms.batch_window_ms > 0 {
         line(format_args!("batch_window_ms = {}", terms.batch_window_ms));
     }
-    workload.groups.iter().for_each(|group| line(format_args!("\n{}", topic(group, terms))));
+    for group in &workload.groups {
+        let group = if terms.order == Order::Arrival { like_all(group, workload) } else { group.clone() };
+        line(format_args!("\n{}", topic(&group, terms)));
+    }
     file
+}
+
+/// The group without what makes it differ from the others of the workload.
+fn like_all(group: &Group, workload: &Workload) -> Group {
+    let deadline_ns = workload.groups.iter().filter_map(|group| group.deadline_ns).max();
+    let widest = workload.groups.iter().filter_map(|group| group.loss_tolerance).max();
+    Group { deadline_ns, loss_tolerance: group.loss_tolerance.or(widest), ..group.clone() }
 }
 
 fn topic(group: &Group, terms: Terms) -> String {
@@ -153,6 +191,14 @@ mod tests {
         let never = topic_file(&workload(), Terms { replication: Replication::Never, batch_window_ms: 40, ..Terms::PAIR });
         assert_eq!((never.matches("loss_tolerance = \"inf\"").count(), never.matches("retention = 1").count()), (2, 2));
         assert!(never.contains("batch_window_ms = 40"));
+    }
+
+    #[test]
+    fn in_order_of_arrival_no_topic_differs_from_another() {
+        let terms = Terms { order: Order::Arrival, replication: Replication::Periodic { period_ms: 25 }, backup_keeps: 10, ..Terms::PAIR };
+        let file = topic_file(&workload(), terms);
+        assert_eq!((file.matches("deadline_us = 50000").count(), file.matches("loss_tolerance = 3").count()), (2, 2), "{file}");
+        assert!(file.contains("replication = \"periodic\"\nreplication_period_ms = 25\nbackup_keeps = 10\n"), "{file}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use anyhow::Context;
 use super::cpu::{self, ByThread};
 use super::dialect::Speech;
 use super::figures;
+use super::listener::Hearing;
 use super::row::{Key, Row, Rows};
 use super::run::{Moment, Plan, Sides, run as run_sides};
 use super::stand::Stand;
@@ -28,10 +29,8 @@ pub struct Trial {
     pub speech: Speech,
     /// What is published and heard.
     pub workload: Workload,
-    /// Whether subscribers are waited for.
-    pub is_required: bool,
-    /// What each event costs its subscriber before it is acknowledged.
-    pub processing: Duration,
+    /// How subscribers take events.
+    pub hearing: Hearing,
     /// Time in front of the measured one.
     pub warm_up: Duration,
 }
@@ -67,7 +66,7 @@ pub fn outcome(
 /// # Errors
 /// A side fails, or a broker is gone that should not be.
 fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
-    let Trial { mut stand, speech, workload, is_required, processing, warm_up } = trial;
+    let Trial { mut stand, speech, workload, hearing, warm_up } = trial;
     let measured = Duration::from_secs(u64::from(key.seconds));
     let before_end = if key.is_crash { measured / 2 } else { measured };
     let idle_mb = memory(&stand)?;
@@ -75,8 +74,7 @@ fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
         speech,
         brokers: stand.addresses()?,
         system: SYSTEM.into(),
-        is_required,
-        processing,
+        hearing,
         workload: workload.clone(),
         warm_up,
         measured,
@@ -152,6 +150,7 @@ fn of_groups(workload: &Workload, sides: &Sides, is_crash: bool) -> Vec<Figure> 
         add("max_ms", latency.max(Unit::Ms));
         if is_crash {
             add("peak_after_crash_ms", heard.peak_after_crash_ns as f64 / 1e6);
+            add("late_until_ms", heard.late_until_ns as f64 / 1e6);
         }
         figures.push(Figure::sum(format!("c{category}_lost"), heard.expected - heard.received));
     }

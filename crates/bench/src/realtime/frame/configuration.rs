@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::options::Configuration;
 use crate::realtime::dialect::Speech;
 use crate::realtime::stand::Stand;
-use crate::realtime::topic_file::{Coverage, Terms, topic_file};
+use crate::realtime::topic_file::{BACKUP_BUFFER, Coverage, Order, Replication, Terms, topic_file};
 use crate::realtime::workload::Workload;
 
 impl Configuration {
@@ -15,6 +15,8 @@ impl Configuration {
             Self::Bodkin => "bodkin",
             Self::Frame => "frame",
             Self::FramePlus => "frame-plus",
+            Self::Fcfs => "fcfs",
+            Self::FcfsMinus => "fcfs-minus",
             Self::Alone => "alone",
             Self::PubSub => "pub-sub",
             Self::Nats => "nats",
@@ -31,6 +33,12 @@ impl Configuration {
             Self::Bodkin => "Table 3.2's N; an event is safe when its subscriber or the Backup has acknowledged it",
             Self::Frame => "the paper's FRAME: Table 3.2's N; an event is safe when it has been handed to the kernel",
             Self::FramePlus => "the paper's FRAME+: as FRAME with N = 2 in categories 2 and 5",
+            Self::Fcfs => {
+                "the paper's FCFS: every event is replicated, then dispatched, in order of arrival; the Backup is told what was dispatched and prunes it"
+            }
+            Self::FcfsMinus => {
+                "the paper's FCFS-: the same, and the Backup keeps the last ten events of each topic whatever became of them"
+            }
             Self::Alone => "one node, acknowledged by its subscribers: as bodkin without a Backup",
             Self::PubSub => "one node, two-frame events from PUB to SUB: deadlines, and no bound on losses",
             Self::Nats => "nats-server, core: in memory, at most once; every topic a subscription of its own",
@@ -45,20 +53,19 @@ impl Configuration {
 
     /// Whether there is a Backup.
     pub fn has_pair(self) -> bool {
-        matches!(self, Self::Bodkin | Self::Frame | Self::FramePlus)
+        matches!(self, Self::Bodkin | Self::Frame | Self::FramePlus | Self::Fcfs | Self::FcfsMinus)
     }
 
     /// What both sides speak.
     pub fn speech(self) -> Speech {
         match self {
-            Self::Alone => Speech::ZmtpDealer,
             Self::PubSub => Speech::ZmtpPubSub,
             Self::Nats => Speech::Nats,
             Self::JetstreamR1 => Speech::JetStream { replicas: 1 },
             Self::JetstreamR3 => Speech::JetStream { replicas: 3 },
             Self::MosquittoQos0 => Speech::Mqtt { qos: 0 },
             Self::MosquittoQos1 => Speech::Mqtt { qos: 1 },
-            Self::Bodkin | Self::Frame | Self::FramePlus => Speech::ZmtpDealer,
+            Self::Bodkin | Self::Frame | Self::FramePlus | Self::Fcfs | Self::FcfsMinus | Self::Alone => Speech::ZmtpDealer,
         }
     }
 
@@ -66,6 +73,8 @@ impl Configuration {
         match self {
             Self::Bodkin => Terms::PAIR,
             Self::Frame | Self::FramePlus => Terms { coverage: Coverage::Host, ..Terms::PAIR },
+            Self::Fcfs => Terms { coverage: Coverage::Host, replication: Replication::Eager, order: Order::Arrival, ..Terms::PAIR },
+            Self::FcfsMinus => Terms { backup_keeps: BACKUP_BUFFER, ..Self::Fcfs.terms() },
             _ => Terms::ALONE,
         }
     }

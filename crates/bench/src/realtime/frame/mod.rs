@@ -3,8 +3,7 @@
 mod category;
 mod configuration;
 
-use std::time::Duration;
-
+use super::listener::Hearing;
 use super::row::{Key, Rows};
 use super::trial::{self, Trial};
 use crate::options::{Configuration, FrameOptions};
@@ -48,8 +47,7 @@ fn trial(options: &FrameOptions, configuration: Configuration, key: &Key) -> any
         stand,
         speech: configuration.speech(),
         workload,
-        is_required: matches!(configuration, Configuration::Bodkin | Configuration::Alone),
-        processing: Duration::ZERO,
+        hearing: Hearing { is_required: matches!(configuration, Configuration::Bodkin | Configuration::Alone), ..Hearing::default() },
         warm_up: options.table.warm_up(),
     })
 }
@@ -67,8 +65,8 @@ fn notes(options: &FrameOptions, topics: &[u32], report: &mut Report) {
         "loss_success: percent of topics that missed no more than L events in a row; latency_success: percent of all events that came within D of the time they \
          were due, so that what the sender's own machine held up or what was lost counts as late",
         "the paper had seven hosts, three cores a broker of their own and a cloud subscriber 20 ms away; here all processes share the cores of one machine",
-        "FCFS and FCFS- (replicate every message on arrival, then dispatch in order of arrival; with and without telling the Backup what was dispatched) are not \
-         run: the broker has no order of work but deadlines",
+        "fcfs and fcfs-minus have no order of their own in the broker: all their topics have the longest deadline of the table, so that the earliest deadline is the \
+         earliest arrival, and category 4 is replicated as category 3 is",
     ] {
         report.note(note.into());
     }
