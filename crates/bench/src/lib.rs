@@ -120,6 +120,7 @@ fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::R
         Experiment::DeadLetters(options) => event::dead_letters::run(&options),
         Experiment::Arrec(options) => realtime::arrec::run(&options),
         Experiment::Cover(options) => realtime::cover::run(&options),
+        Experiment::Durable(options) => realtime::durable::run(&options),
         Experiment::Frame(options) => realtime::frame::run(&options),
         Experiment::Zmtp(options) => realtime::scenario::run(&options),
         Experiment::Crash(options) => crash::run(&options),

@@ -106,24 +106,53 @@ pub fn of_arrec() -> Vec<Published> {
     Table::read(ARREC).matching(describe, &[("value", "")])
 }
 
-/// What stands beside workloads of so many topics of Wang's.
+/// What stands beside workloads of so many topics of Wang's, besides his tables.
 pub fn of_frame(topics: &[u32]) -> Vec<Published> {
-    let shown = [("frame_plus", "FRAME+"), ("frame", "FRAME"), ("fcfs", "FCFS"), ("fcfs_minus", "FCFS-")];
-    let of = |table: &'static str, what: &'static str| {
-        let describe = |cell: &dyn Fn(&str) -> &'static str| {
-            let tolerance = if cell("loss_tolerance") == "-1" { "inf" } else { cell("loss_tolerance") };
-            let wanted = cell("topics").parse().is_ok_and(|count| topics.contains(&count));
-            wanted.then(|| format!("{} topics, {what}, D {} ms, L {tolerance}, percent", cell("topics"), cell("deadline_ms")))
-        };
-        Table::read(table).matching(describe, &shown)
-    };
-    let mut published = of(FRAME_LOSS, "loss success");
-    published.extend(of(FRAME_LATENCY, "latency success"));
-    if topics.contains(&7525) {
-        let describe = |cell: &dyn Fn(&str) -> &'static str| Some(format!("{}, {}, {}", cell("what"), cell("config"), cell("unit")));
-        published.extend(Table::read(FRAME_OTHER).matching(describe, &[("value", "")]));
+    if !topics.contains(&7525) {
+        return Vec::new();
     }
-    published
+    let describe = |cell: &dyn Fn(&str) -> &'static str| Some(format!("{}, {}, {}", cell("what"), cell("config"), cell("unit")));
+    Table::read(FRAME_OTHER).matching(describe, &[("value", "")])
+}
+
+/// What Wang 2019 compares in chapter 3.
+pub const FRAME_CONFIGURATIONS: [&str; 4] = ["FRAME+", "FRAME", "FCFS", "FCFS-"];
+/// Topics in its experiments.
+const FRAME_TOPICS: [u32; 5] = [1525, 4525, 7525, 10_525, 13_525];
+
+/// Its two tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameTable {
+    /// Table 3.4.
+    Loss,
+    /// Table 3.5.
+    Latency,
+}
+
+impl FrameTable {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Loss => FRAME_LOSS,
+            Self::Latency => FRAME_LATENCY,
+        }
+    }
+
+    /// Where it is from and what it says.
+    pub fn title(self) -> &'static str {
+        self.text().lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+
+    /// The percents of a category, in the order of [`FRAME_CONFIGURATIONS`]. Numbers of topics below those that the table lists had 100 everywhere.
+    pub fn paper(self, topics: u32, category: usize) -> [Option<f64>; 4] {
+        if !FRAME_TOPICS.contains(&topics) {
+            return [None; 4];
+        }
+        let table = Table::read(self.text());
+        let number = |row: &[(&str, &str)], column| row.iter().find(|(name, _)| *name == column)?.1.parse::<f64>().ok();
+        // The rows of a number of topics are in the order of the categories.
+        let row = table.rows.iter().filter(|row| number(row, "topics") == Some(f64::from(topics))).nth(category);
+        row.map_or([Some(100.0); 4], |row| ["frame_plus", "frame", "fcfs", "fcfs_minus"].map(|column| number(row, column)))
+    }
 }
 
 fn deliorman(wanted: &dyn Fn(&str) -> bool) -> Vec<Published> {
@@ -185,12 +214,11 @@ mod tests {
 
     #[test]
     fn the_papers_table_stands_beside_the_same_topics() {
-        let frame = text(&of_frame(&[13_525]));
-        assert!(
-            frame.contains("13525 topics, loss success, D 100 ms, L 0, percent | FRAME+ 100, FRAME 73.2, FCFS 0, FCFS- 78.4"),
-            "{frame}"
-        );
-        assert!(frame.contains("13525 topics, latency success, D 100 ms, L inf, percent") && !frame.contains("7525 topics"));
+        assert_eq!(FrameTable::Loss.paper(13_525, 2), [Some(100.0), Some(73.2), Some(0.0), Some(78.4)]);
+        assert_eq!(FrameTable::Latency.paper(13_525, 5), [Some(98.6), Some(86.1), Some(0.0), Some(100.0)]);
+        assert_eq!((FrameTable::Loss.paper(4525, 0), FrameTable::Latency.paper(1525, 0)), ([Some(100.0); 4], [Some(100.0); 4]));
+        assert_eq!(FrameTable::Latency.paper(100_000, 0), [None; 4]);
+        assert!(FrameTable::Loss.title().starts_with("Wang 2019, Table 3.4"));
         assert!(text(&of_frame(&[7525])).contains("peak latency after a primary crash (category 2)"));
         assert!(of_frame(&[30]).is_empty());
     }

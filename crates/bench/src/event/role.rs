@@ -14,6 +14,7 @@ use crate::event::pushed::{PushOrder, PushReceiver};
 use crate::event::relay::{Relay, RelayAddresses, RelayOrder};
 use crate::event::subscriber::{SubscriberOrder, subscribe};
 use crate::event::tally::{Sent, SubscriberReport};
+use crate::realtime::detour::{Detour, DetourOrder};
 use crate::realtime::listener::{ListenerOrder, Listeners};
 use crate::realtime::publisher::{Proxies, ProxyOrder, ProxyReport};
 use crate::realtime::relay::{Chain, Relay as ZmtpRelay, RelayOrder as ZmtpRelayOrder};
@@ -38,6 +39,8 @@ pub enum RoleOrder {
     Listeners(ListenerOrder),
     /// Say where it listens, relay between ZMTP sockets until the publishers are gone.
     ZmtpRelay(ZmtpRelayOrder),
+    /// Say where it listens, delay what passes until stdin ends.
+    Detour(DetourOrder),
     /// Say where it listens, be one hop until the one who connects is gone.
     Chain {
         /// The hop behind it.
@@ -60,6 +63,11 @@ pub enum Told {
     At {
         /// There.
         address: SocketAddr,
+    },
+    /// The detour listens.
+    Detours {
+        /// A socket for each broker.
+        addresses: Vec<SocketAddr>,
     },
     /// Every publisher is connected.
     Connected,
@@ -113,6 +121,12 @@ pub fn run() -> anyhow::Result<()> {
             let relay = ZmtpRelay::listen(order)?;
             tell(&Told::At { address: relay.address()? })?;
             relay.run()
+        }
+        RoleOrder::Detour(order) => {
+            let detour = Detour::listen(order)?;
+            tell(&Told::Detours { addresses: detour.addresses()? })?;
+            // The end of stdin is that of whoever has started this.
+            detour.run(std::io::stdin())
         }
         RoleOrder::Chain { next } => {
             let hop = Chain::listen(next)?;

@@ -21,6 +21,9 @@ pub struct CrashOptions {
     /// Seconds without a fault in front of each, and behind it
     #[arg(long, value_name = "S", default_value = "1", value_parser = positive)]
     pub seconds: f64,
+    /// How long `none` lasts, in which nobody else may lead
+    #[arg(long, value_name = "S", default_value = "1", value_parser = positive)]
+    pub undisturbed_seconds: f64,
     /// Streams of each kind: nothing may be lost, three in a row may, anything may
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub streams: u32,

@@ -14,7 +14,8 @@ pub use crash::CrashOptions;
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
 pub use realtime::{
-    ArrecOptions, Configuration, CoverOptions, FrameOptions, GroupSize, Recovery, ReplicationStrategy, Sockets, ZmtpOptions, ZmtpScenario,
+    ArrecOptions, Configuration, CoverOptions, DurableOptions, FrameOptions, GroupSize, Recovery, ReplicationStrategy, Sockets,
+    ZmtpOptions, ZmtpScenario,
 };
 pub use secure::HandshakeOptions;
 pub use target::{ServerOptions, TargetOptions};
@@ -88,6 +89,8 @@ pub(crate) enum Experiment {
     Zmtp(ZmtpOptions),
     /// From a publisher's send to the word that its event is safe, alternated with a bare chain of four hops as the floor
     Cover(CoverOptions),
+    /// From a publisher's send to the word that its event is kept on one node: in memory, in the event log, on the disk
+    Durable(DurableOptions),
     /// Topics with deadlines and bounds on losses, the Primary killed in the middle (Wang 2019, chapter 3)
     Frame(FrameOptions),
     /// What replication costs and saves while events are processed, the Primary killed in the middle (Wang 2019, chapter 4)

@@ -60,6 +60,9 @@ pub struct FrameOptions {
     /// What is run; a comma list runs each. Those of others need nats-server or mosquitto on PATH
     #[arg(long, value_enum, value_delimiter = ',', default_value = "bodkin,frame,frame-plus,fcfs,fcfs-minus")]
     pub configurations: Vec<Configuration>,
+    /// Category 5's subscriber is in the cloud: the way to it takes 5 to 35 ms, and now and then it stands still for a second. Pairs only
+    #[arg(long)]
+    pub cloud: bool,
     /// The part that a gate can wait for: fewer topics
     #[arg(long)]
     pub short: bool,
@@ -228,6 +231,26 @@ pub struct CoverOptions {
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
     /// Runs of pair and chain each whose figures count
+    #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// Where the nodes' temporary data directories are made [default: the system's directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// From a publisher's send to an event that is kept.
+#[derive(Debug, Clone, Args)]
+pub struct DurableOptions {
+    /// Publishers; a comma list runs each
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,16", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub publishers: Vec<u32>,
+    /// Events a second of each
+    #[arg(long, value_name = "R", default_value = "100", value_parser = rate_per_s)]
+    pub rate: f64,
+    /// Length of a run
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
+    /// Runs of each whose figures count
     #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     /// Where the nodes' temporary data directories are made [default: the system's directory for temporary files]

@@ -60,6 +60,7 @@ pub fn run(options: &CoverOptions) -> anyhow::Result<Report> {
         brokers,
         system: SYSTEM.into(),
         hearing: Hearing::default(),
+        in_cloud: None,
         workload: workload.clone(),
         warm_up: WARM_UP,
         measured: Duration::from_secs(u64::from(options.seconds)),

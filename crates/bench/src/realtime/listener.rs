@@ -39,6 +39,15 @@ pub struct Hearing {
     pub begins_anew: bool,
 }
 
+/// A subscriber that is far away.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Far {
+    /// Which one.
+    pub subscriber: usize,
+    /// Where it reaches the brokers.
+    pub brokers: Vec<SocketAddr>,
+}
+
 /// What a subscriber side is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListenerOrder {
@@ -48,6 +57,8 @@ pub struct ListenerOrder {
     pub brokers: Vec<SocketAddr>,
     /// As which system it subscribes, where that matters.
     pub system: String,
+    /// A subscriber that reaches the brokers elsewhere, and where.
+    pub far: Option<Far>,
     /// How it takes events.
     pub hearing: Hearing,
     /// What is heard.
@@ -88,9 +99,10 @@ impl Listeners {
         let mut ears = Vec::new();
         for subscriber in 0..order.workload.subscribers() {
             let tokens = [Token(subscriber * LINKS), Token(subscriber * LINKS + 1)];
+            let brokers = order.far.as_ref().filter(|far| far.subscriber == subscriber).map_or(&order.brokers, |far| &far.brokers);
             ears.push(match order.speech {
                 Speech::ZmtpDealer => Ear::Acknowledging(Box::new(AcknowledgingListener::connect(
-                    &order.brokers,
+                    brokers,
                     &order.system,
                     subscriber,
                     order.hearing,
@@ -101,7 +113,7 @@ impl Listeners {
                 speech => {
                     let dialect = speech.dialect(End::Subscriber, &format!("hears-{subscriber}"));
                     let topics = topics(&order.workload, subscriber, speech);
-                    let mut connection = Connection::open(order.brokers[0], dialect, topics.iter().map(String::as_str))?;
+                    let mut connection = Connection::open(brokers[0], dialect, topics.iter().map(String::as_str))?;
                     connection.watch(poll.registry(), tokens[0])?;
                     Ear::Plain(connection)
                 }

@@ -5,10 +5,13 @@
 
 pub mod acknowledging;
 pub mod arrec;
+mod cloud_latency;
 pub mod connection;
 pub mod cover;
 pub mod cpu;
+pub mod detour;
 pub mod dialect;
+pub mod durable;
 mod echo;
 mod figures;
 mod files;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::bail;
 
+use super::detour::DetourOrder;
 use super::dialect::Speech;
-use super::listener::{Hearing, ListenerOrder};
+use super::listener::{Far, Hearing, ListenerOrder};
 use super::publisher::{ProxyOrder, ProxyReport};
 use super::tally::ListenerReport;
 use super::window::Window;
@@ -34,6 +35,8 @@ pub struct Plan {
     pub system: String,
     /// How subscribers take events.
     pub hearing: Hearing,
+    /// The subscriber in the cloud, the way to which takes its time; with a speech that begins sessions again.
+    pub in_cloud: Option<usize>,
     /// What is published and heard.
     pub workload: Workload,
     /// Time in front of the measured one.
@@ -69,11 +72,14 @@ pub struct Sides {
 /// # Errors
 /// A side fails, or `at` does.
 pub fn run(plan: Plan, at: &mut dyn FnMut(Moment) -> anyhow::Result<()>) -> anyhow::Result<Sides> {
-    let Plan { speech, brokers, system, hearing, workload, warm_up, measured, crash_after } = plan;
+    let Plan { speech, brokers, system, hearing, in_cloud, workload, warm_up, measured, crash_after } = plan;
     let listens = workload.subscribers() > 0;
-    let mut listener = None;
+    let (mut listener, mut detour) = (None, None);
     if listens {
-        let order = ListenerOrder { speech, brokers: brokers.clone(), system: system.clone(), hearing, workload: workload.clone() };
+        let far = in_cloud.map(|subscriber| detour_for(subscriber, &brokers)).transpose()?;
+        let (side, far) = far.unzip();
+        detour = side;
+        let order = ListenerOrder { speech, brokers: brokers.clone(), system: system.clone(), far, hearing, workload: workload.clone() };
         let mut side = Side::start("subscriber side", &RoleOrder::Listeners(order))?;
         let Told::Subscribed = side.hear(CONNECT_WAIT_MAX)? else { bail!("the subscriber side told something else than its start") };
         listener = Some(side);
@@ -110,7 +116,15 @@ pub fn run(plan: Plan, at: &mut dyn FnMut(Moment) -> anyhow::Result<()>) -> anyh
             _ => bail!("the subscriber side told something else than its report"),
         },
     };
+    drop(detour);
     Ok(Sides { published, heard })
+}
+
+/// Starts a detour to the brokers for a subscriber.
+fn detour_for(subscriber: usize, brokers: &[SocketAddr]) -> anyhow::Result<(Side, Far)> {
+    let mut side = Side::start("detour", &RoleOrder::Detour(DetourOrder { brokers: brokers.to_vec() }))?;
+    let Told::Detours { addresses } = side.hear(CONNECT_WAIT_MAX)? else { bail!("the detour told something else than where it listens") };
+    Ok((side, Far { subscriber, brokers: addresses }))
 }
 
 fn sleep_until(at_ns: u64) {

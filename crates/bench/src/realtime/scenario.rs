@@ -108,6 +108,7 @@ fn at_rate(options: &ZmtpOptions, speech: Speech, rate_per_s: f64, cloud: &Cloud
         brokers: vec![address],
         system: SYSTEM.into(),
         hearing: Hearing::default(),
+        in_cloud: None,
         workload: workload.clone(),
         warm_up: WARM_UP,
         measured,

@@ -7,13 +7,17 @@ use super::workload::{Group, Workload};
 /// Events of each topic that the Backup of Wang 2019, section 3.6.3, keeps.
 pub const BACKUP_BUFFER: u32 = 10;
 
-/// What makes an event safe.
+/// BS and BB, as the brokers are told.
+const BROKER_SUBSCRIBER_MS: u32 = 1;
+const BROKER_BACKUP_MS: f64 = 0.05;
+
+/// Of which topics events are replicated at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coverage {
-    /// Its subscriber has acknowledged it.
-    Acknowledged,
-    /// As in the paper: also that it has been handed to the kernel.
-    Host,
+pub enum Selection {
+    /// Of all that bound losses.
+    Bounded,
+    /// Of those of which Proposition 1 of Wang 2019, section 3.3, says so: the others reach their subscribers, it assumes, before they had to be replicated.
+    Proposition1,
 }
 
 /// When events go to the Backup.
@@ -53,6 +57,7 @@ pub enum Order {
 /// x and what it is made of, in ms (`docs/formats/topics.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailOver {
+    /// x.
     failover: u32,
     lease: u32,
     heartbeat: u32,
@@ -70,8 +75,8 @@ impl FailOver {
 /// What a broker is told besides the workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// What makes an event safe.
-    pub coverage: Coverage,
+    /// Of which topics.
+    pub selection: Selection,
     /// Of a pair.
     pub failover: Option<FailOver>,
     /// When events go to the Backup.
@@ -89,7 +94,7 @@ pub struct Terms {
 impl Terms {
     /// Of a pair that replicates every event as late as it may.
     pub const PAIR: Self = Self {
-        coverage: Coverage::Acknowledged,
+        selection: Selection::Bounded,
         failover: Some(FailOver::MS_50),
         replication: Replication::Lazy,
         marks: Marks::Every,
@@ -99,6 +104,18 @@ impl Terms {
     };
     /// Of one node, which cannot bound losses.
     pub const ALONE: Self = Self { failover: None, replication: Replication::Never, ..Self::PAIR };
+}
+
+impl Terms {
+    /// Whether events of these topics go to the Backup. Proposition 1 skips what `x + BB - BS <= (N + L) * T - D` holds for.
+    fn replicates(self, group: &Group) -> bool {
+        let (Some(tolerance), true) = (group.loss_tolerance, self.replication != Replication::Never) else { return false };
+        let (Selection::Proposition1, Some(deadline_ns)) = (self.selection, group.deadline_ns) else { return true };
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let failover_ms = self.failover.map_or(0.0, |failover| f64::from(failover.failover));
+        let sent_again_ms = f64::from(group.retention + tolerance) * ms(group.period_ns);
+        failover_ms + BROKER_BACKUP_MS - f64::from(BROKER_SUBSCRIBER_MS) > sent_again_ms - ms(deadline_ns)
+    }
 }
 
 /// The keys of `bodkin up` for this workload: nothing but topics, without an event log, for the papers' messages are in memory.
@@ -116,7 +133,7 @@ pub fn topic_file(workload: &Workload, terms: Terms) -> String {
     line(format_args!("\n[platform]\nclock_error_us = 50\nblocking_ms = 6"));
     if let Some(FailOver { failover, lease, heartbeat, detect_jitter, redirect }) = terms.failover {
         line(format_args!("failover_ms = {failover}\nlease_ms = {lease}\nheartbeat_ms = {heartbeat}\ndetect_jitter_ms = {detect_jitter}"));
-        line(format_args!("redirect_ms = {redirect}\ndrift_ppm = 200\nbroker_backup_ms = 0.05"));
+        line(format_args!("redirect_ms = {redirect}\ndrift_ppm = 200\nbroker_backup_ms = {BROKER_BACKUP_MS}"));
     }
     if terms.batch_window_ms > 0 {
         line(format_args!("batch_window_ms = {}", terms.batch_window_ms));
@@ -138,18 +155,13 @@ fn like_all(group: &Group, workload: &Workload) -> Group {
 fn topic(group: &Group, terms: Terms) -> String {
     let Group { name, topics, period_ns, deadline_ns, retention, .. } = group;
     let infinite = |number: Option<u64>| number.map_or_else(|| "\"inf\"".to_string(), |number| number.to_string());
-    let tolerance = group.loss_tolerance.filter(|_| terms.replication != Replication::Never);
+    let tolerance = group.loss_tolerance.filter(|_| terms.replicates(group));
     let (period, deadline) = (period_ns / 1000, infinite(deadline_ns.map(|ns| ns / 1000)));
     let mut topic = format!("[[topic]]\nevent_type = \"{name}\"\ncount = {topics}\nperiod_us = {period}\ndeadline_us = {deadline}\n");
     topic += &format!("loss_tolerance = {}\nretention = {retention}\n", infinite(tolerance.map(u64::from)));
-    topic += "broker_subscriber_max_ms = 1\ndispatch_cost_us = 1\nreplica_cost_us = 1\n";
-    if let Some(tolerance) = tolerance {
-        if terms.coverage == Coverage::Host {
-            topic += "coverage = \"host\"\n";
-        }
-        if terms.marks == Marks::Tolerance {
-            topic += &format!("mark_every = {}\n", tolerance.max(1));
-        }
+    topic += &format!("broker_subscriber_max_ms = {BROKER_SUBSCRIBER_MS}\ndispatch_cost_us = 1\nreplica_cost_us = 1\n");
+    if let Some(tolerance) = tolerance.filter(|_| terms.marks == Marks::Tolerance) {
+        topic += &format!("mark_every = {}\n", tolerance.max(1));
     }
     topic
 }
@@ -168,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_group_is_one_entry_with_the_words_of_the_topic_file() {
-        let terms = Terms { coverage: Coverage::Host, marks: Marks::Tolerance, replication: Replication::Eager, ..Terms::PAIR };
+        let terms = Terms { marks: Marks::Tolerance, replication: Replication::Eager, ..Terms::PAIR };
         let file = topic_file(&workload(), terms);
         assert_eq!(file.matches("[[topic]]").count(), 2);
         for part in [
@@ -181,13 +193,13 @@ mod tests {
         ] {
             assert!(file.contains(part), "{file}");
         }
-        assert_eq!((file.matches("coverage").count(), file.matches("mark_every").count()), (1, 1));
+        assert_eq!(file.matches("mark_every").count(), 1);
     }
 
     #[test]
     fn one_node_and_no_replication_bound_no_losses() {
         let alone = topic_file(&workload(), Terms::ALONE);
-        assert!(!alone.contains("failover") && !alone.contains("coverage") && !alone.contains("loss_tolerance = 3"));
+        assert!(!alone.contains("failover") && !alone.contains("loss_tolerance = 3"));
         let never = topic_file(&workload(), Terms { replication: Replication::Never, batch_window_ms: 40, ..Terms::PAIR });
         assert_eq!((never.matches("loss_tolerance = \"inf\"").count(), never.matches("retention = 1").count()), (2, 2));
         assert!(never.contains("batch_window_ms = 40"));

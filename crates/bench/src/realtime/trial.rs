@@ -31,6 +31,8 @@ pub struct Trial {
     pub workload: Workload,
     /// How subscribers take events.
     pub hearing: Hearing,
+    /// The subscriber in the cloud, if one is.
+    pub in_cloud: Option<usize>,
     /// Time in front of the measured one.
     pub warm_up: Duration,
 }
@@ -66,7 +68,7 @@ pub fn outcome(
 /// # Errors
 /// A side fails, or a broker is gone that should not be.
 fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
-    let Trial { mut stand, speech, workload, hearing, warm_up } = trial;
+    let Trial { mut stand, speech, workload, hearing, in_cloud, warm_up } = trial;
     let measured = Duration::from_secs(u64::from(key.seconds));
     let before_end = if key.is_crash { measured / 2 } else { measured };
     let idle_mb = memory(&stand)?;
@@ -75,6 +77,7 @@ fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
         brokers: stand.addresses()?,
         system: SYSTEM.into(),
         hearing,
+        in_cloud,
         workload: workload.clone(),
         warm_up,
         measured,

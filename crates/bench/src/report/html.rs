@@ -120,6 +120,7 @@ fn section(out: &mut String, at: usize, report: &Report) {
     for (what, ratio) in &report.ratios {
         put(out, format_args!("<p class=\"ratio\"><b>{ratio:.3}</b> {}</p>", escape(what)));
     }
+    report.comparisons.iter().for_each(|comparison| put(out, format_args!("{}", comparison.html())));
     published(out, report);
     all_figures(out, &report.outcomes);
     put(out, format_args!("</section>"));

@@ -2,10 +2,12 @@
 
 mod axis;
 mod chart;
+mod comparison;
 mod document;
 mod html;
 mod text;
 
+pub use comparison::{ComparedRow, Comparison};
 pub use document::Document;
 
 use serde_json::{Map, Value, json};
@@ -94,6 +96,8 @@ pub struct Report {
     /// What was run; the first one's figures are also the document's own.
     pub outcomes: Vec<Outcome>,
     ratios: Vec<(String, f64)>,
+    /// Tables of others with our figures beside them.
+    pub comparisons: Vec<Comparison>,
     /// What others published.
     pub published: Vec<Published>,
     notes: Vec<String>,
@@ -136,6 +140,7 @@ impl Report {
         document.insert("outcomes".into(), self.outcomes.iter().map(Outcome::json).collect());
         document
             .insert("ratios".into(), self.ratios.iter().map(|(what, ratio)| (what.clone(), json!(ratio))).collect::<Map<_, _>>().into());
+        document.insert("comparisons".into(), json!(self.comparisons));
         document.insert("published".into(), json!(self.published));
         document.insert("notes".into(), json!(self.notes));
         document.insert("thresholds".into(), json!(self.verdicts));

@@ -24,6 +24,7 @@ impl Report {
         for note in &self.notes {
             line(&mut out, format_args!("\n{note}"));
         }
+        self.comparisons.iter().for_each(|comparison| out.push_str(&comparison.text()));
         published_table(&mut out, &self.published);
         self.verdicts.iter().for_each(|verdict| line(&mut out, format_args!("\n{}", verdict.sentence())));
         out

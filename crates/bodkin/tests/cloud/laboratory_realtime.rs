@@ -69,16 +69,50 @@ fn the_tables_of_a_pair_have_the_papers_columns() {
         assert!(figures.iter().all(|key| outcome[*key].is_number()), "{outcome}");
     }
     let arrec = report(
-        "arrec --topics 320 --strategies all,eager --groups small --processing-us 1 --fault none --seconds 2 --warm-up-seconds 1 --runs 1",
+        "arrec --topics 320 --strategies all,periodic-25 --groups small --processing-us 1 --fault none --seconds 2 --warm-up-seconds 1 --runs 1",
     );
     let outcomes = list(&arrec, "/outcomes");
-    assert_eq!(outcomes[0]["label"], "all, small groups, 1 us, 320 topics, no fault");
+    assert_eq!(outcomes[0]["label"], "all, small groups, quick recovery, 1 us, 320 topics, no fault");
     assert!(outcomes.iter().all(|outcome| outcome["c1_p99_ms"].is_number() && outcome["c5_longest_run"].is_number()), "{arrec}");
+    let saved = "replication traffic saved against periodic-25, percent: all, small groups, quick recovery, 1 us, 320 topics, no fault";
+    assert!(arrec["ratios"][saved].is_number() || outcomes[0]["replication_mbit_per_s"].is_null(), "{}", arrec["ratios"]);
     assert!(
         list(&arrec, "/published")
             .iter()
             .any(|published| published["source"].as_str().is_some_and(|source| source.contains("section 4.7")))
     );
+}
+
+#[test]
+fn what_a_backup_keeps_that_is_told_nothing_comes_again() {
+    let line = "frame --topics 60 --configurations fcfs,fcfs-minus --fault crash --seconds 3 --warm-up-seconds 1 --runs 1";
+    let frame = report(line);
+    let again: Vec<i64> = list(&frame, "/outcomes").iter().map(|outcome| number(outcome, "/duplicates")).collect();
+    assert!(again[1] > again[0] && again[1] > 60, "{again:?}");
+}
+
+#[test]
+fn only_the_subscriber_in_the_cloud_waits_for_its_way() {
+    let frame = report("frame --topics 60 --configurations bodkin --cloud --fault none --seconds 2 --warm-up-seconds 1 --runs 1");
+    let outcome = &list(&frame, "/outcomes")[0];
+    assert_eq!(outcome["label"], "bodkin, cloud, 60 topics, no fault");
+    let least_ms = |category: u32| outcome[format!("c{category}_p50_ms")].as_f64().expect("a figure");
+    assert!(least_ms(5) >= 5.0, "{outcome}");
+    assert_eq!((number(outcome, "/c0_loss_success_percent"), number(outcome, "/c5_loss_success_percent")), (100, 100));
+}
+
+#[test]
+fn events_are_kept_in_memory_in_the_log_and_on_the_disk() {
+    let report = report("durable --publishers 2 --rate 50 --seconds 1 --repeat 1");
+    let outcomes = list(&report, "/outcomes");
+    let labels: Vec<&str> = outcomes.iter().filter_map(|outcome| outcome["label"].as_str()).collect();
+    let expected = ["in memory", "appended", "synced", "one flush of the disk", "run by run"].map(|what| format!("{what}, 2 publishers"));
+    assert_eq!(labels, expected);
+    for outcome in &outcomes[..3] {
+        assert_eq!((number(outcome, "/events"), number(outcome, "/refused")), (100, 0), "{outcome}");
+        assert!(outcome["kept_percent"].as_f64().is_some_and(|percent| percent > 95.0), "{outcome}");
+    }
+    assert!(report["ratios"]["appended_p50_ratio, 2 publishers"].is_number(), "{report}");
 }
 
 #[test]

@@ -163,6 +163,7 @@ fn trial(options: &ArrecOptions, configuration: Configuration, key: &Key) -> any
         speech: Speech::ZmtpDealer,
         workload,
         hearing: Hearing { is_required: true, processing_ns: u64::from(processing_us) * 1000, begins_anew: recovery == Recovery::Full },
+        in_cloud: None,
         warm_up: options.table.warm_up(),
     })
 }

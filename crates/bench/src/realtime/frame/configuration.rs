@@ -4,8 +4,9 @@ use std::path::Path;
 
 use crate::options::Configuration;
 use crate::realtime::dialect::Speech;
+use crate::realtime::listener::Hearing;
 use crate::realtime::stand::Stand;
-use crate::realtime::topic_file::{BACKUP_BUFFER, Coverage, Order, Replication, Terms, topic_file};
+use crate::realtime::topic_file::{BACKUP_BUFFER, Order, Replication, Selection, Terms, topic_file};
 use crate::realtime::workload::Workload;
 
 impl Configuration {
@@ -31,8 +32,10 @@ impl Configuration {
     pub fn description(self) -> &'static str {
         match self {
             Self::Bodkin => "Table 3.2's N; an event is safe when its subscriber or the Backup has acknowledged it",
-            Self::Frame => "the paper's FRAME: Table 3.2's N; an event is safe when it has been handed to the kernel",
-            Self::FramePlus => "the paper's FRAME+: as FRAME with N = 2 in categories 2 and 5",
+            Self::Frame => {
+                "the paper's FRAME: Table 3.2's N; events of the topics that Proposition 1 names (categories 2 and 5) are replicated when they come, others never"
+            }
+            Self::FramePlus => "the paper's FRAME+: as FRAME with N = 2 in categories 2 and 5, of which Proposition 1 names none",
             Self::Fcfs => {
                 "the paper's FCFS: every event is replicated, then dispatched, in order of arrival; the Backup is told what was dispatched and prunes it"
             }
@@ -69,11 +72,16 @@ impl Configuration {
         }
     }
 
+    /// How subscribers take events: as the papers' they are waited for, and where a Backup is told nothing it learns nothing from them either.
+    pub fn hearing(self) -> Hearing {
+        Hearing { is_required: self.has_pair() || self == Self::Alone, begins_anew: self == Self::FcfsMinus, ..Hearing::default() }
+    }
+
     fn terms(self) -> Terms {
         match self {
             Self::Bodkin => Terms::PAIR,
-            Self::Frame | Self::FramePlus => Terms { coverage: Coverage::Host, ..Terms::PAIR },
-            Self::Fcfs => Terms { coverage: Coverage::Host, replication: Replication::Eager, order: Order::Arrival, ..Terms::PAIR },
+            Self::Frame | Self::FramePlus => Terms { replication: Replication::Eager, selection: Selection::Proposition1, ..Terms::PAIR },
+            Self::Fcfs => Terms { replication: Replication::Eager, order: Order::Arrival, ..Terms::PAIR },
             Self::FcfsMinus => Terms { backup_keeps: BACKUP_BUFFER, ..Self::Fcfs.terms() },
             _ => Terms::ALONE,
         }
@@ -89,5 +97,27 @@ impl Configuration {
         }
         let keys = topic_file(workload, self.terms());
         if self.has_pair() { Stand::pair(workload, &keys, parent) } else { Stand::alone(workload, &keys, parent) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::realtime::frame::category::workload;
+
+    /// The categories of which the broker is told a bound on losses, and so replicates.
+    fn bounded(configuration: Configuration) -> Vec<usize> {
+        let workload = workload(1525, configuration == Configuration::FramePlus, 1);
+        let file = topic_file(&workload, configuration.terms());
+        let bounds = file.split("[[topic]]").skip(1).map(|topic| !topic.contains("loss_tolerance = \"inf\""));
+        bounds.enumerate().filter_map(|(category, is_bounded)| is_bounded.then_some(category)).collect()
+    }
+
+    #[test]
+    fn each_configuration_replicates_the_categories_of_the_paper() {
+        assert_eq!(bounded(Configuration::Bodkin), [0, 1, 2, 3, 5]);
+        assert_eq!((bounded(Configuration::Frame), bounded(Configuration::FramePlus)), (vec![2, 5], vec![]));
+        assert_eq!((bounded(Configuration::Fcfs), bounded(Configuration::FcfsMinus)), (vec![0, 1, 2, 3, 4, 5], vec![0, 1, 2, 3, 4, 5]));
+        assert_eq!(bounded(Configuration::Alone), [0; 0]);
     }
 }

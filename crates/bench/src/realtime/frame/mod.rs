@@ -2,8 +2,9 @@
 
 mod category;
 mod configuration;
+mod tables;
 
-use super::listener::Hearing;
+use super::cloud_latency;
 use super::row::{Key, Rows};
 use super::trial::{self, Trial};
 use crate::options::{Configuration, FrameOptions};
@@ -25,15 +26,15 @@ pub fn run(options: &FrameOptions) -> anyhow::Result<Report> {
         report.note(format!("{}: {}", configuration.name(), configuration.description()));
         for topics in &topics {
             for is_crash in faults.iter().copied().filter(|is_crash| !is_crash || configuration.has_pair()) {
-                let fault = if is_crash { "Primary killed" } else { "no fault" };
-                let label = format!("{}, {topics} topics, {fault}", configuration.name());
-                let first =
-                    Key { configuration: configuration.name().into(), topics: *topics, is_crash, seconds: options.table.seconds, run: 0 };
+                let label = tables::label(*configuration, options.cloud, *topics, is_crash);
+                let name = tables::name(*configuration, options.cloud);
+                let first = Key { configuration: name, topics: *topics, is_crash, seconds: options.table.seconds, run: 0 };
                 let outcome = trial::outcome(&mut rows, label, &first, options.table.runs, |key| trial(options, *configuration, key))?;
                 report.outcomes.push(outcome);
             }
         }
     }
+    report.comparisons = tables::beside(&options.configurations, options.cloud, &topics, &report.outcomes);
     report.published = published::of_frame(&topics);
     conditions.end();
     report.conditions = Some(conditions);
@@ -47,7 +48,8 @@ fn trial(options: &FrameOptions, configuration: Configuration, key: &Key) -> any
         stand,
         speech: configuration.speech(),
         workload,
-        hearing: Hearing { is_required: matches!(configuration, Configuration::Bodkin | Configuration::Alone), ..Hearing::default() },
+        hearing: configuration.hearing(),
+        in_cloud: options.cloud.then_some(category::IN_CLOUD),
         warm_up: options.table.warm_up(),
     })
 }
@@ -69,5 +71,8 @@ fn notes(options: &FrameOptions, topics: &[u32], report: &mut Report) {
          earliest arrival, and category 4 is replicated as category 3 is",
     ] {
         report.note(note.into());
+    }
+    if options.cloud {
+        report.note(format!("cloud: the way between the brokers and category 5's subscriber takes {}", cloud_latency::description()));
     }
 }
