@@ -29,6 +29,7 @@ pub mod monitor;
 pub mod onboarding;
 pub mod own_services;
 pub mod pair;
+pub mod peer_clock;
 pub mod probe;
 pub mod push;
 pub mod realtime;

@@ -48,6 +48,7 @@ use nix::time::{ClockId, clock_gettime};
 use tokio::sync::mpsc;
 
 pub use self::record::RecordError;
+pub use self::{keeper::Ticket, links::PROTOCOL};
 use self::{
     keeper::{Keeper, KeeperMessage},
     link::Link,
@@ -59,7 +60,7 @@ use crate::{
     realtime::Realtime,
     security::{SecurityConfig, SecurityError},
     shard::{Kept, boot_and_system_time},
-    topics::{RealTimeTopic, RealTimeTopics},
+    topics::{RealTimeTopic, RealTimeTopics, wish::Asker},
 };
 
 /// What the file of each copy of the database begins with.
@@ -86,6 +87,8 @@ pub struct PairConfig {
     pub heartbeat: Duration,
     /// How wrong clocks may run, in millionths.
     pub drift_ppm: u32,
+    /// The newest protocol that it speaks with the others: [`PROTOCOL`], of which they may know an older one only.
+    pub protocol: u16,
     /// Whether an operator wants it to lead although it may lack what was answered.
     pub is_forced: bool,
     /// How its thread is scheduled.
@@ -140,11 +143,20 @@ pub enum Duty {
 }
 
 /// Whether this node leads, for everybody who has to ask.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Leadership {
     until_ns: AtomicU64,
     epoch: AtomicU64,
     is_protected: AtomicBool,
+    /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; the greatest number: it is not known.
+    clock_difference_ns: AtomicU64,
+}
+
+impl Default for Leadership {
+    fn default() -> Self {
+        let [until_ns, epoch] = [0; 2].map(AtomicU64::new);
+        Self { until_ns, epoch, is_protected: AtomicBool::new(false), clock_difference_ns: AtomicU64::new(u64::MAX) }
+    }
 }
 
 impl Leadership {
@@ -168,6 +180,15 @@ impl Leadership {
     /// Whether the Backup has everything that was answered, and will.
     pub fn is_protected(&self) -> bool {
         self.leads() && self.is_protected.load(SeqCst)
+    }
+
+    /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; `None`: it is not known.
+    pub fn clock_difference_ns(&self) -> Option<u64> {
+        Some(self.clock_difference_ns.load(SeqCst)).filter(|difference_ns| *difference_ns != u64::MAX)
+    }
+
+    fn clock_differs(&self, difference_ns: Option<u64>) {
+        self.clock_difference_ns.store(difference_ns.unwrap_or(u64::MAX), SeqCst);
     }
 
     fn protect(&self, is_protected: bool) {
@@ -250,6 +271,13 @@ pub enum News {
     BackupGone,
     /// The database has changed.
     Committed(Committed),
+    /// This node follows: records of the leader's for the event log.
+    Records {
+        /// As [`bodkin_store::event_log::batch`] has them.
+        batch: Box<[u8]>,
+        /// By which the keeper is told when they are on the disk.
+        ticket: Ticket,
+    },
 }
 
 impl std::fmt::Debug for News {
@@ -262,6 +290,7 @@ impl std::fmt::Debug for News {
             Self::Channel { .. } => "Channel",
             Self::BackupGone => "BackupGone",
             Self::Committed(_) => "Committed",
+            Self::Records { .. } => "Records",
         })
     }
 }
@@ -288,6 +317,8 @@ pub struct Promoted {
     pub topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
     /// Who has to be waited for.
     pub required: Vec<RequiredSubscriber>,
+    /// Topics of which subscribers asked more than was declared, and under which name that is in force here.
+    pub asked: Vec<(Box<str>, Asker)>,
 }
 
 /// What the keeper gives away.
@@ -349,6 +380,11 @@ impl PairHandle {
         let shard = follows.shard.clone();
         self.keeper.as_ref().expect("a candidate has a keeper").post(KeeperMessage::Attached(Box::new(follows)));
         self.inbox.post(Message::Attached(shard));
+    }
+
+    /// The leader's records are on the disk, or why they are not.
+    pub(crate) fn recorded(&self, ticket: Ticket, result: Result<(), String>) {
+        self.keeper.as_ref().expect("a candidate has a keeper").post(KeeperMessage::Recorded { ticket, result });
     }
 
     /// The shard cannot wait for the Backup: it is out of sync from now on.

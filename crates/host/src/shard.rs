@@ -40,10 +40,7 @@ use bodkin_arrowhead::{
     record::{Subscription, SubscriptionId},
 };
 use bodkin_broker::{Incarnation, Input, Output, Sequence, ShardLimits, StreamId};
-use bodkin_store::{
-    Store,
-    event_log::{EventLog, Position},
-};
+use bodkin_store::{Store, event_log::EventLog};
 use imbl::OrdMap;
 use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
@@ -55,7 +52,7 @@ use tokio::{
 use self::{
     clock::Clock,
     connection::{Connection, Phase},
-    log::Waiting,
+    log::{Unsynced, Waiting},
     publishers::Publishers,
     pushed::Pushed,
     real_time::RealTime,
@@ -208,8 +205,8 @@ pub struct Shard {
     uncovered: BTreeMap<(StreamId, Sequence), Uncovered>,
     /// Keeps every accepted event, unless it is switched off.
     log: Option<EventLog>,
-    /// Publishers that are answered when everything in front of the position is synced.
-    unsynced: VecDeque<(Position, Waiting)>,
+    /// Who waits until that is on the disk.
+    unsynced: Unsynced,
     /// The ZMTP port.
     endpoint: Endpoint,
     /// The pushed subscriptions as of the last look, and their keys.
@@ -292,7 +289,7 @@ impl Shard {
             primary,
             uncovered: BTreeMap::new(),
             log,
-            unsynced: VecDeque::new(),
+            unsynced: Unsynced::default(),
             endpoint,
             known: OrdMap::new(),
             pushed: BTreeMap::new(),

@@ -13,7 +13,7 @@ use std::{
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
     ShardError, Terms,
-    timing::{Admission, AdmissionError, Change, Nanos, Reason, Refusal},
+    timing::{Admission, AdmissionError, Change, Nanos, Reason, Refusal, Wish},
     topic::{Level, Period, Platform, SpecFault, TopicSpec, form::PUBLISHERS_MAX},
 };
 use bodkin_store::{Store, StoreError};
@@ -50,6 +50,8 @@ pub struct RealTimeTopic {
     pub event_type: Box<str>,
     /// What it promises: as much as the strictest asks, of who has declared it and all who subscribe.
     pub spec: TopicSpec,
+    /// What subscribers ask of it beyond its declaration.
+    pub asked: Wish,
     /// Who has declared it.
     pub declarer: Declarer,
     /// Whether its publishers are answered when the event is synced.
@@ -170,7 +172,14 @@ impl RealTimeTopics {
         let mut admitted = self.lock();
         let spec = admitted.admission.admit(event_type, declared.spec).map_err(refused)?.spec;
         let is_durable = spec.durable || self.durable.contains(event_type);
-        let topic = Arc::new(RealTimeTopic { event_type: event_type.into(), spec, declarer, is_durable, counts: Arc::default() });
+        let topic = Arc::new(RealTimeTopic {
+            event_type: event_type.into(),
+            spec,
+            asked: Wish::default(),
+            declarer,
+            is_durable,
+            counts: Arc::default(),
+        });
         admitted.topics.insert(event_type.into(), topic.clone());
         Ok((topic, Terms::of(&spec, &self.platform)))
     }
@@ -187,7 +196,8 @@ impl RealTimeTopics {
     /// An event type that is declared no more and of which a node of a pair still keeps events: it promises nothing.
     pub fn undeclared(&self, event_type: &str) -> (Arc<RealTimeTopic>, Terms) {
         let (spec, counts) = (undeclared(), Arc::default());
-        let topic = RealTimeTopic { event_type: event_type.into(), spec, declarer: Declarer::Operator, is_durable: false, counts };
+        let (asked, declarer) = (Wish::default(), Declarer::Operator);
+        let topic = RealTimeTopic { event_type: event_type.into(), spec, asked, declarer, is_durable: false, counts };
         (Arc::new(topic), Terms::of(&spec, &self.platform))
     }
 

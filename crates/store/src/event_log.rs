@@ -5,6 +5,7 @@
 //! (`durable` event types), makes the next file ahead, and removes what is too old or too much. A disk that takes nothing
 //! more suspends the log, which is told, and never blocks the shard.
 
+pub mod batch;
 mod keeper;
 mod next_file;
 mod reader;

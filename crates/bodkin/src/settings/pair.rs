@@ -14,7 +14,10 @@ use bodkin_broker::{
     timing::Nanos,
     topic::{LeaseTimes, Platform},
 };
-use bodkin_host::{pair::PairConfig, realtime::Realtime};
+use bodkin_host::{
+    pair::{PROTOCOL, PairConfig},
+    realtime::Realtime,
+};
 
 use super::Settings;
 
@@ -80,7 +83,20 @@ pub fn config(
     let duration = |time: Nanos| Duration::from_nanos(time.get().unsigned_abs());
     let (lease, heartbeat, drift_ppm) = (duration(lease.lease), duration(lease.heartbeat), lease.drift_ppm);
     let realtime = Realtime::ordinary();
-    PairConfig { node, data, listen, others, security: None, mode, lease, heartbeat, drift_ppm, is_forced: false, realtime }
+    PairConfig {
+        node,
+        data,
+        listen,
+        others,
+        security: None,
+        mode,
+        lease,
+        heartbeat,
+        drift_ppm,
+        protocol: PROTOCOL,
+        is_forced: false,
+        realtime,
+    }
 }
 
 /// The times that the nodes of a pair run with: those of `[platform]`, which states all of them or none, and no fail-over that is shorter.

@@ -1,9 +1,12 @@
 //! A reliable pair of real processes: who leads when one of them dies, stalls or is cut off, and what is there afterwards.
 
 mod clients;
+mod durable;
 mod messages;
 mod nodes;
 mod secure;
+mod versions;
+mod wishes;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

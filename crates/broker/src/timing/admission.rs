@@ -18,6 +18,23 @@ pub struct Wish {
 }
 
 impl Wish {
+    /// As frames have it: losses in a row, and the deadline in nanoseconds.
+    pub fn of_wire(loss_tolerance: Option<u32>, deadline_ns: Option<u64>) -> Self {
+        Self {
+            loss_tolerance: loss_tolerance.map(LossTolerance::AtMost),
+            deadline: deadline_ns.map(|deadline_ns| Nanos::new(i64::try_from(deadline_ns).unwrap_or(i64::MAX))),
+        }
+    }
+
+    /// The inverse of [`Self::of_wire`].
+    pub fn to_wire(self) -> (Option<u32>, Option<u64>) {
+        let losses = self.loss_tolerance.and_then(|tolerance| match tolerance {
+            LossTolerance::AtMost(losses) => Some(losses),
+            LossTolerance::Any => None,
+        });
+        (losses, self.deadline.map(|deadline| deadline.get().unsigned_abs()))
+    }
+
     /// The specification that meets the wish as well: the stricter of both, with marks as close together as it needs.
     fn tighten(self, mut spec: TopicSpec) -> TopicSpec {
         spec.loss_tolerance = spec.loss_tolerance.min(self.loss_tolerance.unwrap_or(LossTolerance::Any));
@@ -126,6 +143,15 @@ impl Admission {
         let spec = known.wishes.values().fold(known.declared, |spec, wish| wish.tighten(spec));
         let candidate = Candidate { spec, ..known.candidate };
         self.replace(topic, candidate).expect("what asks for less fits where more did");
+    }
+
+    /// What all that ask something of a topic ask of it together, beyond its declaration.
+    pub fn asked(&self, topic: &str) -> Wish {
+        let wishes = || self.topics.get(topic).into_iter().flat_map(|topic| topic.wishes.values());
+        Wish {
+            loss_tolerance: wishes().filter_map(|wish| wish.loss_tolerance).min(),
+            deadline: wishes().filter_map(|wish| wish.deadline).min(),
+        }
     }
 
     /// Removes a topic; one that is not there is no error.

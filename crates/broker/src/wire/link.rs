@@ -27,7 +27,7 @@ newtypes!(Position, StreamNumber);
 
 frames! {
     /// The greeting and the replica channel.
-    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 31)" {
+    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 32)" {
         /// The first frame of either side; its layout never changes.
         16 => Greeting {
             /// The newest protocol version that the sender speaks.
@@ -148,6 +148,25 @@ frames! {
             topic: &'a str,
             /// The subscriber's.
             subscriber: &'a str,
+        }
+        /// What subscribers ask of a topic beyond its declaration, all together; nothing if both are absent. Protocol 2.
+        32 => Asked {
+            /// The losses in a row that the strictest of them tolerates.
+            loss_tolerance: Option<u32>,
+            /// The shortest deadline.
+            deadline_ns: Option<u64>,
+            /// The topic's name.
+            topic: &'a str,
+        }
+    }
+}
+
+impl Replication<'_> {
+    /// The first protocol that has this frame where it is sent. An end that speaks an older one is not sent it.
+    pub fn since_protocol(&self) -> u16 {
+        match self {
+            Self::ClockRequest { .. } | Self::ClockReply { .. } | Self::Asked { .. } => 2,
+            _ => 1,
         }
     }
 }

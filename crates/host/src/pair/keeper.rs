@@ -3,6 +3,7 @@
 //! Events stay in memory, changes of the database go to the store, which has a disk to wait for. The leader is told what is where. When
 //! this node is to lead, what the connection still holds is taken, the store writes from then on, and all of it is given away as it is.
 
+mod saved;
 #[cfg(test)]
 mod tests;
 
@@ -10,14 +11,16 @@ use std::{collections::BTreeMap, io, num::NonZeroU32, sync::Arc, time::Duration}
 
 use bodkin_broker::{
     Backup, BackupError, Epoch, Output, Terms, TopicId,
+    timing::Wish,
     wire::{LinkFrame, Position, Replication},
 };
 use bodkin_store::{
-    event_log,
+    event_log::{self, batch},
     following::{QueueFull, Report, TopicChange},
 };
 use mio::{Events, Interest, Poll, Token};
 
+use self::saved::Saved;
 use super::{
     Follows, Given, Message, News, Promoted, RequiredSubscriber, boot_time,
     link::{Left, Link, Taken},
@@ -27,7 +30,7 @@ use super::{
 use crate::{
     inbox::{self, Inbox},
     shard::Kept,
-    topics::{Declarer, RealTimeTopic, declaration},
+    topics::{Declarer, RealTimeTopic, declaration, wish::Asker},
 };
 
 const WAKER: Token = Token(usize::MAX);
@@ -59,8 +62,22 @@ pub enum KeeperMessage {
     Give,
     /// What became of the leader's changes.
     Report(Report),
+    /// What became of the leader's events of durable event types.
+    Recorded {
+        /// Which of them.
+        ticket: Ticket,
+        /// They are on the disk, or why they are not.
+        result: Result<(), String>,
+    },
     /// The process ends.
     End,
+}
+
+/// Which operation of the leader's something is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    session: u64,
+    position: Position,
 }
 
 /// The thread, as the node sees it. It ends when this is dropped.
@@ -118,17 +135,19 @@ struct Work {
     link: Option<Link>,
     serial: u64,
     epoch: Epoch,
+    /// That both ends of the connection speak.
+    protocol: u16,
     /// Counts copies: what is reported of an earlier one is not believed.
     session: u64,
     copy: Copy,
-    /// The last change that was ordered, and the last one on the disk.
-    ordered: Position,
-    saved: Position,
+    saved: Saved,
     backup: Backup,
     kept: Vec<Kept>,
     /// By their place in the machine.
     topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
     required: BTreeMap<(Box<str>, Box<str>), Duration>,
+    /// Under which names what the leader's subscribers ask of topics is admitted here.
+    asked: BTreeMap<Box<str>, Asker>,
     /// Declarations in the database that are in force here, by event type.
     declared: BTreeMap<Box<str>, String>,
     outputs: Vec<Output>,
@@ -153,14 +172,15 @@ impl Work {
             link: None,
             serial: 0,
             epoch: Epoch::NONE,
+            protocol: 0,
             session: 0,
             copy: Copy::Missing,
-            ordered: Position(0),
-            saved: Position(0),
+            saved: Saved::default(),
             backup: Backup::new(),
             kept: Vec::new(),
             topics: BTreeMap::new(),
             required: BTreeMap::new(),
+            asked: BTreeMap::new(),
             declared: BTreeMap::new(),
             outputs: Vec::new(),
             is_unread: false,
@@ -201,6 +221,8 @@ impl Work {
                 KeeperMessage::Attached(follows) => {
                     self.follows = Some(follows);
                     self.declared.clear();
+                    // What was asked was asked of the topics of the local cloud before.
+                    self.asked.clear();
                     self.forget();
                 }
                 KeeperMessage::Detached => {
@@ -214,6 +236,7 @@ impl Work {
                     self.is_unread = self.link.is_some();
                 }
                 KeeperMessage::Report(report) => self.reported(report),
+                KeeperMessage::Recorded { ticket, result } => self.recorded(ticket, result),
                 KeeperMessage::End => self.is_ending = true,
             }
         }
@@ -226,6 +249,7 @@ impl Work {
             tracing::warn!(%error, "the replica channel cannot be read");
             return self.node.post(Message::ChannelEnded { serial });
         }
+        self.protocol = link.protocol;
         (self.link, self.serial, self.epoch) = (Some(link), serial, epoch);
         (self.copy, self.waits) = (Copy::Missing, false);
         // What came with the connection raises no event.
@@ -269,6 +293,10 @@ impl Work {
     /// Takes a frame of the leader's; an error is the reason why the connection has to be closed.
     fn take(&mut self, frame: LinkFrame<'_>) -> Result<Taken, String> {
         let LinkFrame::Replication(frame) = frame else { return Err("a ballot has come on the replica channel".into()) };
+        let protocol = self.protocol;
+        if frame.since_protocol() > protocol {
+            return Err(format!("{} has come, which protocol {protocol} does not have", kind(&frame)));
+        }
         if frame.epoch() != self.epoch {
             return Err(format!("a frame of epoch {} has come on the replica channel of epoch {}", frame.epoch(), self.epoch));
         }
@@ -294,8 +322,9 @@ impl Work {
             Replication::SnapshotBegin { position, .. } => {
                 self.backup.begin_snapshot(position, &mut self.outputs);
                 self.required.clear();
+                self.forget_asked();
                 self.session += 1;
-                (self.ordered, self.saved) = (position, position);
+                self.saved = Saved::behind(position);
                 self.copy = Copy::Coming(position);
                 let session = self.session;
                 self.following()?.begin(session);
@@ -304,13 +333,20 @@ impl Work {
             Replication::SnapshotEnd { position, .. } => self.backup.end_snapshot(position).map_err(told)?,
             Replication::Control { position, operation, .. } => {
                 self.backup.control(position).map_err(told)?;
-                self.ordered = position;
-                self.following()?.operation(position, operation.to_vec()).map_err(too_fast)?;
+                if batch::is_batch(operation) {
+                    self.saved.records(position, operation.len())?;
+                    let ticket = Ticket { session: self.session, position };
+                    let shard = &self.follows.as_ref().ok_or(NOBODY)?.shard;
+                    shard.post(inbox::Message::Pair(News::Records { batch: operation.into(), ticket }));
+                } else {
+                    self.saved.change(position);
+                    self.following()?.operation(position, operation.to_vec()).map_err(too_fast)?;
+                }
             }
             Replication::StreamOpen { stream, publisher, incarnation, topic, .. } => {
                 match self.backup.open_stream(stream, topic, publisher, incarnation) {
                     // One of the changes that are under way may declare the topic.
-                    Err(BackupError::Topic) if self.saved < self.ordered => return Ok(Taken::Later),
+                    Err(BackupError::Topic) if self.saved.awaits_changes() => return Ok(Taken::Later),
                     Err(BackupError::Topic) => {
                         tracing::warn!(
                             topic,
@@ -337,6 +373,13 @@ impl Work {
                     return Err(format!("the leader names more than {REQUIRED_MAX} required subscribers"));
                 }
                 self.required.insert((topic.into(), subscriber.into()), Duration::from_nanos(wait_ns));
+            }
+            Replication::Asked { loss_tolerance, deadline_ns, topic, .. } => {
+                // One of the changes that are under way may declare the topic.
+                if self.saved.awaits_changes() {
+                    return Ok(Taken::Later);
+                }
+                self.ask(topic, Wish::of_wire(loss_tolerance, deadline_ns));
             }
             Replication::NotRequired { topic, subscriber, .. } => drop(self.required.remove(&(topic.into(), subscriber.into()))),
             other => return Err(format!("{} does not belong on the replica channel", kind(&other))),
@@ -366,8 +409,8 @@ impl Work {
             }
             Report::Repeated { session, position, topics } if session == self.session => {
                 topics.into_iter().for_each(|TopicChange { event_type, declaration }| self.declare(event_type, declaration));
-                self.saved = position;
-                self.backup.saved(position);
+                self.saved.changed(position);
+                self.backup.saved(self.saved.through());
             }
             Report::Failed { session, why } if session == self.session => {
                 self.forget();
@@ -375,6 +418,19 @@ impl Work {
             }
             // Of a copy that was replaced by another.
             Report::Copied { .. } | Report::Repeated { .. } | Report::Failed { .. } => {}
+        }
+    }
+
+    fn recorded(&mut self, Ticket { session, position }: Ticket, result: Result<(), String>) {
+        if session != self.session {
+            return;
+        }
+        match result {
+            Ok(()) => {
+                self.saved.recorded(position);
+                self.backup.saved(self.saved.through());
+            }
+            Err(why) => self.refuse(&format!("events of a durable event type are not on the disk here: {why}")),
         }
     }
 
@@ -420,7 +476,8 @@ impl Work {
             let required = std::mem::take(&mut self.required).into_iter().map(named).collect();
             let (backup, kept, topics) =
                 (std::mem::take(&mut self.backup), std::mem::take(&mut self.kept), std::mem::take(&mut self.topics));
-            Promoted { backup, kept, topics, required }
+            let asked = std::mem::take(&mut self.asked).into_iter().collect();
+            Promoted { backup, kept, topics, required, asked }
         });
         self.node.post(Message::Given(Box::new(Given { promoted, log_from })));
         self.forget();
@@ -428,6 +485,7 @@ impl Work {
 
     /// Keeps nothing, and knows the topics that there are.
     fn forget(&mut self) {
+        self.forget_asked();
         (self.backup, self.copy, self.told) = (Backup::new(), Copy::Missing, Epoch::NONE);
         (self.kept, self.topics, self.required) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let topics = self.follows.as_ref().map(|follows| follows.topics.with_terms());
@@ -442,6 +500,29 @@ impl Work {
             Ok(id) => drop(self.topics.insert(id, topic)),
             Err(error) => tracing::error!(%error, topic = &*topic.event_type, "a topic cannot be kept here"),
         }
+    }
+
+    /// Has a topic be as strict as the leader's subscribers ask, so that it is from the first instant on in which this node leads.
+    fn ask(&mut self, topic: &str, wish: Wish) {
+        let Some(follows) = &self.follows else { return };
+        let (topics, mut told) = (follows.topics.clone(), None);
+        if wish == Wish::default() {
+            let asker = self.asked.remove(topic);
+            asker.into_iter().for_each(|asker| topics.forget(topic, asker, |now| told = Some(Ok(now))));
+        } else {
+            let asker = *self.asked.entry(topic.into()).or_insert_with(|| topics.asker());
+            topics.ask(topic, asker, wish, |now| told = Some(now));
+        }
+        match told {
+            Some(Ok((topic, terms))) => self.admit(topic, terms),
+            Some(Err(error)) => tracing::warn!(topic, %error, "what the leader's subscribers ask of a topic does not fit here"),
+            None => {}
+        }
+    }
+
+    fn forget_asked(&mut self) {
+        let topics: Vec<Box<str>> = self.asked.keys().cloned().collect();
+        topics.iter().for_each(|topic| self.ask(topic, Wish::default()));
     }
 
     /// Takes the topics that are declared in the database, and no others.

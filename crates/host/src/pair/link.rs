@@ -9,7 +9,7 @@ use bodkin_broker::{
 use mio::net::TcpStream;
 use rustls::Connection;
 
-use super::trust::Proof;
+use super::{links::PROTOCOL_MIN, trust::Proof};
 use crate::channel::Channel;
 
 /// Bytes that wait for the socket. Beyond, heartbeats and ballots are dropped, which the machine allows for; a Backup so far behind is given up.
@@ -36,6 +36,8 @@ pub struct Link {
     pub proof: Option<Proof>,
     /// Who it was connected to, and what for; `None` of one that came in.
     pub dialled: Option<(Node, Purpose)>,
+    /// What both ends speak, once that is known.
+    pub protocol: u16,
     /// When something came last; of one that has not said who it is, when it began.
     pub heard_at: Instant,
     /// Read and not taken yet.
@@ -87,7 +89,18 @@ impl Link {
 
     fn new(channel: Channel<TcpStream>, dialled: Option<(Node, Purpose)>, now: Instant) -> Self {
         let buffer = vec![0; READ_BYTES].into_boxed_slice();
-        Self { channel, peer: None, proof: None, dialled, heard_at: now, received: Vec::new(), buffer, out: Vec::new(), written: 0 }
+        Self {
+            channel,
+            peer: None,
+            proof: None,
+            dialled,
+            protocol: PROTOCOL_MIN,
+            heard_at: now,
+            received: Vec::new(),
+            buffer,
+            out: Vec::new(),
+            written: 0,
+        }
     }
 
     /// The socket, to be registered with a poll.
@@ -128,6 +141,9 @@ impl Link {
 
     /// Queues a frame.
     pub fn push(&mut self, frame: LinkFrame<'_>) {
+        if let LinkFrame::Replication(frame) = frame {
+            assert!(frame.since_protocol() <= self.protocol, "protocol {} does not have {frame:?}", self.protocol);
+        }
         frame.encode(&mut self.out);
     }
 

@@ -23,8 +23,14 @@ use super::{
 };
 use crate::seldom::SeldomOf;
 
-/// The newest protocol of the link that this node speaks, and the oldest.
-pub const PROTOCOL: u16 = 1;
+/// The newest protocol of the link, and the oldest that is spoken.
+pub const PROTOCOL: u16 = 2;
+pub const PROTOCOL_MIN: u16 = 1;
+/// The protocol that the Backup takes records of durable event types in.
+pub const RECORDS_SINCE: u16 = 2;
+/// The protocol in which the candidates ask each other what their clocks show, and that in which the Backup is told what is asked of topics.
+pub const CLOCKS_SINCE: u16 = 2;
+pub const ASKED_SINCE: u16 = 2;
 /// Connections at the most, those included that have not said who they are.
 const LINKS_MAX: usize = 16;
 /// Handshakes of TLS that are begun between two heartbeats with those who come in: each takes about a millisecond of the thread that votes.
@@ -45,6 +51,8 @@ pub fn silence(lease: Duration) -> Duration {
 pub struct OwnName {
     pub node: Node,
     pub incarnation: Incarnation,
+    /// The newest protocol that it speaks.
+    pub protocol: u16,
     /// What it shows, and what it asks of the others; `None` in insecure mode.
     pub trust: Option<SharedTrust>,
 }
@@ -197,7 +205,7 @@ impl Links {
 
     /// Agrees that a connection is the replica channel.
     pub fn agree_to_channel(&mut self, slot: usize, epoch: Epoch) {
-        let frame = Replication::Channel { epoch, protocol: PROTOCOL, protocol_min: PROTOCOL, node: self.own.node };
+        let frame = Replication::Channel { epoch, protocol: self.own.protocol, protocol_min: PROTOCOL_MIN, node: self.own.node };
         self.links[slot].push(LinkFrame::Replication(frame));
         self.dirty.push(slot);
     }
@@ -223,8 +231,8 @@ impl Links {
     fn add(&mut self, mut link: Link, role: Role, epoch: Epoch) {
         // Delays of Nagle's would be part of every fail-over.
         let begun = link.socket().set_nodelay(true);
-        let OwnName { node, incarnation, .. } = self.own;
-        let (protocol, protocol_min) = (PROTOCOL, PROTOCOL);
+        let OwnName { node, incarnation, protocol, .. } = self.own;
+        let protocol_min = PROTOCOL_MIN;
         link.push(LinkFrame::Replication(match link.dialled {
             Some((_, Purpose::Channel)) => Replication::Channel { epoch, protocol, protocol_min, node },
             _ => Replication::Greeting { epoch, protocol, protocol_min, node, role, incarnation },
@@ -248,8 +256,10 @@ impl Links {
         if !is_welcome {
             return Err(format!("it says that it is {node:?}, which is not expected there"));
         }
-        if protocol < PROTOCOL || protocol_min > PROTOCOL {
-            return Err(format!("it speaks versions {protocol_min} to {protocol} of the protocol, and this node {PROTOCOL}"));
+        let own = self.own.protocol;
+        link.protocol = protocol.min(own);
+        if link.protocol < protocol_min.max(PROTOCOL_MIN) {
+            return Err(format!("it speaks protocols {protocol_min} to {protocol}, and this node {PROTOCOL_MIN} to {own}"));
         }
         if let (Some(trust), Some(session)) = (&self.own.trust, link.session()) {
             link.proof = Some(trust.load().prove(node, session)?);
@@ -267,6 +277,11 @@ impl Links {
     /// Who is at the other end.
     pub fn peer(&self, slot: usize) -> Option<Node> {
         self.links.get(slot).and_then(|link| link.peer)
+    }
+
+    /// Whether a node is connected and speaks this protocol, or a newer one.
+    pub fn speaks(&self, node: Node, protocol: u16) -> bool {
+        self.by_node.get(&node).is_some_and(|slot| self.links[*slot].protocol >= protocol)
     }
 
     /// Whether a node is connected.

@@ -23,12 +23,14 @@ use super::{
     COPY_FILE, Duty, Given, Leadership, Message, News, PairConfig, PairError, boot_time,
     keeper::{Keeper, KeeperMessage},
     link::{Left, Purpose, Taken, take_frames},
-    links::{self, Links, OwnName},
+    links::{self, CLOCKS_SINCE, Links, OwnName},
     record,
     trust::SharedTrust,
 };
 use crate::{
+    control,
     inbox::{self, Inbox},
+    peer_clock::PeerClock,
     realtime::Rank,
 };
 
@@ -94,6 +96,8 @@ pub struct PairThread {
     is_channel: bool,
     /// The epoch that the other candidate has shown on its present connection: the replica channel is of one that both know.
     partner_epoch: Option<Epoch>,
+    /// What the other candidate's host shows, on its present connection.
+    partner_clock: PeerClock,
     next_beat: Instant,
     beats: u64,
     is_ending: bool,
@@ -116,7 +120,7 @@ impl PairThread {
         let record = record::read(&config.data)?;
         remove_copies(&config.data)?;
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let own = OwnName { node: config.node, incarnation: Incarnation(since_1970.as_nanos() as u64), trust };
+        let own = OwnName { node: config.node, incarnation: Incarnation(since_1970.as_nanos() as u64), protocol: config.protocol, trust };
         let registry = poll.registry().try_clone()?;
         let links = Links::new(own, links::silence(config.lease), registry, listener, LISTENER, &config.others, now)?;
         Ok(Self {
@@ -141,6 +145,7 @@ impl PairThread {
             channels: 0,
             is_channel: false,
             partner_epoch: None,
+            partner_clock: PeerClock::new(std::time::Instant::now()),
             next_beat: now,
             beats: 0,
             is_ending: false,
@@ -211,8 +216,24 @@ impl PairThread {
             }
             self.lost(node);
         }
+        self.ask_clock();
         let lost = self.links.beat(now, self.beats, self.role(), self.member.epoch());
         lost.into_iter().for_each(|node| self.lost(node));
+    }
+
+    /// Asks the other candidate's host now and then what its clock shows: events that were stamped by one are due by the other's.
+    fn ask_clock(&mut self) {
+        let (Some(partner), now, epoch) = (self.partner(), std::time::Instant::now(), self.member.epoch()) else { return };
+        if self.links.speaks(partner, CLOCKS_SINCE) && self.partner_clock.is_due(now) {
+            let sent_utc_ns = self.partner_clock.ask(now);
+            self.links.send(partner, LinkFrame::Replication(Replication::ClockRequest { epoch, sent_utc_ns }));
+        }
+    }
+
+    fn tell_clock(&mut self, to: Node, sent_utc_ns: u64) {
+        let (epoch, now_utc_ns) = (self.member.epoch(), control::now().unix_nanos());
+        let reply = Replication::ClockReply { epoch, sent_utc_ns, received_utc_ns: now_utc_ns, replied_utc_ns: now_utc_ns };
+        self.links.send(to, LinkFrame::Replication(reply));
     }
 
     fn role(&self) -> Role {
@@ -433,6 +454,17 @@ impl PairThread {
                     self.partner_epoch = Some(epoch);
                 }
             }
+            (Some(from), LinkFrame::Replication(Replication::ClockRequest { sent_utc_ns, .. }))
+                if self.links.speaks(from, CLOCKS_SINCE) =>
+            {
+                self.tell_clock(from, sent_utc_ns);
+            }
+            (Some(from), LinkFrame::Replication(Replication::ClockReply { sent_utc_ns, received_utc_ns, replied_utc_ns, .. }))
+                if Some(from) == self.partner() =>
+            {
+                self.partner_clock.answered(sent_utc_ns, received_utc_ns, replied_utc_ns);
+                self.leadership.clock_differs(self.partner_clock.difference_ns());
+            }
             (Some(_), LinkFrame::Replication(frame)) => return Err(format!("{} does not belong on this connection", kind(&frame))),
         }
         Ok(Taken::Done)
@@ -471,6 +503,8 @@ impl PairThread {
             return;
         }
         self.partner_epoch = None;
+        self.partner_clock = PeerClock::new(std::time::Instant::now());
+        self.leadership.clock_differs(None);
         self.tell_shard(News::BackupGone);
     }
 }

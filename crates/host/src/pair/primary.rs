@@ -20,11 +20,12 @@ use bodkin_broker::{
     member::Protection,
     wire::{LINK_FRAME_BYTES_MAX, LinkFrame, Position, Replication},
 };
-use bodkin_store::replication::Group;
+use bodkin_store::{event_log, replication::Group};
 
 use super::{
-    COPY_FILE, PairHandle,
+    COPY_FILE, PairHandle, Ticket,
     link::{Left, Link, OUT_BYTES_MAX, Taken},
+    links::{ASKED_SINCE, RECORDS_SINCE},
 };
 use crate::config::HostConfig;
 
@@ -116,6 +117,8 @@ pub struct Primary {
     /// Whether this node has stopped leading, and no epoch has begun since.
     is_fenced: bool,
     commits: VecDeque<Commit>,
+    /// Batches of the event log that the Backup may lack: their number among the operations, and their first record.
+    records: VecDeque<(u64, event_log::Position)>,
     /// Operations that were committed.
     committed: u64,
     /// Those that the Backup has, and those that it has when its copy is whole.
@@ -142,6 +145,7 @@ impl Primary {
             serial: 0,
             is_fenced: false,
             commits: VecDeque::new(),
+            records: VecDeque::new(),
             committed: 0,
             replicated: 0,
             given: 0,
@@ -181,6 +185,7 @@ impl Primary {
         self.until = Instant::default();
         self.is_fenced = true;
         self.commits.drain(..).for_each(|commit| commit.group.lose(NOT_KNOWN));
+        self.records.clear();
     }
 
     /// The member has settled what may be counted on.
@@ -283,25 +288,11 @@ impl Primary {
     /// Takes a commit into the row of those that wait for their answers; gives what has to go to the Backup now.
     pub fn committed(&mut self, mut group: Group) -> Result<Vec<Change>, TooFar> {
         let operations = std::mem::take(&mut group.operations);
-        let is_long = operations.iter().any(|operation| operation.len() > OPERATION_BYTES_MAX);
         let first = self.committed + 1;
         self.committed += operations.len() as u64;
         self.commits.push_back(Commit { number: self.committed, group });
-        let changes = (first..).zip(operations).map(|(number, operation)| Change { number, operation });
-        let sent = match &mut self.session {
-            Session::None | Session::Wanted | Session::Asked => Vec::new(),
-            _ if is_long => return Err(TooFar("a change is larger than a frame")),
-            Session::Copying { tail, tail_bytes, .. } => {
-                let before = tail.len();
-                tail.extend(changes);
-                *tail_bytes += tail[before..].iter().map(|change| change.operation.len()).sum::<usize>();
-                if *tail_bytes > TAIL_BYTES_MAX {
-                    return Err(TooFar("too many changes wait for the end of the copy"));
-                }
-                Vec::new()
-            }
-            Session::Joining | Session::Settling | Session::InSync => changes.collect(),
-        };
+        let changes = (first..).zip(operations).map(|(number, operation)| Change { number, operation }).collect();
+        let sent = self.in_order(changes)?;
         if self.is_fenced {
             self.fenced();
         }
@@ -309,9 +300,58 @@ impl Primary {
         Ok(sent)
     }
 
+    /// Takes records of durable event types, as a batch that begins at this place of the event log; gives what has to go to the Backup now. One that does not
+    /// know batches gets none.
+    pub fn logged(&mut self, batch: Vec<u8>, first: event_log::Position) -> Result<Vec<Change>, TooFar> {
+        if self.link.as_ref().is_some_and(|link| link.protocol < RECORDS_SINCE) {
+            return Ok(Vec::new());
+        }
+        self.committed += 1;
+        self.records.push_back((self.committed, first));
+        let sent = self.in_order(vec![Change { number: self.committed, operation: batch }])?;
+        self.settle();
+        Ok(sent)
+    }
+
+    /// Everything in front of this place of the event log is on the Backup's disk too, or needs not to be. A node that does not lead answers nobody.
+    pub fn logged_through(&self) -> event_log::Position {
+        if self.is_fenced {
+            return event_log::Position(0);
+        }
+        self.records.front().map_or(event_log::Position(u64::MAX), |(_, first)| *first)
+    }
+
+    /// What of these goes to the Backup now; behind a copy under way they wait, and without a session nobody needs them.
+    fn in_order(&mut self, changes: Vec<Change>) -> Result<Vec<Change>, TooFar> {
+        let is_long = changes.iter().any(|change| change.operation.len() > OPERATION_BYTES_MAX);
+        Ok(match &mut self.session {
+            Session::None | Session::Wanted | Session::Asked => Vec::new(),
+            _ if is_long => return Err(TooFar("a change is larger than a frame")),
+            Session::Copying { tail, tail_bytes, .. } => {
+                *tail_bytes += changes.iter().map(|change| change.operation.len()).sum::<usize>();
+                tail.extend(changes);
+                if *tail_bytes > TAIL_BYTES_MAX {
+                    return Err(TooFar("too many changes wait for the end of the copy"));
+                }
+                Vec::new()
+            }
+            Session::Joining | Session::Settling | Session::InSync => changes,
+        })
+    }
+
     /// Whether the Backup is told what the broker keeps.
     pub fn is_giving(&self) -> bool {
         matches!(self.session, Session::Joining | Session::Settling | Session::InSync)
+    }
+
+    /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; `None`: it is not known.
+    pub fn clock_difference_ns(&self) -> Option<u64> {
+        self.pair.leadership().clock_difference_ns()
+    }
+
+    /// Whether the Backup takes what is asked of topics.
+    pub fn knows_asked(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.protocol >= ASKED_SINCE)
     }
 
     /// Sends a frame to the Backup.
@@ -319,6 +359,11 @@ impl Primary {
         if let Some(link) = &mut self.link {
             link.push(LinkFrame::Replication(frame));
         }
+    }
+
+    /// Of a node that follows: the leader's records are on the disk, or why they are not.
+    pub fn confirm(&self, ticket: Ticket, result: Result<(), String>) {
+        self.pair.recorded(ticket, result);
     }
 
     /// Something has been sent that the Backup owes an acknowledgement for.
@@ -403,5 +448,6 @@ impl Primary {
         while let Some(commit) = self.commits.pop_front_if(|commit| is_alone || commit.number <= replicated) {
             commit.group.release();
         }
+        while self.records.pop_front_if(|(number, _)| is_alone || *number <= replicated).is_some() {}
     }
 }

@@ -1,11 +1,22 @@
-//! The shard's side of the event log: what is accepted goes in, and durable answers wait until it is synced.
+//! The shard's side of the event log: what is accepted goes in, and durable answers wait until it is synced, of a pair on both disks.
+
+use std::collections::VecDeque;
 
 use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
 use bodkin_broker::{EventId, Sequence, StreamIdentity};
-use bodkin_store::event_log::Position;
+use bodkin_store::event_log::{Position, Record, batch};
 
 use super::{ConnectionKey, Phase, Shard, zmtp::LinkKey};
-use crate::answer::{Answer, Refusal};
+use crate::{
+    answer::{Answer, Refusal},
+    pair::{
+        Ticket,
+        primary::{Primary, TooFar},
+    },
+};
+
+/// A batch of records for the Backup takes no further one from here on, so that it fits a frame.
+const BATCH_BYTES: usize = 256 * 1024;
 
 /// A publisher that is answered when its event is synced.
 #[derive(Clone, Copy)]
@@ -18,12 +29,75 @@ pub(super) enum Waiting {
     Stream(StreamIdentity, Sequence),
 }
 
+/// What waits for a disk.
+#[derive(Default)]
+pub(super) struct Unsynced {
+    /// Publishers that are answered when everything up to the position is synced.
+    pub(super) publishers: VecDeque<(Position, Waiting)>,
+    /// Behind the last record that is synced here.
+    end: Position,
+    /// Records of durable event types for the Backup, and the place of each batch's first.
+    batches: VecDeque<(Position, Vec<u8>)>,
+    /// Of a node that follows: what the leader is told once everything in front of the position is synced.
+    tickets: VecDeque<(Position, Ticket)>,
+}
+
+impl Unsynced {
+    /// Notes a record that the Backup is to have on its disk.
+    pub(super) fn copy(&mut self, record: &Record<'_>) {
+        if self.batches.back().is_none_or(|(_, bytes)| bytes.len() >= BATCH_BYTES) {
+            self.batches.push_back((record.position, Vec::new()));
+        }
+        batch::push(record, &mut self.batches.back_mut().expect("there is one").1);
+    }
+}
+
 impl Shard {
     /// Puts an accepted event into the log; the topic is the one that was just authorised.
     pub(super) fn append(&mut self, event: EventId, publication: &Publication<'_>) -> Option<Position> {
+        let is_copied = self.primary.is_some() && self.is_durable();
         let log = self.log.as_mut()?;
         let json = std::str::from_utf8(self.frames.json(publication)).expect("JSON is UTF-8");
-        Some(log.append(self.clock.utc.unix_nanos(), event, &self.scratch.event_type, json, self.clock.now))
+        let (time_ns, topic) = (self.clock.utc.unix_nanos(), &*self.scratch.event_type);
+        let position = log.append(time_ns, event, topic, json, self.clock.now);
+        if is_copied {
+            self.unsynced.copy(&Record { position, time_ns, id: event, topic, event: json });
+        }
+        Some(position)
+    }
+
+    /// Sends the Backup what it is to have on its disk too.
+    pub(super) fn copy_records(&mut self) {
+        while let Some((first, batch)) = self.unsynced.batches.pop_front() {
+            let Some(primary) = &mut self.primary else { unreachable!("a cloud by itself copies nothing") };
+            match primary.logged(batch, first) {
+                Ok(changes) => self.send_changes(changes),
+                Err(TooFar(why)) => self.lose_backup(why),
+            }
+        }
+    }
+
+    /// Takes records that the leader has accepted into the log of this node, which follows. A log that is switched off or suspended takes none.
+    pub(super) fn take_records(&mut self, batch: &[u8], ticket: Ticket) {
+        let taken = match (&mut self.log, batch::records(batch)) {
+            (_, Err(damaged)) => Err(damaged.to_string()),
+            (None, _) => Err("the event log is switched off here, and not at the leader".to_owned()),
+            (Some(log), _) if log.is_suspended() => Err("the event log is suspended".to_owned()),
+            (Some(log), Ok(records)) => {
+                for record in records {
+                    log.append(record.time_ns, record.id, record.topic, record.event, self.clock.now);
+                }
+                self.unsynced.tickets.push_back((log.next_position(), ticket));
+                Ok(())
+            }
+        };
+        if taken.is_err() {
+            self.confirm(ticket, taken);
+        }
+    }
+
+    fn confirm(&self, ticket: Ticket, result: Result<(), String>) {
+        self.primary.as_ref().expect("only a leader of a pair sends records").confirm(ticket, result);
     }
 
     /// Whether the event type that was just authorised is a durable one.
@@ -45,14 +119,14 @@ impl Shard {
     pub(super) fn answer_when_synced(&mut self, slot: usize, keep_alive: bool, position: Position) {
         let connection = &mut self.connections[slot];
         connection.phase = Phase::Waiting { keep_alive, is_head: false };
-        self.unsynced.push_back((position, Waiting::Connection(ConnectionKey { slot, serial: connection.serial })));
+        self.unsynced.publishers.push_back((position, Waiting::Connection(ConnectionKey { slot, serial: connection.serial })));
     }
 
     /// Writes what the turn has accepted, in front of the answers that say so.
     pub(super) fn write_log(&mut self) {
         let Some(log) = &mut self.log else { return };
         log.write(self.clock.now);
-        if self.unsynced.is_empty() {
+        if self.unsynced.publishers.is_empty() && self.unsynced.tickets.is_empty() {
             return;
         }
         if log.is_suspended() {
@@ -62,21 +136,43 @@ impl Shard {
         log.sync();
     }
 
-    /// Answers the durable publishers of events in front of `end`: they are on the disk, or cannot be brought there.
+    /// Everything in front of `end` is on the disk, or cannot be brought there: publishers and the leader are told.
     pub(super) fn synced(&mut self, end: Position, result: Result<(), String>) {
-        let result = result.map_err(|error| {
-            ArrowheadError::unavailable(format!(
-                "The event was delivered, but is not on the disk: {error}. If it is published again, it is delivered again."
-            ))
-        });
-        while let Some((_, waiting)) = self.unsynced.pop_front_if(|(position, _)| *position < end) {
-            match (waiting, &result) {
-                (Waiting::Connection(key), Ok(())) => self.answered(key, &Answer::empty(200)),
-                (Waiting::Connection(key), Err(error)) => self.answered(key, &Refusal::from(error.clone()).into()),
-                (Waiting::Link(key), result) => self.answer_link(key, result.as_ref().copied()),
-                (Waiting::Stream(stream, through), Ok(())) => self.endpoint.runs.cover(stream, through),
-                (Waiting::Stream(stream, through), Err(error)) => self.tell_not_kept(stream, through, error),
+        while let Some((_, ticket)) = self.unsynced.tickets.pop_front_if(|(behind, _)| *behind <= end) {
+            self.confirm(ticket, result.clone());
+        }
+        let Err(error) = result else {
+            self.unsynced.end = self.unsynced.end.max(end);
+            return self.answer_durable();
+        };
+        let error = ArrowheadError::unavailable(format!(
+            "The event was delivered, but is not on the disk: {error}. If it is published again, it is delivered again."
+        ));
+        while let Some((_, waiting)) = self.unsynced.publishers.pop_front_if(|(position, _)| *position < end) {
+            match waiting {
+                Waiting::Connection(key) => self.answered(key, &Refusal::from(error.clone()).into()),
+                Waiting::Link(key) => self.answer_link(key, Err(&error)),
+                Waiting::Stream(stream, through) => self.tell_not_kept(stream, through, &error),
             }
         }
+    }
+
+    /// Answers the durable publishers of events that are on the disk, of a pair on the Backup's too or while it is recorded out.
+    pub(super) fn answer_durable(&mut self) {
+        let there = self.primary.as_ref().map_or(Position(u64::MAX), Primary::logged_through);
+        let end = self.unsynced.end.min(there);
+        while let Some((_, waiting)) = self.unsynced.publishers.pop_front_if(|(position, _)| *position < end) {
+            match waiting {
+                Waiting::Connection(key) => self.answered(key, &Answer::empty(200)),
+                Waiting::Link(key) => self.answer_link(key, Ok(())),
+                Waiting::Stream(stream, through) => self.endpoint.runs.cover(stream, through),
+            }
+        }
+    }
+
+    /// Gives the publishers up that wait for a disk: this node does not lead any more. Those who keep their events need no word.
+    pub(super) fn take_durable_publishers(&mut self) -> Vec<Waiting> {
+        let waiting = self.unsynced.publishers.drain(..).map(|(_, waiting)| waiting);
+        waiting.filter(|waiting| !matches!(waiting, Waiting::Stream(..))).collect()
     }
 }

@@ -6,14 +6,15 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bodkin_arrowhead::{caller::Authorized, error::ArrowheadError, publication::Publication};
 use bodkin_broker::{
     Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, ShedReason, SlotId, StreamId, StreamIdentity, Terms,
-    TopicId, Work,
+    TopicId, Work, timing::Wish,
 };
+use bodkin_store::event_log::Record;
 
 use super::{
     Kept, Phase, Receiver, Shard, Waiting,
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     answer::{self, Answer},
-    topics::{RealTimeTopic, TopicCounts},
+    topics::{RealTimeTopic, TopicCounts, wish::Asker},
 };
 
 /// Pieces of work done in one turn; more wait for the next one, so that what has come meanwhile and is due earlier goes first.
@@ -38,11 +39,14 @@ pub(super) struct RealTime {
     topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
     /// By slot.
     kept: Vec<Kept>,
+    /// Of a node that was promoted: what was asked of the leader before, and until when that holds.
+    pub(super) inherited: Vec<(Box<str>, Asker)>,
+    pub(super) inherited_until: Instant,
 }
 
 impl RealTime {
     pub fn new(incarnation: Incarnation) -> Self {
-        Self { incarnation, topics: BTreeMap::new(), kept: Vec::new() }
+        Self { incarnation, topics: BTreeMap::new(), kept: Vec::new(), inherited: Vec::new(), inherited_until: Instant::now() }
     }
 
     /// Whether there is no such topic: then nothing is kept.
@@ -66,6 +70,11 @@ impl RealTime {
     /// Goes on with what a Backup has kept.
     pub fn take_over(&mut self, kept: Vec<Kept>, topics: BTreeMap<TopicId, Arc<RealTimeTopic>>) {
         (self.kept, self.topics) = (kept, topics);
+    }
+
+    /// The topics of which more is asked than was declared.
+    pub fn asked(&self) -> impl Iterator<Item = &Arc<RealTimeTopic>> {
+        self.topics.values().filter(|topic| topic.asked != Wish::default())
     }
 
     /// The event type of a topic.
@@ -209,7 +218,12 @@ impl Shard {
             && let Some(log) = &mut self.log
         {
             let json = std::str::from_utf8(&kept.json).expect("JSON is UTF-8");
-            kept.position = Some(log.append(self.clock.utc.unix_nanos(), event, &topic.event_type, json, self.clock.now));
+            let time_ns = self.clock.utc.unix_nanos();
+            let position = log.append(time_ns, event, &topic.event_type, json, self.clock.now);
+            if topic.is_durable && self.primary.is_some() {
+                self.unsynced.copy(&Record { position, time_ns, id: event, topic: &topic.event_type, event: json });
+            }
+            kept.position = Some(position);
         }
         let (position, publisher, is_durable) = (kept.position, kept.publisher.take(), topic.is_durable);
         self.carry_out(position);
@@ -220,7 +234,7 @@ impl Shard {
         let synced_at = position.filter(|_| is_durable);
         let publisher = publisher.and_then(|publisher| self.awaits_cover(slot, (stream, event.sequence), publisher, synced_at));
         match (publisher, position) {
-            (Some(publisher), Some(position)) if is_durable => self.unsynced.push_back((position, publisher)),
+            (Some(publisher), Some(position)) if is_durable => self.unsynced.publishers.push_back((position, publisher)),
             (Some(publisher), _) => self.answer_publisher(publisher, Ok(())),
             (None, _) => {}
         }

@@ -1,7 +1,7 @@
 //! The leader's end of the replica channel: replicas and changes go out in the order of the broker's positions, acknowledgements come back, and nobody
 //! else's thread is woken on the way.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bodkin_arrowhead::error::ArrowheadError;
 use bodkin_broker::{
@@ -16,6 +16,10 @@ use crate::pair::{
     Given, News, Promoted, RequiredSubscriber, boot_time,
     primary::{Change, NOT_KNOWN, Primary, TooFar},
 };
+use crate::topics::RealTimeTopic;
+
+/// What subscribers asked of the leader before holds for so long behind a promotion, and for as long as any of them is waited for.
+const ASKED_MIN: Duration = Duration::from_secs(10);
 
 /// The connection to the Backup.
 pub(super) const REPLICA_CHANNEL: Token = Token(usize::MAX - 3);
@@ -59,6 +63,7 @@ impl Shard {
                 standing.into_iter().for_each(|standing| self.stand(standing));
                 self.watch_channel();
             }
+            News::Records { batch, ticket } => self.take_records(&batch, ticket),
             News::BackupGone => self.lose_backup("the Backup is not connected any more"),
             News::Committed(Committed::Group(group)) => match primary.committed(group) {
                 Ok(changes) => self.send_changes(changes),
@@ -80,7 +85,7 @@ impl Shard {
     /// Goes on with what this node has kept as a Backup, as it is. The streams wait for their publishers a while, and what is kept for required
     /// subscribers for them.
     fn go_on_with(&mut self, promoted: Promoted) {
-        let Promoted { backup, kept, topics, required } = promoted;
+        let Promoted { backup, kept, topics, required, asked } = promoted;
         tracing::info!(events = backup.kept(), required = required.len(), "this node goes on with what it has kept");
         self.begin_links_anew();
         let primary = self.primary.as_mut().expect("who was a Backup is a node of a pair");
@@ -93,6 +98,9 @@ impl Shard {
         self.broker = backup.promote(boot_time(), promotion);
         self.broker.set_replication(primary.terms.replication);
         self.real_time.take_over(kept, topics);
+        let longest_wait = required.iter().map(|required| required.wait).max().unwrap_or_default();
+        self.real_time.inherited = asked;
+        self.real_time.inherited_until = self.clock.now + longest_wait.max(ASKED_MIN);
         required.iter().for_each(|RequiredSubscriber { topic, name, wait }| self.await_required(topic, name, *wait));
     }
 
@@ -111,6 +119,27 @@ impl Shard {
         let all: Vec<RequiredSubscriber> =
             self.required().map(|(topic, name, wait)| RequiredSubscriber { topic: topic.into(), name: name.into(), wait }).collect();
         all.iter().for_each(|required| self.backup_knows_required(&required.topic, &required.name, Some(required.wait)));
+    }
+
+    /// Tells the Backup what subscribers ask of a topic beyond its declaration.
+    pub(super) fn backup_knows_asked(&mut self, topic: &RealTimeTopic) {
+        let Some(primary) = self.primary.as_mut().filter(|primary| primary.is_giving() && primary.knows_asked()) else { return };
+        let (loss_tolerance, deadline_ns) = topic.asked.to_wire();
+        primary.send(Replication::Asked { epoch: primary.epoch(), loss_tolerance, deadline_ns, topic: &topic.event_type });
+    }
+
+    /// Tells a Backup that joins what is asked of all topics.
+    fn name_asked(&mut self) {
+        let asked: Vec<Arc<RealTimeTopic>> = self.real_time.asked().cloned().collect();
+        asked.iter().for_each(|topic| self.backup_knows_asked(topic));
+    }
+
+    /// What the leader before was asked holds until its subscribers have come back and asked it here, or are not waited for any more.
+    pub(super) fn forget_inherited(&mut self) {
+        if self.clock.now >= self.real_time.inherited_until {
+            let inherited = std::mem::take(&mut self.real_time.inherited);
+            inherited.iter().for_each(|(topic, asker)| self.context.asking.forget(topic, *asker));
+        }
     }
 
     /// A node of a pair begins without the right to lead, and with a Backup of which nothing is known.
@@ -156,14 +185,14 @@ impl Shard {
         self.carry_out_now();
     }
 
-    fn lose_backup(&mut self, why: &str) {
+    pub(super) fn lose_backup(&mut self, why: &str) {
         let Some(primary) = &mut self.primary else { return };
         let standing = primary.lose_session(why);
         self.stand(standing);
     }
 
     /// Sends changes of the database behind everything that was sent before.
-    fn send_changes(&mut self, changes: Vec<Change>) {
+    pub(super) fn send_changes(&mut self, changes: Vec<Change>) {
         let now = self.clock.broker();
         for Change { number, operation } in changes {
             let Some(position) = self.broker.control(number) else { return self.lose_backup("too much waits for its acknowledgement") };
@@ -198,6 +227,8 @@ impl Shard {
     /// Brings the Backup what it has not got, and looks whether it still takes it.
     pub(super) fn serve_backup(&mut self) {
         let now = self.clock.broker();
+        self.copy_records();
+        self.answer_durable();
         let Some(primary) = &mut self.primary else { return };
         if let Some(path) = primary.wants_copy(now)
             && let Err(error) = self.context.store.copy_to(path)
@@ -212,6 +243,8 @@ impl Shard {
                 // In front of everything that is kept for them.
                 self.name_required();
                 self.send_changes(tail);
+                // Behind the changes that declare the topics.
+                self.name_asked();
             }
             Err(TooFar(why)) => return self.lose_backup(why),
         }
@@ -290,7 +323,7 @@ impl Shard {
         let covered = self.uncovered.extract_if((stream, Sequence(0))..=(stream, through), |_, _| true);
         for (_, Uncovered { publisher, position }) in covered.collect::<Vec<_>>() {
             match position {
-                Some(position) => self.unsynced.push_back((position, publisher)),
+                Some(position) => self.unsynced.publishers.push_back((position, publisher)),
                 None => self.answer_publisher(publisher, Ok(())),
             }
         }
@@ -301,6 +334,7 @@ impl Shard {
         let error = ArrowheadError::unavailable(NOT_KNOWN);
         let uncovered = std::mem::take(&mut self.uncovered).into_values().map(|waiting| waiting.publisher);
         let publishers: Vec<Waiting> = uncovered.chain(self.real_time.take_publishers()).collect();
-        publishers.into_iter().for_each(|publisher| self.answer_publisher(publisher, Err(&error)));
+        let publishers = publishers.into_iter().chain(self.take_durable_publishers());
+        publishers.collect::<Vec<_>>().into_iter().for_each(|publisher| self.answer_publisher(publisher, Err(&error)));
     }
 }

@@ -14,6 +14,7 @@ impl Shard {
     /// Ends what is past its deadline, streams whose listening system is not registered any more, and what may not go on in secure
     /// mode. Silent streams get a heartbeat.
     pub(super) fn sweep(&mut self, snapshot: &Snapshot) {
+        self.forget_inherited();
         self.close_disbelieved();
         self.close_unpermitted(snapshot);
         self.end_silent_streams();

@@ -38,7 +38,10 @@ impl Shard {
     /// The admission test has answered.
     pub(super) fn wish_answered(&mut self, answered: Answered) {
         let Answered { event_type, waiter, result } = answered;
-        let result = result.and_then(|(topic, terms)| self.admit(topic, terms).map_err(Into::into));
+        let result = result.and_then(|(topic, terms)| {
+            self.backup_knows_asked(&topic);
+            self.admit(topic, terms).map_err(Into::into)
+        });
         match waiter {
             Some(Waiter::Dealer(link)) => self.dealer_answered(link, &event_type, result),
             Some(Waiter::Stream(key)) => self.stream_answered(key, result),

@@ -44,7 +44,8 @@ impl RealTimeTopics {
     fn take_over(&self, admitted: &mut Admitted, event_type: &str) -> Option<(Arc<RealTimeTopic>, Terms)> {
         let spec = admitted.admission.get(event_type)?.spec;
         let former = admitted.topics.get(event_type)?;
-        let topic = Arc::new(RealTimeTopic { spec, ..RealTimeTopic::clone(former) });
+        let asked = admitted.admission.asked(event_type);
+        let topic = Arc::new(RealTimeTopic { spec, asked, ..RealTimeTopic::clone(former) });
         admitted.topics.insert(event_type.into(), topic.clone());
         Some((topic, Terms::of(&spec, &self.platform)))
     }

@@ -13,7 +13,7 @@ use crate::support::patience::PATIENCE;
 /// No event may be missed; the publisher keeps what may be lost in a fail-over.
 pub const TOPIC: &str =
     "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 1\njitter_ms = 50\ndeadline_ms = 500\nloss_tolerance = 0\nretention = 800\n";
-const EACH: SubscriberConfig =
+pub const EACH: SubscriberConfig =
     SubscriberConfig { acknowledge_every: 1, acknowledge_after: Duration::from_millis(1), window: 4096, streams_max: 4 };
 /// Between two events, a little more than the period.
 const PACE: Duration = Duration::from_micros(1_200);

@@ -11,13 +11,14 @@ use std::{
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
     Incarnation, PublisherId, Sequence,
+    timing::Nanos,
     topic::{LossTolerance, Period, TopicSpec},
     wire::{StreamNumber, link_frame},
 };
 use bodkin_store::{Opened, Store, replication::Committed};
 
 use super::*;
-use crate::{config::HostConfig, topics};
+use crate::{config::HostConfig, pair::PROTOCOL, topics};
 
 const EPOCH: Epoch = Epoch(1);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,7 +28,8 @@ const DECLARATION: &str = r#"{"event_type":"cold","period_ms":10,"deadline_s":60
 struct Scene {
     keeper: Keeper,
     node: Arc<Inbox<Message>>,
-    _poll: Poll,
+    shard: Arc<Inbox>,
+    _polls: [Poll; 2],
     leader: TcpStream,
     opened: Opened,
     _directory: tempfile::TempDir,
@@ -50,11 +52,15 @@ fn database() -> (Vec<u8>, Vec<u8>) {
 
 impl Scene {
     fn new() -> Self {
+        Self::speaking(PROTOCOL)
+    }
+
+    fn speaking(protocol: u16) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let hot = TopicSpec {
             loss_tolerance: LossTolerance::AtMost(0),
             retention: 100,
-            ..TopicSpec::best_effort(Period::Every(bodkin_broker::timing::Nanos::from_millis(10)))
+            ..TopicSpec::best_effort(Period::Every(Nanos::from_millis(10)))
         };
         let declared = topics::DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: hot };
         let config = HostConfig { topics: vec![declared], ..HostConfig::on_loopback(directory.path()) };
@@ -68,15 +74,16 @@ impl Scene {
         let reporter = Box::new(move |report| reports.post(KeeperMessage::Report(report)));
         let (opened, following) = Store::follow(directory.path(), reporter).unwrap();
         let store = opened.store.clone();
-        keeper.tell(KeeperMessage::Attached(Box::new(Follows { following, store, topics, topics_max: 10, shard })));
+        keeper.tell(KeeperMessage::Attached(Box::new(Follows { following, store, topics, topics_max: 10, shard: shard.clone() })));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let leader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         leader.set_read_timeout(Some(PATIENCE)).unwrap();
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
-        let link = Box::new(Link::plain(mio::net::TcpStream::from_std(socket), None, boot_time()));
+        let mut link = Box::new(Link::plain(mio::net::TcpStream::from_std(socket), None, boot_time()));
+        link.protocol = protocol;
         keeper.tell(KeeperMessage::Follow { link, serial: 1, epoch: EPOCH });
-        Self { keeper, node, _poll: poll, leader, opened, _directory: directory }
+        Self { keeper, node, shard, _polls: [poll, nobody], leader, opened, _directory: directory }
     }
 
     fn say(&mut self, frames: &[Replication<'_>]) {
@@ -150,6 +157,9 @@ fn what_a_leader_gives_is_acknowledged_when_it_is_safe_and_given_away_as_it_is()
         Replication::Required { epoch, wait_ns: 1, topic: "HOT", subscriber: "gone" },
         Replication::NotRequired { epoch, topic: "HOT", subscriber: "gone" },
         replica(5, 1, 1, &events[0]),
+        Replication::Asked { epoch, loss_tolerance: Some(0), deadline_ns: Some(40_000_000), topic: "HOT" },
+        Replication::Asked { epoch, loss_tolerance: None, deadline_ns: Some(1_000_000), topic: "COLD" },
+        Replication::Asked { epoch, loss_tolerance: None, deadline_ns: None, topic: "COLD" },
         open(2, "COLD"),
         replica(6, 2, 1, &events[1]),
         Replication::SnapshotEnd { epoch, position: Position(7) },
@@ -162,9 +172,12 @@ fn what_a_leader_gives_is_acknowledged_when_it_is_safe_and_given_away_as_it_is()
     scene.say(&[replica(9, 1, 3, &events[3])]);
     scene.keeper.tell(KeeperMessage::Give);
     let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
-    let Promoted { backup, kept, topics, required } = given.promoted.expect("it has everything");
+    let Promoted { backup, kept, topics, required, asked } = given.promoted.expect("it has everything");
     assert_eq!(topics.values().map(|topic| &*topic.event_type).collect::<Vec<_>>(), ["HOT", "COLD"]);
     assert_eq!(backup.kept(), 3);
+    assert_eq!(asked.iter().map(|(topic, _)| &**topic).collect::<Vec<_>>(), ["HOT"]);
+    let hot = topics.values().find(|topic| &*topic.event_type == "HOT").expect("it is there");
+    assert_eq!(hot.spec.deadline, Nanos::from_millis(40).into(), "it is in force before this node leads");
     let mut texts: Vec<&str> = kept.iter().map(Kept::text).filter(|text| !text.is_empty()).collect();
     texts.sort_unstable();
     assert_eq!(texts.len(), 3, "{texts:?}");
@@ -193,4 +206,51 @@ fn what_cannot_be_meant_ends_the_channel_and_nothing_is_given() {
         let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
         assert!(given.promoted.is_none(), "{frames:?}");
     }
+}
+
+#[test]
+fn events_of_durable_types_are_acknowledged_when_the_event_log_has_them() {
+    let (copy, _) = database();
+    let mut scene = Scene::new();
+    let epoch = EPOCH;
+    scene.say(&[Replication::SnapshotBegin { epoch, position: Position(0) }]);
+    copy.chunks(50_000).for_each(|part| scene.say(&[Replication::SnapshotPart { epoch, part }]));
+    scene.say(&[Replication::SnapshotEnd { epoch, position: Position(1) }]);
+    scene.acknowledged(1);
+    let (records, event) = (vec![batch::FORM, 1, 2, 3], payload(1));
+    scene.say(&[Replication::Control { epoch, position: Position(2), operation: &records }, open(1, "HOT"), replica(3, 1, 1, &event)]);
+    let (begun, mut messages) = (Instant::now(), Vec::new());
+    let ticket = loop {
+        assert!(begun.elapsed() < PATIENCE, "the shard is given nothing");
+        scene.shard.take(&mut messages);
+        let found = messages.drain(..).find_map(|message| match message {
+            inbox::Message::Pair(News::Records { batch, ticket }) => Some((batch, ticket)),
+            _ => None,
+        });
+        if let Some((batch, ticket)) = found {
+            assert_eq!(*batch, *records);
+            break ticket;
+        }
+        thread::sleep(Duration::from_millis(2));
+    };
+    scene.keeper.tell(KeeperMessage::Recorded { ticket, result: Ok(()) });
+    scene.acknowledged(3);
+    scene.say(&[Replication::Control { epoch, position: Position(4), operation: &records }]);
+    scene
+        .keeper
+        .tell(KeeperMessage::Recorded { ticket: Ticket { position: Position(4), ..ticket }, result: Err("the disk is full".into()) });
+    scene.told(|message| if let Message::ChannelEnded { serial } = message { Some(serial) } else { None });
+}
+
+#[test]
+fn a_frame_that_the_protocol_does_not_have_ends_the_channel() {
+    let (copy, _) = database();
+    let epoch = EPOCH;
+    let mut scene = Scene::speaking(1);
+    scene.say(&[Replication::SnapshotBegin { epoch, position: Position(0) }]);
+    copy.chunks(50_000).for_each(|part| scene.say(&[Replication::SnapshotPart { epoch, part }]));
+    scene.say(&[Replication::SnapshotEnd { epoch, position: Position(1) }]);
+    scene.acknowledged(1);
+    scene.say(&[Replication::Asked { epoch, loss_tolerance: Some(0), deadline_ns: None, topic: "HOT" }]);
+    scene.told(|message| if let Message::ChannelEnded { serial } = message { Some(serial) } else { None });
 }

@@ -19,10 +19,10 @@ use bodkin_broker::{Epoch, Incarnation, wire::ClientFrame};
 use bodkin_zmtp::Message;
 
 pub use self::publish::Numbered;
-use self::{clock::PeerClock, subscribe::Heard};
+use self::subscribe::Heard;
 pub(super) use self::{required::Required, runs::Runs};
 use super::{LinkKey, Role, Shard};
-use crate::control;
+use crate::{control, peer_clock::PeerClock};
 
 /// Topics that one link may subscribe to; one more is refused and told.
 pub const DEALER_SUBSCRIPTIONS_MAX: usize = 100_000;

@@ -188,7 +188,7 @@ impl Shard {
     fn answer_request(&mut self, key: LinkKey, published: Result<Published, ArrowheadError>) {
         match published {
             Ok(Published::AtOnce(Some(position))) if self.is_durable() => {
-                self.unsynced.push_back((position, Waiting::Link(key)));
+                self.unsynced.publishers.push_back((position, Waiting::Link(key)));
                 self.let_wait(key.slot);
             }
             Ok(Published::Kept { .. }) => self.let_wait(key.slot),

@@ -188,7 +188,7 @@ impl Shard {
 
     fn promise_when_synced(&mut self, stream: StreamIdentity, through: Sequence) {
         let end = self.log.as_ref().expect("a durable event was taken").next_position();
-        self.unsynced.push_back((Position(end.0.saturating_sub(1)), Waiting::Stream(stream, through)));
+        self.unsynced.publishers.push_back((Position(end.0.saturating_sub(1)), Waiting::Stream(stream, through)));
     }
 
     /// A publisher sends again what it keeps of a topic. Of a best-effort topic nothing is kept here, and each event is known or new.

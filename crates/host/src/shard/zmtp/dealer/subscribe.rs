@@ -5,8 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
     Overflow, SubscriptionKey, TopicId,
-    timing::{Nanos, Wish},
-    topic::LossTolerance,
+    timing::Wish,
     wire::{ClientFrame, RefusalReason, WATERMARKS_MAX, Watermark, Watermarks},
 };
 
@@ -91,10 +90,7 @@ impl Shard {
         watermarks: Watermarks<'_>,
     ) {
         debug_assert!(watermarks.len() <= WATERMARKS_MAX);
-        let wish = Wish {
-            loss_tolerance: loss_tolerance.map(LossTolerance::AtMost),
-            deadline: deadline_ns.map(|deadline_ns| Nanos::new(i64::try_from(deadline_ns).unwrap_or(i64::MAX))),
-        };
+        let wish = Wish::of_wire(loss_tolerance, deadline_ns);
         let wait = wait_ns.map(Duration::from_nanos);
         let wanted = Wanted { spelled: spelled.into(), wish, wait, watermarks: watermarks.iter().collect() };
         if let Err(Refused { reason, text }) = self.try_subscribe(slot, wanted) {

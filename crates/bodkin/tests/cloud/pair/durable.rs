@@ -1,0 +1,113 @@
+//! Durable event types in a pair: what was answered is on the disk of both, and is replayed by the node that leads next.
+
+use std::thread;
+
+use nix::sys::signal::Signal;
+
+use super::nodes::{LEASE, Node, Pair, Relay};
+use crate::support::arrowhead::{event, system};
+use crate::support::cloud::System;
+use crate::support::patience::eventually;
+use crate::support::sse::EventStream;
+
+const KEYS: &str = "durable_event_types = [\"kept\"]\n";
+/// The same as a topic: its events are kept by the Backup until they have gone out, too.
+const TOPIC: &str = "[[topic]]\nevent_type = \"kept\"\nperiod_ms = 5\ndeadline_s = 60\nloss_tolerance = 0\nretention = 200\n";
+
+fn register(node: &Node) {
+    node.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system("recorder", 1))).unwrap().expect_status(201);
+}
+
+/// The status of the answer to an event with this number.
+fn publish(node: &Node, number: usize) -> Option<u16> {
+    let publication = event("kept", system("recorder", 1), &number.to_string());
+    node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&publication)).ok().map(|answer| answer.status)
+}
+
+#[track_caller]
+fn publish_all(node: &Node, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        assert_eq!(publish(node, number), Some(200), "{}", node.said());
+        // No faster than the topic's period.
+        thread::sleep(std::time::Duration::from_millis(6));
+    }
+}
+
+fn listen(node: &Node, headers: &[(&str, &str)], since: &str) -> EventStream {
+    let target = format!("/eventhandler/subscription?eventtype=kept{since}");
+    EventStream::open_on(node.connect(System::EventHandler).expect("a connection"), &target, headers)
+}
+
+/// What a stream has told until now, each number once: what the Backup keeps may go out again.
+fn numbers(stream: &EventStream) -> Vec<usize> {
+    let mut numbers: Vec<usize> = Vec::new();
+    for event in stream.wait_for(stream.count()).iter().filter(|event| event.event_type != "bodkin-lost") {
+        let number = event.data.parse().expect("a number");
+        if !numbers.contains(&number) {
+            numbers.push(number);
+        }
+    }
+    numbers
+}
+
+#[track_caller]
+fn hears(stream: &EventStream, expected: std::ops::Range<usize>) {
+    let expected: Vec<usize> = expected.collect();
+    assert!(eventually(|| numbers(stream) == expected), "heard {:?}", numbers(stream));
+}
+
+#[test]
+fn what_was_answered_is_replayed_by_its_identity_at_the_node_that_leads_next() {
+    for tables in ["", TOPIC] {
+        let (pair, _witness, mut backup, primary) = Pair::protected_with(KEYS, tables);
+        register(&primary);
+        let stream = listen(&primary, &[], "");
+        publish_all(&primary, 0..20);
+        let fifth = stream.wait_for(20)[4].id.clone();
+        primary.signal(Signal::SIGKILL);
+        backup.served();
+        drop(primary);
+        let behind_fifth = listen(&backup, &[("Last-Event-ID", &fifth)], "");
+        hears(&behind_fifth, 5..20);
+        publish_all(&backup, 20..25);
+        hears(&behind_fifth, 5..25);
+
+        // The node that comes back has what is answered from now on, and what it had.
+        let mut primary = pair.primary();
+        backup.protected(true);
+        publish_all(&backup, 25..30);
+        backup.signal(Signal::SIGKILL);
+        primary.served();
+        let all = listen(&primary, &[], "&since=0");
+        assert!(eventually(|| (25..30).all(|number| numbers(&all).contains(&number))), "heard {:?}", numbers(&all));
+    }
+}
+
+#[test]
+fn a_durable_event_is_not_answered_before_the_backup_has_it_on_its_disk_or_is_known_to_be_out() {
+    let mut pair = Pair::with(KEYS, "");
+    let (_witness, mut backup) = (pair.witness(), pair.backup());
+    let relay = Relay::to(backup.pair_address());
+    let mut primary = pair.primary_by(relay.address);
+    primary.served();
+    primary.protected(true);
+    register(&primary);
+    assert_eq!(publish(&primary, 0), Some(200));
+    relay.cut(true);
+    assert_eq!(publish(&primary, 1), Some(200), "answered when the witness knows that the Backup is out");
+    primary.protected(false);
+    relay.cut(false);
+    primary.protected(true);
+    relay.cut(true);
+    // Killed long before the Backup is given up.
+    let answered = thread::scope(|scope| {
+        let answered = scope.spawn(|| publish(&primary, 2));
+        thread::sleep(LEASE / 2);
+        primary.signal(Signal::SIGKILL);
+        answered.join().unwrap()
+    });
+    assert_eq!(answered, None);
+    backup.served();
+    let all = listen(&backup, &[], "&since=0");
+    assert!(eventually(|| numbers(&all) == [0]), "heard {:?}", numbers(&all));
+}
