@@ -17,6 +17,7 @@ run() { # NAME SOURCE... -- ARGUMENT...: builds a program that prints a line for
 run test_vectors test/test_vectors.c -- ../vectors/zmtp
 run test_hostile test/test_hostile.c
 run test_types test/test_types.c
+run test_node test/test_node.c -- ../vectors/wire
 run fuzz_zmtp fuzz/fuzz_zmtp.c fuzz/replay.c -- fuzz/seeds "$rounds" "$RANDOM$RANDOM"
 
 compiles() { # OPTION...
@@ -26,7 +27,10 @@ compiles() { # OPTION...
     done
 }
 
-report "the POSIX port is built without a warning" "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude -fsyntax-only port/net.c port/posix/*.c
+report "the POSIX port is built without a warning" "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude -fsyntax-only port/*.c port/posix/*.c
+for example in examples/*.c; do
+    report "$example is built" "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude -fsyntax-only "$example"
+done
 
 # Every feature alone off, every socket type alone on, and nothing at all but one.
 for feature in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR PLAIN PING REASONS WAITING; do

@@ -1,0 +1,104 @@
+/**
+ * A sensor that publishes to a reliable pair of Bodkin over POSIX, and loses nothing when the Primary dies:
+ *
+ *     bodkin_publisher SYSTEM TOPIC PERIOD_MS EVENTS ADDRESS:PORT [ADDRESS:PORT]
+ *
+ * Event n is the text n. Says on standard output what it is told, a line each, and ends with status 0 when all events are covered.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bodkin_sessions.h"
+
+#define CAPACITY 64u
+#define RETENTION 16u
+#define PAYLOAD_MAX 64u
+#define ADDRESS_MAX 48u
+
+/** How long all events may take to be covered once the last one is published. */
+#define PATIENCE_MS 20000u
+
+static zmtp_link_t links[BODKIN_SESSIONS];
+static uint8_t in[BODKIN_SESSIONS][256];
+static uint8_t out[BODKIN_SESSIONS][1024];
+static uint8_t input[1024];
+static const zmtp_link_memory_t MEMORIES[BODKIN_SESSIONS] = {{in[0], sizeof in[0], out[0], sizeof out[0]},
+                                                             {in[1], sizeof in[1], out[1], sizeof out[1]}};
+static bodkin_kept_t kept[CAPACITY];
+static uint8_t payloads[CAPACITY * PAYLOAD_MAX];
+static bodkin_topic_t topic = {.kept = kept, .payloads = payloads, .capacity = CAPACITY, .payload_max = PAYLOAD_MAX, .retention = RETENTION};
+
+static uint64_t utc_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return ((uint64_t)now.tv_sec * 1000000000u) + (uint64_t)now.tv_nsec;
+}
+
+static void told(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *of, uint64_t number, uint8_t reason)
+{
+    static const char *const WORDS[] = {"leads", "leaderless", "covered", "dropped", "not taken", "excess", "lost"};
+    (void)node;
+    (void)of;
+    printf("%s %lu %u\n", WORDS[what], (unsigned long)number, reason);
+    (void)fflush(stdout);
+}
+
+/** Splits ADDRESS:PORT. */
+static int read_address(const char *text, bodkin_session_t *broker, char *address)
+{
+    const char *colon = strrchr(text, ':');
+    if ((colon == NULL) || ((size_t)(colon - text) >= ADDRESS_MAX)) {
+        return 0;
+    }
+    memcpy(address, text, (size_t)(colon - text));
+    broker->address = address;
+    broker->port = (uint16_t)atoi(colon + 1);
+    return 1;
+}
+
+int main(int count, char **arguments)
+{
+    static char addresses[BODKIN_SESSIONS][ADDRESS_MAX];
+    static zmtp_net_t net = {.links = links, .memories = MEMORIES, .count = BODKIN_SESSIONS, .input = input, .input_size = sizeof input};
+    static bodkin_node_t node = {.topics = &topic, .topics_count = 1, .utc_ns = utc_ns, .told = told};
+    static bodkin_sessions_t sessions = {.node = &node, .net = &net};
+    unsigned long period_ms;
+    unsigned long events;
+    unsigned long number;
+    uint32_t began_ms;
+    int i;
+    if ((count < 6) || (count > 7)) {
+        (void)fprintf(stderr, "bodkin_publisher SYSTEM TOPIC PERIOD_MS EVENTS ADDRESS:PORT [ADDRESS:PORT]\n");
+        return 2;
+    }
+    node.name = arguments[1];
+    node.incarnation = utc_ns();
+    topic.name = arguments[2];
+    period_ms = strtoul(arguments[3], NULL, 10);
+    events = strtoul(arguments[4], NULL, 10);
+    for (i = 5; i < count; i++) {
+        if (!read_address(arguments[i], &sessions.brokers[i - 5], addresses[i - 5])) {
+            (void)fprintf(stderr, "%s is no ADDRESS:PORT\n", arguments[i]);
+            return 2;
+        }
+    }
+    if ((zmtp_net_open(&net) != 0) || (bodkin_open(&node) != 0) || (bodkin_sessions_open(&sessions) != 0)) {
+        return 2;
+    }
+    for (number = 1; number <= events; number++) {
+        char payload[PAYLOAD_MAX];
+        int size = snprintf(payload, sizeof payload, "%lu", number);
+        while (bodkin_publish(&node, &topic, payload, (uint32_t)size) == (int32_t)ZMTP_ROOM) {
+            (void)bodkin_sessions_turn(&sessions, 1);
+        }
+        (void)bodkin_sessions_turn(&sessions, (uint32_t)period_ms);
+    }
+    began_ms = zmtp_net_now_ms();
+    while ((topic.covered < topic.newest) && ((zmtp_net_now_ms() - began_ms) < PATIENCE_MS)) {
+        (void)bodkin_sessions_turn(&sessions, 10);
+    }
+    return (topic.covered < topic.newest) ? 1 : 0;
+}

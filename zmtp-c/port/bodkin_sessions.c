@@ -1,0 +1,103 @@
+/* A node's sessions to both brokers of a pair. */
+
+#include "bodkin_sessions.h"
+
+#include <string.h>
+
+/** A turn of the net lasts no longer: pauses, retries and the last event's name are late by it at the most. */
+#define TURN_MS_MAX 10u
+
+static void heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *event)
+{
+    bodkin_session_t *broker = link->owner;
+    bodkin_sessions_t *sessions = broker->sessions;
+    uint32_t session = (uint32_t)(broker - sessions->brokers);
+    uint32_t now_ms = zmtp_net_now_ms();
+    broker->heard_ms = now_ms;
+    broker->is_asked = 0;
+    if (what == (int32_t)ZMTP_READY) {
+        broker->pause_ms = BODKIN_RECONNECT_MS_MIN;
+    }
+    if (what < 0) {
+        broker->link = NULL;
+        broker->away_ms = now_ms;
+    }
+    if ((bodkin_heard(sessions->node, session, link, what, event, now_ms) < 0) && (what > 0)) {
+        zmtp_net_close(sessions->net, link);
+        heard(link, ZMTP_GONE, event);
+    }
+}
+
+int32_t bodkin_sessions_open(bodkin_sessions_t *sessions)
+{
+    uint32_t i;
+    memset(&sessions->settings, 0, sizeof sessions->settings);
+    sessions->settings.socket_type = ZMTP_DEALER;
+    sessions->settings.identity.octets = (const uint8_t *)sessions->node->name;
+    sessions->settings.identity.size = (uint32_t)strlen(sessions->node->name);
+    for (i = 0; i < BODKIN_SESSIONS; i++) {
+        bodkin_session_t *broker = &sessions->brokers[i];
+        broker->sessions = sessions;
+        broker->link = NULL;
+        broker->away_ms = zmtp_net_now_ms();
+        broker->pause_ms = 0;
+        if ((broker->address != NULL) && ((i >= sessions->net->count) || (sessions->net->memories[i].in_size < BODKIN_COMMAND_MAX))) {
+            return ZMTP_ARGUMENT;
+        }
+    }
+    return 0;
+}
+
+/** Connects where the pause is over. */
+static void connect_due(bodkin_sessions_t *sessions, bodkin_session_t *broker, uint32_t now_ms)
+{
+    zmtp_end_t end = {&sessions->settings, heard, broker};
+    if ((broker->address == NULL) || (broker->link != NULL) || ((now_ms - broker->away_ms) < broker->pause_ms)) {
+        return;
+    }
+    broker->link = zmtp_net_connect(sessions->net, broker->address, broker->port, &end);
+    broker->heard_ms = now_ms;
+    broker->is_asked = 0;
+    broker->away_ms = now_ms;
+    broker->pause_ms = (broker->pause_ms < BODKIN_RECONNECT_MS_MIN) ? BODKIN_RECONNECT_MS_MIN : (2u * broker->pause_ms);
+    broker->pause_ms = (broker->pause_ms < BODKIN_RECONNECT_MS_MAX) ? broker->pause_ms : BODKIN_RECONNECT_MS_MAX;
+}
+
+/** Asks a silent broker for a sign of life, and gives up one that gives none. */
+static void watch(bodkin_sessions_t *sessions, bodkin_session_t *broker, uint32_t now_ms)
+{
+    static const zmtp_event_t NOTHING = {0};
+    uint32_t silent_ms = now_ms - broker->heard_ms;
+    if ((broker->link == NULL) || !zmtp_is_ready(&broker->link->zmtp)) {
+        return;
+    }
+    if (silent_ms >= (2u * BODKIN_SILENCE_MS)) {
+        zmtp_link_t *link = broker->link;
+        zmtp_net_close(sessions->net, link);
+        heard(link, ZMTP_GONE, &NOTHING);
+    } else if ((silent_ms >= BODKIN_SILENCE_MS) && !broker->is_asked) {
+        broker->is_asked = (uint8_t)(zmtp_link_ping(broker->link, 0) == 0);
+    } else {
+        /* It speaks. */
+    }
+}
+
+int32_t bodkin_sessions_turn(bodkin_sessions_t *sessions, uint32_t wait_ms)
+{
+    uint32_t began_ms = zmtp_net_now_ms();
+    uint32_t spent_ms = 0;
+    int32_t result = 0;
+    do {
+        uint32_t left_ms = wait_ms - spent_ms;
+        uint32_t i;
+        for (i = 0; i < BODKIN_SESSIONS; i++) {
+            connect_due(sessions, &sessions->brokers[i], zmtp_net_now_ms());
+            watch(sessions, &sessions->brokers[i], zmtp_net_now_ms());
+        }
+        bodkin_turn(sessions->node, zmtp_net_now_ms());
+        result = zmtp_net_turn(sessions->net, (left_ms < TURN_MS_MAX) ? left_ms : TURN_MS_MAX);
+        spent_ms = zmtp_net_now_ms() - began_ms;
+    } while ((result == 0) && (spent_ms < wait_ms));
+    bodkin_turn(sessions->node, zmtp_net_now_ms());
+    return result;
+}
