@@ -83,7 +83,8 @@ pub enum Input {
 /// What a subscriber wants done or told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Subscribe to every topic on this session, with [`Subscriber::watermarks`].
+    /// Subscribe to every topic on this session, with [`Subscriber::watermarks`]: once a connection, when its broker has said whether it leads. One that does
+    /// not notes it, and goes on with it when it leads.
     Attach {
         /// Which one.
         session: Session,
@@ -192,6 +193,8 @@ struct Topic {
 pub struct Subscriber {
     config: SubscriberConfig,
     sessions: Sessions,
+    /// Sessions whose connection has subscribed.
+    attached: [bool; 2],
     topics: Vec<Topic>,
     streams: Vec<Stream>,
     by_name: BTreeMap<(TopicKey, PublisherId), StreamKey>,
@@ -203,7 +206,7 @@ impl Subscriber {
     /// A subscriber without subscriptions.
     pub fn new(config: SubscriberConfig) -> Self {
         let (topics, streams, due) = (Vec::new(), Vec::new(), VecDeque::new());
-        Self { config, sessions: Sessions::default(), topics, streams, by_name: BTreeMap::new(), due }
+        Self { config, sessions: Sessions::default(), attached: [false; 2], topics, streams, by_name: BTreeMap::new(), due }
     }
 
     /// Adds a topic. Losses of more than `loss_tolerance` in a row break the promise; without one none do.
@@ -292,8 +295,9 @@ impl Subscriber {
     pub fn step(&mut self, now: Instant, input: Input, outputs: &mut Vec<Output>) {
         match input {
             Input::Tick => {}
-            Input::Connected(session) => outputs.push(Output::Attach { session }),
+            Input::Connected(session) => self.attached[session as usize] = false,
             Input::Closed(session) => {
+                self.attached[session as usize] = false;
                 if self.sessions.closed(session) {
                     outputs.push(Output::Leaderless);
                 }
@@ -313,12 +317,14 @@ impl Subscriber {
 
     fn told(&mut self, session: Session, epoch: Epoch, is_leader: bool, outputs: &mut Vec<Output>) {
         match self.sessions.told(session, epoch, is_leader) {
-            Word::Known => {}
-            // A promoted Backup has to know what this subscriber has before it dispatches what it recovered.
-            Word::Leads => outputs.push(Output::Attach { session }),
+            Word::Known | Word::Leads => {}
             Word::Resigns => outputs.push(Output::Leaderless),
-            Word::Stale => outputs.push(Output::StaleEpoch { session, epoch }),
-            Word::Contradicts => outputs.push(Output::TwoLeaders { epoch }),
+            Word::Stale => return outputs.push(Output::StaleEpoch { session, epoch }),
+            Word::Contradicts => return outputs.push(Output::TwoLeaders { epoch }),
+        }
+        // Who follows has to know the subscriber when it is promoted: thousands of subscriptions would come too late then.
+        if !std::mem::replace(&mut self.attached[session as usize], true) {
+            outputs.push(Output::Attach { session });
         }
     }
 

@@ -8,17 +8,20 @@ mod leader;
 
 pub(crate) use self::leader::number_of;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use bodkin_broker::{
     Authority, Epoch, Incarnation, Instant, Node,
     member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Protection},
-    wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
+    wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role, Watermarks},
 };
 
 use self::{
     follower::Follower,
-    leader::{Here, Leader, Session, Statement},
+    leader::{Here, Leader, Session, Statement, topic_of},
 };
 use crate::{
     aside::Aside,
@@ -75,6 +78,8 @@ struct Running {
     /// What the piece of work at hand sends when it is done.
     at_hand: Option<Vec<(ProcessId, Packet)>>,
     connected: Vec<ProcessId>,
+    /// What subscribers have asked for on their present connections: topics, by number. A leader goes on with it.
+    subscribed: BTreeSet<(ProcessId, u16)>,
     /// When the other candidate was last heard of.
     partner_heard: Time,
     duty: Duty,
@@ -115,6 +120,7 @@ impl NodeProcess {
             waiting: VecDeque::new(),
             at_hand: None,
             connected: Vec::new(),
+            subscribed: BTreeSet::new(),
             partner_heard: now,
             duty: Duty::None,
         });
@@ -312,6 +318,7 @@ impl NodeProcess {
                 None
             }
             Waiting::Closed(peer) => {
+                running.subscribed.retain(|(of, _)| *of != peer);
                 if let Duty::Leader(leader) = &mut running.duty {
                     match Process::of(peer) {
                         Process::Node(_) if peer == here.partner => leader.lose_session(here, effects),
@@ -364,7 +371,8 @@ impl NodeProcess {
 impl Running {
     /// Leads from now on, or longer, with what is there.
     fn lead(&mut self, here: Here<'_>, epoch: Epoch, until: Instant, incarnation: Incarnation, effects: &mut Effects) {
-        if !matches!(self.duty, Duty::Leader(_)) {
+        let is_new = !matches!(self.duty, Duty::Leader(_));
+        if is_new {
             let leader = match std::mem::replace(&mut self.duty, Duty::None) {
                 Duty::Follower(follower) if follower.backup.is_in_sync() => {
                     let Follower { backup, payloads, .. } = *follower;
@@ -376,6 +384,9 @@ impl Running {
         }
         let Duty::Leader(leader) = &mut self.duty else { unreachable!("it has been made one") };
         leader.lead(here, epoch, until, &self.connected, effects);
+        for (from, topic) in self.subscribed.iter().filter(|_| is_new) {
+            leader.subscribe(here, *from, *topic, Watermarks::Own(&[]), effects);
+        }
     }
 
     /// Asks the leader that is followed to be given everything, once a connection and epoch. `made`: the connection that is new.
@@ -435,6 +446,9 @@ impl Running {
             }
             (duty, Packet::Command(bytes)) => {
                 let frame = ClientFrame::decode(&bytes).expect("clients send valid commands");
+                if let ClientFrame::Subscribe { topic, .. } = frame {
+                    self.subscribed.insert((from, topic_of(here, topic).0 as u16));
+                }
                 match (duty, frame) {
                     (Duty::Leader(leader), frame) => leader.command(here, from, frame, effects),
                     (duty, ClientFrame::Hello { .. }) => {

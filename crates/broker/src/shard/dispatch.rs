@@ -3,6 +3,7 @@
 use super::{Offer, OfferedEvent, Output, Shard, ShedReason, Work, output_of};
 use crate::{
     edf::{BACKGROUND, Edf, LEVELS},
+    event::Sequence,
     slot::{Message, NONE, SlotId},
     stream::Reader,
     subscription::{Offered, Required, SubscriptionKey},
@@ -171,7 +172,7 @@ impl<R> Shard<R> {
                 continue;
             }
             while self.can_take(key) {
-                let slot = self.first_missed(index, at);
+                let slot = self.first_missed(index, self.streams.at(index).readers[at].passed);
                 if slot == NONE {
                     self.streams.at_mut(index).readers[at].is_behind = false;
                     break;
@@ -208,11 +209,9 @@ impl<R> Shard<R> {
         required.is_some_and(|required| required.is_there && !required.is_full)
     }
 
-    /// The first kept event behind what a reader was handed, unless it is still to be dispatched.
-    fn first_missed(&self, index: u32, reader: usize) -> u32 {
-        let stream = self.streams.at(index);
-        let passed = stream.readers[reader].passed;
-        let mut slot = stream.head;
+    /// The first kept event behind what a reader has passed, unless it is still to be dispatched.
+    pub(super) fn first_missed(&self, index: u32, passed: Sequence) -> u32 {
+        let mut slot = self.streams.at(index).head;
         while slot != NONE {
             let message = self.streams.slots.at(slot);
             if message.sequence > passed {

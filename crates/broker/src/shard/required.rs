@@ -56,8 +56,8 @@ impl<R> Shard<R> {
         stream.readers.extend(required.map(|key| Reader::new(key, stream.released)));
     }
 
-    /// A required subscription has a session, and says what it has; what it has not is brought to it. It does so in every epoch anew. The queue of a session that
-    /// goes on is what it was; of one that has ended the host says so before ([`Input::Detached`](super::Input::Detached)).
+    /// A required subscription has a session, and says what it has, if it does; what it has not is brought to it. The queue of a session that goes on is what it
+    /// was; of one that has ended the host says so before ([`Input::Detached`](super::Input::Detached)).
     pub fn attach(
         &mut self,
         now: Instant,
@@ -69,24 +69,37 @@ impl<R> Shard<R> {
         let Some(subscription) = self.subscriptions.get_mut(key) else { return };
         subscription.receiver = receiver;
         let topic = subscription.topic;
-        let Some(required) = &mut subscription.required else { return };
-        (required.is_there, required.is_full, required.heard_at) = (true, false, now);
-        for at in 0..self.topics.at(topic).streams.len() {
-            // What was handed to the last session and not acknowledged may have gone with it.
-            let reader = self.streams.at_mut(self.topics.at(topic).streams[at]).reader(key);
-            *reader = reader.resumed(Sequence(0));
+        if subscription.required.is_none() {
+            return;
         }
         for Watermark { publisher, incarnation, through } in watermarks {
             let Some(stream) = self.streams.find(&StreamIdentity { topic, publisher, incarnation }) else { continue };
             let reader = self.streams.at_mut(stream.index).reader(key);
             *reader = reader.resumed(through);
         }
+        self.begin_session(now, key);
         for at in 0..self.topics.at(topic).streams.len() {
             let index = self.topics.at(topic).streams[at];
             self.touch(index);
             self.release(index, outputs);
         }
         self.catch_up(key);
+    }
+
+    /// What was handed to a required subscription and not acknowledged may have gone with its last session, or with the epoch: it is brought again. What is
+    /// still to be dispatched comes by its deadline.
+    fn begin_session(&mut self, now: Instant, key: SubscriptionKey) {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        let topic = subscription.topic;
+        let Some(required) = &mut subscription.required else { return };
+        (required.is_there, required.is_full, required.heard_at) = (true, false, now);
+        for at in 0..self.topics.at(topic).streams.len() {
+            let index = self.topics.at(topic).streams[at];
+            let reader = self.streams.at_mut(index).reader(key);
+            *reader = reader.resumed(Sequence(0));
+            let passed = reader.passed;
+            self.streams.at_mut(index).reader(key).is_behind = self.first_missed(index, passed) != NONE;
+        }
     }
 
     /// A required subscription's session is gone.
@@ -99,12 +112,21 @@ impl<R> Shard<R> {
     }
 
     /// The right to lead goes on, or is one in another epoch. Another node may have led in between: who has heard of its epoch has not believed what was still
-    /// under way from here, and may have got the same and more from there. So everybody who is required is awaited, as behind a promotion.
+    /// under way from here, and may have got the same and more from there. So everybody who is required is brought again what it has not acknowledged, behind the
+    /// word about the epoch that its session is told.
     pub(super) fn take_authority(&mut self, now: Instant, authority: Authority) {
         let before = std::mem::replace(&mut self.authority, authority);
-        if authority.epoch != before.epoch {
-            for index in 0..self.subscriptions.indexes() as u32 {
-                self.await_session(now, self.subscriptions.key(index));
+        if authority.epoch == before.epoch {
+            return;
+        }
+        for index in 0..self.subscriptions.indexes() as u32 {
+            let key = self.subscriptions.key(index);
+            let required = self.subscriptions.get(key).and_then(|subscription| subscription.required);
+            if required.is_some_and(|required| required.is_there) {
+                self.begin_session(now, key);
+                self.catch_up(key);
+            } else {
+                self.await_session(now, key);
             }
         }
     }

@@ -64,8 +64,8 @@ pub enum Input {
         /// The newest that it has published; in front of `from` if it keeps nothing.
         to: Sequence,
     },
-    /// The member has said until when this node leads; a time that has passed fences it. In another epoch than before nothing is handed to required
-    /// subscriptions until they [attach](super::Shard::attach) again: clients are told of the epoch behind this.
+    /// The member has said until when this node leads; a time that has passed fences it. In another epoch than before required subscriptions that have a
+    /// session are brought again what they have not acknowledged: clients are told of the epoch behind this, and in front of the next [work](super::Shard::next).
     Authority(Authority),
     /// The Backup stands differently. [`BackupStanding::Joining`] begins a session of the replica link.
     Backup(BackupStanding),

@@ -291,7 +291,7 @@ impl Leader {
     }
 }
 
-fn topic_of(here: Here<'_>, name: &str) -> TopicId {
+pub(super) fn topic_of(here: Here<'_>, name: &str) -> TopicId {
     let index = here.workload.topics.iter().position(|topic| topic.name == name);
     TopicId(index.expect("clients name topics that there are") as u64)
 }

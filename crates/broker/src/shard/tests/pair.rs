@@ -23,6 +23,8 @@ struct Subscriber {
     queue: VecDeque<u64>,
     /// What it has received, in the order in which it came, and how far it has said so.
     has: Vec<u64>,
+    /// What it had when the epoch began may come again in its session.
+    had: u64,
 }
 
 struct Pair {
@@ -94,7 +96,7 @@ impl Pair {
         for _ in 0..subscribers {
             let key = pair.primary.subscribe("A", 0, Overflow::Loses).unwrap();
             pair.primary.require(at(pair.now), key, FOR_EVER, Attachment::New);
-            pair.subscribers.push(Subscriber { key, is_there: true, queue: VecDeque::new(), has: Vec::new() });
+            pair.subscribers.push(Subscriber { key, is_there: true, queue: VecDeque::new(), has: Vec::new(), had: 0 });
         }
         pair.join();
         pair.settle();
@@ -232,15 +234,16 @@ impl Pair {
         }
     }
 
-    /// A subscriber reads and acknowledges; what it has already is a mistake of ours.
+    /// A subscriber reads and acknowledges; what it has already is a mistake of ours, but for what it got in front of this epoch.
     fn read(&mut self, who: usize, most: u64) {
         let subscriber = &mut self.subscribers[who];
         let read: Vec<_> = subscriber.queue.drain(..subscriber.queue.len().min(most as usize)).collect();
         let (subscription, bytes) = (subscriber.key, read.len() as u64);
         let Some(&through) = read.last() else { return };
         for sequence in read {
-            assert!(subscriber.has.last().is_none_or(|last| *last < sequence), "{sequence} comes behind {:?}", subscriber.has);
-            subscriber.has.push(sequence);
+            let is_new = subscriber.has.last().is_none_or(|last| *last < sequence);
+            assert!(is_new || sequence <= subscriber.had, "{sequence} comes behind {:?}", subscriber.has);
+            subscriber.has.extend(Some(sequence).filter(|_| is_new));
         }
         self.step(Input::Sent { subscription, bytes });
         self.step(Input::Delivered { subscription, stream: self.stream, through: Sequence(through) });
@@ -260,6 +263,7 @@ impl Pair {
         if std::mem::replace(&mut subscriber.is_there, true) {
             return;
         }
+        subscriber.had = 0;
         let through = Sequence(subscriber.has.last().copied().unwrap_or(0));
         let watermark = Watermark { publisher: PublisherId(1), incarnation: Incarnation(1), through };
         let key = subscriber.key;
@@ -279,11 +283,12 @@ impl Pair {
             let subscriber = &mut self.subscribers[who];
             let under_way = std::mem::take(&mut subscriber.queue);
             let sent = Input::Sent { subscription: subscriber.key, bytes: under_way.len() as u64 };
-            subscriber.has.extend(under_way.into_iter().filter(|_| comes_late));
+            let has = subscriber.has.last().copied().unwrap_or(0);
+            subscriber.has.extend(under_way.into_iter().filter(|sequence| comes_late && *sequence > has));
             let next = subscriber.has.last().map_or(1, |last| last + 1);
             let is_there = |sequence: &u64| *sequence > self.covered || self.at_backup.values().any(|kept| kept == sequence);
             subscriber.has.extend((next..=self.published).take_while(is_there).take(most));
-            subscriber.is_there = false;
+            subscriber.had = subscriber.has.last().copied().unwrap_or(0);
             self.step(sent);
         }
         let have = self.subscribers.iter().map(|subscriber| subscriber.has.last().copied().unwrap_or(0)).min();

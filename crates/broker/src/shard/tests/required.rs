@@ -200,10 +200,7 @@ fn in_a_later_epoch_who_is_required_is_brought_what_was_under_way_in_an_earlier_
     driven.now += 100;
     driven.publish(stream, 2).unwrap();
     driven.work();
-    assert_eq!((driven.handed(key), driven.handed(other)), (vec![], vec![2]), "nobody knows what it has");
-    driven.attach(key, 0);
-    driven.work();
-    assert_eq!((driven.handed(key), driven.handed(other)), (vec![1, 2], vec![]));
+    assert_eq!((driven.handed(key), driven.handed(other)), (vec![1, 2], vec![2]));
     driven.leads(3);
     driven.now += 100;
     driven.publish(stream, 3).unwrap();
@@ -245,13 +242,14 @@ fn the_time_in_which_another_node_led_does_not_count_as_waiting() {
     let mut driven = Driven::new(&[roomy()]);
     let (stream, away, silent) = (driven.stream(0, 1), driven.subscribe(0, 500), driven.subscribe(0, 500));
     driven.leads(1);
-    driven.attach(silent, 0);
     driven.publish(stream, 1).unwrap();
     driven.work();
+    driven.handed(away);
     driven.step(Input::Detached { subscription: away });
     driven.fenced(1);
     driven.now += 10_000;
     driven.leads(3);
+    driven.work();
     driven.now += 499;
     driven.work();
     assert_eq!(driven.shard.counters().not_required, 0, "they could not say anything here");
@@ -275,4 +273,14 @@ fn who_attaches_again_on_its_session_has_the_queue_that_it_had() {
     driven.step(Input::Sent { subscription: key, bytes: 4 });
     driven.work();
     assert_eq!(driven.handed(key), [3]);
+}
+
+#[test]
+fn who_attaches_in_front_of_the_dispatch_is_handed_events_by_their_deadlines() {
+    let mut driven = Driven::new(&[roomy()]);
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 5_000));
+    driven.step(Input::Detached { subscription: key });
+    driven.publish(stream, 1).unwrap();
+    driven.attach(key, 0);
+    assert_eq!((driven.work().as_str(), driven.handed(key)), ("A1", vec![1]), "once, and not behind everything else");
 }

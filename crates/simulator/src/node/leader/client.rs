@@ -69,6 +69,10 @@ impl Leader {
                 let leads = self.leads(here);
                 effects.sends.push((from, command_packet(&ClientFrame::Leader { epoch: self.epoch, is_leader: leads })));
             }
+            // What it has stays true, whoever led when it said so.
+            ClientFrame::Subscribe { topic, watermarks, .. } => {
+                self.subscribe(here, from, topic_of(here, topic).0 as u16, watermarks, effects);
+            }
             // Said of an earlier leader: whoever has said it hears of this one, and says it anew.
             _ if frame.epoch() != Epoch::NONE && frame.epoch() < self.epoch => {}
             ClientFrame::Resume { incarnation, from: oldest, to, topic, .. } => {
@@ -78,7 +82,6 @@ impl Leader {
                     self.step(here, Input::Resumed { stream, from: oldest, to }, effects);
                 }
             }
-            ClientFrame::Subscribe { topic, watermarks, .. } if self.leads(here) => self.subscribe(here, from, topic, watermarks, effects),
             ClientFrame::Delivered { publisher, incarnation, through, topic, .. } => {
                 let topic = topic_of(here, topic);
                 let Some(subscription) = self.subscription(from, topic.0 as u16) else { return };
@@ -96,15 +99,16 @@ impl Leader {
         made.next().map(|(_, _, key)| *key)
     }
 
-    fn subscribe(&mut self, here: Here<'_>, from: ProcessId, topic: &str, watermarks: Watermarks<'_>, effects: &mut Effects) {
-        let id = topic_of(here, topic);
-        let key = self.subscription(from, id.0 as u16);
+    /// A subscriber has a session from now on.
+    pub fn subscribe(&mut self, here: Here<'_>, from: ProcessId, number: u16, watermarks: Watermarks<'_>, effects: &mut Effects) {
+        let topic = &here.workload.topics[usize::from(number)].name;
+        let key = self.subscription(from, number);
         match key {
             Some(key) => self.shard.attach(here.reading, key, from, watermarks.iter(), &mut self.outputs),
             None => {
                 let key = self.shard.subscribe(topic, from, Overflow::Loses).expect("there are few subscriptions");
                 let Process::Subscriber(subscriber) = Process::of(from) else { unreachable!("only subscribers subscribe") };
-                self.subscriptions.push((subscriber, id.0 as u16, key));
+                self.subscriptions.push((subscriber, number, key));
             }
         }
         self.carry_out(here, effects);
@@ -134,7 +138,6 @@ mod tests {
     use super::*;
     use crate::{
         clock::{Clock, Time},
-        packet::Packet,
         random::Random,
         roster,
         workload::Workload,
@@ -149,24 +152,14 @@ mod tests {
         let mut leader = Leader::cold(here, Incarnation(1));
         let mut effects = Effects::default();
         leader.lead(here, Epoch(3), Instant::NEVER, &[], &mut effects);
-        let (topic, subscriber) = (&workload.topics[0], workload.topics[0].subscribers[0].0);
+        let (topic, publisher) = (&workload.topics[0], workload.topics[0].publishers[0]);
         // 0: who says it knows of no leader yet.
-        for (epoch, is_believed) in [(1, false), (2, false), (3, true), (0, true)] {
-            effects.sends.clear();
-            let (epoch, name) = (Epoch(epoch), &topic.name[..]);
-            let watermarks = Watermarks::Own(&[]);
-            let subscribe = ClientFrame::Subscribe {
-                epoch,
-                loss_tolerance: None,
-                deadline_ns: None,
-                required: true,
-                wait_ns: 1,
-                topic: name,
-                watermarks,
-            };
-            leader.command(here, Process::Subscriber(subscriber).id(), subscribe, &mut effects);
-            let is_answered = effects.sends.iter().any(|(_, packet)| matches!(packet, Packet::Command(_)));
-            assert_eq!(is_answered, is_believed, "{epoch}");
+        for (run, (epoch, is_believed)) in (1..).zip([(1, false), (2, false), (3, true), (0, true)]) {
+            let (from, to, incarnation) = (Sequence(1), Sequence(1), Incarnation(run));
+            let resume = ClientFrame::Resume { epoch: Epoch(epoch), incarnation, from, to, topic: &topic.name };
+            leader.command(here, Process::Publisher(publisher).id(), resume, &mut effects);
+            let identity = StreamIdentity { topic: TopicId(0), publisher: id_of(publisher), incarnation };
+            assert_eq!(leader.shard.stream(&identity).is_some(), is_believed, "{epoch}");
         }
     }
 }
