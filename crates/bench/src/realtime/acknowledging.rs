@@ -129,6 +129,8 @@ impl AcknowledgingListener {
                 News::Command(ClientFrame::Leader { epoch, is_leader }) => {
                     machine.step(now(), Input::Leader { session, epoch, is_leader }, outputs);
                 }
+                // Who follows has noted it.
+                News::Command(ClientFrame::Subscribed { .. }) if machine.leader() != Some(session) => {}
                 News::Command(ClientFrame::Subscribed { .. }) => *missing = missing.saturating_sub(1),
                 News::Command(ClientFrame::SubscribeRefused { topic, text, .. }) => refusals.push(format!("{topic}: {text}")),
                 News::Command(ClientFrame::Last { epoch, publisher, incarnation, sequence, topic }) => {

@@ -99,7 +99,7 @@ pub enum SubscriberReport<'r> {
         /// How many more.
         events: u64,
     },
-    /// The broker has made the subscription.
+    /// The broker has made the subscription; one that follows has noted it, and goes on with it when it leads.
     Subscribed(TopicKey, Session),
     /// The broker has not.
     Refused {

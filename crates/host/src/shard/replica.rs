@@ -11,7 +11,7 @@ use bodkin_broker::{
 use bodkin_store::{event_log, replication::Committed};
 use mio::{Interest, Token};
 
-use super::{Shard, Waiting};
+use super::{Shard, Waiting, zmtp::Turn};
 use crate::pair::{
     Given, News, Promoted, RequiredSubscriber, boot_time,
     primary::{Change, NOT_KNOWN, Primary, TooFar},
@@ -48,6 +48,9 @@ impl Shard {
                 self.renew_authority();
                 self.stand(standing);
                 self.tell_leadership();
+                // Publishers turn to this node meanwhile.
+                self.write_links(Turn::All);
+                self.subscribe_noted();
             }
             News::Fenced => {
                 primary.fenced();
@@ -86,8 +89,9 @@ impl Shard {
     /// subscribers for them.
     fn go_on_with(&mut self, promoted: Promoted) {
         let Promoted { backup, kept, topics, required, asked } = promoted;
-        tracing::info!(events = backup.kept(), required = required.len(), "this node goes on with what it has kept");
-        self.begin_links_anew();
+        // They name streams of the machine that is replaced.
+        drop(std::mem::take(&mut self.endpoint.runs));
+        let (events, begun) = (backup.kept(), std::time::Instant::now());
         let primary = self.primary.as_mut().expect("who was a Backup is a node of a pair");
         let promotion = Promotion {
             authority: primary.authority(),
@@ -102,6 +106,8 @@ impl Shard {
         self.real_time.inherited = asked;
         self.real_time.inherited_until = self.clock.now + longest_wait.max(ASKED_MIN);
         required.iter().for_each(|RequiredSubscriber { topic, name, wait }| self.await_required(topic, name, *wait));
+        let took_us = begun.elapsed().as_micros();
+        tracing::info!(events, required = required.len(), took_us, "this node goes on with what it has kept");
     }
 
     /// Tells the Backup that a subscriber is required from now on, or not any more.
@@ -145,6 +151,7 @@ impl Shard {
     /// A node of a pair begins without the right to lead, and with a Backup of which nothing is known.
     pub(super) fn begin_with_pair(&mut self) {
         let Some(primary) = &mut self.primary else { return };
+        self.endpoint.notes = true;
         let standing = primary.standing();
         self.broker.set_replication(primary.terms.replication);
         self.renew_authority();

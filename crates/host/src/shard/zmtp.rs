@@ -89,6 +89,10 @@ pub(super) struct Endpoint {
     pub runs: Runs,
     /// Subscriptions that events wait for.
     required: Required,
+    /// Until this node leads subscriptions are noted only: what it will dispatch is kept elsewhere.
+    pub notes: bool,
+    /// How many are.
+    noted: usize,
     /// What DEALERs were told of who leads.
     leadership: (Epoch, bool),
     /// Where commands are made.
@@ -138,6 +142,8 @@ impl Endpoint {
             literals: Literals::default(),
             runs: Runs::default(),
             required: Required::default(),
+            notes: false,
+            noted: 0,
             leadership: (Epoch::NONE, true),
             command: Vec::new(),
             queue_bytes_max,
@@ -455,19 +461,6 @@ impl Shard {
         let mut link = self.endpoint.links.remove(slot);
         // A socket that is gone already needs no deregistration.
         let _ = self.poll.registry().deregister(link.socket.source());
-    }
-
-    /// Closes the links that hear something: what they hear is another machine's from now on. They come again, and say what they want.
-    pub(super) fn begin_links_anew(&mut self) {
-        let hears = |(slot, link): (usize, &Link)| match &link.role {
-            Role::Subscriber(_) => Some(slot),
-            Role::Dealer(dealer) if !dealer.heard.is_empty() => Some(slot),
-            _ => None,
-        };
-        for slot in self.endpoint.links.iter().filter_map(hears).collect::<Vec<_>>() {
-            self.close_link(slot);
-        }
-        (self.endpoint.runs, self.endpoint.required) = (Runs::default(), Required::default());
     }
 
     /// Closes links that are past a deadline.

@@ -1,14 +1,18 @@
 //! The client's publisher and required subscriber, with a session to either node: what was covered is heard, in order and once, whatever becomes of the Primary.
 
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use bodkin_client::realtime::*;
+use bodkin_zmtp::SocketType;
 use nix::sys::signal::Signal;
 
 use super::nodes::{Node, Pair};
 use crate::support::arrowhead::system;
 use crate::support::cloud::System;
+use crate::support::link::{Heard, Link};
 use crate::support::patience::PATIENCE;
+use crate::zmtp::{settle, texts};
 
 /// No event may be missed; the publisher keeps what may be lost in a fail-over.
 pub const TOPIC: &str =
@@ -30,7 +34,8 @@ pub struct Clients {
     /// The longest time in which nothing was covered.
     gap: Duration,
     heard: Vec<u64>,
-    is_subscribed: bool,
+    /// Nodes that have its subscription.
+    subscribed: u32,
     lost: u64,
 }
 
@@ -58,16 +63,16 @@ impl Clients {
             covered_at: now,
             gap: Duration::ZERO,
             heard: Vec::new(),
-            is_subscribed: false,
+            subscribed: 0,
             lost: 0,
         };
-        clients.until("it is subscribed", |clients| clients.is_subscribed);
+        clients.until("both nodes have its subscription", |clients| clients.subscribed == 2);
         clients.covered_at = Instant::now();
         clients
     }
 
     fn turn(&mut self) {
-        let Self { publisher, subscriber, covered, covered_at, gap, heard, is_subscribed, lost, .. } = self;
+        let Self { publisher, subscriber, covered, covered_at, gap, heard, subscribed, lost, .. } = self;
         let told = publisher.turn(Duration::from_micros(200), |report| match report {
             PublisherReport::Covered { through, .. } => {
                 let now = Instant::now();
@@ -82,7 +87,7 @@ impl Clients {
             SubscriberReport::Event(event) => {
                 heard.push(std::str::from_utf8(event.payload).ok().and_then(|text| text.parse().ok()).expect("a number"));
             }
-            SubscriberReport::Subscribed(..) => *is_subscribed = true,
+            SubscriberReport::Subscribed(..) => *subscribed += 1,
             SubscriberReport::Lost { run, .. } => *lost += run,
             _ => {}
         });
@@ -188,4 +193,71 @@ fn short_stops_and_deaths_of_the_others_lose_nothing() {
     primary.protected(true);
     clients.come_through(200);
     drop(witness);
+}
+
+#[test]
+fn a_sub_of_the_node_that_follows_goes_on_in_its_connection() {
+    let (pair, _witness, _backup, primary) = Pair::known("", TOPIC);
+    register(&primary);
+    let (_, second) = pair.zmtp_addresses();
+    let mut sub = Link::client(TcpStream::connect(second).expect("a connection"), SocketType::Sub, ClientSecurity::Null);
+    assert_eq!(sub.hear(), Ok(Some(Heard::Ready(SocketType::Pub))));
+    sub.subscribe(b"hot");
+    settle(&mut sub);
+    let mut clients = Clients::of(&pair);
+    primary.signal(Signal::SIGKILL);
+    clients.come_through(50);
+    let last = ("hot".to_owned(), clients.published.to_string());
+    while texts(&mut sub) != last {}
+}
+
+/// Topics of one subscriber, each required.
+const MANY: usize = 2_000;
+
+#[test]
+fn thousands_of_required_subscriptions_go_on_in_their_session_when_the_primary_is_killed() {
+    let topics =
+        format!("[[topic]]\nevent_type = \"many\"\ncount = {MANY}\nperiod_s = 1\ndeadline_s = 1\nloss_tolerance = 0\nretention = 1\n");
+    let (pair, _witness, _backup, primary) = Pair::known("", &topics);
+    register(&primary);
+    let (first, second) = pair.zmtp_addresses();
+    let mut publisher = RealtimePublisher::connect(Brokers::pair("sensor", first, second)).expect("a publisher");
+    let config = SubscriberConfig { streams_max: MANY, ..EACH };
+    let mut subscriber = RealtimeSubscriber::connect(Brokers::pair("display", first, second), config).expect("a subscriber");
+    let required = Subscription { required_for: Some(Duration::from_secs(60)), beginning: Beginning::First, ..Subscription::default() };
+    let names: Vec<String> = (1..=MANY).map(|number| format!("many-{number}")).collect();
+    let published: Vec<PublishedTopic> =
+        names.iter().map(|name| publisher.add_topic(name, Retention::new(1, 8, WhenFull::Block))).collect();
+    for name in &names {
+        subscriber.subscribe(name, required);
+    }
+    let (mut covered, mut heard, mut lost, mut subscribed, mut ended) = (0, 0, 0, 0, Vec::new());
+    for round in 0..3 {
+        if round == 2 {
+            primary.signal(Signal::SIGKILL);
+        }
+        if round > 0 {
+            published.iter().for_each(|topic| assert_eq!(publisher.publish(*topic, b"1").expect("there is room").dropped, None));
+        }
+        let end = Instant::now() + PATIENCE;
+        while (covered, heard, subscribed) != (round * MANY, round * MANY, 2 * MANY) {
+            assert!(Instant::now() < end, "round {round}: {subscribed} subscribed, {covered} covered, {heard} heard; ended: {ended:?}");
+            let told = publisher.turn(Duration::from_micros(200), |report| match report {
+                PublisherReport::Covered { .. } => covered += 1,
+                PublisherReport::NotTaken { reason, text, .. } => panic!("{reason:?}: {text}"),
+                _ => {}
+            });
+            told.expect("a turn");
+            let told = subscriber.turn(Duration::from_micros(200), |report| match report {
+                SubscriberReport::Event(_) => heard += 1,
+                SubscriberReport::Lost { .. } => lost += 1,
+                SubscriberReport::Subscribed(..) => subscribed += 1,
+                SubscriberReport::Session(SessionReport::Ended(session, _)) => ended.push(session),
+                _ => {}
+            });
+            told.expect("a turn");
+        }
+    }
+    assert_eq!(lost, 0);
+    assert!(!ended.contains(&Session::Two), "the session to the node that leads now goes on: {ended:?}");
 }

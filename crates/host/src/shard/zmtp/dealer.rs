@@ -6,6 +6,7 @@
 mod acknowledge;
 mod clock;
 mod leave;
+mod note;
 mod publish;
 mod required;
 mod runs;
@@ -19,7 +20,7 @@ use bodkin_broker::{Epoch, Incarnation, wire::ClientFrame};
 use bodkin_zmtp::Message;
 
 pub use self::publish::Numbered;
-use self::subscribe::Heard;
+use self::subscribe::{Heard, Wanted};
 pub(super) use self::{required::Required, runs::Runs};
 use super::{LinkKey, Role, Shard};
 use crate::{control, peer_clock::PeerClock};
@@ -34,6 +35,8 @@ pub struct Dealer {
     hello: Option<Hello>,
     /// By topic, as stored.
     pub heard: BTreeMap<Arc<str>, Heard>,
+    /// What is to be made of what it wants when this node leads, by topic, as stored.
+    noted: BTreeMap<Arc<str>, Wanted>,
     /// Questions to the admission test that are not answered; it is not read until they are.
     questions: usize,
     /// Something was offered to it that had no room.
@@ -52,12 +55,13 @@ struct Hello {
 impl Dealer {
     /// One that has said nothing yet.
     pub fn new(system: Result<SystemName, String>, now: Instant) -> Self {
-        Self { system, hello: None, heard: BTreeMap::new(), questions: 0, is_full: false, clock: PeerClock::new(now) }
+        let (heard, noted) = (BTreeMap::new(), BTreeMap::new());
+        Self { system, hello: None, heard, noted, questions: 0, is_full: false, clock: PeerClock::new(now) }
     }
 
     /// Whether it is a subscriber.
     pub fn hears(&self) -> bool {
-        !self.heard.is_empty()
+        !(self.heard.is_empty() && self.noted.is_empty())
     }
 
     /// Whether it has to wait for the admission test.
@@ -112,10 +116,10 @@ impl Shard {
     }
 
     /// Whether a client has said this in an epoch that is over; it says it anew when it hears who leads now. A resume of an earlier epoch would let what is covered be
-    /// told before the publisher has said what it keeps.
+    /// told before the publisher has said what it keeps. What a subscriber has stays true, and it subscribes once a connection.
     fn was_said_to_an_earlier_leader(&self, command: &ClientFrame<'_>) -> bool {
-        use ClientFrame::{Delivered, Last, Resume, Subscribe};
-        let is_said_to_a_leader = matches!(command, Subscribe { .. } | Delivered { .. } | Resume { .. } | Last { .. });
+        use ClientFrame::{Delivered, Last, Resume};
+        let is_said_to_a_leader = matches!(command, Delivered { .. } | Resume { .. } | Last { .. });
         is_said_to_a_leader && command.epoch() != Epoch::NONE && command.epoch() < self.epoch()
     }
 

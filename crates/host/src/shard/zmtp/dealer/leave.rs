@@ -10,9 +10,9 @@ use super::{
 impl Shard {
     /// Ends a subscription; one that is not there is no error.
     pub(super) fn unsubscribe_dealer(&mut self, slot: usize, topic: &str) {
-        let heard = &mut self.endpoint.dealer(slot).heard;
         let stored = topic.trim().to_uppercase();
-        let Some(heard) = heard.remove(&*stored) else { return };
+        self.forget_noted(slot, &stored);
+        let Some(heard) = self.endpoint.dealer(slot).heard.remove(&*stored) else { return };
         self.end_subscription(&stored, heard);
     }
 
@@ -69,6 +69,7 @@ impl Shard {
     /// A DEALER's link is over: whoever is required is waited for.
     pub(in crate::shard::zmtp) fn forget_dealer(&mut self, slot: usize) {
         let Role::Dealer(dealer) = &mut self.endpoint.links[slot].role else { return };
+        self.endpoint.noted -= dealer.noted.len();
         for (topic, heard) in std::mem::take(&mut dealer.heard) {
             let row = heard.key.filter(|_| heard.wait.is_some()).and_then(|key| self.endpoint.required.of(key));
             match row {

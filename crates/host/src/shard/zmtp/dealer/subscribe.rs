@@ -42,18 +42,27 @@ struct Asking {
 }
 
 /// What a subscriber wants.
-struct Wanted {
+pub struct Wanted {
     /// The topic, as it spells it.
-    spelled: Arc<str>,
+    pub spelled: Arc<str>,
     wish: Wish,
-    wait: Option<Duration>,
-    watermarks: Vec<Watermark>,
+    pub wait: Option<Duration>,
+    pub watermarks: Vec<Watermark>,
+}
+
+/// What became of a subscription that is not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// It is there, or noted until this node leads.
+    Now,
+    /// The admission test is asked first.
+    Asked,
 }
 
 /// Why a subscription is not made.
 pub struct Refused {
-    reason: RefusalReason,
-    text: String,
+    pub reason: RefusalReason,
+    pub text: String,
 }
 
 impl Refused {
@@ -62,12 +71,20 @@ impl Refused {
         Self { reason: RefusalReason::OldIncarnation, text }
     }
 
-    fn limit(text: String) -> Self {
+    pub fn limit(text: String) -> Self {
         Self { reason: RefusalReason::Limit, text }
     }
 
     fn not_admitted(text: impl Into<String>) -> Self {
         Self { reason: RefusalReason::NotAdmitted, text: text.into() }
+    }
+}
+
+impl Wanted {
+    /// The topic, as stored.
+    pub fn topic(&self) -> Result<EventType, Refused> {
+        let told = |error| Refused { reason: RefusalReason::UnknownTopic, text: format!("the topic's name {error}") };
+        EventType::parse(&self.spelled).map_err(told)
     }
 }
 
@@ -93,18 +110,20 @@ impl Shard {
         let wish = Wish::of_wire(loss_tolerance, deadline_ns);
         let wait = wait_ns.map(Duration::from_nanos);
         let wanted = Wanted { spelled: spelled.into(), wish, wait, watermarks: watermarks.iter().collect() };
-        if let Err(Refused { reason, text }) = self.try_subscribe(slot, wanted) {
-            self.refuse_subscription(slot, spelled, reason, &text);
+        let made = if self.endpoint.notes { self.note(slot, wanted) } else { self.try_subscribe(slot, wanted) };
+        match made {
+            Ok(Made::Now) => self.tell_subscribed(slot, spelled),
+            Ok(Made::Asked) => {}
+            Err(Refused { reason, text }) => self.refuse_subscription(slot, spelled, reason, &text),
         }
     }
 
-    fn try_subscribe(&mut self, slot: usize, wanted: Wanted) -> Result<(), Refused> {
-        let named = EventType::parse(&wanted.spelled);
-        let topic = named.map_err(|error| Refused { reason: RefusalReason::UnknownTopic, text: format!("the topic's name {error}") })?;
+    pub(super) fn try_subscribe(&mut self, slot: usize, wanted: Wanted) -> Result<Made, Refused> {
+        let topic = wanted.topic()?;
         let topic = topic.as_str();
         self.check_wanted(slot, topic, wanted.wait)?;
         if !self.endpoint.dealer(slot).asks(topic, wanted.wish) {
-            return self.hear_wanted(slot, topic, wanted);
+            return self.hear_wanted(slot, topic, wanted).map(|()| Made::Now);
         }
         let id = self.topic_of(topic)?;
         let link = self.dealer_key(slot);
@@ -116,18 +135,29 @@ impl Shard {
         heard.asking = Some(Asking { wanted, questions });
         dealer.questions += 1;
         self.context.asking.ask(topic, asker, wish, Waiter::Dealer(link));
+        Ok(Made::Asked)
+    }
+
+    /// Whether a subscription has room and sense here.
+    fn check_wanted(&mut self, slot: usize, topic: &str, wait: Option<Duration>) -> Result<(), Refused> {
+        self.check_form(slot, topic, wait)?;
+        if wait.is_some() && self.broker.terms(topic).is_none() {
+            let told = "nothing is kept of a best-effort topic, so that it cannot wait for anybody: declare its period and deadline first";
+            return Err(Refused::not_admitted(told));
+        }
         Ok(())
     }
 
-    /// Whether a subscription has room and sense.
-    fn check_wanted(&mut self, slot: usize, topic: &str, wait: Option<Duration>) -> Result<(), Refused> {
+    /// Whether a subscription has room and sense, whatever topics there are.
+    pub(super) fn check_form(&mut self, slot: usize, topic: &str, wait: Option<Duration>) -> Result<(), Refused> {
         if let Some(system) = self.endpoint.links[slot].caller.system()
             && let Err(error) = registered(&self.context.store.snapshot(), system)
         {
             return Err(Refused { reason: RefusalReason::NotAuthorized, text: error.error_message });
         }
         let dealer = self.endpoint.dealer(slot);
-        if dealer.heard.len() >= DEALER_SUBSCRIPTIONS_MAX && !dealer.heard.contains_key(topic) {
+        let is_known = dealer.heard.contains_key(topic) || dealer.noted.contains_key(topic);
+        if dealer.heard.len() + dealer.noted.len() >= DEALER_SUBSCRIPTIONS_MAX && !is_known {
             return Err(Refused::limit(format!(
                 "a DEALER subscribes to at most {DEALER_SUBSCRIPTIONS_MAX} topics: use another connection"
             )));
@@ -138,10 +168,6 @@ impl Shard {
         }
         if wait > WAIT_MAX {
             let told = format!("{} s is long to wait for a subscriber: ask for at most {} s", wait.as_secs(), WAIT_MAX.as_secs());
-            return Err(Refused::not_admitted(told));
-        }
-        if self.broker.terms(topic).is_none() {
-            let told = "nothing is kept of a best-effort topic, so that it cannot wait for anybody: declare its period and deadline first";
             return Err(Refused::not_admitted(told));
         }
         Ok(())
@@ -175,10 +201,13 @@ impl Shard {
         let id = self.broker.topic_id(topic).expect("it is subscribed to");
         let heard = self.endpoint.dealer(slot).heard.entry(topic.into()).or_insert_with(|| Heard::unasked(id));
         (heard.key, heard.wait, heard.wish) = (Some(key), wait, wish);
-        let epoch = self.epoch();
-        self.endpoint.tell(slot, &ClientFrame::Subscribed { epoch, topic: &spelled });
         self.count_subscriptions();
         Ok(())
+    }
+
+    fn tell_subscribed(&mut self, slot: usize, topic: &str) {
+        let epoch = self.epoch();
+        self.endpoint.tell(slot, &ClientFrame::Subscribed { epoch, topic });
     }
 
     /// By what a required subscriber is found again: in secure mode its system, else what it says.
@@ -218,10 +247,13 @@ impl Shard {
             Ok(()) => self.hear_wanted(link.slot, event_type, wanted),
             Err(error) => Err(Refused::not_admitted(error.to_string())),
         };
-        if let Err(Refused { reason, text }) = heard {
-            self.refuse_subscription(link.slot, &spelled, reason, &text);
-            if !is_made {
-                self.unsubscribe_dealer(link.slot, event_type);
+        match heard {
+            Ok(()) => self.tell_subscribed(link.slot, &spelled),
+            Err(Refused { reason, text }) => {
+                self.refuse_subscription(link.slot, &spelled, reason, &text);
+                if !is_made {
+                    self.unsubscribe_dealer(link.slot, event_type);
+                }
             }
         }
         if self.endpoint.links[link.slot].resumes(self.endpoint.queue_bytes_max) {
