@@ -18,10 +18,10 @@ use bodkin_trust::{Certificate, keystore, tls};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::arrowhead::{number, service, system};
+use crate::support::arrowhead::system;
 use crate::support::cloud::{Cloud, Launch};
 use crate::support::patience::eventually;
-use crate::support::secure::{CLOUD, Client, DAY, authority, issue, public_key, replace};
+use crate::support::secure::{CLOUD, DAY, allow, authority, issue, public_key, register, register_publisher, replace};
 
 /// Waits until the cloud has said a line with all of these parts.
 #[track_caller]
@@ -57,26 +57,4 @@ fn keyed(name: &str, port: u16) -> Value {
     let mut system = system(name, port);
     system["authenticationInfo"] = json!(public_key());
     system
-}
-
-/// Registers a publisher, with a service that rules can name, and gives its id and the service definition's.
-#[track_caller]
-fn register_publisher(cloud: &Cloud, publisher: &Client, name: &str) -> (i64, i64) {
-    let form = service(&format!("{name}-service"), system(name, 1));
-    let entry = publisher.expect(cloud, "POST", "/serviceregistry/register", Some(&form), 201).json();
-    (number(&entry, "/provider/id"), number(&entry, "/serviceDefinition/id"))
-}
-
-/// Registers a system and gives its id.
-#[track_caller]
-fn register(cloud: &Cloud, client: &Client, form: &Value) -> i64 {
-    number(&client.expect(cloud, "POST", "/serviceregistry/register-system", Some(form), 201).json(), "/id")
-}
-
-/// Lets a consumer hear a publisher; gives the rule's id.
-#[track_caller]
-fn allow(cloud: &Cloud, consumer: i64, (provider, definition): (i64, i64)) -> i64 {
-    let rule = json!({"consumerId": consumer, "providerIds": [provider], "serviceDefinitionIds": [definition], "interfaceIds": [2]});
-    let answer = Client::system("sysop").expect(cloud, "POST", "/authorization/mgmt/intracloud", Some(&rule), 201).json();
-    number(&answer, "/data/0/id")
 }

@@ -135,3 +135,19 @@ fn without_a_bound_key_nobody_comes_in() {
     assert_eq!(hears.subscribed, 0);
     assert!(secure.cloud.stderr().contains("its key is bound to no system"));
 }
+
+#[test]
+fn a_key_counts_as_soon_as_it_is_read() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("bodkin.toml");
+    std::fs::write(&file, topic("hot", "")).expect("written");
+    let secure = SecureCloud::start(["--config", file.to_str().expect("text"), "--log", "info"]);
+    let readings = || secure.cloud.stderr().matches("were read again").count();
+    for _ in 0..4 {
+        let before = readings();
+        let pair = bind(&secure, "sensor");
+        assert!(eventually(|| readings() > before));
+        let heard = link(&secure, SocketType::Dealer, &pair).hear();
+        assert!(matches!(heard, Ok(Some(Heard::Ready(_)))), "libzmq does not try again: {heard:?}");
+    }
+}

@@ -18,9 +18,10 @@ use bodkin_trust::{
     tls::{self, ServerCheck},
 };
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::arrowhead::{number, service, system as system_form};
 use super::cloud::{Cloud, Launch, System, system_of};
 use super::http::{Answer, Connection};
 
@@ -239,4 +240,26 @@ pub fn copy(from: &Path, to: &Path) {
             fs::copy(entry.path(), target).expect("a file is copied");
         }
     }
+}
+
+/// Registers a publisher, with a service that rules can name, and gives its id and the service definition's.
+#[track_caller]
+pub fn register_publisher(cloud: &Cloud, publisher: &Client, name: &str) -> (i64, i64) {
+    let form = service(&format!("{name}-service"), system_form(name, 1));
+    let entry = publisher.expect(cloud, "POST", "/serviceregistry/register", Some(&form), 201).json();
+    (number(&entry, "/provider/id"), number(&entry, "/serviceDefinition/id"))
+}
+
+/// Registers a system and gives its id.
+#[track_caller]
+pub fn register(cloud: &Cloud, client: &Client, form: &Value) -> i64 {
+    number(&client.expect(cloud, "POST", "/serviceregistry/register-system", Some(form), 201).json(), "/id")
+}
+
+/// Lets a consumer hear a publisher; gives the rule's id.
+#[track_caller]
+pub fn allow(cloud: &Cloud, consumer: i64, (provider, definition): (i64, i64)) -> i64 {
+    let rule = json!({"consumerId": consumer, "providerIds": [provider], "serviceDefinitionIds": [definition], "interfaceIds": [2]});
+    let answer = Client::system("sysop").expect(cloud, "POST", "/authorization/mgmt/intracloud", Some(&rule), 201).json();
+    number(&answer, "/data/0/id")
 }

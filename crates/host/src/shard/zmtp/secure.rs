@@ -38,7 +38,8 @@ impl Shard {
     /// Lets a link in whose key is bound to a system; the error is what it is told.
     pub(super) fn identify(&mut self, slot: usize, credentials: &Credentials<'_>) -> Result<(), String> {
         let Credentials::Curve(key) = credentials else { unreachable!("the port asks for keys only") };
-        let trust = self.trust.as_ref().expect("the port asks for keys in secure mode");
+        // A key counts from when it is read, and not from the shard's next look.
+        let trust = self.context.security.as_ref().expect("the port asks for keys in secure mode").trust();
         let Some(system) = trust.curve.as_ref().and_then(|keys| keys.system(key)) else {
             if let Some(times) = self.endpoint.refused_links.due() {
                 tracing::warn!(%key, times, "a ZMTP link was refused: its key is bound to no system");
