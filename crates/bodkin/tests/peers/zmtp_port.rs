@@ -47,8 +47,7 @@ fn check(listener: &str, transport: &str) {
     let stream = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=temperature", &[]);
     let address = cloud.ready()["listeners"][listener].as_str().expect("ZMTP is spoken").to_owned();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/zmtp_port/port.py");
-    let child =
-        Command::new(python).args([script, &format!("{transport}://{address}"), "sensor"]).stdout(std::process::Stdio::piped()).spawn();
+    let child = Command::new(python).args([script, &format!("{transport}://{address}"), "sensor"]).stdout(Stdio::piped()).spawn();
     let child = child.expect("Python starts");
     // It ends with an event that is published by HTTP, for which it waits.
     let data: Vec<String> = stream.wait_for(5).iter().map(|event| event.data.clone()).collect();
@@ -110,7 +109,7 @@ fn a_dealer_of_pyzmq_is_covered_when_the_required_one_has_acknowledged() {
 
 /// The public and the secret key.
 fn texts(pair: &KeyPair) -> Value {
-    json!([pair.public().to_string(), pair.secret().to_z85()])
+    json!([pair.public().to_string(), pair.secret().to_z85().as_str()])
 }
 
 #[test]

@@ -3,11 +3,14 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use bodkin_broker::Epoch;
+use bodkin_broker::wire::ClientFrame;
 use bodkin_client::realtime::*;
 use bodkin_zmtp::SocketType;
 use nix::sys::signal::Signal;
 
 use super::nodes::{Node, Pair};
+use crate::dealer::{hear, say, subscribe};
 use crate::support::arrowhead::system;
 use crate::support::cloud::System;
 use crate::support::link::{Heard, Link};
@@ -209,6 +212,31 @@ fn a_sub_of_the_node_that_follows_goes_on_in_its_connection() {
     clients.come_through(50);
     let last = ("hot".to_owned(), clients.published.to_string());
     while texts(&mut sub) != last {}
+}
+
+#[test]
+fn what_a_node_that_follows_notes_is_bounded_and_the_one_too_many_is_told() {
+    let (pair, _witness, _backup, primary) = Pair::known("subscriptions_max = 10\n", TOPIC);
+    register(&primary);
+    let (_, second) = pair.zmtp_addresses();
+    let mut greedy = Link::client(TcpStream::connect(second).expect("a connection"), SocketType::Dealer, ClientSecurity::Null);
+    assert_eq!(greedy.hear(), Ok(Some(Heard::Ready(SocketType::Router))));
+    say(&mut greedy, &ClientFrame::Hello { epoch: Epoch::NONE, incarnation: Incarnation(1), name: "display" });
+    hear(&mut greedy, |command| assert!(matches!(command, ClientFrame::Leader { is_leader: false, .. })));
+    let mut refused = 0;
+    // The same ones again are no more.
+    for number in (0..12).chain(0..9) {
+        subscribe(&mut greedy, &format!("topic {number}"), None);
+        refused += hear(&mut greedy, |command| match command {
+            ClientFrame::Subscribed { .. } => 0,
+            ClientFrame::SubscribeRefused { reason: RefusalReason::Limit, .. } => 1,
+            other => panic!("{other:?}"),
+        });
+    }
+    assert_eq!(refused, 2);
+    say(&mut greedy, &ClientFrame::Unsubscribe { epoch: Epoch::NONE, topic: "topic 3" });
+    subscribe(&mut greedy, "topic 11", None);
+    hear(&mut greedy, |command| assert!(matches!(command, ClientFrame::Subscribed { topic: "topic 11", .. })));
 }
 
 /// Topics of one subscriber, each required.
