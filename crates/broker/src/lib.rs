@@ -12,6 +12,7 @@ mod epoch;
 mod event;
 mod lease;
 pub mod member;
+mod names;
 pub mod publisher;
 mod replication;
 mod session;

@@ -47,6 +47,8 @@ pub struct ShardLimits {
     pub queue_bytes_max: u64,
 }
 
+/// Streams of a topic that are looked through.
+const FEW_STREAMS: usize = 4;
 /// Streams for each topic that [`ShardLimits::topics_max`] allows.
 const STREAMS_PER_TOPIC: usize = 16;
 
@@ -282,7 +284,7 @@ impl<R> Shard<R> {
     /// Opens the stream of a publisher's run on a real-time topic; one that is open is given. An earlier run's stream ends when nothing of it
     /// is left. All memory that the stream's events need is reserved here.
     pub fn open_stream(&mut self, identity: StreamIdentity) -> Result<StreamId, ShardError> {
-        if let Some(stream) = self.streams.find(&identity) {
+        if let Some(stream) = self.stream(&identity) {
             return Ok(stream);
         }
         let topic = self.topics.at_mut(identity.topic);
@@ -368,7 +370,13 @@ impl<R> Shard<R> {
 
     /// The stream of this identity, if it is open.
     pub fn stream(&self, identity: &StreamIdentity) -> Option<StreamId> {
-        self.streams.find(identity)
+        // Nearly every topic has few streams, which are sooner looked at than found in the tree of all.
+        let streams = &self.topics.at(identity.topic).streams;
+        if streams.len() > FEW_STREAMS {
+            return self.streams.find(identity);
+        }
+        let index = streams.iter().copied().find(|index| self.streams.at(*index).identity == *identity)?;
+        Some(self.streams.id(index))
     }
 
     /// The stream's identity, if it is open.

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use crate::{
     event::{PublisherId, Sequence, TopicId},
+    names::Names,
     streams::Streams,
     subscription::SubscriptionKey,
     terms::Terms,
@@ -38,6 +39,7 @@ pub(crate) struct Topics {
     /// By number.
     topics: Vec<Topic>,
     by_name: BTreeMap<Arc<str>, TopicId>,
+    names: Names,
     /// What was last admitted: topics of one category come one after the other, and share their terms.
     admitted: Option<Arc<Terms>>,
 }
@@ -45,8 +47,8 @@ pub(crate) struct Topics {
 impl Topics {
     /// The topic of this name, which is made where there is none; `None`: there are `topics_max` already.
     pub fn find_or_make(&mut self, name: &str, topics_max: usize) -> Option<TopicId> {
-        if let Some(id) = self.by_name.get(name) {
-            return Some(*id);
+        if let Some(id) = self.find(name) {
+            return Some(id);
         }
         if self.topics.len() >= topics_max {
             return None;
@@ -54,6 +56,11 @@ impl Topics {
         let id = TopicId(self.topics.len() as u64);
         let name = Arc::<str>::from(name);
         self.topics.push(Topic { name: name.clone(), ..Topic::default() });
+        if self.names.is_too_small(self.topics.len()) {
+            self.names = Names::of(self.topics.iter().map(|topic| &*topic.name));
+        } else {
+            self.names.insert(&name, id.0 as u32);
+        }
         self.by_name.insert(name, id);
         Some(id)
     }
@@ -68,7 +75,8 @@ impl Topics {
     }
 
     pub fn find(&self, name: &str) -> Option<TopicId> {
-        self.by_name.get(name).copied()
+        let guessed = self.names.find(name, |topic| *self.topics[topic as usize].name == *name);
+        guessed.map(|topic| TopicId(topic.into())).or_else(|| self.by_name.get(name).copied())
     }
 
     pub fn at(&self, id: TopicId) -> &Topic {
