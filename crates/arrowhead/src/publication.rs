@@ -3,11 +3,14 @@
 //! A publication's texts stay the JSON literals they came as: what a subscriber gets as Event JSON is written from the
 //! same bytes, and only a `data:` line with the payload itself needs the escapes resolved.
 
+mod kept;
+
 use std::{borrow::Cow, fmt::Write as _};
 
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
+pub use self::kept::KeptTexts;
 use crate::{
     access::{Claim, Claims},
     caller::Authorized,
@@ -240,6 +243,9 @@ pub struct PublishForm<'a> {
     /// When an event was created that did not come as JSON.
     #[serde(skip)]
     created: Created,
+    /// The source, where it was found already.
+    #[serde(skip)]
+    found: Option<SystemId>,
 }
 
 /// When an event was created that did not come as JSON.
@@ -259,8 +265,9 @@ impl<'a> PublishForm<'a> {
     pub fn of(source: &'a System, event_type: JsonText<'a>, payload: JsonText<'a>, created: Created) -> Self {
         // Names and addresses have no character that JSON would escape, and are scalars as they are.
         let [system_name, address] = [source.system_name.as_str(), source.address.as_str()].map(|text| Some(JsonText(text)));
+        let found = source.id;
         let source = Source { system_name, address, port: Some(source.port.into()) };
-        Self { event_type: Some(event_type), source: Some(source), payload: Some(payload), created, ..Self::default() }
+        Self { event_type: Some(event_type), source: Some(source), payload: Some(payload), created, found: Some(found), ..Self::default() }
     }
 }
 
@@ -307,7 +314,8 @@ pub fn authorize<'a>(
         Created::Checked(created) => created,
         Created::Unsaid => parse_time_stamp(form.time_stamp, now)?,
     };
-    let source = registered_source(snapshot, form.source.as_ref(), &mut scratch.key)?;
+    let found = form.found.filter(|found| snapshot.system(*found).is_some());
+    let source = found.map_or_else(|| registered_source(snapshot, form.source.as_ref(), &mut scratch.key), Ok)?;
     let time_stamp = form.time_stamp.filter(|text| !text.is_blank());
     Ok(Authorized::new(Publication { event_type, payload, metadata: form.meta_data, time_stamp, facts: EventFacts { source, time } }))
 }

@@ -19,7 +19,7 @@ pub use self::{
     codec::{TEXT_BYTES_MAX, VERSION, WireError},
     header::{EventHeader, Flags, HEADER_BYTES},
     link::{
-        FrameAndRest, LINK_FRAME_BYTES_MAX, LINK_PREFIX_BYTES, LinkFrame, Position, Replication, StreamNumber, link_frame, replica_head,
+        FrameAndRest, LINK_FRAME_BYTES_MAX, LINK_PREFIX_BYTES, LinkFrame, Position, Replication, StreamNumber, link_frame, replica_frame,
     },
     record::Record,
 };

@@ -21,7 +21,6 @@ mod record;
 mod trust;
 
 use std::{
-    collections::BTreeMap,
     io,
     net::SocketAddr,
     path::PathBuf,
@@ -34,7 +33,7 @@ use std::{
 };
 
 use bodkin_broker::{
-    Backup, Epoch, Instant, Node, TopicId,
+    Backup, Epoch, Instant, Node,
     member::{MemberConfigError, Mode, Protection},
 };
 use bodkin_store::{
@@ -60,7 +59,7 @@ use crate::{
     realtime::Realtime,
     security::{SecurityConfig, SecurityError},
     shard::{Kept, boot_and_system_time},
-    topics::{RealTimeTopic, RealTimeTopics, wish::Asker},
+    topics::{RealTimeTopics, TopicTable, wish::Asker},
 };
 
 /// What the file of each copy of the database begins with.
@@ -314,7 +313,7 @@ pub struct Promoted {
     /// The events, by slot.
     pub kept: Vec<Kept>,
     /// Its topics, by their place in the machine.
-    pub topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
+    pub topics: TopicTable,
     /// Who has to be waited for.
     pub required: Vec<RequiredSubscriber>,
     /// Topics of which subscribers asked more than was declared, and under which name that is in force here.

@@ -2,6 +2,7 @@
 
 pub mod asking;
 pub mod declaration;
+mod table;
 pub mod wish;
 
 use std::{
@@ -19,6 +20,7 @@ use bodkin_broker::{
 use bodkin_store::{Store, StoreError};
 use serde::Serialize;
 
+pub use self::table::TopicTable;
 use crate::{config::HostConfig, stall::Assumed};
 
 /// Shards of this process: a topic is on one of them.

@@ -199,7 +199,7 @@ impl<'a> LinkFrame<'a> {
             Self::Ballot(frame) => frame.encode(bytes),
             Self::Replication(frame) => frame.encode(bytes),
         }
-        write_prefix(bytes, start, 0);
+        write_prefix(bytes, start);
     }
 
     /// Reads one whole frame, without its prefix.
@@ -224,24 +224,25 @@ pub fn link_frame(received: &[u8]) -> Result<Option<FrameAndRest<'_>>, WireError
     Ok(rest.split_at_checked(length))
 }
 
-/// Appends a [`Replication::Replica`] with its prefix but without its payload, which the caller sends behind it from where it lies.
-pub fn replica_head(
+/// Appends a [`Replication::Replica`] with its prefix, whose payload `payload` appends from where it lies.
+pub fn replica_frame(
     epoch: Epoch,
     position: Position,
     stream: StreamNumber,
     sequence: Sequence,
     created_utc_ns: u64,
-    payload_bytes: usize,
+    payload: impl FnOnce(&mut Vec<u8>),
     bytes: &mut Vec<u8>,
 ) {
     let start = bytes.len();
     0_u32.write(bytes);
     Replication::Replica { epoch, position, stream, sequence, created_utc_ns, payload: &[] }.encode(bytes);
-    write_prefix(bytes, start, payload_bytes);
+    payload(bytes);
+    write_prefix(bytes, start);
 }
 
-fn write_prefix(bytes: &mut [u8], start: usize, behind: usize) {
-    let length = bytes.len() - start - LINK_PREFIX_BYTES + behind;
+fn write_prefix(bytes: &mut [u8], start: usize) {
+    let length = bytes.len() - start - LINK_PREFIX_BYTES;
     assert!(length <= LINK_FRAME_BYTES_MAX, "a frame of {length} bytes for the link, where {LINK_FRAME_BYTES_MAX} are allowed");
     bytes[start..start + LINK_PREFIX_BYTES].copy_from_slice(&(length as u32).to_be_bytes());
 }
@@ -260,10 +261,11 @@ mod tests {
             created_utc_ns: 1,
             payload: b"12.5",
         };
-        let (mut whole, mut head) = (Vec::new(), b"before".to_vec());
+        let (mut whole, mut behind) = (Vec::new(), b"before".to_vec());
         LinkFrame::Replication(frame).encode(&mut whole);
-        replica_head(Epoch(3), Position(9), StreamNumber(2), Sequence(7), 1, 4, &mut head);
-        assert_eq!([&head[6..], b"12.5"].concat(), whole);
+        let payload = |bytes: &mut Vec<u8>| bytes.extend_from_slice(b"12.5");
+        replica_frame(Epoch(3), Position(9), StreamNumber(2), Sequence(7), 1, payload, &mut behind);
+        assert_eq!(behind[6..], whole);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod tests;
 use std::{collections::BTreeMap, io, num::NonZeroU32, sync::Arc, time::Duration};
 
 use bodkin_broker::{
-    Backup, BackupError, Epoch, Output, Terms, TopicId,
+    Backup, BackupError, Epoch, Output, Terms,
     timing::Wish,
     wire::{LinkFrame, Position, Replication},
 };
@@ -30,7 +30,7 @@ use super::{
 use crate::{
     inbox::{self, Inbox},
     shard::Kept,
-    topics::{Declarer, RealTimeTopic, declaration, wish::Asker},
+    topics::{Declarer, RealTimeTopic, TopicTable, declaration, wish::Asker},
 };
 
 const WAKER: Token = Token(usize::MAX);
@@ -144,7 +144,7 @@ struct Work {
     backup: Backup,
     kept: Vec<Kept>,
     /// By their place in the machine.
-    topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
+    topics: TopicTable,
     required: BTreeMap<(Box<str>, Box<str>), Duration>,
     /// Under which names what the leader's subscribers ask of topics is admitted here.
     asked: BTreeMap<Box<str>, Asker>,
@@ -178,7 +178,7 @@ impl Work {
             saved: Saved::default(),
             backup: Backup::new(),
             kept: Vec::new(),
-            topics: BTreeMap::new(),
+            topics: TopicTable::default(),
             required: BTreeMap::new(),
             asked: BTreeMap::new(),
             declared: BTreeMap::new(),
@@ -487,7 +487,7 @@ impl Work {
     fn forget(&mut self) {
         self.forget_asked();
         (self.backup, self.copy, self.told) = (Backup::new(), Copy::Missing, Epoch::NONE);
-        (self.kept, self.topics, self.required) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        (self.kept, self.topics, self.required) = (Vec::new(), TopicTable::default(), BTreeMap::new());
         let topics = self.follows.as_ref().map(|follows| follows.topics.with_terms());
         topics.into_iter().flatten().for_each(|(topic, terms)| self.admit(topic, terms));
     }
@@ -497,7 +497,7 @@ impl Work {
         let terms = Terms { backlog_max: terms.backlog_max.saturating_mul(BACKLOG_FACTOR), ..terms };
         let Some(follows) = &self.follows else { return };
         match self.backup.admit(&topic.event_type, terms, follows.topics_max) {
-            Ok(id) => drop(self.topics.insert(id, topic)),
+            Ok(id) => self.topics.insert(id, topic),
             Err(error) => tracing::error!(%error, topic = &*topic.event_type, "a topic cannot be kept here"),
         }
     }

@@ -1,6 +1,11 @@
 //! What is kept of an event of a real-time topic: on the leader until nobody needs it, on its Backup as a replica.
 
-use bodkin_arrowhead::{event_handler::EventFacts, publication::Publication, record::SystemId, utc::UtcTime};
+use bodkin_arrowhead::{
+    event_handler::EventFacts,
+    publication::{KeptTexts, Publication},
+    record::SystemId,
+    utc::UtcTime,
+};
 use bodkin_broker::SlotId;
 use bodkin_store::event_log::Position;
 
@@ -13,9 +18,8 @@ const FACTS_BYTES: usize = 16;
 
 /// An event that the broker keeps.
 pub struct Kept {
-    /// As it is pushed.
-    pub(super) json: Vec<u8>,
-    pub(super) facts: EventFacts,
+    texts: KeptTexts,
+    facts: EventFacts,
     /// Who is answered when it goes out.
     pub(super) publisher: Option<Waiting>,
     /// Its place in the event log, from its dispatch on.
@@ -24,14 +28,14 @@ pub struct Kept {
 
 impl std::fmt::Debug for Kept {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("json", &self.json.len()).finish_non_exhaustive()
+        f.debug_struct("Kept").field("texts", &self.texts).finish_non_exhaustive()
     }
 }
 
 impl Kept {
     pub fn empty() -> Self {
         let facts = EventFacts { source: SystemId(0), time: UtcTime::from_unix_seconds(0) };
-        Self { json: Vec::new(), facts, publisher: None, position: None }
+        Self { texts: KeptTexts::default(), facts, publisher: None, position: None }
     }
 
     /// The place of a slot in a table, which grows.
@@ -44,8 +48,7 @@ impl Kept {
 
     /// Keeps a publication.
     pub(super) fn fill(&mut self, publication: &Publication<'_>, publisher: Option<Waiting>) {
-        self.json.clear();
-        publication.push_event_json(&mut self.json);
+        self.texts.keep(publication);
         (self.facts, self.publisher, self.position) = (publication.facts(), publisher, None);
     }
 
@@ -55,41 +58,32 @@ impl Kept {
         let integer = |at: usize| u64::from_be_bytes(facts[at..at + 8].try_into().expect("eight bytes"));
         let (source, time) = (SystemId(integer(0).cast_signed()), UtcTime::from_unix_nanos(integer(8)));
         let text = std::str::from_utf8(json).map_err(|_| "a replica's event is no text")?;
-        Publication::reread(text, source, time).map_err(|error| format!("a replica's event cannot be read: {error}"))?;
-        self.json.clear();
-        self.json.extend_from_slice(json);
-        (self.facts, self.publisher, self.position) = (EventFacts { source, time }, None, None);
+        let publication = Publication::reread(text, source, time).map_err(|error| format!("a replica's event cannot be read: {error}"))?;
+        self.fill(&publication, None);
         Ok(())
-    }
-
-    /// Bytes of the payload.
-    pub fn payload_bytes(&self) -> usize {
-        FACTS_BYTES + self.json.len()
     }
 
     /// Appends what the other node needs to go on with the event.
     pub fn payload(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.facts.source.0.to_be_bytes());
         out.extend_from_slice(&self.facts.time.unix_nanos().to_be_bytes());
-        out.extend_from_slice(&self.json);
+        self.publication().push_event_json(out);
     }
 
-    /// Lets the bytes go.
+    /// Lets the texts go.
     pub fn clear(&mut self) {
-        self.json.clear();
-        self.json.shrink_to(KEPT_BYTES_MAX);
+        self.texts.clear(KEPT_BYTES_MAX);
         self.position = None;
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
     }
 
     /// The event, as its subscribers hear it.
     pub fn publication(&self) -> Publication<'_> {
-        let EventFacts { source, time } = self.facts;
-        Publication::reread(self.text(), source, time).expect("what was written of a publication can be read")
-    }
-
-    /// Its JSON.
-    pub fn text(&self) -> &str {
-        std::str::from_utf8(&self.json).expect("JSON is UTF-8")
+        self.texts.publication(self.facts)
     }
 }
 
@@ -104,9 +98,11 @@ mod tests {
         let (mut here, mut there, mut payload) = (Kept::empty(), Kept::empty(), Vec::new());
         here.fill(&publication, None);
         here.payload(&mut payload);
-        assert_eq!(payload.len(), here.payload_bytes());
+        assert_eq!(&payload[FACTS_BYTES..], json.as_bytes());
         there.fill_from(&payload).unwrap();
-        assert_eq!((there.text(), there.facts.source, there.facts.time), (here.text(), here.facts.source, here.facts.time));
+        let mut again = Vec::new();
+        there.payload(&mut again);
+        assert_eq!(again, payload);
         for (bytes, told) in [(&payload[..15], "shorter than its facts"), (&payload[..40], "cannot be read"), (&[0xff; 17], "no text")] {
             assert!(there.fill_from(bytes).unwrap_err().contains(told), "{told}");
         }

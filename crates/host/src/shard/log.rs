@@ -108,7 +108,7 @@ impl Shard {
 
     /// A durable event that cannot be kept is not taken at all: then its publisher knows, and may try again.
     pub(super) fn check_durable(&self) -> Result<(), ArrowheadError> {
-        if !self.is_durable() || self.log.as_ref().is_some_and(|log| !log.is_suspended()) {
+        if self.log.as_ref().is_some_and(|log| !log.is_suspended()) || !self.is_durable() {
             return Ok(());
         }
         let event_type = &self.scratch.event_type;

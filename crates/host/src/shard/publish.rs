@@ -101,13 +101,11 @@ impl Shard {
         let publication = publication::authorize(&snapshot, form, self.clock.utc, &mut self.scratch).map_err(NotTaken::Rules)?;
         self.check_durable().map_err(NotTaken::LogSuspended)?;
         self.lap(Stage::Authorise);
-        let published = if self.broker.terms(&self.scratch.event_type).is_some() {
-            self.keep(&publication, numbering)
-        } else {
-            match numbering {
-                Numbering::Ours(_) => self.deliver(&snapshot, &publication).map(Published::AtOnce),
-                Numbering::Publisher(numbered) => self.deliver_numbered(&snapshot, &publication, &numbered),
-            }
+        let real_time = self.broker.terms(&self.scratch.event_type).map(|(topic, terms)| (topic, *terms));
+        let published = match (real_time, numbering) {
+            (Some(topic), numbering) => self.keep(topic, &publication, numbering),
+            (None, Numbering::Ours(_)) => self.deliver(&snapshot, &publication).map(Published::AtOnce),
+            (None, Numbering::Publisher(numbered)) => self.deliver_numbered(&snapshot, &publication, &numbered),
         };
         self.lap(Stage::Execute);
         published

@@ -4,7 +4,6 @@
 //! events were handed over.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
@@ -23,7 +22,7 @@ use super::{
 };
 use crate::{
     answer::{self, Answer},
-    topics::{RealTimeTopic, TopicCounts, wish::Asker},
+    topics::{RealTimeTopic, TopicCounts, TopicTable, wish::Asker},
 };
 
 /// Pieces of work done in one turn; more wait for the next one, so that what has come meanwhile and is due earlier goes first.
@@ -36,7 +35,7 @@ pub(super) const BEST_EFFORT_SLICE: Duration = Duration::from_micros(500);
 pub(super) struct RealTime {
     /// Of this run: events over HTTP are numbered here.
     incarnation: Incarnation,
-    topics: BTreeMap<TopicId, Arc<RealTimeTopic>>,
+    topics: TopicTable,
     /// By slot.
     kept: Vec<Kept>,
     /// Of a node that was promoted: what was asked of the leader before, and until when that holds.
@@ -46,7 +45,7 @@ pub(super) struct RealTime {
 
 impl RealTime {
     pub fn new(incarnation: Incarnation) -> Self {
-        Self { incarnation, topics: BTreeMap::new(), kept: Vec::new(), inherited: Vec::new(), inherited_until: Instant::now() }
+        Self { incarnation, topics: TopicTable::default(), kept: Vec::new(), inherited: Vec::new(), inherited_until: Instant::now() }
     }
 
     /// Whether there is no such topic: then nothing is kept.
@@ -55,7 +54,7 @@ impl RealTime {
     }
 
     fn counts(&self, topic: TopicId) -> &TopicCounts {
-        &self.topics[&topic].counts
+        &self.topics.of_kept(topic).counts
     }
 
     fn keep(&mut self, slot: SlotId, publication: &Publication<'_>, publisher: Option<Waiting>) {
@@ -68,18 +67,18 @@ impl RealTime {
     }
 
     /// Goes on with what a Backup has kept.
-    pub fn take_over(&mut self, kept: Vec<Kept>, topics: BTreeMap<TopicId, Arc<RealTimeTopic>>) {
+    pub fn take_over(&mut self, kept: Vec<Kept>, topics: TopicTable) {
         (self.kept, self.topics) = (kept, topics);
     }
 
     /// The topics of which more is asked than was declared.
     pub fn asked(&self) -> impl Iterator<Item = &Arc<RealTimeTopic>> {
-        self.topics.values().filter(|topic| topic.asked != Wish::default())
+        self.topics.iter().filter(|topic| topic.asked != Wish::default())
     }
 
     /// The event type of a topic.
     pub fn name(&self, topic: TopicId) -> &str {
-        &self.topics[&topic].event_type
+        &self.topics.of_kept(topic).event_type
     }
 
     /// Those who wait until their events go out.
@@ -102,14 +101,17 @@ impl Shard {
     /// The real-time topic of this event type.
     pub(super) fn real_time_topic(&self, event_type: &str) -> Option<&RealTimeTopic> {
         let (id, _) = self.broker.terms(event_type)?;
-        self.real_time.topics.get(&id).map(|topic| &**topic)
+        self.real_time.topics.get(id)
     }
 
     /// Keeps an event of the real-time topic that was just authorised; its publisher waits for its turn. Over HTTP an event has no stamp that is
     /// fine enough, so it counts as created the longest way before its arrival.
-    pub(super) fn keep(&mut self, publication: &Authorized<Publication<'_>>, numbering: Numbering) -> Result<Published, NotTaken> {
-        let (topic, terms) = self.broker.terms(&self.scratch.event_type).expect("it is a real-time topic");
-        let terms = *terms;
+    pub(super) fn keep(
+        &mut self,
+        (topic, terms): (TopicId, Terms),
+        publication: &Authorized<Publication<'_>>,
+        numbering: Numbering,
+    ) -> Result<Published, NotTaken> {
         let publisher = PublisherId(publication.facts().source.0.unsigned_abs());
         let accepted = match &numbering {
             Numbering::Ours(_) => self.accept_next(StreamIdentity { topic, publisher, incarnation: self.real_time.incarnation }, &terms),
@@ -169,6 +171,7 @@ impl Shard {
         // Whether it is late is seen now: what went before has taken its time.
         self.clock.advance();
         let snapshot = self.context.store.snapshot();
+        self.frames.clear();
         let (kept, frames, filter_text, endpoint) = (&self.real_time.kept, &mut self.frames, &mut self.filter_text, &mut self.endpoint);
         let mut offered: Option<(SlotId, Publication<'_>)> = None;
         let mut offer = |receiver: &Receiver, event: OfferedEvent| {
@@ -210,14 +213,14 @@ impl Shard {
 
     /// Hands a dispatched event over, and answers its publisher if this is the first time.
     fn dispatched(&mut self, slot: SlotId, stream: StreamId, event: bodkin_broker::EventId, is_late: bool) {
-        let topic = &self.real_time.topics[&event.topic];
+        let topic = self.real_time.topics.of_kept(event.topic);
         topic.counts.dispatched.fetch_add(1, Relaxed);
         topic.counts.late.fetch_add(u64::from(is_late), Relaxed);
         let kept = &mut self.real_time.kept[slot.index()];
         if kept.position.is_none()
             && let Some(log) = &mut self.log
         {
-            let json = std::str::from_utf8(&kept.json).expect("JSON is UTF-8");
+            let json = std::str::from_utf8(self.frames.json(&kept.publication())).expect("JSON is UTF-8");
             let time_ns = self.clock.utc.unix_nanos();
             let position = log.append(time_ns, event, &topic.event_type, json, self.clock.now);
             if topic.is_durable && self.primary.is_some() {
@@ -259,7 +262,7 @@ impl Shard {
 
     /// Whether an event is answered when it is synced.
     pub(super) fn is_durable_topic(&self, topic: TopicId) -> bool {
-        self.real_time.topics.get(&topic).is_some_and(|topic| topic.is_durable)
+        self.real_time.topics.get(topic).is_some_and(|topic| topic.is_durable)
     }
 
     /// Counts an event that was dropped in front of its dispatch, and tells its publisher.

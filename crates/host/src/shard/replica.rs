@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use bodkin_arrowhead::error::ArrowheadError;
 use bodkin_broker::{
     BackupStanding, Epoch, EventId, Input, Instant, Output, Promotion, Sequence, SlotId, StreamId,
-    wire::{Position, Replication, StreamNumber, replica_head},
+    wire::{Position, Replication, StreamNumber, replica_frame},
 };
 use bodkin_store::{event_log, replication::Committed};
 use mio::{Interest, Token};
@@ -273,8 +273,7 @@ impl Shard {
         let epoch = primary.epoch();
         let Some(link) = primary.link() else { return };
         let kept = self.real_time.kept(slot);
-        replica_head(epoch, position, number, event.sequence, created_utc_ns, kept.payload_bytes(), link.out());
-        kept.payload(link.out());
+        replica_frame(epoch, position, number, event.sequence, created_utc_ns, |out| kept.payload(out), link.out());
     }
 
     /// Sends the end of what a joining Backup was to be given.

@@ -1,7 +1,5 @@
 //! Which run of each publisher numbers a topic's events, on which link it is, and what it is told at the end of the turn.
 
-use std::collections::BTreeMap;
-
 use bodkin_broker::{Incarnation, PublisherId, Sequence, StreamIdentity, TopicId};
 
 use super::super::LinkKey;
@@ -9,13 +7,15 @@ use super::super::LinkKey;
 /// The latest run of each publisher on each topic. There are no more than the broker has numbered streams.
 #[derive(Default)]
 pub struct Runs {
-    rows: BTreeMap<(TopicId, PublisherId), Run>,
+    /// By topic, then in the order of the publishers.
+    rows: Vec<Vec<Run>>,
     /// Those that are to be told how far they are covered, each once.
     untold: Vec<(TopicId, PublisherId)>,
 }
 
 /// A run of a publisher on a topic.
 struct Run {
+    publisher: PublisherId,
     incarnation: Incarnation,
     /// Where it was heard last.
     link: LinkKey,
@@ -56,7 +56,7 @@ pub struct Cover {
 impl Runs {
     /// Whether a run may number a topic's events: no later one has.
     pub fn admit(&self, stream: StreamIdentity) -> Result<(), LaterRun> {
-        match self.rows.get(&(stream.topic, stream.publisher)) {
+        match self.latest(stream.topic, stream.publisher) {
             Some(run) if run.incarnation > stream.incarnation => Err(LaterRun(run.incarnation)),
             _ => Ok(()),
         }
@@ -70,8 +70,8 @@ impl Runs {
 
     /// Notes where a run is heard.
     pub fn heard(&mut self, stream: StreamIdentity, link: LinkKey) {
-        let key = (stream.topic, stream.publisher);
         let begun = || Run {
+            publisher: stream.publisher,
             incarnation: stream.incarnation,
             link,
             last: Sequence(0),
@@ -80,7 +80,17 @@ impl Runs {
             told: Sequence(0),
             is_untold: false,
         };
-        let run = self.rows.entry(key).or_insert_with(begun);
+        let topic = stream.topic.0 as usize;
+        if topic >= self.rows.len() {
+            self.rows.resize_with(topic + 1, Vec::new);
+        }
+        let runs = &mut self.rows[topic];
+        let at = place(runs, stream.publisher).unwrap_or_else(|at| {
+            runs.reserve_exact(1);
+            runs.insert(at, begun());
+            at
+        });
+        let run = &mut runs[at];
         if run.incarnation < stream.incarnation {
             *run = Run { is_untold: run.is_untold, ..begun() };
         }
@@ -129,7 +139,7 @@ impl Runs {
     /// The next of those to be told.
     pub fn next_untold(&mut self) -> Option<Cover> {
         while let Some((topic, publisher)) = self.untold.pop() {
-            let Some(run) = self.rows.get_mut(&(topic, publisher)) else { continue };
+            let Some(run) = self.latest_mut(topic, publisher) else { continue };
             run.is_untold = false;
             if run.told.0 > 0 {
                 let stream = StreamIdentity { topic, publisher, incarnation: run.incarnation };
@@ -150,12 +160,28 @@ impl Runs {
     }
 
     fn of(&self, stream: StreamIdentity) -> Option<&Run> {
-        self.rows.get(&(stream.topic, stream.publisher)).filter(|run| run.incarnation == stream.incarnation)
+        self.latest(stream.topic, stream.publisher).filter(|run| run.incarnation == stream.incarnation)
     }
 
     fn of_mut(&mut self, stream: StreamIdentity) -> Option<&mut Run> {
-        self.rows.get_mut(&(stream.topic, stream.publisher)).filter(|run| run.incarnation == stream.incarnation)
+        self.latest_mut(stream.topic, stream.publisher).filter(|run| run.incarnation == stream.incarnation)
     }
+
+    fn latest(&self, topic: TopicId, publisher: PublisherId) -> Option<&Run> {
+        let runs = self.rows.get(topic.0 as usize)?;
+        Some(&runs[place(runs, publisher).ok()?])
+    }
+
+    fn latest_mut(&mut self, topic: TopicId, publisher: PublisherId) -> Option<&mut Run> {
+        let runs = self.rows.get_mut(topic.0 as usize)?;
+        let at = place(runs, publisher).ok()?;
+        Some(&mut runs[at])
+    }
+}
+
+/// Where a publisher's run is, or would be.
+fn place(runs: &[Run], publisher: PublisherId) -> Result<usize, usize> {
+    runs.binary_search_by_key(&publisher, |run| run.publisher)
 }
 
 #[cfg(test)]
