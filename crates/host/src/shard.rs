@@ -94,6 +94,8 @@ pub const CONTROL_REQUESTS_MAX: usize = 4096;
 
 /// Readiness events taken in one turn.
 const TURN_EVENTS_MAX: usize = 1024;
+/// How long links are read in one turn: what has come is worked on then, and answered, before more is read.
+const TURN_READ_MAX: Duration = Duration::from_millis(1);
 /// How often connections are looked over for deadlines.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 /// How long a stopping shard goes on writing out what is queued.
@@ -332,7 +334,8 @@ impl Shard {
         self.sync(&snapshot);
         self.enlist();
         while !self.is_ending {
-            match self.poll.poll(&mut events, Some(self.patience())) {
+            let patience = self.patience();
+            match self.poll.poll(&mut events, Some(patience)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
@@ -357,7 +360,7 @@ impl Shard {
     }
 
     /// How long the shard may sleep if nothing happens.
-    fn patience(&self) -> Duration {
+    fn patience(&mut self) -> Duration {
         if !(self.unread.is_empty() && self.unserved.is_empty() && !self.unaccepted && self.endpoint.is_idle()) {
             return Duration::ZERO;
         }
@@ -366,7 +369,7 @@ impl Shard {
         }
         let sweep = self.next_sweep.saturating_duration_since(Instant::now());
         // Who does not lead does no work, whatever there is.
-        let work = self.broker.next_timer().filter(|_| self.leads());
+        let work = if self.leads() { self.broker.next_timer() } else { None };
         let backup = self.primary.as_ref().and_then(Primary::gives_up_at);
         work.into_iter().chain(backup).min().map_or(sweep, |timer| sweep.min(self.clock.until(timer)))
     }
@@ -394,14 +397,15 @@ impl Shard {
             }
             self.read(slot);
         }
-        self.read_links_again();
+        let read_until = self.clock.now + TURN_READ_MAX;
+        self.read_links_again(read_until);
         for event in events {
             match event.token() {
                 LISTENERS => is_to_accept = true,
                 LINK_LISTENERS => self.endpoint.accept_later(),
                 INBOX => self.take_messages(),
                 REPLICA_CHANNEL => self.channel_is_ready(),
-                Token(token) if token >= LINKS => self.link_is_ready(token - LINKS, event),
+                Token(token) if token >= LINKS => self.link_is_ready(token - LINKS, event, read_until),
                 Token(slot) => {
                     if event.is_writable() && self.connections.get(slot).is_some_and(|connection| !connection.is_written()) {
                         self.dirty.push(slot);

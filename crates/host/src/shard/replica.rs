@@ -177,9 +177,13 @@ impl Shard {
         self.broker.step(self.clock.broker(), Input::Authority(authority), &mut self.outputs);
     }
 
-    /// Whether this node may act at this instant.
-    pub(super) fn leads(&self) -> bool {
-        self.primary.as_ref().is_none_or(|primary| primary.leads(boot_time()))
+    /// Whether this node may act at this instant. In a turn that lasts longer than the lease that it has begun with, that is asked for anew.
+    pub(super) fn leads(&mut self) -> bool {
+        let leads = |primary: &Option<Primary>| primary.as_ref().is_none_or(|primary| primary.leads(boot_time()));
+        leads(&self.primary) || {
+            self.renew_authority();
+            leads(&self.primary)
+        }
     }
 
     /// The epoch that it acts in; none without a pair.

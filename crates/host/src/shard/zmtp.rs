@@ -10,7 +10,7 @@ mod secure;
 mod socket;
 mod subscribe;
 
-use std::{io, os::unix::net::UnixListener, sync::Arc};
+use std::{collections::VecDeque, io, os::unix::net::UnixListener, sync::Arc, time::Instant};
 
 use bodkin_arrowhead::name::SystemName;
 use bodkin_broker::{
@@ -103,8 +103,8 @@ pub(super) struct Endpoint {
     lost: u64,
     /// Slots with something to write at the end of the turn.
     dirty: Vec<usize>,
-    /// Slots that have more to read than a turn takes.
-    unread: Vec<usize>,
+    /// Slots that have more to read than a turn takes, in the order in which they are read.
+    unread: VecDeque<usize>,
     is_to_accept: bool,
     refused_links: Seldom,
     refused_events: Seldom,
@@ -149,7 +149,7 @@ impl Endpoint {
             queue_bytes_max,
             lost: 0,
             dirty: Vec::new(),
-            unread: Vec::new(),
+            unread: VecDeque::new(),
             is_to_accept: false,
             refused_links: Seldom::default(),
             refused_events: Seldom::default(),
@@ -200,7 +200,7 @@ impl Endpoint {
         if let Some(link) = self.links.get_mut(slot)
             && !std::mem::replace(&mut link.is_to_be_read, true)
         {
-            self.unread.push(slot);
+            self.unread.push_back(slot);
         }
     }
 }
@@ -259,7 +259,7 @@ impl Shard {
     }
 
     /// Serves what the system says about a link.
-    pub(super) fn link_is_ready(&mut self, slot: usize, readiness: &Readiness) {
+    pub(super) fn link_is_ready(&mut self, slot: usize, readiness: &Readiness, read_until: Instant) {
         let Some(link) = self.endpoint.links.get_mut(slot) else { return };
         link.end_is_announced |= readiness.is_read_closed();
         let has_unsent = !link.is_written();
@@ -267,13 +267,21 @@ impl Shard {
             self.endpoint.is_dirty(slot);
         }
         if readiness.is_readable() || readiness.is_error() || readiness.is_read_closed() {
-            self.read_link(slot);
+            if Instant::now() < read_until {
+                self.read_link(slot);
+            } else {
+                self.endpoint.read_next_turn(slot);
+            }
         }
     }
 
-    /// Reads links on that had more than their turn's share.
-    pub(super) fn read_links_again(&mut self) {
-        for slot in std::mem::take(&mut self.endpoint.unread) {
+    /// Reads links on that had more than their turn's share, or came too late in a turn, in the order in which they wait.
+    pub(super) fn read_links_again(&mut self, read_until: Instant) {
+        for _ in 0..self.endpoint.unread.len() {
+            if Instant::now() >= read_until {
+                break;
+            }
+            let slot = self.endpoint.unread.pop_front().expect("it was counted");
             if let Some(link) = self.endpoint.links.get_mut(slot) {
                 link.is_to_be_read = false;
                 self.read_link(slot);
