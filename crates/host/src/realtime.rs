@@ -30,7 +30,7 @@ pub const MEASURE: Duration = Duration::from_millis(1_500);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheduling {
-    /// Real-time threads where they are allowed and measured to be woken sooner.
+    /// Real-time threads where they are allowed and measured to be woken sooner; shards are ordinary ones in front of all others then, where that is allowed.
     Auto,
     /// Real-time threads wherever they are allowed.
     Fifo,
@@ -119,6 +119,8 @@ struct ThreadView {
     /// 0 of an ordinary thread.
     priority: u8,
     cores: Vec<usize>,
+    /// Whether it goes in front of other ordinary threads.
+    preferred: bool,
     /// What the system has refused.
     refused: Option<String>,
 }
@@ -127,8 +129,16 @@ struct ThreadView {
 #[derive(Clone, Debug)]
 struct Decision {
     is_fifo: bool,
+    /// Whether shards are ordinary threads in front of others nevertheless: a real-time thread is woken on the core on which it ran last, and not on that of who wakes it.
+    prefers: bool,
     why: String,
     measured: Option<Comparison>,
+}
+
+impl ThreadView {
+    fn is_ordinary(&self) -> bool {
+        self.priority == 0 && !self.preferred
+    }
 }
 
 #[derive(Debug)]
@@ -163,7 +173,8 @@ pub struct Membership {
 impl Realtime {
     /// Ordinary threads, on any core: nothing is asked of the system.
     pub fn ordinary() -> Arc<Self> {
-        let decision = Some(Decision { is_fifo: false, why: "nobody has asked for real-time threads".to_owned(), measured: None });
+        let decision =
+            Some(Decision { is_fifo: false, prefers: false, why: "nobody has asked for real-time threads".to_owned(), measured: None });
         Arc::new(Self { config: RealtimeConfig::default(), state: Mutex::new(State { decision, ..State::default() }) })
     }
 
@@ -187,7 +198,7 @@ impl Realtime {
             let decide = move || deciding.decide(measured(scheduling, measure(MEASURE)));
             if let Err(error) = thread::Builder::new().name("scheduling".into()).spawn(decide) {
                 let why = format!("wake-ups could not be measured: {error}");
-                realtime.decide(Decision { is_fifo: false, why, measured: None });
+                realtime.decide(Decision { is_fifo: false, prefers: false, why, measured: None });
             }
         }
         Ok(realtime)
@@ -211,7 +222,7 @@ impl Realtime {
         };
         let pinned = if cores.is_empty() { Ok(()) } else { id.pin(&cores) };
         let refused = pinned.err().map(|error| refusal(&name, &error));
-        state.threads.push(Enlisted { id, view: ThreadView { name, rank, priority: 0, cores, refused } });
+        state.threads.push(Enlisted { id, view: ThreadView { name, rank, priority: 0, preferred: false, cores, refused } });
         state.schedule();
         drop(state);
         Membership { realtime: self.clone(), id }
@@ -250,15 +261,15 @@ impl Realtime {
 }
 
 impl State {
-    /// Gives the threads the priorities that were decided.
+    /// Gives the threads the policies that were decided.
     fn schedule(&mut self) {
-        if !self.decision.as_ref().is_some_and(|decision| decision.is_fifo) {
-            return;
-        }
-        for Enlisted { id, view } in self.threads.iter_mut().filter(|enlisted| enlisted.view.priority == 0) {
-            match id.schedule(Policy::Fifo(view.rank.priority())) {
-                Ok(()) => view.priority = view.rank.priority(),
-                Err(error) => view.refused = Some(refusal(&view.name, &error)),
+        let Some(decision) = self.decision.as_ref().filter(|decision| decision.is_fifo) else { return };
+        for Enlisted { id, view } in self.threads.iter_mut().filter(|enlisted| enlisted.view.is_ordinary()) {
+            let policy = if decision.prefers && view.rank == Rank::Shard { Policy::Preferred } else { Policy::Fifo(view.rank.priority()) };
+            match (id.schedule(policy), policy) {
+                (Ok(()), Policy::Fifo(priority)) => view.priority = priority,
+                (Ok(()), _) => view.preferred = true,
+                (Err(error), _) => view.refused = Some(refusal(&view.name, &error)),
             }
         }
     }
@@ -296,14 +307,17 @@ fn beforehand(config: &RealtimeConfig, rights: Rights, real_time_percent: u32) -
     } else {
         return None;
     };
-    Some(Decision { is_fifo: false, why, measured: None })
+    Some(Decision { is_fifo: false, prefers: false, why, measured: None })
 }
 
 /// What is decided by it.
 fn measured(scheduling: Scheduling, measured: io::Result<Comparison>) -> Decision {
     let comparison = match measured {
         Ok(comparison) => comparison,
-        Err(error) => return Decision { is_fifo: false, why: format!("the system refuses real-time threads: {error}"), measured: None },
+        Err(error) => {
+            let why = format!("the system refuses real-time threads: {error}");
+            return Decision { is_fifo: false, prefers: false, why, measured: None };
+        }
     };
     let is_better = comparison.prefers_fifo();
     let why = match (scheduling, is_better) {
@@ -311,7 +325,8 @@ fn measured(scheduling: Scheduling, measured: io::Result<Comparison>) -> Decisio
         (Scheduling::Fifo, false) => "scheduling is fifo, although ordinary threads were woken as soon",
         (_, false) => "ordinary threads were woken as soon as real-time ones",
     };
-    Decision { is_fifo: is_better || scheduling == Scheduling::Fifo, why: why.to_owned(), measured: Some(comparison) }
+    let prefers = scheduling == Scheduling::Auto && Rights::of_this_process().has_sys_nice;
+    Decision { is_fifo: is_better || scheduling == Scheduling::Fifo, prefers, why: why.to_owned(), measured: Some(comparison) }
 }
 
 /// Whether memory is locked, and why.

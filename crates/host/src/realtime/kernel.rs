@@ -1,5 +1,5 @@
 //! What is asked of the Linux kernel about threads, memory and the clock.
-#![allow(unsafe_code)] // Two calls that no crate of ours has in a safe form; each says what makes it sound.
+#![allow(unsafe_code)] // Three calls that no crate of ours has in a safe form; each says what makes it sound.
 
 use std::{fs, io};
 
@@ -20,9 +20,14 @@ use serde::Serialize;
 pub enum Policy {
     /// In turn with all others (`SCHED_OTHER`).
     Default,
+    /// In turn with all others, and in front of them as long as it uses little (`SCHED_OTHER` with a nice value of -20). Threads that it starts are ordinary ones.
+    Preferred,
     /// In front of all that have a lower priority, 1 to 99, until it waits (`SCHED_FIFO`). Threads that it starts are ordinary ones.
     Fifo(u8),
 }
+
+/// The nice value of threads that go in front of other ordinary ones.
+const NICE_FIRST: i32 = -20;
 
 /// A thread of this process, as the kernel names it; another one may have the number when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +43,15 @@ impl ThreadId {
     pub fn schedule(self, policy: Policy) -> io::Result<()> {
         let (number, priority) = match policy {
             Policy::Default => (libc::SCHED_OTHER, 0),
+            Policy::Preferred => (libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0),
             Policy::Fifo(priority) => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, i32::from(priority)),
         };
         let parameter = libc::sched_param { sched_priority: priority };
         // SAFETY: the kernel reads the parameter, which lives until the call returns, and writes no memory of ours.
-        Ok(Errno::result(unsafe { libc::sched_setscheduler(self.0.as_raw(), number, &raw const parameter) }).map(drop)?)
+        Errno::result(unsafe { libc::sched_setscheduler(self.0.as_raw(), number, &raw const parameter) })?;
+        let nice = if policy == Policy::Preferred { NICE_FIRST } else { 0 };
+        // SAFETY: the call takes numbers only. Of a process it would set all threads; a thread's number names that thread.
+        Ok(Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, self.0.as_raw().cast_unsigned(), nice) }).map(drop)?)
     }
 
     /// Lets it run on these cores only.
@@ -155,6 +164,24 @@ mod tests {
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
         // Fields 41 and 40 of the whole line, of which two are cut off (proc_pid_stat(5)).
         (fields[38].parse().unwrap(), fields[37].parse().unwrap())
+    }
+
+    /// Its nice value, field 19.
+    fn nice() -> i32 {
+        let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
+        stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn a_preferred_thread_is_an_ordinary_one_in_front_and_its_children_are_not() {
+        let (may, own, child) = std::thread::spawn(|| {
+            let may = ThreadId::current().schedule(Policy::Preferred);
+            (may, (scheduled().0, nice()), std::thread::spawn(nice).join().unwrap())
+        })
+        .join()
+        .unwrap();
+        assert_eq!((may.is_ok(), child), (Rights::of_this_process().has_sys_nice, 0));
+        assert_eq!(own, (libc::SCHED_OTHER as u32, if may.is_ok() { NICE_FIRST } else { 0 }));
     }
 
     #[test]
