@@ -116,7 +116,12 @@ impl Settings {
                 age_max: Duration::from_secs(self.event_log_age_max_s.expect(all)),
             }),
             platform,
-            topics: self.declared.as_ref().map_or_else(|| Ok(Vec::new()), TopicFile::each).context("a topic of an entry with a count")?,
+            topics: self
+                .declared
+                .as_ref()
+                .map_or_else(|| Ok(Vec::new()), TopicFile::each)
+                .context("a topic of an entry with a count")?
+                .into(),
             realtime: Realtime::ordinary(),
             durable_event_types: durable(self.durable_event_types.expect(all))?,
             orchestrator: OrchestratorConfig {

@@ -8,6 +8,7 @@ use std::{
     io::Read,
     ops::Range,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use bodkin_arrowhead::name::{EventType, NameError};
@@ -55,8 +56,9 @@ impl TopicFile {
             1 => Ok(topic.event_type.clone()),
             _ => EventType::parse(&format!("{}-{number}", topic.event_type.as_str())),
         };
-        let numbered = self.topics.iter().flat_map(|topic| (1..=topic.form.count).map(move |number| (topic, number)));
-        numbered.map(|(topic, number)| Ok(DeclaredTopic { event_type: named(topic, number)?, spec: topic.form.spec })).collect()
+        let specs = self.topics.iter().map(|topic| (topic, Arc::new(topic.form.spec)));
+        let numbered = specs.flat_map(|(topic, spec)| (1..=topic.form.count).map(move |number| (topic, spec.clone(), number)));
+        numbered.map(|(topic, spec, number)| Ok(DeclaredTopic { event_type: named(topic, number)?, spec })).collect()
     }
 }
 

@@ -99,7 +99,7 @@ pub struct HostConfig {
     /// What real-time topics count on.
     pub platform: Platform,
     /// Event types that are real-time topics; those that do not fit are refused, and then nothing is started.
-    pub topics: Vec<DeclaredTopic>,
+    pub topics: Arc<[DeclaredTopic]>,
     /// How the threads of the data plane are scheduled.
     pub realtime: Arc<Realtime>,
     /// Where log entries wait to be kept.
@@ -145,7 +145,7 @@ impl HostConfig {
             event_log: None,
             durable_event_types: Vec::new(),
             platform: Platform::default(),
-            topics: Vec::new(),
+            topics: Arc::default(),
             realtime: Realtime::ordinary(),
             log_book: Arc::default(),
             log_entries_max: 10_000,

@@ -65,7 +65,7 @@ pub use self::{
     zmtp::{EndpointConfig, LinkKey},
 };
 use crate::{
-    answer::{self, Answer, Recipient},
+    answer::Answer,
     audit,
     frames::Frames,
     gate::Gate,
@@ -579,18 +579,6 @@ impl Shard {
         if !std::mem::replace(&mut self.connections[slot].is_to_be_read, true) {
             self.unread.push(slot);
         }
-    }
-
-    fn write(&mut self, slot: usize, answer: &Answer, keep_alive: bool, is_head: bool) {
-        let connection = &mut self.connections[slot];
-        let keep_alive = keep_alive && !answer.close && self.drain_until.is_none();
-        let page = connection.page.take();
-        let recipient = Recipient { keep_alive, is_head, reader: page.as_deref(), is_secure: connection.is_secure() };
-        answer::push_answer(connection.out(), answer, self.clock.date(), recipient);
-        if !keep_alive {
-            connection.phase = Phase::Closing;
-        }
-        self.dirty.push(slot);
     }
 
     fn refuse(&mut self, slot: usize, error: HttpError) {

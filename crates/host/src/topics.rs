@@ -31,8 +31,8 @@ const SHARDS: NonZeroU32 = NonZeroU32::MIN;
 pub struct DeclaredTopic {
     /// Its event type.
     pub event_type: EventType,
-    /// What it promises.
-    pub spec: TopicSpec,
+    /// What it promises, shared with those that were declared alike.
+    pub spec: Arc<TopicSpec>,
 }
 
 /// Who has declared a topic.
@@ -49,9 +49,9 @@ pub enum Declarer {
 #[derive(Clone, Debug)]
 pub struct RealTimeTopic {
     /// Its event type, as stored.
-    pub event_type: Box<str>,
+    pub event_type: Arc<str>,
     /// What it promises: as much as the strictest asks, of who has declared it and all who subscribe.
-    pub spec: TopicSpec,
+    pub spec: Arc<TopicSpec>,
     /// What subscribers ask of it beyond its declaration.
     pub asked: Wish,
     /// Who has declared it.
@@ -138,7 +138,7 @@ pub struct RealTimeTopics {
 
 struct Admitted {
     admission: Admission,
-    topics: BTreeMap<Box<str>, Arc<RealTimeTopic>>,
+    topics: BTreeMap<Arc<str>, Arc<RealTimeTopic>>,
 }
 
 impl RealTimeTopics {
@@ -172,18 +172,14 @@ impl RealTimeTopics {
         let event_type = declared.event_type.as_str();
         let refused = |error| TopicError::Refused { event_type: event_type.to_owned(), error: Box::new(error) };
         let mut admitted = self.lock();
-        let spec = admitted.admission.admit(event_type, declared.spec).map_err(refused)?.spec;
+        let spec = declared.spec.clone();
+        admitted.admission.admit(event_type, *spec).map_err(refused)?;
         let is_durable = spec.durable || self.durable.contains(event_type);
-        let topic = Arc::new(RealTimeTopic {
-            event_type: event_type.into(),
-            spec,
-            asked: Wish::default(),
-            declarer,
-            is_durable,
-            counts: Arc::default(),
-        });
-        admitted.topics.insert(event_type.into(), topic.clone());
-        Ok((topic, Terms::of(&spec, &self.platform)))
+        let event_type = Arc::<str>::from(event_type);
+        let (asked, counts) = (Wish::default(), Arc::default());
+        let topic = Arc::new(RealTimeTopic { event_type: event_type.clone(), spec, asked, declarer, is_durable, counts });
+        admitted.topics.insert(event_type, topic.clone());
+        Ok((topic.clone(), Terms::of(&topic.spec, &self.platform)))
     }
 
     /// Takes back what [`Self::admit`] did; a topic that is not there is no error. The shard keeps the event type in its queue, with terms that promise
@@ -197,10 +193,11 @@ impl RealTimeTopics {
 
     /// An event type that is declared no more and of which a node of a pair still keeps events: it promises nothing.
     pub fn undeclared(&self, event_type: &str) -> (Arc<RealTimeTopic>, Terms) {
-        let (spec, counts) = (undeclared(), Arc::default());
+        let (spec, counts) = (Arc::new(undeclared()), Arc::default());
         let (asked, declarer) = (Wish::default(), Declarer::Operator);
         let topic = RealTimeTopic { event_type: event_type.into(), spec, asked, declarer, is_durable: false, counts };
-        (Arc::new(topic), Terms::of(&spec, &self.platform))
+        let terms = Terms::of(&topic.spec, &self.platform);
+        (Arc::new(topic), terms)
     }
 
     /// The topic of this event type.

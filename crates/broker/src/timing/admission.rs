@@ -1,10 +1,10 @@
 //! Which topics are admitted while the broker runs. Every call changes all that it says, or nothing.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Candidate, Deadlines, Nanos, Refusal,
-    cores::{Cores, Placement, Workload},
+    cores::{Cores, Workload},
 };
 use crate::topic::{LossTolerance, Platform, SpecFault, TopicSpec};
 
@@ -48,14 +48,23 @@ impl Wish {
     }
 }
 
-/// An admitted topic.
+/// An admitted topic. There may be a hundred thousand, so that what is alike is shared and what is seldom is apart.
 #[derive(Clone, Debug)]
 struct Topic {
-    declared: TopicSpec,
+    declared: Arc<TopicSpec>,
+    /// `None`: no subscription asks for more.
+    asked: Option<Box<Asked>>,
+    /// Where it is.
+    core: usize,
+}
+
+/// What subscriptions ask beyond what was declared.
+#[derive(Clone, Debug)]
+struct Asked {
     /// By subscription.
     wishes: BTreeMap<u64, Wish>,
-    candidate: Candidate,
-    placement: Placement,
+    /// As strict as the strictest of them.
+    spec: TopicSpec,
 }
 
 /// What was admitted.
@@ -92,6 +101,8 @@ pub struct Admission {
     platform: Platform,
     cores: Cores,
     topics: BTreeMap<Box<str>, Topic>,
+    /// What was last declared: topics of one category come one after the other.
+    declared: Option<Arc<TopicSpec>>,
 }
 
 impl Admission {
@@ -99,7 +110,7 @@ impl Admission {
     pub fn new(platform: Platform) -> Result<Self, SpecFault> {
         match platform.fault() {
             Some(fault) => Err(fault),
-            None => Ok(Self { platform, cores: Cores::new(&platform), topics: BTreeMap::new() }),
+            None => Ok(Self { platform, cores: Cores::new(&platform), topics: BTreeMap::new(), declared: None }),
         }
     }
 
@@ -118,36 +129,36 @@ impl Admission {
             return Err(AdmissionError::Refused(refusal));
         }
         let placement = self.cores.place(&(&candidate).into()).expect("there was room a moment ago");
-        let topic = self.topics.entry(topic.into()).insert_entry(Topic { declared, wishes: BTreeMap::new(), candidate, placement });
-        Ok(topic.get().admitted())
+        let [(core, 1)] = placement[..] else { panic!("a topic is on one core: {placement:?}") };
+        let shared = self.declared.take().filter(|last| **last == declared).unwrap_or_else(|| Arc::new(declared));
+        self.declared = Some(shared.clone());
+        self.topics.insert(topic.into(), Topic { declared: shared, asked: None, core });
+        Ok(Admitted { spec: declared, deadlines: candidate.deadlines(), core })
     }
 
     /// Takes what a subscription asks, in place of what it asked before. The topic stays on its core.
     pub fn ask(&mut self, topic: &str, subscription: u64, wish: Wish) -> Result<Admitted, AdmissionError> {
         let known = self.topics.get(topic).ok_or(AdmissionError::NotDeclared)?;
-        let others = known.wishes.iter().filter(|(asking, _)| **asking != subscription).map(|(_, wish)| *wish);
-        let spec = others.chain([wish]).fold(known.declared, |spec, wish| wish.tighten(spec));
-        let candidate = self.candidate(spec)?;
-        self.replace(topic, candidate)?;
-        let known = self.topics.get_mut(topic).expect("it was there a moment ago");
-        known.wishes.insert(subscription, wish);
-        Ok(known.admitted())
+        let mut wishes = known.wishes();
+        wishes.insert(subscription, wish);
+        self.candidate(known.tightened(&wishes))?;
+        self.replace(topic, wishes)?;
+        Ok(self.get(topic).expect("it was there a moment ago"))
     }
 
     /// Forgets what a subscription asked; the topic is as strict as the others ask. One that has asked nothing is no error.
     pub fn withdraw(&mut self, topic: &str, subscription: u64) {
-        let Some(known) = self.topics.get_mut(topic) else { return };
-        if known.wishes.remove(&subscription).is_none() {
-            return;
+        let Some(known) = self.topics.get(topic) else { return };
+        let mut wishes = known.wishes();
+        if wishes.remove(&subscription).is_some() {
+            self.replace(topic, wishes).expect("what asks for less fits where more did");
         }
-        let spec = known.wishes.values().fold(known.declared, |spec, wish| wish.tighten(spec));
-        let candidate = Candidate { spec, ..known.candidate };
-        self.replace(topic, candidate).expect("what asks for less fits where more did");
     }
 
     /// What all that ask something of a topic ask of it together, beyond its declaration.
     pub fn asked(&self, topic: &str) -> Wish {
-        let wishes = || self.topics.get(topic).into_iter().flat_map(|topic| topic.wishes.values());
+        let asked = self.topics.get(topic).and_then(|topic| topic.asked.as_ref());
+        let wishes = || asked.into_iter().flat_map(|asked| asked.wishes.values());
         Wish {
             loss_tolerance: wishes().filter_map(|wish| wish.loss_tolerance).min(),
             deadline: wishes().filter_map(|wish| wish.deadline).min(),
@@ -157,13 +168,15 @@ impl Admission {
     /// Removes a topic; one that is not there is no error.
     pub fn remove(&mut self, topic: &str) {
         if let Some(topic) = self.topics.remove(topic) {
-            self.cores.remove(&(&topic.candidate).into(), &topic.placement);
+            let candidate = self.fitting(topic.spec());
+            self.cores.remove(&(&candidate).into(), &vec![(topic.core, 1)]);
         }
     }
 
     /// What was admitted under this name.
     pub fn get(&self, topic: &str) -> Option<Admitted> {
-        self.topics.get(topic).map(Topic::admitted)
+        let topic = self.topics.get(topic)?;
+        Some(Admitted { spec: topic.spec(), deadlines: self.fitting(topic.spec()).deadlines(), core: topic.core })
     }
 
     /// How long before its deadline a replica on a core has to be begun at the latest: then all deadlines of the core are met, even where
@@ -173,16 +186,21 @@ impl Admission {
     }
 
     fn candidate(&self, spec: TopicSpec) -> Result<Candidate, SpecFault> {
-        let candidate = Candidate { spec, topics: 1, platform: self.platform };
-        spec.fault_on(&self.platform).map_or(Ok(candidate), Err)
+        spec.fault_on(&self.platform).map_or(Ok(self.fitting(spec)), Err)
     }
 
-    /// Puts the candidate in the place of the topic, or leaves all as it was.
-    fn replace(&mut self, topic: &str, candidate: Candidate) -> Result<(), AdmissionError> {
-        let known = self.topics.get_mut(topic).expect("the caller has looked");
-        let before = Workload::from(&known.candidate);
-        self.cores.remove(&before, &known.placement);
-        let (cores, placement) = (&mut self.cores, &known.placement);
+    /// One whose specification has no fault.
+    fn fitting(&self, spec: TopicSpec) -> Candidate {
+        Candidate { spec, topics: 1, platform: self.platform }
+    }
+
+    /// Has a topic promise what these wishes ask, or leaves all as it was.
+    fn replace(&mut self, topic: &str, wishes: BTreeMap<u64, Wish>) -> Result<(), AdmissionError> {
+        let known = &self.topics[topic];
+        let (before, candidate) = (self.fitting(known.spec()), self.fitting(known.tightened(&wishes)));
+        let (before, placement) = (Workload::from(&before), &vec![(known.core, 1)]);
+        self.cores.remove(&before, placement);
+        let cores = &mut self.cores;
         let mut trial = |candidate: &Candidate| {
             let workload = Workload::from(candidate);
             cores.put(&workload, placement).map(|()| cores.remove(&workload, placement)).map_err(|rejection| (rejection, 0))
@@ -193,7 +211,8 @@ impl Admission {
         match refusal {
             Some(refusal) => Err(AdmissionError::Refused(refusal)),
             None => {
-                known.candidate = candidate;
+                let known = self.topics.get_mut(topic).expect("it was there a moment ago");
+                known.asked = (!wishes.is_empty()).then(|| Box::new(Asked { wishes, spec: candidate.spec }));
                 Ok(())
             }
         }
@@ -201,9 +220,17 @@ impl Admission {
 }
 
 impl Topic {
-    fn admitted(&self) -> Admitted {
-        let [(core, 1)] = self.placement[..] else { panic!("a topic is on one core: {:?}", self.placement) };
-        Admitted { spec: self.candidate.spec, deadlines: self.candidate.deadlines(), core }
+    fn spec(&self) -> TopicSpec {
+        self.asked.as_ref().map_or(*self.declared, |asked| asked.spec)
+    }
+
+    fn wishes(&self) -> BTreeMap<u64, Wish> {
+        self.asked.as_ref().map_or_else(BTreeMap::new, |asked| asked.wishes.clone())
+    }
+
+    /// What was declared, and these wishes as well.
+    fn tightened(&self, wishes: &BTreeMap<u64, Wish>) -> TopicSpec {
+        wishes.values().fold(*self.declared, |spec, wish| wish.tighten(spec))
     }
 }
 

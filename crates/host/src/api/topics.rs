@@ -134,7 +134,7 @@ impl Api {
 }
 
 fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
-    let TopicSpec { period, deadline, loss_tolerance, retention, level, publishers, .. } = topic.spec;
+    let TopicSpec { period, deadline, loss_tolerance, retention, level, publishers, .. } = *topic.spec;
     let TopicCounts { accepted, excess, refused, dispatched, late, shed, lost } = &*topic.counts;
     TopicView {
         event_type: &topic.event_type,

@@ -5,9 +5,25 @@ use std::sync::atomic::Ordering::Relaxed;
 use bodkin_broker::{Input, SubscriptionKey};
 
 use super::{Connection, Phase, Shard, zmtp::Turn};
-use crate::stage::Stage;
+use crate::{
+    answer::{self, Answer, Recipient},
+    stage::Stage,
+};
 
 impl Shard {
+    /// Puts an answer behind what a connection is to be sent.
+    pub(super) fn write(&mut self, slot: usize, answer: &Answer, keep_alive: bool, is_head: bool) {
+        let connection = &mut self.connections[slot];
+        let keep_alive = keep_alive && !answer.close && self.drain_until.is_none();
+        let page = connection.page.take();
+        let recipient = Recipient { keep_alive, is_head, reader: page.as_deref(), is_secure: connection.is_secure() };
+        answer::push_answer(connection.out(), answer, self.clock.date(), recipient);
+        if !keep_alive {
+            connection.phase = Phase::Closing;
+        }
+        self.dirty.push(slot);
+    }
+
     /// Writes what the turn has produced: subscribers first, for their latency is what counts, then the event log, then the
     /// answers that say it is written.
     pub(super) fn flush(&mut self) {

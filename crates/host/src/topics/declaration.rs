@@ -32,7 +32,7 @@ pub fn parse(json: &str, platform: &Platform) -> Result<DeclaredTopic, String> {
     let fields = values.iter().filter(|(key, _)| *key != "event_type").map(|(key, value)| (*key, value.field()));
     let form = read_topic(fields, platform).map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     match form.count {
-        1 => Ok(DeclaredTopic { event_type, spec: form.spec }),
+        1 => Ok(DeclaredTopic { event_type, spec: form.spec.into() }),
         count => Err(format!("count is {count}, and a topic that is declared here is one event type")),
     }
 }

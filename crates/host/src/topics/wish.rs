@@ -45,8 +45,8 @@ impl RealTimeTopics {
         let spec = admitted.admission.get(event_type)?.spec;
         let former = admitted.topics.get(event_type)?;
         let asked = admitted.admission.asked(event_type);
-        let topic = Arc::new(RealTimeTopic { spec, asked, ..RealTimeTopic::clone(former) });
-        admitted.topics.insert(event_type.into(), topic.clone());
+        let topic = Arc::new(RealTimeTopic { spec: Arc::new(spec), asked, ..RealTimeTopic::clone(former) });
+        admitted.topics.insert(topic.event_type.clone(), topic.clone());
         Some((topic, Terms::of(&spec, &self.platform)))
     }
 }
@@ -74,7 +74,7 @@ mod tests {
             broker_subscriber_max: Nanos::from_millis(1),
             ..TopicSpec::best_effort(Period::Every(Nanos::from_millis(100)))
         };
-        topics.admit(&DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec }, Declarer::Operator).unwrap();
+        topics.admit(&DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: spec.into() }, Declarer::Operator).unwrap();
         let within = |millis| Wish { loss_tolerance: None, deadline: Some(Nanos::from_millis(millis)) };
         let deadline = || match topics.get("HOT").unwrap().spec.deadline {
             Span::Finite(deadline) => deadline,

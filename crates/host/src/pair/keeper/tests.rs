@@ -62,8 +62,8 @@ impl Scene {
             retention: 100,
             ..TopicSpec::best_effort(Period::Every(Nanos::from_millis(10)))
         };
-        let declared = topics::DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: hot };
-        let config = HostConfig { topics: vec![declared], ..HostConfig::on_loopback(directory.path()) };
+        let declared = topics::DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: hot.into() };
+        let config = HostConfig { topics: [declared].into(), ..HostConfig::on_loopback(directory.path()) };
         let (topics, _) = topics::admit_configured(&config).unwrap();
         let poll = Poll::new().unwrap();
         let node = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), Token(0)).unwrap()));
