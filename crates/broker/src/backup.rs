@@ -96,7 +96,7 @@ impl Backup {
         for index in 0..self.streams.count() as u32 {
             if self.streams.is_open(index) {
                 self.prune(index, Sequence(u64::MAX), outputs);
-                self.forget(index);
+                self.streams.close(index);
             }
         }
         self.by_number.clear();
@@ -129,13 +129,10 @@ impl Backup {
             return Err(BackupError::NumberInUse(number.0));
         }
         let topic_id = self.topics.find(topic).ok_or(BackupError::Topic)?;
-        let topic = self.topics.at_mut(topic_id);
+        let topic = self.topics.at(topic_id);
         let capacity = topic.terms.as_ref().ok_or(BackupError::Topic)?.backlog_max.get();
         let identity = StreamIdentity { topic: topic_id, publisher, incarnation };
         let index = self.streams.open(identity, capacity).index;
-        if !topic.streams.contains(&index) {
-            topic.streams.push(index);
-        }
         self.by_number.insert(number.0, index);
         Ok(())
     }
@@ -144,7 +141,7 @@ impl Backup {
     pub fn close_stream(&mut self, number: StreamNumber, outputs: &mut Vec<Output>) -> Result<(), BackupError> {
         let index = self.by_number.remove(&number.0).ok_or(BackupError::Number(number.0))?;
         self.prune(index, Sequence(u64::MAX), outputs);
-        self.forget(index);
+        self.streams.close(index);
         Ok(())
     }
 
@@ -232,12 +229,5 @@ impl Backup {
         while self.streams.head(index).is_some_and(|message| message.sequence <= through) {
             outputs.push(Output::Freed { slot: self.streams.release_head(index) });
         }
-    }
-
-    /// Closes a stream that keeps nothing.
-    fn forget(&mut self, index: u32) {
-        let topic = self.streams.at(index).identity.topic;
-        self.topics.at_mut(topic).streams.retain(|open| *open != index);
-        self.streams.close(index);
     }
 }

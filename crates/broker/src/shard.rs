@@ -47,8 +47,6 @@ pub struct ShardLimits {
     pub queue_bytes_max: u64,
 }
 
-/// Streams of a topic that are looked through.
-const FEW_STREAMS: usize = 4;
 /// Streams for each topic that [`ShardLimits::topics_max`] allows.
 const STREAMS_PER_TOPIC: usize = 16;
 
@@ -184,6 +182,10 @@ impl<R> Shard<R> {
         let heard = &mut self.topics.at_mut(topic).subscriptions;
         let subscription = Subscription::new(topic, heard.len(), receiver, overflow, self.limits.queue_bytes_max);
         let key = self.subscriptions.insert(subscription);
+        if heard.is_empty() {
+            // Nearly every topic has one; room for four would be most of what it takes.
+            heard.reserve_exact(1);
+        }
         heard.push(key);
         Ok(key)
     }
@@ -287,13 +289,12 @@ impl<R> Shard<R> {
         if let Some(stream) = self.stream(&identity) {
             return Ok(stream);
         }
-        let topic = self.topics.at_mut(identity.topic);
+        let topic = self.topics.at(identity.topic);
         let terms = topic.terms();
-        if topic.streams.len() >= terms.streams_max as usize {
+        if self.streams.of(identity.topic).len() >= terms.streams_max as usize {
             return Err(ShardError::Streams(terms.streams_max as usize));
         }
         let stream = self.streams.open(identity, terms.backlog_max.get());
-        topic.streams.push(stream.index);
         if identity.incarnation == self.incarnation
             && let Some(&numbered) = topic.ended.get(&identity.publisher).or_else(|| topic.numbered.get(&identity.publisher))
         {
@@ -301,8 +302,8 @@ impl<R> Shard<R> {
             let opened = self.streams.at_mut(stream.index);
             (opened.last, opened.released, opened.covered) = (numbered, numbered, numbered);
         }
-        for at in 0..self.topics.at(identity.topic).streams.len() {
-            let earlier = self.topics.at(identity.topic).streams[at];
+        for at in 0..self.streams.of(identity.topic).len() {
+            let earlier = self.streams.of(identity.topic)[at];
             let earlier_identity = self.streams.at(earlier).identity;
             if earlier_identity.publisher == identity.publisher && earlier_identity.incarnation < identity.incarnation {
                 // Who has begun anew does not say any more what it kept: what a promoted node holds for it goes out in front of what is new.
@@ -370,13 +371,7 @@ impl<R> Shard<R> {
 
     /// The stream of this identity, if it is open.
     pub fn stream(&self, identity: &StreamIdentity) -> Option<StreamId> {
-        // Nearly every topic has few streams, which are sooner looked at than found in the tree of all.
-        let streams = &self.topics.at(identity.topic).streams;
-        if streams.len() > FEW_STREAMS {
-            return self.streams.find(identity);
-        }
-        let index = streams.iter().copied().find(|index| self.streams.at(*index).identity == *identity)?;
-        Some(self.streams.id(index))
+        self.streams.find(identity)
     }
 
     /// The stream's identity, if it is open.

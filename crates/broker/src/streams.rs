@@ -1,8 +1,7 @@
 //! The table of streams, with the messages that each keeps, in order.
 
-use std::collections::BTreeMap;
-
 use crate::{
+    event::TopicId,
     slot::{Message, NONE, SlotId, Slots},
     stream::{Stream, StreamId, StreamIdentity},
 };
@@ -20,7 +19,8 @@ pub(crate) enum NotTaken {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Streams {
     streams: Vec<Stream>,
-    by_identity: BTreeMap<StreamIdentity, u32>,
+    /// Those that are open, by topic, then in order of their publishers and runs: a topic has few.
+    by_topic: Vec<Vec<u32>>,
     free: Vec<u32>,
     /// Streams that keep something, in no order: what a promotion or a change of the pair has to look at.
     occupied: Vec<u32>,
@@ -32,9 +32,14 @@ pub(crate) struct Streams {
 impl Streams {
     /// Opens a stream that may keep `capacity` messages; one that is open is kept as it is.
     pub fn open(&mut self, identity: StreamIdentity, capacity: u32) -> StreamId {
-        if let Some(&index) = self.by_identity.get(&identity) {
-            return self.id(index);
+        let topic = identity.topic.index();
+        if topic >= self.by_topic.len() {
+            self.by_topic.resize(topic + 1, Vec::new());
         }
+        let at = match self.place(&identity) {
+            Ok(at) => return self.id(self.by_topic[topic][at]),
+            Err(at) => at,
+        };
         let wanted = capacity as usize;
         let missing = wanted.saturating_sub(self.spare_slots);
         self.spare_slots = self.spare_slots + missing - wanted;
@@ -51,7 +56,12 @@ impl Streams {
                 index
             }
         };
-        self.by_identity.insert(identity, index);
+        let of_topic = &mut self.by_topic[topic];
+        if of_topic.is_empty() {
+            // Nearly every topic has one; room for four would be most of what the list takes.
+            of_topic.reserve_exact(1);
+        }
+        of_topic.insert(at, index);
         self.occupied.reserve(self.streams.len() - self.occupied.len());
         self.id(index)
     }
@@ -59,9 +69,11 @@ impl Streams {
     /// Forgets an empty stream.
     pub fn close(&mut self, index: u32) -> StreamId {
         let id = self.id(index);
+        let identity = self.streams[index as usize].identity;
+        let at = self.place(&identity).expect("an open stream is in its topic's list");
+        self.by_topic[identity.topic.index()].remove(at);
         let stream = &mut self.streams[index as usize];
         assert_eq!(stream.length, 0, "a stream is closed when it keeps nothing");
-        self.by_identity.remove(&stream.identity);
         stream.generation = stream.generation.wrapping_add(1);
         self.spare_slots += stream.capacity as usize;
         self.free.push(index);
@@ -69,7 +81,18 @@ impl Streams {
     }
 
     pub fn find(&self, identity: &StreamIdentity) -> Option<StreamId> {
-        self.by_identity.get(identity).map(|&index| self.id(index))
+        let at = self.place(identity).ok()?;
+        Some(self.id(self.by_topic[identity.topic.index()][at]))
+    }
+
+    /// The open streams of a topic.
+    pub fn of(&self, topic: TopicId) -> &[u32] {
+        self.by_topic.get(topic.index()).map_or(&[], |streams| streams)
+    }
+
+    /// Where the list of its topic has a stream, or would have it.
+    fn place(&self, identity: &StreamIdentity) -> Result<usize, usize> {
+        self.of(identity.topic).binary_search_by_key(identity, |index| self.streams[*index as usize].identity)
     }
 
     /// Lets a stream keep more messages.
@@ -81,7 +104,7 @@ impl Streams {
     }
 
     pub fn is_open(&self, index: u32) -> bool {
-        self.streams.get(index as usize).is_some_and(|stream| self.by_identity.get(&stream.identity) == Some(&index))
+        self.streams.get(index as usize).is_some_and(|stream| self.find(&stream.identity).is_some_and(|found| found.index == index))
     }
 
     /// The index of a stream that is open.

@@ -20,8 +20,6 @@ pub(crate) struct Topic {
     pub ended: BTreeMap<PublisherId, Sequence>,
     /// Of a real-time topic.
     pub terms: Option<Arc<Terms>>,
-    /// Indexes of a real-time topic's streams.
-    pub streams: Vec<u32>,
     /// Events taken on real-time streams.
     pub accepted: u64,
 }
@@ -67,7 +65,9 @@ impl Topics {
 
     /// Gives a topic its terms, and its streams the room that these ask for.
     pub fn admit(&mut self, id: TopicId, terms: Terms, streams: &mut Streams) {
-        self.at(id).streams.iter().for_each(|stream| streams.grow(*stream, terms.backlog_max.get()));
+        for at in 0..streams.of(id).len() {
+            streams.grow(streams.of(id)[at], terms.backlog_max.get());
+        }
         if self.admitted.as_deref() != Some(&terms) {
             self.admitted = Some(Arc::new(terms));
         }

@@ -203,7 +203,6 @@ impl<R> Shard<R> {
         self.dispatches.remove(index);
         self.settling.remove(index);
         let stream = self.streams.close(index);
-        self.topics.at_mut(topic).streams.retain(|open| *open != index);
         outputs.push(Output::Closed { stream, number });
     }
 }

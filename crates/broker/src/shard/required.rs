@@ -31,8 +31,8 @@ impl<R> Shard<R> {
             return;
         }
         let topic = subscription.topic;
-        for at in 0..self.topics.at(topic).streams.len() {
-            let index = self.topics.at(topic).streams[at];
+        for at in 0..self.streams.of(topic).len() {
+            let index = self.streams.of(topic)[at];
             let stream = self.streams.at(index);
             let dispatched =
                 if stream.cursor == NONE { stream.last } else { Sequence(self.streams.slots.at(stream.cursor).sequence.0 - 1) };
@@ -78,8 +78,8 @@ impl<R> Shard<R> {
             *reader = reader.resumed(through);
         }
         self.begin_session(now, key);
-        for at in 0..self.topics.at(topic).streams.len() {
-            let index = self.topics.at(topic).streams[at];
+        for at in 0..self.streams.of(topic).len() {
+            let index = self.streams.of(topic)[at];
             self.touch(index);
             self.release(index, outputs);
         }
@@ -93,8 +93,8 @@ impl<R> Shard<R> {
         let topic = subscription.topic;
         let Some(required) = &mut subscription.required else { return };
         (required.is_there, required.is_full, required.heard_at) = (true, false, now);
-        for at in 0..self.topics.at(topic).streams.len() {
-            let index = self.topics.at(topic).streams[at];
+        for at in 0..self.streams.of(topic).len() {
+            let index = self.streams.of(topic)[at];
             let reader = self.streams.at_mut(index).reader(key);
             *reader = reader.resumed(Sequence(0));
             let passed = reader.passed;
@@ -143,8 +143,8 @@ impl<R> Shard<R> {
     /// Queues the streams of which a subscription misses something.
     pub(super) fn catch_up(&mut self, key: SubscriptionKey) {
         let Some(topic) = self.subscriptions.get(key).map(|subscription| subscription.topic) else { return };
-        for at in 0..self.topics.at(topic).streams.len() {
-            self.catch_up_stream(self.topics.at(topic).streams[at]);
+        for at in 0..self.streams.of(topic).len() {
+            self.catch_up_stream(self.streams.of(topic)[at]);
         }
     }
 
@@ -167,11 +167,8 @@ impl<R> Shard<R> {
             let key = self.subscriptions.key(index);
             let Some(subscription) = self.subscriptions.get(key) else { continue };
             let Some(required) = subscription.required else { continue };
-            let topic = self.topics.at(subscription.topic);
-            let owes = topic
-                .streams
-                .iter()
-                .any(|stream| self.streams.at(*stream).readers.iter().any(|reader| reader.subscription == key && reader.owes()));
+            let owes = |stream: &u32| self.streams.at(*stream).readers.iter().any(|reader| reader.subscription == key && reader.owes());
+            let owes = self.streams.of(subscription.topic).iter().any(owes);
             if required.is_there && !owes {
                 continue;
             }
@@ -197,8 +194,8 @@ impl<R> Shard<R> {
         }
         self.waits.remove(key.index);
         let topic = subscription.topic;
-        for at in 0..self.topics.at(topic).streams.len() {
-            let index = self.topics.at(topic).streams[at];
+        for at in 0..self.streams.of(topic).len() {
+            let index = self.streams.of(topic)[at];
             let stream = self.streams.at_mut(index);
             stream.readers.retain(|reader| reader.subscription != key);
             // What nobody acknowledges any more counts as received when it has had the time.

@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     inbox::{self, Inbox},
+    realtime::{Rank, Realtime},
     shard::Kept,
     topics::{Declarer, RealTimeTopic, TopicTable, declaration, wish::Asker},
 };
@@ -86,12 +87,16 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts it, with nothing.
-    pub fn start(node: Arc<Inbox<Message>>) -> io::Result<Self> {
+    /// Starts it, with nothing. It is scheduled as a shard is: how soon it acknowledges is part of every bound.
+    pub fn start(node: Arc<Inbox<Message>>, realtime: Arc<Realtime>) -> io::Result<Self> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), WAKER)?));
         let work = Work::new(poll, inbox.clone(), node);
-        std::thread::Builder::new().name("pair-keeper".into()).spawn(|| work.run())?;
+        let run = move || {
+            let _membership = realtime.enlist(Rank::Shard);
+            work.run();
+        };
+        std::thread::Builder::new().name("pair-keeper".into()).spawn(run)?;
         Ok(Self { inbox })
     }
 

@@ -86,7 +86,10 @@ impl Runs {
         }
         let runs = &mut self.rows[topic];
         let at = place(runs, stream.publisher).unwrap_or_else(|at| {
-            runs.reserve_exact(1);
+            if runs.is_empty() {
+                // Nearly every topic has one; room for four would be most of what it takes.
+                runs.reserve_exact(1);
+            }
             runs.insert(at, begun());
             at
         });
