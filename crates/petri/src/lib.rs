@@ -6,11 +6,18 @@
 //!
 //! The crate is pure: it reads no file, clock or global randomness. Threads are scoped, and no answer depends on their number.
 
+pub mod chain;
+mod chebyshev;
 pub mod distribution;
+mod explore;
 pub mod expression;
 pub mod fit;
 pub mod format;
+pub mod measure;
 pub mod net;
+mod quadrature;
 pub mod random;
 pub mod simulate;
+pub mod solve;
 pub mod special;
+pub mod states;

@@ -1,0 +1,45 @@
+//! Solves one reference net on the grid that the published figures have. Time it from outside:
+//!
+//! ```text
+//! cargo build --release -p bodkin-petri --example references
+//! perf stat target/release/examples/references intracloud
+//! ```
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "an example reads its arguments and prints")]
+
+#[path = "../tests/nets/mod.rs"]
+mod nets;
+
+use bodkin_petri::{
+    format::json,
+    net::Net,
+    solve::{Question, When, solve},
+};
+
+/// Multiples of `step` from 0 to `last`.
+fn grid(step: f64, last: f64) -> Vec<f64> {
+    (0..=(last / step).round() as usize).map(|index| index as f64 * step).collect()
+}
+
+fn case(name: &str) -> (Net, Vec<f64>, f64) {
+    let read = |text: &str| json::read(text).expect("the reference nets are right");
+    match name {
+        "intracloud" => (read(include_str!("../../../vectors/petri/nets/intracloud.json")), grid(0.5, 500.0), 1e-9),
+        "intercloud" => (read(include_str!("../../../vectors/petri/nets/intercloud.json")), grid(5.0, 4000.0), 1e-9),
+        "event_handler_k1" => (read(include_str!("../../../vectors/petri/nets/event_handler_k1.json")), grid(0.1, 20.0), 1e-9),
+        "event_handler_k4_ss" => (read(include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json")), grid(0.5, 50.0), 1e-5),
+        "event_handler_k4_is" => (read(include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json")), grid(0.5, 25.0), 1e-5),
+        "event_handler_k10" => (read(include_str!("../../../vectors/petri/nets/event_handler_k10_p4_c4_ss.json")), grid(1.0, 100.0), 1e-4),
+        kanban => {
+            let tickets = kanban.strip_prefix("kanban").and_then(|tickets| tickets.parse().ok()).expect("a case of this example");
+            (nets::kanban(tickets), vec![10.0], 1e-9)
+        }
+    }
+}
+
+fn main() {
+    let name = std::env::args().nth(1).expect("the name of a case");
+    let (net, times, error) = case(&name);
+    let answer = solve(&Question { error, ..Question::new(&net, When::At(times)) }).expect("it can be solved");
+    println!("{name}: {}, {} states, {} steps, error {:.2e}", answer.method.name(), answer.states, answer.steps, answer.error());
+    println!("{:?}", answer.values.last().expect("there is one time or more"));
+}

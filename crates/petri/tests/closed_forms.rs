@@ -1,0 +1,218 @@
+//! Nets whose answers are known in closed form.
+
+mod nets;
+
+use bodkin_petri::{
+    distribution::{Deterministic, Distribution, Erlang, Exponential, Uniform},
+    format::json,
+    measure::Measure,
+    net::{Firing, Net, Servers, Transition},
+    solve::{Answer, Method, Question, SolveError, When, solve},
+};
+use nets::{exponential, kanban, net, timed};
+
+fn at(net: &Net, times: &[f64]) -> Answer {
+    solve(&Question::new(net, When::At(times.to_vec()))).unwrap_or_else(|error| panic!("{}: {error}", net.name()))
+}
+
+fn steady(net: &Net, measures: &[&str]) -> Answer {
+    let measures = measures.iter().map(|text| Measure::parse(text, net).expect(text)).collect();
+    solve(&Question { measures, error: 1e-7, ..Question::new(net, When::Steady) }).unwrap_or_else(|error| panic!("{}: {error}", net.name()))
+}
+
+#[track_caller]
+fn assert_near(found: f64, expected: f64, error: f64, what: &str) {
+    assert!((found - expected).abs() <= error, "{what}: {found} is {:e} from {expected}, allowed {error:e}", (found - expected).abs());
+}
+
+/// A queue with room for `room`, the one in service included, and `servers` servers.
+fn queue(arrival: f64, service: f64, servers: u32, room: u32) -> Net {
+    let law = Distribution::Exponential(Exponential::new(service).expect("it is right"));
+    let servers = Servers::Count(servers.try_into().expect("not 0"));
+    let transitions = vec![exponential("arrive", arrival, &[0], &[1]), timed("serve", law, servers, &[1], &[0])];
+    net("queue", &[("room", room), ("waiting", 0)], transitions)
+}
+
+/// Probabilities of 0, 1 ... customers in an M/M/c/K queue.
+fn queue_lengths(arrival: f64, service: f64, servers: u32, room: u32) -> Vec<f64> {
+    let mut weights = vec![1.0];
+    for customers in 1..=room {
+        weights.push(weights[customers as usize - 1] * arrival / (service * f64::from(customers.min(servers))));
+    }
+    let sum: f64 = weights.iter().sum();
+    weights.iter().map(|weight| weight / sum).collect()
+}
+
+#[test]
+fn queues_have_their_closed_form_in_the_long_run() {
+    for servers in [1, 2, 5] {
+        for room in [1, 4, 20, 150] {
+            for arrival in [0.3, 1.0, 4.0] {
+                let net = queue(arrival, 1.0, servers, room);
+                let lengths = queue_lengths(arrival, 1.0, servers, room);
+                let mean: f64 = lengths.iter().enumerate().map(|(customers, share)| customers as f64 * share).sum();
+                let answer = steady(&net, &["room == 0", "throughput(serve)"]);
+                let what = format!("M/M/{servers}/{room} at {arrival}");
+                let [_, waiting, full, served] = answer.values[0][..] else { panic!("{what} has four values") };
+                let blocked = lengths[room as usize];
+                assert_near(waiting, mean, answer.errors[1] + 1e-11, &what);
+                assert_near(full, blocked, answer.errors[2] + 1e-13, &what);
+                assert_near(served, arrival * (1.0 - blocked), answer.errors[3] + 1e-12, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_queue_of_one_has_its_closed_form_at_any_time() {
+    let (arrival, service) = (0.7, 1.3);
+    let net = queue(arrival, service, 1, 1);
+    let times = [0.0, 0.01, 0.5, 2.0, 10.0, 1e3];
+    let answer = at(&net, &times);
+    for (time, values) in times.iter().zip(&answer.values) {
+        let sum = arrival + service;
+        let expected = arrival / sum * (1.0 - (-sum * time).exp());
+        assert_near(values[1], expected, answer.errors[1] + 1e-15, &format!("at {time}"));
+    }
+}
+
+#[test]
+fn a_race_is_won_in_proportion_to_the_rates() {
+    let transitions = vec![exponential("a", 2.0, &[0], &[1]), exponential("b", 3.0, &[0], &[2])];
+    let net = net("race", &[("start", 1), ("A", 0), ("B", 0)], transitions);
+    let answer = steady(&net, &[]);
+    assert_near(answer.values[0][1], 0.4, answer.errors[1], "A in the long run");
+    let answer = at(&net, &[0.3]);
+    assert_near(answer.values[0][2], 0.6 * (1.0 - (-1.5_f64).exp()), answer.errors[2], "B at 0.3");
+}
+
+#[test]
+fn pure_death_with_a_clock_a_token_is_binomial() {
+    let law = Distribution::Exponential(Exponential::new(0.4).expect("it is right"));
+    let net = net("death", &[("alive", 30), ("dead", 0)], vec![timed("die", law, Servers::Infinite, &[0], &[1])]);
+    let answer = at(&net, &[1.0, 5.0]);
+    assert_near(answer.values[0][0], 30.0 * (-0.4_f64).exp(), answer.errors[0], "at 1");
+    assert_near(answer.values[1][0], 30.0 * (-2.0_f64).exp(), answer.errors[0], "at 5");
+}
+
+#[test]
+fn erlang_stages_of_tokens_at_once_stay_independent() {
+    let law = Erlang::new(3, 2.0).expect("it is right");
+    let expected = Distribution::Erlang(law.clone()).survival(1.2);
+    let net = net("erlang", &[("A", 4), ("B", 0)], vec![timed("t", Distribution::Erlang(law), Servers::Infinite, &[0], &[1])]);
+    let answer = at(&net, &[1.2]);
+    // Four clocks that are alike, each in one of three stages or done.
+    assert_eq!((answer.method, answer.states), (Method::Markov, 35));
+    assert_near(answer.values[0][0], 4.0 * expected, answer.errors[0], "tokens left");
+}
+
+/// A net from transitions in JSON, over places A, B and C; A holds one token.
+fn written(transitions: &str) -> Net {
+    let text = format!(
+        r#"{{"schema": "stpn-neutral-1", "name": "n", "time_unit": "s", "places": [{{"id": "A", "initial": 1}},
+            {{"id": "B", "initial": 0}}, {{"id": "C", "initial": 0}}], "transitions": [{transitions}]}}"#
+    );
+    json::read(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn immediate(name: &str, from: &str, to: &str, weight: f64) -> String {
+    format!(
+        r#"{{"id": "{name}", "kind": "immediate", "weight": {weight}, "inputs": [{{"place": "{from}"}}], "outputs": [{{"place": "{to}"}}]}}"#
+    )
+}
+
+#[test]
+fn a_loop_without_time_is_left_with_the_probability_that_it_has() {
+    // A to B and back by chance 3 of 4, to C by 1 of 4; then a timed transition from C that does nothing.
+    let loops = [immediate("ab", "A", "B", 3.0), immediate("ac", "A", "C", 1.0), immediate("ba", "B", "A", 1.0)].join(",");
+    let end = r#"{"id": "t", "kind": "timed", "rate": "2", "inputs": [{"place": "C"}], "outputs": [{"place": "B"}]}"#;
+    let net = written(&format!("{loops}, {end}"));
+    let answer = at(&net, &[0.0, 1.0]);
+    assert_eq!(answer.states, 1, "only C takes time");
+    assert_near(answer.values[1][2], 1.0, answer.errors[2], "always in C");
+}
+
+#[test]
+fn a_loop_without_time_and_without_an_end_is_refused() {
+    let net = written(&[immediate("ab", "A", "B", 1.0), immediate("ba", "B", "A", 1.0)].join(","));
+    let error = solve(&Question::new(&net, When::Steady)).expect_err("time stands still");
+    assert!(error.to_string().contains("fire for ever"), "{error}");
+}
+
+#[test]
+fn a_net_that_grows_for_ever_is_refused_by_the_place_that_does() {
+    let net = net("source", &[("A", 0)], vec![exponential("come", 1.0, &[], &[0])]);
+    let error = solve(&Question { states_max: 5_000, ..Question::new(&net, When::At(vec![1.0])) }).expect_err("it has no end");
+    assert!(error.to_string().contains("more than 5000 states, place A holding 5000 tokens"), "{error}");
+}
+
+#[test]
+fn first_passage_into_a_condition_is_its_probability() {
+    let net = queue(1.0, 1.0, 1, 3);
+    let until = Measure::parse("waiting == 2", &net).expect("it is right");
+    let Measure::Reward(condition) = until.clone() else { panic!("it is a reward") };
+    let question = Question { measures: vec![until], until: Some(condition), ..Question::new(&net, When::At(vec![1.0, 400.0])) };
+    let answer = solve(&question).expect("it can be solved");
+    // From 0 to 2 by a chain whose generator [[-1, 1], [1, -2]] has the eigenvalues (-3 +- sqrt 5) / 2.
+    let (fast, slow) = ((-3.0 - 5.0_f64.sqrt()) / 2.0, (-3.0 + 5.0_f64.sqrt()) / 2.0);
+    let not_yet = (slow * fast.exp() - fast * slow.exp()) / (slow - fast);
+    assert_near(answer.values[0][2], 1.0 - not_yet, answer.errors[2], "P(T <= 1)");
+    assert_near(answer.values[1][2], 1.0, answer.errors[2], "it comes at last");
+}
+
+#[test]
+fn kanban_systems_have_as_many_states_as_the_literature_counts() {
+    for (tickets, states) in [(1, 160), (2, 4_600)] {
+        let net = kanban(tickets);
+        let answer = at(&net, &[10.0]);
+        assert_eq!(answer.states, states);
+        for cell in 0..4 {
+            let tokens: f64 = answer.values[0][4 * cell..4 * cell + 4].iter().sum();
+            assert_near(tokens, f64::from(tickets), 4.0 * answer.error(), "tokens of a cell");
+        }
+    }
+}
+
+#[test]
+fn long_runs_of_large_chains_are_certified_by_iteration() {
+    let net = kanban(2);
+    let (long, late) = (steady(&net, &[]), at(&net, &[2_000.0]));
+    for place in 0..net.places().len() {
+        assert_near(long.values[0][place], late.values[0][place], long.error() + late.error() + 1e-8, &net.places()[place].name);
+    }
+}
+
+#[test]
+fn fixed_times_that_follow_each_other_are_exact() {
+    let fixed = |value| Distribution::Deterministic(Deterministic::new(value).expect("it is right"));
+    let transitions = vec![timed("a", fixed(0.3), Servers::SINGLE, &[0], &[1]), timed("b", fixed(0.5), Servers::SINGLE, &[1], &[0])];
+    let net = net("clockwork", &[("A", 1), ("B", 0)], transitions);
+    let times = [0.2, 0.3, 0.7, 0.8, 1.0, 1.1, 80.2];
+    let answer =
+        solve(&Question { method: Some(Method::Lattice), ..Question::new(&net, When::At(times.to_vec())) }).expect("it can be solved");
+    let in_b: Vec<f64> = answer.values.iter().map(|values| values[1]).collect();
+    assert_eq!((in_b, answer.error()), (vec![0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0], 0.0));
+}
+
+#[test]
+fn the_later_of_two_uniform_times_has_the_product_for_its_distribution() {
+    let uniform = |max| Distribution::Uniform(Uniform::new(0.0, max).expect("it is right"));
+    let mut join: Transition = exponential("join", 1.0, &[2, 3], &[4]);
+    join.firing = Firing::Immediate { priority: 1, weight: 1.0 };
+    let transitions =
+        vec![timed("a", uniform(1.0), Servers::SINGLE, &[0], &[2]), timed("b", uniform(2.0), Servers::SINGLE, &[1], &[3]), join];
+    let net = net("fork-join", &[("A", 1), ("B", 1), ("a done", 0), ("b done", 0), ("both", 0)], transitions);
+    let times = [0.25, 0.5, 0.75, 1.0, 1.5, 2.0];
+    let answer = solve(&Question { error: 1e-7, ..Question::new(&net, When::At(times.to_vec())) }).expect("it can be solved");
+    for (time, values) in times.iter().zip(&answer.values) {
+        assert_near(values[4], time.min(1.0) * time / 2.0, answer.errors[4] + 1e-12, &format!("at {time}"));
+    }
+}
+
+#[test]
+fn what_is_not_suited_to_a_method_is_refused() {
+    let law = Distribution::Uniform(Uniform::new(0.0, 1.0).expect("it is right"));
+    let net = net("uniform", &[("A", 1), ("B", 0)], vec![timed("t", law, Servers::SINGLE, &[0], &[1])]);
+    let question = Question { method: Some(Method::Markov), ..Question::new(&net, When::At(vec![1.0])) };
+    assert!(matches!(solve(&question), Err(SolveError::Explore(_))));
+}
