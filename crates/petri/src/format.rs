@@ -1,3 +1,9 @@
 //! Files: what a net is read from and written to. All of them work on text; the caller has the files.
 
+pub mod drawing;
 pub mod json;
+pub mod pnml;
+mod xml;
+pub mod xpn;
+
+pub use self::xml::XmlError;

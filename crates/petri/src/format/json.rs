@@ -134,6 +134,18 @@ pub fn write(net: &Net) -> String {
     text + "\n"
 }
 
+/// Reads a transition that [`write_transition`] has written; its input and output arcs are elsewhere.
+pub(super) fn read_transition(text: &str, places: &[Place]) -> Result<Transition, JsonError> {
+    let form: TransitionForm = serde_json::from_str(text)?;
+    Ok(form.transition(places)?)
+}
+
+/// Writes what a transition is besides its input and output arcs, on one line.
+pub(super) fn write_transition(transition: &Transition, net: &Net) -> String {
+    let form = TransitionForm { inputs: Vec::new(), outputs: Vec::new(), ..TransitionForm::of(transition, net) };
+    serde_json::to_string(&form).expect("a transition's form has string keys only, and no number of it is infinite")
+}
+
 impl TransitionForm {
     fn transition(self, places: &[Place]) -> Result<Transition, NetError> {
         let mut lists = [("input", &self.inputs), ("output", &self.outputs), ("inhibitor", &self.inhibitors), ("test", &self.tests)]
