@@ -56,6 +56,8 @@ enum Output {
     Table,
     /// For programs: one JSON document, or one a line.
     Json,
+    /// For spreadsheets: the curves of `model`; nothing else has a form of it.
+    Csv,
 }
 
 #[derive(Subcommand)]
@@ -74,6 +76,8 @@ enum Task {
     Cert(cli::CertOptions),
     /// Real-time topics: will they meet their deadlines and bounds on losses? Nothing need run
     Topic(cli::TopicOptions),
+    /// Stochastic Petri nets: what a deployment will do. Nothing need run
+    Model(cli::ModelOptions),
     /// Is this machine fit for a local cloud? Clocks, rights, stalls, ports, disk, database; changes nothing
     Doctor(doctor::DoctorOptions),
     /// Measure a local cloud, Bodkin or a peer
@@ -84,6 +88,16 @@ enum Task {
     Completions(shell::CompletionOptions),
     /// Print a manual page, of bodkin or one of its commands
     Man(shell::ManualOptions),
+}
+
+impl From<Output> for cli::ModelForm {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Table => Self::Table,
+            Output::Json => Self::Json,
+            Output::Csv => Self::Csv,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -100,6 +114,10 @@ fn main() -> ExitCode {
     let log_book = Arc::new(LogBook::default());
     log::begin(command.log, matches!(command.task, Task::Up(_) | Task::Backup(_)).then(|| log_book.clone()));
     let json_output = command.output == Output::Json;
+    if command.output == Output::Csv && !matches!(command.task, Task::Model(_)) {
+        eprintln!("bodkin: --output csv (or BODKIN_OUTPUT) is for the curves of model only; expected table or json");
+        return USAGE.into();
+    }
     let done = match command.task {
         Task::Up(options) => up::run(options, log_book, started, json_output),
         Task::Backup(options) => up::run(options.into_backup(), log_book, started, json_output),
@@ -112,6 +130,7 @@ fn main() -> ExitCode {
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
         Task::Cert(options) => cli::run_cert(options, cli::Printer::new(json_output)),
         Task::Topic(options) => on_one_thread(cli::run_topic(options, cli::Printer::new(json_output))),
+        Task::Model(options) => cli::run_model(options, command.output.into()),
         Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),
         Task::Simulate(options) => cli::run_simulate(options, cli::Printer::new(json_output)),

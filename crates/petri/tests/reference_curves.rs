@@ -4,7 +4,7 @@ use bodkin_petri::{
     format::json,
     measure::Measure,
     net::Net,
-    solve::{Answer, Question, When, solve},
+    solve::{Answer, Method, Question, When, solve},
 };
 
 /// A table of numbers with a header.
@@ -67,5 +67,74 @@ fn one_event_follows_the_exact_curve() {
             let error = (values[column(name)] - expected).abs();
             assert!(error <= 1e-9, "{name} at {}: {error:e} beside an estimate of {:e}", row[0], answer.error());
         }
+    }
+}
+
+/// Means of several measures over time, beside those of 40 or 10 million simulated runs: within five standard errors and the estimate.
+fn check_simulated(text: &str, curves: &str, error: f64, step: usize) {
+    let (net, table) = (net(text), table(curves));
+    let messages: f64 = net.places().iter().map(|place| f64::from(place.initial)).sum();
+    let rows: Vec<&Vec<f64>> = table.rows.iter().step_by(step).collect();
+    let measures = ["Publisher", "Request_Queue", "Active_Threads", "Ready_to_Send", "Subscriber"];
+    let all = Measure::parse(&format!("Subscriber == {messages}"), &net).expect("it is right");
+    let question = Question { measures: vec![all], error, ..Question::new(&net, When::At(rows.iter().map(|row| row[0]).collect())) };
+    let answer = solve(&question).expect("it can be solved");
+    let runs = if messages > 4.0 { 1e7 } else { 4e7 };
+    for (row, values) in rows.iter().zip(&answer.values) {
+        let tokens = |name: &str| values[net.place(name).expect("it is a place")] / messages;
+        let [publisher, queue, threads, ready, delivered] = measures.map(tokens);
+        let left =
+            [1.0 - publisher, 1.0 - publisher - queue, 1.0 - publisher - queue - threads, ready + delivered, delivered, 0.0, values[9]];
+        for (index, (found, expected)) in left.into_iter().zip(&row[1..]).enumerate().filter(|(index, _)| *index != 5) {
+            // A fraction of messages that are not independent varies no more than one event of that probability.
+            let deviation = (expected * (1.0 - expected) / runs).sqrt() + 1.0 / runs;
+            let allowed = 5.0 * deviation + answer.error();
+            assert!((found - expected).abs() <= allowed, "{} column {} at {}: {found} and {expected}", net.name(), index + 1, row[0]);
+        }
+    }
+}
+
+#[test]
+fn four_events_follow_the_simulated_curves() {
+    check_simulated(
+        include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json"),
+        include_str!("../../../vectors/petri/curves/event_handler_k4_p4_c4_ss.csv"),
+        1e-4,
+        4,
+    );
+}
+
+#[test]
+fn four_events_in_flight_at_once_follow_the_simulated_curves() {
+    check_simulated(
+        include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json"),
+        include_str!("../../../vectors/petri/curves/event_handler_k4_p4_c4_is.csv"),
+        1e-4,
+        4,
+    );
+}
+
+#[test]
+fn one_event_of_real_shapes_has_the_mean_of_its_parts() {
+    let text = include_str!("../../../vectors/petri/nets/event_handler_k1.json");
+    let text = text
+        .replace("\"erlang\"", "\"gamma\"")
+        .replace("\"shape\": 13,", "\"shape\": 13.235,")
+        .replace("\"shape\": 6,", "\"shape\": 6.235,");
+    let net = net(&text);
+    let times: Vec<f64> = (0..=4_000).map(|index| f64::from(index) * 0.01).collect();
+    let answer = solve(&Question { error: 1e-8, ..Question::new(&net, When::At(times.clone())) }).expect("it can be solved");
+    assert_eq!(answer.method, Method::Sequential);
+    // The mean of the time to the end is the area above its distribution function (Simpson's rule).
+    let subscriber = net.place("Subscriber").expect("it is a place");
+    let above: Vec<f64> = answer.values.iter().map(|values| 1.0 - values[subscriber]).collect();
+    let area: f64 = above.windows(3).step_by(2).map(|cells| (cells[0] + 4.0 * cells[1] + cells[2]) * 0.01 / 3.0).sum();
+    let mean = 13.235 / 2.088 + 0.5 + 6.235 / 2.683;
+    assert!((area - mean).abs() < 1e-7, "{area} and {mean}");
+    let ticks = Question { error: 1e-7, method: Some(Method::Lattice), ..Question::new(&net, When::At(vec![5.0, 8.0, 12.0])) };
+    let ticks = solve(&ticks).expect("it can be solved");
+    for (time, values) in [500, 800, 1_200].into_iter().zip(&ticks.values) {
+        let difference = (values[subscriber] - answer.values[time][subscriber]).abs();
+        assert!(difference <= ticks.error() + answer.error(), "two methods at {}: {difference:e}", times[time]);
     }
 }

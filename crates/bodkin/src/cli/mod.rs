@@ -1,5 +1,5 @@
 //! The client commands: `service`, `system`, `auth`, `rule`, `orchestrate`, `event` and `log`, the management of one thing each by
-//! its name; and those that need no cloud: `cert`, `audit` and `topic`, which work on files, and `simulate`.
+//! its name; and those that need no cloud: `cert`, `audit`, `topic` and `model`, which work on files, and `simulate`.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
 //! stdout, errors and remarks to stderr.
@@ -13,6 +13,7 @@ mod event;
 mod explanation;
 mod log;
 mod lookup;
+mod model;
 mod name_row;
 mod onboard;
 mod orchestrate;
@@ -33,6 +34,7 @@ use clap::Subcommand;
 
 pub use self::{
     cert::{CertOptions, run as run_cert},
+    model::{Form as ModelForm, ModelOptions, run as run_model},
     printer::{Printer, write_out},
     simulate::{SimulateOptions, run as run_simulate},
     topic::{TopicOptions, run as run_topic},

@@ -1,0 +1,62 @@
+//! `bodkin model`: stochastic Petri nets. Nothing need run; all of them work on files.
+
+mod check;
+mod convert;
+mod file;
+mod solve;
+mod times;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::printer::Printer;
+use crate::USAGE;
+
+/// Options of `bodkin model`.
+#[derive(Args, Clone, Debug)]
+pub struct ModelOptions {
+    #[command(subcommand)]
+    command: ModelCommand,
+}
+
+/// What to do with a net.
+#[derive(Subcommand, Clone, Debug)]
+enum ModelCommand {
+    /// Read a net, say what it is made of and which sums of tokens never change
+    #[command(after_help = "Exit codes: 0 the net is right, 2 it has a mistake, which is told with its place.")]
+    Check {
+        /// File of the net: docs/formats/net.md
+        #[arg(value_name = "NET")]
+        net: PathBuf,
+    },
+    /// Expected tokens of every place and other measures, at given times or in the long run, with what they may be off
+    Solve(solve::SolveOptions),
+    /// Write a net in another form, or draw it
+    Convert(convert::ConvertOptions),
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    Table,
+    /// One JSON document.
+    Json,
+    /// A header and a line a time.
+    Csv,
+}
+
+/// Carries a command out; gives the exit code.
+pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
+    let printer = Printer::new(form == Form::Json);
+    match options.command {
+        ModelCommand::Check { .. } | ModelCommand::Convert(_) if form == Form::Csv => {
+            eprintln!("bodkin: --output csv is for curves; check and convert have none");
+            Ok(USAGE)
+        }
+        ModelCommand::Check { net } => check::run(&net, printer),
+        ModelCommand::Solve(options) => solve::run(&options, form),
+        ModelCommand::Convert(options) => convert::run(&options, printer),
+    }
+}

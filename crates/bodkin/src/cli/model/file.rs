@@ -1,0 +1,57 @@
+//! Files of nets: which form a file has is said by the end of its name.
+
+use std::{fs::File, io::Read, path::Path};
+
+use bodkin_petri::{
+    format::{drawing, json, pnml, xpn},
+    net::Net,
+};
+
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Unit of time of nets whose files have none.
+const TIME_UNIT_DEFAULT: &str = "s";
+
+/// Reads a net.
+///
+/// # Errors
+/// What is wrong, with the file's name and the place in it.
+pub fn read_net(path: &Path) -> Result<Net, String> {
+    let told = |reason: String| format!("{}: {reason}", path.display());
+    let text = read_text(path)?;
+    let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    match end_of(path) {
+        Some("json") => json::read(&text).map_err(|error| told(error.to_string())),
+        Some("pnml") => pnml::read(&text).map_err(|error| told(error.to_string())),
+        Some("xpn") => xpn::read(&text, &name, TIME_UNIT_DEFAULT).map_err(|error| told(error.to_string())),
+        _ => Err(told("its form is not known; expected a name that ends with .json, .pnml or .xpn".to_owned())),
+    }
+}
+
+/// The text of a net in the form that the file's name asks for.
+///
+/// # Errors
+/// That there is no such form.
+pub fn write_net(net: &Net, path: &Path) -> Result<String, String> {
+    match end_of(path) {
+        Some("json") => Ok(json::write(net)),
+        Some("pnml") => Ok(pnml::write(net)),
+        Some("dot") => Ok(drawing::dot(net)),
+        Some("svg") => Ok(drawing::svg(net)),
+        _ => Err(format!("{}: its form is not known; expected a name that ends with .json, .pnml, .dot or .svg", path.display())),
+    }
+}
+
+fn end_of(path: &Path) -> Option<&str> {
+    path.extension().and_then(|end| end.to_str())
+}
+
+/// Reads a file of text, up to a limit.
+fn read_text(path: &Path) -> Result<String, String> {
+    let told = |reason: String| format!("{}: {reason}", path.display());
+    let file = File::open(path).map_err(|error| told(error.to_string()))?;
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| told(error.to_string()))?;
+    if text.len() as u64 > FILE_BYTES_MAX { Err(told(format!("it is larger than {FILE_BYTES_MAX} bytes"))) } else { Ok(text) }
+}

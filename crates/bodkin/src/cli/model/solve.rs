@@ -1,0 +1,122 @@
+//! `bodkin model solve`.
+
+mod sheet;
+
+use std::path::PathBuf;
+
+use bodkin_petri::{
+    expression::Expression,
+    measure::Measure,
+    net::Net,
+    solve::{Method, Question, When, solve},
+    states::STATES_MAX_DEFAULT,
+};
+use clap::Args;
+
+use super::{
+    Form,
+    file::read_net,
+    times::{Grid, Times},
+};
+use crate::{DONE, FAILED, USAGE};
+
+/// Options of `bodkin model solve`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Values are expected tokens of every place, then the measures. Each has an error; `bound` says that no value is further off, \
+                        `estimate` that it was found by computing more than once.\n\
+                        Exit codes: 0 done, 1 it cannot be computed to that error, 2 the net or an option has a mistake."
+)]
+pub struct SolveOptions {
+    /// File of the net: docs/formats/net.md
+    #[arg(value_name = "NET")]
+    net: PathBuf,
+    #[command(flatten)]
+    when: WhenOptions,
+    /// Another value to expect: an expression over places, as in "A + B > 2", or throughput(TRANSITION)
+    #[arg(long = "measure", value_name = "EXPR")]
+    measures: Vec<String>,
+    /// Do not leave markings where this holds: its measure is then the distribution of the first time that it does
+    #[arg(long, value_name = "EXPR")]
+    until: Option<String>,
+    /// What values may be off at most
+    #[arg(long, value_name = "E", default_value_t = bodkin_petri::solve::ERROR_DEFAULT)]
+    error: f64,
+    /// Method; without it the first that fits the net is used
+    #[arg(long, value_name = "M", value_parser = Method::ALL.map(Method::name))]
+    method: Option<String>,
+    /// Most states to explore; each takes some tens to hundreds of bytes
+    #[arg(long, value_name = "N", default_value_t = STATES_MAX_DEFAULT)]
+    states: usize,
+}
+
+#[derive(Args, Clone, Debug)]
+#[group(required = true, multiple = false)]
+struct WhenOptions {
+    /// At these times, in the net's unit
+    #[arg(long, value_name = "T,T,...")]
+    at: Option<Times>,
+    /// At times from T0 to T1, STEP apart
+    #[arg(long, value_name = "T0:STEP:T1")]
+    transient: Option<Grid>,
+    /// In the long run
+    #[arg(long)]
+    steady: bool,
+}
+
+impl WhenOptions {
+    fn when(&self) -> When {
+        let times = self.at.as_ref().map(|times| &times.0).or(self.transient.as_ref().map(|grid| &grid.0));
+        times.map_or(When::Steady, |times| When::At(times.clone()))
+    }
+}
+
+/// Solves and prints; gives the exit code.
+pub fn run(options: &SolveOptions, form: Form) -> anyhow::Result<u8> {
+    let net = match read_net(&options.net) {
+        Ok(net) => net,
+        Err(mistake) => return Ok(refused(&mistake)),
+    };
+    let question = match options.question(&net) {
+        Ok(question) => question,
+        Err(mistake) => return Ok(refused(&mistake)),
+    };
+    match solve(&question) {
+        Ok(answer) => {
+            sheet::print(&question, &options.measures, &answer, form)?;
+            Ok(DONE)
+        }
+        Err(error) => {
+            eprintln!("bodkin: {error}");
+            Ok(FAILED)
+        }
+    }
+}
+
+fn refused(mistake: &str) -> u8 {
+    eprintln!("bodkin: {mistake}");
+    USAGE
+}
+
+impl SolveOptions {
+    fn question<'a>(&self, net: &'a Net) -> Result<Question<'a>, String> {
+        let measure = |text: &String| Measure::parse(text, net).map_err(|error| format!("--measure {text}: {error}"));
+        let until = |text: &String| {
+            let condition = Expression::parse(text, &|name| net.place(name)).map_err(|error| format!("--until {text}: {error}"))?;
+            if condition.is_boolean() {
+                Ok(condition)
+            } else {
+                Err(format!("--until {text}: it is a number; expected a condition, as in A > 0"))
+            }
+        };
+        Ok(Question {
+            net,
+            when: self.when.when(),
+            measures: self.measures.iter().map(measure).collect::<Result<_, _>>()?,
+            until: self.until.as_ref().map(until).transpose()?,
+            error: self.error,
+            method: self.method.as_ref().and_then(|name| Method::ALL.into_iter().find(|method| method.name() == name)),
+            states_max: self.states,
+        })
+    }
+}

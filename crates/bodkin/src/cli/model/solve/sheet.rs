@@ -1,0 +1,104 @@
+//! An answer, printed.
+
+use std::fmt::Write;
+
+use bodkin_petri::solve::{Answer, Certainty, Question, When};
+use serde_json::json;
+
+use crate::cli::{details::Details, model::Form, printer::Printer, write_out};
+
+/// Most columns that stand side by side for people; of more each has a block of its own.
+const COLUMNS_SIDE_BY_SIDE: usize = 12;
+
+/// Prints an answer; `measures` are the texts that were asked for.
+pub fn print(question: &Question, measures: &[String], answer: &Answer, form: Form) -> anyhow::Result<()> {
+    let columns: Vec<&str> =
+        question.net.places().iter().map(|place| place.name.as_str()).chain(measures.iter().map(String::as_str)).collect();
+    let times: Vec<Option<f64>> = match &question.when {
+        When::Steady => vec![None],
+        When::At(times) => times.iter().copied().map(Some).collect(),
+    };
+    let certainty = match answer.certainty {
+        Certainty::Bound => "bound",
+        Certainty::Estimate => "estimate",
+    };
+    match form {
+        Form::Json => {
+            let document = json!({
+                "net": question.net.name(),
+                "time_unit": question.net.time_unit(),
+                "method": answer.method.name(),
+                "reason": answer.reason,
+                "error": answer.error(),
+                "certainty": certainty,
+                "states": answer.states,
+                "steps": answer.steps,
+                "columns": columns,
+                "errors": answer.errors,
+                "times": times,
+                "values": answer.values,
+            });
+            Printer::new(true).document(&document)?;
+        }
+        Form::Csv => {
+            eprintln!("bodkin: method {} ({}), error at most {:.2e} ({certainty})", answer.method.name(), answer.reason, answer.error());
+            write_out(&csv(&columns, &times, answer))?;
+        }
+        Form::Table => {
+            let details = Details::default()
+                .with("net", question.net.name())
+                .with("method", format!("{}: {}", answer.method.name(), answer.reason))
+                .with("error", format!("{:.2e} ({certainty})", answer.error()))
+                .with("states", answer.states);
+            write_out(&format!("{details}\n{}", sheet(&columns, &times, answer, question.net.time_unit())))?;
+        }
+    }
+    Ok(())
+}
+
+fn csv(columns: &[&str], times: &[Option<f64>], answer: &Answer) -> String {
+    let quoted = |name: &str| match name.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name.to_owned(),
+    };
+    let has_time = times.iter().any(Option::is_some);
+    let header = has_time.then(|| "t".to_owned()).into_iter().chain(columns.iter().map(|column| quoted(column)));
+    let mut text = header.collect::<Vec<_>>().join(",") + "\n";
+    for (time, values) in times.iter().zip(&answer.values) {
+        let cells: Vec<String> = time.iter().chain(values).map(|number| number.to_string()).collect();
+        text.push_str(&cells.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+/// One time stands as a list; several as a table, or a list for each where there are too many columns for one.
+fn sheet(columns: &[&str], times: &[Option<f64>], answer: &Answer, unit: &str) -> String {
+    let mut text = String::new();
+    let width = columns.iter().map(|column| column.chars().count()).max().unwrap_or(0);
+    if times.len() > 1 && columns.len() <= COLUMNS_SIDE_BY_SIDE {
+        let widths: Vec<usize> = columns.iter().map(|column| column.chars().count().max(12)).collect();
+        let _ = write!(text, "{:>10}", format!("t / {unit}"));
+        columns.iter().zip(&widths).for_each(|(column, width)| _ = write!(text, "  {column:>width$}"));
+        for (time, values) in times.iter().zip(&answer.values) {
+            let _ = write!(text, "\n{:>10}", time.unwrap_or_default());
+            values.iter().zip(&widths).for_each(|(value, width)| _ = write!(text, "  {:>width$}", number(*value)));
+        }
+        text.push('\n');
+        return text;
+    }
+    for (time, values) in times.iter().zip(&answer.values) {
+        if let Some(time) = time {
+            let _ = writeln!(text, "t = {time} {unit}");
+        }
+        for ((column, value), error) in columns.iter().zip(values).zip(&answer.errors) {
+            let _ = writeln!(text, "{column:<width$}  {:<18}  +- {error:.1e}", number(*value));
+        }
+    }
+    text
+}
+
+/// Ten digits; of small ones the first four.
+fn number(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1e-4 { format!("{value:.3e}") } else { format!("{value:.10}") }
+}
