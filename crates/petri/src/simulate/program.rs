@@ -3,14 +3,16 @@
 use super::stack::StackProgram;
 use crate::{
     distribution::{Distribution, Sampler},
-    net::{Arc, Delay, Firing, Memory, Net, Servers, Transition},
+    expression::Expression,
+    net::{self, Arc, Delay, Firing, Memory, Net, Servers, Transition},
 };
 
-/// A place and a number of tokens.
+/// A place and the tokens that it may have for a transition to be enabled: at least `least`, and at most `span` more.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tokens {
+pub(super) struct Condition {
     pub place: u32,
-    pub count: u32,
+    pub least: u32,
+    pub span: u32,
 }
 
 /// What firing does to a place.
@@ -53,12 +55,10 @@ pub(super) enum Draw {
 /// A transition.
 #[derive(Clone, Debug)]
 pub(super) struct Code {
-    /// Disabled below; of inputs, whose quotients are the degree.
-    pub inputs: Vec<Tokens>,
-    /// Disabled below.
-    pub tests: Vec<Tokens>,
-    /// Disabled from here on.
-    pub inhibitors: Vec<Tokens>,
+    /// What has to hold of places: inputs, tests and inhibitors.
+    pub conditions: Vec<Condition>,
+    /// Place and weight of the inputs, whose quotients are the degree of a transition with several servers; of others empty.
+    pub inputs: Vec<(u32, u32)>,
     pub guard: Option<StackProgram>,
     /// Most clocks at once.
     pub servers: u32,
@@ -103,10 +103,7 @@ impl Program {
         let mut codes = Vec::new();
         for (index, transition) in net.transitions().iter().enumerate() {
             let effects = effects(transition);
-            let mut affects: Vec<u32> = effects.iter().flat_map(|effect| askers[effect.place as usize].iter().copied()).collect();
-            affects.push(index as u32);
-            affects.sort_unstable();
-            affects.dedup();
+            let affects = affects(&askers, index, &effects);
             let kind = match &transition.firing {
                 Firing::Immediate { .. } => Kind::Immediate { rank: rank_of[index] },
                 Firing::Timed(own) => {
@@ -122,9 +119,8 @@ impl Program {
                 }
             };
             codes.push(Code {
-                inputs: tokens(&transition.inputs),
-                tests: tokens(&transition.tests),
-                inhibitors: tokens(&transition.inhibitors),
+                conditions: conditions(transition),
+                inputs: if servers(transition) > 1 { weights(transition) } else { Vec::new() },
                 guard: transition.guard.as_ref().map(StackProgram::new),
                 servers: servers(transition),
                 effects,
@@ -136,8 +132,31 @@ impl Program {
     }
 }
 
-fn tokens(arcs: &[Arc]) -> Vec<Tokens> {
-    arcs.iter().map(|arc| Tokens { place: arc.place as u32, count: arc.weight }).collect()
+fn conditions(transition: &Transition) -> Vec<Condition> {
+    let at_least = |arc: &Arc| Condition { place: arc.place as u32, least: arc.weight, span: u32::MAX - arc.weight };
+    let below = |arc: &Arc| Condition { place: arc.place as u32, least: 0, span: arc.weight - 1 };
+    let needs = transition.inputs.iter().chain(&transition.tests).map(at_least);
+    needs.chain(transition.inhibitors.iter().map(below)).collect()
+}
+
+fn weights(transition: &Transition) -> Vec<(u32, u32)> {
+    transition.inputs.iter().map(|arc| (arc.place as u32, arc.weight)).collect()
+}
+
+/// Transitions that ask for a place that firing changes, and the one that fires.
+fn affects(askers: &[Vec<u32>], fired: usize, effects: &[Effect]) -> Vec<u32> {
+    let mut others: Vec<u32> = effects.iter().flat_map(|effect| askers[effect.place as usize].iter().copied()).collect();
+    others.push(fired as u32);
+    others.sort_unstable();
+    others.dedup();
+    others
+}
+
+fn rate(timed: &net::Timed) -> Option<&Expression> {
+    match &timed.delay {
+        Delay::Rate(rate) => Some(rate),
+        Delay::Distribution(_) => None,
+    }
 }
 
 fn servers(transition: &Transition) -> u32 {
@@ -163,10 +182,7 @@ fn askers(net: &Net) -> Vec<Vec<u32>> {
     let mut askers = vec![Vec::new(); net.places().len()];
     for (index, transition) in net.transitions().iter().enumerate() {
         let arcs = transition.inputs.iter().chain(&transition.tests).chain(&transition.inhibitors).map(|arc| arc.place);
-        let rate = transition.timed().and_then(|timed| match &timed.delay {
-            Delay::Rate(rate) => Some(rate),
-            Delay::Distribution(_) => None,
-        });
+        let rate = transition.timed().and_then(rate);
         let expressions = transition.guard.iter().chain(rate).flat_map(|expression| expression.places());
         for place in arcs.chain(expressions) {
             askers[place].push(index as u32);

@@ -2,7 +2,7 @@
 
 use super::{
     SimulationError,
-    program::{Code, Draw, Kind, Program, Timed, Tokens},
+    program::{Code, Draw, Kind, Program, Timed},
 };
 use crate::{
     net::Memory,
@@ -219,8 +219,8 @@ impl Program {
             *tokens = before.checked_add_signed(effect.change).ok_or(SimulationError::Overfull { time: state.time })?;
             watch.changed(effect.place, before, *tokens);
         }
-        for asker in &code.affects {
-            self.look_at(state, *asker as usize)?;
+        for other in &code.affects {
+            self.look_at(state, *other as usize)?;
         }
         Ok(())
     }
@@ -341,23 +341,11 @@ fn kept(timed: &Timed, delay: f64, left: f64) -> f64 {
 /// How many clocks run in the present marking.
 #[inline]
 fn degree(code: &Code, state: &mut State) -> u32 {
-    let marking = &state.marking;
-    let tokens = |asked: &Tokens| marking[asked.place as usize];
-    let mut degree = code.servers;
-    for input in &code.inputs {
-        let tokens = tokens(input);
-        // Most transitions have one server, and most arcs move one token: neither needs a division.
-        let share = if degree == 1 { u32::from(tokens >= input.count) } else { tokens / input.count };
-        degree = degree.min(share);
-        if degree == 0 {
-            return 0;
-        }
-    }
-    if code.inhibitors.iter().any(|inhibitor| tokens(inhibitor) >= inhibitor.count)
-        || code.tests.iter().any(|test| tokens(test) < test.count)
-    {
+    let tokens = |place: u32| state.marking[place as usize];
+    if code.conditions.iter().any(|condition| tokens(condition.place).wrapping_sub(condition.least) > condition.span) {
         return 0;
     }
+    let degree = code.inputs.iter().map(|(place, weight)| tokens(*place) / weight).fold(code.servers, u32::min);
     match &code.guard {
         Some(guard) if guard.value(&state.marking, &mut state.stack) == 0.0 => 0,
         _ => degree,

@@ -1,0 +1,29 @@
+//! Simulates one of the Event Handler's nets on one core. Time it from outside:
+//!
+//! ```text
+//! cargo build --release -p bodkin-petri --example simulator_speed
+//! time target/release/examples/simulator_speed k4_ss 500000
+//! ```
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "an example reads its arguments and prints")]
+
+use bodkin_petri::{
+    format::json,
+    simulate::{Options, Question, simulate},
+};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let (messages, text) = match arguments.next().as_deref() {
+        Some("k1") => (1, include_str!("../../../vectors/petri/nets/event_handler_k1.json")),
+        Some("k4_ss") => (4, include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json")),
+        Some("k4_is") => (4, include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json")),
+        Some("k10_ss") => (10, include_str!("../../../vectors/petri/nets/event_handler_k10_p4_c4_ss.json")),
+        _ => panic!("one of k1, k4_ss, k4_is, k10_ss, then the number of runs"),
+    };
+    let runs = arguments.next().and_then(|runs| runs.parse().ok()).expect("the number of runs");
+    let net = json::read(text).expect("the net is right");
+    let instants = (0..=300).map(|step| f64::from(step) * 0.4).collect();
+    let question = Question { instants, measures: Vec::new(), target: None };
+    let answer = simulate(&net, &question, &Options { runs, ..Options::default() }).expect("an answer");
+    println!("{}: {} messages, {} firings, half-width {:.1e}", net.name(), messages * runs, answer.events, answer.half_width);
+}
