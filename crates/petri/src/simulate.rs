@@ -12,13 +12,19 @@ mod estimate;
 mod program;
 mod stack;
 mod state;
+mod tag;
 mod tally;
 
-pub use self::estimate::Estimate;
+pub use self::{
+    estimate::Estimate,
+    tag::{Response, Tag, TagStart},
+};
 use self::{
     estimate::Interval,
     program::Program,
     stack::StackProgram,
+    state::Watch,
+    tag::{TagPlan, Tags},
     tally::{Instants, Plan, Tally},
 };
 use crate::{expression::Expression, net::Net};
@@ -44,6 +50,8 @@ pub struct Question {
     pub measures: Vec<Expression>,
     /// A run ends where this condition holds, too, and the time until then is asked for.
     pub target: Option<Expression>,
+    /// Tokens whose times are asked for; the instants are then those of the distribution of these times, too.
+    pub tag: Option<Tag>,
 }
 
 /// How a simulation is done.
@@ -77,6 +85,8 @@ pub struct Answer {
     pub measures: Vec<Vec<Estimate>>,
     /// Where a target was given.
     pub passage: Option<Passage>,
+    /// Where a tag was given, and a token has gone its way.
+    pub response: Option<Response>,
     /// Runs that were made.
     pub runs: u64,
     /// Firings in them.
@@ -148,7 +158,7 @@ pub enum SimulationError {
 /// Simulates `net`.
 pub fn simulate(net: &Net, question: &Question, options: &Options) -> Result<Answer, SimulationError> {
     let simulation = Simulation::new(net, question, options)?;
-    let mut total = Lane::new(&simulation.plan);
+    let mut total = simulation.new_lane();
     let mut round = match options.half_width {
         Some(_) => options.runs.min(FIRST_ROUND),
         None => options.runs,
@@ -179,20 +189,44 @@ struct Simulation<'a> {
     /// Which measures are conditions.
     conditions: Vec<bool>,
     target: Option<usize>,
+    tag: Option<TagPlan>,
     interval: Interval,
     options: &'a Options,
 }
 
 /// A part of the runs.
 struct Lane<'a> {
-    tally: Tally<'a>,
+    watching: Watching<'a>,
     events: u64,
     passages: Vec<f64>,
 }
 
-impl<'a> Lane<'a> {
-    fn new(plan: &'a Plan) -> Self {
-        Self { tally: Tally::new(plan), events: 0, passages: Vec::new() }
+/// What watches a run.
+struct Watching<'a> {
+    tally: Tally<'a>,
+    tags: Option<Tags<'a>>,
+}
+
+impl Watch for Watching<'_> {
+    #[inline]
+    fn at(&mut self, time: f64) {
+        self.tally.at(time);
+        if let Some(tags) = &mut self.tags {
+            tags.at(time);
+        }
+    }
+
+    #[inline]
+    fn changed(&mut self, place: u32, before: u32, after: u32) {
+        self.tally.changed(place, before, after);
+    }
+
+    #[inline]
+    fn fired(&mut self, transition: u32, started: f64, older: usize) {
+        self.tally.fired(transition, started, older);
+        if let Some(tags) = &mut self.tags {
+            tags.fired(transition, started, older);
+        }
     }
 }
 
@@ -230,14 +264,20 @@ impl<'a> Simulation<'a> {
             measures: question.measures.len(),
             conditions: expressions.iter().map(|expression| expression.is_boolean()).collect(),
             target: question.target.as_ref().map(|_| question.measures.len()),
+            tag: question.tag.map(|tag| TagPlan::new(net, tag, Instants::new(question.instants.clone()))),
             interval: Interval::new(options.confidence),
             options,
         })
     }
 
+    fn new_lane(&self) -> Lane<'_> {
+        let watching = Watching { tally: Tally::new(&self.plan), tags: self.tag.as_ref().map(Tags::new) };
+        Lane { watching, events: 0, passages: Vec::new() }
+    }
+
     /// Makes `count` runs behind those of `total`, and adds them.
     fn round<'s>(&'s self, total: &mut Lane<'s>, count: u64) -> Result<(), SimulationError> {
-        let first = total.tally.runs;
+        let first = total.watching.tally.runs;
         let bound = |lane: u64| first + count * lane / LANES;
         let threads = (self.options.threads as u64).clamp(1, LANES);
         let share = |thread: u64| -> Result<Vec<Lane<'s>>, SimulationError> {
@@ -253,7 +293,10 @@ impl<'a> Simulation<'a> {
         // In the order of the lanes: sums of numbers that are not whole depend on it.
         for lane in 0..LANES {
             let lane = shares[(lane % threads) as usize].next().expect("every lane was made");
-            total.tally.add(&lane.tally);
+            total.watching.tally.add(&lane.watching.tally);
+            if let (Some(own), Some(theirs)) = (&mut total.watching.tags, &lane.watching.tags) {
+                own.add(theirs);
+            }
             total.events += lane.events;
             total.passages.extend(lane.passages);
         }
@@ -261,18 +304,21 @@ impl<'a> Simulation<'a> {
     }
 
     fn lane(&self, runs: std::ops::Range<u64>) -> Result<Lane<'_>, SimulationError> {
-        let mut lane = Lane::new(&self.plan);
+        let mut lane = self.new_lane();
+        let watching = &mut lane.watching;
         let mut state = self.program.state(self.options.seed);
         let horizon = self.plan.instants.last();
         for run in runs {
-            lane.tally.begin(&self.program.initial);
-            self.program.begin(&mut state, run, &mut lane.tally)?;
-            lane.tally.settled(&state.marking);
+            watching.tally.begin(&self.program.initial);
+            watching.tags.iter_mut().for_each(Tags::begin);
+            self.program.begin(&mut state, run, watching)?;
+            watching.tally.settled(&state.marking);
             let arrived = |tally: &Tally<'_>| self.target.is_some_and(|target| tally.value(target) != 0.0);
-            while !arrived(&lane.tally) && self.program.step(&mut state, horizon, &mut lane.tally)? {
-                lane.tally.settled(&state.marking);
+            while !arrived(&watching.tally) && self.program.step(&mut state, horizon, watching)? {
+                watching.tally.settled(&state.marking);
             }
-            if arrived(&lane.tally) {
+            watching.tags.iter_mut().for_each(Tags::end);
+            if arrived(&watching.tally) {
                 lane.passages.push(state.time);
             }
         }
@@ -282,25 +328,28 @@ impl<'a> Simulation<'a> {
 
     fn answer(&self, total: &mut Lane<'_>) -> Answer {
         let places = self.plan.initial.len();
-        let sums = total.tally.sums();
+        let tally = &total.watching.tally;
+        let sums = tally.sums();
         let estimates: Vec<Vec<Estimate>> = sums
             .iter()
             .enumerate()
             .map(|(column, sums)| {
                 let is_condition = column >= places && self.conditions[column - places];
-                let range = if is_condition { (0.0, 1.0) } else { widened(total.tally.ranges[column], column < places) };
+                let range = if is_condition { (0.0, 1.0) } else { widened(tally.ranges[column], column < places) };
                 sums.iter().map(|sums| self.interval.mean(*sums, range)).collect()
             })
             .collect();
         let (of_places, of_measures) = estimates.split_at(places);
         let aims = if self.conditions.is_empty() { of_places } else { of_measures };
         let half_width = aims.iter().flatten().map(Estimate::half_width).fold(0.0, f64::max);
+        let (runs, events) = (tally.runs, total.events);
         Answer {
+            response: total.watching.tags.as_ref().and_then(|tags| tags.response(self.interval)),
             passage: self.target.map(|target| self.passage(&of_measures[target], total)),
             places: of_places.to_vec(),
             measures: of_measures[..self.measures].to_vec(),
-            runs: total.tally.runs,
-            events: total.events,
+            runs,
+            events,
             half_width,
             is_narrow: self.options.half_width.is_none_or(|wanted| half_width <= wanted),
         }
@@ -309,7 +358,7 @@ impl<'a> Simulation<'a> {
     /// Runs end at the target, where the condition then holds for ever: its expectation is the distribution function.
     fn passage(&self, cdf: &[Estimate], total: &mut Lane<'_>) -> Passage {
         total.passages.sort_unstable_by(f64::total_cmp);
-        let runs = total.tally.runs;
+        let runs = total.watching.tally.runs;
         let missing = runs - total.passages.len() as u64;
         let square = total.passages.iter().map(|time| time * time).sum();
         let sums = estimate::Sums { runs: runs as f64, value: total.passages.iter().sum(), square };

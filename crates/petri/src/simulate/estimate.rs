@@ -69,6 +69,23 @@ impl Interval {
         Estimate { value, low: value - half, high: value + half }
     }
 
+    /// The ratio of two sums over runs, `by` being the sum of the products: the spread of what a run's value is off from its part.
+    pub fn ratio(&self, value: Sums, count: Sums, by: f64) -> Estimate {
+        let ratio = value.value / count.value;
+        let residual = (value.square - 2.0 * ratio * by + ratio * ratio * count.square).max(0.0);
+        let half = self.reach * residual.sqrt() / count.value;
+        Estimate { value: ratio, low: ratio - half, high: ratio + half }
+    }
+
+    /// The ratio as a share, which is 0 to 1: as in [`Interval::mean`] runs are counted in, half of them of either end.
+    pub fn share(&self, ratio: Estimate, runs: f64) -> Estimate {
+        let added = self.reach * self.reach;
+        let center = (runs * ratio.value + 0.5 * added) / (runs + added);
+        let spread = runs * (ratio.half_width() / self.reach).powi(2) * runs + 0.25 * added;
+        let half = self.reach * spread.sqrt() / (runs + added);
+        Estimate { value: ratio.value, low: (center - half).max(0.0).min(ratio.value), high: (center + half).min(1.0).max(ratio.value) }
+    }
+
     /// The quantile of `share` of `sorted` values: the interval is between two of them that are as far to either side as the number
     /// of values below may be by chance, whatever the law. None beyond what the values can tell.
     pub fn quantile(&self, sorted: &[f64], of: usize, share: f64) -> Option<Estimate> {

@@ -22,6 +22,10 @@ impl Instants {
         Self { density: if even { density } else { 0.0 }, times }
     }
 
+    pub fn count(&self) -> usize {
+        self.times.len()
+    }
+
     pub fn last(&self) -> f64 {
         self.times[self.times.len() - 1]
     }

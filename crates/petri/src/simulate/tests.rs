@@ -23,7 +23,7 @@ fn measure(net: &Net, text: &str) -> Expression {
 }
 
 fn ask(net: &Net, instants: &[f64], measures: &[&str]) -> Question {
-    Question { instants: instants.to_vec(), measures: measures.iter().map(|text| measure(net, text)).collect(), target: None }
+    Question { instants: instants.to_vec(), measures: measures.iter().map(|text| measure(net, text)).collect(), target: None, tag: None }
 }
 
 fn options(seed: u64, runs: u64) -> Options {
@@ -206,6 +206,48 @@ fn a_passage_has_its_law_mean_and_quantiles() {
     for (share, estimate) in &passage.quantiles {
         assert!(estimate.covers(law.quantile(*share)), "{share}: {estimate:?}");
     }
+}
+
+/// Latencies from the start of a message's own publish, from tables of 10 and 40 million runs of a program of its own.
+#[test]
+fn tagged_messages_take_as_long_as_in_the_reference() {
+    let check = |text: &str, curve: &str, mean: f64| {
+        let net = net(text);
+        let tag = Tag {
+            from: TagStart::Service(net.transition("publish").expect("it is there")),
+            to: net.place("Subscriber").expect("it is there"),
+        };
+        let rows = curve.lines().skip(1).map(|line| line.split(',').map(|field| field.parse().expect("a number")).collect());
+        let rows: Vec<Vec<f64>> = rows.filter(|row: &Vec<f64>| [6.0, 8.0, 9.0, 12.0, 100.0].contains(&row[0])).collect();
+        let instants: Vec<f64> = rows.iter().map(|row| row[0]).filter(|time| *time < 100.0).chain([120.0]).collect();
+        let question = Question { tag: Some(tag), ..ask(&net, &instants, &[]) };
+        let answer = simulate(&net, &question, &Options { confidence: 0.9999, ..options(4, 10_000) }).expect("an answer");
+        let response = answer.response.expect("messages arrive");
+        assert_eq!(response.count, answer.runs * u64::from(net.initial()[0]));
+        assert!(response.mean.covers(mean), "{:?} for {mean}", response.mean);
+        for (row, estimate) in rows.iter().zip(&response.cdf) {
+            assert!(estimate.low - 3e-4 <= row[8] && row[8] <= estimate.high + 3e-4, "{estimate:?} for {} at {}", row[8], row[0]);
+        }
+    };
+    let four = include_str!("../../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json");
+    check(four, include_str!("../../../../vectors/petri/curves/event_handler_k4_p4_c4_ss.csv"), 8.970_615);
+    let infinite = include_str!("../../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json");
+    check(infinite, include_str!("../../../../vectors/petri/curves/event_handler_k4_p4_c4_is.csv"), 8.962_668_7);
+}
+
+/// The response time of a closed loop of three customers at two servers, by Little's law, and of an M/M/1 queue from its arrivals.
+#[test]
+fn a_queue_answers_in_the_time_that_little_says() {
+    let arrive = r#"{"id": "arrive", "kind": "timed", "distribution": {"type": "exponential", "rate": 1}, "inputs": [{"place": "Away"}], "outputs": [{"place": "Queue"}], "servers": "infinite"}"#;
+    let serve = r#"{"id": "serve", "kind": "timed", "distribution": {"type": "exponential", "rate": 1}, "inputs": [{"place": "Queue"}], "outputs": [{"place": "Away"}], "servers": 2}"#;
+    let net = small(&[("Away", 3), ("Queue", 0)], &[arrive, serve]);
+    let tag = Tag { from: TagStart::Arrival(1), to: 0 };
+    let question = Question { tag: Some(tag), ..ask(&net, &[1.0, 2_000.0], &["Queue"]) };
+    let answer = simulate(&net, &question, &Options { confidence: 0.9999, ..options(4, 30) }).expect("an answer");
+    // Rates 3, 2, 1 up and 1, 2, 2 down: in proportion to 1, 3, 3, 1.5.
+    let (queued, arriving) = ((3.0 + 6.0 + 4.5) / 8.5, (3.0 + 6.0 + 3.0) / 8.5);
+    let mean = answer.response.expect("they are served").mean;
+    assert!(mean.covers(queued / arriving), "{mean:?} for {}", queued / arriving);
 }
 
 /// Two nets that differ in a rate: with the same seed the difference of the answers is far less by chance than each answer.
