@@ -1,9 +1,9 @@
 /**
  * A sensor that publishes to a reliable pair of Bodkin over POSIX, and loses nothing when the Primary dies:
  *
- *     bodkin_publisher SYSTEM TOPIC PERIOD_MS EVENTS ADDRESS:PORT [ADDRESS:PORT]
+ *     bodkin_publisher SYSTEM TOPIC PERIOD_MS RETENTION EVENTS ADDRESS:PORT [ADDRESS:PORT]
  *
- * Event n is the text n. Says on standard output what it is told, a line each, and ends with status 0 when all events are covered.
+ * PERIOD_MS and RETENTION are those of the topic at Bodkin: T and N. Event n is the text n. Says on standard output what it is told, a line each, and ends with status 0 when all events are covered.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,8 @@
 
 #include "bodkin_sessions.h"
 
-#define CAPACITY 64u
-#define RETENTION 16u
-#define PAYLOAD_MAX 64u
+#define CAPACITY 512u
+#define PAYLOAD_MAX 16u
 #define ADDRESS_MAX 48u
 
 /** How long all events may take to be covered once the last one is published. */
@@ -28,7 +27,7 @@ static const zmtp_link_memory_t MEMORIES[BODKIN_SESSIONS] = {{in[0], sizeof in[0
                                                              {in[1], sizeof in[1], out[1], sizeof out[1]}};
 static bodkin_kept_t kept[CAPACITY];
 static uint8_t payloads[CAPACITY * PAYLOAD_MAX];
-static bodkin_topic_t topic = {.kept = kept, .payloads = payloads, .capacity = CAPACITY, .payload_max = PAYLOAD_MAX, .retention = RETENTION};
+static bodkin_topic_t topic = {.kept = kept, .payloads = payloads, .capacity = CAPACITY, .payload_max = PAYLOAD_MAX};
 
 static uint64_t utc_ns(void)
 {
@@ -70,17 +69,18 @@ int main(int count, char **arguments)
     unsigned long number;
     uint32_t began_ms;
     int i;
-    if ((count < 6) || (count > 7)) {
-        (void)fprintf(stderr, "bodkin_publisher SYSTEM TOPIC PERIOD_MS EVENTS ADDRESS:PORT [ADDRESS:PORT]\n");
+    if ((count < 7) || (count > 8)) {
+        (void)fprintf(stderr, "bodkin_publisher SYSTEM TOPIC PERIOD_MS RETENTION EVENTS ADDRESS:PORT [ADDRESS:PORT]\n");
         return 2;
     }
     node.name = arguments[1];
     node.incarnation = utc_ns();
     topic.name = arguments[2];
     period_ms = strtoul(arguments[3], NULL, 10);
-    events = strtoul(arguments[4], NULL, 10);
-    for (i = 5; i < count; i++) {
-        if (!read_address(arguments[i], &sessions.brokers[i - 5], addresses[i - 5])) {
+    topic.retention = (uint32_t)strtoul(arguments[4], NULL, 10);
+    events = strtoul(arguments[5], NULL, 10);
+    for (i = 6; i < count; i++) {
+        if (!read_address(arguments[i], &sessions.brokers[i - 6], addresses[i - 6])) {
             (void)fprintf(stderr, "%s is no ADDRESS:PORT\n", arguments[i]);
             return 2;
         }

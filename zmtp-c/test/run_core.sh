@@ -18,6 +18,7 @@ run test_vectors test/test_vectors.c -- ../vectors/zmtp
 run test_hostile test/test_hostile.c
 run test_types test/test_types.c
 run test_node test/test_node.c -- ../vectors/wire
+run test_taskfarm test/test_taskfarm.c
 run fuzz_zmtp fuzz/fuzz_zmtp.c fuzz/replay.c -- fuzz/seeds "$rounds" "$RANDOM$RANDOM"
 
 compiles() { # OPTION...

@@ -1,0 +1,225 @@
+/**
+ * Prime count, the first use case of Mueller's thesis: how many primes there are among so many numbers from 1,001 on.
+ *
+ *     prime_count master FORM WORKERS NUMBERS PORT
+ *     prime_count worker FORM ADDRESS PORT
+ *
+ * FORM `original` is the thesis': an interval for each worker as two messages of text, a message for each prime, each in a segment of its own, and then DONE.
+ * `joined` says the same, and messages that wait share segments. `farm` gives out chunks by the task farm, and a result is a number of primes.
+ * Either says a line of what it has counted and how long it took: the connection apart from the work.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "station.h"
+#include "taskfarm.h"
+
+#define FIRST_NUMBER 1001u
+#define CREDITS 2u
+
+typedef enum { ORIGINAL, JOINED, FARM } form_t;
+
+static form_t form;
+static zmtp_net_t *net;
+static uint32_t primes;
+static uint32_t messages; /* that were heard */
+static uint32_t ready_count;
+static uint32_t gone_count;
+
+static int is_prime(uint32_t number)
+{
+    uint32_t divisor = 2;
+    while (((divisor * divisor) <= number) && ((number % divisor) != 0u)) {
+        divisor++;
+    }
+    return (number >= 2u) && ((divisor * divisor) > number);
+}
+
+static void say(const char *who, uint32_t connect_us, uint32_t work_us)
+{
+    printf("{\"who\": \"%s\", \"connect_us\": %u, \"work_us\": %u, \"primes\": %u, \"messages\": %u}\n", who, connect_us, work_us, primes, messages);
+}
+
+/* ---- the master ---- */
+
+static taskfarm_master_t master;
+static taskfarm_chunk_t chunks[STATION_LINKS_MAX * CREDITS];
+static uint16_t credits[STATION_LINKS_MAX];
+static uint32_t done_count;
+
+static void add_result(taskfarm_master_t *of, taskfarm_range_t range, zmtp_slice_t octets)
+{
+    (void)of;
+    (void)range;
+    primes += station_number(octets);
+}
+
+static void master_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *event)
+{
+    ready_count += what == (int32_t)ZMTP_READY;
+    gone_count += what < 0;
+    messages += what == (int32_t)ZMTP_FRAME;
+    if (form == FARM) {
+        if ((taskfarm_master_heard(&master, link, what, event) < 0) && (what > 0)) {
+            zmtp_net_close(net, link);
+        }
+    } else if (what == (int32_t)ZMTP_FRAME) {
+        int is_done = (event->size == 4u) && (memcmp(event->octets, "DONE", 4) == 0);
+        done_count += (uint32_t)is_done;
+        primes += (uint32_t)!is_done;
+    } else {
+        /* Ready or gone was counted. */
+    }
+}
+
+/** An interval for each worker, alike but for the last one's rest. */
+static void give_intervals(uint32_t workers, uint32_t numbers)
+{
+    uint32_t i;
+    for (i = 0; i < workers; i++) {
+        uint8_t text[10];
+        uint32_t begin = FIRST_NUMBER + ((numbers / workers) * i);
+        uint32_t end = ((i + 1u) == workers) ? (FIRST_NUMBER + numbers) : (begin + (numbers / workers));
+        (void)zmtp_link_send_one(&net->links[i], text, station_text(begin, text));
+        zmtp_net_flush(net, &net->links[i]);
+        (void)zmtp_link_send_one(&net->links[i], text, station_text(end, text));
+        zmtp_net_flush(net, &net->links[i]);
+    }
+}
+
+static int run_master(uint32_t workers, uint32_t numbers, uint16_t port)
+{
+    uint32_t began_us = station_now_us();
+    uint32_t ready_us;
+    net = station_open(ZMTP_ROUTER, workers, master_heard, NULL);
+    if ((net == NULL) || (zmtp_net_listen(net, NULL, port) < 0)) {
+        return 1;
+    }
+    master = (taskfarm_master_t){.units = numbers, .chunks = chunks, .chunks_count = workers * CREDITS, .links = net->links, .credits = credits,
+                                 .links_count = workers, .result = add_result};
+    while (ready_count < workers) {
+        (void)zmtp_net_turn(net, 1000);
+    }
+    ready_us = station_now_us();
+    if (form != FARM) {
+        give_intervals(workers, numbers);
+    }
+    while ((form == FARM) ? !taskfarm_master_is_done(&master) : (done_count < workers)) {
+        if (form == FARM) {
+            taskfarm_master_turn(&master);
+        }
+        (void)zmtp_net_turn(net, 1000);
+    }
+    say("master", ready_us - began_us, station_now_us() - ready_us);
+    taskfarm_master_turn(&master);
+    station_flush(net);
+    return 0;
+}
+
+/* ---- a worker ---- */
+
+static taskfarm_worker_t worker;
+static taskfarm_range_t tasks[CREDITS];
+static uint32_t interval[2];
+
+static uint32_t count_primes(taskfarm_worker_t *of, uint32_t slot, taskfarm_range_t range, uint8_t *out, uint32_t room)
+{
+    uint32_t found = 0;
+    uint32_t number;
+    (void)of;
+    (void)slot;
+    (void)room;
+    for (number = range.begin; number < range.end; number++) {
+        found += (uint32_t)is_prime(FIRST_NUMBER + number);
+    }
+    primes += found;
+    return station_text(found, out);
+}
+
+static void worker_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *event)
+{
+    zmtp_slice_t octets;
+    octets.octets = event->octets;
+    octets.size = event->size;
+    ready_count += what == (int32_t)ZMTP_READY;
+    gone_count += what < 0;
+    if (form == FARM) {
+        messages += what == (int32_t)ZMTP_FRAME;
+        if ((taskfarm_worker_heard(&worker, link, what, event) < 0) && (what > 0)) {
+            zmtp_net_close(net, link);
+            gone_count++;
+        }
+    } else if ((what == (int32_t)ZMTP_FRAME) && (messages < 2u)) {
+        interval[messages++] = station_number(octets);
+    } else {
+        /* Ready or gone was counted. */
+    }
+}
+
+/** Sends each prime of the interval, and then DONE. */
+static void send_primes(zmtp_link_t *link)
+{
+    uint32_t number;
+    uint8_t text[10];
+    for (number = interval[0]; (number < interval[1]) && (gone_count == 0u); number++) {
+        if (is_prime(number)) {
+            primes++;
+            while ((gone_count == 0u) && (zmtp_link_send_one(link, text, station_text(number, text)) == (int32_t)ZMTP_ROOM)) {
+                (void)zmtp_net_turn(net, 1000);
+            }
+            if (form == ORIGINAL) {
+                zmtp_net_flush(net, link);
+            }
+        }
+    }
+    while ((gone_count == 0u) && (zmtp_link_send_one(link, "DONE", 4) == (int32_t)ZMTP_ROOM)) {
+        (void)zmtp_net_turn(net, 1000);
+    }
+    station_flush(net);
+}
+
+static int run_worker(const char *address, uint16_t port)
+{
+    uint32_t began_us = station_now_us();
+    uint32_t ready_us;
+    zmtp_link_t *link;
+    worker = (taskfarm_worker_t){.credits = CREDITS, .tasks = tasks, .work = count_primes};
+    net = station_open(ZMTP_DEALER, 1, worker_heard, NULL);
+    link = (net == NULL) ? NULL : zmtp_net_connect(net, address, port, &net->accepted);
+    while ((link != NULL) && (ready_count == 0u) && (gone_count == 0u)) {
+        (void)zmtp_net_turn(net, 1000);
+    }
+    ready_us = station_now_us();
+    if ((link == NULL) || (gone_count > 0u)) {
+        return 1;
+    }
+    while ((gone_count == 0u) && ((form == FARM) ? !worker.is_ended : (messages < 2u))) {
+        int has_done = (form == FARM) && taskfarm_worker_turn(&worker, link);
+        (void)zmtp_net_turn(net, has_done ? 0u : 1000u);
+    }
+    if (form != FARM) {
+        send_primes(link);
+    }
+    say("worker", ready_us - began_us, station_now_us() - ready_us);
+    zmtp_net_close(net, link);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    static const char *const FORMS[] = {"original", "joined", "farm"};
+    int is_master = (count == 6) && (strcmp(arguments[1], "master") == 0);
+    int is_worker = (count == 5) && (strcmp(arguments[1], "worker") == 0);
+    uint32_t i = 0;
+    while ((count > 2) && (i < 3u) && (strcmp(arguments[2], FORMS[i]) != 0)) {
+        i++;
+    }
+    if ((!is_master && !is_worker) || (i == 3u)) {
+        (void)fprintf(stderr, "prime_count master original|joined|farm WORKERS NUMBERS PORT\nprime_count worker original|joined|farm ADDRESS PORT\n");
+        return 2;
+    }
+    form = (form_t)i;
+    return is_master ? run_master((uint32_t)atoi(arguments[3]), (uint32_t)atoi(arguments[4]), (uint16_t)atoi(arguments[5]))
+                     : run_worker(arguments[3], (uint16_t)atoi(arguments[4]));
+}
