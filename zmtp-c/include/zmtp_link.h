@@ -36,7 +36,8 @@ struct zmtp_link {
         int descriptor;
         void *socket;
     } port; /**< the port's */
-    int found; /* what the port has found on the socket in this turn */
+    void *received; /* the port's: what has come and was not read */
+    int found;      /* the port's: what it has found on the socket */
     uint32_t opened_ms; /* when the connection was begun, by the port's clock */
     uint8_t state; /**< a zmtp_link_state_t */
     uint8_t holds; /**< the caller's: while it is nonzero the port reads nothing here, and TCP makes the peer wait */

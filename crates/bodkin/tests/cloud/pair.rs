@@ -1,5 +1,6 @@
 //! A reliable pair of real processes: who leads when one of them dies, stalls or is cut off, and what is there afterwards.
 
+mod c_node;
 mod clients;
 mod durable;
 mod messages;

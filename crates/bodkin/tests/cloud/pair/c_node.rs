@@ -1,0 +1,79 @@
+//! A sensor node's publisher in C (`zmtp-c/examples/bodkin_publisher.c`): what it has published is heard, in order and once, whatever becomes of the Primary.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bodkin_client::realtime::Brokers;
+use nix::sys::signal::Signal;
+
+use super::nodes::Pair;
+use crate::real_time_client::{Hears, required, until};
+use crate::support::arrowhead::system;
+use crate::support::cloud::System;
+
+/// No event may be missed, and each is there within half a second but for those that the fail-over holds up: what may be lost in it the node keeps.
+const TOPIC: &str =
+    "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 5\njitter_ms = 50\ndeadline_ms = 500\nloss_tolerance = 0\nretention = 200\n";
+const PERIOD_MS: usize = 5;
+const RETENTION: usize = 200;
+/// They last longer than the fail-over.
+const EVENTS: usize = 800;
+
+/// Builds the example; needs the C compiler that linking needs anyway.
+fn built() -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../zmtp-c");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bodkin_publisher");
+    let folder = |name: &str| -> Vec<PathBuf> {
+        let files = std::fs::read_dir(sources.join(name)).expect("a folder").map(|entry| entry.expect("an entry").path());
+        files.filter(|path| path.extension().is_some_and(|ending| ending == "c")).collect()
+    };
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O1", "-g", "-I"]).arg(sources.join("include"));
+    compiler.args(folder("src")).args(folder("port")).args(folder("port/posix")).arg(sources.join("examples/bodkin_publisher.c"));
+    let status = compiler.arg("-o").arg(&program).status().expect("a C compiler");
+    assert!(status.success(), "the example is not built");
+    program
+}
+
+#[test]
+fn what_a_node_in_c_publishes_with_deadline_and_bound_outlives_the_primary() {
+    let program = built();
+    let (pair, _witness, mut backup, primary) = Pair::known("", TOPIC);
+    for (name, port) in [("sensor", 1), ("display", 2)] {
+        let answer = primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system(name, port))).unwrap();
+        answer.expect_status(201);
+    }
+    let (first, second) = pair.zmtp_addresses();
+    let mut display = Hears::by(Brokers::pair("display", first, second), "hot", required());
+    until("it is subscribed", || {
+        display.turn();
+        display.subscribed > 0
+    });
+
+    let numbers = [PERIOD_MS, RETENTION, EVENTS].map(|number| number.to_string());
+    let addresses = [first, second].map(|address| address.to_string());
+    let mut node = Command::new(program);
+    let child = node.args(["sensor", "HOT"]).args(numbers).args(addresses).stdout(Stdio::piped()).spawn().expect("the example starts");
+    until("a third is heard", || {
+        display.turn();
+        display.events.len() >= EVENTS / 3
+    });
+    primary.signal(Signal::SIGKILL);
+    let killed = Instant::now();
+    let before = display.events.len();
+    let mut gap = Duration::ZERO;
+    until("all are heard", || {
+        display.turn();
+        if gap.is_zero() && display.events.len() > before + 10 {
+            gap = killed.elapsed();
+        }
+        display.events.len() >= EVENTS
+    });
+    backup.served();
+    let told = child.wait_with_output().expect("it ends");
+    println!("ten more were heard {gap:?} after the kill; the node: {}", String::from_utf8_lossy(&told.stdout).lines().count());
+    assert!(told.status.success(), "not all were covered: {}", String::from_utf8_lossy(&told.stdout));
+    let numbers: Vec<String> = (1..=EVENTS).map(|number| number.to_string()).collect();
+    assert_eq!(display.events, numbers);
+}
