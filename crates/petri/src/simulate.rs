@@ -10,6 +10,7 @@
 
 mod estimate;
 mod program;
+mod splitting;
 mod stack;
 mod state;
 mod tag;
@@ -17,6 +18,7 @@ mod tally;
 
 pub use self::{
     estimate::Estimate,
+    splitting::{RareEvent, Rarity, Splitting, split},
     tag::{Response, Tag, TagStart},
 };
 use self::{
