@@ -2,7 +2,10 @@
 
 mod check;
 mod convert;
+mod csv;
 mod file;
+mod fit;
+mod simulate;
 mod solve;
 mod times;
 
@@ -32,6 +35,10 @@ enum ModelCommand {
     },
     /// Expected tokens of every place and other measures, at given times or in the long run, with what they may be off
     Solve(solve::SolveOptions),
+    /// The same values from many random runs, each with an interval; and times until something holds, or of single tokens
+    Simulate(simulate::SimulateOptions),
+    /// The laws that measured times may have, how well each fits, and whether any does
+    Fit(fit::FitOptions),
     /// Write a net in another form, or draw it
     Convert(convert::ConvertOptions),
 }
@@ -51,12 +58,14 @@ pub enum Form {
 pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
     let printer = Printer::new(form == Form::Json);
     match options.command {
-        ModelCommand::Check { .. } | ModelCommand::Convert(_) if form == Form::Csv => {
-            eprintln!("bodkin: --output csv is for curves; check and convert have none");
+        ModelCommand::Check { .. } | ModelCommand::Convert(_) | ModelCommand::Fit(_) if form == Form::Csv => {
+            eprintln!("bodkin: --output csv is for curves; check, fit and convert have none");
             Ok(USAGE)
         }
         ModelCommand::Check { net } => check::run(&net, printer),
         ModelCommand::Solve(options) => solve::run(&options, form),
+        ModelCommand::Simulate(options) => simulate::run(&options, form),
+        ModelCommand::Fit(options) => fit::run(&options, printer),
         ModelCommand::Convert(options) => convert::run(&options, printer),
     }
 }

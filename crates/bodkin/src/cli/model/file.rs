@@ -48,7 +48,7 @@ fn end_of(path: &Path) -> Option<&str> {
 }
 
 /// Reads a file of text, up to a limit.
-fn read_text(path: &Path) -> Result<String, String> {
+pub fn read_text(path: &Path) -> Result<String, String> {
     let told = |reason: String| format!("{}: {reason}", path.display());
     let file = File::open(path).map_err(|error| told(error.to_string()))?;
     let mut text = String::new();

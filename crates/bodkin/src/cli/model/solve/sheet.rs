@@ -5,7 +5,12 @@ use std::fmt::Write;
 use bodkin_petri::solve::{Answer, Certainty, Question, When};
 use serde_json::json;
 
-use crate::cli::{details::Details, model::Form, printer::Printer, write_out};
+use crate::cli::{
+    details::Details,
+    model::{Form, csv},
+    printer::Printer,
+    write_out,
+};
 
 /// Most columns that stand side by side for people; of more each has a block of its own.
 const COLUMNS_SIDE_BY_SIDE: usize = 12;
@@ -42,7 +47,7 @@ pub fn print(question: &Question, measures: &[String], answer: &Answer, form: Fo
         }
         Form::Csv => {
             eprintln!("bodkin: method {} ({}), error at most {:.2e} ({certainty})", answer.method.name(), answer.reason, answer.error());
-            write_out(&csv(&columns, &times, answer))?;
+            write_out(&rows(&columns, &times, answer))?;
         }
         Form::Table => {
             let details = Details::default()
@@ -56,13 +61,9 @@ pub fn print(question: &Question, measures: &[String], answer: &Answer, form: Fo
     Ok(())
 }
 
-fn csv(columns: &[&str], times: &[Option<f64>], answer: &Answer) -> String {
-    let quoted = |name: &str| match name.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => name.to_owned(),
-    };
+fn rows(columns: &[&str], times: &[Option<f64>], answer: &Answer) -> String {
     let has_time = times.iter().any(Option::is_some);
-    let header = has_time.then(|| "t".to_owned()).into_iter().chain(columns.iter().map(|column| quoted(column)));
+    let header = has_time.then(|| "t".to_owned()).into_iter().chain(columns.iter().map(|column| csv::quoted(column)));
     let mut text = header.collect::<Vec<_>>().join(",") + "\n";
     for (time, values) in times.iter().zip(&answer.values) {
         let cells: Vec<String> = time.iter().chain(values).map(|number| number.to_string()).collect();
