@@ -39,6 +39,7 @@ typedef struct {
     uint8_t *input;                     /**< what is read, of all links in turn */
     uint32_t input_size;
     zmtp_end_t accepted; /**< of the links that zmtp_net_listen takes in */
+    void *port;          /**< on RIOT its sockets (zmtp_riot.h); else null */
     union {
         int descriptor;
         void *socket;

@@ -62,12 +62,14 @@ void zmtp_net_received(zmtp_net_t *net, zmtp_link_t *link, const uint8_t *octets
     }
 }
 
-void zmtp_net_serve(zmtp_net_t *net, zmtp_link_t *link)
+int zmtp_net_serve(zmtp_net_t *net, zmtp_link_t *link)
 {
     int32_t count = (int32_t)net->input_size;
+    int has_read = 0;
     int reads;
     for (reads = 0; (reads < READS_MAX) && (count == (int32_t)net->input_size) && !link->holds; reads++) {
         count = (link->state == (uint8_t)ZMTP_LINK_OPEN) ? zmtp_port_read(link, net->input, net->input_size) : 0;
+        has_read |= count != 0;
         if (count > 0) {
             zmtp_net_received(net, link, net->input, (uint32_t)count);
         } else if (count < 0) {
@@ -79,6 +81,7 @@ void zmtp_net_serve(zmtp_net_t *net, zmtp_link_t *link)
     if (link->state == (uint8_t)ZMTP_LINK_OPEN) {
         zmtp_net_flush(net, link);
     }
+    return has_read;
 }
 
 /** A handshake takes its time or is given up; whoever waits for the peer's greeting does not wait for ever. */

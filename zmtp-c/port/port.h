@@ -22,8 +22,8 @@ void zmtp_net_end(zmtp_net_t *net, zmtp_link_t *link, int32_t why);
 /** Gives octets that were read to a link, and ends it by the peer's fault. */
 void zmtp_net_received(zmtp_net_t *net, zmtp_link_t *link, const uint8_t *octets, uint32_t size);
 
-/** Reads what is there, tells it, and writes what came of it. */
-void zmtp_net_serve(zmtp_net_t *net, zmtp_link_t *link);
+/** Reads what is there, tells it, and writes what came of it: nonzero, if there was something. */
+int zmtp_net_serve(zmtp_net_t *net, zmtp_link_t *link);
 
 /** In front of a turn's wait: writes, and looks at the links' clocks. How long the turn may wait, at most `wait_ms`. */
 uint32_t zmtp_net_watch(zmtp_net_t *net, uint32_t wait_ms);

@@ -259,7 +259,7 @@ static void *connect_both(const pairing_t *pairing, int is_plain, int they_conne
     is_ready = 0;
     is_subscribed = 0;
     memset(links, 0, sizeof links);
-    net = (zmtp_net_t){links, MEMORY, 1, input, sizeof input, {&settings, heard, NULL}, {0}};
+    net = (zmtp_net_t){links, MEMORY, 1, input, sizeof input, {&settings, heard, NULL}, NULL, {0}};
     CHECK(zmtp_net_open(&net) == 0);
     if (they_connect) {
         (void)snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%d", (int)zmtp_net_listen(&net, "127.0.0.1", 0));
@@ -345,7 +345,7 @@ static void libzmq_keeps_who_answers_its_pings(void)
     settings.socket_type = ZMTP_PAIR;
     is_ready = 0;
     memset(links, 0, sizeof links);
-    net = (zmtp_net_t){links, MEMORY, 1, input, sizeof input, {&settings, heard, NULL}, {0}};
+    net = (zmtp_net_t){links, MEMORY, 1, input, sizeof input, {&settings, heard, NULL}, NULL, {0}};
     CHECK(zmtp_net_open(&net) == 0);
     CHECK(zmtp_net_connect(&net, "127.0.0.1", (uint16_t)atoi(strrchr(endpoint, ':') + 1), &net.accepted) != NULL);
     for (began = zmtp_net_now_ms(); (zmtp_net_now_ms() - began) < 500u;) {

@@ -166,7 +166,7 @@ int32_t zmtp_net_turn(zmtp_net_t *net, uint32_t wait_ms)
             zmtp_net_end(net, link, ZMTP_GONE);
         }
         if (link->state == (uint8_t)ZMTP_LINK_OPEN) {
-            zmtp_net_serve(net, link);
+            (void)zmtp_net_serve(net, link);
         }
     }
     return 0;

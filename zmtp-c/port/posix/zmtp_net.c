@@ -139,7 +139,7 @@ int32_t zmtp_net_turn(zmtp_net_t *net, uint32_t wait_ms)
         /* A link that was begun since then has found nothing. */
         if ((net->links[i].state != (uint8_t)ZMTP_LINK_FREE) && (net->links[i].found != 0)) {
             net->links[i].state = ZMTP_LINK_OPEN;
-            zmtp_net_serve(net, &net->links[i]);
+            (void)zmtp_net_serve(net, &net->links[i]);
         }
     }
     while ((polled[net->count].revents != 0) && ((fd = accept(net->listener.descriptor, NULL, NULL)) >= 0)) {

@@ -1,0 +1,81 @@
+/* A sensor on RIOT that publishes to a reliable pair of Bodkin, an event each 10 ms, and says when all are covered. */
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "bodkin_sessions.h"
+#include "net/gnrc/netif.h"
+#include "zmtp_riot.h"
+#include "ztimer.h"
+
+#define PERIOD_MS 10u
+#define RETENTION 200u
+#define CAPACITY 256u
+#define PAYLOAD_MAX 16u
+
+/** The node's own address, in the brokers' network. */
+#define ADDRESS "fd00:9::7"
+#define PREFIX_BITS 64u
+
+static zmtp_link_t links[BODKIN_SESSIONS];
+static sock_tcp_t sockets[BODKIN_SESSIONS];
+static zmtp_riot_t riot = {.sockets = sockets};
+static uint8_t in[BODKIN_SESSIONS][256];
+static uint8_t out[BODKIN_SESSIONS][1024];
+static uint8_t input[512];
+static const zmtp_link_memory_t MEMORIES[BODKIN_SESSIONS] = {{in[0], sizeof in[0], out[0], sizeof out[0]},
+                                                             {in[1], sizeof in[1], out[1], sizeof out[1]}};
+static bodkin_kept_t kept[CAPACITY];
+static uint8_t payloads[CAPACITY * PAYLOAD_MAX];
+static bodkin_topic_t topic = {.name = "HOT", .kept = kept, .payloads = payloads, .capacity = CAPACITY, .payload_max = PAYLOAD_MAX,
+                               .retention = RETENTION};
+
+/** Nanoseconds since 1970, of the host that runs native; a board asks its clock, or a time server. */
+static uint64_t utc_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return ((uint64_t)now.tv_sec * 1000000000u) + (uint64_t)now.tv_nsec;
+}
+
+static void told(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *of, uint64_t number, uint8_t reason)
+{
+    static const char *const WORDS[] = {"leads", "leaderless", "covered", "dropped", "not taken", "excess", "lost"};
+    (void)node;
+    (void)of;
+    if (what != BODKIN_COVERED) {
+        printf("%s %lu %u\n", WORDS[what], (unsigned long)number, (unsigned)reason);
+    }
+}
+
+int main(void)
+{
+    static zmtp_net_t net = {.links = links, .memories = MEMORIES, .count = BODKIN_SESSIONS, .input = input, .input_size = sizeof input, .port = &riot};
+    static bodkin_node_t node = {.name = "sensor", .topics = &topic, .topics_count = 1, .utc_ns = utc_ns, .told = told};
+    static bodkin_sessions_t sessions = {.node = &node, .net = &net, .brokers = {{.address = BROKER_1, .port = PORT_1}, {.address = BROKER_2, .port = PORT_2}}};
+    gnrc_netif_t *netif = gnrc_netif_iter(NULL);
+    ipv6_addr_t address;
+    unsigned long number;
+    (void)ipv6_addr_from_str(&address, ADDRESS);
+    (void)gnrc_netif_ipv6_addr_add(netif, &address, PREFIX_BITS, 0);
+    ztimer_sleep(ZTIMER_MSEC, 2000); /* until the address is known to be nobody else's */
+    node.incarnation = utc_ns();
+    if ((zmtp_net_open(&net) != 0) || (bodkin_open(&node) != 0) || (bodkin_sessions_open(&sessions) != 0)) {
+        puts("the settings are not possible");
+        return 1;
+    }
+    for (number = 1; number <= (unsigned long)EVENTS; number++) {
+        char payload[PAYLOAD_MAX];
+        int size = snprintf(payload, sizeof payload, "%lu", number);
+        while (bodkin_publish(&node, &topic, payload, (uint32_t)size) == (int32_t)ZMTP_ROOM) {
+            (void)bodkin_sessions_turn(&sessions, 1);
+        }
+        (void)bodkin_sessions_turn(&sessions, PERIOD_MS);
+    }
+    while (topic.covered < topic.newest) {
+        (void)bodkin_sessions_turn(&sessions, 10);
+    }
+    printf("all %lu events are covered\n", (unsigned long)topic.covered);
+    return 0;
+}
