@@ -8,6 +8,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{Counts, Figure};
+use crate::time_line::TimeLine;
 
 /// Which row: measured once, whatever becomes of the rest of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,9 @@ pub struct Row {
     pub figures: Vec<Figure>,
     /// All its latencies.
     pub latency: Counts,
+    /// How they went over the measured time.
+    #[serde(default)]
+    pub time_line: TimeLine,
     /// Refusals in words.
     pub refusals: Vec<String>,
     /// How many there were.
@@ -92,6 +96,7 @@ mod tests {
             key: key(run),
             figures: vec![Figure::median("p50_us", 1.5), Figure::sum("lost", 3)],
             latency: Counts(vec![(5, 1)]),
+            time_line: TimeLine::default(),
             refusals: Vec::new(),
             refused: 0,
         };

@@ -6,6 +6,7 @@ use super::payload::{PAYLOAD_BYTES_MIN, Payload};
 use super::window::Window;
 use super::workload::Workload;
 use crate::statistics::{Counts, Latencies};
+use crate::time_line::TimeLine;
 
 /// What came of one group, over all subscribers that hear it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,8 @@ pub struct GroupReport {
 pub struct ListenerReport {
     /// By group.
     pub groups: Vec<GroupReport>,
+    /// Of all groups together, from the beginning of the measured time.
+    pub time_line: TimeLine,
     /// Payloads that are not of this run.
     pub foreign: u64,
     /// Processor time of the side in the measured window, in s.
@@ -57,6 +60,7 @@ pub struct Tally {
     places: Vec<Vec<Option<usize>>>,
     groups: Vec<Group>,
     streams: Vec<Stream>,
+    time_line: TimeLine,
     /// By topic: the first measured sequence, and how many.
     measured: Vec<(u32, u32)>,
     foreign: u64,
@@ -105,7 +109,7 @@ impl Tally {
             workload.groups.iter().zip(&groups).map(place).collect()
         });
         let places = places.collect();
-        Self { window, places, groups, streams, measured, foreign: 0, received: 0, expected }
+        Self { window, places, groups, streams, time_line: TimeLine::default(), measured, foreign: 0, received: 0, expected }
     }
 
     /// Takes an event that came to a subscriber.
@@ -130,6 +134,7 @@ impl Tally {
         group.in_time += u64::from(latency_ns <= group.deadline_ns);
         group.latency.record_ns(latency_ns);
         self.received += 1;
+        self.time_line.record(now_ns.saturating_sub(self.window.measured_from_ns), latency_ns);
         if let Some(crash_ns) = self.window.crash_ns.filter(|crash_ns| now_ns > *crash_ns && latency_ns > group.late_ns) {
             group.late_until_ns = now_ns - crash_ns;
         }
@@ -158,7 +163,7 @@ impl Tally {
                 }
             }
         }
-        ListenerReport { groups, foreign: self.foreign, cpu_s: 0.0 }
+        ListenerReport { groups, time_line: self.time_line.clone(), foreign: self.foreign, cpu_s: 0.0 }
     }
 }
 
@@ -246,6 +251,11 @@ mod tests {
         let of = |at: usize| whole.groups[at].clone();
         assert_eq!((of(0).streams, of(0).streams_kept, of(0).expected, of(0).received, of(0).in_time), (7, 7, 70, 70, 70));
         assert_eq!((of(1).streams, of(1).expected, of(1).in_time, of(1).peak_after_crash_ns), (1, 4, 4, MS));
+        let points: Vec<_> = whole.time_line.points().filter(|point| point.max_ns > 0).collect();
+        assert!(
+            points[0].at_s < 0.02 && points[points.len() - 1].at_s > 0.18 && points.iter().all(|point| point.max_ns == MS),
+            "{points:?}"
+        );
         assert_eq!((whole.foreign, of(0).longest_run, of(0).duplicates, of(0).late_until_ns), (1, 0, 0, 0));
     }
 

@@ -19,7 +19,6 @@ use crate::load::Measured;
 use crate::report::Outcome;
 use crate::resident::Resident;
 use crate::statistics::{Figure, Latencies, Unit};
-use crate::time_line::TimeLine;
 
 /// What is run.
 pub struct Trial {
@@ -57,7 +56,7 @@ pub fn outcome(
         }
         let row = rows.find(&key).context("a row that was just added")?;
         let faults = Faults { count: row.refused, first: row.refusals.clone() };
-        let measured = Measured { latencies: Latencies::from_counts(&row.latency), faults, time_line: TimeLine::default() };
+        let measured = Measured { latencies: Latencies::from_counts(&row.latency), faults, time_line: row.time_line.clone() };
         outcome.push(row.figures.clone(), measured);
     }
     Ok(outcome)
@@ -121,7 +120,8 @@ fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
     figures.extend(idle_mb.into_iter().map(|(name, mb)| Figure::median(format!("{name}_idle_rss_mb"), mb)));
     figures.extend(memory_mb.into_iter().map(|(name, mb)| Figure::max(format!("{name}_rss_mb"), mb)));
     let refusals = sides.published.refusals.clone();
-    Ok(Row { key, figures, latency: figures::latencies(&sides).counts(), refusals, refused: sides.published.refused })
+    let (latency, time_line) = (figures::latencies(&sides).counts(), sides.heard.time_line);
+    Ok(Row { key, figures, latency, time_line, refusals, refused: sides.published.refused })
 }
 
 fn memory(stand: &Stand) -> anyhow::Result<Vec<(&'static str, f64)>> {
