@@ -97,7 +97,8 @@ fn strike_again_and_again(
     for strike in &strikes {
         let mut figures =
             vec![Figure::median("cover_gap_ms", strike.cover_gap_ms(&sent.covers)), Figure::sum("replaced", strike.is_replaced.into())];
-        if let Some(gap) = strike.gap(&sent.led).filter(|_| strike.is_replaced) {
+        // Where nothing struck there is no instant to count from.
+        if let Some(gap) = strike.gap(&sent.led).filter(|_| strike.is_replaced && fault != Fault::None) {
             beyond += u64::from(fault.is_bounded_by_failover() && gap > failover);
             figures.insert(0, Figure::median("gap_ms", gap.as_secs_f64() * 1e3));
         }
