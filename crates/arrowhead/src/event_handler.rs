@@ -13,7 +13,7 @@ use crate::{
     metadata::Metadata,
     name::{EventType, TEXT_LENGTH_MAX},
     publication::Publication,
-    record::{EventTypeRow, Subscription, SubscriptionId, System, Timestamps},
+    record::{EventTypeRow, Subscription, SubscriptionBounds, SubscriptionId, System, Timestamps},
     snapshot::Snapshot,
     system::{SystemKey, SystemReference},
     utc::UtcTime,
@@ -44,6 +44,8 @@ pub struct SubscriptionPut {
     pub payload_filter: Option<Metadata>,
     /// All three as they are matched.
     pub matched: EventFilter,
+    /// What is asked of a real-time topic.
+    pub bounds: SubscriptionBounds,
     /// No events earlier than this; whole seconds.
     pub start_date: Option<UtcTime>,
     /// No events later than this; whole seconds.
@@ -81,6 +83,7 @@ impl SubscriptionPut {
         let payload_filter = Metadata::parse_optional(form.payload_filter)?;
         let matched = Subscription::matched(filter.as_ref(), match_metadata, min_severity, payload_filter.as_ref());
         let matched = matched.map_err(|error| refused(&format!("payloadFilter: {error}.")))?;
+        let bounds = parse_bounds(form.deadline_us, form.loss_tolerance, form.required)?;
         Ok(Self {
             event_type,
             subscriber: subscriber.key,
@@ -90,6 +93,7 @@ impl SubscriptionPut {
             min_severity,
             payload_filter,
             matched,
+            bounds,
             start_date,
             end_date,
             sources,
@@ -119,6 +123,26 @@ fn parse_notify_uri(text: &str) -> Result<Arc<str>, ArrowheadError> {
         return Err(ArrowheadError::database());
     }
     Ok(if path.starts_with('/') { path.into() } else { format!("/{path}").into() })
+}
+
+/// What is asked of a real-time topic; whether it can be is the admission test's to say.
+fn parse_bounds(
+    deadline_us: Option<i64>,
+    loss_tolerance: Option<i64>,
+    required: Option<bool>,
+) -> Result<SubscriptionBounds, ArrowheadError> {
+    let refused = |message: String| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
+    if required == Some(true) {
+        let told = "Events cannot wait for a pushed subscription (required): what it has not taken it gets from the event log. \
+            Who is to be waited for subscribes by a DEALER (ZMTP).";
+        return Err(refused(told.to_owned()));
+    }
+    let is_time = |us: i64| (1..=SubscriptionBounds::DEADLINE_US_MAX).contains(&us);
+    if let Some(us) = deadline_us.filter(|us| !is_time(*us)) {
+        return Err(refused(format!("deadlineUs is {us}: it must be 1 to {}, which are 366 days.", SubscriptionBounds::DEADLINE_US_MAX)));
+    }
+    let tolerance = |losses: i64| u32::try_from(losses).map_err(|_| refused(format!("lossTolerance is {losses}: it must be 0 or more.")));
+    Ok(SubscriptionBounds { deadline_us, loss_tolerance: loss_tolerance.map(tolerance).transpose()? })
 }
 
 fn parse_date(text: Option<String>, what: &str, now: UtcTime) -> Result<Option<UtcTime>, ArrowheadError> {
@@ -165,6 +189,8 @@ pub struct SubscriptionView {
     min_severity: Option<Severity>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_filter: Option<Metadata>,
+    #[serde(flatten)]
+    bounds: SubscriptionBounds,
     start_date: Option<UtcTime>,
     end_date: Option<UtcTime>,
     sources: Vec<Arc<System>>,
@@ -188,6 +214,7 @@ impl SubscriptionView {
             match_meta_data: subscription.match_metadata,
             min_severity: subscription.min_severity,
             payload_filter: subscription.payload_filter.clone(),
+            bounds: subscription.bounds,
             start_date: subscription.start_date,
             end_date: subscription.end_date,
             sources,

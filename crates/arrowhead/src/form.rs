@@ -258,6 +258,15 @@ form! {
         /// Conditions on fields of a JSON payload, by their place; Bodkin's own.
         #[serde(deserialize_with = "json::text_map", skip_serializing_if = "Option::is_none")]
         payload_filter: Option<MetadataForm>,
+        /// From creation to arrival, in microseconds, that is asked of a real-time topic; Bodkin's own.
+        #[serde(deserialize_with = "json::integer", skip_serializing_if = "Option::is_none")]
+        deadline_us: Option<i64>,
+        /// Events in a row that this subscriber may miss, likewise.
+        #[serde(deserialize_with = "json::integer", skip_serializing_if = "Option::is_none")]
+        loss_tolerance: Option<i64>,
+        /// Whether events are to wait for this subscriber, likewise.
+        #[serde(deserialize_with = "json::flag", skip_serializing_if = "Option::is_none")]
+        required: Option<bool>,
         /// No events earlier than this.
         #[serde(deserialize_with = "json::text")]
         start_date: Option<String>,

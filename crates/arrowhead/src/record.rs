@@ -225,6 +225,8 @@ pub struct Subscription {
     pub payload_filter: Option<Metadata>,
     /// All three as they are matched.
     pub matched: EventFilter,
+    /// What it asks of a real-time topic.
+    pub bounds: SubscriptionBounds,
     /// No events earlier than this.
     pub start_date: Option<UtcTime>,
     /// No events later than this.
@@ -233,6 +235,28 @@ pub struct Subscription {
     pub sources: Option<BTreeSet<SystemId>>,
     /// Times of the row.
     pub timestamps: Timestamps,
+}
+
+/// What a subscription asks of a real-time topic beyond what was declared; nothing by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubscriptionBounds {
+    /// From creation to arrival, in microseconds: 1 to [`Self::DEADLINE_US_MAX`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_us: Option<i64>,
+    /// Events in a row that the subscriber may miss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_tolerance: Option<u32>,
+}
+
+impl SubscriptionBounds {
+    /// 366 days.
+    pub const DEADLINE_US_MAX: i64 = 366 * 24 * 3600 * 1_000_000;
+
+    /// Whether nothing is asked.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A registry entry with the rows it refers to. Serialised it is `ServiceRegistryResponse`.

@@ -198,6 +198,12 @@ row! {
         /// Conditions on the event's JSON payload by JSON pointer without its first slash.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         payload_filter: Option<BTreeMap<String, String>>,
+        /// Creation to arrival that it asks of a real-time topic.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline_us: Option<i64>,
+        /// Events in a row that it may miss, likewise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        loss_tolerance: Option<u32>,
         /// No events earlier than this (UTC).
         #[serde(default)]
         start_date: Option<String>,

@@ -43,6 +43,7 @@ use crate::{
     server::Port,
     stage::{Stage, Stages},
     token::TokenIssuer,
+    topics::pushed::PushedWishes,
 };
 
 /// What the operations work with.
@@ -61,6 +62,8 @@ pub struct Control {
     pub log_book: Arc<LogBook>,
     /// Subscriptions by push; one more is refused.
     pub subscriptions_max: usize,
+    /// What they ask of real-time topics.
+    pub wishes: PushedWishes,
     /// What became of operations.
     pub audit: Audit,
     /// How the Orchestrator is configured.

@@ -61,7 +61,7 @@ use crate::{
     stage::Stages,
     stall::{StallWatch, Stalls},
     token::{IssuerError, TokenIssuer},
-    topics::{self, TopicError, asking::Asking},
+    topics::{self, TopicError, asking::Asking, pushed::PushedWishes},
 };
 
 /// How long requests under way may take once a shutdown has begun.
@@ -233,6 +233,7 @@ impl Server {
         let counts = Arc::new(EventCounts::default());
         let tokens = trust.as_deref().map(|trust| TokenIssuer::start(trust.identity(CoreSystem::Authorization), config.token_lifetimes));
         let tokens = tokens.transpose()?.map(Arc::new);
+        let (poll, inbox) = Shard::inbox()?;
         let control = Arc::new(Control {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -241,11 +242,11 @@ impl Server {
             pings: Pings::new(config.ping_timeout, destinations.clone()),
             log_book: config.log_book.clone(),
             subscriptions_max: config.limits.subscriptions_max,
+            wishes: PushedWishes::new(topics.clone(), inbox.clone()),
             audit: audit.clone(),
             orchestrator: config.orchestrator,
             tokens: tokens.clone(),
         });
-        let (poll, inbox) = Shard::inbox()?;
         let from = opened.store.read(|draft| draft.positions_end()).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
         let durable_topics = admitted.iter().filter(|(topic, _)| topic.is_durable).map(|(topic, _)| topic.event_type.as_ref().into());

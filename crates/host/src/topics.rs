@@ -2,6 +2,7 @@
 
 pub mod asking;
 pub mod declaration;
+pub mod pushed;
 mod table;
 pub mod wish;
 

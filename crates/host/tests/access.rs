@@ -8,6 +8,7 @@ use bodkin_arrowhead::{
     common_name::CloudCommonName,
     core_service::CoreSystem,
 };
+use bodkin_broker::topic::Platform;
 use bodkin_host::{
     AUDIT_LIMITS,
     answer::Answer,
@@ -16,6 +17,8 @@ use bodkin_host::{
     destination::Destinations,
     request::{Method, Request, split_target},
     route,
+    shard::Shard,
+    topics::{RealTimeTopics, pushed::PushedWishes},
 };
 use bodkin_store::{
     Opened, Store,
@@ -170,6 +173,10 @@ impl World {
             pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Default::default(),
             subscriptions_max: 10,
+            wishes: PushedWishes::new(
+                Arc::new(RealTimeTopics::new(Platform::default(), Default::default()).unwrap()),
+                Shard::inbox().unwrap().1,
+            ),
             orchestrator: Default::default(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -12,12 +12,15 @@ use bodkin_arrowhead::{
     name::NamingRules,
     utc::UtcTime,
 };
+use bodkin_broker::topic::Platform;
 use bodkin_host::{
     AUDIT_LIMITS, TokenIssuer,
     audit::{Audit, start_event},
     control::{Control, Pings, now},
     destination::Destinations,
     request::{Method, Request},
+    shard::Shard,
+    topics::{RealTimeTopics, pushed::PushedWishes},
 };
 use bodkin_store::{
     Opened, Store,
@@ -66,6 +69,10 @@ impl Cloud {
             pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Arc::default(),
             subscriptions_max: 1,
+            wishes: PushedWishes::new(
+                Arc::new(RealTimeTopics::new(Platform::default(), Default::default()).unwrap()),
+                Shard::inbox().unwrap().1,
+            ),
             audit: Audit::new(log),
             orchestrator: Default::default(),
             tokens: tokens.map(Arc::new),

@@ -63,7 +63,8 @@ pub(crate) const EVENT_TYPES: Table =
 pub(crate) const SUBSCRIPTIONS: Table = Table {
     name: "subscription",
     columns: "id, event_type_id, system_id, notify_uri, filter_meta_data, match_meta_data, start_date, end_date,
-        only_predefined_publishers, created_at, updated_at, min_severity, payload_filter",
+        only_predefined_publishers, created_at, updated_at, min_severity, payload_filter,
+        deadline_us, loss_tolerance",
     members: Some(Members { table: "subscription_publisher_connection", row: "subscription_id", member: "system_id" }),
     read: subscription,
 };
@@ -160,6 +161,7 @@ fn subscription(row: &Row<'_>, sources: Vec<i64>) -> rusqlite::Result<Change> {
         min_severity,
         payload_filter,
         matched,
+        bounds: SubscriptionBounds { deadline_us: row.get(13)?, loss_tolerance: row.get(14)? },
         start_date: row.get::<_, Option<i64>>(6)?.map(time),
         end_date: row.get::<_, Option<i64>>(7)?.map(time),
         sources: named.then(|| sources.into_iter().map(SystemId).collect()),

@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     onboarding::MIGRATION,
     audit::LEDGER_MIGRATION,
     topic::MIGRATION,
+    SUBSCRIPTION_BOUNDS,
 ];
 
 const SPINE: &str = "
@@ -116,6 +117,11 @@ INSERT INTO service_interface (id, interface_name, created_at, updated_at)
 const EVENT_FILTERS: &str = "
 ALTER TABLE subscription ADD COLUMN min_severity TEXT;
 ALTER TABLE subscription ADD COLUMN payload_filter TEXT;
+";
+
+const SUBSCRIPTION_BOUNDS: &str = "
+ALTER TABLE subscription ADD COLUMN deadline_us INTEGER;
+ALTER TABLE subscription ADD COLUMN loss_tolerance INTEGER;
 ";
 
 /// What has an end is found by it, and most rows have none.

@@ -26,12 +26,13 @@ impl Draft<'_> {
         let parties = self.parties(&put)?;
         let row = self.row(
             "INSERT INTO subscription (event_type_id, system_id, notify_uri, filter_meta_data, match_meta_data, start_date, end_date,
-                 only_predefined_publishers, updated_at, min_severity, payload_filter, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?9)
+                 only_predefined_publishers, updated_at, min_severity, payload_filter, deadline_us, loss_tolerance, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?9)
              ON CONFLICT DO UPDATE SET notify_uri = excluded.notify_uri, filter_meta_data = excluded.filter_meta_data,
                  match_meta_data = excluded.match_meta_data, start_date = excluded.start_date, end_date = excluded.end_date,
                  only_predefined_publishers = excluded.only_predefined_publishers, updated_at = excluded.updated_at,
-                 min_severity = excluded.min_severity, payload_filter = excluded.payload_filter
+                 min_severity = excluded.min_severity, payload_filter = excluded.payload_filter,
+                 deadline_us = excluded.deadline_us, loss_tolerance = excluded.loss_tolerance
              RETURNING id, created_at, updated_at",
             params_from_iter(self.columns(&put, &parties)),
             |row| Ok((SubscriptionId(row.get(0)?), timestamps(row, 1)?)),
@@ -60,8 +61,9 @@ impl Draft<'_> {
         }
         let timestamps = self.row(
             "UPDATE subscription SET event_type_id = ?1, system_id = ?2, notify_uri = ?3, filter_meta_data = ?4, match_meta_data = ?5,
-                 start_date = ?6, end_date = ?7, only_predefined_publishers = ?8, updated_at = ?9, min_severity = ?10, payload_filter = ?11
-             WHERE id = ?12 RETURNING created_at, updated_at",
+                 start_date = ?6, end_date = ?7, only_predefined_publishers = ?8, updated_at = ?9, min_severity = ?10, payload_filter = ?11,
+                 deadline_us = ?12, loss_tolerance = ?13
+             WHERE id = ?14 RETURNING created_at, updated_at",
             params_from_iter(self.columns(&put, &parties).into_iter().chain([id.0.into()])),
             |row| timestamps(row, 0),
         )?;
@@ -81,8 +83,8 @@ impl Draft<'_> {
     }
 
     /// The row's values: event type, subscriber, URI, filter, whether it is matched, dates, whether sources are named, the
-    /// time, severity, payload filter.
-    fn columns(&self, put: &SubscriptionPut, parties: &Parties) -> [Value; 11] {
+    /// time, severity, payload filter, what it asks of a real-time topic.
+    fn columns(&self, put: &SubscriptionPut, parties: &Parties) -> [Value; 13] {
         [
             parties.event_type.0.into(),
             parties.subscriber.0.into(),
@@ -95,6 +97,8 @@ impl Draft<'_> {
             self.now_seconds().into(),
             put.min_severity.map(|severity| severity.as_str().to_owned()).into(),
             metadata_text(put.payload_filter.as_ref()).into(),
+            put.bounds.deadline_us.into(),
+            put.bounds.loss_tolerance.map(i64::from).into(),
         ]
     }
 
@@ -121,6 +125,7 @@ impl Draft<'_> {
             min_severity: put.min_severity,
             payload_filter: put.payload_filter,
             matched: put.matched,
+            bounds: put.bounds,
             start_date: put.start_date,
             end_date: put.end_date,
             sources: put.sources.map(|_| sources),

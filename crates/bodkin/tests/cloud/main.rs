@@ -25,6 +25,7 @@ mod pushes;
 mod races;
 mod real_time;
 mod real_time_client;
+mod real_time_pushes;
 mod replay;
 mod secure;
 mod support;

@@ -84,6 +84,7 @@ impl Shard {
             .collect();
         for (id, new) in changed {
             let former = self.pushed.remove(&id);
+            self.ask_for_pushed(snapshot, former.as_ref().map(|former| &*former.subscription), new.as_deref());
             if let Some(former) = &former {
                 self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription: former.key }, &mut self.outputs);
             }

@@ -1,7 +1,7 @@
-//! Event streams that ask a deadline or a bound on losses of their topic: they are opened when the admission test has found that it fits, and else refused
-//! alone. What is asked is forgotten with the connection.
+//! Event streams and pushed subscriptions that ask a deadline or a bound on losses of their topic. A stream is opened when the admission test has found that it
+//! fits, and else refused alone; what it asks is forgotten with its connection.
 
-use bodkin_arrowhead::error::ArrowheadError;
+use bodkin_arrowhead::{error::ArrowheadError, record::Subscription, snapshot::Snapshot};
 use bodkin_broker::timing::Wish;
 
 use super::{Phase, Shard};
@@ -12,7 +12,7 @@ use crate::{
     topics::{
         TopicError,
         asking::{Answered, Waiter},
-        wish::Asker,
+        wish::{Asker, wish_of},
     },
 };
 
@@ -45,6 +45,11 @@ impl Shard {
         match waiter {
             Some(Waiter::Dealer(link)) => self.dealer_answered(link, &event_type, result),
             Some(Waiter::Stream(key)) => self.stream_answered(key, result),
+            Some(Waiter::Pushed(subscription)) => {
+                if let Err(error) = result {
+                    tracing::error!(%error, %subscription, "a pushed subscription has not got what it asks of its topic, and is served as the topic is declared");
+                }
+            }
             None => {}
         }
     }
@@ -65,6 +70,27 @@ impl Shard {
             self.serve(key.slot);
         }
         self.resume(key.slot);
+    }
+
+    /// Has the topics of pushed subscriptions be as strict as they ask: what one asked was admitted when it was made, and is asked anew at each start.
+    pub(super) fn ask_for_pushed(&self, snapshot: &Snapshot, former: Option<&Subscription>, new: Option<&Subscription>) {
+        let place = |row: &Subscription| (row.event_type, row.subscriber);
+        let event_type = |row: &Subscription| snapshot.event_type(row.event_type).map(|of| of.event_type_name.as_str());
+        let asking = |row: &&Subscription| !row.bounds.is_none();
+        if let Some(row) = new.filter(asking)
+            && let Some(event_type) = event_type(row)
+        {
+            self.context.asking.ask(event_type, Asker::pushed(row.subscriber), wish_of(row.bounds), Waiter::Pushed(row.id));
+        }
+        // A subscriber asks once of an event type, and may have subscribed anew.
+        let asks_still =
+            |former: &Subscription| snapshot.subscriptions().values().any(|row| place(row) == place(former) && asking(&&**row));
+        if let Some(row) = former.filter(asking)
+            && !asks_still(row)
+            && let Some(event_type) = event_type(row)
+        {
+            self.context.asking.forget(event_type, Asker::pushed(row.subscriber));
+        }
     }
 
     /// The topic need not be as strict for a stream any more.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, mpsc};
 
+use bodkin_arrowhead::record::SubscriptionId;
 use bodkin_broker::{Terms, timing::Wish};
 
 use super::{RealTimeTopic, RealTimeTopics, TopicError, wish::Asker};
@@ -17,6 +18,8 @@ pub enum Waiter {
     Dealer(LinkKey),
     /// An event stream that is to be opened.
     Stream(ConnectionKey),
+    /// Nobody waits for it: a subscription by push that was made before.
+    Pushed(SubscriptionId),
 }
 
 /// What a subscriber of the shard asks of a topic.

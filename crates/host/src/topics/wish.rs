@@ -2,19 +2,36 @@
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
+use bodkin_arrowhead::record::{SubscriptionBounds, SystemId};
 use bodkin_broker::{
     Terms,
-    timing::{AdmissionError, Wish},
+    timing::{AdmissionError, Nanos, Wish},
+    topic::LossTolerance,
 };
 
 use super::{Admitted, RealTimeTopic, RealTimeTopics, TopicError};
 
-/// Names who asks something of a topic, as long as the process runs.
+/// Names who asks something of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asker(u64);
 
+impl Asker {
+    /// Systems have names of their own beside those that are given to sessions.
+    const SYSTEM: u64 = 1 << 63;
+
+    /// Who is subscribed by push: once at most to each event type.
+    pub fn pushed(subscriber: SystemId) -> Self {
+        Self(Self::SYSTEM | subscriber.0.unsigned_abs())
+    }
+}
+
+/// What a pushed subscription asks.
+pub fn wish_of(bounds: SubscriptionBounds) -> Wish {
+    Wish { loss_tolerance: bounds.loss_tolerance.map(LossTolerance::AtMost), deadline: bounds.deadline_us.map(Nanos::from_micros) }
+}
+
 impl RealTimeTopics {
-    /// A name that nobody else has.
+    /// A name that nobody else has, for a session.
     pub fn asker(&self) -> Asker {
         Asker(self.askers.fetch_add(1, Relaxed))
     }

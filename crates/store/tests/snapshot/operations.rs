@@ -384,6 +384,8 @@ fn subscription(event_type: u8, system: u8, sources: Option<Vec<u8>>, filter: bo
         end_date: filter.then(|| "2001-01-01T00:00:00Z".into()),
         min_severity: filter.then(|| "error".into()),
         payload_filter: filter.then(|| BTreeMap::from([("a/b".into(), Some(">1".into()))])),
+        deadline_us: filter.then_some(1_500),
+        loss_tolerance: filter.then_some(0),
         sources: sources.map(|sources| sources.into_iter().map(|source| Some(system_form(source))).collect()),
         ..Default::default()
     };

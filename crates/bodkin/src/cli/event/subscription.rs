@@ -51,6 +51,12 @@ pub struct NewSubscription {
     notify_uri: String,
     #[command(flatten)]
     filter: EventFilter,
+    /// Creation to arrival that is asked of a real-time topic
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
+    deadline_ms: Option<u32>,
+    /// Losses in a row that are asked of it at the most
+    #[arg(long, value_name = "EVENTS")]
+    loss_tolerance: Option<u32>,
     /// Name or id of a publisher to hear; may be repeated [default: all the system may hear]
     #[arg(long = "source", value_name = "SYSTEM")]
     sources: Vec<String>,
@@ -91,6 +97,9 @@ impl NewSubscription {
             sources: (!sources.is_empty()).then_some(sources),
             min_severity: self.filter.severity.map(|severity| severity.as_str().to_owned()),
             payload_filter: metadata(self.filter.payload),
+            deadline_us: self.deadline_ms.map(|ms| i64::from(ms) * 1000),
+            loss_tolerance: self.loss_tolerance.map(i64::from),
+            required: None,
         })
     }
 }
@@ -149,6 +158,8 @@ pub fn details(subscription: &Subscription) -> Details {
         .with("subscriber", format!("{}, id {}", lookup::told(&subscription.subscriber_system), subscription.subscriber_system.id))
         .with("posted to", &subscription.notify_uri)
         .with("filter", filter(subscription))
+        .with_some("deadline", subscription.deadline_us.map(|us| format!("{} ms", us as f64 / 1e3)).as_ref())
+        .with_some("losses", subscription.loss_tolerance.map(|losses| format!("{losses} in a row at the most")).as_ref())
         .with("hears", heard(subscription))
         .with_some("start", subscription.start_date.as_ref())
         .with_some("end", subscription.end_date.as_ref())
