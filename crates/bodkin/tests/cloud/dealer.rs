@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use bodkin_broker::wire::{ClientFrame, EventHeader, Flags, RefusalReason, Watermarks};
 use bodkin_broker::{Epoch, Incarnation, PublisherId, Sequence};
 use bodkin_zmtp::SocketType;
+use serde_json::json;
 
 use crate::real_time_client::topic;
 use crate::support::cloud::{Cloud, Launch};
@@ -233,6 +234,12 @@ fn a_clock_that_is_an_hour_off_suspends_the_guarantee_as_long_as_its_client_is_t
     let difference_us = guarantee()["clockDifferenceUs"].as_u64().expect("a number");
     assert!((3_500_000_000..=3_600_000_000).contains(&difference_us), "{difference_us}");
     assert!(eventually(|| cloud.stderr().contains("clock differs from ours")), "{}", cloud.stderr());
+    // Whose clock is right is served as before, and is not late.
+    let mut sub = subscriber(&cloud, "hot");
+    publish(&mut right, "hot", b"1", &header(1));
+    assert_eq!(texts(&mut sub).1, "1");
+    let row = &cloud.get("/api/v1/topics").expect_status(200).json()["data"][0];
+    assert_eq!((&row["dispatched"], &row["late"], &row["guarantee"]), (&json!(1), &json!(0), &json!("suspended")), "{row}");
     drop(wrong);
     assert!(eventually(|| guarantee()["guarantee"] == "unstated"), "{}", guarantee());
 }

@@ -1,5 +1,6 @@
 //! Thousands of connections that say nothing, on the data plane's port and on one of the control plane's; and thousands at once.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
@@ -19,17 +20,23 @@ const SPARE_DESCRIPTORS: usize = 1_000;
 /// Requests whose median is compared.
 const REQUESTS: usize = 101;
 /// How many times as long a request may take beside the crowd, at the median.
-const SLOWDOWN_MAX: u32 = 3;
+pub const SLOWDOWN_MAX: u32 = 3;
 /// What a loaded machine may add to either median.
 const NOISE: Duration = Duration::from_millis(5);
 
-fn crowd_size() -> usize {
+/// The descriptors of this process are enough for one crowd at a time.
+pub fn one_crowd() -> MutexGuard<'static, ()> {
+    static CROWD: Mutex<()> = Mutex::new(());
+    CROWD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub fn crowd_size() -> usize {
     let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit of descriptors is known");
     CROWD_MAX.min(usize::try_from(soft).unwrap_or(usize::MAX).saturating_sub(SPARE_DESCRIPTORS))
 }
 
 /// The median time of one request and its answer.
-fn median(mut request: impl FnMut()) -> Duration {
+pub fn median(mut request: impl FnMut()) -> Duration {
     let mut times: Vec<Duration> = (0..REQUESTS)
         .map(|_| {
             let begun = Instant::now();
@@ -76,7 +83,7 @@ impl Asking {
 
 #[test]
 fn thousands_of_idle_connections_slow_nobody_and_one_more_than_the_limit_is_told() {
-    let size = crowd_size();
+    let (_crowd, size) = (one_crowd(), crowd_size());
     // The crowd, the connection that asks, its stream, and one of another kind.
     let limit = (size + 3).to_string();
     for of in [System::EventHandler, System::ServiceRegistry] {
@@ -104,7 +111,7 @@ fn more_connections_at_once_than_one_socket_holds_find_room_on_either_plane() {
     const TEST: &str = "more_connections_at_once_than_one_socket_holds_find_room_on_either_plane";
     let limit = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("the limit of a socket's queue is told");
     let one_socket: usize = limit.trim().parse().expect("a number");
-    let size = one_socket + one_socket / 2;
+    let (_crowd, size) = (one_crowd(), one_socket + one_socket / 2);
     if size > crowd_size() {
         return crate::support::skip::note(TEST, &format!("a socket holds {one_socket}, and a process has no descriptors for more"));
     }

@@ -1,10 +1,11 @@
 //! Senders that mean harm or do not know better: each has a limit, a told answer and no effect on others.
 
 mod bodies;
-mod crowd;
+pub mod crowd;
 mod dealer;
 mod depth;
 mod framing;
+mod neighbours;
 mod notify_uri;
 mod slow;
 mod smuggling;

@@ -20,7 +20,7 @@ fn greeting() -> Vec<u8> {
 }
 
 /// All that is sent to somebody who sends these bytes, until the end.
-fn answered(cloud: &crate::support::cloud::Cloud, bytes: &[u8]) -> Vec<u8> {
+pub fn answered(cloud: &crate::support::cloud::Cloud, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address(cloud)).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a stream can be set so");
     stream.write_all(bytes).expect("sent");

@@ -4,23 +4,15 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Instant;
 
-use nix::sys::resource::{Resource, getrlimit};
 use rustls::{ClientConnection, pki_types::ServerName};
 
+use crate::hostile::crowd::{crowd_size, one_crowd};
 use crate::support::cloud::System;
 use crate::support::patience::PATIENCE;
 use crate::support::secure::{Client, SecureCloud};
 
 /// As many, where the system lets a process have so many.
 const CROWD_MAX: usize = 10_000;
-/// Descriptors that this process and the cloud need for everything else.
-const SPARE_DESCRIPTORS: usize = 1_000;
-
-fn crowd_size() -> usize {
-    let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit of descriptors is known");
-    CROWD_MAX.min(usize::try_from(soft).unwrap_or(usize::MAX).saturating_sub(SPARE_DESCRIPTORS))
-}
-
 /// What a client says first.
 fn first_message() -> Vec<u8> {
     let name = ServerName::try_from("localhost").expect("a name");
@@ -32,7 +24,7 @@ fn first_message() -> Vec<u8> {
 
 #[test]
 fn ten_thousand_half_handshakes_keep_nobody_from_being_served() {
-    let size = crowd_size();
+    let (_crowd, size) = (one_crowd(), crowd_size().min(CROWD_MAX));
     let limit = (size + 100).to_string();
     let hello = first_message();
     for of in [System::ServiceRegistry, System::EventHandler, System::Monitor] {
