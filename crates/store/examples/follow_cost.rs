@@ -159,12 +159,12 @@ fn send_copy(following: &mut Following, copy: &Path, reports: &Receiver<Report>)
     for part in fs::read(copy).expect("the copy is there").chunks(256 * 1024) {
         following.part(part.to_vec()).expect("there is room");
     }
-    following.end(Position(1)).expect("there is room");
+    following.end(Position(1), None).expect("there is room");
     reported(reports);
 }
 
 fn send(following: &mut Following, operation: &[u8]) {
-    following.operation(Position(2), operation.to_vec()).expect("there is room");
+    following.operation(Position(2), None, operation.to_vec()).expect("there is room");
 }
 
 fn reported(reports: &Receiver<Report>) {

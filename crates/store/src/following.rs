@@ -6,7 +6,7 @@
 //! ```
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{
         AtomicBool, AtomicUsize,
         Ordering::{Relaxed, Release},
@@ -17,7 +17,7 @@ use std::sync::{
 use bodkin_broker::wire::Position;
 use rusqlite::Connection;
 
-pub use crate::replica::TopicChange;
+pub use crate::{followed::Followed, replica::TopicChange};
 use crate::{
     open,
     replica::{Replica, ReplicaError},
@@ -34,11 +34,11 @@ pub type Reporter = Box<dyn FnMut(Report) + Send>;
 /// What has become of what the leader has sent. The snapshot shows it already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// The copy is on the disk.
+    /// The copy is on the disk, or what is there counts as one.
     Copied {
         /// In which attempt.
         session: u64,
-        /// Where the copy ends.
+        /// Where it ends.
         position: Position,
         /// The declarations of all topics, in JSON.
         topics: Vec<String>,
@@ -69,16 +69,17 @@ pub struct QueueFull;
 enum Order {
     Begin { session: u64 },
     Part(Vec<u8>),
-    End(Position),
-    Operation(Position, Vec<u8>),
+    End(Position, Option<Followed>),
+    Resume { session: u64, position: Position },
+    Operation(Position, Option<Followed>, Vec<u8>),
     Lead(Outlet),
 }
 
 impl Order {
     fn bytes(&self) -> usize {
         let own = match self {
-            Self::Part(bytes) | Self::Operation(_, bytes) => bytes.len(),
-            Self::Begin { .. } | Self::End(_) | Self::Lead(_) => 0,
+            Self::Part(bytes) | Self::Operation(_, _, bytes) => bytes.len(),
+            Self::Begin { .. } | Self::End(..) | Self::Resume { .. } | Self::Lead(_) => 0,
         };
         own + size_of::<Self>()
     }
@@ -88,6 +89,7 @@ impl Order {
 pub struct Following {
     orders: Sender<Order>,
     queued_bytes: Arc<AtomicUsize>,
+    followed: Arc<Mutex<Option<Followed>>>,
     /// What every handle of the store asks in front of a write.
     leads: Arc<AtomicBool>,
     /// Whether an order was refused, so that those behind it belong to nothing.
@@ -106,14 +108,25 @@ impl Following {
         self.order(Order::Part(part))
     }
 
-    /// The copy is whole.
-    pub fn end(&mut self, position: Position) -> Result<(), QueueFull> {
-        self.order(Order::End(position))
+    /// The copy is whole; it has the leader's operations up to this one, if their numbers are known.
+    pub fn end(&mut self, position: Position, followed: Option<Followed>) -> Result<(), QueueFull> {
+        self.order(Order::End(position, followed))
     }
 
-    /// An operation behind it, as [`crate::replication::Group::operations`] has it.
-    pub fn operation(&mut self, position: Position, operation: Vec<u8>) -> Result<(), QueueFull> {
-        self.order(Order::Operation(position, operation))
+    /// No copy comes: what the database has counts, and operations follow behind what [`Self::followed`] says, or further in front.
+    pub fn resume(&mut self, session: u64, position: Position) {
+        self.is_behind = false;
+        self.send(Order::Resume { session, position });
+    }
+
+    /// How far the database has what its leader has committed, if it knows.
+    pub fn followed(&self) -> Option<Followed> {
+        *lock(&self.followed)
+    }
+
+    /// An operation behind it, as [`crate::replication::Group::operations`] has it, and which one of its leader's it is. One that was repeated before is passed over.
+    pub fn operation(&mut self, position: Position, followed: Option<Followed>, operation: Vec<u8>) -> Result<(), QueueFull> {
+        self.order(Order::Operation(position, followed, operation))
     }
 
     /// This node leads: what was ordered is repeated, then the same thread writes, and `outlet` takes its commits. Writes are taken when this
@@ -143,6 +156,7 @@ pub(crate) struct Follower {
     replica: Replica,
     orders: Receiver<Order>,
     queued_bytes: Arc<AtomicUsize>,
+    followed: Arc<Mutex<Option<Followed>>>,
     report: Reporter,
     session: u64,
     /// What comes is dropped until the next copy begins.
@@ -153,8 +167,9 @@ pub(crate) struct Follower {
 pub(crate) fn ends(replica: Replica, report: Reporter, leads: Arc<AtomicBool>) -> (Following, Follower) {
     let (sender, orders) = channel();
     let queued_bytes = Arc::new(AtomicUsize::new(0));
-    let following = Following { orders: sender, queued_bytes: queued_bytes.clone(), leads, is_behind: false };
-    (following, Follower { replica, orders, queued_bytes, report, session: 0, is_failed: true })
+    let followed = Arc::new(Mutex::new(replica.followed()));
+    let following = Following { orders: sender, queued_bytes: queued_bytes.clone(), followed: followed.clone(), leads, is_behind: false };
+    (following, Follower { replica, orders, queued_bytes, followed, report, session: 0, is_failed: true })
 }
 
 impl Follower {
@@ -164,14 +179,19 @@ impl Follower {
         while let Some(order) = next.take() {
             let done = match order {
                 Order::Lead(outlet) => return Some((self.replica.into_connection(), outlet)),
-                Order::Operation(position, operation) => self.repeat(position, operation, &mut next),
+                Order::Operation(position, followed, operation) => self.repeat(position, (followed, operation), &mut next),
+                Order::Resume { session, position } => {
+                    (self.session, self.is_failed) = (session, false);
+                    self.replica.resume();
+                    self.copied(position)
+                }
                 Order::Begin { session } => {
                     (self.session, self.is_failed) = (session, false);
                     self.replica.begin_copy()
                 }
                 _ if self.is_failed => Ok(()),
                 Order::Part(part) => self.replica.part(&part),
-                Order::End(position) => self.end(position),
+                Order::End(position, followed) => self.replica.end_copy(followed).and_then(|()| self.copied(position)),
             };
             if let Err(error) = done {
                 self.is_failed = true;
@@ -191,21 +211,31 @@ impl Follower {
         order
     }
 
-    fn end(&mut self, position: Position) -> Result<(), ReplicaError> {
-        self.replica.end_copy()?;
+    /// In front of the report, for who hears it may ask.
+    fn note_followed(&self) {
+        *lock(&self.followed) = self.replica.followed();
+    }
+
+    fn copied(&mut self, position: Position) -> Result<(), ReplicaError> {
         let topics = self.replica.declarations()?;
+        self.note_followed();
         (self.report)(Report::Copied { session: self.session, position, topics });
         Ok(())
     }
 
     /// Repeats an operation, in one commit with those that have come meanwhile. `next` becomes the order that is none of them.
-    fn repeat(&mut self, mut position: Position, operation: Vec<u8>, next: &mut Option<Order>) -> Result<(), ReplicaError> {
+    fn repeat(
+        &mut self,
+        mut position: Position,
+        operation: (Option<Followed>, Vec<u8>),
+        next: &mut Option<Order>,
+    ) -> Result<(), ReplicaError> {
         let mut operations = vec![operation];
         while operations.len() < GROUP_OPERATIONS_MAX {
             match self.taken(self.orders.try_recv().ok()) {
-                Some(Order::Operation(at, operation)) => {
+                Some(Order::Operation(at, followed, operation)) => {
                     position = at;
-                    operations.push(operation);
+                    operations.push((followed, operation));
                 }
                 other => {
                     *next = other;
@@ -216,8 +246,14 @@ impl Follower {
         if self.is_failed {
             return Ok(());
         }
-        let topics = self.replica.apply(operations.iter().map(Vec::as_slice))?;
+        let topics = self.replica.apply(operations.iter().map(|(followed, operation)| (*followed, operation.as_slice())))?;
+        self.note_followed();
         (self.report)(Report::Repeated { session: self.session, position, topics });
         Ok(())
     }
+}
+
+fn lock(followed: &Mutex<Option<Followed>>) -> MutexGuard<'_, Option<Followed>> {
+    // An assignment leaves it whole wherever it is interrupted.
+    followed.lock().unwrap_or_else(PoisonError::into_inner)
 }

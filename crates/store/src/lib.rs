@@ -11,6 +11,7 @@ pub mod delivery;
 mod draft;
 pub mod event_log;
 mod flexible_store;
+mod followed;
 pub mod following;
 pub mod inspection;
 mod load;

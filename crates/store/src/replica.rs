@@ -15,7 +15,9 @@ use rusqlite::{
 };
 
 use crate::{
-    OpenError, audit, load,
+    OpenError, audit,
+    followed::{self, Followed},
+    load,
     open::{self, DATABASE_FILE},
     replication::{NoOperation, Operation, Touched},
     schema::{self, SchemaError},
@@ -67,14 +69,29 @@ pub struct Replica {
     receiving: Option<File>,
     /// Whether the database is what another node has sent, so that its operations may follow.
     is_copy: bool,
+    /// How far it has what its leader has committed, if it knows.
+    followed: Option<Followed>,
 }
 
 impl Replica {
     /// Takes a directory and loads what is in it, which stays until a whole copy has come.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         let lock = open::take(directory)?;
-        let (connection, published) = open::load(&directory.join(DATABASE_FILE))?;
-        Ok(Self { directory: directory.to_owned(), lock, connection, published, receiving: None, is_copy: false })
+        let file = directory.join(DATABASE_FILE);
+        let (connection, published) = open::load(&file)?;
+        let followed = followed::prepare(&connection).and_then(|()| followed::read(&connection));
+        let followed = followed.map_err(|error| OpenError::Database { file, error: error.to_string() })?;
+        Ok(Self { directory: directory.to_owned(), lock, connection, published, receiving: None, is_copy: false, followed })
+    }
+
+    /// How far the database has what its leader has committed, if it knows.
+    pub fn followed(&self) -> Option<Followed> {
+        self.followed
+    }
+
+    /// What the database has is what its leader has sent before: operations follow.
+    pub fn resume(&mut self) {
+        self.is_copy = true;
     }
 
     /// Where the snapshot of each commit appears.
@@ -107,20 +124,23 @@ impl Replica {
     /// The copy is whole: it replaces what was here before, on the disk and in the snapshot.
     ///
     /// It is loaded first: one that cannot be leaves everything as it is. It then comes into this database in one transaction: a kill leaves
-    /// all of it or nothing, whoever reads the database meanwhile. What the database keeps for this node alone stays.
-    pub fn end_copy(&mut self) -> Result<(), ReplicaError> {
+    /// all of it or nothing, whoever reads the database meanwhile. What the database keeps for this node alone stays. It has its leader's operations up to
+    /// `followed`, if that is known.
+    pub fn end_copy(&mut self, followed: Option<Followed>) -> Result<(), ReplicaError> {
         let unusable = |error: SchemaError| ReplicaError::Copy(error.to_string());
         drop(self.receiving.take().ok_or(ReplicaError::OutOfPlace("the end of a copy"))?);
         let file = self.directory.join(RECEIVED_FILE);
         let copy = open_copy(&file).map_err(unusable)?;
         keep_own(&copy, &self.directory.join(DATABASE_FILE)).map_err(|error| unusable(error.into()))?;
+        let noted = followed::prepare(&copy).and_then(|()| followed::write(&copy, followed));
+        noted.map_err(|error| unusable(error.into()))?;
         let snapshot = load::load(&copy).map_err(|error| unusable(error.into()))?;
         match Backup::new(&copy, &mut self.connection)?.step(-1)? {
             StepResult::Done => {}
             other => return Err(ReplicaError::Copy(format!("another process works on this node's database ({other:?})"))),
         }
         self.published.store(Arc::new(snapshot));
-        self.is_copy = true;
+        (self.is_copy, self.followed) = (true, followed);
         drop(copy);
         // The log is as long as the copy now, and would stay so.
         open::fold(&self.connection);
@@ -134,17 +154,31 @@ impl Replica {
 
     /// Repeats operations, all of them or none; when it returns they are on the disk and in the snapshot. It costs what they change, however
     /// much the database holds. Gives the topics that they have declared or forgotten, the last state of one last.
-    pub fn apply<'o>(&mut self, operations: impl IntoIterator<Item = &'o [u8]>) -> Result<Vec<TopicChange>, ReplicaError> {
+    ///
+    /// With each comes which one of its leader's it is, if that is known: one that was repeated before is passed over.
+    pub fn apply<'o>(
+        &mut self,
+        operations: impl IntoIterator<Item = (Option<Followed>, &'o [u8])>,
+    ) -> Result<Vec<TopicChange>, ReplicaError> {
         if !self.is_copy {
             return Err(ReplicaError::OutOfPlace("an operation"));
         }
         let transaction = self.connection.transaction()?;
         let mut snapshot = Snapshot::clone(&self.published.load());
         let mut topics = Vec::new();
-        for operation in operations {
-            repeat(&transaction, operation, &mut snapshot, &mut topics)?;
+        let mut reached = self.followed;
+        for (followed, operation) in operations {
+            let is_behind = |new: Followed| reached.is_none_or(|reached| new.epoch != reached.epoch || new.number > reached.number);
+            if followed.is_none_or(is_behind) {
+                repeat(&transaction, operation, &mut snapshot, &mut topics)?;
+                reached = followed;
+            }
+        }
+        if reached != self.followed {
+            followed::write(&transaction, reached)?;
         }
         transaction.commit()?;
+        self.followed = reached;
         self.published.store(Arc::new(snapshot));
         Ok(topics)
     }

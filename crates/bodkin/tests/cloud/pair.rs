@@ -49,7 +49,7 @@ fn ids(node: &Node) -> Vec<Value> {
         .as_array()
         .unwrap()
         .iter()
-        .map(|entry| json!([entry["id"], entry["serviceDefinition"]["id"], entry["createdAt"]]))
+        .map(|entry| json!([entry["id"], entry["serviceDefinition"]["id"], entry["createdAt"], entry["provider"]["systemName"]]))
         .collect()
 }
 
@@ -90,6 +90,32 @@ fn a_killed_primary_is_replaced_with_everything_that_was_answered_and_comes_back
     primary.served();
     assert!(has(&primary, LATER) && has(&primary, LATER + 1));
     assert_eq!(primary.stop(), Some(0));
+}
+
+#[test]
+fn a_backup_that_comes_back_is_sent_what_it_lacks_and_no_copy() {
+    let (mut pair, _witness, backup, primary) = Pair::protected();
+    (0..20).for_each(|number| assert_eq!(register(&primary, number), Some(201)));
+    backup.signal(Signal::SIGKILL);
+    drop(backup);
+    primary.protected(false);
+    (20..40).for_each(|number| assert_eq!(register(&primary, number), Some(201)));
+    let mut backup = pair.backup();
+    primary.protected(true);
+    assert!(backup.said().contains("it is sent those behind them"), "{}", backup.said());
+    assert!(!backup.said().contains("cannot be followed"), "{}", backup.said());
+    assert_eq!(register(&primary, 40), Some(201));
+    let before = ids(&primary);
+    primary.signal(Signal::SIGKILL);
+    drop(primary);
+    backup.served();
+    assert!((0..=40).all(|number| has(&backup, number)));
+    let clients = |rows: Vec<Value>| rows.into_iter().filter(|row| row[3] == "provider").collect::<Vec<_>>();
+    assert_eq!(clients(ids(&backup)), clients(before));
+    // The one that led before has led itself: it needs a copy.
+    let primary = pair.primary();
+    backup.protected(true);
+    assert!(!primary.said().contains("it is sent those behind them"), "{}", primary.said());
 }
 
 #[test]

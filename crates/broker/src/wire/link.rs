@@ -27,7 +27,7 @@ newtypes!(Position, StreamNumber);
 
 frames! {
     /// The greeting and the replica channel.
-    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 32)" {
+    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 35)" {
         /// The first frame of either side; its layout never changes.
         16 => Greeting {
             /// The newest protocol version that the sender speaks.
@@ -158,6 +158,21 @@ frames! {
             /// The topic's name.
             topic: &'a str,
         }
+        /// What the Backup has on its disk of what this leader has committed in this epoch: its first frame on the replica channel. Protocol 2.
+        33 => Have {
+            /// The operations up to this number, and nothing else; absent: it needs a copy.
+            number: Option<u64>,
+        }
+        /// The next operation is the one behind this one; the copy that follows has those up to it. Protocol 2.
+        34 => Numbered {
+            /// Counts this leader's operations.
+            number: u64,
+        }
+        /// No copy follows: what the Backup has counts, and what it lacks follows. Protocol 2.
+        35 => Tail {
+            /// The last position in front of it: what follows counts on from there.
+            position: Position,
+        }
     }
 }
 
@@ -166,6 +181,7 @@ impl Replication<'_> {
     pub fn since_protocol(&self) -> u16 {
         match self {
             Self::ClockRequest { .. } | Self::ClockReply { .. } | Self::Asked { .. } => 2,
+            Self::Have { .. } | Self::Numbered { .. } | Self::Tail { .. } => 2,
             _ => 1,
         }
     }

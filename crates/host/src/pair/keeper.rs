@@ -6,17 +6,18 @@
 mod saved;
 #[cfg(test)]
 mod tests;
+mod topics;
 
-use std::{collections::BTreeMap, io, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
 use bodkin_broker::{
-    Backup, BackupError, Epoch, Output, Terms,
+    Backup, BackupError, Epoch, Output,
     timing::Wish,
     wire::{LinkFrame, Position, Replication},
 };
 use bodkin_store::{
     event_log::{self, batch},
-    following::{QueueFull, Report, TopicChange},
+    following::{Followed, QueueFull, Report, TopicChange},
 };
 use mio::{Events, Interest, Poll, Token};
 
@@ -24,6 +25,7 @@ use self::saved::Saved;
 use super::{
     Follows, Given, Message, News, Promoted, RequiredSubscriber, boot_time,
     link::{Left, Link, Taken},
+    links::TAIL_SINCE,
     local_of_utc_ns,
     node::kind,
 };
@@ -31,14 +33,12 @@ use crate::{
     inbox::{self, Inbox},
     realtime::{Rank, Realtime},
     shard::Kept,
-    topics::{Declarer, RealTimeTopic, TopicTable, declaration, wish::Asker},
+    topics::{TopicTable, wish::Asker},
 };
 
 const WAKER: Token = Token(usize::MAX);
 const CHANNEL: Token = Token(0);
 const TURN_EVENTS_MAX: usize = 4;
-/// How much more of a stream may be kept than its topic's declaration asks for.
-const BACKLOG_FACTOR: NonZeroU32 = NonZeroU32::new(4).unwrap();
 /// Required subscribers that a leader may name; it has as many subscriptions at the most.
 const REQUIRED_MAX: usize = 1 << 20;
 
@@ -142,6 +142,10 @@ struct Work {
     epoch: Epoch,
     /// That both ends of the connection speak.
     protocol: u16,
+    /// The last operation of the leader's that was ordered, if it tells their numbers.
+    number: Option<u64>,
+    /// Whether what the database has could not be gone on from: a tail would be sent for ever.
+    needs_copy: bool,
     /// Counts copies: what is reported of an earlier one is not believed.
     session: u64,
     copy: Copy,
@@ -178,6 +182,8 @@ impl Work {
             serial: 0,
             epoch: Epoch::NONE,
             protocol: 0,
+            number: None,
+            needs_copy: false,
             session: 0,
             copy: Copy::Missing,
             saved: Saved::default(),
@@ -256,9 +262,28 @@ impl Work {
         }
         self.protocol = link.protocol;
         (self.link, self.serial, self.epoch) = (Some(link), serial, epoch);
-        (self.copy, self.waits) = (Copy::Missing, false);
+        (self.copy, self.waits, self.number) = (Copy::Missing, false, None);
+        self.say_what_is_here();
         // What came with the connection raises no event.
         self.is_unread = true;
+    }
+
+    /// Tells the leader which of its operations are in the database: with those behind them no copy is needed.
+    fn say_what_is_here(&mut self) {
+        let (Some(link), epoch) = (&mut self.link, self.epoch) else { return };
+        if link.protocol >= TAIL_SINCE {
+            let followed = self.follows.as_ref().and_then(|follows| follows.following.followed());
+            let is_base = |followed: &Followed| followed.epoch == epoch.0 && !self.needs_copy;
+            let number = followed.filter(is_base).map(|followed| followed.number);
+            link.push(LinkFrame::Replication(Replication::Have { epoch, number }));
+        }
+    }
+
+    /// The next operation's number; of a leader that does not tell numbers there is none.
+    fn next_number(&mut self) -> Option<Followed> {
+        let number = self.number.as_mut()?;
+        *number += 1;
+        Some(Followed { epoch: self.epoch.0, number: *number })
     }
 
     /// Ends the session; what is kept stays what it is.
@@ -307,12 +332,14 @@ impl Work {
         }
         match (self.copy, &frame) {
             (Copy::Saving, _) => return Ok(Taken::Later),
-            (Copy::Missing, Replication::SnapshotBegin { .. }) | (Copy::Coming(_), Replication::SnapshotPart { .. }) | (Copy::Saved, _) => {
-            }
+            (Copy::Missing, Replication::SnapshotBegin { .. } | Replication::Numbered { .. } | Replication::Tail { .. })
+            | (Copy::Coming(_), Replication::SnapshotPart { .. })
+            | (Copy::Saved, _) => {}
             (Copy::Missing, _) => return Err(format!("{} came without a copy in front of it", kind(&frame))),
             (Copy::Coming(position), _) => {
                 self.copy = Copy::Saving;
-                self.following()?.end(position).map_err(too_fast)?;
+                let followed = self.number.map(|number| Followed { epoch: self.epoch.0, number });
+                self.following()?.end(position, followed).map_err(too_fast)?;
                 return Ok(Taken::Later);
             }
         }
@@ -325,19 +352,24 @@ impl Work {
         let told = |error: BackupError| error.to_string();
         match frame {
             Replication::SnapshotBegin { position, .. } => {
-                self.backup.begin_snapshot(position, &mut self.outputs);
-                self.required.clear();
-                self.forget_asked();
-                self.session += 1;
-                self.saved = Saved::behind(position);
+                let session = self.begin_session(position);
+                self.needs_copy = false;
                 self.copy = Copy::Coming(position);
-                let session = self.session;
                 self.following()?.begin(session);
             }
+            Replication::Tail { position, .. } => {
+                tracing::info!(number = self.number, "what this node has of the leader's changes counts: it is sent those behind them");
+                let session = self.begin_session(position);
+                // Nothing else is read until the database has told its topics.
+                self.copy = Copy::Saving;
+                self.following()?.resume(session, position);
+            }
+            Replication::Numbered { number, .. } => self.number = Some(number),
             Replication::SnapshotPart { part, .. } => self.following()?.part(part.to_vec()).map_err(too_fast)?,
             Replication::SnapshotEnd { position, .. } => self.backup.end_snapshot(position).map_err(told)?,
             Replication::Control { position, operation, .. } => {
                 self.backup.control(position).map_err(told)?;
+                let followed = self.next_number();
                 if batch::is_batch(operation) {
                     self.saved.records(position, operation.len())?;
                     let ticket = Ticket { session: self.session, position };
@@ -345,7 +377,7 @@ impl Work {
                     shard.post(inbox::Message::Pair(News::Records { batch: operation.into(), ticket }));
                 } else {
                     self.saved.change(position);
-                    self.following()?.operation(position, operation.to_vec()).map_err(too_fast)?;
+                    self.following()?.operation(position, followed, operation.to_vec()).map_err(too_fast)?;
                 }
             }
             Replication::StreamOpen { stream, publisher, incarnation, topic, .. } => {
@@ -392,6 +424,16 @@ impl Work {
         Ok(Taken::Done)
     }
 
+    /// What the leader keeps is told anew, behind this position; gives the session's name.
+    fn begin_session(&mut self, position: Position) -> u64 {
+        self.backup.begin_snapshot(position, &mut self.outputs);
+        self.required.clear();
+        self.forget_asked();
+        self.session += 1;
+        self.saved = Saved::behind(position);
+        self.session
+    }
+
     fn following(&mut self) -> Result<&mut bodkin_store::following::Following, String> {
         self.follows.as_mut().map(|follows| &mut follows.following).ok_or_else(|| NOBODY.to_owned())
     }
@@ -418,6 +460,7 @@ impl Work {
                 self.backup.saved(self.saved.through());
             }
             Report::Failed { session, why } if session == self.session => {
+                self.needs_copy = true;
                 self.forget();
                 self.refuse(&why);
             }
@@ -495,71 +538,6 @@ impl Work {
         (self.kept, self.topics, self.required) = (Vec::new(), TopicTable::default(), BTreeMap::new());
         let topics = self.follows.as_ref().map(|follows| follows.topics.with_terms());
         topics.into_iter().flatten().for_each(|(topic, terms)| self.admit(topic, terms));
-    }
-
-    fn admit(&mut self, topic: Arc<RealTimeTopic>, terms: Terms) {
-        // A subscriber may ask more of a topic than its declaration does, which only the leader knows: then it keeps more.
-        let terms = Terms { backlog_max: terms.backlog_max.saturating_mul(BACKLOG_FACTOR), ..terms };
-        let Some(follows) = &self.follows else { return };
-        match self.backup.admit(&topic.event_type, terms, follows.topics_max) {
-            Ok(id) => self.topics.insert(id, topic),
-            Err(error) => tracing::error!(%error, topic = &*topic.event_type, "a topic cannot be kept here"),
-        }
-    }
-
-    /// Has a topic be as strict as the leader's subscribers ask, so that it is from the first instant on in which this node leads.
-    fn ask(&mut self, topic: &str, wish: Wish) {
-        let Some(follows) = &self.follows else { return };
-        let (topics, mut told) = (follows.topics.clone(), None);
-        if wish == Wish::default() {
-            let asker = self.asked.remove(topic);
-            asker.into_iter().for_each(|asker| topics.forget(topic, asker, |now| told = Some(Ok(now))));
-        } else {
-            let asker = *self.asked.entry(topic.into()).or_insert_with(|| topics.asker());
-            topics.ask(topic, asker, wish, |now| told = Some(now));
-        }
-        match told {
-            Some(Ok((topic, terms))) => self.admit(topic, terms),
-            Some(Err(error)) => tracing::warn!(topic, %error, "what the leader's subscribers ask of a topic does not fit here"),
-            None => {}
-        }
-    }
-
-    fn forget_asked(&mut self) {
-        let topics: Vec<Box<str>> = self.asked.keys().cloned().collect();
-        topics.iter().for_each(|topic| self.ask(topic, Wish::default()));
-    }
-
-    /// Takes the topics that are declared in the database, and no others.
-    fn declare_all(&mut self, declarations: Vec<String>) {
-        let Some(follows) = &self.follows else { return };
-        let platform = *follows.topics.platform();
-        let event_type = |text: &String| declaration::parse(text, &platform).ok().map(|declared| Box::from(declared.event_type.as_str()));
-        let named: BTreeMap<Box<str>, String> = declarations.into_iter().filter_map(|text| Some((event_type(&text)?, text))).collect();
-        let gone: Vec<Box<str>> = self.declared.keys().filter(|declared| !named.contains_key(*declared)).cloned().collect();
-        gone.into_iter().for_each(|event_type| self.declare(event_type, None));
-        named.into_iter().for_each(|(event_type, text)| self.declare(event_type, Some(text)));
-    }
-
-    /// Takes one declaration, or takes it back.
-    fn declare(&mut self, event_type: Box<str>, declaration: Option<String>) {
-        let Some(follows) = &self.follows else { return };
-        if self.declared.get(&event_type) == declaration.as_ref() {
-            return;
-        }
-        let topics = follows.topics.clone();
-        if self.declared.remove(&event_type).is_some()
-            && let Some((topic, terms)) = topics.withdraw(&event_type)
-        {
-            self.admit(topic, terms);
-        }
-        let Some(text) = declaration else { return };
-        let declared = declaration::parse(&text, topics.platform());
-        match declared.and_then(|declared| topics.admit(&declared, Declarer::Operator).map_err(|error| error.to_string())) {
-            Ok((topic, terms)) => self.admit(topic, terms),
-            Err(error) => tracing::error!(error, "a topic that the leader has declared cannot be kept here"),
-        }
-        self.declared.insert(event_type, text);
     }
 }
 

@@ -31,6 +31,8 @@ pub const RECORDS_SINCE: u16 = 2;
 /// The protocol in which the candidates ask each other what their clocks show, and that in which the Backup is told what is asked of topics.
 pub const CLOCKS_SINCE: u16 = 2;
 pub const ASKED_SINCE: u16 = 2;
+/// The protocol in which the Backup says what it has of the control state, so that it may do without a copy.
+pub const TAIL_SINCE: u16 = 2;
 /// Connections at the most, those included that have not said who they are.
 const LINKS_MAX: usize = 16;
 /// Handshakes of TLS that are begun between two heartbeats with those who come in: each takes about a millisecond of the thread that votes.

@@ -4,6 +4,7 @@
 //! A change is answered when the Backup has it on its disk, or when it is recorded on two disks that the Backup is out of sync
 //! (`docs/design/pair.md`, "Why nothing answered is lost"). How the Backup stands comes back as a value, for the broker's machine.
 
+mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use std::{
     fs::{self, File},
     io::Read,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -22,10 +24,11 @@ use bodkin_broker::{
 };
 use bodkin_store::{event_log, replication::Group};
 
+use self::tail::Tail;
 use super::{
     COPY_FILE, PairHandle, Ticket,
     link::{Left, Link, OUT_BYTES_MAX, Taken},
-    links::{ASKED_SINCE, RECORDS_SINCE},
+    links::{ASKED_SINCE, RECORDS_SINCE, TAIL_SINCE},
 };
 use crate::config::HostConfig;
 
@@ -64,11 +67,12 @@ enum Session {
 }
 
 /// A committed operation on its way to the Backup.
+#[derive(Clone, Debug)]
 pub struct Change {
     /// Its number among this leader's.
     pub number: u64,
     /// What it does.
-    pub operation: Vec<u8>,
+    pub operation: Arc<[u8]>,
 }
 
 /// A commit that is not answered.
@@ -119,8 +123,13 @@ pub struct Primary {
     commits: VecDeque<Commit>,
     /// Batches of the event log that the Backup may lack: their number among the operations, and their first record.
     records: VecDeque<(u64, event_log::Position)>,
-    /// Operations that were committed.
+    /// Operations that were committed, and the last of them, for a Backup that was away.
     committed: u64,
+    tail: Tail,
+    /// What the Backup has said that it has: nothing yet, or up to which operation.
+    have: Option<Option<u64>>,
+    /// The number that the Backup expects of the next operation; `None`: it is told no numbers.
+    next_number: Option<u64>,
     /// Those that the Backup has, and those that it has when its copy is whole.
     replicated: u64,
     given: u64,
@@ -147,6 +156,9 @@ impl Primary {
             commits: VecDeque::new(),
             records: VecDeque::new(),
             committed: 0,
+            tail: Tail::default(),
+            have: None,
+            next_number: None,
             replicated: 0,
             given: 0,
             copies: 0,
@@ -215,7 +227,7 @@ impl Primary {
     /// The Backup is there, with nothing that counts.
     pub fn connected(&mut self, link: Link, serial: u64) -> Option<BackupStanding> {
         let lost = self.link.is_some().then(|| self.lose_session("the Backup has come anew"));
-        (self.link, self.serial) = (Some(link), serial);
+        (self.link, self.serial, self.have, self.next_number) = (Some(link), serial, None, None);
         self.session = if self.protection == Protection::Alone { Session::Asked } else { Session::Wanted };
         lost
     }
@@ -237,12 +249,50 @@ impl Primary {
 
     /// Where the database is to be copied to, if a copy has to be made now.
     pub fn wants_copy(&mut self, now: Instant) -> Option<PathBuf> {
-        if !matches!(self.session, Session::Asked) || self.owed_since.is_some() {
+        if !matches!(self.session, Session::Asked) || self.owed_since.is_some() || self.awaits_word() {
             return None;
         }
         self.copies += 1;
         self.owed_since = Some(now);
         Some(self.data.join(format!("{COPY_FILE}{}", self.copies)))
+    }
+
+    /// Whether the Backup has still to say what it has.
+    fn awaits_word(&self) -> bool {
+        self.have.is_none() && self.link.as_ref().is_some_and(|link| link.protocol >= TAIL_SINCE)
+    }
+
+    /// What the Backup lacks, if it has all but the last changes: they go out at once, and it stands as [`BackupStanding::Joining`]. `position` is the last one of
+    /// the channel.
+    pub fn resume(&mut self, position: Position, now: Instant) -> Option<Vec<Change>> {
+        if !matches!(self.session, Session::Asked) || self.owed_since.is_some() {
+            return None;
+        }
+        let number = self.have??;
+        let changes = self.tail.behind(number, self.committed)?;
+        tracing::info!(changes = changes.len(), "the Backup is sent the changes that it lacks, and no copy");
+        (self.session, self.given, self.owed_since) = (Session::Joining, number, Some(now));
+        self.tell_number(number);
+        self.send(Replication::Tail { epoch: self.epoch, position });
+        Some(changes)
+    }
+
+    /// Tells the Backup that the next operation is the one behind this one, unless it does not ask for numbers.
+    fn tell_number(&mut self, number: u64) {
+        if self.link.as_ref().is_some_and(|link| link.protocol >= TAIL_SINCE) {
+            self.send(Replication::Numbered { epoch: self.epoch, number });
+            self.next_number = Some(number + 1);
+        }
+    }
+
+    /// Sends a change, which is the next one of the channel.
+    pub fn send_change(&mut self, change: &Change, position: Position, now: Instant) {
+        if self.next_number.is_some_and(|next| next != change.number) {
+            self.tell_number(change.number - 1);
+        }
+        self.next_number = self.next_number.map(|next| next + 1);
+        self.send(Replication::Control { epoch: self.epoch, position, operation: &change.operation });
+        self.owe(now);
     }
 
     /// The copy is made: everything that was committed until now is in it. `position` is the last one of the channel.
@@ -257,6 +307,7 @@ impl Primary {
         self.given = self.committed;
         self.session = Session::Copying { file, tail: Vec::new(), tail_bytes: 0 };
         self.owed_since = Some(now);
+        self.tell_number(self.given);
         self.send(Replication::SnapshotBegin { epoch: self.epoch, position });
         Ok(())
     }
@@ -291,7 +342,9 @@ impl Primary {
         let first = self.committed + 1;
         self.committed += operations.len() as u64;
         self.commits.push_back(Commit { number: self.committed, group });
-        let changes = (first..).zip(operations).map(|(number, operation)| Change { number, operation }).collect();
+        let change = |(number, operation): (u64, Vec<u8>)| Change { number, operation: operation.into() };
+        let changes: Vec<Change> = (first..).zip(operations).map(change).collect();
+        changes.iter().for_each(|change| self.tail.push(change));
         let sent = self.in_order(changes)?;
         if self.is_fenced {
             self.fenced();
@@ -308,7 +361,7 @@ impl Primary {
         }
         self.committed += 1;
         self.records.push_back((self.committed, first));
-        let sent = self.in_order(vec![Change { number: self.committed, operation: batch }])?;
+        let sent = self.in_order(vec![Change { number: self.committed, operation: batch.into() }])?;
         self.settle();
         Ok(sent)
     }
@@ -402,9 +455,14 @@ impl Primary {
         let Some(link) = &mut self.link else { return Ok((None, false)) };
         let left = link.read(now).map_err(|error| error.to_string())?;
         let (mut last, own) = (None, self.epoch);
+        let have = &mut self.have;
         link.take_frames(|frame| match frame {
             LinkFrame::Replication(Replication::Ack { epoch, position }) if epoch == own => {
                 last = Some(position);
+                Ok(Taken::Done)
+            }
+            LinkFrame::Replication(Replication::Have { epoch, number }) if epoch == own && have.is_none() => {
+                *have = Some(number);
                 Ok(Taken::Done)
             }
             LinkFrame::Replication(other) => Err(format!("{other:?} is not what a Backup says on its channel in epoch {own}")),

@@ -205,11 +205,12 @@ impl Shard {
     /// Sends changes of the database behind everything that was sent before.
     pub(super) fn send_changes(&mut self, changes: Vec<Change>) {
         let now = self.clock.broker();
-        for Change { number, operation } in changes {
-            let Some(position) = self.broker.control(number) else { return self.lose_backup("too much waits for its acknowledgement") };
+        for change in changes {
+            let Some(position) = self.broker.control(change.number) else {
+                return self.lose_backup("too much waits for its acknowledgement");
+            };
             let Some(primary) = &mut self.primary else { return };
-            primary.send(Replication::Control { epoch: primary.epoch(), position, operation: &operation });
-            primary.owe(now);
+            primary.send_change(&change, position, now);
         }
     }
 
@@ -241,6 +242,10 @@ impl Shard {
         self.copy_records();
         self.answer_durable();
         let Some(primary) = &mut self.primary else { return };
+        if let Some(tail) = primary.resume(self.broker.position(), now) {
+            self.give(tail);
+        }
+        let Some(primary) = &mut self.primary else { return };
         if let Some(path) = primary.wants_copy(now)
             && let Err(error) = self.context.store.copy_to(path)
         {
@@ -249,14 +254,7 @@ impl Shard {
         }
         match primary.pump(now) {
             Ok(None) => {}
-            Ok(Some(tail)) => {
-                self.stand(BackupStanding::Joining);
-                // In front of everything that is kept for them.
-                self.name_required();
-                self.send_changes(tail);
-                // Behind the changes that declare the topics.
-                self.name_asked();
-            }
+            Ok(Some(tail)) => self.give(tail),
             Err(TooFar(why)) => return self.lose_backup(why),
         }
         let Some(primary) = &mut self.primary else { return };
@@ -266,6 +264,16 @@ impl Shard {
         if let Err(TooFar(why)) = primary.flush() {
             self.lose_backup(why);
         }
+    }
+
+    /// Gives a Backup that has the database up to these changes what it lacks.
+    fn give(&mut self, tail: Vec<Change>) {
+        self.stand(BackupStanding::Joining);
+        // In front of everything that is kept for them.
+        self.name_required();
+        self.send_changes(tail);
+        // Behind the changes that declare the topics.
+        self.name_asked();
     }
 
     /// Sends an event to the Backup.

@@ -17,7 +17,7 @@ use bodkin_broker::wire::Position;
 use bodkin_store::{
     Draft, OpenError, Opened, OperationError, Store, StoreError,
     audit::Head,
-    following::{Following, QUEUE_BYTES_MAX, QueueFull, Report},
+    following::{Followed, Following, QUEUE_BYTES_MAX, QueueFull, Report},
     replication::Committed,
 };
 use proptest::prelude::*;
@@ -28,6 +28,11 @@ use crate::{
     columns,
     operations::{Operation, Service, carry_out, operation},
 };
+
+/// Operations are numbered by their positions.
+fn numbered(position: Position) -> Option<Followed> {
+    Some(Followed { epoch: 1, number: position.0 })
+}
 
 /// A leader whose commits go to a follower.
 struct Pair {
@@ -74,12 +79,16 @@ impl Pair {
                     to.begin(1);
                     fs::read(path.as_ref().unwrap()).unwrap().chunks(1000).for_each(|part| to.part(part.to_vec()).unwrap());
                     fs::remove_file(path.unwrap()).unwrap();
-                    to.end(next()).unwrap();
+                    let position = next();
+                    to.end(position, numbered(position)).unwrap();
                     is_copied = true;
                 }
                 (Committed::Group(group), Some(to)) => {
                     if is_copied {
-                        group.operations.iter().for_each(|operation| to.operation(next(), operation.clone()).unwrap());
+                        for operation in &group.operations {
+                            let position = next();
+                            to.operation(position, numbered(position), operation.clone()).unwrap();
+                        }
                     }
                     group.release();
                 }
@@ -354,16 +363,16 @@ fn a_copy_that_does_not_come_to_its_end_or_is_none_changes_nothing() {
         let mut following = following.lock().unwrap();
         let following = following.as_mut().unwrap();
         following.begin(7);
-        following.operation(Position(1), b"an operation".to_vec()).unwrap();
+        following.operation(Position(1), None, b"an operation".to_vec()).unwrap();
         assert!(failed(&pair), "an operation in a copy");
         following.begin(7);
         following.part(vec![7; 5000]).unwrap();
-        following.end(Position(1)).unwrap();
+        following.end(Position(1), None).unwrap();
         following.part(vec![7; 5000]).unwrap();
         assert!(failed(&pair), "no database");
         following.begin(7);
         following.part(whole[..whole.len() / 2].to_vec()).unwrap();
-        following.end(Position(1)).unwrap();
+        following.end(Position(1), None).unwrap();
         assert!(failed(&pair), "half a database");
         following.begin(7);
         following.part(whole[..4096].to_vec()).unwrap();
@@ -390,11 +399,45 @@ fn an_operation_of_another_form_or_that_cannot_be_repeated_asks_for_a_new_copy()
         pair.copy();
         pair.settle();
         let before = pair.followers();
-        pair.following.lock().unwrap().as_mut().unwrap().operation(Position(1), operation.to_vec()).unwrap();
+        pair.following.lock().unwrap().as_mut().unwrap().operation(Position(1), None, operation.to_vec()).unwrap();
         let Report::Failed { why, .. } = pair.reports.recv().unwrap() else { panic!("it cannot be repeated") };
         assert!(why.contains("A new copy is needed"), "{why}");
         assert_eq!(pair.followers(), before);
     }
+}
+
+#[test]
+fn a_follower_that_was_away_knows_what_it_has_and_repeats_nothing_twice() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.following.lock().unwrap().as_ref().unwrap().followed(), None);
+    pair.lead(register(1));
+    pair.copy();
+    pair.lead(register(2));
+    pair.lead(Operation::DeclareTopic { event_type: 1, version: 1 });
+    pair.settle();
+    let reached = numbered(Position(pair.sent.load(Relaxed)));
+    drop(pair.following.lock().unwrap().take());
+    pair.follower.close();
+    let (told, reports) = mpsc::channel();
+    let (follower, mut following) = Store::follow(pair.follower_data.path(), Box::new(move |report| drop(told.send(report)))).unwrap();
+    assert_eq!((following.followed(), follower.store.snapshot().systems().len()), (reached, 2));
+    following.resume(5, Position(0));
+    let Report::Copied { session: 5, position: Position(0), topics } = reports.recv().unwrap() else { panic!("what is there counts") };
+    assert_eq!(topics.len(), 1);
+    // It cannot be repeated, so that it is seen whether it was.
+    let wrong = b"\x01\0\0\0\0DELETE FROM nothing;".to_vec();
+    following.operation(Position(1), reached, wrong.clone()).unwrap();
+    assert!(matches!(reports.recv().unwrap(), Report::Repeated { position: Position(1), .. }), "it is there already");
+    let next = reached.map(|reached| Followed { number: reached.number + 1, ..reached });
+    following.operation(Position(2), next, wrong).unwrap();
+    assert!(matches!(reports.recv().unwrap(), Report::Failed { session: 5, .. }));
+    assert_eq!(following.followed(), reached);
+    // Another leader counts anew.
+    following.resume(6, Position(2));
+    let other = Some(Followed { epoch: 2, number: 1 });
+    following.operation(Position(3), other, b"\x01\0\0\0\0DELETE FROM system_ WHERE id = 0;".to_vec()).unwrap();
+    assert!(reports.iter().any(|report| matches!(report, Report::Repeated { session: 6, .. })));
+    assert_eq!(following.followed(), other);
 }
 
 #[test]
@@ -403,7 +446,7 @@ fn more_than_may_wait_is_refused_until_the_next_copy() {
     let mut following = pair.following.lock().unwrap().take().unwrap();
     following.begin(1);
     assert_eq!(following.part(vec![0; QUEUE_BYTES_MAX]), Err(QueueFull));
-    assert_eq!(following.operation(Position(1), Vec::new()), Err(QueueFull), "it would be behind a gap");
+    assert_eq!(following.operation(Position(1), None, Vec::new()), Err(QueueFull), "it would be behind a gap");
     following.begin(2);
     assert_eq!(following.part(vec![0; 1000]), Ok(()));
 }

@@ -39,12 +39,12 @@ proptest! {
                 let mut replica = replica.lock().unwrap();
                 replica.begin_copy().unwrap();
                 fs::read(path.unwrap()).unwrap().chunks(1000).for_each(|part| replica.part(part).unwrap());
-                replica.end_copy().unwrap();
+                replica.end_copy(None).unwrap();
                 is_copied = true;
             }
             Committed::Group(group) => {
                 if is_copied {
-                    replica.lock().unwrap().apply(group.operations.iter().map(Vec::as_slice)).unwrap();
+                    replica.lock().unwrap().apply(group.operations.iter().map(|operation| (None, operation.as_slice()))).unwrap();
                 }
                 group.release();
             }

@@ -50,6 +50,18 @@ fn database() -> (Vec<u8>, Vec<u8>) {
     (copy, group.operations.remove(0))
 }
 
+/// The leader's end and the keeper's.
+fn connection(protocol: u16) -> (TcpStream, Box<Link>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let leader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    leader.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let mut link = Box::new(Link::plain(mio::net::TcpStream::from_std(socket), None, boot_time()));
+    link.protocol = protocol;
+    (leader, link)
+}
+
 impl Scene {
     fn new() -> Self {
         Self::speaking(PROTOCOL)
@@ -75,15 +87,31 @@ impl Scene {
         let (opened, following) = Store::follow(directory.path(), reporter).unwrap();
         let store = opened.store.clone();
         keeper.tell(KeeperMessage::Attached(Box::new(Follows { following, store, topics, topics_max: 10, shard: shard.clone() })));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let leader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        leader.set_read_timeout(Some(PATIENCE)).unwrap();
-        let (socket, _) = listener.accept().unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let mut link = Box::new(Link::plain(mio::net::TcpStream::from_std(socket), None, boot_time()));
-        link.protocol = protocol;
+        let (leader, link) = connection(protocol);
         keeper.tell(KeeperMessage::Follow { link, serial: 1, epoch: EPOCH });
         Self { keeper, node, shard, _polls: [poll, nobody], leader, opened, _directory: directory }
+    }
+
+    /// The leader connects anew.
+    fn connect(&mut self, serial: u64) {
+        let (leader, link) = connection(PROTOCOL);
+        self.leader = leader;
+        self.keeper.tell(KeeperMessage::Follow { link, serial, epoch: EPOCH });
+    }
+
+    /// What it says that it has, on a connection that has just begun.
+    fn has(&mut self) -> Option<u64> {
+        let mut bytes = [0; 64];
+        let count = self.leader.read(&mut bytes).unwrap();
+        let (frame, rest) = link_frame(&bytes[..count]).unwrap().expect("it comes whole");
+        match (LinkFrame::decode(frame).unwrap(), rest) {
+            (LinkFrame::Replication(Replication::Have { epoch: EPOCH, number }), []) => number,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ended(&self, serial: u64) {
+        self.told(|message| matches!(message, Message::ChannelEnded { serial: ended } if ended == serial).then_some(()));
     }
 
     fn say(&mut self, frames: &[Replication<'_>]) {
@@ -101,12 +129,11 @@ impl Scene {
             assert!(count > 0, "it has closed the connection");
             received.extend_from_slice(&bytes[..count]);
             while let Some((frame, rest)) = link_frame(&received).unwrap() {
-                let LinkFrame::Replication(Replication::Ack { epoch, position }) = LinkFrame::decode(frame).unwrap() else {
-                    panic!("{frame:?}")
-                };
-                assert!(epoch == EPOCH && position.0 <= through);
-                if position.0 == through {
-                    return;
+                match LinkFrame::decode(frame).unwrap() {
+                    LinkFrame::Replication(Replication::Have { epoch: EPOCH, .. }) => {}
+                    LinkFrame::Replication(Replication::Ack { epoch: EPOCH, position }) if position.0 == through => return,
+                    LinkFrame::Replication(Replication::Ack { epoch: EPOCH, position }) if position.0 < through => {}
+                    other => panic!("{other:?}"),
                 }
                 received = rest.to_vec();
             }
@@ -253,4 +280,36 @@ fn a_frame_that_the_protocol_does_not_have_ends_the_channel() {
     scene.acknowledged(1);
     scene.say(&[Replication::Asked { epoch, loss_tolerance: Some(0), deadline_ns: None, topic: "HOT" }]);
     scene.told(|message| if let Message::ChannelEnded { serial } = message { Some(serial) } else { None });
+}
+
+#[test]
+fn who_has_followed_says_what_it_has_and_goes_on_behind_it_unless_that_cannot_be_gone_on_from() {
+    let (copy, operation) = database();
+    let epoch = EPOCH;
+    let mut scene = Scene::new();
+    assert_eq!(scene.has(), None);
+    scene.say(&[Replication::Numbered { epoch, number: 5 }, Replication::SnapshotBegin { epoch, position: Position(0) }]);
+    copy.chunks(50_000).for_each(|part| scene.say(&[Replication::SnapshotPart { epoch, part }]));
+    scene.say(&[
+        Replication::Control { epoch, position: Position(1), operation: &operation },
+        Replication::SnapshotEnd { epoch, position: Position(2) },
+    ]);
+    scene.acknowledged(2);
+
+    scene.connect(2);
+    assert_eq!(scene.has(), Some(6));
+    let wrong = b"\x01\0\0\0\0DELETE FROM nothing;";
+    // The sixth was repeated; the eighth cannot be.
+    scene.say(&[
+        Replication::Numbered { epoch, number: 5 },
+        Replication::Tail { epoch, position: Position(10) },
+        Replication::Control { epoch, position: Position(11), operation: wrong },
+        open(1, "COLD"),
+        Replication::SnapshotEnd { epoch, position: Position(12) },
+    ]);
+    scene.acknowledged(12);
+    scene.say(&[Replication::Numbered { epoch, number: 7 }, Replication::Control { epoch, position: Position(13), operation: wrong }]);
+    scene.ended(2);
+    scene.connect(3);
+    assert_eq!(scene.has(), None, "it would be sent the same for ever");
 }
