@@ -136,8 +136,12 @@ struct Decision {
 }
 
 impl ThreadView {
-    fn is_ordinary(&self) -> bool {
-        self.priority == 0 && !self.preferred
+    fn policy(&self) -> Policy {
+        match self.priority {
+            0 if self.preferred => Policy::Preferred,
+            0 => Policy::Default,
+            priority => Policy::Fifo(priority),
+        }
     }
 }
 
@@ -151,6 +155,8 @@ struct Enlisted {
 struct State {
     /// `None` while it is being measured.
     decision: Option<Decision>,
+    /// Whether it is: then nothing forbids real-time threads.
+    is_measured: bool,
     threads: Vec<Enlisted>,
     memory_locked: bool,
     memory: String,
@@ -189,7 +195,10 @@ impl Realtime {
         tracing::info!(memory_locked, memory, "locked memory");
         let decision = beforehand(&config, rights, real_time_percent());
         let (is_open, scheduling) = (decision.is_none(), config.scheduling);
-        let realtime = Arc::new(Self { config, state: Mutex::new(State { memory_locked, memory, ..State::default() }) });
+        let realtime = Arc::new(Self {
+            config,
+            state: Mutex::new(State { memory_locked, memory, is_measured: decision.is_none(), ..State::default() }),
+        });
         if let Some(decision) = decision {
             realtime.decide(decision);
         }
@@ -263,13 +272,20 @@ impl Realtime {
 impl State {
     /// Gives the threads the policies that were decided.
     fn schedule(&mut self) {
-        let Some(decision) = self.decision.as_ref().filter(|decision| decision.is_fifo) else { return };
-        for Enlisted { id, view } in self.threads.iter_mut().filter(|enlisted| enlisted.view.is_ordinary()) {
-            let policy = if decision.prefers && view.rank == Rank::Shard { Policy::Preferred } else { Policy::Fifo(view.rank.priority()) };
-            match (id.schedule(policy), policy) {
-                (Ok(()), Policy::Fifo(priority)) => view.priority = priority,
-                (Ok(()), _) => view.preferred = true,
-                (Err(error), _) => view.refused = Some(refusal(&view.name, &error)),
+        for Enlisted { id, view } in &mut self.threads {
+            let policy = match &self.decision {
+                Some(Decision { is_fifo: true, prefers: true, .. }) if view.rank == Rank::Shard => Policy::Preferred,
+                Some(Decision { is_fifo: true, .. }) => Policy::Fifo(view.rank.priority()),
+                // A start is the busiest time of all, and a lease has to outlast it.
+                None if self.is_measured && view.rank == Rank::Detector => Policy::Fifo(view.rank.priority()),
+                Some(_) | None => Policy::Default,
+            };
+            if policy == view.policy() {
+                continue;
+            }
+            match id.schedule(policy) {
+                Ok(()) => (view.priority, view.preferred) = (policy.priority(), policy == Policy::Preferred),
+                Err(error) => view.refused = Some(refusal(&view.name, &error)),
             }
         }
     }
@@ -408,6 +424,22 @@ mod tests {
         });
         let view = view.join().unwrap();
         assert_eq!((view.threads[0].cores.clone(), view.threads[0].priority > 0), (vec![core], Rights::of_this_process().may_schedule(10)));
+    }
+
+    #[test]
+    fn detectors_go_first_while_it_is_measured_and_a_decision_takes_that_back() {
+        let may = Rights::of_this_process().may_schedule(Rank::HIGHEST);
+        let state = Mutex::new(State { is_measured: true, ..State::default() });
+        let realtime = Arc::new(Realtime { config: RealtimeConfig::default(), state });
+        let priorities = thread::spawn(move || {
+            let _members = [Rank::Detector, Rank::Shard].map(|rank| realtime.enlist(rank));
+            let priorities = || realtime.view().threads.iter().map(|thread| thread.priority).collect::<Vec<_>>();
+            let pending = priorities();
+            realtime.decide(Decision { is_fifo: false, prefers: false, why: String::new(), measured: None });
+            (pending, priorities())
+        });
+        let highest = if may { Rank::HIGHEST } else { 0 };
+        assert_eq!(priorities.join().unwrap(), (vec![highest, 0], vec![0, 0]));
     }
 
     #[test]

@@ -26,6 +26,16 @@ pub enum Policy {
     Fifo(u8),
 }
 
+impl Policy {
+    /// As a real-time thread; 0 of an ordinary one.
+    pub fn priority(self) -> u8 {
+        match self {
+            Self::Default | Self::Preferred => 0,
+            Self::Fifo(priority) => priority,
+        }
+    }
+}
+
 /// The nice value of threads that go in front of other ordinary ones.
 const NICE_FIRST: i32 = -20;
 

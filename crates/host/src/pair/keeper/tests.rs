@@ -81,7 +81,7 @@ impl Scene {
         let node = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), Token(0)).unwrap()));
         let nobody = Poll::new().unwrap();
         let shard = Arc::new(Inbox::new(mio::Waker::new(nobody.registry(), Token(0)).unwrap()));
-        let keeper = Keeper::start(node.clone(), crate::realtime::Realtime::ordinary()).unwrap();
+        let keeper = Keeper::start(node.clone(), Realtime::ordinary()).unwrap();
         let reports = keeper.inbox().clone();
         let reporter = Box::new(move |report| reports.post(KeeperMessage::Report(report)));
         let (opened, following) = Store::follow(directory.path(), reporter).unwrap();
