@@ -388,7 +388,6 @@ impl Shard {
     fn turn(&mut self, events: &Events) {
         self.clock.read();
         self.context.stalls.turn_begins(self.clock.now);
-        self.renew_authority();
         self.tell_leadership();
         let mut is_to_accept = std::mem::take(&mut self.unaccepted);
         for slot in std::mem::take(&mut self.unread) {

@@ -59,6 +59,8 @@ impl Endpoint {
 impl Shard {
     /// Tells every DEALER whether this node leads, if that has changed.
     pub(in crate::shard) fn tell_leadership(&mut self) {
+        // In a turn that takes long, as a promotion's may, the lease goes on: nobody is to be told of an end that there is not.
+        self.renew_authority();
         // Of a pair what the shard itself has taken up: nobody is told of an epoch in which it does nothing yet.
         let (epoch, leads) = (self.epoch(), self.leads());
         if self.endpoint.leadership != (epoch, leads) {
