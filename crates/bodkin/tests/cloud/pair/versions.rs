@@ -143,7 +143,7 @@ fn host(data: &Path, offset: u16) -> HostConfig {
         ports: bodkin_host::Port::ALL.map(|port| port.default_port() + offset),
         zmtp: Some(ZmtpConfig { port: 5570 + offset, system: None, ipc: None }),
         platform: Platform { lease, ..Platform::default() },
-        topics: vec![DeclaredTopic { event_type: EventType::parse("hot").expect("a name"), spec: topic }],
+        topics: [DeclaredTopic { event_type: EventType::parse("hot").expect("a name"), spec: topic.into() }].into(),
         ..HostConfig::on_loopback(data)
     }
 }
