@@ -15,6 +15,7 @@ pub mod fit;
 pub mod format;
 pub mod measure;
 pub mod net;
+pub mod plot;
 mod quadrature;
 pub mod random;
 pub mod simulate;
