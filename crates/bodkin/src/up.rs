@@ -73,7 +73,7 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
     match pair {
         Some(pair) => {
             let pair = PairConfig { is_forced: options.force_lead, realtime, security: config.security.clone(), ..pair };
-            return paired::run(config, pair, started, json_output);
+            return paired::run(config, pair, json_output);
         }
         None if options.force_lead => return Ok(fail(USAGE, &anyhow::anyhow!("--force-lead is for a node of a pair: name its --role"))),
         None => {}

@@ -139,8 +139,12 @@ fn a_node_that_follows_has_its_ports_open_and_answers_none_but_those_who_watch_i
         let asks_again = target != "/readyz" && status == 503;
         assert_eq!((answer.status, answer.header("retry-after").is_some()), (status, asks_again), "{target}: {}", answer.text());
     }
+    let killed = Instant::now();
     primary.signal(Signal::SIGKILL);
     backup.served();
+    let since_the_kill_ms = killed.elapsed().as_secs_f64() * 1e3;
+    let ready_ms = backup.ready()["ready_ms"].as_f64().expect("a number");
+    assert!(ready_ms <= since_the_kill_ms, "it counts from the promotion: {ready_ms} of {since_the_kill_ms} ms");
     assert!(has(&backup, 0));
     assert_eq!(backup.ready()["listeners"], backup.first["listeners"], "it serves where it was");
 }
