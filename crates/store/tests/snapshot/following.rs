@@ -29,11 +29,6 @@ use crate::{
     operations::{Operation, Service, carry_out, operation},
 };
 
-/// Operations are numbered by their positions.
-fn numbered(position: Position) -> Option<Followed> {
-    Some(Followed { epoch: 1, number: position.0 })
-}
-
 /// A leader whose commits go to a follower.
 struct Pair {
     leader: Opened,
@@ -43,6 +38,8 @@ struct Pair {
     following: Arc<Mutex<Option<Following>>>,
     /// The last position that was given.
     sent: Arc<AtomicU64>,
+    /// The last of the leader's operations that was numbered.
+    numbered: Arc<AtomicU64>,
     reports: mpsc::Receiver<Report>,
     /// While it is held the follower waits behind its next commit, and what comes meanwhile is repeated together.
     gate: Arc<Mutex<()>>,
@@ -71,6 +68,9 @@ impl Pair {
         let sent = Arc::new(AtomicU64::new(0));
         let (to, position) = (following.clone(), sent.clone());
         let next = move || Position(position.fetch_add(1, Relaxed) + 1);
+        let numbered = Arc::new(AtomicU64::new(0));
+        let numbers = numbered.clone();
+        let number = move || Some(Followed { epoch: 1, number: numbers.fetch_add(1, Relaxed) + 1 });
         let mut is_copied = false;
         let outlet = Box::new(move |committed| {
             let mut to = to.lock().unwrap();
@@ -79,16 +79,12 @@ impl Pair {
                     to.begin(1);
                     fs::read(path.as_ref().unwrap()).unwrap().chunks(1000).for_each(|part| to.part(part.to_vec()).unwrap());
                     fs::remove_file(path.unwrap()).unwrap();
-                    let position = next();
-                    to.end(position, numbered(position)).unwrap();
+                    to.end(next(), number()).unwrap();
                     is_copied = true;
                 }
                 (Committed::Group(group), Some(to)) => {
                     if is_copied {
-                        for operation in &group.operations {
-                            let position = next();
-                            to.operation(position, numbered(position), operation.clone()).unwrap();
-                        }
+                        group.operations.iter().for_each(|operation| to.operation(next(), number(), operation.clone()).unwrap());
                     }
                     group.release();
                 }
@@ -103,6 +99,7 @@ impl Pair {
             follower_data,
             following,
             sent,
+            numbered,
             reports,
             gate,
             topics: BTreeMap::new(),
@@ -415,7 +412,7 @@ fn a_follower_that_was_away_knows_what_it_has_and_repeats_nothing_twice() {
     pair.lead(register(2));
     pair.lead(Operation::DeclareTopic { event_type: 1, version: 1 });
     pair.settle();
-    let reached = numbered(Position(pair.sent.load(Relaxed)));
+    let reached = Some(Followed { epoch: 1, number: pair.numbered.load(Relaxed) });
     drop(pair.following.lock().unwrap().take());
     pair.follower.close();
     let (told, reports) = mpsc::channel();

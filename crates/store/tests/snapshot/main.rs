@@ -103,7 +103,8 @@ fn rows(directory: &Path) -> Vec<String> {
 /// The first columns of every row of every table.
 fn columns(directory: &Path, columns_max: usize) -> Vec<String> {
     let connection = rusqlite::Connection::open(directory.join("bodkin.sqlite")).unwrap();
-    let names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+    // How far a node has followed is its own to know.
+    let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'followed' ORDER BY name";
     let tables: Vec<String> = connection.prepare(names).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let mut rows = Vec::new();
     for table in tables {
