@@ -53,7 +53,7 @@ typedef enum {
 } zmtp_type_t;
 
 /** Security mechanisms. */
-typedef enum { ZMTP_NULL, ZMTP_PLAIN } zmtp_mechanism_t;
+typedef enum { ZMTP_NULL, ZMTP_PLAIN, ZMTP_CURVE } zmtp_mechanism_t;
 
 /** Octets of somebody else's memory. */
 typedef struct {
@@ -77,6 +77,9 @@ typedef struct {
     /** A server's: nonzero lets the client in. Null: nobody comes in. */
     int (*authenticate)(void *context, zmtp_slice_t username, zmtp_slice_t password);
     void *context; /**< passed to authenticate */
+#endif
+#if ZMTP_WITH_CURVE
+    const struct zmtp_curve_keys *curve; /**< zmtp_curve.h */
 #endif
 } zmtp_settings_t;
 
@@ -104,6 +107,7 @@ typedef enum {
     ZMTP_UNEXPECTED = -9, /**< a message that the peer's socket type may not send now */
     ZMTP_PEER_ERROR = -10, /**< it has told ERROR; octets: its reason */
     ZMTP_CLOSED = -11,     /**< by zmtp_close */
+    ZMTP_FORGED = -13,     /**< of CURVE: a box does not open, or its number was used */
 
     ZMTP_ROOM = -20,     /**< the output has too little room: nothing was written, come again with more */
     ZMTP_NOT_READY = -21, /**< the handshake is not over: libzmq drops who sends now */
@@ -141,6 +145,9 @@ typedef struct {
 #if ZMTP_WITH_PING
     uint8_t context_size;
     uint8_t context[ZMTP_CONTEXT_MAX]; /* of the PING that is to be answered */
+#endif
+#if ZMTP_WITH_CURVE
+    struct zmtp_curve *curve;
 #endif
 } zmtp_t;
 

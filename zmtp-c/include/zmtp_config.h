@@ -45,6 +45,11 @@
 #define ZMTP_WITH_PLAIN 1
 #endif
 
+/** Mechanism CURVE (RFC 25, RFC 26) of a client, with cryptography of the caller's (zmtp_curve.h). Not for REP. */
+#ifndef ZMTP_WITH_CURVE
+#define ZMTP_WITH_CURVE 0
+#endif
+
 /** PING is answered, told and can be sent (RFC 37). Without it a PING is ignored: libzmq then drops us if it was told to heartbeat. */
 #ifndef ZMTP_WITH_PING
 #define ZMTP_WITH_PING 1

@@ -49,6 +49,9 @@ typedef struct {
     uint32_t in_size;
     uint8_t *out; /**< what waits to be sent: a message is never longer; ZMTP_POLL_ROOM octets or more */
     uint32_t out_size;
+#if ZMTP_WITH_CURVE
+    struct zmtp_curve *curve; /**< of CURVE: what a connection knows besides (zmtp_curve.h) */
+#endif
 } zmtp_link_memory_t;
 
 /**

@@ -3,10 +3,13 @@
 #include "internal.h"
 
 /** Names of mechanisms, padded by zeros. */
-static const char MECHANISMS[ZMTP_WITH_PLAIN ? 2 : 1][ZMTP_MECHANISM_SIZE] = {
+static const char MECHANISMS[ZMTP_WITH_CURVE ? 3 : (ZMTP_WITH_PLAIN ? 2 : 1)][ZMTP_MECHANISM_SIZE] = {
     "NULL",
-#if ZMTP_WITH_PLAIN
+#if ZMTP_WITH_PLAIN || ZMTP_WITH_CURVE
     "PLAIN",
+#endif
+#if ZMTP_WITH_CURVE
+    "CURVE",
 #endif
 };
 
@@ -59,7 +62,7 @@ int32_t zmtp_take_greeting(zmtp_t *z)
     if (z->filled == ZMTP_GREETING_SIZE) {
         z->filled = 0;
         z->phase = PHASE_READY;
-        if (zmtp_is_plain(z->settings)) {
+        if (!zmtp_is_null(z->settings)) {
             z->phase = z->settings->is_server ? PHASE_HELLO : PHASE_WELCOME;
         }
     }

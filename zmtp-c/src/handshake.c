@@ -59,6 +59,12 @@ int32_t zmtp_take_handshake(zmtp_t *z, zmtp_slice_t body, zmtp_event_t *event)
     int32_t found = ZMTP_BAD_COMMAND;
     if (zmtp_is_command(body, "\5ERROR", &data)) {
         found = take_error(data, event);
+#if ZMTP_WITH_CURVE
+    } else if (zmtp_is_curve(z->settings) && (z->phase == PHASE_WELCOME) && zmtp_is_command(body, "\7WELCOME", &data)) {
+        found = zmtp_take_curve_welcome(z, data);
+    } else if (zmtp_is_curve(z->settings) && (z->phase == PHASE_READY) && zmtp_is_command(body, "\5READY", &data)) {
+        found = zmtp_take_curve_ready(z, data, event);
+#endif
     } else if ((z->phase == PHASE_READY) && zmtp_is_command(body, "\5READY", &data)) {
         found = zmtp_take_metadata(z, data, event);
 #if ZMTP_WITH_PLAIN

@@ -51,8 +51,13 @@ enum {
     (((ZMTP_BUILT & (set)) != 0u) && (((ZMTP_BUILT & ~(set)) == 0u) || ((ZMTP_SET((z)->settings->socket_type) & (set)) != 0u)))
 #define zmtp_is(z, type) zmtp_is_of(z, ZMTP_SET(type))
 
-/** Whether our mechanism is PLAIN. */
+/** Which mechanism is ours. */
+#define zmtp_is_null(settings) ((!ZMTP_WITH_PLAIN && !ZMTP_WITH_CURVE) || ((settings)->mechanism == (uint8_t)ZMTP_NULL))
 #define zmtp_is_plain(settings) (ZMTP_WITH_PLAIN && ((settings)->mechanism == (uint8_t)ZMTP_PLAIN))
+#define zmtp_is_curve(settings) (ZMTP_WITH_CURVE && ((settings)->mechanism == (uint8_t)ZMTP_CURVE))
+
+/** Octets in front of a frame's body that CURVE keeps free in the buffer, so that 16 are in front of every box: TweetNaCl writes there. */
+#define zmtp_lead(z) (zmtp_is_curve((z)->settings) ? 2u : 0u)
 
 /** Where octets are written, as long as there is room. */
 typedef struct {
@@ -70,6 +75,9 @@ void zmtp_write_head(zmtp_writer_t *writer, uint8_t flags, uint32_t size);
 /** Head and name of a command with so many octets behind the name. `name` is as on the wire, with its length in front. */
 void zmtp_write_command(zmtp_writer_t *writer, const char *name, uint32_t size);
 void zmtp_write_greeting(zmtp_writer_t *writer, const zmtp_settings_t *settings);
+/** A command behind the handshake, whose data are two pieces. */
+void zmtp_put_command(const zmtp_t *z, zmtp_writer_t *writer, const char *name, const void *head, uint32_t head_size, const void *rest,
+                      uint32_t rest_size);
 /** The properties that READY and INITIATE tell. */
 void zmtp_write_metadata(zmtp_writer_t *writer, const zmtp_settings_t *settings);
 uint32_t zmtp_metadata_size(const zmtp_settings_t *settings);
@@ -91,5 +99,43 @@ int32_t zmtp_take_handshake(zmtp_t *z, zmtp_slice_t body, zmtp_event_t *event);
 int32_t zmtp_take_command(zmtp_t *z, zmtp_slice_t body, zmtp_event_t *event);
 /** Octets of a message: ZMTP_NONE if they do not concern the caller, an event or a fault. */
 int32_t zmtp_take_message(zmtp_t *z, zmtp_slice_t octets, int goes_on, zmtp_event_t *event);
+
+#if ZMTP_WITH_CURVE
+void zmtp_write_curve_hello(const zmtp_t *z, zmtp_writer_t *writer);
+void zmtp_write_curve_initiate(const zmtp_t *z, zmtp_writer_t *writer);
+int32_t zmtp_take_curve_welcome(zmtp_t *z, zmtp_slice_t data);
+int32_t zmtp_take_curve_ready(zmtp_t *z, zmtp_slice_t data, zmtp_event_t *event);
+/** Opens a MESSAGE where it stands in the buffer: its payload, with its flags in z->flags. ZMTP_NONE or a fault. */
+int32_t zmtp_open_curve_message(zmtp_t *z, zmtp_slice_t body, zmtp_slice_t *payload);
+/** In front of and behind what is in a box of MESSAGE. */
+uint32_t zmtp_begin_curve_message(const zmtp_t *z, zmtp_writer_t *writer, uint8_t flags, uint32_t size);
+void zmtp_end_curve_message(const zmtp_t *z, zmtp_writer_t *writer, uint32_t begin);
+#endif
+
+/** Head of a frame behind the handshake; of CURVE, what is in front of the payload in its box. What zmtp_end_frame needs. */
+static inline uint32_t zmtp_begin_frame(const zmtp_t *z, zmtp_writer_t *writer, uint8_t flags, uint32_t size)
+{
+#if ZMTP_WITH_CURVE
+    if (zmtp_is_curve(z->settings)) {
+        return zmtp_begin_curve_message(z, writer, flags, size);
+    }
+#endif
+    (void)z;
+    zmtp_write_head(writer, flags, size);
+    return 0;
+}
+
+/** The payload is written: of CURVE, seals it. */
+static inline void zmtp_end_frame(const zmtp_t *z, zmtp_writer_t *writer, uint32_t begin)
+{
+#if ZMTP_WITH_CURVE
+    if (zmtp_is_curve(z->settings)) {
+        zmtp_end_curve_message(z, writer, begin);
+    }
+#endif
+    (void)z;
+    (void)writer;
+    (void)begin;
+}
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "zmtp_curve.h"
 #include "zmtp_link.h"
 
 
@@ -16,6 +17,13 @@ int32_t zmtp_link_open(zmtp_link_t *link, const zmtp_settings_t *settings, const
     link->out_size = memory->out_size;
     link->out_begin = 0;
     link->out_end = 0;
+#if ZMTP_WITH_CURVE
+    if (settings->mechanism == (uint8_t)ZMTP_CURVE) {
+        int32_t opened = zmtp_open(&link->zmtp, settings, memory->in, memory->in_size);
+        int is_possible = (opened == 0) && (memory->curve != NULL) && (memory->out_size >= ZMTP_CURVE_POLL_ROOM);
+        return is_possible ? zmtp_use_curve(&link->zmtp, memory->curve) : (int32_t)ZMTP_ARGUMENT;
+    }
+#endif
     return zmtp_open(&link->zmtp, settings, memory->in, memory->in_size);
 }
 

@@ -28,6 +28,8 @@ const char *zmtp_reason(int32_t fault)
         return "the peer told an error";
     case ZMTP_CLOSED:
         return "closed";
+    case ZMTP_FORGED:
+        return "a box does not open, or its number was used";
     default:
         return "";
     }
@@ -59,6 +61,16 @@ static void write_error(zmtp_writer_t *writer, int32_t fault)
 static void write_pending(const zmtp_t *z, zmtp_writer_t *writer, uint8_t pending)
 {
     const zmtp_settings_t *settings = z->settings;
+#if ZMTP_WITH_CURVE
+    if (zmtp_is_curve(settings) && (pending == PENDING_HELLO)) {
+        zmtp_write_curve_hello(z, writer);
+        return;
+    }
+    if (zmtp_is_curve(settings) && (pending == PENDING_INITIATE)) {
+        zmtp_write_curve_initiate(z, writer);
+        return;
+    }
+#endif
     switch (pending) {
     case PENDING_GREETING:
         zmtp_write_greeting(writer, settings);
@@ -83,8 +95,7 @@ static void write_pending(const zmtp_t *z, zmtp_writer_t *writer, uint8_t pendin
         break;
 #if ZMTP_WITH_PING
     case PENDING_PONG:
-        zmtp_write_command(writer, "\4PONG", z->context_size);
-        zmtp_write(writer, z->context, z->context_size);
+        zmtp_put_command(z, writer, "\4PONG", NULL, 0, z->context, z->context_size);
         break;
 #endif
     default:

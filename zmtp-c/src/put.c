@@ -13,11 +13,24 @@ static int32_t may_put(const zmtp_t *z)
     return (z->phase == PHASE_TRAFFIC) ? fault : (int32_t)ZMTP_NOT_READY;
 }
 
+#if ZMTP_WITH_PING || ZMTP_WITH_SUB
+void zmtp_put_command(const zmtp_t *z, zmtp_writer_t *writer, const char *name, const void *head, uint32_t head_size, const void *rest,
+                      uint32_t rest_size)
+{
+    uint32_t name_size = (uint32_t)strlen(name);
+    uint32_t begin = zmtp_begin_frame(z, writer, FLAG_COMMAND, name_size + head_size + rest_size);
+    zmtp_write(writer, name, name_size);
+    zmtp_write(writer, head, head_size);
+    zmtp_write(writer, rest, rest_size);
+    zmtp_end_frame(z, writer, begin);
+}
+#endif
+
 /** What goes out in front of a message's first frame. */
 static void write_envelope(const zmtp_t *z, zmtp_writer_t *writer)
 {
     if (zmtp_is(z, ZMTP_REQ)) {
-        zmtp_write_head(writer, FLAG_MORE, 0);
+        zmtp_end_frame(z, writer, zmtp_begin_frame(z, writer, FLAG_MORE, 0));
     }
     if (zmtp_is(z, ZMTP_REP)) {
         zmtp_write(writer, z->buffer, z->kept);
@@ -46,14 +59,16 @@ static int32_t put(zmtp_t *z, int more, const void *body, uint32_t size, uint32_
 {
     zmtp_writer_t writer = {out, 0, room, 0};
     int32_t fault = may_put(z);
+    uint32_t begin;
     if (fault < 0) {
         return fault;
     }
     if ((z->conduct & CONDUCT_OUT_MORE) == 0) {
         write_envelope(z, &writer);
     }
-    zmtp_write_head(&writer, more ? FLAG_MORE : 0, size);
+    begin = zmtp_begin_frame(z, &writer, more ? FLAG_MORE : 0, size);
     zmtp_write(&writer, body, body_size);
+    zmtp_end_frame(z, &writer, begin);
     if (writer.is_short) {
         return ZMTP_ROOM;
     }
@@ -68,7 +83,7 @@ int32_t zmtp_put(zmtp_t *z, int more, const void *body, uint32_t size, uint8_t *
 
 int32_t zmtp_put_head(zmtp_t *z, int more, uint32_t size, uint8_t *out, uint32_t room)
 {
-    return put(z, more, NULL, size, 0, out, room);
+    return zmtp_is_curve(z->settings) ? (int32_t)ZMTP_ARGUMENT : put(z, more, NULL, size, 0, out, room);
 }
 
 #if ZMTP_WITH_SUB
@@ -85,12 +100,13 @@ static int32_t put_prefix(zmtp_t *z, int subscribes, const void *prefix, uint32_
         return ZMTP_NOT_READY;
     }
     if (z->minor == 0u) {
-        zmtp_write_head(&writer, 0, size + 1u);
+        uint32_t begin = zmtp_begin_frame(z, &writer, 0, size + 1u);
         zmtp_write_octet(&writer, (uint8_t)(subscribes != 0));
+        zmtp_write(&writer, prefix, size);
+        zmtp_end_frame(z, &writer, begin);
     } else {
-        zmtp_write_command(&writer, subscribes ? "\11SUBSCRIBE" : "\6CANCEL", size);
+        zmtp_put_command(z, &writer, subscribes ? "\11SUBSCRIBE" : "\6CANCEL", NULL, 0, prefix, size);
     }
-    zmtp_write(&writer, prefix, size);
     return writer.is_short ? (int32_t)ZMTP_ROOM : (int32_t)writer.size;
 }
 
@@ -109,16 +125,16 @@ int32_t zmtp_cancel(zmtp_t *z, const void *prefix, uint32_t size, uint8_t *out, 
 int32_t zmtp_ping(zmtp_t *z, uint16_t ttl_ds, const void *context, uint32_t size, uint8_t *out, uint32_t room)
 {
     zmtp_writer_t writer = {out, 0, room, 0};
+    uint8_t ttl[2];
     if (size > ZMTP_CONTEXT_MAX) {
         return ZMTP_ARGUMENT;
     }
     if (z->phase != PHASE_TRAFFIC) {
         return ZMTP_NOT_READY;
     }
-    zmtp_write_command(&writer, "\4PING", size + 2u);
-    zmtp_write_octet(&writer, (uint8_t)(ttl_ds >> 8));
-    zmtp_write_octet(&writer, (uint8_t)ttl_ds);
-    zmtp_write(&writer, context, size);
+    ttl[0] = (uint8_t)(ttl_ds >> 8);
+    ttl[1] = (uint8_t)ttl_ds;
+    zmtp_put_command(z, &writer, "\4PING", ttl, sizeof ttl, context, size);
     return writer.is_short ? (int32_t)ZMTP_ROOM : (int32_t)writer.size;
 }
 #endif

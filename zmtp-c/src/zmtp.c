@@ -12,9 +12,13 @@
 static int are_possible(const zmtp_settings_t *settings)
 {
     int is_built = (settings->socket_type <= (uint8_t)ZMTP_PAIR) && ((ZMTP_BUILT & ZMTP_SET(settings->socket_type)) != 0u) &&
-                   (settings->mechanism <= (uint8_t)(ZMTP_WITH_PLAIN ? ZMTP_PLAIN : ZMTP_NULL));
+                   ((settings->mechanism == (uint8_t)ZMTP_NULL) || zmtp_is_plain(settings) || zmtp_is_curve(settings));
 #if ZMTP_WITH_PLAIN
     is_built = is_built && (settings->username.size <= 255u) && (settings->password.size <= 255u);
+#endif
+#if ZMTP_WITH_CURVE
+    is_built = is_built && (!zmtp_is_curve(settings) ||
+                            ((settings->curve != NULL) && !settings->is_server && (settings->socket_type != (uint8_t)ZMTP_REP)));
 #endif
     return is_built && (settings->identity.size <= 255u);
 }
@@ -29,7 +33,7 @@ int32_t zmtp_open(zmtp_t *z, const zmtp_settings_t *settings, uint8_t *buffer, u
     z->buffer = buffer;
     z->buffer_size = size;
     z->pending = PENDING_GREETING;
-    if (!zmtp_is_plain(settings)) {
+    if (zmtp_is_null(settings)) {
         z->pending |= PENDING_READY;
     } else if (!settings->is_server) {
         z->pending |= PENDING_HELLO;
@@ -66,9 +70,9 @@ int zmtp_is_ready(const zmtp_t *z)
 
 int32_t zmtp_fail(zmtp_t *z, int32_t fault)
 {
-    /* Whoever has not greeted may not speak ZMTP at all, and clients of PLAIN may not send ERROR (RFC 24). */
+    /* Whoever has not greeted may not speak ZMTP at all, and clients of PLAIN and CURVE may not send ERROR (RFC 24, RFC 26). */
     int is_told = (z->phase != PHASE_GREETING) && (z->phase != PHASE_CLOSED) && (fault != (int32_t)ZMTP_PEER_ERROR) &&
-                  (!zmtp_is_plain(z->settings) || z->settings->is_server);
+                  (zmtp_is_null(z->settings) || z->settings->is_server);
     if (z->phase != PHASE_CLOSED) {
         z->pending = (uint8_t)(is_told ? ((z->pending & PENDING_GREETING) | PENDING_ERROR) : 0);
         z->phase = PHASE_CLOSED;
@@ -104,8 +108,8 @@ static int32_t take_head(zmtp_t *z)
         uint32_t max = z->settings->frame_octets_max;
         int is_command = (z->flags & FLAG_COMMAND) != 0;
         max = (max == 0u) ? FRAME_OCTETS_MAX_DEFAULT : max;
-        if (is_command) {
-            max = z->buffer_size - z->kept;
+        if (is_command || (zmtp_is_curve(z->settings) && (z->phase == PHASE_TRAFFIC))) {
+            max = z->buffer_size - z->kept - zmtp_lead(z); /* it is told in one piece */
         } else if (z->phase != PHASE_TRAFFIC) {
             return zmtp_fail(z, ZMTP_UNEXPECTED);
         } else {
@@ -122,22 +126,25 @@ static int32_t take_head(zmtp_t *z)
 /** Finds the next fragment of the frame's body, in the input or in the buffer: nonzero, if it is whole. */
 static int take_fragment(zmtp_t *z, zmtp_slice_t *fragment)
 {
-    uint32_t capacity = z->buffer_size - z->kept;
+    uint32_t capacity = z->buffer_size - z->kept - zmtp_lead(z);
+    uint8_t *buffer = &z->buffer[z->kept + zmtp_lead(z)];
     uint32_t size = (z->body_left < capacity) ? z->body_left : capacity;
     int is_whole = 1;
-    if ((z->filled == 0u) && (z->input_left >= size)) {
+    if ((z->filled == 0u) && (z->input_left >= size) && !zmtp_is_curve(z->settings)) {
         fragment->octets = z->input;
         z->input += size;
         z->input_left -= size;
     } else {
         uint32_t count = size - z->filled;
         count = (count < z->input_left) ? count : z->input_left;
-        memcpy(&z->buffer[z->kept + z->filled], z->input, count);
-        z->input += count;
+        if (!zmtp_is_curve(z->settings) || (count > 0u)) {
+            memcpy(&buffer[z->filled], z->input, count);
+            z->input += count;
+        }
         z->input_left -= count;
         z->filled += count;
         is_whole = z->filled == size;
-        fragment->octets = &z->buffer[z->kept];
+        fragment->octets = buffer;
     }
     if (is_whole) {
         fragment->size = size;
@@ -155,6 +162,14 @@ static int32_t take_body(zmtp_t *z, zmtp_slice_t fragment, zmtp_event_t *event)
     if (!goes_on) {
         z->flags &= (uint8_t)~FLAG_BODY;
     }
+#if ZMTP_WITH_CURVE
+    if (zmtp_is_curve(z->settings) && (z->phase == PHASE_TRAFFIC)) {
+        kind = zmtp_open_curve_message(z, fragment, &fragment);
+        if (kind < 0) {
+            return zmtp_fail(z, kind);
+        }
+    }
+#endif
     if ((z->flags & FLAG_COMMAND) == 0) {
         kind = zmtp_take_message(z, fragment, goes_on, event);
     } else if (z->phase == PHASE_TRAFFIC) {
@@ -170,7 +185,7 @@ int32_t zmtp_next(zmtp_t *z, zmtp_event_t *event)
     int32_t found = ZMTP_NONE;
     memset(event, 0, sizeof *event);
     if (z->phase == PHASE_CLOSED) {
-        return z->fault;
+        return zmtp_fail(z, z->fault);
     }
     if (zmtp_is(z, ZMTP_REP) && ((z->conduct & CONDUCT_ASKED) != 0) && (z->input_left > 0u)) {
         return ZMTP_WRONG_TURN;

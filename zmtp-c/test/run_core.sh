@@ -37,6 +37,8 @@ done
 for feature in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR PLAIN PING REASONS WAITING; do
     report "it is built without $feature" compiles "-DZMTP_WITH_$feature=0"
 done
+report "it is built with CURVE" compiles -DZMTP_WITH_CURVE=1
+report "it is built with CURVE and without PLAIN" compiles -DZMTP_WITH_CURVE=1 -DZMTP_WITH_PLAIN=0
 for type in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR; do
     report "it is built with $type alone" compiles -DZMTP_WITH_ALL_TYPES=0 "-DZMTP_WITH_$type=1" -DZMTP_WITH_PLAIN=0 -DZMTP_WITH_PING=0 \
         -DZMTP_WITH_REASONS=0 -DZMTP_WITH_WAITING=0
