@@ -55,7 +55,8 @@ impl Piecewise {
     /// The value at `x`, by Clenshaw's recurrence.
     pub fn value(&self, x: f64) -> f64 {
         let x = x.clamp(self.ends[0], self.ends[self.ends.len() - 1]);
-        let piece = self.ends[1..self.ends.len() - 1].partition_point(|end| *end < x);
+        // At a jump the value behind it counts, as in a distribution function.
+        let piece = self.ends[1..self.ends.len() - 1].partition_point(|end| *end <= x);
         let (from, to) = (self.ends[piece], self.ends[piece + 1]);
         let y = 2.0 * ((x - from) - (to - x)) / (to - from);
         let coefficients = &self.coefficients[piece];
@@ -102,6 +103,13 @@ mod tests {
     fn corners_that_are_known_cost_nothing_and_others_pieces() {
         check(&[0.0, 1.0, 3.0], |x| (x - 1.0).abs(), 1e-12);
         check(&[0.0, 3.0], |x| (x - 1.1).abs(), 1e-11);
+    }
+
+    #[test]
+    fn at_a_jump_that_is_known_the_value_behind_it_counts() {
+        let step = |x: f64| f64::from(u8::from(x >= 1.0));
+        let found = Piecewise::of(&[0.0, 1.0, 2.0], 1e-13, 10, &mut |x| step(x)).expect("it has two pieces");
+        assert_eq!([0.5, 0.999, 1.0, 2.0].map(|x| found.value(x).round()), [0.0, 0.0, 1.0, 1.0]);
     }
 
     #[test]

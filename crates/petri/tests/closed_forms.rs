@@ -215,4 +215,7 @@ fn what_is_not_suited_to_a_method_is_refused() {
     let net = net("uniform", &[("A", 1), ("B", 0)], vec![timed("t", law, Servers::SINGLE, &[0], &[1])]);
     let question = Question { method: Some(Method::Markov), ..Question::new(&net, When::At(vec![1.0])) };
     assert!(matches!(solve(&question), Err(SolveError::Explore(_))));
+    let measures = vec![Measure::Throughput(0)];
+    let question = Question { measures, ..Question::new(&net, When::At(vec![1.0])) };
+    assert!(solve(&question).expect_err("a general clock has no rate").to_string().contains("throughput(t) is not known"));
 }

@@ -10,8 +10,9 @@ use super::{Answer, Certainty, Method, Question, SolveError, When, columns::Colu
 use crate::{
     chain::poisson::Window,
     distribution::Distribution,
-    explore::{Exploration, Rules, Tick},
-    net::{Delay, Net},
+    explore::{Exploration, Rules, Stages, Tick},
+    measure::Measure,
+    net::{Delay, Net, Transition},
 };
 
 /// Most times that the tick is halved.
@@ -30,6 +31,7 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
     let When::At(times) = &question.when else {
         return Err(SolveError::Question("method lattice computes values at given times; there is no long run of it".to_owned()));
     };
+    check_throughputs(question)?;
     let first_tick = first_tick(question.net, times)?;
     let mut table = Table::default();
     let (mut states, mut steps) = (0, 0);
@@ -63,6 +65,31 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
     let reason = format!("general delays run at the same time: {} ticks of {first_tick} and its halves, extrapolated", table.levels);
     let errors = table.errors();
     Ok(Answer { method: Method::Lattice, reason, values: table.best, errors, certainty: Certainty::Estimate, states, steps })
+}
+
+/// General clocks fire at ticks only: between them they have no rate that could be told.
+fn check_throughputs(question: &Question) -> Result<(), SolveError> {
+    let general = |measure: &Measure| match measure {
+        Measure::Throughput(transition) => {
+            Some(&question.net.transitions()[*transition]).filter(|transition| general_law(transition).is_some())
+        }
+        Measure::Reward(_) => None,
+    };
+    match question.measures.iter().find_map(general) {
+        None => Ok(()),
+        Some(transition) => Err(SolveError::Question(format!(
+            "throughput({}) is not known to method lattice, for the transition's delay is general; simulate it",
+            transition.name
+        ))),
+    }
+}
+
+/// The law of a transition's delay, if it is not made of exponential stages.
+fn general_law(transition: &Transition) -> Option<&Distribution> {
+    match transition.timed().map(|timed| &timed.delay) {
+        Some(Delay::Distribution(law)) if Stages::of(law).is_none() => Some(law),
+        _ => None,
+    }
 }
 
 /// The values with one length of the tick.
@@ -264,12 +291,8 @@ fn is_multiple(time: f64, tick: f64) -> bool {
 /// A length that all corners of the general delays are multiples of, and the times too where that is not much finer, and that resolves
 /// the shortest delay.
 fn first_tick(net: &Net, times: &[f64]) -> Result<f64, SolveError> {
-    let laws = net.transitions().iter().filter_map(|transition| match transition.timed().map(|timed| &timed.delay) {
-        Some(Delay::Distribution(law)) if crate::explore::Stages::of(law).is_none() => Some(law),
-        _ => None,
-    });
     let (mut corners, mut shortest) = (Vec::new(), f64::INFINITY);
-    for law in laws {
+    for law in net.transitions().iter().filter_map(general_law) {
         let (low, high) = law.support();
         corners.extend([low, high].into_iter().filter(|corner| *corner > 0.0 && corner.is_finite()));
         if let Distribution::Empirical(law) = law {

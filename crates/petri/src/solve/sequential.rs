@@ -11,6 +11,7 @@ use crate::{
     chebyshev::Piecewise,
     distribution::Distribution,
     explore::{Exploration, Rules, Unsuited},
+    measure::Measure,
     net::{Delay, Net},
     quadrature::gauss,
 };
@@ -80,6 +81,9 @@ struct Graph<'a> {
 
 impl<'a> Graph<'a> {
     fn of(question: &Question<'a>) -> Result<Self, SolveError> {
+        if question.measures.iter().any(|measure| matches!(measure, Measure::Throughput(_))) {
+            return Err(SolveError::Question("method sequential knows probabilities of markings, not throughputs".to_owned()));
+        }
         let mut rules = Rules::of_markings(question.net, question.until.clone());
         rules.find_symmetry(&question.measures);
         let exploration = Exploration::new(rules, question.states_max.min(MARKINGS_MAX))?;
