@@ -54,7 +54,8 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
         };
         error += left.as_ref().map_or(0.0, |left| left.error);
         for (values, time) in values.iter_mut().zip(times) {
-            let probability = own.value(*time) - left.as_ref().map_or(0.0, |left| left.function.value(*time));
+            // A difference of two that are nearly the same may be below 0 by rounding.
+            let probability = (own.value(*time) - left.as_ref().map_or(0.0, |left| left.function.value(*time))).max(0.0);
             values.iter_mut().zip(&rewards).for_each(|(value, reward)| *value += reward[*marking] * probability);
         }
         if let Some(left) = left {
