@@ -91,8 +91,8 @@ impl Family {
 /// How laws are tested.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Samples that are drawn from each fitted law and fitted again. The smallest p-value is one over one more. 0 for no tests and
-    /// no confidence intervals.
+    /// Samples that are drawn from each fitted law and fitted again. The smallest p-value is one over one more: fewer than one over
+    /// the level refuse nothing. 0 for no tests and no confidence intervals.
     pub resamples: u32,
     /// Decides what is drawn.
     pub seed: u64,
@@ -129,9 +129,10 @@ pub struct Fitted {
 }
 
 impl Fitted {
-    /// Whether the tests let the law pass at `level`; none where there was no test.
+    /// Whether the tests let the law pass at `level`; none where there was no test, or too few resamples for so small a p-value.
     pub fn fits(&self, level: f64) -> Option<bool> {
-        self.test.as_ref().map(|test| test.kolmogorov_smirnov.p_value >= level && test.anderson_darling.p_value >= level)
+        let test = self.test.as_ref().filter(|test| 1.0 / f64::from(test.resamples + 1) < level)?;
+        Some(test.kolmogorov_smirnov.p_value >= level && test.anderson_darling.p_value >= level)
     }
 }
 
