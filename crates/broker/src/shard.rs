@@ -211,6 +211,7 @@ impl<R> Shard<R> {
             Input::Unsubscribe { subscription } => self.unsubscribe(now, subscription, outputs),
             Input::Detached { subscription } => self.detach(now, subscription),
             Input::Delivered { subscription, stream, through } => self.delivered(now, subscription, stream, through, outputs),
+            Input::Emptied { stream, through } => self.emptied(stream, through, outputs),
             Input::Resumed { stream, from, to } => self.resume(now, stream, from, to),
             Input::Authority(authority) => self.take_authority(now, authority),
             Input::Backup(standing) => self.backup_stands(standing, outputs),
@@ -399,6 +400,11 @@ impl<R> Shard<R> {
     /// The receiver of a subscription that is there.
     pub fn receiver(&self, key: SubscriptionKey) -> Option<&R> {
         self.subscriptions.get(key).map(|subscription| &subscription.receiver)
+    }
+
+    /// The receivers of a topic's subscriptions.
+    pub fn receivers(&self, topic: TopicId) -> impl Iterator<Item = &R> {
+        self.topics.at(topic).subscriptions.iter().filter_map(|key| self.receiver(*key))
     }
 
     /// Events that a full queue has cost a subscriber, told or not yet told.

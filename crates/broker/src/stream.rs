@@ -139,6 +139,8 @@ pub(crate) struct Stream {
     pub settled: Sequence,
     /// What will be settled next.
     pub settling: Sequence,
+    /// Everything up to here has left the send queues to all subscribers.
+    pub emptied: Sequence,
     /// The publisher was told that everything up to here is covered or needs no cover.
     pub covered: Sequence,
     /// Behind a promotion nothing from here on is dispatched: earlier messages may be on their way.
@@ -183,6 +185,7 @@ impl Stream {
             released: Sequence(0),
             settled: Sequence(0),
             settling: Sequence(0),
+            emptied: Sequence(0),
             covered: Sequence(0),
             held_from: Sequence(u64::MAX),
             resent_to: Sequence(0),
@@ -223,6 +226,11 @@ impl Stream {
         let since = self.readers.iter().map(|reader| reader.since).min()?;
         let through = self.readers.iter().map(|reader| reader.acked).min()?;
         Some(Received { since, through })
+    }
+
+    /// What is safe because it has left the send queues: where somebody is required, only that one's word counts.
+    pub fn emptied(&self) -> Sequence {
+        if self.readers.is_empty() { self.emptied } else { Sequence(0) }
     }
 }
 

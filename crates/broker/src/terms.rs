@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use crate::{
     time::Instant,
     timing::{Deadlines, Nanos, Span},
-    topic::{Level, Platform, TopicSpec},
+    topic::{Coverage, Level, Platform, TopicSpec},
 };
 
 /// Messages that a stream may keep where no deadline bounds the backlog: subscribers of such a topic are waited for.
@@ -48,6 +48,8 @@ pub struct Terms {
     /// Messages in a row that may be dropped because their deadline has passed: `L_shed` of `L_shed + L_crash <= L`, of which the replication
     /// deadline was given `L_crash`. `None`: late messages are delivered.
     pub shed_max: Option<u32>,
+    /// Where nobody is required, what has left the send queues to all subscribers is safe too: [`Coverage::Host`].
+    pub emptied_covers: bool,
 }
 
 impl Terms {
@@ -74,6 +76,7 @@ impl Terms {
             backlog_max: NonZeroU32::new(messages.min(BACKLOG_MAX)).expect("at least two"),
             streams_max: topic.publishers.get().saturating_mul(2),
             shed_max: Some(topic.shed_max).filter(|shed_max| *shed_max > 0),
+            emptied_covers: topic.coverage == Coverage::Host,
         }
     }
 
@@ -150,6 +153,7 @@ pub(crate) mod tests {
         backlog_max: NonZeroU32::new(4).unwrap(),
         streams_max: 4,
         shed_max: None,
+        emptied_covers: false,
     };
 
     fn at(nanos: u64) -> Instant {

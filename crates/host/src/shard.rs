@@ -368,6 +368,7 @@ impl Shard {
             return Duration::ZERO;
         }
         let sweep = self.next_sweep.saturating_duration_since(Instant::now());
+        let sweep = self.endpoint.send_queues.patience().map_or(sweep, |soon| sweep.min(soon));
         // Who does not lead does no work, whatever there is.
         let work = if self.leads() { self.broker.next_timer() } else { None };
         let backup = self.primary.as_ref().and_then(Primary::gives_up_at);
@@ -420,11 +421,13 @@ impl Shard {
                 }
             }
         }
+        self.ask_send_queues();
         self.serve_all();
         self.tell_leadership();
         self.end_turn();
         self.serve_backup();
         self.flush();
+        self.settle_send_queues();
         if self.clock.now >= self.next_sweep {
             self.next_sweep = self.clock.now + SWEEP_PERIOD;
             // A message whose wake-up failed is found here, and a connection that the system refused to accept before.

@@ -6,6 +6,7 @@ mod durable;
 mod messages;
 mod nodes;
 mod secure;
+mod send_queue;
 mod versions;
 mod wishes;
 

@@ -41,6 +41,7 @@ impl Workload {
             backlog_max: NonZeroU32::new(4).expect("not 0"),
             streams_max: 1,
             shed_max: None,
+            emptied_covers: false,
         };
         let limits = ShardLimits { subscriptions_max: topics, topics_max: topics, queue_bytes_max: 1 << 16 };
         let now = Instant::from_nanos(1_000_000_000);

@@ -1,7 +1,7 @@
 //! Cover: which events are safe from the loss of this host, which ones are done with, and who is told.
 //!
-//! Three watermarks of a stream say it all: what every required subscriber has, what the Backup has, and, where nobody acknowledges,
-//! what was dispatched long enough ago. They only grow, so that no order of acknowledgements leaves anything behind.
+//! A few watermarks of a stream say it all: what every required subscriber has, what the Backup has, and, where nobody acknowledges,
+//! what was dispatched long enough ago, or has left the send queues if that counts. They only grow, so that no order of acknowledgements leaves anything behind.
 
 use super::{Output, Shard};
 use crate::{
@@ -57,7 +57,7 @@ impl<R> Shard<R> {
         let stream = self.streams.at(index);
         let is_tolerant = self.topics.at(stream.identity.topic).terms().replicate_within_ns.is_none();
         let is_out = self.replication.standing.is_out();
-        let known = stream.covered.max(stream.released).max(self.replicated(index));
+        let known = stream.covered.max(stream.released).max(stream.emptied()).max(self.replicated(index));
         match stream.received() {
             _ if is_tolerant => stream.last,
             None if is_out => stream.last,
@@ -77,14 +77,14 @@ impl<R> Shard<R> {
     /// Lets go what is done with from the front of a stream on, and cancels the replication of what is covered.
     pub(super) fn release(&mut self, index: u32, outputs: &mut Vec<Output>) {
         let stream = self.streams.at(index);
-        let (received, settled) = (stream.received(), stream.settled);
+        let (received, settled, emptied) = (stream.received(), stream.settled, stream.emptied());
         let is_tolerant = self.topics.at(stream.identity.topic).terms().replicate_within_ns.is_none();
         let needs_no_backup = is_tolerant || self.replication.standing.is_out();
         let replicated = self.replicated(index);
         let before = stream.released;
         while let Some(&Message { sequence, is_mark, is_dispatched, is_shed, .. }) = self.streams.head(index) {
             let is_done = match received {
-                _ if is_shed => true,
+                _ if is_shed || sequence <= emptied => true,
                 Some(received) if sequence > received.since => sequence <= received.through,
                 _ => sequence <= settled && (!is_mark || needs_no_backup || sequence <= replicated),
             };
@@ -95,15 +95,13 @@ impl<R> Shard<R> {
             self.counters.cancelled += u64::from(self.replication.pending.remove(slot.index));
             outputs.push(Output::Freed { slot });
         }
-        if let Some(received) = received {
-            self.cancel_replicas(index, received);
-        }
+        self.cancel_replicas(index, received.unwrap_or(Received { since: Sequence(0), through: emptied }));
         if self.streams.at(index).released > before {
             self.touch(index);
         }
     }
 
-    /// What every required subscriber has need not be replicated, although it is still to be dispatched to others.
+    /// What every required subscriber has, or all subscribers' hosts, need not be replicated, although it may still be to be dispatched to others.
     fn cancel_replicas(&mut self, index: u32, received: Received) {
         let mut slot = self.streams.at(index).head;
         while slot != NONE {
@@ -127,6 +125,20 @@ impl<R> Shard<R> {
         let Some(reader) = stream.readers.iter_mut().find(|reader| reader.subscription == key) else { return };
         required.heard_at = now;
         reader.acknowledge(through);
+        self.touch(index);
+        self.release(index, outputs);
+    }
+
+    /// What was dispatched up to here has left the send queues to all subscribers of the topic.
+    pub(super) fn emptied(&mut self, stream: StreamId, through: Sequence, outputs: &mut Vec<Output>) {
+        let Some(index) = self.streams.index(stream) else { return };
+        let stream = self.streams.at(index);
+        if !self.topics.at(stream.identity.topic).terms().emptied_covers {
+            return;
+        }
+        let dispatched = if stream.cursor == NONE { stream.last } else { Sequence(self.streams.slots.at(stream.cursor).sequence.0 - 1) };
+        let stream = self.streams.at_mut(index);
+        stream.emptied = stream.emptied.max(through.min(dispatched));
         self.touch(index);
         self.release(index, outputs);
     }

@@ -55,6 +55,14 @@ pub enum Input {
         /// The last event.
         through: Sequence,
     },
+    /// Everything of a stream up to here has left the kernel's send queues to all subscribers of its topic. Only topics whose terms say so
+    /// ([`Terms::emptied_covers`](crate::Terms::emptied_covers)) count that, and only what was dispatched.
+    Emptied {
+        /// Of which stream; one that is closed is no error.
+        stream: StreamId,
+        /// The last event.
+        through: Sequence,
+    },
     /// A publisher sends again what it keeps, in order, and then what is new.
     Resumed {
         /// Its stream; one that is closed is no error.

@@ -72,7 +72,7 @@ pub enum Coverage {
     /// Every required subscriber, or the Backup, has acknowledged it.
     #[default]
     Acknowledged,
-    /// The Backup has acknowledged it, or the kernel's send queues to the subscribers are empty: weaker, for what is sent may be lost with the host.
+    /// The Backup has acknowledged it, or it has left the kernel's send queues to all subscribers, none of which is required: weaker, for it may be lost with a subscriber's host.
     Host,
 }
 

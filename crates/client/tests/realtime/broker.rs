@@ -41,6 +41,7 @@ const TERMS: Terms = Terms {
     backlog_max: NonZeroU32::new(64).unwrap(),
     streams_max: 8,
     shed_max: None,
+    emptied_covers: false,
 };
 
 pub enum Order {

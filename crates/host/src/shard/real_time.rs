@@ -11,7 +11,7 @@ use std::{
 use bodkin_arrowhead::{caller::Authorized, error::ArrowheadError, publication::Publication};
 use bodkin_broker::{
     Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, ShedReason, SlotId, StreamId, StreamIdentity, Terms,
-    TopicId, Work, timing::Wish,
+    TopicId, Work, timing::Wish, topic::Coverage,
 };
 use bodkin_store::event_log::Record;
 
@@ -229,7 +229,11 @@ impl Shard {
             kept.position = Some(position);
         }
         let (position, publisher, is_durable) = (kept.position, kept.publisher.take(), topic.is_durable);
+        let is_host_enough = topic.spec.coverage == Coverage::Host;
         self.carry_out(position);
+        if is_host_enough {
+            self.is_under_way(stream, event);
+        }
         if is_durable {
             let bodkin_broker::EventId { publisher, incarnation, topic, sequence } = event;
             self.promise_logged(StreamIdentity { topic, publisher, incarnation }, sequence);

@@ -7,6 +7,7 @@ mod dealer;
 mod link;
 mod publish;
 mod secure;
+mod send_queue;
 mod socket;
 mod subscribe;
 
@@ -27,6 +28,7 @@ use self::{
     dealer::{Dealer, Required, Runs},
     link::{Link, Read, Role},
     publish::Literals,
+    send_queue::SendQueues,
     socket::{LinkListener, LinkSocket},
 };
 use super::{LINK_LISTENERS, LINKS, Shard};
@@ -89,6 +91,8 @@ pub(super) struct Endpoint {
     pub runs: Runs,
     /// Subscriptions that events wait for.
     required: Required,
+    /// What is safe when it has left this host.
+    pub send_queues: SendQueues,
     /// Until this node leads subscriptions are noted only: what it will dispatch is kept elsewhere.
     pub notes: bool,
     /// How many are.
@@ -142,6 +146,7 @@ impl Endpoint {
             literals: Literals::default(),
             runs: Runs::default(),
             required: Required::default(),
+            send_queues: SendQueues::default(),
             notes: false,
             noted: 0,
             leadership: (Epoch::NONE, true),

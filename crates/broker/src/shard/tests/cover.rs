@@ -50,6 +50,49 @@ fn where_nobody_acknowledges_only_the_backup_covers() {
 }
 
 #[test]
+fn what_has_left_the_send_queues_is_covered_where_the_topic_says_so() {
+    let host = Terms { emptied_covers: true, ..roomy() };
+    let mut driven = Driven::new(&[host, roomy()]);
+    driven.join();
+    let (stream, strict) = (driven.stream(0, 1), driven.stream(1, 1));
+    let emptied = |driven: &mut Driven, stream, through| driven.step(Input::Emptied { stream, through: Sequence(through) });
+    driven.publish(stream, 1).unwrap();
+    driven.publish(strict, 1).unwrap();
+    emptied(&mut driven, stream, 1);
+    assert_eq!(driven.covered(), None, "what is not dispatched has left nothing");
+    assert_eq!(driven.work(), "A1 B1");
+    emptied(&mut driven, strict, 1);
+    assert_eq!((driven.covered(), driven.shard.kept()), (None, 2), "this topic counts acknowledgements only");
+    emptied(&mut driven, stream, 1);
+    assert_eq!((driven.covered(), driven.shard.kept()), (Some(1), 1));
+    driven.now += 57;
+    assert_eq!(driven.work(), "(B1)", "what is covered is not replicated");
+    driven.acknowledge_all();
+    assert_eq!(driven.covered(), Some(1));
+    driven.now += 100;
+    driven.publish(stream, 2).unwrap();
+    driven.now += 57;
+    assert_eq!(driven.work(), "A2! (A2)", "a queue that stands still leaves it to the Backup");
+    driven.acknowledge_all();
+    assert_eq!(driven.covered(), Some(2));
+    driven.now += 1_000;
+    assert_eq!((driven.work().as_str(), driven.shard.kept()), ("", 0), "and keeps nothing here that the Backup has");
+}
+
+#[test]
+fn where_somebody_is_required_the_send_queues_say_nothing() {
+    let mut driven = Driven::new(&[Terms { emptied_covers: true, ..roomy() }]);
+    driven.join();
+    let (stream, key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.step(Input::Emptied { stream, through: Sequence(1) });
+    assert_eq!((driven.covered(), driven.shard.kept()), (None, 1));
+    driven.delivered(key, stream, 1);
+    assert_eq!((driven.covered(), driven.shard.kept()), (Some(1), 0));
+}
+
+#[test]
 fn without_a_backup_that_may_lead_acceptance_covers_what_nobody_acknowledges() {
     for standing in [BackupStanding::Absent, BackupStanding::Out] {
         let mut driven = Driven::new(&[roomy(), roomy()]);

@@ -93,6 +93,8 @@ pub struct Link {
     pub protocol: Option<Box<Connection>>,
     pub role: Role,
     pub outbox: Outbox,
+    /// Bytes that the socket has taken.
+    taken_bytes: u64,
     /// Who is there: in secure mode the system that its key is bound to.
     pub caller: Caller,
     /// The key that it has shown.
@@ -124,6 +126,7 @@ impl Link {
             protocol: Some(Box::new(protocol)),
             role: Role::Stranger,
             outbox,
+            taken_bytes: 0,
             caller: Caller::Anonymous,
             key: None,
             is_sealed: false,
@@ -142,6 +145,16 @@ impl Link {
     /// Bytes that are to be written.
     pub fn unsent_bytes(&self) -> usize {
         self.outbox.unsent_bytes() + self.unsealed.len()
+    }
+
+    /// Where its bytes end, from its begin on; what is still to be put in boxes is not counted.
+    pub fn end(&self) -> u64 {
+        self.taken_bytes + self.outbox.unsent_bytes() as u64
+    }
+
+    /// Bytes that its peer's host has, from its begin on; all of them, if the socket is gone.
+    pub fn sent_bytes(&self) -> u64 {
+        self.socket.queued_bytes().map_or(u64::MAX, |queued| self.taken_bytes.saturating_sub(queued))
     }
 
     /// Has everything behind the handshake put in boxes.
@@ -219,6 +232,7 @@ impl Link {
     pub fn write_out(&mut self, now: Instant) -> io::Result<()> {
         self.seal();
         let taken = self.outbox.write_to(|bytes| self.socket.write(bytes))?;
+        self.taken_bytes += taken as u64;
         self.stalled_since = match self.stalled_since {
             _ if self.is_written() => None,
             Some(since) if taken == 0 => Some(since),

@@ -3,6 +3,7 @@
 use std::{
     io::{self, Read as _, Write as _},
     net::Shutdown,
+    os::fd::AsFd as _,
 };
 
 use mio::{
@@ -10,6 +11,7 @@ use mio::{
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
 };
 
+use super::send_queue::queued_bytes;
 use crate::shard::connection;
 
 /// A socket that listens.
@@ -68,6 +70,14 @@ impl LinkSocket {
         match self {
             Self::Tcp(socket) => connection::probe(socket),
             Self::Ipc(_) => {}
+        }
+    }
+
+    /// Bytes that it was given and that have not arrived.
+    pub fn queued_bytes(&self) -> io::Result<u64> {
+        match self {
+            Self::Tcp(socket) => queued_bytes(socket.as_fd()),
+            Self::Ipc(socket) => queued_bytes(socket.as_fd()),
         }
     }
 
