@@ -15,7 +15,7 @@ mod vectors;
 
 pub use self::{
     ballot::{Ballot, BallotRefusal, Standing},
-    client::{ClientFrame, RefusalReason, Role, WATERMARK_BYTES, WATERMARKS_MAX, Watermark, Watermarks},
+    client::{ClientFrame, Guarantee, RefusalReason, Role, WATERMARK_BYTES, WATERMARKS_MAX, Watermark, Watermarks},
     codec::{TEXT_BYTES_MAX, VERSION, WireError},
     header::{EventHeader, Flags, HEADER_BYTES},
     link::{

@@ -27,6 +27,7 @@
 mod answer;
 mod brokers;
 mod clock;
+mod guaranteed;
 mod link;
 mod links;
 mod message;
@@ -36,6 +37,7 @@ mod subscriber;
 
 pub use self::{
     brokers::{Brokers, SessionLimits},
+    guaranteed::Guaranteed,
     publisher::{PublishError, PublisherReport, RealtimePublisher},
     session_end::{SessionEnd, SessionReport},
     subscriber::{Event, RealtimeSubscriber, SubscriberReport, Subscription},
@@ -44,6 +46,6 @@ pub use bodkin_broker::{
     Epoch, Incarnation, PublisherId, Sequence,
     publisher::{Published, Retention, Session, TopicKey as PublishedTopic, WhenFull},
     subscriber::{Beginning, StreamCounters, SubscriberConfig, TopicKey as SubscribedTopic},
-    wire::{EventHeader, RefusalReason},
+    wire::{EventHeader, Guarantee, RefusalReason},
 };
 pub use bodkin_zmtp::{ClientSecurity, HeartbeatPolicy, KeyPair, Limits, PublicKey, SecretKey};

@@ -13,7 +13,6 @@ use crate::{
     pair::News,
     replay::Chunk,
     security::Peer,
-    stall::Notice,
     topics::{RealTimeTopic, asking::Answered},
 };
 
@@ -95,7 +94,7 @@ pub enum Message {
         done: oneshot::Sender<Result<(), ShardError>>,
     },
     /// Deadlines are guaranteed from now on, or no more: listeners are to be told.
-    Guarantee(Notice),
+    DeadlinesChanged,
     /// The admission test has said what becomes of what a subscriber asks.
     Asked(Box<Answered>),
     /// Somebody asks for the topics.

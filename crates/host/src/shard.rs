@@ -83,7 +83,7 @@ use crate::{
     security::{Security, Trust},
     seldom::Seldom,
     stage::{Stage, Stages},
-    stall::Stalls,
+    stall::{Guarantee, Stalls},
     topics::asking::Asking,
 };
 
@@ -203,6 +203,8 @@ pub struct Shard {
     publishers: Publishers,
     /// The leader's end of a pair; `None` of a cloud by itself.
     primary: Option<Primary>,
+    /// Whether losses are bounded: as long as the Backup of a pair may lead.
+    losses: Guarantee,
     /// Publishers that wait until their events are covered.
     uncovered: BTreeMap<(StreamId, Sequence), Uncovered>,
     /// Keeps every accepted event, unless it is switched off.
@@ -289,6 +291,7 @@ impl Shard {
             real_time: RealTime::new(incarnation),
             publishers: Publishers::default(),
             primary,
+            losses: Guarantee::Unstated,
             uncovered: BTreeMap::new(),
             log,
             unsynced: Unsynced::default(),
@@ -472,7 +475,7 @@ impl Shard {
                     self.enlist();
                     let _ = done.send(admitted);
                 }
-                Message::Guarantee(notice) => self.tell_guarantee(notice),
+                Message::DeadlinesChanged => self.deadlines_changed(),
                 Message::Asked(answer) => self.wish_answered(*answer),
                 Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced { end, result } => self.synced(end, result),

@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bodkin_broker::wire;
 use serde::Serialize;
 
 use crate::realtime::{Rank, Realtime};
@@ -31,18 +32,29 @@ const WATCH_PERIOD: Duration = Duration::from_millis(10);
 const REMEMBERED: usize = 60;
 const STEP: Duration = Duration::from_secs(1);
 
-/// Whether deadlines are kept as far as the machine is concerned.
+/// Whether what is promised can be relied on: of deadlines as far as the machine is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Guarantee {
     /// Stalls are being measured.
     Pending,
-    /// Nobody has stated how long the machine may stall.
+    /// Nobody has stated how long the machine may stall; of losses: there is no pair that could bound them.
     Unstated,
-    /// No stall of the last minute was longer than what is stated.
+    /// No stall of the last minute was longer than what is stated; the Backup may lead.
     Held,
-    /// One was.
+    /// One was; it may not, or is not there.
     Suspended,
+}
+
+impl From<Guarantee> for wire::Guarantee {
+    fn from(guarantee: Guarantee) -> Self {
+        match guarantee {
+            Guarantee::Pending => Self::Pending,
+            Guarantee::Unstated => Self::Unstated,
+            Guarantee::Held => Self::Held,
+            Guarantee::Suspended => Self::Suspended,
+        }
+    }
 }
 
 /// What deadlines were admitted with, in nanoseconds; 0: nobody has stated it.

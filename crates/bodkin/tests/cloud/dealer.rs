@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::{Duration, SystemTime};
 
-use bodkin_broker::wire::{ClientFrame, EventHeader, Flags, RefusalReason, Watermarks};
+use bodkin_broker::wire::{ClientFrame, EventHeader, Flags, Guarantee, RefusalReason, Watermarks};
 use bodkin_broker::{Epoch, Incarnation, PublisherId, Sequence};
 use bodkin_zmtp::SocketType;
 use serde_json::json;
@@ -228,11 +228,32 @@ fn a_clock_that_is_an_hour_off_suspends_the_guarantee_as_long_as_its_client_is_t
     answer(&mut right, 0);
     assert!(eventually(|| guarantee()["clocks"] == 1), "{}", guarantee());
     assert_eq!(guarantee()["guarantee"], "unstated", "{}", guarantee());
+    // Who asks is told at once, and whenever it changes; who does not ask, as `right`, is told nothing.
+    let mut watcher = dealer(&cloud, "sensor");
+    answer(&mut watcher, 0);
+    say(&mut watcher, &ClientFrame::WatchGuarantee { epoch: Epoch::NONE });
+    let guaranteed = |link: &mut Link| loop {
+        let told = hear(link, |command| match *command {
+            ClientFrame::Guaranteed { deadlines, losses, clock_difference_ns, clock_error_ns, .. } => {
+                assert_eq!((losses, clock_error_ns), (Guarantee::Unstated, 1_000_000_000), "there is no pair, and a second was stated");
+                Some((deadlines, clock_difference_ns / 1_000_000_000))
+            }
+            // Now and then it is asked again.
+            ClientFrame::ClockRequest { .. } => None,
+            ref other => panic!("a guarantee was expected: {other:?}"),
+        });
+        if let Some(told) = told {
+            break told;
+        }
+    };
+    assert_eq!(guaranteed(&mut watcher), (Guarantee::Unstated, 0));
     let mut wrong = dealer(&cloud, "sensor");
     answer(&mut wrong, 3_600_000_000_000);
     assert!(eventually(|| guarantee()["guarantee"] == "suspended"), "{}", guarantee());
     let difference_us = guarantee()["clockDifferenceUs"].as_u64().expect("a number");
     assert!((3_500_000_000..=3_600_000_000).contains(&difference_us), "{difference_us}");
+    let (deadlines, difference_s) = guaranteed(&mut watcher);
+    assert_eq!((deadlines, difference_s.clamp(3_500, 3_600)), (Guarantee::Suspended, difference_s));
     assert!(eventually(|| cloud.stderr().contains("clock differs from ours")), "{}", cloud.stderr());
     // Whose clock is right is served as before, and is not late.
     let mut sub = subscriber(&cloud, "hot");
@@ -242,4 +263,5 @@ fn a_clock_that_is_an_hour_off_suspends_the_guarantee_as_long_as_its_client_is_t
     assert_eq!((&row["dispatched"], &row["late"], &row["guarantee"]), (&json!(1), &json!(0), &json!("suspended")), "{row}");
     drop(wrong);
     assert!(eventually(|| guarantee()["guarantee"] == "unstated"), "{}", guarantee());
+    assert_eq!(guaranteed(&mut watcher), (Guarantee::Unstated, 0));
 }

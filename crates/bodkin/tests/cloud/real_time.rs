@@ -173,7 +173,7 @@ fn a_topic_that_does_not_fit_is_refused_with_what_would() {
 }
 
 /// What a stream was told of the guarantee.
-fn notices(told: &[Told]) -> Vec<Value> {
+pub fn notices(told: &[Told]) -> Vec<Value> {
     let notice = |told: &Told| match told {
         Told::Event(event) if event.event_type == "bodkin-guarantee" => Some(serde_json::from_str(event.data.trim()).expect("JSON")),
         _ => None,

@@ -67,6 +67,21 @@ codes!(RefusalReason: "a reason from 1 to 13",
     6 => NotLeading, 7 => Epoch, 8 => OldIncarnation, 9 => NotAdmitted, 10 => Limit,
     11 => Malformed, 12 => NotKept, 13 => NotRequired);
 
+/// Whether something that was promised can be relied on at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Guarantee {
+    /// What it depends on is being measured.
+    Pending,
+    /// Nobody has stated what it depends on, or there is nothing that could give it.
+    Unstated,
+    /// It holds.
+    Held,
+    /// An assumption does not hold.
+    Suspended,
+}
+
+codes!(Guarantee: "a guarantee from 1 to 4", 1 => Pending, 2 => Unstated, 3 => Held, 4 => Suspended);
+
 /// How far a subscriber has a stream of the subscription's topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Watermark {
@@ -159,7 +174,7 @@ impl<'a> Field<'a> for Watermarks<'a> {
 
 frames! {
     /// Commands of brokers and clients.
-    pub enum ClientFrame<'a>: "a command (64 to 78)" {
+    pub enum ClientFrame<'a>: "a command (64 to 80)" {
         /// A client's first command on a connection.
         64 => Hello {
             /// Which run of the client: greater than that of every earlier one.
@@ -294,6 +309,24 @@ frames! {
             received_utc_ns: u64,
             /// When this left, by the same clock.
             replied_utc_ns: u64,
+        }
+        /// Asks a broker to be told what is guaranteed: now, if it leads, and whenever that changes while it does.
+        79 => WatchGuarantee {
+        }
+        /// What the broker that leads guarantees from now on.
+        80 => Guaranteed {
+            /// That events are in time, as far as machine and clocks go.
+            deadlines: Guarantee,
+            /// That a crash costs no more events than topics tolerate; unstated of a broker without a pair.
+            losses: Guarantee,
+            /// The longest stall of the last minute.
+            worst_stall_ns: u64,
+            /// How long a stall deadlines were admitted with; 0: nobody has stated it.
+            blocking_ns: u64,
+            /// By how much the farthest clock differs from the broker's for certain.
+            clock_difference_ns: u64,
+            /// How large a difference deadlines were admitted with; 0: nobody has stated it.
+            clock_error_ns: u64,
         }
     }
 }

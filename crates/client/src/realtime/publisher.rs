@@ -16,6 +16,7 @@ use super::{
     answer::Answer,
     brokers::Brokers,
     clock,
+    guaranteed::Guaranteed,
     link::Heard,
     links::Links,
     message::Incoming,
@@ -168,7 +169,7 @@ impl RealtimePublisher {
             let mut text = "";
             let input = match heard {
                 Heard::Ready => {
-                    answers.push(Answer::Hello(session));
+                    answers.extend(Answer::first(session));
                     told(PublisherReport::Session(SessionReport::Ready(session)));
                     return Ok(());
                 }
@@ -182,6 +183,10 @@ impl RealtimePublisher {
                     Incoming::Command(command) => {
                         if let Some(answer) = Answer::to(session, &command) {
                             answers.push(answer);
+                            return Ok(());
+                        }
+                        if let Some(guaranteed) = Guaranteed::of(&command) {
+                            told(PublisherReport::Session(SessionReport::Guaranteed(session, guaranteed)));
                             return Ok(());
                         }
                         if let ClientFrame::Refused { text: words, .. } = command {

@@ -5,6 +5,8 @@ use std::{io, time::Duration};
 use bodkin_broker::{Epoch, publisher::Session, wire::WireError};
 use bodkin_zmtp::ConnectionError;
 
+use super::guaranteed::Guaranteed;
+
 /// Why a session has ended. It is begun again by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionEnd {
@@ -42,7 +44,7 @@ pub enum SessionEnd {
     Unexpected(&'static str),
 }
 
-/// What has happened to the sessions, and to the right to lead.
+/// What has happened to the sessions, to the right to lead, and to what is guaranteed.
 #[derive(Debug)]
 pub enum SessionReport {
     /// The session's handshake is over.
@@ -57,4 +59,6 @@ pub enum SessionReport {
     StaleEpoch(Session, Epoch),
     /// Both lead in one epoch, so they are no pair: the second one is not believed.
     TwoLeaders(Epoch),
+    /// The broker that leads says what it guarantees from now on: when it begins to lead, and whenever that changes.
+    Guaranteed(Session, Guaranteed),
 }

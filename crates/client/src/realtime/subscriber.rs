@@ -11,6 +11,7 @@ use bodkin_broker::{
 use super::{
     answer::Answer,
     brokers::Brokers,
+    guaranteed::Guaranteed,
     link::Heard,
     links::Links,
     message::Incoming,
@@ -184,7 +185,7 @@ impl RealtimeSubscriber {
             let input = match heard {
                 Heard::Ready => {
                     told(SubscriberReport::Session(SessionReport::Ready(session)));
-                    sends.push(Send::Answer(Answer::Hello(session)));
+                    sends.extend(Answer::first(session).map(Send::Answer));
                     Some(Input::Connected(session))
                 }
                 Heard::Ended(end) => {
@@ -307,6 +308,10 @@ fn input_of(
     outputs: &mut Vec<Output>,
     told: &mut impl FnMut(SubscriberReport<'_>),
 ) -> Result<Option<Input>, SessionEnd> {
+    if let Some(guaranteed) = Guaranteed::of(command) {
+        told(SubscriberReport::Session(SessionReport::Guaranteed(session, guaranteed)));
+        return Ok(None);
+    }
     match *command {
         ClientFrame::Leader { epoch, is_leader } => return Ok(Some(Input::Leader { session, epoch, is_leader })),
         ClientFrame::Subscribed { topic, .. } => told(SubscriberReport::Subscribed(key(by_name, topic)?, session)),

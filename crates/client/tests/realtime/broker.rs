@@ -15,7 +15,7 @@ use bodkin_broker::{
     Accepted, Attachment, Authority, Epoch, Incarnation, Input, Instant, Output, Overflow, Publication, PublisherId, Refusal, Shard,
     ShardLimits, SlotId, StreamId, StreamIdentity, SubscriptionKey, Terms, TopicId, Wanted, Work,
     topic::Level,
-    wire::{ClientFrame, EventHeader, Flags, RefusalReason, Watermark},
+    wire::{ClientFrame, EventHeader, Flags, Guarantee, RefusalReason, Watermark},
 };
 use bodkin_zmtp::{Connection, Event, Limits, Random, ServerSecurity, ServerSettings, SocketType};
 use mio::{Events, Interest, Poll, Token, Waker, net::TcpListener, net::TcpStream};
@@ -42,6 +42,17 @@ const TERMS: Terms = Terms {
     streams_max: 8,
     shed_max: None,
     emptied_covers: false,
+};
+
+/// What it guarantees to whoever asks.
+pub const UNSTATED: ClientFrame<'static> = ClientFrame::Guaranteed {
+    epoch: Epoch::NONE,
+    deadlines: Guarantee::Unstated,
+    losses: Guarantee::Unstated,
+    worst_stall_ns: 0,
+    blocking_ns: 0,
+    clock_difference_ns: 0,
+    clock_error_ns: 0,
 };
 
 pub enum Order {
@@ -327,6 +338,7 @@ impl Server {
                 self.say_to_test(Said::Clock(sent_utc_ns, received_utc_ns, replied_utc_ns));
             }
             ClientFrame::Last { sequence, .. } => self.say_to_test(Said::Last(sequence.0)),
+            ClientFrame::WatchGuarantee { .. } => self.tell(id, &UNSTATED),
             ref other => panic!("{other:?} is no command of a client's"),
         }
     }

@@ -1,6 +1,10 @@
-//! Telling event streams whether the deadlines of their topics are guaranteed: when a stream begins, and whenever that changes.
+//! Telling listeners whether what their topics promise is guaranteed: deadlines, as far as machine and clocks go, and bounds on losses, as long as there is a Backup
+//! that may lead. Event streams of topics that promise it are told when they begin, and whenever it changes; DEALERs that have asked, whatever they hear.
 
 use std::io::Write;
+
+use bodkin_broker::{BackupStanding, Terms};
+use serde::Serialize;
 
 use super::{Phase, Receiver, Shard};
 use crate::{
@@ -8,26 +12,71 @@ use crate::{
     stall::{Guarantee, Notice},
 };
 
+/// What is guaranteed at present.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Guarantees {
+    #[serde(flatten)]
+    pub deadlines: Notice,
+    pub losses: Guarantee,
+}
+
+/// What a topic may promise.
+#[derive(Clone, Copy)]
+enum Promise {
+    Deadline,
+    LossBound,
+}
+
+impl Promise {
+    fn is_of(self, terms: &Terms) -> bool {
+        match self {
+            Self::Deadline => terms.dispatch_within_ns.is_some(),
+            Self::LossBound => terms.replicate_within_ns.is_some(),
+        }
+    }
+}
+
 impl Shard {
-    /// What a stream that begins is to know of its topic's deadline: nothing, if it is guaranteed or nobody has stated how long the machine may stall.
-    pub(super) fn notice_at_begin(&self, listening: &Listening) -> Option<Notice> {
-        let notice = self.context.stalls.notice();
-        let is_to_know = matches!(notice.guarantee, Guarantee::Pending | Guarantee::Suspended);
-        (is_to_know && self.has_deadline(listening)).then_some(notice)
+    pub(super) fn guarantees(&self) -> Guarantees {
+        Guarantees { deadlines: self.context.stalls.notice(), losses: self.losses }
     }
 
-    /// Tells whoever listens to topics with deadlines whether these are guaranteed.
-    pub(super) fn tell_guarantee(&mut self, notice: Notice) {
-        let is_concerned = |slot: &usize| self.listening(*slot).is_some_and(|listening| self.has_deadline(listening));
-        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).filter(is_concerned).collect();
-        for slot in slots {
-            self.write_notice(slot, notice);
-            self.dirty.push(slot);
+    /// What a stream that begins is to know of its topic: nothing, if what that promises is guaranteed, or nobody has stated what it depends on.
+    pub(super) fn notice_at_begin(&self, listening: &Listening) -> Option<Guarantees> {
+        let guarantees = self.guarantees();
+        let is_to_know =
+            |guarantee, promise| matches!(guarantee, Guarantee::Pending | Guarantee::Suspended) && self.promises(listening, promise);
+        let concerns = is_to_know(guarantees.deadlines.guarantee, Promise::Deadline) || is_to_know(guarantees.losses, Promise::LossBound);
+        concerns.then_some(guarantees)
+    }
+
+    /// Machine and clocks keep deadlines from now on, or not any more.
+    pub(super) fn deadlines_changed(&mut self) {
+        self.tell_guarantees(Promise::Deadline);
+    }
+
+    /// The Backup of a pair stands differently: only one that may lead bounds losses.
+    pub(super) fn backup_stands(&mut self, standing: BackupStanding) {
+        let losses = if standing == BackupStanding::InSync { Guarantee::Held } else { Guarantee::Suspended };
+        if std::mem::replace(&mut self.losses, losses) != losses {
+            self.tell_guarantees(Promise::LossBound);
         }
     }
 
-    pub(super) fn write_notice(&mut self, slot: usize, notice: Notice) {
-        let told = serde_json::to_string(&notice).expect("numbers and a name are JSON");
+    fn tell_guarantees(&mut self, changed: Promise) {
+        let guarantees = self.guarantees();
+        let is_concerned = |slot: &usize| self.listening(*slot).is_some_and(|listening| self.promises(listening, changed));
+        let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).filter(is_concerned).collect();
+        for slot in slots {
+            self.write_notice(slot, guarantees);
+            self.dirty.push(slot);
+        }
+        self.tell_watching_dealers();
+    }
+
+    pub(super) fn write_notice(&mut self, slot: usize, guarantees: Guarantees) {
+        let told = serde_json::to_string(&guarantees).expect("numbers and names are JSON");
         write!(self.connections[slot].out(), "event: bodkin-guarantee\ndata: {told}\n\n").expect("a vector takes everything");
     }
 
@@ -44,7 +93,7 @@ impl Shard {
         }
     }
 
-    fn has_deadline(&self, listening: &Listening) -> bool {
-        self.broker.terms(listening.event_type.as_str()).is_some_and(|(_, terms)| terms.dispatch_within_ns.is_some())
+    fn promises(&self, listening: &Listening, promise: Promise) -> bool {
+        self.broker.terms(listening.event_type.as_str()).is_some_and(|(_, terms)| promise.is_of(terms))
     }
 }

@@ -194,6 +194,7 @@ impl Shard {
     fn stand(&mut self, standing: BackupStanding) {
         self.broker.step(self.clock.broker(), Input::Backup(standing), &mut self.outputs);
         self.carry_out_now();
+        self.backup_stands(standing);
     }
 
     pub(super) fn lose_backup(&mut self, why: &str) {

@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use bodkin_client::realtime::{
-    Beginning, Brokers, ClientSecurity, Event, PublicKey, PublisherId, PublisherReport, RealtimePublisher, RealtimeSubscriber,
-    RefusalReason, Retention, SessionReport, StreamCounters, SubscriberConfig, SubscriberReport, Subscription, WhenFull,
+    Beginning, Brokers, ClientSecurity, Event, Guarantee, Guaranteed, PublicKey, PublisherId, PublisherReport, RealtimePublisher,
+    RealtimeSubscriber, RefusalReason, Retention, SessionReport, StreamCounters, SubscriberConfig, SubscriberReport, Subscription, WhenFull,
 };
 use bodkin_trust::curve;
 use clap::Args;
@@ -139,6 +139,8 @@ pub async fn publish(
 #[derive(Default)]
 struct Seen {
     late: u64,
+    /// A guarantee was pending or suspended.
+    was_weak: bool,
     refused: Option<(RefusalReason, String)>,
 }
 
@@ -195,6 +197,32 @@ pub async fn tail(
     seen.sum_up(&counters, deadline, printer)
 }
 
+/// Says what the broker guarantees from now on.
+fn tell_guaranteed(guaranteed: Guaranteed, printer: Printer) -> anyhow::Result<()> {
+    let Guaranteed { deadlines, losses, worst_stall, blocking, clock_difference, clock_error } = guaranteed;
+    let word = |guarantee| match guarantee {
+        Guarantee::Pending => "pending",
+        Guarantee::Unstated => "unstated",
+        Guarantee::Held => "held",
+        Guarantee::Suspended => "suspended",
+    };
+    let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    let [worst_us, blocking_us, difference_us, error_us] = [worst_stall, blocking, clock_difference, clock_error].map(micros);
+    eprintln!(
+        "bodkin: guarantee of deadlines {}, of losses {}: stalls of {worst_us} us ({blocking_us} stated), clocks {difference_us} us apart ({error_us} stated)",
+        word(deadlines),
+        word(losses)
+    );
+    if printer.is_json() {
+        let told = json!({
+            "deadlines": word(deadlines), "losses": word(losses), "worstUs": worst_us, "blockingUs": blocking_us,
+            "clockDifferenceUs": difference_us, "clockErrorUs": error_us,
+        });
+        printer.document(&json!({"guaranteed": told}))?;
+    }
+    Ok(())
+}
+
 impl Seen {
     fn tell(&mut self, report: SubscriberReport<'_>, deadline: Option<Duration>, printer: Printer, left: &mut u64) -> anyhow::Result<()> {
         match report {
@@ -221,6 +249,14 @@ impl Seen {
             SubscriberReport::Session(SessionReport::Ended(_, end)) => eprintln!("bodkin: {end}"),
             SubscriberReport::Session(SessionReport::Leads(session, epoch)) => {
                 eprintln!("bodkin: broker {session:?} leads, epoch {}", epoch.0);
+            }
+            SubscriberReport::Session(SessionReport::Guaranteed(_, guaranteed)) => {
+                // Who is told of nothing that is suspended need not be told that nothing is.
+                let is_weak = |guarantee| matches!(guarantee, Guarantee::Pending | Guarantee::Suspended);
+                self.was_weak |= is_weak(guaranteed.deadlines) || is_weak(guaranteed.losses);
+                if self.was_weak {
+                    tell_guaranteed(guaranteed, printer)?;
+                }
             }
             SubscriberReport::Session(_) => {}
         }

@@ -90,7 +90,8 @@ impl Node {
         }
     }
 
-    fn address(&self, system: System) -> SocketAddr {
+    /// Where a system of its cloud listens.
+    pub fn address(&self, system: System) -> SocketAddr {
         let ready = self.ready.as_ref().unwrap_or(&self.first);
         ready["listeners"][system.name()].as_str().expect("an address").parse().expect("an address")
     }

@@ -12,6 +12,7 @@ mod required;
 mod runs;
 mod subscribe;
 mod tell;
+mod watch;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -43,6 +44,8 @@ pub struct Dealer {
     is_full: bool,
     /// What its host's clock shows.
     clock: PeerClock,
+    /// It wants to know what is guaranteed.
+    watches: bool,
 }
 
 /// Who a client says that it is.
@@ -56,7 +59,7 @@ impl Dealer {
     /// One that has said nothing yet.
     pub fn new(system: Result<SystemName, String>, now: Instant) -> Self {
         let (heard, noted) = (BTreeMap::new(), BTreeMap::new());
-        Self { system, hello: None, heard, noted, questions: 0, is_full: false, clock: PeerClock::new(now) }
+        Self { system, hello: None, heard, noted, questions: 0, is_full: false, clock: PeerClock::new(now), watches: false }
     }
 
     /// Whether it is a subscriber.
@@ -110,6 +113,7 @@ impl Shard {
             ClientFrame::ClockReply { sent_utc_ns, received_utc_ns, replied_utc_ns, .. } => {
                 self.clock_told(slot, sent_utc_ns, received_utc_ns, replied_utc_ns);
             }
+            ClientFrame::WatchGuarantee { .. } => self.watch_guarantee(slot),
             _ => return Err("a command of a broker's came, where one of a client's is expected".to_owned()),
         }
         Ok(())

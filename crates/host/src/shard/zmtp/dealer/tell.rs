@@ -77,6 +77,7 @@ impl Shard {
         for slot in dealers {
             self.endpoint.tell(slot, &ClientFrame::Leader { epoch, is_leader });
         }
+        self.tell_watching_dealers();
     }
 
     /// Tells publishers how far they are covered, behind the log in which that stands.

@@ -1,0 +1,62 @@
+//! Who relies on a bound on losses is told while there is no Backup that could give it.
+
+use std::time::Duration;
+
+use bodkin_client::realtime::{
+    Brokers, Guarantee, PublisherReport, RealtimePublisher, RealtimeSubscriber, SessionReport, SubscriberReport, Subscription,
+};
+use serde_json::Value;
+
+use super::clients::EACH;
+use super::nodes::Pair;
+use crate::real_time::notices;
+use crate::support::cloud::System;
+use crate::support::patience::eventually;
+use crate::support::sse::EventStream;
+
+const TOPICS: &str = "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 10\nloss_tolerance = 3\nretention = 800\n\
+    [[topic]]\nevent_type = \"any\"\nperiod_ms = 10\n";
+
+#[test]
+fn a_publisher_a_subscriber_and_a_stream_are_told_that_there_is_no_backup_and_that_it_is_back() {
+    let (mut pair, _witness, backup, primary) = Pair::known("", TOPICS);
+    let (first, second) = pair.zmtp_addresses();
+    let mut publisher = RealtimePublisher::connect(Brokers::pair("sensor", first, second)).expect("a publisher");
+    let mut subscriber = RealtimeSubscriber::connect(Brokers::pair("display", first, second), EACH).expect("a subscriber");
+    subscriber.subscribe("hot", Subscription::default());
+    let stream = |topic: &str| {
+        EventStream::open(primary.address(System::EventHandler), &format!("/eventhandler/subscription?eventtype={topic}"), &[])
+    };
+    let (hot, any) = (stream("hot"), stream("any"));
+    let (mut published, mut subscribed) = (Vec::new(), Vec::new());
+    let mut both_are_told = |expected: &[Guarantee]| {
+        eventually(|| {
+            let turned = publisher.turn(Duration::from_millis(1), |report| {
+                if let PublisherReport::Session(SessionReport::Guaranteed(_, told)) = report {
+                    published.push(told.losses);
+                }
+            });
+            turned.expect("a turn");
+            let turned = subscriber.turn(Duration::from_millis(1), |report| {
+                if let SubscriberReport::Session(SessionReport::Guaranteed(_, told)) = report {
+                    subscribed.push(told.losses);
+                }
+            });
+            turned.expect("a turn");
+            (&published[..], &subscribed[..]) == (expected, expected)
+        })
+    };
+    assert!(both_are_told(&[Guarantee::Held]), "the Backup is in sync, and who follows says nothing: {}", primary.said());
+
+    drop(backup);
+    assert!(both_are_told(&[Guarantee::Held, Guarantee::Suspended]), "{}", primary.said());
+    let losses = |told: &[_]| notices(told).iter().map(|notice| notice["losses"].clone()).collect::<Vec<Value>>();
+    hot.wait_until(|told| losses(told) == ["suspended"], "the stream is told as well");
+    let later = stream("hot");
+    later.wait_until(|told| losses(told) == ["suspended"], "who comes later is told at once");
+
+    let _backup = pair.backup();
+    assert!(both_are_told(&[Guarantee::Held, Guarantee::Suspended, Guarantee::Held]), "{}", primary.said());
+    later.wait_until(|told| losses(told) == ["suspended", "held"], "it is back");
+    assert!(!any.has(|told| !notices(told).is_empty()), "a topic that tolerates any loss has nothing to suspend");
+}
