@@ -1,19 +1,19 @@
 //! Prints the events of a topic from one broker or from both of a pair, each once, and what was lost. The program awaits what comes:
 //! `cargo run -p bodkin-client --example realtime_subscriber COUNT 127.0.0.1:5570 127.0.0.1:5571`
 
-use std::{env, error::Error, net::SocketAddr, time::Duration};
+use std::{env, error::Error, time::Duration};
 
-use bodkin_client::realtime::{Brokers, RealtimeSubscriber, SubscriberConfig, SubscriberReport, Subscription};
+use bodkin_client::realtime::{BrokerAddress, Brokers, RealtimeSubscriber, SubscriberConfig, SubscriberReport, Subscription};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let topic = arguments.next().ok_or("expected the name of a topic")?;
-    let addresses = arguments.map(|address| address.parse()).collect::<Result<Vec<SocketAddr>, _>>()?;
-    let brokers = match addresses[..] {
-        [address] => Brokers::one("printer", address),
-        [first, second] => Brokers::pair("printer", first, second),
-        _ => return Err("expected one address or two, such as 127.0.0.1:5570".into()),
+    let addresses = arguments.map(|address| address.parse()).collect::<Result<Vec<BrokerAddress>, _>>()?;
+    let brokers = match &addresses[..] {
+        [address] => Brokers::one("printer", address.clone()),
+        [first, second] => Brokers::pair("printer", first.clone(), second.clone()),
+        _ => return Err("expected one address or two, such as 127.0.0.1:5570 or ipc:///run/bodkin/zmtp.ipc".into()),
     };
     let config = SubscriberConfig { acknowledge_every: 8, acknowledge_after: Duration::from_millis(1), window: 1024, streams_max: 64 };
     let mut subscriber = RealtimeSubscriber::connect(brokers, config)?;

@@ -10,10 +10,11 @@
 //!
 //! ```no_run
 //! use std::{ops::ControlFlow, time::Duration};
-//! use bodkin_client::realtime::{Brokers, RealtimePublisher, Retention, WhenFull};
+//! use bodkin_client::realtime::{BrokerAddress, Brokers, RealtimePublisher, Retention, WhenFull};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let brokers = Brokers::pair("thermometer", "10.0.0.1:5570".parse()?, "10.0.0.2:5570".parse()?);
+//! let (first, second): (BrokerAddress, BrokerAddress) = ("10.0.0.1:5570".parse()?, "10.0.0.2:5570".parse()?);
+//! let brokers = Brokers::pair("thermometer", first, second);
 //! let mut publisher = RealtimePublisher::connect(brokers)?;
 //! // The newest event in any case, and up to 64 that nobody has covered yet.
 //! let topic = publisher.add_topic("TEMPERATURE", Retention::new(1, 64, WhenFull::Block));
@@ -25,6 +26,7 @@
 //! ```
 
 mod answer;
+mod broker_address;
 mod brokers;
 mod clock;
 mod guaranteed;
@@ -36,6 +38,7 @@ mod session_end;
 mod subscriber;
 
 pub use self::{
+    broker_address::{BrokerAddress, NoBrokerAddress},
     brokers::{Brokers, SessionLimits},
     guaranteed::Guaranteed,
     publisher::{PublishError, PublisherReport, RealtimePublisher},

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use bodkin_broker::wire::ClientFrame;
 use bodkin_broker::{Epoch, Incarnation};
+use bodkin_client::realtime::{BrokerAddress, Brokers, Subscription};
 use bodkin_zmtp::{ClientSecurity, Metadata, SocketType};
 
 use crate::dealer::{header, hear, say};
+use crate::real_time_client::{Hears, Sends, until};
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch};
 use crate::support::link::{Heard, Link};
@@ -30,6 +32,35 @@ fn peer(path: &Path, socket_type: SocketType, identity: Option<&str>) -> Link<Un
     let mut link = Link::on_path(path, metadata, ClientSecurity::Null);
     assert_eq!(link.hear(), Ok(Some(Heard::Ready(socket_type.counterpart()))));
     link
+}
+
+#[test]
+fn the_clients_publisher_and_subscriber_use_the_path() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = Launch::new().data(data.path()).start();
+    cloud.register_system("sensor", 1);
+    cloud.register_system("display", 2);
+    let address = format!("ipc://{}", path(&cloud).expect("there is a path").display());
+    let brokers = |name| Brokers::one(name, address.parse::<BrokerAddress>().expect("an address"));
+    let mut hears = Hears::by(brokers("display"), "hot", Subscription::default());
+    until("it is subscribed", || {
+        hears.turn();
+        hears.subscribed > 0
+    });
+    let (mut sends, topics) = Sends::by(brokers("sensor"), &["hot"]);
+    sends.publish(topics[0], "1");
+    until("it comes and is covered", || {
+        sends.turn();
+        hears.turn();
+        (hears.events.len(), sends.covered[0]) == (1, 1)
+    });
+    // A broker that is not there is tried again and told, as one of a port.
+    let mut away = Sends::by(Brokers::one("sensor", BrokerAddress::Ipc(data.path().join("nobody.ipc"))), &["hot"]).0;
+    until("it is told", || {
+        away.turn();
+        away.ends.len() > 1
+    });
+    assert!(away.ends[0].contains("connection broke"), "{:?}", away.ends);
 }
 
 fn rights(path: &Path) -> u32 {

@@ -1,17 +1,17 @@
 //! Whom a client speaks to, as whom, and how long it waits.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use bodkin_broker::{Incarnation, publisher::Session};
 use bodkin_zmtp::{ClientSecurity, HeartbeatPolicy, Limits};
 
-use super::clock;
+use super::{broker_address::BrokerAddress, clock};
 
 /// The brokers of a client: both nodes of a pair, or one that has none.
 #[derive(Clone, Debug)]
 pub struct Brokers {
-    /// The ZMTP ports of the first broker, and of the second one.
-    pub addresses: (SocketAddr, Option<SocketAddr>),
+    /// Where the first broker speaks ZMTP, and the second one.
+    pub addresses: (BrokerAddress, Option<BrokerAddress>),
     /// The client's system name, as its `Identity` and in its first command; with CURVE it is the key that counts.
     pub name: String,
     /// How the client proves who it is, and whom it believes. No security by default, which only an insecure cloud takes.
@@ -24,14 +24,15 @@ pub struct Brokers {
 
 impl Brokers {
     /// Both nodes of a pair.
-    pub fn pair(name: &str, first: SocketAddr, second: SocketAddr) -> Self {
-        Self { addresses: (first, Some(second)), ..Self::one(name, first) }
+    pub fn pair(name: &str, first: impl Into<BrokerAddress>, second: impl Into<BrokerAddress>) -> Self {
+        let one = Self::one(name, first);
+        Self { addresses: (one.addresses.0, Some(second.into())), ..one }
     }
 
     /// A node without a pair.
-    pub fn one(name: &str, address: SocketAddr) -> Self {
+    pub fn one(name: &str, address: impl Into<BrokerAddress>) -> Self {
         Self {
-            addresses: (address, None),
+            addresses: (address.into(), None),
             name: name.to_owned(),
             security: ClientSecurity::Null,
             incarnation: Incarnation(clock::utc_ns()),
@@ -39,8 +40,8 @@ impl Brokers {
         }
     }
 
-    pub(super) fn sessions(&self) -> impl Iterator<Item = (Session, SocketAddr)> + use<> {
-        let (first, second) = self.addresses;
+    pub(super) fn sessions(&self) -> impl Iterator<Item = (Session, BrokerAddress)> + use<> {
+        let (first, second) = self.addresses.clone();
         [(Session::One, first)].into_iter().chain(second.map(|second| (Session::Two, second)))
     }
 }
@@ -48,7 +49,7 @@ impl Brokers {
 /// Limits of each session. [`SessionLimits::default`] suits a local network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// Longest time for the TCP connection and the handshake; 2 s by default.
+    /// Longest time for the connection and the handshake; 2 s by default.
     pub connect_timeout: Duration,
     /// Wait in front of the second attempt to connect, doubled with each further one; 10 ms by default.
     pub reconnect_min: Duration,

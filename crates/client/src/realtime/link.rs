@@ -1,17 +1,20 @@
 //! One open connection to a broker: socket, ZMTP, what waits to be sent.
 
 use std::{
-    io::{self, ErrorKind, Read, Write},
-    net::SocketAddr,
+    io::{self, ErrorKind},
     sync::Arc,
     time::Duration,
 };
 
 use bodkin_broker::Instant;
 use bodkin_zmtp::{Beat, ClientSettings, Connection, Event, Heartbeat, Message, Random};
-use mio::{Interest, Registry, Token, net::TcpStream};
+use mio::{Interest, Registry, Token};
 
-use super::{brokers::SessionLimits, session_end::SessionEnd};
+use super::{
+    broker_address::{BrokerAddress, Socket},
+    brokers::SessionLimits,
+    session_end::SessionEnd,
+};
 
 /// Reads of one link in one turn; the rest of what has come waits for the next one.
 const READS_PER_TURN: usize = 16;
@@ -24,7 +27,7 @@ pub(super) enum Heard<'b> {
 }
 
 pub(super) struct Link {
-    stream: TcpStream,
+    socket: Box<dyn Socket>,
     zmtp: Connection,
     limits: SessionLimits,
     opened_at: Instant,
@@ -43,20 +46,20 @@ impl Link {
     pub fn open(
         registry: &Registry,
         token: Token,
-        address: SocketAddr,
+        address: &BrokerAddress,
         settings: Arc<ClientSettings>,
         limits: SessionLimits,
         now: Instant,
     ) -> io::Result<Self> {
-        let mut stream = TcpStream::connect(address)?;
-        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        let mut socket = address.connect()?;
+        registry.register(&mut *socket, token, Interest::READABLE | Interest::WRITABLE)?;
         let mut octets = [0; Random::OCTETS];
         let drawn = rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut octets);
         drawn.map_err(|_| io::Error::other("the system gives no random octets"))?;
         let mut out = Vec::new();
         let zmtp = Connection::client(settings, Random::new(&mut octets), &mut out);
         Ok(Self {
-            stream,
+            socket,
             zmtp,
             limits,
             opened_at: now,
@@ -128,19 +131,15 @@ impl Link {
         if !self.may_write {
             return Ok(false);
         }
-        if let Some(error) = self.stream.take_error()? {
+        if let Some(error) = self.socket.take_error()? {
             return Err(error.into());
         }
-        match self.stream.peer_addr() {
-            Err(error) if error.kind() == ErrorKind::NotConnected => {
-                self.may_write = false;
-                return Ok(false);
-            }
-            peer => peer?,
-        };
-        self.stream.set_nodelay(true)?;
-        self.is_connected = true;
-        Ok(true)
+        match self.socket.begin() {
+            Ok(()) => self.is_connected = true,
+            Err(error) if error.kind() == ErrorKind::NotConnected => self.may_write = false,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.is_connected)
     }
 
     fn read(
@@ -154,7 +153,7 @@ impl Link {
             if !self.may_read || !self.may_answer() {
                 break;
             }
-            match self.stream.read(input) {
+            match self.socket.read(input) {
                 Ok(0) => return Err(SessionEnd::Closed),
                 Ok(count) => self.take(now, &mut input[..count], heard)?,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.may_read = false,
@@ -218,7 +217,7 @@ impl Link {
     /// Writes as much as the socket takes.
     pub fn flush(&mut self) -> Result<(), SessionEnd> {
         while self.is_connected && self.may_write && self.waiting() > 0 {
-            match self.stream.write(&self.out[self.written..]) {
+            match self.socket.write(&self.out[self.written..]) {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.may_write = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -1,6 +1,6 @@
 //! The sessions to both brokers: kept warm, begun again when they end, served by one poll.
 
-use std::{io, net::SocketAddr, os::fd::AsFd, sync::Arc, time::Duration};
+use std::{io, os::fd::AsFd, sync::Arc, time::Duration};
 
 use bodkin_broker::{Instant, publisher::Session};
 use bodkin_zmtp::{ClientSettings, Metadata, PropertyError, SocketType};
@@ -8,6 +8,7 @@ use mio::{Events, Poll, Token};
 use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
+    broker_address::BrokerAddress,
     brokers::{Brokers, SessionLimits},
     clock::Clock,
     link::{Heard, Link},
@@ -33,7 +34,7 @@ pub(super) struct Links {
 /// The way to one broker.
 struct Place {
     session: Session,
-    address: SocketAddr,
+    address: BrokerAddress,
     state: State,
     /// Waited for in front of the next attempt.
     pause: Duration,
@@ -162,7 +163,7 @@ impl Links {
 impl Place {
     fn open_if_due(&mut self, registry: &mio::Registry, token: Token, settings: &Arc<ClientSettings>, limits: SessionLimits, now: Instant) {
         if matches!(self.state, State::Away { until } if until <= now) {
-            self.state = match Link::open(registry, token, self.address, settings.clone(), limits, now) {
+            self.state = match Link::open(registry, token, &self.address, settings.clone(), limits, now) {
                 Ok(link) => State::Open(Box::new(link)),
                 Err(error) => State::Broken(error.into()),
             };

@@ -2,15 +2,16 @@
 
 use std::{
     collections::BTreeMap,
-    net::{SocketAddr, ToSocketAddrs},
+    net::ToSocketAddrs,
     path::PathBuf,
     time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, bail};
 use bodkin_client::realtime::{
-    Beginning, Brokers, ClientSecurity, Event, Guarantee, Guaranteed, PublicKey, PublisherId, PublisherReport, RealtimePublisher,
-    RealtimeSubscriber, RefusalReason, Retention, SessionReport, StreamCounters, SubscriberConfig, SubscriberReport, Subscription, WhenFull,
+    Beginning, BrokerAddress, Brokers, ClientSecurity, Event, Guarantee, Guaranteed, PublicKey, PublisherId, PublisherReport,
+    RealtimePublisher, RealtimeSubscriber, RefusalReason, Retention, SessionReport, StreamCounters, SubscriberConfig, SubscriberReport,
+    Subscription, WhenFull,
 };
 use bodkin_trust::curve;
 use clap::Args;
@@ -36,8 +37,8 @@ pub struct RealtimeOptions {
     /// By ZMTP, numbered and acknowledged: an event is safe when it is said to be covered
     #[arg(long)]
     pub realtime: bool,
-    /// A broker's ZMTP port; twice for both nodes of a pair [default: 127.0.0.1:5570, plus the port offset]
-    #[arg(long = "zmtp", value_name = "HOST:PORT", value_parser = parse_host_and_port, requires = "realtime", num_args = 1)]
+    /// A broker's ZMTP port or path (ipc://PATH); twice for both nodes of a pair [default: 127.0.0.1:5570, plus the port offset]
+    #[arg(long = "zmtp", value_name = "HOST:PORT", value_parser = parse_broker, requires = "realtime", num_args = 1)]
     zmtp: Vec<String>,
     /// File with the own pair of CURVE keys, which secure mode asks for: bodkin cert curve --system NAME makes it
     #[arg(long, value_name = "FILE", requires_all = ["realtime", "server_key"])]
@@ -51,10 +52,10 @@ impl RealtimeOptions {
     fn brokers(&self, registry: &RegistryOptions, name: &str) -> anyhow::Result<Brokers> {
         let default = || format!("127.0.0.1:{}", u32::from(ZMTP_PORT) + u32::from(registry.port_offset()));
         let texts = if self.zmtp.is_empty() { vec![default()] } else { self.zmtp.clone() };
-        let addresses = texts.iter().map(|text| resolve(text)).collect::<anyhow::Result<Vec<SocketAddr>>>()?;
-        let brokers = match addresses[..] {
-            [address] => Brokers::one(name, address),
-            [first, second] => Brokers::pair(name, first, second),
+        let addresses = texts.iter().map(|text| resolve(text)).collect::<anyhow::Result<Vec<BrokerAddress>>>()?;
+        let brokers = match &addresses[..] {
+            [address] => Brokers::one(name, address.clone()),
+            [first, second] => Brokers::pair(name, first.clone(), second.clone()),
             _ => bail!("--zmtp names one broker, or both of a pair"),
         };
         let security = match (&self.curve, &self.server_key) {
@@ -65,9 +66,21 @@ impl RealtimeOptions {
     }
 }
 
-fn resolve(text: &str) -> anyhow::Result<SocketAddr> {
+fn parse_broker(text: &str) -> Result<String, String> {
+    if text.starts_with("ipc://") {
+        text.parse().map(|address: BrokerAddress| address.to_string()).map_err(|error| error.to_string())
+    } else {
+        parse_host_and_port(text)
+    }
+}
+
+/// A path stands for itself; a host is looked up.
+fn resolve(text: &str) -> anyhow::Result<BrokerAddress> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
     let mut addresses = text.to_socket_addrs().with_context(|| format!("{text} cannot be resolved"))?;
-    addresses.next().with_context(|| format!("{text} has no address"))
+    addresses.next().map(BrokerAddress::Tcp).with_context(|| format!("{text} has no address"))
 }
 
 /// How long a publisher waits.

@@ -13,6 +13,7 @@ use crate::support::cloud::{Cloud, Launch};
 use crate::support::patience::eventually;
 use crate::support::ports::free_offset;
 use crate::zmtp::address;
+use crate::zmtp_ipc::path;
 
 /// A listener that runs; killed when dropped.
 struct Tail {
@@ -171,10 +172,13 @@ fn in_real_time_an_event_is_published_until_it_is_covered_and_heard_with_its_los
     std::fs::write(&file, topic("hot", "broker_subscriber_max_ms = 1")).expect("written");
     let cloud = Launch::new().flags(["--config", file.to_str().expect("text")]).start();
     cloud.register_system("sensor", 9000);
-    let zmtp = address(&cloud);
+    let (zmtp, ipc) = (address(&cloud), path(&cloud).expect("there is a path"));
     let mut tail = Tail::start(
         &cloud,
-        &format!("--output json event tail hot --realtime --zmtp {zmtp} --system display --required-for-s 60 --deadline-ms 100 --count 2"),
+        &format!(
+            "--output json event tail hot --realtime --zmtp ipc://{} --system display --required-for-s 60 --deadline-ms 100 --count 2",
+            ipc.display()
+        ),
     );
     let publish = |payload: &str, system: &str| format!("event publish Hot {payload} --system {system} --realtime --zmtp {zmtp}");
     assert!(done(&cloud, &publish("first", "sensor")).starts_with("covered: Hot by sensor, "));
