@@ -407,7 +407,7 @@ impl Shard {
                 LISTENERS => is_to_accept = true,
                 LINK_LISTENERS => self.endpoint.accept_later(),
                 INBOX => self.take_messages(),
-                REPLICA_CHANNEL => self.channel_is_ready(),
+                REPLICA_CHANNEL => self.channel_is_ready(event),
                 Token(token) if token >= LINKS => self.link_is_ready(token - LINKS, event, read_until),
                 Token(slot) => {
                     if event.is_writable() && self.connections.get(slot).is_some_and(|connection| !connection.is_written()) {

@@ -211,7 +211,10 @@ impl Work {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => panic!("the replica channel's poll does not work: {error}"),
             }
-            self.is_unread |= events.iter().any(|event| event.token() == CHANNEL);
+            for readiness in events.iter().filter(|readiness| readiness.token() == CHANNEL) {
+                self.is_unread = true;
+                self.link.iter_mut().for_each(|link| link.is_ready(readiness));
+            }
             self.turn();
         }
     }

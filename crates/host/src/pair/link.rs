@@ -6,7 +6,7 @@ use bodkin_broker::{
     Instant, Node,
     wire::{LINK_FRAME_BYTES_MAX, LinkFrame, link_frame},
 };
-use mio::net::TcpStream;
+use mio::{event::Event as Readiness, net::TcpStream};
 use rustls::Connection;
 
 use super::{links::PROTOCOL_MIN, trust::Proof};
@@ -44,6 +44,8 @@ pub struct Link {
     pub received: Vec<u8>,
     /// Where the system puts what it has.
     buffer: Box<[u8]>,
+    /// Whether the system says that the other side has ended; its last bytes may still be unread.
+    end_is_announced: bool,
     out: Vec<u8>,
     written: usize,
 }
@@ -98,6 +100,7 @@ impl Link {
             heard_at: now,
             received: Vec::new(),
             buffer,
+            end_is_announced: false,
             out: Vec::new(),
             written: 0,
         }
@@ -113,7 +116,13 @@ impl Link {
         self.channel.session()
     }
 
-    /// Reads what is there.
+    /// Takes note of what the system says of the socket: in front of each [`Self::read`] that follows from it.
+    pub fn is_ready(&mut self, readiness: &Readiness) {
+        self.end_is_announced |= readiness.is_read_closed() || readiness.is_error();
+    }
+
+    /// Reads what is there. A read that fills less than its room has emptied the socket, and what comes later raises a readiness of its own; an end that
+    /// was announced with these bytes raises none.
     pub fn read(&mut self, now: Instant) -> io::Result<Left> {
         let mut total = 0;
         while total < READ_TURN_BYTES_MAX {
@@ -125,6 +134,9 @@ impl Link {
                     }
                     self.received.extend_from_slice(&self.buffer[..count]);
                     total += count;
+                    if self.channel.is_drained_by(count, self.buffer.len()) && !self.end_is_announced {
+                        return Ok(Left::Nothing);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Nothing),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -203,4 +215,39 @@ pub fn take_frames(received: &mut Vec<u8>, mut take: impl FnMut(LinkFrame<'_>) -
     };
     received.drain(..taken);
     Ok(waits)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Write, net::TcpListener, time::Duration};
+
+    use mio::{Events, Interest, Poll, Token};
+
+    use super::*;
+
+    /// What a link is left with by the readiness that follows from what its peer does.
+    fn left_by(peer_does: impl FnOnce(std::net::TcpStream)) -> (Left, Vec<u8>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut link = Link::plain(TcpStream::from_std(socket), None, Instant::default());
+        peer_does(listener.accept().unwrap().0);
+        let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(1));
+        poll.registry().register(link.socket(), Token(0), Interest::READABLE).unwrap();
+        poll.poll(&mut events, Some(Duration::from_secs(10))).unwrap();
+        events.iter().for_each(|readiness| link.is_ready(readiness));
+        (link.read(Instant::default()).unwrap(), link.received)
+    }
+
+    #[test]
+    fn an_end_behind_the_last_bytes_is_read_with_them() {
+        let says = |mut peer: std::net::TcpStream| {
+            peer.write_all(b"last").unwrap();
+            peer
+        };
+        assert_eq!(left_by(|peer| drop(says(peer))), (Left::End, b"last".to_vec()));
+        assert_eq!(left_by(|peer| says(peer).shutdown(std::net::Shutdown::Write).unwrap()), (Left::End, b"last".to_vec()));
+        let mut kept = None;
+        assert_eq!(left_by(|peer| kept = Some(says(peer))), (Left::Nothing, b"last".to_vec()));
+    }
 }

@@ -13,6 +13,7 @@ use bodkin_broker::{
 use bodkin_trust::tls::Refusal;
 use mio::{
     Interest, Registry, Token,
+    event::Event as Readiness,
     net::{TcpListener, TcpStream},
 };
 use slab::Slab;
@@ -333,9 +334,13 @@ impl Links {
         self.links.contains(slot)
     }
 
-    /// The socket takes more.
-    pub fn writable(&mut self, slot: usize) {
-        self.dirty.push(slot);
+    /// Takes note of what the system says of a connection.
+    pub fn is_ready(&mut self, slot: usize, readiness: &Readiness) {
+        let Some(link) = self.links.get_mut(slot) else { return };
+        link.is_ready(readiness);
+        if readiness.is_writable() {
+            self.dirty.push(slot);
+        }
     }
 
     /// Writes what there is to write. Gives the nodes that were lost.

@@ -188,9 +188,7 @@ impl PairThread {
                 LISTENER => self.links.accept(now, self.role(), self.member.epoch()),
                 WAKER => {}
                 Token(slot) => {
-                    if event.is_writable() {
-                        self.links.writable(slot);
-                    }
+                    self.links.is_ready(slot, event);
                     if event.is_readable() || event.is_error() || event.is_read_closed() {
                         self.read(slot);
                     }

@@ -9,7 +9,7 @@ use bodkin_broker::{
     wire::{Position, Replication, StreamNumber, replica_frame},
 };
 use bodkin_store::{event_log, replication::Committed};
-use mio::{Interest, Token};
+use mio::{Interest, Token, event::Event as Readiness};
 
 use super::{Shard, Waiting, zmtp::Turn};
 use crate::pair::{
@@ -167,7 +167,7 @@ impl Shard {
             return self.lose_backup("its connection cannot be read");
         }
         // What came with it raises no event.
-        self.channel_is_ready();
+        self.read_channel();
     }
 
     /// The lease grows without a word: every turn asks how long it is.
@@ -216,7 +216,14 @@ impl Shard {
     }
 
     /// The Backup may have acknowledged something.
-    pub(super) fn channel_is_ready(&mut self) {
+    pub(super) fn channel_is_ready(&mut self, readiness: &Readiness) {
+        if let Some(link) = self.primary.as_mut().and_then(Primary::link) {
+            link.is_ready(readiness);
+        }
+        self.read_channel();
+    }
+
+    fn read_channel(&mut self) {
         let now = boot_time();
         loop {
             let Some(primary) = &mut self.primary else { return };
