@@ -12,6 +12,7 @@
 //!                          └─> keeper      who follows keeps there what comes on it; changes of the database go on to the store
 //! ```
 
+mod beat;
 mod keeper;
 mod link;
 mod links;

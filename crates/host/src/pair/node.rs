@@ -20,7 +20,9 @@ use mio::{Events, Poll, Token};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
-    COPY_FILE, Duty, Given, Leadership, Message, News, PairConfig, PairError, boot_time,
+    COPY_FILE, Duty, Given, Leadership, Message, News, PairConfig, PairError,
+    beat::Beat,
+    boot_time,
     keeper::{Keeper, KeeperMessage},
     link::{Left, Purpose, Taken, take_frames},
     links::{self, CLOCKS_SINCE, Links, OwnName},
@@ -98,7 +100,7 @@ pub struct PairThread {
     partner_epoch: Option<Epoch>,
     /// What the other candidate's host shows, on its present connection.
     partner_clock: PeerClock,
-    next_beat: Instant,
+    beat: Beat,
     beats: u64,
     is_ending: bool,
 }
@@ -115,6 +117,7 @@ impl PairThread {
     ) -> Result<Self, PairError> {
         let now = boot_time();
         let member = MemberConfig::new(config.node, config.mode, config.lease, config.heartbeat, config.drift_ppm)?;
+        let beat = Beat::new(config.heartbeat);
         let listen = |address| mio::net::TcpListener::bind(address).map_err(|error| PairError::Listen { address, error });
         let listener = config.listen.map(listen).transpose()?;
         let record = record::read(&config.data)?;
@@ -146,7 +149,7 @@ impl PairThread {
             is_channel: false,
             partner_epoch: None,
             partner_clock: PeerClock::new(std::time::Instant::now()),
-            next_beat: now,
+            beat,
             beats: 0,
             is_ending: false,
         })
@@ -165,7 +168,8 @@ impl PairThread {
             self.step(Input::Force);
         }
         while !self.is_ending {
-            let wake = self.member.next_timer().map_or(self.next_beat, |timer| timer.min(self.next_beat));
+            let beat = self.beat.alone_at();
+            let wake = self.member.next_timer().map_or(beat, |timer| timer.min(beat));
             let patience = if self.unread.is_empty() { wake.since(boot_time()) } else { Duration::ZERO };
             match self.poll.poll(&mut events, Some(patience)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -196,7 +200,7 @@ impl PairThread {
             }
         }
         self.take_messages();
-        if now >= self.next_beat {
+        if self.beat.is_due(now) {
             self.beat(now);
         }
         self.change_over();
@@ -206,7 +210,6 @@ impl PairThread {
     }
 
     fn beat(&mut self, now: Instant) {
-        self.next_beat = now.plus(self.config.heartbeat);
         self.beats += 1;
         for node in self.links.refuse_again(now) {
             if Some(node) == self.partner() {
@@ -257,7 +260,10 @@ impl PairThread {
 
     fn carry_out(&mut self, output: Output) {
         match output {
-            Output::Send { to, ballot } => self.links.send(to, LinkFrame::Ballot(ballot)),
+            Output::Send { to, ballot } => {
+                self.beat.with_ballot();
+                self.links.send(to, LinkFrame::Ballot(ballot));
+            }
             Output::Persist(record) => self.records.send(record).expect("the record's thread lives as long as this one"),
             Output::Lead { epoch, until } => self.lead(epoch, until),
             Output::Fenced { epoch } => self.fenced(epoch),
