@@ -212,12 +212,16 @@ pub fn boot_time() -> Instant {
     Instant::from_nanos(Duration::from(time).as_nanos() as u64)
 }
 
-/// An event's creation time by that clock.
-pub(crate) fn local_of_utc_ns(utc_ns: u64) -> Instant {
+/// By how much UTC is ahead of that clock, in nanoseconds.
+pub(crate) fn utc_ahead_ns() -> i128 {
     let (boot, system) = boot_and_system_time();
     let since_1970 = system.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let utc_minus_local = since_1970.as_nanos() as i128 - i128::from(boot.nanos());
-    Instant::from_nanos(u64::try_from(i128::from(utc_ns) - utc_minus_local).unwrap_or(0))
+    since_1970.as_nanos() as i128 - i128::from(boot.nanos())
+}
+
+/// An event's creation time by that clock.
+pub(crate) fn local_of_utc_ns(utc_ns: u64, utc_ahead_ns: i128) -> Instant {
+    Instant::from_nanos(u64::try_from(i128::from(utc_ns) - utc_ahead_ns).unwrap_or(0))
 }
 
 /// What other threads have to say to the node's.

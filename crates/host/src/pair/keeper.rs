@@ -28,6 +28,7 @@ use super::{
     links::TAIL_SINCE,
     local_of_utc_ns,
     node::kind,
+    utc_ahead_ns,
 };
 use crate::{
     inbox::{self, Inbox},
@@ -160,6 +161,8 @@ struct Work {
     /// Declarations in the database that are in force here, by event type.
     declared: BTreeMap<Box<str>, String>,
     outputs: Vec<Output>,
+    /// By how much UTC is ahead of the clock of this host that counts pauses, as of the last read.
+    utc_ahead_ns: i128,
     /// More can be read at once.
     is_unread: bool,
     /// The next frame waits for the disk.
@@ -194,6 +197,7 @@ impl Work {
             asked: BTreeMap::new(),
             declared: BTreeMap::new(),
             outputs: Vec::new(),
+            utc_ahead_ns: 0,
             is_unread: false,
             waits: false,
             gives: false,
@@ -305,6 +309,7 @@ impl Work {
             return;
         }
         let Some(mut link) = self.link.take() else { return };
+        self.utc_ahead_ns = utc_ahead_ns();
         // What is behind a frame that waits is left to the socket.
         let left = if self.waits { Left::More } else { link.read(boot_time()).unwrap_or(Left::End) };
         let taken = link.take_frames(|frame| self.take(frame));
@@ -403,7 +408,7 @@ impl Work {
             Replication::StreamClose { stream, .. } => self.backup.close_stream(stream, &mut self.outputs).map_err(told)?,
             Replication::Discard { stream, through, .. } => self.backup.discard(stream, through, &mut self.outputs).map_err(told)?,
             Replication::Replica { position, stream, sequence, created_utc_ns, payload, .. } => {
-                let created = local_of_utc_ns(created_utc_ns);
+                let created = local_of_utc_ns(created_utc_ns, self.utc_ahead_ns);
                 if let Some(slot) = self.backup.keep(position, stream, sequence, created).map_err(told)? {
                     Kept::at(&mut self.kept, slot).fill_from(payload)?;
                 }

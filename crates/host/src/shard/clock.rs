@@ -62,9 +62,8 @@ impl Clock {
         (self.began, self.utc) = (self.boot, utc(self.system));
     }
 
-    /// Moves on within a turn, where what is due depends on the time that the turn has taken.
+    /// Moves the broker's time on within a turn, where what is due depends on the time that the turn has taken.
     pub fn advance(&mut self) {
-        self.now = Instant::now();
         self.boot = boot_time();
     }
 

@@ -17,10 +17,15 @@ impl Shard {
         let mut budget = TURN_WORK_MAX;
         while budget > 0 {
             self.serve_urgent();
-            match self.work(budget) {
-                0 => break,
-                done => budget -= done,
+            let done = self.work(budget);
+            budget -= done;
+            // Who is answered by the work may have sent the next event behind it.
+            if done == 0 || self.unserved.is_empty() {
+                break;
             }
+        }
+        if self.unserved.is_empty() {
+            return;
         }
         let until = (!self.real_time.is_empty()).then(|| Instant::now() + BEST_EFFORT_SLICE);
         for _ in 0..self.unserved.len() {
