@@ -93,10 +93,11 @@ impl Nodes {
         if kept == Kept::Memory { &self.forgetting } else { &self.logging }
     }
 
-    /// Appends and flushes where the log is.
-    fn flush(&self) -> anyhow::Result<Latencies> {
+    /// Appends and flushes where the log is: one behind the other, and with pauses as long as those between two events.
+    fn flush(&self, pause: Duration) -> anyhow::Result<[Latencies; 2]> {
         let Stand::Alone(cloud) = &self.logging else { bail!("the node with the log is one by itself") };
-        disk_flush::measure(&cloud.directory().context("an own node has a directory")?.data())
+        let data = cloud.directory().context("an own node has a directory")?.data();
+        Ok([disk_flush::measure(&data)?, disk_flush::measure_paced(&data, pause)?])
     }
 }
 
@@ -110,7 +111,7 @@ pub fn run(options: &DurableOptions) -> anyhow::Result<Report> {
         "DEALERs with {} events/s each of an event type of their own, {PAYLOAD_BYTES}-byte payloads, {} s a run, no subscriber; from the send to *covered*",
         options.rate, options.seconds
     ));
-    report.note("in memory: without an event log; appended: in its file; synced: a durable event type; flush: one write of 4096 bytes and its fdatasync".into());
+    report.note("in memory: without an event log; appended: in its file; synced: a durable event type; flush: one write of 4096 bytes and its fdatasync, one behind the other and with a pause in front of each".into());
     let warm_up = format!("{} s of each run", WARM_UP.as_secs());
     let mut conditions =
         Conditions::begin("placed by the kernel".into(), "two own nodes, started by the bench, insecure".into(), warm_up, options.repeat);
@@ -129,33 +130,43 @@ pub fn run(options: &DurableOptions) -> anyhow::Result<Report> {
 fn with_publishers(options: &DurableOptions, publishers: u32, nodes: &Nodes, report: &mut Report) -> anyhow::Result<()> {
     let of = format!("{publishers} publishers");
     let mut outcomes = Kept::ALL.map(|kept| Outcome::new(format!("{}, {of}", kept.name())));
-    let (mut floor, mut ratios) = (Outcome::new(format!("one flush of the disk, {of}")), Series::default());
+    let mut floors =
+        ["one flush of the disk", "one flush of the disk, at the pace of the events"].map(|what| Outcome::new(format!("{what}, {of}")));
+    let mut ratios = Series::default();
+    let pause = Duration::from_secs_f64(1.0 / (options.rate * f64::from(publishers)));
     for _ in 0..options.repeat {
-        let flush = nodes.flush()?;
+        let flushes = nodes.flush(pause)?;
         let mut p50_us = Vec::new();
         for (kept, outcome) in Kept::ALL.into_iter().zip(&mut outcomes) {
             let (figures, measured) = once(options, kept.workload(publishers, options.rate), nodes.that_keeps(kept))?;
             p50_us.push(measured.latencies.percentile(50.0, Unit::Us));
             outcome.push(figures, measured);
         }
-        let flush_p50_us = flush.percentile(50.0, Unit::Us);
-        floor.push(flush.figures("", Unit::Us, &PERCENTS), Measured { latencies: flush, ..Measured::default() });
-        ratios.push(ratios_of(p50_us[0], p50_us[1], p50_us[2], flush_p50_us));
+        ratios.push(ratios_of(&p50_us, flushes.each_ref().map(|flush| flush.percentile(50.0, Unit::Us))));
+        for (floor, flush) in floors.iter_mut().zip(flushes) {
+            floor.push(flush.figures("", Unit::Us, &PERCENTS), Measured { latencies: flush, ..Measured::default() });
+        }
     }
     let mut compared = Outcome::new(format!("run by run, {of}"));
     compared.series = ratios;
-    for key in ["appended_p50_ratio", "synced_p50_ratio"] {
+    for key in ["appended_p50_ratio", "synced_p50_ratio", "synced_paced_p50_ratio"] {
         report.ratio(format!("{key}, {of}"), compared.series.summary(key).unwrap_or(0.0));
     }
     report.outcomes.extend(outcomes);
-    report.outcomes.extend([floor, compared]);
+    report.outcomes.extend(floors);
+    report.outcomes.push(compared);
     Ok(())
 }
 
-/// Appended to in memory, and synced to appended and one flush of the disk.
-fn ratios_of(memory_us: f64, appended_us: f64, synced_us: f64, flush_us: f64) -> Vec<Figure> {
+/// Appended to in memory, and synced to appended and one flush of the disk, which sleeps between two of them or not.
+fn ratios_of(p50_us: &[f64], [flush_us, paced_flush_us]: [f64; 2]) -> Vec<Figure> {
+    let [memory_us, appended_us, synced_us] = *p50_us else { unreachable!("three kinds are measured") };
     let ratio = |key: &str, ours: f64, floor: f64| Figure::median(key, if floor > 0.0 { ours / floor } else { 0.0 });
-    vec![ratio("appended_p50_ratio", appended_us, memory_us), ratio("synced_p50_ratio", synced_us, appended_us + flush_us)]
+    vec![
+        ratio("appended_p50_ratio", appended_us, memory_us),
+        ratio("synced_p50_ratio", synced_us, appended_us + flush_us),
+        ratio("synced_paced_p50_ratio", synced_us, appended_us + paced_flush_us),
+    ]
 }
 
 fn once(options: &DurableOptions, workload: Workload, stand: &Stand) -> anyhow::Result<(Vec<Figure>, Measured)> {
@@ -187,10 +198,10 @@ mod tests {
 
     #[test]
     fn a_synced_event_may_cost_a_flush_more_than_an_appended_one() {
-        let figures = ratios_of(50.0, 60.0, 330.0, 240.0);
+        let figures = ratios_of(&[50.0, 60.0, 330.0], [240.0, 270.0]);
         let of = |key: &str| figures.iter().find(|figure| figure.key == key).unwrap().value;
-        assert_eq!((of("appended_p50_ratio"), of("synced_p50_ratio")), (1.2, 1.1));
-        assert!(ratios_of(0.0, 60.0, 330.0, 240.0)[0].value == 0.0, "nothing was kept in memory");
+        assert_eq!((of("appended_p50_ratio"), of("synced_p50_ratio"), of("synced_paced_p50_ratio")), (1.2, 1.1, 1.0));
+        assert!(ratios_of(&[0.0, 60.0, 330.0], [240.0, 270.0])[0].value == 0.0, "nothing was kept in memory");
     }
 
     #[test]
