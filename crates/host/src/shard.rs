@@ -379,8 +379,11 @@ impl Shard {
     }
 
     fn lap(&mut self, stage: Stage) {
-        let duration = self.clock.lap();
-        self.context.stages.record(SYSTEM, stage, duration);
+        self.clock.lap(stage, &self.context.stages);
+    }
+
+    fn record_laps(&mut self) {
+        self.clock.record_laps(&self.context.stages);
     }
 
     fn has_drained(&self) -> bool {
@@ -449,6 +452,7 @@ impl Shard {
             self.accept();
         }
         self.accept_links();
+        self.record_laps();
     }
 
     fn take_messages(&mut self) {

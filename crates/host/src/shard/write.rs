@@ -40,6 +40,8 @@ impl Shard {
                 }
             }
             if streams {
+                // In front of the answers: who has one finds its request counted.
+                self.record_laps();
                 self.write_log();
                 self.tell_covered();
             }
