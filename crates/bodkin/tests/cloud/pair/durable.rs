@@ -41,7 +41,7 @@ fn listen(node: &Node, headers: &[(&str, &str)], since: &str) -> EventStream {
 /// What a stream has told until now, each number once: what the Backup keeps may go out again.
 fn numbers(stream: &EventStream) -> Vec<usize> {
     let mut numbers: Vec<usize> = Vec::new();
-    for event in stream.wait_for(stream.count()).iter().filter(|event| event.event_type != "bodkin-lost") {
+    for event in stream.wait_for(stream.count()).iter().filter(|event| !event.event_type.starts_with("bodkin-")) {
         let number = event.data.parse().expect("a number");
         if !numbers.contains(&number) {
             numbers.push(number);

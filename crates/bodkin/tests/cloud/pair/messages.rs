@@ -62,8 +62,8 @@ fn heard(node: &Node) -> EventStream {
 fn in_order(events: &[Event]) -> BTreeMap<u16, Vec<usize>> {
     let mut last: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     let mut numbers: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
-    // What the leader before has logged is not in this node's log, which is told.
-    for event in events.iter().filter(|event| event.event_type != "bodkin-lost") {
+    // What the leader before has logged is not in this node's log, and there is no Backup: both are told.
+    for event in events.iter().filter(|event| !event.event_type.starts_with("bodkin-")) {
         let id: EventId = event.id.parse().expect("an identity");
         let before = last.insert((id.publisher.0, id.incarnation.0), id.sequence.0);
         assert!(before < Some(id.sequence.0), "{id:?} behind {before:?}");
