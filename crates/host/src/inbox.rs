@@ -93,8 +93,8 @@ pub enum Message {
         /// Whether the shard has room for it.
         done: oneshot::Sender<Result<(), ShardError>>,
     },
-    /// Deadlines are guaranteed from now on, or no more: listeners are to be told.
-    DeadlinesChanged,
+    /// Deadlines or bounds on losses are guaranteed from now on, or no more: listeners are to be told.
+    GuaranteesChanged,
     /// The admission test has said what becomes of what a subscriber asks.
     Asked(Box<Answered>),
     /// Somebody asks for the topics.

@@ -173,8 +173,23 @@ impl Monitor {
             ),
             (
                 "bodkin_guarantee_suspended",
-                "1 while the machine stalls for longer, or a clock differs by more, than deadlines were admitted with.",
+                "1 while the machine stalls for longer, a clock differs by more, or events come later, than deadlines were admitted with.",
                 u64::from(is_suspended),
+            ),
+            (
+                "bodkin_publisher_excess_nanoseconds",
+                "By how much events came later than the longest way from their publishers in the last minute.",
+                stalls.publisher_excess_ns(),
+            ),
+            (
+                "bodkin_backup_way_nanoseconds",
+                "How long a replica took to the Backup in the last minute at the most, half of the way there and back.",
+                stalls.backup_way_ns(),
+            ),
+            (
+                "bodkin_backup_far",
+                "1 while replicas take longer to the Backup than bounds on losses were admitted with.",
+                u64::from(stalls.backup_is_far()),
             ),
         ]);
         for (name, help, value) in gauges {

@@ -365,7 +365,7 @@ impl Server {
             }
         }
         let notices = inbox.clone();
-        let tell = move |_| notices.post(Message::DeadlinesChanged);
+        let tell = move |_| notices.post(Message::GuaranteesChanged);
         let stall_watch = StallWatch::start(stalls, config.realtime.clone(), tell)?;
         let primary = config.pair.clone().map(|pair| Primary::new(pair, config.data.clone(), PairTerms::of(config)));
         let mut shard = Shard::new(context, poll, inbox.clone(), shards_own, endpoint, log, primary)?;

@@ -52,6 +52,7 @@ use tokio::{
 use self::{
     clock::Clock,
     connection::{Connection, Phase},
+    guarantee::Promise,
     log::{Unsynced, Waiting},
     publishers::Publishers,
     pushed::Pushed,
@@ -479,7 +480,7 @@ impl Shard {
                     self.enlist();
                     let _ = done.send(admitted);
                 }
-                Message::DeadlinesChanged => self.deadlines_changed(),
+                Message::GuaranteesChanged => self.tell_guarantees(&[Promise::Deadline, Promise::LossBound]),
                 Message::Asked(answer) => self.wish_answered(*answer),
                 Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced { end, result } => self.synced(end, result),

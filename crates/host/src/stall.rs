@@ -1,10 +1,12 @@
 //! Stalls: by how much a thread that wants to go on at a time goes on later, and for how long a shard's turn keeps everything else waiting.
 //!
 //! Every deadline is admitted with the longest section that nothing preempts, as the platform states it (`blocking`). Whether that is so is measured after
-//! the start, and watched from then on; while it is not, the deadlines' guarantee is suspended, and told.
+//! the start, and watched from then on; while it is not, the deadlines' guarantee is suspended, and told. So it is where a clock differs by more than is stated, or events
+//! take longer to the broker; and that of losses, where replicas take longer to the Backup.
+
+mod memory;
 
 use std::{
-    collections::VecDeque,
     io,
     sync::{
         Arc,
@@ -20,6 +22,7 @@ use std::{
 use bodkin_broker::wire;
 use serde::Serialize;
 
+use self::memory::{Memory, Noted};
 use crate::realtime::{Rank, Realtime};
 
 /// How long stalls are measured, from the decision on how threads are scheduled, before anything is said about them.
@@ -28,9 +31,6 @@ const MEASURE: Duration = Duration::from_millis(1_500);
 const MEASURE_PERIOD: Duration = Duration::from_millis(1);
 /// Between two looks from then on: a hundred a second cost next to nothing.
 const WATCH_PERIOD: Duration = Duration::from_millis(10);
-/// A stall counts for so long, in steps of [`STEP`].
-const REMEMBERED: usize = 60;
-const STEP: Duration = Duration::from_secs(1);
 
 /// Whether what is promised can be relied on: of deadlines as far as the machine is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -64,12 +64,18 @@ pub struct Assumed {
     pub blocking_ns: u64,
     /// The largest difference between the clocks of a publisher and this host.
     pub clock_error_ns: u64,
+    /// The longest way to the Backup.
+    pub broker_backup_ns: u64,
 }
 
-/// What is known of stalls, written by the watching thread, and of other hosts' clocks, written by the shard.
+/// What is known of stalls, written by the watching thread, and of other hosts' clocks and the ways from and to them, written by the shard.
 #[derive(Debug)]
 pub struct Stalls {
     assumed: Assumed,
+    /// By how much events came later than the longest way from their publishers.
+    publisher_excess: Noted,
+    /// How long replicas took to the Backup.
+    backup_way: Noted,
     /// Clients whose clocks are known, and by how much one differs from ours at the least.
     clocks: AtomicU64,
     clock_difference_ns: AtomicU64,
@@ -103,6 +109,12 @@ pub struct Notice {
     pub clock_difference_us: u64,
     /// How much deadlines were admitted with.
     pub clock_error_us: u64,
+    /// By how much events of the last minute came later than the longest way from their publishers.
+    pub publisher_excess_us: u64,
+    /// How long replicas of the last minute took to the Backup at the most, as far as acknowledgements show it.
+    pub broker_backup_us: u64,
+    /// How long topics were admitted with.
+    pub broker_backup_stated_us: u64,
 }
 
 impl Stalls {
@@ -110,7 +122,35 @@ impl Stalls {
     pub fn new(assumed: Assumed) -> Self {
         let turn = Turn { start: Instant::now(), begun_ns: AtomicU64::new(0), longest_ns: AtomicU64::new(0) };
         let [clocks, clock_difference_ns, machine_ns, shard_ns] = [0; 4].map(AtomicU64::new);
-        Self { assumed, clocks, clock_difference_ns, is_measured: AtomicBool::new(false), machine_ns, shard_ns, turn }
+        let (publisher_excess, backup_way) = (Noted::default(), Noted::default());
+        let is_measured = AtomicBool::new(false);
+        Self { assumed, publisher_excess, backup_way, clocks, clock_difference_ns, is_measured, machine_ns, shard_ns, turn }
+    }
+
+    /// An event came so much later than its topic's longest way from a publisher, clocks included.
+    pub fn publisher_is_far(&self, excess_ns: u64) {
+        self.publisher_excess.note(excess_ns);
+    }
+
+    /// A replica was acknowledged after so long, there and back.
+    pub fn backup_has_answered(&self, round_trip_ns: u64) {
+        self.backup_way.note(round_trip_ns / 2);
+    }
+
+    /// By how much events came later than their longest way in the last minute, in nanoseconds.
+    pub fn publisher_excess_ns(&self) -> u64 {
+        self.publisher_excess.worst_ns()
+    }
+
+    /// How long replicas took in the last minute at the most, in nanoseconds.
+    pub fn backup_way_ns(&self) -> u64 {
+        self.backup_way.worst_ns()
+    }
+
+    /// Whether replicas take longer than losses were bounded with. Each end may have stalled as long as is stated.
+    pub fn backup_is_far(&self) -> bool {
+        let Assumed { broker_backup_ns, blocking_ns, .. } = self.assumed;
+        broker_backup_ns > 0 && self.backup_way_ns() > broker_backup_ns.saturating_add(blocking_ns)
     }
 
     /// Whether it matters what other clocks show.
@@ -146,9 +186,10 @@ impl Stalls {
 
     /// What all that means for deadlines.
     pub fn guarantee(&self) -> Guarantee {
-        let Assumed { blocking_ns, clock_error_ns } = self.assumed;
+        let Assumed { blocking_ns, clock_error_ns, .. } = self.assumed;
         match self.machine_ns().max(self.shard_ns()) {
             _ if self.asks_for_clocks() && self.clock_difference_ns() > clock_error_ns => Guarantee::Suspended,
+            _ if self.publisher_excess_ns() > 0 => Guarantee::Suspended,
             _ if blocking_ns == 0 => Guarantee::Unstated,
             None => Guarantee::Pending,
             Some(worst_ns) if worst_ns > blocking_ns => Guarantee::Suspended,
@@ -158,7 +199,7 @@ impl Stalls {
 
     /// The same with the figures.
     pub fn notice(&self) -> Notice {
-        let Assumed { blocking_ns, clock_error_ns } = self.assumed;
+        let Assumed { blocking_ns, clock_error_ns, broker_backup_ns } = self.assumed;
         let worst_ns = self.machine_ns().max(self.shard_ns()).unwrap_or_default();
         Notice {
             guarantee: self.guarantee(),
@@ -166,6 +207,10 @@ impl Stalls {
             blocking_us: blocking_ns / 1_000,
             clock_difference_us: self.clock_difference_ns() / 1_000,
             clock_error_us: clock_error_ns / 1_000,
+            // Whatever is too long is told as something.
+            publisher_excess_us: self.publisher_excess_ns().div_ceil(1_000),
+            broker_backup_us: self.backup_way_ns() / 1_000,
+            broker_backup_stated_us: broker_backup_ns / 1_000,
         }
     }
 
@@ -200,33 +245,6 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The longest stall of each of the last seconds.
-#[derive(Debug, Default)]
-struct Memory {
-    /// The newest last.
-    steps: VecDeque<u64>,
-    begun: Duration,
-}
-
-impl Memory {
-    /// Takes a stall at a time since the start; gives the longest one that is remembered.
-    fn take(&mut self, at: Duration, stall: Duration) -> u64 {
-        let passed = at.saturating_sub(self.begun).as_secs() / STEP.as_secs();
-        for _ in 0..passed.min(REMEMBERED as u64) {
-            self.steps.push_back(0);
-        }
-        self.begun += STEP * u32::try_from(passed).unwrap_or(u32::MAX);
-        if self.steps.is_empty() {
-            self.steps.push_back(0);
-        }
-        self.steps.drain(..self.steps.len().saturating_sub(REMEMBERED));
-        let stall_ns = nanos(stall);
-        let newest = self.steps.back_mut().expect("there is a step");
-        *newest = stall_ns.max(*newest);
-        self.steps.iter().copied().max().unwrap_or_default()
-    }
-}
-
 /// The thread that watches; it ends when this is dropped.
 pub struct StallWatch {
     ends: Arc<AtomicBool>,
@@ -235,7 +253,7 @@ pub struct StallWatch {
 
 impl StallWatch {
     /// Begins to measure. The thread is scheduled as those that it stands for; `told` hears
-    /// whenever the guarantee changes.
+    /// whenever a guarantee changes.
     pub fn start(stalls: Arc<Stalls>, realtime: Arc<Realtime>, told: impl Fn(Notice) + Send + 'static) -> io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let ended = ends.clone();
@@ -255,34 +273,56 @@ impl Drop for StallWatch {
 }
 
 fn watch(stalls: &Stalls, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends: &AtomicBool) {
-    let mut last = stalls.guarantee();
+    let mut last = (stalls.guarantee(), stalls.backup_is_far());
     let _membership = realtime.enlist(Rank::Detector);
     while !ends.load(Relaxed) && !realtime.is_decided() {
         std::thread::sleep(WATCH_PERIOD);
     }
-    let (start, mut machine, mut shard) = (Instant::now(), Memory::default(), Memory::default());
+    let start = Instant::now();
+    let [mut machine, mut shard, mut publisher_excess, mut backup_way] = [(); 4].map(|()| Memory::default());
     while !ends.load(Relaxed) {
         let is_measured = start.elapsed() >= MEASURE;
         let period = if is_measured { WATCH_PERIOD } else { MEASURE_PERIOD };
         let before = Instant::now();
         std::thread::sleep(period);
         let now = Instant::now();
-        stalls.machine_ns.store(machine.take(now - start, (now - before).saturating_sub(period)), Relaxed);
-        stalls.shard_ns.store(shard.take(now - start, stalls.turn.look(now)), Relaxed);
+        stalls.machine_ns.store(machine.take(now - start, nanos((now - before).saturating_sub(period))), Relaxed);
+        stalls.shard_ns.store(shard.take(now - start, nanos(stalls.turn.look(now))), Relaxed);
+        stalls.publisher_excess.look(&mut publisher_excess, now - start);
+        stalls.backup_way.look(&mut backup_way, now - start);
         stalls.is_measured.store(is_measured, Release);
-        let notice = stalls.notice();
-        if std::mem::replace(&mut last, notice.guarantee) != notice.guarantee {
+        let (notice, is_far) = (stalls.notice(), stalls.backup_is_far());
+        let (guarantee_before, was_far) = std::mem::replace(&mut last, (notice.guarantee, is_far));
+        if guarantee_before != notice.guarantee {
             log(notice);
+        }
+        if was_far != is_far {
+            log_backup(is_far, notice);
+        }
+        if (guarantee_before, was_far) != (notice.guarantee, is_far) {
             told(notice);
         }
     }
 }
 
-fn log(Notice { guarantee, worst_us, blocking_us, clock_difference_us, clock_error_us }: Notice) {
+fn log_backup(is_far: bool, Notice { broker_backup_us, broker_backup_stated_us, .. }: Notice) {
+    if is_far {
+        let told = "guarantee suspended: replicas take longer to the Backup than platform.broker_backup states";
+        tracing::warn!(broker_backup_us, broker_backup_stated_us, "{told}");
+    } else {
+        tracing::info!(broker_backup_us, broker_backup_stated_us, "replicas take no longer to the Backup than what is stated");
+    }
+}
+
+fn log(Notice { guarantee, worst_us, blocking_us, clock_difference_us, clock_error_us, publisher_excess_us, .. }: Notice) {
     match guarantee {
         Guarantee::Suspended if clock_difference_us > clock_error_us => {
             let told = "guarantee suspended: a client's clock differs from ours by more than platform.clock_error states";
             tracing::warn!(clock_difference_us, clock_error_us, "{told}");
+        }
+        Guarantee::Suspended if publisher_excess_us > 0 => {
+            let told = "guarantee suspended: events take longer from their publishers than publisher_broker of their topics states";
+            tracing::warn!(publisher_excess_us, "{told}");
         }
         Guarantee::Suspended => {
             tracing::warn!(worst_us, blocking_us, "guarantee suspended: the machine stalls for longer than platform.blocking states");
@@ -296,19 +336,27 @@ fn log(Notice { guarantee, worst_us, blocking_us, clock_difference_us, clock_err
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_stall_counts_for_a_minute() {
-        let mut memory = Memory::default();
-        let script: [(u64, u64, u64); 8] =
-            [(0, 5, 5), (500, 9, 9), (999, 1, 9), (1_000, 3, 9), (59_999, 2, 9), (60_000, 2, 3), (61_000, 0, 2), (10_000_000, 1, 1)];
-        for (at_ms, stall_ns, worst_ns) in script {
-            assert_eq!(memory.take(Duration::from_millis(at_ms), Duration::from_nanos(stall_ns)), worst_ns, "{at_ms}");
-            assert!(memory.steps.len() <= REMEMBERED);
-        }
+    fn stalls(blocking_ns: u64, clock_error_ns: u64) -> Stalls {
+        Stalls::new(Assumed { blocking_ns, clock_error_ns, broker_backup_ns: 20 })
     }
 
-    fn stalls(blocking_ns: u64, clock_error_ns: u64) -> Stalls {
-        Stalls::new(Assumed { blocking_ns, clock_error_ns })
+    #[test]
+    fn ways_that_are_longer_than_stated_suspend_what_rests_on_them() {
+        let (stalls, mut memory) = (stalls(10, 50), Memory::default());
+        stalls.is_measured.store(true, Release);
+        stalls.backup_has_answered(2 * (20 + 10));
+        stalls.backup_way.look(&mut memory, Duration::ZERO);
+        assert_eq!((stalls.backup_is_far(), stalls.notice().broker_backup_stated_us), (false, 0), "each end may have stalled");
+        stalls.backup_has_answered(2 * (20 + 10) + 2);
+        stalls.backup_way.look(&mut memory, Duration::ZERO);
+        assert_eq!((stalls.backup_is_far(), stalls.guarantee()), (true, Guarantee::Held), "losses rest on it, and deadlines do not");
+        stalls.publisher_is_far(1);
+        stalls.publisher_excess.look(&mut Memory::default(), Duration::ZERO);
+        assert_eq!((stalls.guarantee(), stalls.notice().publisher_excess_us), (Guarantee::Suspended, 1));
+        let unstated = Stalls::new(Assumed::default());
+        unstated.backup_has_answered(1_000_000);
+        unstated.backup_way.look(&mut Memory::default(), Duration::ZERO);
+        assert!(!unstated.backup_is_far(), "nobody has stated anything");
     }
 
     #[test]

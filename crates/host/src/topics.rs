@@ -165,7 +165,11 @@ impl RealTimeTopics {
     /// What deadlines were admitted with and is watched.
     pub fn assumed(&self) -> Assumed {
         let nanos = |time: Nanos| u64::try_from(time.get()).expect("a platform without a fault has no negative time");
-        Assumed { blocking_ns: nanos(self.platform.blocking), clock_error_ns: nanos(self.platform.clock_error) }
+        Assumed {
+            blocking_ns: nanos(self.platform.blocking),
+            clock_error_ns: nanos(self.platform.clock_error),
+            broker_backup_ns: nanos(self.platform.broker_backup),
+        }
     }
 
     /// Admits a topic beside those that are there, or leaves all as it is. Gives what the shard is to be told.

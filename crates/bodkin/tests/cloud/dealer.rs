@@ -207,6 +207,37 @@ fn a_later_session_of_the_same_name_takes_a_required_subscription_over() {
 }
 
 #[test]
+fn events_that_take_longer_from_their_publisher_than_is_stated_suspend_the_guarantee() {
+    let data = tempfile::tempdir().expect("a directory");
+    let file = data.path().join("bodkin.toml");
+    let topic = "event_type = \"hot\"\nperiod_ms = 10\njitter_s = 5\ndeadline_s = 60\npublisher_broker_s = 1\n";
+    std::fs::write(&file, format!("[platform]\nclock_error_s = 1\n[[topic]]\n{topic}")).expect("written");
+    let cloud = Launch::new().data(data.path()).flags(["--config", file.to_str().expect("text")]).start();
+    cloud.register_system("sensor", 1);
+    let platform = || cloud.get("/api/v1/platform").expect_status(200).json();
+    let mut sensor = dealer(&cloud, "sensor");
+    let aged = |sequence, age_s: u64| {
+        let made = header(sequence);
+        EventHeader { created_utc_ns: made.created_utc_ns - age_s * 1_000_000_000, ..made }
+    };
+    // What comes again is older than its way, and a second more may be the clocks'.
+    let again = EventHeader { flags: Flags { resend: true, ..Flags::default() }, ..aged(1, 60) };
+    let mut sub = subscriber(&cloud, "hot");
+    for event in [again, aged(2, 1), aged(3, 0)] {
+        publish(&mut sensor, "hot", b"1", &event);
+        heard(&mut sub);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(platform()["publisherExcessUs"], 0, "{}", platform());
+    publish(&mut sensor, "hot", b"1", &aged(4, 5));
+    assert!(eventually(|| platform()["guarantee"] == "suspended"), "{}", platform());
+    let excess_us = platform()["publisherExcessUs"].as_u64().expect("a number");
+    assert!((3_000_000..20_000_000).contains(&excess_us), "5 s, of which 2 are allowed: {excess_us}");
+    assert!(eventually(|| cloud.stderr().contains("take longer from their publishers")), "{}", cloud.stderr());
+    assert!(cloud.get("/metrics").expect_status(200).text().contains("\nbodkin_guarantee_suspended 1\n"));
+}
+
+#[test]
 fn a_clock_that_is_an_hour_off_suspends_the_guarantee_as_long_as_its_client_is_there() {
     let data = tempfile::tempdir().expect("a directory");
     let file = data.path().join("bodkin.toml");

@@ -327,6 +327,12 @@ frames! {
             clock_difference_ns: u64,
             /// How large a difference deadlines were admitted with; 0: nobody has stated it.
             clock_error_ns: u64,
+            /// By how much events of the last minute came later than the longest way from their publishers.
+            publisher_excess_ns: u64,
+            /// How long replicas of the last minute took to the Backup at the most.
+            broker_backup_ns: u64,
+            /// How long a way bounds on losses were admitted with; 0: nobody has stated it.
+            broker_backup_stated_ns: u64,
         }
     }
 }

@@ -53,6 +53,9 @@ pub const UNSTATED: ClientFrame<'static> = ClientFrame::Guaranteed {
     blocking_ns: 0,
     clock_difference_ns: 0,
     clock_error_ns: 0,
+    publisher_excess_ns: 0,
+    broker_backup_ns: 0,
+    broker_backup_stated_ns: 0,
 };
 
 pub enum Order {

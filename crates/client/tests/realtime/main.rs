@@ -290,6 +290,9 @@ fn what_is_guaranteed_is_told_to_whoever_publishes_or_subscribes() {
         blocking_ns: 9_000,
         clock_difference_ns: 0,
         clock_error_ns: 50,
+        publisher_excess_ns: 1,
+        broker_backup_ns: 2,
+        broker_backup_stated_ns: 3,
     };
     first.order(Order::Say(vec![bytes(&suspended)]));
     let told = |reports: &[SessionReport]| {
@@ -306,6 +309,9 @@ fn what_is_guaranteed_is_told_to_whoever_publishes_or_subscribes() {
         blocking: Duration::ZERO,
         clock_difference: Duration::ZERO,
         clock_error: Duration::ZERO,
+        publisher_excess: Duration::ZERO,
+        broker_backup: Duration::ZERO,
+        broker_backup_stated: Duration::ZERO,
     };
     let ours = Guaranteed {
         deadlines: Guarantee::Held,
@@ -313,6 +319,9 @@ fn what_is_guaranteed_is_told_to_whoever_publishes_or_subscribes() {
         worst_stall: Duration::from_nanos(7_000),
         blocking: Duration::from_nanos(9_000),
         clock_error: Duration::from_nanos(50),
+        publisher_excess: Duration::from_nanos(1),
+        broker_backup: Duration::from_nanos(2),
+        broker_backup_stated: Duration::from_nanos(3),
         ..unstated
     };
     for sessions in [&sends.sessions, &hears.sessions] {

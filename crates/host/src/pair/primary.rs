@@ -136,6 +136,11 @@ pub struct Primary {
     copies: u64,
     /// Since when the Backup owes an acknowledgement.
     owed_since: Option<Instant>,
+    /// A replica whose acknowledgement is timed, and since when; one at a time.
+    timed: Option<(Position, Instant)>,
+    /// The last position that was acknowledged, and the last one of a change, whose acknowledgement waits for a disk.
+    acknowledged: Position,
+    changed: Position,
 }
 
 impl Primary {
@@ -163,6 +168,9 @@ impl Primary {
             given: 0,
             copies: 0,
             owed_since: None,
+            timed: None,
+            acknowledged: Position(0),
+            changed: Position(0),
         }
     }
 
@@ -239,7 +247,8 @@ impl Primary {
             self.pair.channel_ended(self.serial);
         }
         self.session = Session::None;
-        self.owed_since = None;
+        (self.owed_since, self.timed) = (None, None);
+        (self.acknowledged, self.changed) = (Position(0), Position(0));
         self.pair.backup_out();
         if self.protection == Protection::Protected {
             self.protection = Protection::Unsettled;
@@ -291,6 +300,7 @@ impl Primary {
             self.tell_number(change.number - 1);
         }
         self.next_number = self.next_number.map(|next| next + 1);
+        self.changed = position;
         self.send(Replication::Control { epoch: self.epoch, position, operation: &change.operation });
         self.owe(now);
     }
@@ -424,9 +434,20 @@ impl Primary {
         self.owed_since.get_or_insert(now);
     }
 
-    /// The Backup has acknowledged everything up to a position, of those that were sent.
-    pub fn acknowledged(&mut self, position: Position, sent: Position, now: Instant) {
+    /// A replica has this position. Its way is timed, unless that of another one is, or its acknowledgement waits for the Backup's disk.
+    pub fn time(&mut self, position: Position, now: Instant) {
+        let is_timely = matches!(self.session, Session::InSync) && self.acknowledged >= self.changed;
+        if self.timed.is_none() && is_timely {
+            self.timed = Some((position, now));
+        }
+    }
+
+    /// The Backup has acknowledged everything up to a position, of those that were sent. Gives how long the replica that was timed took there and back, in nanoseconds.
+    pub fn acknowledged(&mut self, position: Position, sent: Position, now: Instant) -> Option<u64> {
         self.owed_since = (position < sent).then_some(now);
+        self.acknowledged = position;
+        let (_, since) = self.timed.take_if(|(timed, _)| *timed <= position)?;
+        Some(u64::try_from(now.since(since).as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// The Backup has the operation of this number on its disk.

@@ -118,6 +118,11 @@ impl Clock {
         self.boot
     }
 
+    /// The same when the turn has begun: in front of what it has read.
+    pub fn began(&self) -> bodkin_broker::Instant {
+        self.began
+    }
+
     /// What the broker's time was in nanoseconds since 1970 (UTC).
     pub fn utc_ns_of(&self, time: bodkin_broker::Instant) -> u64 {
         (self.utc.unix_nanos() + time.nanos()).saturating_sub(self.began.nanos())

@@ -23,7 +23,7 @@ pub(super) struct Guarantees {
 
 /// What a topic may promise.
 #[derive(Clone, Copy)]
-enum Promise {
+pub(super) enum Promise {
     Deadline,
     LossBound,
 }
@@ -39,7 +39,9 @@ impl Promise {
 
 impl Shard {
     pub(super) fn guarantees(&self) -> Guarantees {
-        Guarantees { deadlines: self.context.stalls.notice(), losses: self.losses }
+        let is_far = self.losses == Guarantee::Held && self.context.stalls.backup_is_far();
+        let losses = if is_far { Guarantee::Suspended } else { self.losses };
+        Guarantees { deadlines: self.context.stalls.notice(), losses }
     }
 
     /// What a stream that begins is to know of its topic: nothing, if what that promises is guaranteed, or nobody has stated what it depends on.
@@ -51,22 +53,19 @@ impl Shard {
         concerns.then_some(guarantees)
     }
 
-    /// Machine and clocks keep deadlines from now on, or not any more.
-    pub(super) fn deadlines_changed(&mut self) {
-        self.tell_guarantees(Promise::Deadline);
-    }
-
     /// The Backup of a pair stands differently: only one that may lead bounds losses.
     pub(super) fn backup_stands(&mut self, standing: BackupStanding) {
         let losses = if standing == BackupStanding::InSync { Guarantee::Held } else { Guarantee::Suspended };
         if std::mem::replace(&mut self.losses, losses) != losses {
-            self.tell_guarantees(Promise::LossBound);
+            self.tell_guarantees(&[Promise::LossBound]);
         }
     }
 
-    fn tell_guarantees(&mut self, changed: Promise) {
+    /// Tells streams of topics that promise one of these, and DEALERs that have asked.
+    pub(super) fn tell_guarantees(&mut self, changed: &[Promise]) {
         let guarantees = self.guarantees();
-        let is_concerned = |slot: &usize| self.listening(*slot).is_some_and(|listening| self.promises(listening, changed));
+        let promises = |listening: &Listening| changed.iter().any(|promise| self.promises(listening, *promise));
+        let is_concerned = |slot: &usize| self.listening(*slot).is_some_and(promises);
         let slots: Vec<usize> = self.connections.iter().map(|(slot, _)| slot).filter(is_concerned).collect();
         for slot in slots {
             self.write_notice(slot, guarantees);

@@ -11,7 +11,9 @@ use std::{
 use bodkin_arrowhead::{caller::Authorized, error::ArrowheadError, publication::Publication};
 use bodkin_broker::{
     Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, ShedReason, SlotId, StreamId, StreamIdentity, Terms,
-    TopicId, Work, timing::Wish, topic::Coverage,
+    TopicId, Work,
+    timing::{Nanos, Wish},
+    topic::Coverage,
 };
 use bodkin_store::event_log::Record;
 
@@ -19,6 +21,7 @@ use super::{
     Kept, Phase, Receiver, Shard, Waiting,
     not_taken::NotTaken,
     publish::{Numbering, Published},
+    zmtp::Numbered,
 };
 use crate::{
     answer::{self, Answer},
@@ -41,11 +44,15 @@ pub(super) struct RealTime {
     /// Of a node that was promoted: what was asked of the leader before, and until when that holds.
     pub(super) inherited: Vec<(Box<str>, Asker)>,
     pub(super) inherited_until: Instant,
+    /// Since when it counts how long events have been on their way.
+    pub(super) ways_count_from: Instant,
 }
 
 impl RealTime {
     pub fn new(incarnation: Incarnation) -> Self {
-        Self { incarnation, topics: TopicTable::default(), kept: Vec::new(), inherited: Vec::new(), inherited_until: Instant::now() }
+        let now = Instant::now();
+        let (topics, kept, inherited) = (TopicTable::default(), Vec::new(), Vec::new());
+        Self { incarnation, topics, kept, inherited, inherited_until: now, ways_count_from: now }
     }
 
     /// Whether there is no such topic: then nothing is kept.
@@ -120,6 +127,9 @@ impl Shard {
         let counts = self.real_time.counts(topic);
         match accepted {
             Ok(Accepted::Kept { slot: kept, is_excess }) => {
+                if let Numbering::Publisher(numbered) = &numbering {
+                    self.watch_way(topic, numbered, &terms);
+                }
                 counts.accepted.fetch_add(1, Relaxed);
                 counts.excess.fetch_add(u64::from(is_excess), Relaxed);
                 self.context.counts.published.fetch_add(1, Relaxed);
@@ -135,6 +145,20 @@ impl Shard {
                 counts.refused.fetch_add(1, Relaxed);
                 Err(refusal)
             }
+        }
+    }
+
+    /// Looks how long an event was on its way, where that is stated and its publisher's clock is known to a bound.
+    fn watch_way(&self, topic: TopicId, numbered: &Numbered, terms: &Terms) {
+        let stalls = &self.context.stalls;
+        let is_stated = stalls.asks_for_clocks() && self.real_time.topics.of_kept(topic).spec.publisher_broker > Nanos::ZERO;
+        if !is_stated || numbered.is_resent() || self.clock.now < self.real_time.ways_count_from {
+            return;
+        }
+        let way = self.clock.began().since(numbered.created());
+        let excess_ns = u64::try_from(way.as_nanos()).unwrap_or(u64::MAX).saturating_sub(terms.created_before_ns);
+        if excess_ns > 0 {
+            stalls.publisher_is_far(excess_ns);
         }
     }
 

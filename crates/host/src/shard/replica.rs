@@ -21,6 +21,9 @@ use crate::topics::RealTimeTopic;
 /// What subscribers asked of the leader before holds for so long behind a promotion, and for as long as any of them is waited for.
 const ASKED_MIN: Duration = Duration::from_secs(10);
 
+/// Publishers that had nobody to publish to send what has waited in so long: its way says nothing.
+const BACKLOG_SENT: Duration = Duration::from_secs(2);
+
 /// The connection to the Backup.
 pub(super) const REPLICA_CHANNEL: Token = Token(usize::MAX - 3);
 
@@ -45,6 +48,7 @@ impl Shard {
             }
             News::Leads { epoch } => {
                 let standing = primary.begin(epoch);
+                self.real_time.ways_count_from = self.clock.now + BACKLOG_SENT;
                 self.renew_authority();
                 self.stand(standing);
                 self.tell_leadership();
@@ -235,7 +239,9 @@ impl Shard {
                 if let Err(error) = self.broker.acknowledged(position, &mut self.outputs) {
                     return self.lose_backup(&error.to_string());
                 }
-                primary.acknowledged(position, self.broker.position(), now);
+                if let Some(round_trip_ns) = primary.acknowledged(position, self.broker.position(), now) {
+                    self.context.stalls.backup_has_answered(round_trip_ns);
+                }
                 self.carry_out_now();
             }
             if !is_more {
@@ -290,6 +296,7 @@ impl Shard {
         let now = self.clock.broker();
         let primary = self.primary.as_mut().expect("who replicates has a Backup");
         primary.owe(now);
+        primary.time(position, now);
         let epoch = primary.epoch();
         let Some(link) = primary.link() else { return };
         let kept = self.real_time.kept(slot);

@@ -212,7 +212,7 @@ pub async fn tail(
 
 /// Says what the broker guarantees from now on.
 fn tell_guaranteed(guaranteed: Guaranteed, printer: Printer) -> anyhow::Result<()> {
-    let Guaranteed { deadlines, losses, worst_stall, blocking, clock_difference, clock_error } = guaranteed;
+    let Guaranteed { deadlines, losses, .. } = guaranteed;
     let word = |guarantee| match guarantee {
         Guarantee::Pending => "pending",
         Guarantee::Unstated => "unstated",
@@ -220,17 +220,15 @@ fn tell_guaranteed(guaranteed: Guaranteed, printer: Printer) -> anyhow::Result<(
         Guarantee::Suspended => "suspended",
     };
     let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-    let [worst_us, blocking_us, difference_us, error_us] = [worst_stall, blocking, clock_difference, clock_error].map(micros);
-    eprintln!(
-        "bodkin: guarantee of deadlines {}, of losses {}: stalls of {worst_us} us ({blocking_us} stated), clocks {difference_us} us apart ({error_us} stated)",
-        word(deadlines),
-        word(losses)
-    );
+    let told = json!({
+        "deadlines": word(deadlines), "losses": word(losses),
+        "worstUs": micros(guaranteed.worst_stall), "blockingUs": micros(guaranteed.blocking),
+        "clockDifferenceUs": micros(guaranteed.clock_difference), "clockErrorUs": micros(guaranteed.clock_error),
+        "publisherExcessUs": micros(guaranteed.publisher_excess),
+        "brokerBackupUs": micros(guaranteed.broker_backup), "brokerBackupStatedUs": micros(guaranteed.broker_backup_stated),
+    });
+    eprintln!("bodkin: guarantee of deadlines {}, of losses {}: {told}", word(deadlines), word(losses));
     if printer.is_json() {
-        let told = json!({
-            "deadlines": word(deadlines), "losses": word(losses), "worstUs": worst_us, "blockingUs": blocking_us,
-            "clockDifferenceUs": difference_us, "clockErrorUs": error_us,
-        });
         printer.document(&json!({"guaranteed": told}))?;
     }
     Ok(())

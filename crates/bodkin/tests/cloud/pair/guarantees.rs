@@ -3,19 +3,50 @@
 use std::time::Duration;
 
 use bodkin_client::realtime::{
-    Brokers, Guarantee, PublisherReport, RealtimePublisher, RealtimeSubscriber, SessionReport, SubscriberReport, Subscription,
+    Brokers, Guarantee, PublisherReport, RealtimePublisher, RealtimeSubscriber, Retention, SessionReport, SubscriberReport, Subscription,
+    WhenFull,
 };
 use serde_json::Value;
 
 use super::clients::EACH;
 use super::nodes::Pair;
 use crate::real_time::notices;
+use crate::support::arrowhead::system;
 use crate::support::cloud::System;
 use crate::support::patience::eventually;
 use crate::support::sse::EventStream;
 
 const TOPICS: &str = "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 10\nloss_tolerance = 3\nretention = 800\n\
     [[topic]]\nevent_type = \"any\"\nperiod_ms = 10\n";
+
+#[test]
+fn replicas_that_take_longer_than_is_stated_suspend_the_bound_on_losses() {
+    // No acknowledgement is back within two microseconds.
+    let tables = format!("broker_backup_us = 1\n{TOPICS}");
+    let (pair, _witness, _backup, primary) = Pair::known("replication = \"eager\"\n", &tables);
+    primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system("sensor", 1))).unwrap().expect_status(201);
+    let hot = EventStream::open(primary.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
+    assert_eq!(primary.gauge("bodkin_backup_far"), 0, "nothing was replicated");
+    let (first, second) = pair.zmtp_addresses();
+    let mut publisher = RealtimePublisher::connect(Brokers::pair("sensor", first, second)).expect("a publisher");
+    let topic = publisher.add_topic("hot", Retention::new(1, 64, WhenFull::Block));
+    publisher.publish(topic, b"1").expect("there is room");
+    let (mut covered, mut losses) = (0, None);
+    let told = eventually(|| {
+        let turned = publisher.turn(Duration::from_millis(1), |report| match report {
+            PublisherReport::Covered { through, .. } => covered = through.0,
+            PublisherReport::Session(SessionReport::Guaranteed(_, told)) => losses = Some((told.losses, told.broker_backup_stated)),
+            _ => {}
+        });
+        turned.expect("a turn");
+        (covered, losses) == (1, Some((Guarantee::Suspended, Duration::from_micros(1))))
+    });
+    assert!(told, "{covered} {losses:?}: {}", primary.said());
+    assert_eq!(primary.gauge("bodkin_backup_far"), 1);
+    assert!(primary.gauge("bodkin_backup_way_nanoseconds") > 1_000);
+    hot.wait_until(|told| notices(told).last().is_some_and(|notice| notice["losses"] == "suspended"), "the stream is told");
+    assert!(primary.said().contains("replicas take longer to the Backup"), "{}", primary.said());
+}
 
 #[test]
 fn a_publisher_a_subscriber_and_a_stream_are_told_that_there_is_no_backup_and_that_it_is_back() {

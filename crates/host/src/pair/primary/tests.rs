@@ -130,6 +130,30 @@ fn who_does_not_lead_any_more_does_not_know() {
 }
 
 #[test]
+fn a_replica_is_timed_at_a_time_unless_it_waits_for_the_backups_disk() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.connect();
+    scene.copy();
+    scene.pump();
+    let at = |nanos| Instant::default().plus_nanos(nanos);
+    scene.primary.time(Position(1), at(1));
+    assert_eq!(scene.primary.acknowledged(Position(1), Position(1), at(9)), None, "a Backup that joins has more to do");
+    scene.primary.caught_up();
+    scene.primary.protected(Protection::Protected);
+    scene.primary.time(Position(2), at(10));
+    scene.primary.time(Position(3), at(20));
+    assert_eq!(scene.primary.acknowledged(Position(1), Position(3), at(30)), None);
+    assert_eq!(scene.primary.acknowledged(Position(3), Position(3), at(35)), Some(25), "the first that went out");
+    scene.primary.send_change(&Change { number: 1, operation: [1].as_slice().into() }, Position(4), at(40));
+    scene.primary.time(Position(5), at(41));
+    assert_eq!(scene.primary.acknowledged(Position(5), Position(5), at(90)), None, "it waited for a disk");
+    scene.primary.time(Position(6), at(100));
+    scene.primary.lose_session("cut");
+    assert_eq!(scene.primary.acknowledged(Position(6), Position(6), at(101)), None);
+}
+
+#[test]
 fn a_backup_that_owes_an_acknowledgement_is_given_up_in_time() {
     let mut scene = Scene::new();
     scene.primary.protected(Protection::Alone);

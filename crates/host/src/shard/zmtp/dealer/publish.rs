@@ -43,6 +43,16 @@ pub struct Numbered {
 }
 
 impl Numbered {
+    /// When it was created, by the broker's clock.
+    pub fn created(&self) -> Instant {
+        self.created
+    }
+
+    /// Whether it comes again.
+    pub fn is_resent(&self) -> bool {
+        self.header.flags.resend
+    }
+
     /// Its stream.
     pub fn stream(&self, topic: TopicId, publisher: PublisherId) -> StreamIdentity {
         StreamIdentity { topic, publisher, incarnation: self.header.incarnation }

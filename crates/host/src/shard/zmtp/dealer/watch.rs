@@ -35,6 +35,9 @@ impl Shard {
             blocking_ns: nanos(deadlines.blocking_us),
             clock_difference_ns: nanos(deadlines.clock_difference_us),
             clock_error_ns: nanos(deadlines.clock_error_us),
+            publisher_excess_ns: nanos(deadlines.publisher_excess_us),
+            broker_backup_ns: nanos(deadlines.broker_backup_us),
+            broker_backup_stated_ns: nanos(deadlines.broker_backup_stated_us),
         };
         self.endpoint.tell(slot, &told);
     }
