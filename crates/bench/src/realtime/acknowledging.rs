@@ -116,7 +116,7 @@ impl AcknowledgingListener {
                     hellos.push(session);
                     machine.step(now(), Input::Connected(session), outputs);
                 }
-                News::Ended(_) => machine.step(now(), Input::Closed(session), outputs),
+                News::Ended { .. } => machine.step(now(), Input::Closed(session), outputs),
                 News::Event { payload, header } => {
                     let topic = Payload::read(payload).context("an event without a payload of the bench")?.topic;
                     let at = topics.binary_search_by_key(&topic, |(number, _)| *number).ok().context("an event that was not asked for")?;

@@ -65,6 +65,8 @@ pub struct ProxyReport {
     pub covered: Counts,
     /// Longest time without an acknowledgement around the crash, in ns: from the last one in front of the gap to the first one behind it.
     pub cover_gap_ns: u64,
+    /// From the crash until the first publisher has turned to the broker that leads next, in ns, and until the last one has. 0: none has.
+    pub redirected_ns: [u64; 2],
     /// Sessions with a broker that have ended.
     pub sessions_ended: u64,
     /// Events that the broker refused for good.
@@ -112,6 +114,7 @@ pub struct Account {
     lateness: Latencies,
     last_covered_ns: u64,
     cover_gap_ns: u64,
+    redirected_ns: [u64; 2],
 }
 
 /// Refusals that are told in words.
@@ -129,15 +132,25 @@ impl Account {
         self.last_covered_ns = now_ns;
     }
 
+    /// A publisher has turned to another broker.
+    pub fn redirect(&mut self, window: &Window, now_ns: u64) {
+        let Some(behind_ns) = window.crash_ns.and_then(|crash_ns| now_ns.checked_sub(crash_ns)) else { return };
+        let [first_ns, last_ns] = &mut self.redirected_ns;
+        if *first_ns == 0 {
+            *first_ns = behind_ns;
+        }
+        *last_ns = behind_ns;
+    }
+
     /// An event was refused for good.
     pub fn refuse(&mut self, words: impl FnOnce() -> String) {
         self.refused += 1;
         self.tell(words);
     }
 
-    /// A session is over, for this reason if it is known.
-    pub fn end_session(&mut self, why: Option<String>) {
-        self.sessions_ended += 1;
+    /// A session is over, or did not come about, for this reason if it is known.
+    pub fn end_session(&mut self, why: Option<String>, was_there: bool) {
+        self.sessions_ended += u64::from(was_there);
         if let Some(why) = why {
             self.tell(|| why);
         }
@@ -293,6 +306,7 @@ impl Account {
             lateness: self.lateness.counts(),
             covered: self.covered.counts(),
             cover_gap_ns: self.cover_gap_ns,
+            redirected_ns: self.redirected_ns,
             sessions_ended: self.sessions_ended,
             refused: self.refused,
             refusals: self.refusals,

@@ -133,8 +133,8 @@ impl RetainingProxy {
                     hellos.push(session);
                     return Ok(());
                 }
-                News::Ended(why) => {
-                    account.end_session(why);
+                News::Ended { why, was_there } => {
+                    account.end_session(why, was_there);
                     Input::Closed(session)
                 }
                 News::Event { .. } => bail!("a publisher gets no events"),
@@ -156,6 +156,7 @@ impl RetainingProxy {
                     (Output::Covered { topic, .. }, Some(shared)) if newest_ns[topic.index()] >= shared.window.measured_from_ns => {
                         account.cover(&shared.window, now_ns, newest_ns[topic.index()]);
                     }
+                    (Output::Redirected { .. }, Some(shared)) => account.redirect(&shared.window, now_ns),
                     (Output::NotTaken { sequence, reason, .. }, _) => account.refuse(|| format!("event {}: {reason:?}", sequence.0)),
                     _ => {}
                 }

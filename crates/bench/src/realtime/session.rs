@@ -36,6 +36,8 @@ struct Link {
     connection: Option<Connection<Zmtp>>,
     attempted_ns: u64,
     pause_ns: u64,
+    /// The broker has answered the handshake.
+    is_ready: bool,
 }
 
 /// What a session brings.
@@ -51,8 +53,13 @@ pub enum News<'b> {
         /// Its identity and time.
         header: EventHeader,
     },
-    /// It is over; why, if the broker has said so or has sent what is not understood.
-    Ended(Option<String>),
+    /// It is over.
+    Ended {
+        /// Why, if the broker has said so or has sent what is not understood.
+        why: Option<String>,
+        /// Whether it was there: an attempt at a broker that is dead ends no session.
+        was_there: bool,
+    },
 }
 
 impl Sessions {
@@ -69,6 +76,7 @@ impl Sessions {
             connection: None,
             attempted_ns: 0,
             pause_ns: *PAUSE_NS.start(),
+            is_ready: false,
         };
         let mut sessions = Self { name: name.to_string(), links: places.map(link).collect(), frame: Vec::new() };
         sessions.begin_again(registry, true)?;
@@ -108,11 +116,14 @@ impl Sessions {
             connection.may_write();
             connection.flush();
         }
-        let session = link.session;
+        let (session, is_ready) = (link.session, &mut link.is_ready);
         let mut result = Ok(());
         let read = connection.read(piece, &mut |heard| {
             let news = match heard {
-                Heard::Ready => Ok(News::Ready),
+                Heard::Ready => {
+                    *is_ready = true;
+                    Ok(News::Ready)
+                }
                 Heard::Message(message) => news(&message),
                 _ => return,
             };
@@ -125,7 +136,8 @@ impl Sessions {
             link.connection = None;
             let lasted = monotonic_ns() - link.attempted_ns >= LASTING_NS;
             link.pause_ns = if lasted { *PAUSE_NS.start() } else { (link.pause_ns * 2).min(*PAUSE_NS.end()) };
-            told(session, News::Ended(read.err().map(|error| format!("{error:#}"))))?;
+            let was_there = std::mem::take(&mut link.is_ready);
+            told(session, News::Ended { why: read.err().map(|error| format!("{error:#}")), was_there })?;
         }
         Ok(())
     }

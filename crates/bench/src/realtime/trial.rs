@@ -106,6 +106,9 @@ fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
     figures.extend(figures::of_sides(&sides, measured.as_secs_f64()));
     figures.extend(figures::covered(&sides));
     if key.is_crash {
+        let [first_ns, last_ns] = sides.published.redirected_ns;
+        figures.push(Figure::median("redirected_first_ms", first_ns as f64 / 1e6));
+        figures.push(Figure::median("redirected_last_ms", last_ns as f64 / 1e6));
         figures.push(Figure::median("cover_gap_ms", sides.published.cover_gap_ns as f64 / 1e6));
         figures.push(Figure::median("resent", sides.published.resent as f64));
     }
