@@ -1,7 +1,7 @@
 //! The Backup: what the Primary replicates, kept until it is told that nobody needs it, and made into a Primary when it has to lead.
 //!
 //! Everything comes on one ordered channel. A stream's replicas are pruned by a watermark that cannot overtake them, and a promotion takes over
-//! the tables as they are, so that it costs no more than there are streams with something kept.
+//! the streams as they are. Topics and subscriptions are in the shard that is to lead before.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,7 +11,7 @@ use std::{
 use crate::{
     event::{Incarnation, PublisherId, Sequence, TopicId},
     replication::IN_FLIGHT_MAX,
-    shard::{Authority, Output, Shard, ShardError, ShardLimits},
+    shard::{Authority, Output, Shard, ShardError},
     slot::{Message, SlotId},
     stream::StreamIdentity,
     streams::{NotTaken, Streams},
@@ -56,10 +56,6 @@ pub struct Promotion {
     pub authority: Authority,
     /// How long publishers may take until they send again what they keep: streams with replicas are held so long, unless they come.
     pub redirect: Duration,
-    /// Numbers the events of publishers without numbers of their own; differs from that of every earlier run of either node.
-    pub incarnation: Incarnation,
-    /// What the Primary may take on.
-    pub limits: ShardLimits,
 }
 
 /// The machine.
@@ -209,11 +205,12 @@ impl Backup {
         self.streams.slots.count_max()
     }
 
-    /// Becomes a Primary, which dispatches what is kept. Slots stay what they are; the Primary's Backup is [`BackupStanding::Lost`](crate::BackupStanding) until
-    /// the member says how it stands. Required subscriptions are to be made anew, before the first work is asked for;
-    /// they are awaited ([`Attachment::Awaited`](crate::Attachment)).
-    pub fn promote<R>(self, now: Instant, promotion: Promotion) -> Shard<R> {
-        Shard::promoted(now, promotion, self.topics, self.streams)
+    /// Has a shard lead that was made ready while this node followed: it has the topics, and whoever is required, with a session here or not
+    /// ([`Attachment`](crate::Attachment)), and has taken no event. It goes on with what is kept. Slots stay what they are; the Primary's Backup is
+    /// [`BackupStanding::Lost`](crate::BackupStanding) until the member says how it stands. What is still to be done is a pass over the streams that are known here and
+    /// over the subscriptions: no table is built, and no name is compared if the topics were [prepared](Shard::prepare).
+    pub fn promote<R>(self, now: Instant, promotion: Promotion, shard: &mut Shard<R>) {
+        shard.take_over(now, promotion, &self.topics, self.streams);
     }
 
     fn receive(&mut self, position: Position) -> Result<(), BackupError> {

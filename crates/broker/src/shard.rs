@@ -13,7 +13,7 @@ mod required;
 mod tests;
 mod words;
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 pub use self::{
     publish::SEQUENCE_GAP_MAX,
@@ -46,6 +46,9 @@ pub struct ShardLimits {
     /// Bytes a subscription may have queued; events beyond are lost, counted and told.
     pub queue_bytes_max: u64,
 }
+
+/// The number of no topic.
+const NOT_KNOWN: TopicId = TopicId(u64::MAX);
 
 /// Streams for each topic that [`ShardLimits::topics_max`] allows.
 const STREAMS_PER_TOPIC: usize = 16;
@@ -98,6 +101,8 @@ pub struct Shard<R> {
     lost_events: u64,
     authority: Authority,
     streams: Streams,
+    /// While this node follows: the numbers here of the topics that its Backup numbers from 0.
+    known_as: Vec<TopicId>,
     /// Streams with something to dispatch, by the deadline of the first.
     dispatches: Edf,
     /// Processor time of all that is to be dispatched.
@@ -122,38 +127,16 @@ pub struct Shard<R> {
 impl<R> Shard<R> {
     /// A shard without topics, of a node without a pair. `incarnation` must differ from that of every earlier run.
     pub fn new(incarnation: Incarnation, limits: ShardLimits) -> Self {
-        Self::with_streams(incarnation, limits, Topics::default(), Streams::default())
-    }
-
-    /// A shard that goes on with what a Backup has kept: the streams that keep something wait for their publishers.
-    pub(crate) fn promoted(now: Instant, promotion: Promotion, topics: Topics, streams: Streams) -> Self {
-        let Promotion { authority, redirect, incarnation, limits } = promotion;
-        let mut shard = Self::with_streams(incarnation, limits, topics, streams);
-        shard.authority = authority;
-        shard.held_until = now.plus(redirect);
-        shard.replication.standing = BackupStanding::Lost;
-        shard.reserve();
-        for at in 0..shard.streams.occupied().len() {
-            let index = shard.streams.occupied()[at];
-            shard.held.push(shard.streams.id(index));
-            let stream = shard.streams.at_mut(index);
-            (stream.held_from, stream.is_resumed, stream.rightful) = (Sequence(0), false, stream.length);
-            let cost_ns = shard.topics.at(stream.identity.topic).terms().dispatch_cost_ns;
-            shard.dispatches_ns += u64::from(cost_ns) * u64::from(stream.length);
-        }
-        shard
-    }
-
-    fn with_streams(incarnation: Incarnation, limits: ShardLimits, topics: Topics, streams: Streams) -> Self {
         Self {
             incarnation,
             limits,
-            topics,
+            topics: Topics::default(),
             stream_count: 0,
             subscriptions: Subscriptions::default(),
             lost_events: 0,
             authority: Authority::ALONE,
-            streams,
+            streams: Streams::default(),
+            known_as: Vec::new(),
             dispatches: Edf::default(),
             dispatches_ns: 0,
             settling: Edf::default(),
@@ -166,6 +149,34 @@ impl<R> Shard<R> {
             replication: Replication::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// Goes on with what a Backup has kept: the streams that keep something wait for their publishers.
+    ///
+    /// # Panics
+    /// It has taken events itself.
+    pub(crate) fn take_over(&mut self, now: Instant, promotion: Promotion, topics: &Topics, mut streams: Streams) {
+        assert_eq!(self.streams.count(), 0, "a node that follows takes no events");
+        let known_as = std::mem::take(&mut self.known_as);
+        streams.renumber_topics(|topic| match known_as.get(topic.index()) {
+            Some(&known_as) if known_as != NOT_KNOWN => known_as,
+            _ => self.topics.find_or_copy(topics.at(topic)),
+        });
+        self.streams = streams;
+        self.reserve();
+        (self.held_until, self.replication.standing) = (now.plus(promotion.redirect), BackupStanding::Lost);
+        for index in self.streams.open_streams().collect::<Vec<_>>() {
+            self.read_by_required(index);
+        }
+        for at in 0..self.streams.occupied().len() {
+            let index = self.streams.occupied()[at];
+            self.held.push(self.streams.id(index));
+            let stream = self.streams.at_mut(index);
+            (stream.held_from, stream.is_resumed, stream.rightful) = (Sequence(0), false, stream.length);
+            let cost_ns = self.topics.at(stream.identity.topic).terms().dispatch_cost_ns;
+            self.dispatches_ns += u64::from(cost_ns) * u64::from(stream.length);
+        }
+        self.take_authority(now, promotion.authority);
     }
 
     /// Says when replicas go out.
@@ -284,6 +295,17 @@ impl<R> Shard<R> {
         Ok(id)
     }
 
+    /// The same of a topic of the leader's, which has this number in the [`Backup`](crate::Backup) of this node that follows. Who leads has kept to the limit of topics.
+    pub fn prepare(&mut self, topic: &str, terms: Terms, in_backup: TopicId) -> TopicId {
+        let id = self.topics.find_or_make(topic, usize::MAX).expect("no limit is asked for");
+        self.topics.admit(id, terms, &mut self.streams);
+        if in_backup.index() >= self.known_as.len() {
+            self.known_as.resize(in_backup.index() + 1, NOT_KNOWN);
+        }
+        self.known_as[in_backup.index()] = id;
+        id
+    }
+
     /// Opens the stream of a publisher's run on a real-time topic; one that is open is given. An earlier run's stream ends when nothing of it
     /// is left. All memory that the stream's events need is reserved here.
     pub fn open_stream(&mut self, identity: StreamIdentity) -> Result<StreamId, ShardError> {
@@ -366,7 +388,7 @@ impl<R> Shard<R> {
     }
 
     /// The name of a topic.
-    pub fn topic_name(&self, topic: TopicId) -> &str {
+    pub fn topic_name(&self, topic: TopicId) -> &Arc<str> {
         &self.topics.at(topic).name
     }
 

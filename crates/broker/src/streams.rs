@@ -112,6 +112,24 @@ impl Streams {
         (self.streams.get(id.index as usize)?.generation == id.generation).then_some(id.index)
     }
 
+    /// Gives topics the numbers that another table has for them.
+    pub fn renumber_topics(&mut self, mut number: impl FnMut(TopicId) -> TopicId) {
+        let by_topic = std::mem::take(&mut self.by_topic);
+        for (topic, streams) in (0..).map(TopicId).zip(by_topic).filter(|(_, streams)| !streams.is_empty()) {
+            let topic = number(topic);
+            streams.iter().for_each(|index| self.streams[*index as usize].identity.topic = topic);
+            if topic.index() >= self.by_topic.len() {
+                self.by_topic.resize(topic.index() + 1, Vec::new());
+            }
+            self.by_topic[topic.index()] = streams;
+        }
+    }
+
+    /// Every open stream, by topic.
+    pub fn open_streams(&self) -> impl Iterator<Item = u32> {
+        self.by_topic.iter().flatten().copied()
+    }
+
     pub fn id(&self, index: u32) -> StreamId {
         StreamId { index, generation: self.streams[index as usize].generation }
     }

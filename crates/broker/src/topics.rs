@@ -63,6 +63,16 @@ impl Topics {
         Some(id)
     }
 
+    /// The topic that another table of topics has, which is made where there is none. A topic without terms gets the other's: streams need some.
+    pub fn find_or_copy(&mut self, other: &Topic) -> TopicId {
+        let id = self.find_or_make(&other.name, usize::MAX).expect("no limit is asked for");
+        let terms = &mut self.at_mut(id).terms;
+        if terms.is_none() {
+            terms.clone_from(&other.terms);
+        }
+        id
+    }
+
     /// Gives a topic its terms, and its streams the room that these ask for.
     pub fn admit(&mut self, id: TopicId, terms: Terms, streams: &mut Streams) {
         for at in 0..streams.of(id).len() {

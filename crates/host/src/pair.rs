@@ -34,7 +34,7 @@ use std::{
 };
 
 use bodkin_broker::{
-    Backup, Epoch, Instant, Node,
+    Backup, Epoch, Instant, Node, Terms, TopicId,
     member::{MemberConfigError, Mode, Protection},
 };
 use bodkin_store::{
@@ -60,7 +60,7 @@ use crate::{
     realtime::Realtime,
     security::{SecurityConfig, SecurityError},
     shard::{Kept, boot_and_system_time},
-    topics::{RealTimeTopics, TopicTable, wish::Asker},
+    topics::{RealTimeTopic, RealTimeTopics, wish::Asker},
 };
 
 /// What the file of each copy of the database begins with.
@@ -195,7 +195,7 @@ impl Leadership {
         self.is_protected.store(is_protected, SeqCst);
     }
 
-    fn lead(&self, epoch: Epoch, until: Instant) {
+    pub(crate) fn lead(&self, epoch: Epoch, until: Instant) {
         self.epoch.store(epoch.0, SeqCst);
         self.until_ns.store(until.nanos(), SeqCst);
     }
@@ -275,6 +275,8 @@ pub enum News {
     BackupGone,
     /// The database has changed.
     Committed(Committed),
+    /// This node follows: what its leader has.
+    Prepare(Vec<Preparation>),
     /// This node follows: records of the leader's for the event log.
     Records {
         /// As [`bodkin_store::event_log::batch`] has them.
@@ -294,9 +296,35 @@ impl std::fmt::Debug for News {
             Self::Channel { .. } => "Channel",
             Self::BackupGone => "BackupGone",
             Self::Committed(_) => "Committed",
+            Self::Prepare(_) => "Prepare",
             Self::Records { .. } => "Records",
         })
     }
+}
+
+/// What a shard that follows is told of its leader's topics and subscribers, so that it has them when it leads.
+#[derive(Clone, Debug)]
+pub enum Preparation {
+    /// A real-time topic, or what it promises from now on.
+    Topic {
+        /// The topic.
+        topic: Arc<RealTimeTopic>,
+        /// Its terms.
+        terms: Terms,
+        /// Its number in the Backup's machine.
+        in_backup: TopicId,
+    },
+    /// The leader waits for a subscriber. One of a topic that is not here yet is told again behind it.
+    Required(RequiredSubscriber),
+    /// It does not any more.
+    NotRequired {
+        /// Of which topic.
+        topic: Box<str>,
+        /// Who.
+        name: Box<str>,
+    },
+    /// For whom it waits is told anew, or not known.
+    NobodyRequired,
 }
 
 /// A subscriber whose acknowledgements count.
@@ -317,10 +345,6 @@ pub struct Promoted {
     pub backup: Backup,
     /// The events, by slot.
     pub kept: Vec<Kept>,
-    /// Its topics, by their place in the machine.
-    pub topics: TopicTable,
-    /// Who has to be waited for.
-    pub required: Vec<RequiredSubscriber>,
     /// Topics of which subscribers asked more than was declared, and under which name that is in force here.
     pub asked: Vec<(Box<str>, Asker)>,
 }
@@ -368,6 +392,13 @@ impl std::fmt::Debug for PairHandle {
 }
 
 impl PairHandle {
+    /// Of a node that hears nothing.
+    #[cfg(test)]
+    pub(crate) fn without_node(leadership: Arc<Leadership>, lease: Duration) -> Self {
+        let waker = mio::Waker::new(Poll::new().expect("a poll").registry(), WAKER).expect("a waker");
+        Self { inbox: Arc::new(Inbox::new(waker)), leadership, keeper: None, trust: None, lease }
+    }
+
     /// Whether this node leads.
     pub fn leadership(&self) -> &Arc<Leadership> {
         &self.leadership

@@ -196,8 +196,6 @@ pub struct Shard {
     messages: Vec<Message>,
     connections: Slab<Connection>,
     next_serial: u64,
-    incarnation: Incarnation,
-    limits: ShardLimits,
     broker: bodkin_broker::Shard<Receiver>,
     outputs: Vec<Output>,
     real_time: RealTime,
@@ -285,8 +283,6 @@ impl Shard {
             messages: Vec::new(),
             connections: Slab::new(),
             next_serial: 0,
-            incarnation,
-            limits,
             broker: bodkin_broker::Shard::new(incarnation, limits),
             outputs: Vec::new(),
             real_time: RealTime::new(incarnation),
@@ -429,6 +425,7 @@ impl Shard {
             }
         }
         self.ask_send_queues();
+        self.make_noted();
         self.serve_all();
         self.tell_leadership();
         self.end_turn();

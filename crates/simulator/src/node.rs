@@ -16,7 +16,7 @@ use std::{
 use bodkin_broker::{
     Authority, Epoch, Incarnation, Instant, Node,
     member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Protection},
-    wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role, Watermarks},
+    wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
 };
 
 use self::{
@@ -371,22 +371,19 @@ impl NodeProcess {
 impl Running {
     /// Leads from now on, or longer, with what is there.
     fn lead(&mut self, here: Here<'_>, epoch: Epoch, until: Instant, incarnation: Incarnation, effects: &mut Effects) {
-        let is_new = !matches!(self.duty, Duty::Leader(_));
-        if is_new {
+        if !matches!(self.duty, Duty::Leader(_)) {
+            let leader = Leader::cold(here, incarnation, &self.subscribed, effects);
             let leader = match std::mem::replace(&mut self.duty, Duty::None) {
                 Duty::Follower(follower) if follower.backup.is_in_sync() => {
                     let Follower { backup, payloads, .. } = *follower;
-                    Leader::promoted(here, backup, payloads, Authority { epoch, until }, incarnation)
+                    leader.promoted(here, backup, payloads, Authority { epoch, until })
                 }
-                _ => Leader::cold(here, incarnation),
+                _ => leader,
             };
             self.duty = Duty::Leader(Box::new(leader));
         }
         let Duty::Leader(leader) = &mut self.duty else { unreachable!("it has been made one") };
         leader.lead(here, epoch, until, &self.connected, effects);
-        for (from, topic) in self.subscribed.iter().filter(|_| is_new) {
-            leader.subscribe(here, *from, *topic, Watermarks::Own(&[]), effects);
-        }
     }
 
     /// Asks the leader that is followed to be given everything, once a connection and epoch. `made`: the connection that is new.

@@ -12,12 +12,15 @@ use crate::{
     wire::Watermark,
 };
 
+/// Timers of required subscriptions that are looked at in front of one piece of work: behind a promotion thousands of them may ring too early at once, and are set anew.
+const WAITS_PER_STEP: usize = 16;
+
 /// How a required subscription begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
     /// New and there: it hears what is published from now on.
     New,
-    /// Known from before a promotion, and not there yet: what is kept is for it, unless it says otherwise when it comes.
+    /// Known from another node, and not there yet: what is kept is for it, unless it says otherwise when it comes.
     Awaited,
 }
 
@@ -119,14 +122,19 @@ impl<R> Shard<R> {
         if authority.epoch == before.epoch {
             return;
         }
+        // A node that leads for the first time has handed nobody anything, so that nothing is to be brought again.
+        let is_anything_under_way = self.counters.dispatched > 0;
         for index in 0..self.subscriptions.indexes() as u32 {
             let key = self.subscriptions.key(index);
-            let required = self.subscriptions.get(key).and_then(|subscription| subscription.required);
-            if required.is_some_and(|required| required.is_there) {
-                self.begin_session(now, key);
-                self.catch_up(key);
-            } else {
-                self.await_session(now, key);
+            let Some(subscription) = self.subscriptions.get_mut(key) else { continue };
+            match &mut subscription.required {
+                None => {}
+                Some(required) if !required.is_there => drop(self.await_session(now, key)),
+                Some(_) if is_anything_under_way => {
+                    self.begin_session(now, key);
+                    self.catch_up(key);
+                }
+                Some(required) => (required.is_full, required.heard_at) = (false, now),
             }
         }
     }
@@ -162,11 +170,10 @@ impl<R> Shard<R> {
         }
     }
 
-    /// Looks after those who have been away or silent for as long as they are waited for.
+    /// Looks after those who have been away or silent for as long as they are waited for, some of them at a time.
     pub(super) fn stop_waiting(&mut self, now: Instant, outputs: &mut Vec<Output>) {
-        while let Some((at, index)) = self.waits.first(0)
-            && at <= now
-        {
+        for _ in 0..WAITS_PER_STEP {
+            let Some((_, index)) = self.waits.first(0).filter(|(at, _)| *at <= now) else { break };
             self.waits.remove(index);
             let key = self.subscriptions.key(index);
             let Some(subscription) = self.subscriptions.get(key) else { continue };

@@ -23,7 +23,7 @@ use mio::{Events, Interest, Poll, Token};
 
 use self::saved::Saved;
 use super::{
-    Follows, Given, Message, News, Promoted, RequiredSubscriber, boot_time,
+    Follows, Given, Message, News, Preparation, Promoted, RequiredSubscriber, boot_time,
     link::{Left, Link, Taken},
     links::TAIL_SINCE,
     local_of_utc_ns,
@@ -34,7 +34,7 @@ use crate::{
     inbox::{self, Inbox},
     realtime::{Rank, Realtime},
     shard::Kept,
-    topics::{TopicTable, wish::Asker},
+    topics::wish::Asker,
 };
 
 const WAKER: Token = Token(usize::MAX);
@@ -153,9 +153,10 @@ struct Work {
     saved: Saved,
     backup: Backup,
     kept: Vec<Kept>,
-    /// By their place in the machine.
-    topics: TopicTable,
+    /// For whom the leader waits, by topic and name.
     required: BTreeMap<(Box<str>, Box<str>), Duration>,
+    /// What the shard is to be told of the leader's topics and subscribers.
+    preparations: Vec<Preparation>,
     /// Under which names what the leader's subscribers ask of topics is admitted here.
     asked: BTreeMap<Box<str>, Asker>,
     /// Declarations in the database that are in force here, by event type.
@@ -192,8 +193,8 @@ impl Work {
             saved: Saved::default(),
             backup: Backup::new(),
             kept: Vec::new(),
-            topics: TopicTable::default(),
             required: BTreeMap::new(),
+            preparations: Vec::new(),
             asked: BTreeMap::new(),
             declared: BTreeMap::new(),
             outputs: Vec::new(),
@@ -226,6 +227,7 @@ impl Work {
     fn turn(&mut self) {
         self.take_messages();
         self.read();
+        self.prepare_shard();
         self.acknowledge();
         self.give();
         self.tell_warm();
@@ -238,6 +240,7 @@ impl Work {
             match message {
                 KeeperMessage::Attached(follows) => {
                     self.follows = Some(follows);
+                    self.preparations.clear();
                     self.declared.clear();
                     // What was asked was asked of the topics of the local cloud before.
                     self.asked.clear();
@@ -417,7 +420,9 @@ impl Work {
                 if self.required.len() >= REQUIRED_MAX {
                     return Err(format!("the leader names more than {REQUIRED_MAX} required subscribers"));
                 }
-                self.required.insert((topic.into(), subscriber.into()), Duration::from_nanos(wait_ns));
+                let wait = Duration::from_nanos(wait_ns);
+                self.required.insert((topic.into(), subscriber.into()), wait);
+                self.preparations.push(Preparation::Required(RequiredSubscriber { topic: topic.into(), name: subscriber.into(), wait }));
             }
             Replication::Asked { loss_tolerance, deadline_ns, topic, .. } => {
                 // One of the changes that are under way may declare the topic.
@@ -426,7 +431,10 @@ impl Work {
                 }
                 self.ask(topic, Wish::of_wire(loss_tolerance, deadline_ns));
             }
-            Replication::NotRequired { topic, subscriber, .. } => drop(self.required.remove(&(topic.into(), subscriber.into()))),
+            Replication::NotRequired { topic, subscriber, .. } => {
+                self.required.remove(&(topic.into(), subscriber.into()));
+                self.preparations.push(Preparation::NotRequired { topic: topic.into(), name: subscriber.into() });
+            }
             other => return Err(format!("{} does not belong on the replica channel", kind(&other))),
         }
         Ok(Taken::Done)
@@ -435,11 +443,24 @@ impl Work {
     /// What the leader keeps is told anew, behind this position; gives the session's name.
     fn begin_session(&mut self, position: Position) -> u64 {
         self.backup.begin_snapshot(position, &mut self.outputs);
-        self.required.clear();
+        self.require_nobody();
         self.forget_asked();
         self.session += 1;
         self.saved = Saved::behind(position);
         self.session
+    }
+
+    fn require_nobody(&mut self) {
+        self.required.clear();
+        self.preparations.push(Preparation::NobodyRequired);
+    }
+
+    /// Tells the shard what is new, before the leader is told that it is here.
+    fn prepare_shard(&mut self) {
+        let preparations = std::mem::take(&mut self.preparations);
+        if let Some(follows) = self.follows.as_ref().filter(|_| !preparations.is_empty()) {
+            follows.shard.post(inbox::Message::Pair(News::Prepare(preparations)));
+        }
     }
 
     fn following(&mut self) -> Result<&mut bodkin_store::following::Following, String> {
@@ -528,12 +549,9 @@ impl Work {
             event_log::Position(0)
         });
         let promoted = self.backup.is_in_sync().then(|| {
-            let named = |((topic, name), wait)| RequiredSubscriber { topic, name, wait };
-            let required = std::mem::take(&mut self.required).into_iter().map(named).collect();
-            let (backup, kept, topics) =
-                (std::mem::take(&mut self.backup), std::mem::take(&mut self.kept), std::mem::take(&mut self.topics));
+            let (backup, kept) = (std::mem::take(&mut self.backup), std::mem::take(&mut self.kept));
             let asked = std::mem::take(&mut self.asked).into_iter().collect();
-            Promoted { backup, kept, topics, required, asked }
+            Promoted { backup, kept, asked }
         });
         self.node.post(Message::Given(Box::new(Given { promoted, log_from })));
         self.forget();
@@ -542,8 +560,8 @@ impl Work {
     /// Keeps nothing, and knows the topics that there are.
     fn forget(&mut self) {
         self.forget_asked();
-        (self.backup, self.copy, self.told) = (Backup::new(), Copy::Missing, Epoch::NONE);
-        (self.kept, self.topics, self.required) = (Vec::new(), TopicTable::default(), BTreeMap::new());
+        (self.backup, self.copy, self.told, self.kept) = (Backup::new(), Copy::Missing, Epoch::NONE, Vec::new());
+        self.require_nobody();
         let topics = self.follows.as_ref().map(|follows| follows.topics.with_terms());
         topics.into_iter().flatten().for_each(|(topic, terms)| self.admit(topic, terms));
     }

@@ -60,6 +60,11 @@ impl RealTime {
         self.topics.is_empty()
     }
 
+    /// Whether a topic is one.
+    pub fn is_one(&self, topic: TopicId) -> bool {
+        self.topics.get(topic).is_some()
+    }
+
     fn counts(&self, topic: TopicId) -> &TopicCounts {
         &self.topics.of_kept(topic).counts
     }
@@ -74,8 +79,8 @@ impl RealTime {
     }
 
     /// Goes on with what a Backup has kept.
-    pub fn take_over(&mut self, kept: Vec<Kept>, topics: TopicTable) {
-        (self.kept, self.topics) = (kept, topics);
+    pub fn take_over(&mut self, kept: Vec<Kept>) {
+        self.kept = kept;
     }
 
     /// The topics of which more is asked than was declared.
@@ -97,12 +102,23 @@ impl RealTime {
 impl Shard {
     /// Makes an event type a real-time topic, whose admission test has succeeded.
     pub fn admit(&mut self, topic: Arc<RealTimeTopic>, terms: Terms) -> Result<(), ShardError> {
-        if self.is_new_to_links(&topic.event_type) {
-            self.open_to_links(&topic.event_type);
-        }
+        self.open_new_to_links(&topic.event_type);
         let id = self.broker.admit(&topic.event_type, terms)?;
         self.real_time.topics.insert(id, topic);
         Ok(())
+    }
+
+    /// Makes one that the leader has, while this node follows.
+    pub(super) fn prepare_topic(&mut self, topic: Arc<RealTimeTopic>, terms: Terms, in_backup: TopicId) {
+        self.open_new_to_links(&topic.event_type);
+        let id = self.broker.prepare(&topic.event_type, terms, in_backup);
+        self.real_time.topics.insert(id, topic);
+    }
+
+    fn open_new_to_links(&mut self, event_type: &str) {
+        if self.is_new_to_links(event_type) {
+            self.open_to_links(event_type);
+        }
     }
 
     /// The real-time topic of this event type.

@@ -44,9 +44,13 @@ impl Shard {
                 let Given { promoted, log_from } = *given;
                 // The database names places in the log of the leader before.
                 self.log.iter_mut().for_each(|log| log.skip_to(log_from, self.clock.now));
-                promoted.into_iter().for_each(|promoted| self.go_on_with(promoted));
+                match promoted {
+                    Some(promoted) => self.go_on_with(promoted),
+                    None => self.await_nobody(),
+                }
             }
             News::Leads { epoch } => {
+                let begun = std::time::Instant::now();
                 let standing = primary.begin(epoch);
                 self.real_time.ways_count_from = self.clock.now + BACKLOG_SENT;
                 self.renew_authority();
@@ -54,7 +58,8 @@ impl Shard {
                 self.tell_leadership();
                 // Publishers turn to this node meanwhile.
                 self.write_links(Turn::All);
-                self.subscribe_noted();
+                self.end_following();
+                tracing::info!(%epoch, took_us = begun.elapsed().as_micros(), "clients are told that this node leads");
             }
             News::Fenced => {
                 primary.fenced();
@@ -71,6 +76,7 @@ impl Shard {
                 self.watch_channel();
             }
             News::Records { batch, ticket } => self.take_records(&batch, ticket),
+            News::Prepare(preparations) => self.prepare_for(preparations),
             News::BackupGone => self.lose_backup("the Backup is not connected any more"),
             News::Committed(Committed::Group(group)) => match primary.committed(group) {
                 Ok(changes) => self.send_changes(changes),
@@ -89,29 +95,19 @@ impl Shard {
         }
     }
 
-    /// Goes on with what this node has kept as a Backup, as it is. The streams wait for their publishers a while, and what is kept for required
-    /// subscribers for them.
+    /// Goes on with what this node has kept as a Backup, as it is. Topics and subscribers are here already. The streams wait for their publishers a while, and
+    /// what is kept for required subscribers for them.
     fn go_on_with(&mut self, promoted: Promoted) {
-        let Promoted { backup, kept, topics, required, asked } = promoted;
-        // They name streams of the machine that is replaced.
-        drop(std::mem::take(&mut self.endpoint.runs));
-        let (events, begun) = (backup.kept(), std::time::Instant::now());
+        let Promoted { backup, kept, asked } = promoted;
+        let (events, subscriptions, begun) = (backup.kept(), self.broker.subscription_count(), std::time::Instant::now());
         let primary = self.primary.as_mut().expect("who was a Backup is a node of a pair");
-        let promotion = Promotion {
-            authority: primary.authority(),
-            redirect: primary.terms.redirect,
-            incarnation: self.incarnation,
-            limits: self.limits,
-        };
-        self.broker = backup.promote(boot_time(), promotion);
-        self.broker.set_replication(primary.terms.replication);
-        self.real_time.take_over(kept, topics);
-        let longest_wait = required.iter().map(|required| required.wait).max().unwrap_or_default();
+        let promotion = Promotion { authority: primary.authority(), redirect: primary.terms.redirect };
+        backup.promote(boot_time(), promotion, &mut self.broker);
+        self.real_time.take_over(kept);
         self.real_time.inherited = asked;
-        self.real_time.inherited_until = self.clock.now + longest_wait.max(ASKED_MIN);
-        required.iter().for_each(|RequiredSubscriber { topic, name, wait }| self.await_required(topic, name, *wait));
+        self.real_time.inherited_until = self.clock.now + self.longest_wait().max(ASKED_MIN);
         let took_us = begun.elapsed().as_micros();
-        tracing::info!(events, required = required.len(), took_us, "this node goes on with what it has kept");
+        tracing::info!(events, subscriptions, took_us, "this node goes on with what it has kept");
     }
 
     /// Tells the Backup that a subscriber is required from now on, or not any more.
@@ -126,8 +122,7 @@ impl Shard {
 
     /// Names all required subscribers to a Backup that joins.
     fn name_required(&mut self) {
-        let all: Vec<RequiredSubscriber> =
-            self.required().map(|(topic, name, wait)| RequiredSubscriber { topic: topic.into(), name: name.into(), wait }).collect();
+        let all: Vec<RequiredSubscriber> = self.required().collect();
         all.iter().for_each(|required| self.backup_knows_required(&required.topic, &required.name, Some(required.wait)));
     }
 
@@ -155,7 +150,7 @@ impl Shard {
     /// A node of a pair begins without the right to lead, and with a Backup of which nothing is known.
     pub(super) fn begin_with_pair(&mut self) {
         let Some(primary) = &mut self.primary else { return };
-        self.endpoint.notes = true;
+        self.endpoint.follows = true;
         let standing = primary.standing();
         self.broker.set_replication(primary.terms.replication);
         self.renew_authority();

@@ -93,10 +93,12 @@ pub(super) struct Endpoint {
     required: Required,
     /// What is safe when it has left this host.
     pub send_queues: SendQueues,
-    /// Until this node leads subscriptions are noted only: what it will dispatch is kept elsewhere.
-    pub notes: bool,
-    /// How many are.
+    /// Until this node leads subscriptions are made for the day on which it does: what it will dispatch is kept elsewhere.
+    pub follows: bool,
+    /// Subscriptions that cannot be made before that.
     noted: usize,
+    /// Since it leads: the slots of links that may have some, in the order in which theirs are made.
+    noting: VecDeque<usize>,
     /// What DEALERs were told of who leads.
     leadership: (Epoch, bool),
     /// Where commands are made.
@@ -147,8 +149,9 @@ impl Endpoint {
             runs: Runs::default(),
             required: Required::default(),
             send_queues: SendQueues::default(),
-            notes: false,
+            follows: false,
             noted: 0,
+            noting: VecDeque::new(),
             leadership: (Epoch::NONE, true),
             command: Vec::new(),
             queue_bytes_max,
@@ -163,9 +166,9 @@ impl Endpoint {
         })
     }
 
-    /// Whether no link has more to read and none waits to be accepted.
+    /// Whether no link has more to read, none waits to be accepted, and no subscription to be made.
     pub fn is_idle(&self) -> bool {
-        self.unread.is_empty() && !self.is_to_accept
+        self.unread.is_empty() && !self.is_to_accept && self.noting.is_empty()
     }
 
     /// Whether no link has something to write in this turn, and none is to be told that it is covered.

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use bodkin_broker::{
     Attachment, Authority, Backup, BackupStanding, Epoch, Incarnation, Input, Instant, Output, Overflow, Promotion, Publication,
-    PublisherId, ReplicationPolicy, Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, TopicId, Wanted, Work,
+    PublisherId, ReplicationPolicy, Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, Terms, TopicId, Wanted, Work,
     publisher::{self, Publisher, Retention, Send, Session, TopicKey, WhenFull},
     wire::{Position, StreamNumber},
 };
@@ -64,6 +64,7 @@ struct Trial<'a> {
     channel: VecDeque<(u32, Replicated)>,
     stream: StreamId,
     subscription: SubscriptionKey,
+    terms: Terms,
     /// By sequence.
     got: Vec<bool>,
     outputs: Vec<Output>,
@@ -94,6 +95,7 @@ impl<'a> Trial<'a> {
             channel: VecDeque::new(),
             stream,
             subscription,
+            terms,
             got: vec![true],
             outputs: Vec::new(),
         };
@@ -256,10 +258,11 @@ impl<'a> Trial<'a> {
         let reading = self.reading();
         let backup = self.backup.take().expect("it is promoted once");
         let authority = Authority { epoch: Epoch(2), until: Instant::NEVER };
-        let promotion = Promotion { authority, redirect: LONG, incarnation: Incarnation(2), limits: LIMITS };
-        let mut primary = backup.promote(reading, promotion);
+        let mut primary = Shard::new(Incarnation(2), LIMITS);
+        primary.admit(TOPIC, self.terms).expect("there is room for a topic");
         self.subscription = primary.subscribe(TOPIC, (), Overflow::Loses).expect("there is room for a subscription");
         primary.require(reading, self.subscription, LONG, Attachment::Awaited);
+        backup.promote(reading, Promotion { authority, redirect: LONG }, &mut primary);
         primary.attach(reading, self.subscription, (), [], &mut self.outputs);
         self.stream = primary.open_stream(STREAM).expect("there is room for a stream");
         self.primary = Some(primary);

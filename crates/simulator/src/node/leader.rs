@@ -6,13 +6,16 @@
 mod client;
 mod work;
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use bodkin_broker::{
     Attachment, Authority, Backup, BackupStanding, Epoch, Incarnation, Input, Instant, Output, Overflow, Promotion, PublisherId,
     ReplicationPolicy, Shard, ShardLimits, StreamIdentity, SubscriptionKey, Terms, TopicId,
     member::Protection,
-    wire::{ClientFrame, LinkFrame, Replication},
+    wire::{ClientFrame, LinkFrame, Replication, Watermarks},
 };
 
 use super::{command_packet, link_packet};
@@ -100,23 +103,28 @@ pub(super) struct Leader {
 }
 
 impl Leader {
-    /// A leader that has nothing.
-    pub fn cold(here: Here<'_>, incarnation: Incarnation) -> Self {
+    /// A leader that has no events. Whoever has subscribed here goes on in its session, whoever else is required is waited for.
+    pub fn cold(here: Here<'_>, incarnation: Incarnation, subscribed: &BTreeSet<(ProcessId, u16)>, effects: &mut Effects) -> Self {
+        let mut leader = Self::without_sessions(here, incarnation);
+        for (from, topic) in subscribed {
+            leader.attach(here, *from, *topic, Watermarks::Own(&[]), effects);
+        }
+        leader
+    }
+
+    /// The same with what its Backup kept.
+    pub fn promoted(self, here: Here<'_>, backup: Backup, payloads: Vec<u64>, authority: Authority) -> Self {
+        let redirect = Duration::from_nanos(here.workload.platform.lease.redirect.get().unsigned_abs());
+        let mut shard = self.shard;
+        backup.promote(here.reading, Promotion { authority, redirect }, &mut shard);
+        Self { shard, payloads, is_warm: true, ..self }
+    }
+
+    fn without_sessions(here: Here<'_>, incarnation: Incarnation) -> Self {
         let mut shard = Shard::new(incarnation, LIMITS);
         for topic in &here.workload.topics {
             shard.admit(&topic.name, Terms::of(&topic.spec, &here.workload.platform)).expect("there are fewer topics than the limit");
         }
-        Self::with(here, shard, Vec::new(), false)
-    }
-
-    /// A leader that has what its Backup kept.
-    pub fn promoted(here: Here<'_>, backup: Backup, payloads: Vec<u64>, authority: Authority, incarnation: Incarnation) -> Self {
-        let redirect = Duration::from_nanos(here.workload.platform.lease.redirect.get().unsigned_abs());
-        let promotion = Promotion { authority, redirect, incarnation, limits: LIMITS };
-        Self::with(here, backup.promote(here.reading, promotion), payloads, true)
-    }
-
-    fn with(here: Here<'_>, mut shard: Shard<ProcessId>, payloads: Vec<u64>, is_warm: bool) -> Self {
         let mut outputs = Vec::new();
         shard.set_replication(ReplicationPolicy::of(&here.workload.platform));
         shard.step(here.reading, Input::Backup(BackupStanding::Lost), &mut outputs);
@@ -135,7 +143,7 @@ impl Leader {
             outputs: Aside(outputs),
             epoch: Epoch::NONE,
             until: Instant::default(),
-            payloads,
+            payloads: Vec::new(),
             subscriptions,
             session: Session::None,
             protection: Protection::Unsettled,
@@ -143,7 +151,7 @@ impl Leader {
             control_replicated: 0,
             control_given: 0,
             is_in_batch: false,
-            is_warm,
+            is_warm: false,
             statements: Vec::new(),
         }
     }

@@ -352,25 +352,27 @@ impl Pair {
 
     /// The Primary's host is lost with everything that is under way. The Backup leads; publisher and subscribers come to it.
     fn crash(mut self, publisher_first: bool) -> Self {
-        let promotion = Promotion {
-            authority: Authority { epoch: Epoch(2), until: Instant::NEVER },
-            redirect: Duration::from_nanos(500),
-            incarnation: Incarnation(8),
-            limits: LIMITS,
-        };
-        self.primary = self.backup.promote(at(self.now), promotion);
-        self.outputs.clear();
-        self.at_primary = std::mem::take(&mut self.at_backup);
-        self.backup = Backup::new();
-        self.standing = BackupStanding::Absent;
-        self.step(Input::Backup(BackupStanding::Out));
+        self.primary = Shard::new(Incarnation(8), LIMITS);
+        // Its topics have other numbers than the Backup's.
+        self.primary.admit("B", self.terms).unwrap();
+        self.primary.admit("A", self.terms).unwrap();
         for subscriber in &mut self.subscribers {
             subscriber.queue.clear();
             subscriber.key = self.primary.subscribe("A", 0, Overflow::Loses).unwrap();
-            subscriber.is_there = false;
-            self.primary.require(at(self.now), subscriber.key, FOR_EVER, Attachment::Awaited);
+            // Some have a session to it all the time.
+            subscriber.is_there = subscriber.has.len() % 2 == 1;
+            let attachment = if subscriber.is_there { Attachment::New } else { Attachment::Awaited };
+            subscriber.had = subscriber.has.last().copied().unwrap_or(0);
+            self.primary.require(at(self.now), subscriber.key, FOR_EVER, attachment);
         }
-        let identity = StreamIdentity { topic: TopicId(0), publisher: PublisherId(1), incarnation: Incarnation(1) };
+        let authority = Authority { epoch: Epoch(2), until: Instant::NEVER };
+        let promotion = Promotion { authority, redirect: Duration::from_nanos(500) };
+        std::mem::take(&mut self.backup).promote(at(self.now), promotion, &mut self.primary);
+        self.outputs.clear();
+        self.at_primary = std::mem::take(&mut self.at_backup);
+        self.standing = BackupStanding::Absent;
+        self.step(Input::Backup(BackupStanding::Out));
+        let identity = StreamIdentity { topic: TopicId(1), publisher: PublisherId(1), incarnation: Incarnation(1) };
         self.stream = self.primary.open_stream(identity).unwrap();
         if !publisher_first {
             (0..self.subscribers.len()).for_each(|who| self.come(who));

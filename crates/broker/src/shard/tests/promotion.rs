@@ -16,17 +16,27 @@ fn backup(replicas: &[u64], discarded: u64) -> Backup {
     backup
 }
 
-/// It leads from 1000 on, and waits for publishers until 1500.
-fn promoted(backup: Backup) -> (Driven, StreamId) {
-    let promotion = Promotion {
-        authority: Authority { epoch: Epoch(2), until: Instant::NEVER },
-        redirect: Duration::from_nanos(500),
-        incarnation: Incarnation(8),
-        limits: LIMITS,
-    };
-    let mut driven = Driven { shard: backup.promote(at(1_000), promotion), now: 1_000, outputs: Vec::new() };
+/// A shard of a node that follows.
+fn following() -> Driven {
+    let shard = Shard::new(Incarnation(8), LIMITS);
+    let mut driven = Driven { shard, now: 1_000, outputs: Vec::new() };
+    driven.step(Input::Authority(Authority { epoch: Epoch::NONE, until: Instant::default() }));
+    driven.shard.admit("A", roomy()).unwrap();
+    driven
+}
+
+/// It leads from now on, and waits for publishers for 500.
+fn leads(driven: &mut Driven, backup: Backup) -> StreamId {
+    let authority = Authority { epoch: Epoch(2), until: Instant::NEVER };
+    backup.promote(at(driven.now), Promotion { authority, redirect: Duration::from_nanos(500) }, &mut driven.shard);
     driven.step(Input::Backup(BackupStanding::Out));
-    let stream = driven.stream(0, 1);
+    driven.stream(0, 1)
+}
+
+/// One that leads from 1000 on.
+fn promoted(backup: Backup) -> (Driven, StreamId) {
+    let mut driven = following();
+    let stream = leads(&mut driven, backup);
     (driven, stream)
 }
 
@@ -106,6 +116,75 @@ fn what_is_recovered_is_kept_for_a_required_subscriber_until_it_comes_and_says_w
     assert_eq!((driven.work().as_str(), driven.handed(key)), ("A3! A4! A5!", vec![3, 4, 5]));
     driven.delivered(key, stream, 5);
     assert_eq!(driven.shard.kept(), 0);
+}
+
+#[test]
+fn who_was_known_before_gets_what_is_kept_and_is_waited_for_from_the_promotion_on() {
+    let mut driven = following();
+    let there = driven.subscribe(0, 10_000);
+    let away = driven.shard.subscribe("A", 0, Overflow::Loses).unwrap();
+    driven.shard.require(at(driven.now), away, Duration::from_nanos(10_000), Attachment::Awaited);
+    // It has been away for longer than it is waited for, but not from the node that leads now.
+    driven.now = 1_000_000;
+    let stream = leads(&mut driven, backup(&[3, 4], 0));
+    driven.step(Input::Resumed { stream, from: Sequence(5), to: Sequence(4) });
+    assert_eq!((driven.work().as_str(), driven.handed(there), driven.handed(away)), ("A3! A4!", vec![3, 4], vec![]));
+    driven.delivered(there, stream, 4);
+    assert_eq!((driven.covered(), driven.shard.kept()), (None, 2), "the other one is waited for");
+    driven.now += 9_000;
+    driven.attach(away, 3);
+    assert_eq!((driven.work().as_str(), driven.handed(away)), ("A4!", vec![4]));
+    driven.now += 9_999;
+    driven.work();
+    assert_eq!(driven.shard.counters().not_required, 0);
+    driven.now += 1;
+    driven.work();
+    assert_eq!((driven.shard.counters().not_required, driven.shard.kept()), (1, 0), "it has acknowledged nothing");
+}
+
+#[test]
+fn topics_are_known_by_other_numbers_to_the_shard_and_new_ones_come_with_their_streams() {
+    let mut backup = backup(&[3], 0);
+    backup.admit("B", roomy(), LIMITS.topics_max).unwrap();
+    backup.open_stream(StreamNumber(2), "B", PublisherId(1), Incarnation(1)).unwrap();
+    backup.keep(Position(2), StreamNumber(2), Sequence(7), at(900)).unwrap().expect("it is new");
+    let mut driven = Driven { shard: Shard::new(Incarnation(8), LIMITS), now: 1_000, outputs: Vec::new() };
+    driven.shard.subscribe("Z", 0, Overflow::Loses).unwrap();
+    driven.shard.prepare("A", TERMS, TopicId(0));
+    let authority = Authority { epoch: Epoch(2), until: Instant::NEVER };
+    backup.promote(at(1_000), Promotion { authority, redirect: Duration::ZERO }, &mut driven.shard);
+    assert_eq!(driven.shard.terms("A").map(|(topic, terms)| (topic, *terms)), Some((TopicId(1), TERMS)), "its own terms count");
+    assert_eq!(driven.shard.terms("B").map(|(topic, terms)| (topic, *terms)), Some((TopicId(2), roomy())));
+    let mut went_out = Vec::new();
+    while let Some(Work::Dispatch { event, .. }) = driven.next() {
+        went_out.push((driven.shard.topic_name(event.topic).to_string(), event.sequence.0));
+    }
+    assert_eq!(went_out, [("A".to_owned(), 3), ("B".to_owned(), 7)]);
+}
+
+#[test]
+fn ten_thousand_timers_that_ring_too_early_behind_a_promotion_are_set_anew_a_few_at_a_time() {
+    const SUBSCRIPTIONS: u32 = 10_000;
+    let limits = ShardLimits { subscriptions_max: SUBSCRIPTIONS as usize, ..LIMITS };
+    let mut driven = Driven { shard: Shard::new(Incarnation(8), limits), ..following() };
+    driven.shard.admit("A", roomy()).unwrap();
+    for _ in 0..SUBSCRIPTIONS {
+        let key = driven.shard.subscribe("A", 0, Overflow::Loses).unwrap();
+        driven.shard.require(at(driven.now), key, Duration::from_nanos(10_000), Attachment::Awaited);
+    }
+    driven.now = 1_000_000;
+    leads(&mut driven, Backup::new());
+    // A timer is in the past as long as it was not looked at.
+    let mut steps = 0;
+    while driven.shard.next_timer().is_some_and(|at| at.nanos() <= driven.now) {
+        driven.next();
+        steps += 1;
+    }
+    assert!(steps >= SUBSCRIPTIONS / 16, "{steps} steps for all of them: one of them takes as long as many events");
+    assert_eq!(driven.shard.counters().not_required, 0);
+    driven.now += 10_000;
+    driven.next();
+    assert_eq!(driven.shard.counters().not_required, 16, "they are not waited for any more");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
     Incarnation, PublisherId, Sequence,
-    timing::Nanos,
+    timing::{Nanos, Span},
     topic::{LossTolerance, Period, TopicSpec},
     wire::{StreamNumber, link_frame},
 };
@@ -140,6 +140,17 @@ impl Scene {
         }
     }
 
+    /// What the shard was told so that it is ready to lead.
+    fn prepared(&self) -> Vec<Preparation> {
+        let mut messages = Vec::new();
+        self.shard.take(&mut messages);
+        let preparations = messages.into_iter().filter_map(|message| match message {
+            inbox::Message::Pair(News::Prepare(preparations)) => Some(preparations),
+            _ => None,
+        });
+        preparations.flatten().collect()
+    }
+
     /// Waits until the node is told something that fits.
     fn told<T>(&self, fits: impl Fn(Message) -> Option<T>) -> T {
         let (begun, mut messages) = (Instant::now(), Vec::new());
@@ -151,6 +162,22 @@ impl Scene {
             thread::sleep(Duration::from_millis(2));
         }
         panic!("the node is not told")
+    }
+}
+
+/// A preparation, in short.
+fn words(preparation: &Preparation) -> String {
+    match preparation {
+        Preparation::Topic { topic, .. } => {
+            let deadline = match topic.spec.deadline {
+                Span::Finite(deadline) => format!("{}ms", deadline.get() / 1_000_000),
+                Span::Infinite => "none".to_owned(),
+            };
+            format!("{} within {deadline}", topic.event_type)
+        }
+        Preparation::Required(RequiredSubscriber { topic, name, .. }) => format!("{topic} waits for {name}"),
+        Preparation::NotRequired { topic, name } => format!("{topic} does not wait for {name}"),
+        Preparation::NobodyRequired => "nobody is required".to_owned(),
     }
 }
 
@@ -178,6 +205,7 @@ fn what_a_leader_gives_is_acknowledged_when_it_is_safe_and_given_away_as_it_is()
     copy.chunks(50_000).for_each(|part| scene.say(&[Replication::SnapshotPart { epoch, part }]));
     // All at once: the copy is to be saved in front of the change, and that one in front of the stream of the topic that it declares.
     scene.say(&[
+        Replication::Required { epoch, wait_ns: 7, topic: "COLD", subscriber: "early" },
         Replication::Control { epoch, position: Position(4), operation: &operation },
         open(1, "HOT"),
         Replication::Required { epoch, wait_ns: 1_000_000_000, topic: "HOT", subscriber: "alarm" },
@@ -199,17 +227,30 @@ fn what_a_leader_gives_is_acknowledged_when_it_is_safe_and_given_away_as_it_is()
     scene.say(&[replica(9, 1, 3, &events[3])]);
     scene.keeper.tell(KeeperMessage::Give);
     let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
-    let Promoted { backup, kept, topics, required, asked } = given.promoted.expect("it has everything");
-    assert_eq!(topics.iter().map(|topic| &*topic.event_type).collect::<Vec<_>>(), ["HOT", "COLD"]);
+    let Promoted { backup, kept, asked } = given.promoted.expect("it has everything");
     assert_eq!(backup.kept(), 3);
     assert_eq!(asked.iter().map(|(topic, _)| &**topic).collect::<Vec<_>>(), ["HOT"]);
-    let hot = topics.iter().find(|topic| &*topic.event_type == "HOT").expect("it is there");
-    assert_eq!(hot.spec.deadline, Nanos::from_millis(40).into(), "it is in force before this node leads");
+    let told: Vec<String> = scene.prepared().iter().map(words).collect();
+    let expected = [
+        "nobody is required",
+        // Its topic comes with the changes behind.
+        "COLD waits for early",
+        "HOT waits for alarm",
+        "HOT waits for gone",
+        "HOT does not wait for gone",
+        "HOT within 40ms",
+        "COLD within 60000ms",
+        "COLD waits for early",
+    ];
+    for line in expected {
+        assert!(told.iter().any(|told| told == line), "{line}: {told:?}");
+    }
+    assert_eq!(told.last().map(String::as_str), Some("COLD waits for early"), "behind its topic: {told:?}");
     let texts = kept.iter().filter(|kept| !kept.is_empty()).map(|kept| kept.publication().payload().text().into_owned());
     let mut texts: Vec<String> = texts.collect();
     texts.sort_unstable();
     assert_eq!(texts, ["2", "3", "4"]);
-    assert_eq!(required, [RequiredSubscriber { topic: "HOT".into(), name: "alarm".into(), wait: Duration::from_secs(1) }]);
+
     // The database has the change.
     assert_eq!(scene.opened.store.read_now(|draft| draft.declared_topics()).unwrap(), [DECLARATION]);
 }

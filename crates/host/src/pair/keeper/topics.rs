@@ -5,20 +5,29 @@ use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
 use bodkin_broker::{Terms, timing::Wish};
 
 use super::Work;
-use crate::topics::{Declarer, RealTimeTopic, declaration};
+use crate::{
+    pair::{Preparation, RequiredSubscriber},
+    topics::{Declarer, RealTimeTopic, declaration},
+};
 
 /// How much more of a stream may be kept than its topic's declaration asks for.
 const BACKLOG_FACTOR: NonZeroU32 = NonZeroU32::new(4).unwrap();
 
 impl Work {
+    /// Keeps events of a topic, and tells the shard of it and of whom the leader waits for.
     pub(super) fn admit(&mut self, topic: Arc<RealTimeTopic>, terms: Terms) {
         // A subscriber may ask more of a topic than its declaration does, which only the leader knows: then it keeps more.
-        let terms = Terms { backlog_max: terms.backlog_max.saturating_mul(BACKLOG_FACTOR), ..terms };
+        let kept = Terms { backlog_max: terms.backlog_max.saturating_mul(BACKLOG_FACTOR), ..terms };
         let Some(follows) = &self.follows else { return };
-        match self.backup.admit(&topic.event_type, terms, follows.topics_max) {
-            Ok(id) => self.topics.insert(id, topic),
-            Err(error) => tracing::error!(%error, topic = &*topic.event_type, "a topic cannot be kept here"),
-        }
+        let in_backup = match self.backup.admit(&topic.event_type, kept, follows.topics_max) {
+            Ok(in_backup) => in_backup,
+            Err(error) => return tracing::error!(%error, topic = &*topic.event_type, "a topic cannot be kept here"),
+        };
+        let first = (Box::from(&*topic.event_type), Box::default());
+        self.preparations.push(Preparation::Topic { topic, terms, in_backup });
+        let of_topic = self.required.range::<(Box<str>, Box<str>), _>(&first..).take_while(|((topic, _), _)| *topic == first.0);
+        let required = of_topic.map(|((topic, name), wait)| RequiredSubscriber { topic: topic.clone(), name: name.clone(), wait: *wait });
+        self.preparations.extend(required.map(Preparation::Required));
     }
 
     /// Has a topic be as strict as the leader's subscribers ask, so that it is from the first instant on in which this node leads.

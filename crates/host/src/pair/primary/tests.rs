@@ -5,11 +5,11 @@ use std::{
 
 use bodkin_arrowhead::name::EventType;
 use bodkin_store::{Opened, Store, replication::Committed};
-use mio::{Poll, Token, net::TcpStream};
+use mio::net::TcpStream;
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use super::*;
-use crate::{inbox::Inbox, pair::Leadership};
+use crate::pair::Leadership;
 
 /// A leader whose node hears nothing; what it sends goes to a socket that nobody reads.
 struct Scene {
@@ -27,11 +27,9 @@ impl Scene {
         let directory = tempfile::tempdir().unwrap();
         let (sender, committed) = mpsc::channel();
         let outlet = Box::new(move |what| sender.send(what).expect("the test listens"));
-        let waker = mio::Waker::new(Poll::new().unwrap().registry(), Token(0)).unwrap();
         let leadership = Arc::new(Leadership::default());
         leadership.lead(Epoch(1), Instant::NEVER);
-        let pair =
-            PairHandle { inbox: Arc::new(Inbox::new(waker)), leadership, keeper: None, trust: None, lease: Duration::from_millis(10) };
+        let pair = PairHandle::without_node(leadership, Duration::from_millis(10));
         let mut primary = Primary::new(pair, directory.path().to_owned(), PairTerms::of(&HostConfig::on_loopback(directory.path())));
         assert_eq!(primary.begin(Epoch(1)), BackupStanding::Lost);
         Self {

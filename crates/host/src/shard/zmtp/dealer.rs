@@ -6,18 +6,20 @@
 mod acknowledge;
 mod clock;
 mod leave;
-mod note;
+mod prepare;
 mod publish;
 mod required;
 mod runs;
 mod subscribe;
 mod tell;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bodkin_arrowhead::name::SystemName;
-use bodkin_broker::{Epoch, Incarnation, wire::ClientFrame};
+use bodkin_broker::{Epoch, Incarnation, TopicId, wire::ClientFrame};
 use bodkin_zmtp::Message;
 
 pub use self::publish::Numbered;
@@ -34,8 +36,7 @@ pub struct Dealer {
     /// As whom it publishes, or why it cannot.
     system: Result<SystemName, String>,
     hello: Option<Hello>,
-    /// By topic, as stored.
-    pub heard: BTreeMap<Arc<str>, Heard>,
+    pub heard: BTreeMap<TopicId, Heard>,
     /// What is to be made of what it wants when this node leads, by topic, as stored.
     noted: BTreeMap<Arc<str>, Wanted>,
     /// Questions to the admission test that are not answered; it is not read until they are.
@@ -143,6 +144,11 @@ impl Shard {
         let epoch = self.epoch();
         let reply = ClientFrame::ClockReply { epoch, sent_utc_ns, received_utc_ns: now_utc_ns, replied_utc_ns: now_utc_ns };
         self.endpoint.tell(slot, &reply);
+    }
+
+    /// The topic that a client means. Nearly everybody spells it as it is stored.
+    fn topic_spelled(&self, topic: &str) -> Option<TopicId> {
+        self.broker.topic_id(topic).or_else(|| self.broker.topic_id(&topic.trim().to_uppercase()))
     }
 
     /// The system as which a DEALER publishes.

@@ -60,11 +60,11 @@ impl Shard {
         let (prefix, folded) = (Arc::<[u8]>::from(prefix), folded(prefix)?);
         self.endpoint.wanted.subscribe(slot, folded.as_bytes()).map_err(|error| error.to_string())?;
         subscriber.prefixes.insert(prefix.clone(), 1);
-        if self.endpoint.notes { Ok(()) } else { self.hear_all(slot, prefix) }
+        self.hear_all(slot, prefix)
     }
 
     /// Makes a link's subscriptions to all topics that there are and begin so.
-    pub(super) fn hear_all(&mut self, slot: usize, prefix: Arc<[u8]>) -> Result<(), String> {
+    fn hear_all(&mut self, slot: usize, prefix: Arc<[u8]>) -> Result<(), String> {
         let folded = folded(&prefix)?;
         let Role::Subscriber(subscriber) = &self.endpoint.links[slot].role else { return Ok(()) };
         let unheard = |topic: &&str| !subscriber.heard.contains_key(*topic);
@@ -113,7 +113,7 @@ impl Shard {
 
     /// Whether a topic would be new, and a link may have asked for it. Whatever makes a topic asks this, and opens it first.
     pub(in crate::shard) fn is_new_to_links(&self, topic: &str) -> bool {
-        self.endpoint.subscribers > 0 && !self.endpoint.notes && !self.broker.has_topic(topic)
+        self.endpoint.subscribers > 0 && !self.broker.has_topic(topic)
     }
 
     /// Lets those hear a new topic who have asked for it before it is there.

@@ -99,8 +99,15 @@ impl Leader {
         made.next().map(|(_, _, key)| *key)
     }
 
+    /// A subscriber has a session from now on, and is told so.
+    fn subscribe(&mut self, here: Here<'_>, from: ProcessId, number: u16, watermarks: Watermarks<'_>, effects: &mut Effects) {
+        self.attach(here, from, number, watermarks, effects);
+        let topic = &here.workload.topics[usize::from(number)].name;
+        effects.sends.push((from, command_packet(&ClientFrame::Subscribed { epoch: self.epoch, topic })));
+    }
+
     /// A subscriber has a session from now on.
-    pub fn subscribe(&mut self, here: Here<'_>, from: ProcessId, number: u16, watermarks: Watermarks<'_>, effects: &mut Effects) {
+    pub fn attach(&mut self, here: Here<'_>, from: ProcessId, number: u16, watermarks: Watermarks<'_>, effects: &mut Effects) {
         let topic = &here.workload.topics[usize::from(number)].name;
         let key = self.subscription(from, number);
         match key {
@@ -112,7 +119,6 @@ impl Leader {
             }
         }
         self.carry_out(here, effects);
-        effects.sends.push((from, command_packet(&ClientFrame::Subscribed { epoch: self.epoch, topic })));
     }
 
     /// A client's connection is gone.
@@ -133,6 +139,8 @@ impl Leader {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use bodkin_broker::{Incarnation, Node};
 
     use super::*;
@@ -149,8 +157,8 @@ mod tests {
         let (clock, now) = (Clock::TRUE, Time(1_000));
         let partner = roster::node(Node::Second);
         let here = Here { now, reading: clock.reading(now), clock: &clock, workload: &workload, node: Node::First, partner };
-        let mut leader = Leader::cold(here, Incarnation(1));
         let mut effects = Effects::default();
+        let mut leader = Leader::cold(here, Incarnation(1), &BTreeSet::new(), &mut effects);
         leader.lead(here, Epoch(3), Instant::NEVER, &[], &mut effects);
         let (topic, publisher) = (&workload.topics[0], workload.topics[0].publishers[0]);
         // 0: who says it knows of no leader yet.

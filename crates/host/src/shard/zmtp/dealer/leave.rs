@@ -1,34 +1,50 @@
 //! Ends of subscriptions: taken back, taken over, or with their link.
 
-use bodkin_broker::{Input, SubscriptionKey, wire::RefusalReason};
+use bodkin_broker::{Input, SubscriptionKey, TopicId, wire::RefusalReason};
 
 use super::{
     super::{LinkKey, Role, Shard},
     subscribe::Heard,
 };
+use crate::topics::wish::Asker;
 
 impl Shard {
     /// Ends a subscription; one that is not there is no error.
     pub(super) fn unsubscribe_dealer(&mut self, slot: usize, topic: &str) {
         let stored = topic.trim().to_uppercase();
         self.forget_noted(slot, &stored);
-        let Some(heard) = self.endpoint.dealer(slot).heard.remove(&*stored) else { return };
-        self.end_subscription(&stored, heard);
+        let Some(topic) = self.broker.topic_id(&stored) else { return };
+        let Some(heard) = self.endpoint.dealer(slot).heard.remove(&topic) else { return };
+        // Who follows waits for it as long as the leader does.
+        if !(self.endpoint.follows && self.goes_over_to_waiting(&heard)) {
+            self.end_subscription(topic, heard);
+        }
     }
 
-    fn end_subscription(&mut self, topic: &str, heard: Heard) {
+    /// Has a subscription waited for that has no session any more; false if it is not to be.
+    fn goes_over_to_waiting(&mut self, heard: &Heard) -> bool {
+        heard.key.filter(|_| heard.wait.is_some()).is_some_and(|key| self.wait_for(key, heard.asker()))
+    }
+
+    fn end_subscription(&mut self, topic: TopicId, heard: Heard) {
         if let Some(key) = heard.key {
             self.forget_subscription(key);
         }
-        if let Some(asker) = heard.asker {
-            self.context.asking.forget(topic, asker);
-        }
+        self.forget_asked_of(topic, heard.asker());
         self.count_subscriptions();
+    }
+
+    /// A topic need not be as strict for a subscription any more.
+    fn forget_asked_of(&self, topic: TopicId, asker: Option<Asker>) {
+        if let Some(asker) = asker {
+            self.context.asking.forget(self.broker.topic_name(topic), asker);
+        }
     }
 
     /// Takes a subscription from the broker, a required one too.
     pub(super) fn forget_subscription(&mut self, subscription: SubscriptionKey) {
-        if let Some(((name, topic), _)) = self.endpoint.required.remove(subscription) {
+        if let Some(((topic, name), _)) = self.endpoint.required.remove(subscription) {
+            let topic = self.broker.topic_name(topic).clone();
             self.backup_knows_required(&topic, &name, None);
         }
         self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
@@ -36,29 +52,27 @@ impl Shard {
     }
 
     /// A link's required subscription has gone over to a later session of the same client.
-    pub(super) fn displace(&mut self, link: LinkKey, topic: &str) {
-        let Some(heard) = self.endpoint.dealer_at(link).and_then(|dealer| dealer.heard.remove(topic)) else { return };
-        if let Some(asker) = heard.asker {
-            self.context.asking.forget(topic, asker);
-        }
+    pub(super) fn displace(&mut self, link: LinkKey, topic: TopicId) {
+        let Some(heard) = self.endpoint.dealer_at(link).and_then(|dealer| dealer.heard.remove(&topic)) else { return };
+        self.forget_asked_of(topic, heard.asker());
+        let topic = self.broker.topic_name(topic).clone();
         let told = "a later session of the same name has subscribed: only one of them is required";
-        self.refuse_subscription(link.slot, topic, RefusalReason::OldIncarnation, told);
+        self.refuse_subscription(link.slot, &topic, RefusalReason::OldIncarnation, told);
     }
 
     /// A required subscription was away or silent for too long: with a session it goes on without being waited for.
     pub(in crate::shard) fn no_more_required(&mut self, subscription: SubscriptionKey) {
-        let Some(((name, topic), row)) = self.endpoint.required.remove(subscription) else { return };
+        let Some(((topic_id, name), row)) = self.endpoint.required.remove(subscription) else { return };
+        let topic = self.broker.topic_name(topic_id).clone();
         self.backup_knows_required(&topic, &name, None);
         let wait_ms = row.wait.as_millis();
         if let Some(times) = self.endpoint.not_required.due() {
             tracing::warn!(%name, %topic, wait_ms, times, "a required subscriber was away or silent for too long: it is not waited for any more");
         }
-        if let Some(asker) = row.asker {
-            self.context.asking.forget(&topic, asker);
-        }
+        self.forget_asked_of(topic_id, row.asker);
         let Some(link) = row.link else { return };
         let Some(dealer) = self.endpoint.dealer_at(link) else { return };
-        if let Some(heard) = dealer.heard.get_mut(&topic) {
+        if let Some(heard) = dealer.heard.get_mut(&topic_id) {
             heard.wait = None;
         }
         let told =
@@ -71,14 +85,8 @@ impl Shard {
         let Role::Dealer(dealer) = &mut self.endpoint.links[slot].role else { return };
         self.endpoint.noted -= dealer.noted.len();
         for (topic, heard) in std::mem::take(&mut dealer.heard) {
-            let row = heard.key.filter(|_| heard.wait.is_some()).and_then(|key| self.endpoint.required.of(key));
-            match row {
-                Some(row) => {
-                    (row.link, row.asker) = (None, heard.asker);
-                    let subscription = row.key;
-                    self.broker.step(self.clock.broker(), Input::Detached { subscription }, &mut self.outputs);
-                }
-                None => self.end_subscription(&topic, heard),
+            if !self.goes_over_to_waiting(&heard) {
+                self.end_subscription(topic, heard);
             }
         }
         self.endpoint.links[slot].role = Role::Closing;

@@ -215,14 +215,17 @@ impl Shard {
     /// Tells a publisher again how far it is covered, for it has named its last event and hears nothing.
     pub(super) fn repeat_cover(&mut self, slot: usize, topic: &str, incarnation: Incarnation) {
         let Some(publisher) = self.publisher_of(slot) else { return };
-        let Some(topic) = self.broker.topic_id(&topic.trim().to_uppercase()) else { return };
+        let Some(topic) = self.topic_spelled(topic) else { return };
         self.endpoint.runs.repeat(StreamIdentity { topic, publisher, incarnation });
     }
 
-    /// The stream of a real-time topic, if this publisher may number it.
+    /// The stream of a real-time topic, if this publisher may number it. Who follows has none but those that the leader has.
     fn real_time_stream(&mut self, slot: usize, topic: &str, incarnation: Incarnation) -> Option<StreamIdentity> {
+        if self.endpoint.follows {
+            return None;
+        }
         let publisher = self.publisher_of(slot)?;
-        let (topic, _) = self.broker.terms(&topic.trim().to_uppercase())?;
+        let topic = self.topic_spelled(topic).filter(|topic| self.real_time.is_one(*topic))?;
         let stream = StreamIdentity { topic, publisher, incarnation };
         self.endpoint.runs.admit(stream).ok().map(|()| stream)
     }

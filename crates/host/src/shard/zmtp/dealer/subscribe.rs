@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
-    Overflow, SubscriptionKey, TopicId,
+    Overflow, SubscriptionKey,
     timing::Wish,
     wire::{ClientFrame, RefusalReason, WATERMARKS_MAX, Watermark, Watermarks},
 };
 
 use super::{
     super::{Shard, publish::registered},
-    DEALER_SUBSCRIPTIONS_MAX, Dealer,
+    DEALER_SUBSCRIPTIONS_MAX,
 };
 use crate::{
     shard::{LinkKey, Receiver},
@@ -21,16 +21,22 @@ use crate::{
 /// Longest time that a subscriber may be waited for.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A topic that a DEALER has subscribed to.
+/// A topic that a DEALER has subscribed to. There are tens of thousands of them, of which few ask anything.
+#[derive(Default)]
 pub struct Heard {
-    pub topic: TopicId,
     /// `None`: the admission test is asked first.
     pub key: Option<SubscriptionKey>,
     /// How long events wait for it, if they do.
     pub wait: Option<Duration>,
-    /// What it asks of the topic, and who asks.
-    pub wish: Wish,
-    pub asker: Option<Asker>,
+    /// What it asks of the topic, if it ever has.
+    asks: Option<Box<Asks>>,
+}
+
+struct Asks {
+    /// Who asks, by which the admission test knows it.
+    asker: Asker,
+    /// What is in force.
+    wish: Wish,
     /// What it has asked last, until all questions are answered.
     asking: Option<Asking>,
 }
@@ -41,11 +47,24 @@ struct Asking {
     questions: usize,
 }
 
+impl Heard {
+    /// Who asks for what it asks, if it does.
+    pub fn asker(&self) -> Option<Asker> {
+        self.asks.as_ref().map(|asks| asks.asker)
+    }
+
+    /// Whether a wish is another one than was asked last, or that is not answered yet.
+    fn asks(&self, wish: Wish) -> bool {
+        let Some(asks) = &self.asks else { return wish != Wish::default() };
+        asks.asking.is_some() || asks.wish != wish
+    }
+}
+
 /// What a subscriber wants.
 pub struct Wanted {
     /// The topic, as it spells it.
     pub spelled: Arc<str>,
-    wish: Wish,
+    pub wish: Wish,
     pub wait: Option<Duration>,
     pub watermarks: Vec<Watermark>,
 }
@@ -88,14 +107,6 @@ impl Wanted {
     }
 }
 
-impl Dealer {
-    fn asks(&self, topic: &str, wish: Wish) -> bool {
-        let heard = self.heard.get(topic);
-        let asked = heard.map_or(Wish::default(), |heard| heard.asking.as_ref().map_or(heard.wish, |asking| asking.wanted.wish));
-        wish != asked || heard.is_some_and(|heard| heard.asking.is_some())
-    }
-}
-
 impl Shard {
     /// Subscribes to a topic, or states anew what is asked of it and what the subscriber has.
     pub(super) fn subscribe_dealer(
@@ -110,7 +121,7 @@ impl Shard {
         let wish = Wish::of_wire(loss_tolerance, deadline_ns);
         let wait = wait_ns.map(Duration::from_nanos);
         let wanted = Wanted { spelled: spelled.into(), wish, wait, watermarks: watermarks.iter().collect() };
-        let made = if self.endpoint.notes { self.note(slot, wanted) } else { self.try_subscribe(slot, wanted) };
+        let made = if self.endpoint.follows { self.prepare(slot, wanted) } else { self.try_subscribe(slot, wanted) };
         match made {
             Ok(Made::Now) => self.tell_subscribed(slot, spelled),
             Ok(Made::Asked) => {}
@@ -121,20 +132,23 @@ impl Shard {
     pub(super) fn try_subscribe(&mut self, slot: usize, wanted: Wanted) -> Result<Made, Refused> {
         let topic = wanted.topic()?;
         let topic = topic.as_str();
+        // What was noted before is not what it wants now.
+        self.forget_noted(slot, topic);
         self.check_wanted(slot, topic, wanted.wait)?;
-        if !self.endpoint.dealer(slot).asks(topic, wanted.wish) {
+        let heard = self.broker.topic_id(topic).and_then(|id| self.endpoint.dealer(slot).heard.get(&id));
+        if !heard.map_or(wanted.wish != Wish::default(), |heard| heard.asks(wanted.wish)) {
             return self.hear_wanted(slot, topic, wanted).map(|()| Made::Now);
         }
-        let id = self.topic_of(topic)?;
-        let link = self.dealer_key(slot);
-        let asker = self.context.asking.asker();
+        let told = "the topic is not declared, so it promises nothing";
+        let id = self.broker.topic_id(topic).ok_or_else(|| Refused::not_admitted(told))?;
+        let (link, asker, wish) = (self.dealer_key(slot), self.context.asking.asker(), wanted.wish);
         let dealer = self.endpoint.dealer(slot);
-        let heard = dealer.heard.entry(topic.into()).or_insert_with(|| Heard::unasked(id));
-        let asker = *heard.asker.get_or_insert(asker);
-        let (questions, wish) = (heard.asking.as_ref().map_or(0, |asking| asking.questions) + 1, wanted.wish);
-        heard.asking = Some(Asking { wanted, questions });
+        let heard = dealer.heard.entry(id).or_default();
+        let asks = heard.asks.get_or_insert_with(|| Box::new(Asks { asker, wish: Wish::default(), asking: None }));
+        let questions = asks.asking.as_ref().map_or(0, |asking| asking.questions) + 1;
+        asks.asking = Some(Asking { wanted, questions });
         dealer.questions += 1;
-        self.context.asking.ask(topic, asker, wish, Waiter::Dealer(link));
+        self.context.asking.ask(topic, asks.asker, wish, Waiter::Dealer(link));
         Ok(Made::Asked)
     }
 
@@ -155,8 +169,9 @@ impl Shard {
         {
             return Err(Refused { reason: RefusalReason::NotAuthorized, text: error.error_message });
         }
+        let topic_id = self.broker.topic_id(topic);
         let dealer = self.endpoint.dealer(slot);
-        let is_known = dealer.heard.contains_key(topic) || dealer.noted.contains_key(topic);
+        let is_known = topic_id.is_some_and(|id| dealer.heard.contains_key(&id)) || dealer.noted.contains_key(topic);
         if dealer.heard.len() + dealer.noted.len() >= DEALER_SUBSCRIPTIONS_MAX && !is_known {
             return Err(Refused::limit(format!(
                 "a DEALER subscribes to at most {DEALER_SUBSCRIPTIONS_MAX} topics: use another connection"
@@ -173,34 +188,34 @@ impl Shard {
         Ok(())
     }
 
-    /// The topic of this name, which is made where there is none.
-    fn topic_of(&mut self, topic: &str) -> Result<TopicId, Refused> {
-        self.broker.topic_id(topic).ok_or_else(|| Refused::not_admitted("the topic is not declared, so it promises nothing"))
-    }
-
     /// Makes the subscription, or brings what it missed to one that is there.
-    fn hear_wanted(&mut self, slot: usize, topic: &str, wanted: Wanted) -> Result<(), Refused> {
+    pub(super) fn hear_wanted(&mut self, slot: usize, topic: &str, wanted: Wanted) -> Result<(), Refused> {
         let Wanted { spelled, wish, wait, watermarks } = wanted;
-        let known = self.endpoint.dealer(slot).heard.get(topic).and_then(|heard| heard.key.map(|key| (key, heard.wait)));
-        if let Some((key, waited)) = known
+        let id = self.broker.topic_id(topic);
+        let heard = id.and_then(|id| self.endpoint.dealer(slot).heard.get_mut(&id));
+        let known = heard.as_ref().and_then(|heard| heard.key.map(|key| (key, heard.wait)));
+        if let (Some(heard), Some((key, waited))) = (heard, known)
             && waited.is_some() != wait.is_some()
         {
+            heard.key = None;
             self.forget_subscription(key);
-            self.endpoint.dealer(slot).heard.get_mut(topic).expect("it is known").key = None;
         }
-        let receiver = Receiver::Dealer { slot, topic: spelled.clone() };
+        // Nearly everybody spells a topic as it is stored: then its name is there once.
+        let stored = id.map(|id| self.broker.topic_name(id)).filter(|stored| ***stored == *spelled).cloned();
+        let receiver = Receiver::Dealer { slot, topic: stored.unwrap_or(spelled) };
         let made = match (known.filter(|(_, waited)| waited.is_some() == wait.is_some()), wait) {
             (Some((key, _)), None) => Ok(key),
             (None, None) => self.subscribe_to(topic, receiver),
             (_, Some(wait)) => {
                 let name = self.required_name(slot);
-                self.require_for(slot, (name, topic.into()), receiver, wait, &watermarks)
+                self.require_for(slot, (id.expect("it has terms"), name), receiver, wait, &watermarks)
             }
         };
         let key = made?;
         let id = self.broker.topic_id(topic).expect("it is subscribed to");
-        let heard = self.endpoint.dealer(slot).heard.entry(topic.into()).or_insert_with(|| Heard::unasked(id));
-        (heard.key, heard.wait, heard.wish) = (Some(key), wait, wish);
+        let heard = self.endpoint.dealer(slot).heard.entry(id).or_default();
+        (heard.key, heard.wait) = (Some(key), wait);
+        heard.asks.iter_mut().for_each(|asks| asks.wish = wish);
         self.count_subscriptions();
         Ok(())
     }
@@ -235,13 +250,14 @@ impl Shard {
     pub(in crate::shard) fn dealer_answered(&mut self, link: LinkKey, event_type: &str, result: Result<(), TopicError>) {
         let Some(dealer) = self.endpoint.dealer_at(link) else { return };
         dealer.questions -= 1;
-        let Some(heard) = dealer.heard.get_mut(event_type) else { return };
-        let Some(asking) = heard.asking.as_mut() else { return };
+        let Some(heard) = self.broker.topic_id(event_type).and_then(|id| dealer.heard.get_mut(&id)) else { return };
+        let Some(asks) = heard.asks.as_mut() else { return };
+        let Some(asking) = asks.asking.as_mut() else { return };
         asking.questions -= 1;
         if asking.questions > 0 {
             return;
         }
-        let Asking { wanted, .. } = heard.asking.take().expect("it is there");
+        let Asking { wanted, .. } = asks.asking.take().expect("it is there");
         let (is_made, spelled) = (heard.key.is_some(), wanted.spelled.clone());
         let heard = match result {
             Ok(()) => self.hear_wanted(link.slot, event_type, wanted),
@@ -259,12 +275,5 @@ impl Shard {
         if self.endpoint.links[link.slot].resumes(self.endpoint.queue_bytes_max) {
             self.endpoint.read_next_turn(link.slot);
         }
-    }
-}
-
-impl Heard {
-    /// One that is not made yet.
-    fn unasked(topic: TopicId) -> Self {
-        Self { topic, key: None, wait: None, wish: Wish::default(), asker: None, asking: None }
     }
 }

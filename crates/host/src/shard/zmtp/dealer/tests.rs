@@ -1,0 +1,238 @@
+//! Turns of the shard, driven by hand: how much one takes on, what it asks anew in the middle of one, and what is there before this node leads.
+
+use std::{
+    io::Write,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bodkin_arrowhead::caller::Caller;
+use bodkin_broker::{Backup, wire::Watermarks};
+use bodkin_store::{Store, event_log::Position};
+use bodkin_zmtp::Connection;
+use tokio::{runtime::Runtime, sync::mpsc};
+
+use super::*;
+use crate::{
+    config::HostConfig,
+    destination::Destinations,
+    gate::Gate,
+    host_name::OwnNames,
+    monitor::EventCounts,
+    pair::{
+        Given, Leadership, News, PairHandle, Preparation, Promoted, RequiredSubscriber, boot_time,
+        primary::{PairTerms, Primary},
+    },
+    push::PushContext,
+    shard::{
+        EndpointConfig, ShardContext,
+        zmtp::{link::Link, secure, socket::LinkSocket},
+    },
+    stage::Stages,
+    stall::Stalls,
+    topics::{RealTimeTopics, asking::Asking},
+};
+
+const EPOCH: Epoch = Epoch(2);
+const WAIT: Duration = Duration::from_secs(60);
+
+/// The shard of a node that follows, whose thread is the test's, and what it holds on to.
+struct Scene {
+    shard: Shard,
+    topics: Arc<RealTimeTopics>,
+    /// Topics that the leader is said to have.
+    prepared: u64,
+    leadership: Arc<Leadership>,
+    _directory: tempfile::TempDir,
+    _runtime: Runtime,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let config = HostConfig::on_loopback(directory.path());
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let store = Store::open(directory.path()).unwrap().store;
+        let topics = Arc::new(RealTimeTopics::new(config.platform, Default::default()).unwrap());
+        let (poll, inbox) = Shard::inbox().unwrap();
+        let (counts, deliveries, destinations) = (Arc::<EventCounts>::default(), Arc::default(), Destinations::new(&[]));
+        let push = PushContext {
+            store: store.clone(),
+            inbox: inbox.clone(),
+            counts: counts.clone(),
+            timeout: config.limits.push_timeout,
+            policy: config.limits.delivery,
+            dead_letters_max: config.limits.dead_letters_max,
+            destinations,
+            security: None,
+            backlog: None,
+            deliveries,
+            started: Instant::now(),
+        };
+        let context = ShardContext {
+            store,
+            stages: Arc::<Stages>::default(),
+            counts,
+            stalls: Arc::new(Stalls::new(topics.assumed())),
+            realtime: config.realtime.clone(),
+            limits: config.limits,
+            durable: Default::default(),
+            gate: Arc::new(Gate::new(OwnNames::new([]), Vec::new(), 0, false)),
+            control: mpsc::channel(1).0,
+            push,
+            replay: None,
+            security: None,
+            asking: Asking::start(topics.clone(), inbox.clone()).unwrap(),
+            runtime: runtime.handle().clone(),
+        };
+        let leadership = Arc::new(Leadership::default());
+        let pair = PairHandle::without_node(leadership.clone(), Duration::from_millis(10));
+        let primary = Primary::new(pair, directory.path().to_owned(), PairTerms::of(&config));
+        let shard = Shard::new(context, poll, inbox, Vec::new(), EndpointConfig::default(), None, Some(primary)).unwrap();
+        Self { shard, topics, prepared: 0, leadership, _directory: directory, _runtime: runtime }
+    }
+
+    /// A topic of the leader's, for whose subscriber `alarm` it waits.
+    fn prepare(&mut self, topic: &str) {
+        let ((made, terms), in_backup) = (self.topics.undeclared(topic), TopicId(self.prepared));
+        self.prepared += 1;
+        let required = RequiredSubscriber { topic: topic.into(), name: "alarm".into(), wait: WAIT };
+        self.shard.prepare_for(vec![Preparation::Topic { topic: made, terms, in_backup }, Preparation::Required(required)]);
+    }
+
+    /// A link of a DEALER that has said hello, and its client's end.
+    fn dealer(&mut self, name: &str) -> (usize, std::net::TcpStream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let settings = self.shard.endpoint.settings.clone();
+        let random = secure::random(&settings.security).unwrap();
+        let protocol = Connection::server(settings, random, &mut Vec::new());
+        let socket = LinkSocket::Tcp(mio::net::TcpStream::from_std(socket));
+        let mut link = Link::new(socket, protocol, &[], self.shard.endpoint.next_serial, Instant::now());
+        self.shard.endpoint.next_serial += 1;
+        let mut dealer = Dealer::new(Err("it only hears".to_owned()), Instant::now());
+        dealer.hello = Some(Hello { name: name.into(), incarnation: Incarnation(1) });
+        (link.role, link.caller) = (Role::Dealer(Box::new(dealer)), Caller::Anonymous);
+        (self.shard.endpoint.links.insert(link), client)
+    }
+
+    fn subscribe(&mut self, slot: usize, topic: &str, deadline_ns: Option<u64>) {
+        self.shard.subscribe_dealer(slot, topic, (None, deadline_ns), Some(WAIT.as_nanos() as u64), Watermarks::Own(&[]));
+    }
+
+    /// This node leads, with a Backup's machine that keeps nothing.
+    fn leads(&mut self) {
+        self.leadership.lead(EPOCH, bodkin_broker::Instant::NEVER);
+        let promoted = Promoted { backup: Backup::new(), kept: Vec::new(), asked: Vec::new() };
+        self.shard.pair_tells(News::Given(Box::new(Given { promoted: Some(promoted), log_from: Position(0) })));
+        self.shard.pair_tells(News::Leads { epoch: EPOCH });
+    }
+
+    fn heard(&mut self, slot: usize) -> usize {
+        self.shard.endpoint.dealer(slot).heard.values().filter(|heard| heard.key.is_some()).count()
+    }
+}
+
+#[test]
+fn ten_thousand_required_subscriptions_are_there_before_this_node_leads() {
+    const TOPICS: usize = 10_000;
+    let mut scene = Scene::new();
+    let (slot, _client) = scene.dealer("alarm");
+    let names: Vec<String> = (0..TOPICS).map(|number| format!("T-{number}")).collect();
+    // Half of them have a session here before the leader names them, a quarter behind that, a quarter has none.
+    for (at, name) in names.iter().enumerate() {
+        if at % 4 < 2 {
+            scene.subscribe(slot, name, None);
+        }
+        scene.prepare(name);
+        if at % 4 == 2 {
+            scene.subscribe(slot, name, None);
+        }
+    }
+    assert_eq!((scene.shard.broker.subscription_count(), scene.shard.endpoint.noted), (TOPICS, 0));
+    assert_eq!(scene.heard(slot), TOPICS / 4 * 3);
+    scene.leads();
+    // Nothing was made, nothing is left to be made, and nobody's session has ended.
+    assert_eq!(scene.shard.broker.subscription_count(), TOPICS);
+    assert!(scene.shard.endpoint.is_idle() && scene.shard.leads());
+    assert_eq!((scene.heard(slot), scene.shard.endpoint.links.len()), (TOPICS / 4 * 3, 1));
+    assert_eq!(scene.shard.required().filter(|required| required.wait == WAIT).count(), TOPICS);
+}
+
+#[test]
+fn what_is_asked_beyond_what_was_declared_is_asked_a_few_at_a_time_when_this_node_leads() {
+    const TOPICS: usize = 200;
+    let mut scene = Scene::new();
+    let (slot, _client) = scene.dealer("alarm");
+    for number in 0..TOPICS {
+        scene.prepare(&format!("T-{number}"));
+        scene.subscribe(slot, &format!("T-{number}"), Some(1_000_000_000));
+    }
+    scene.leads();
+    assert_eq!((scene.shard.endpoint.noted, scene.shard.endpoint.dealer(slot).questions), (TOPICS, 0));
+    let mut asked = Vec::new();
+    while !scene.shard.endpoint.noting.is_empty() {
+        scene.shard.make_noted();
+        asked.push(scene.shard.endpoint.dealer(slot).questions);
+    }
+    assert_eq!(asked, [64, 128, 192, TOPICS]);
+}
+
+#[test]
+fn whom_the_leader_names_is_waited_for_and_nobody_else() {
+    let mut scene = Scene::new();
+    let (slot, _client) = scene.dealer("alarm");
+    let names = ["NAMED", "UNNAMED", "OVER"];
+    names.iter().for_each(|name| scene.prepare(name));
+    names.iter().for_each(|name| scene.subscribe(slot, name, None));
+    let required = |scene: &Scene| scene.shard.required().map(|required| required.topic.to_string()).collect::<Vec<_>>();
+    let no_more = |topic: &str| Preparation::NotRequired { topic: topic.into(), name: "alarm".into() };
+    scene.shard.prepare_for(vec![no_more("UNNAMED")]);
+    assert_eq!(required(&scene), names, "it has a session here");
+    scene.shard.unsubscribe_dealer(slot, "OVER");
+    assert_eq!(required(&scene), names, "the leader waits for it");
+    scene.shard.forget_dealer(slot);
+    assert_eq!(required(&scene), ["NAMED", "OVER"]);
+    scene.shard.prepare_for(vec![no_more("OVER")]);
+    assert_eq!(required(&scene), ["NAMED"]);
+    scene.shard.prepare_for(vec![Preparation::NobodyRequired]);
+    assert_eq!((required(&scene).len(), scene.shard.broker.subscription_count()), (0, 0));
+    scene.leads();
+    scene.shard.prepare_for(vec![Preparation::Required(RequiredSubscriber { topic: "NAMED".into(), name: "alarm".into(), wait: WAIT })]);
+    assert_eq!(required(&scene).len(), 0, "who leads is not told whom another one waits for");
+}
+
+#[test]
+fn in_a_turn_that_lasts_longer_than_its_lease_whether_this_node_leads_is_asked_anew() {
+    let mut scene = Scene::new();
+    scene.leads();
+    scene.leadership.lead(EPOCH, boot_time());
+    scene.shard.tell_leadership();
+    assert!(!scene.shard.leads(), "the lease is over");
+    assert_eq!(scene.shard.endpoint.leadership, (EPOCH, false));
+    // It goes on without a word while the turn lasts.
+    scene.leadership.lead(EPOCH, bodkin_broker::Instant::NEVER);
+    assert!(scene.shard.leads());
+    scene.shard.tell_leadership();
+    assert_eq!(scene.shard.endpoint.leadership, (EPOCH, true));
+}
+
+#[test]
+fn links_that_come_too_late_in_a_turn_are_read_in_the_next_one_in_the_order_in_which_they_wait() {
+    let mut scene = Scene::new();
+    let links: Vec<(usize, std::net::TcpStream)> = ["a", "b", "c"].map(|name| scene.dealer(name)).into();
+    for (slot, client) in &links {
+        (&*client).write_all(b"\xff").unwrap();
+        scene.shard.endpoint.read_next_turn(*slot);
+    }
+    let waiting = |scene: &Scene| scene.shard.endpoint.unread.iter().copied().collect::<Vec<_>>();
+    let slots: Vec<usize> = links.iter().map(|(slot, _)| *slot).collect();
+    scene.shard.read_links_again(Instant::now());
+    assert_eq!(waiting(&scene), slots, "the time in which links are read is over");
+    scene.shard.endpoint.read_next_turn(slots[0]);
+    assert_eq!(waiting(&scene), slots, "each waits once");
+    scene.shard.read_links_again(Instant::now() + WAIT);
+    assert_eq!((waiting(&scene), scene.shard.endpoint.is_idle()), (Vec::new(), true));
+}
