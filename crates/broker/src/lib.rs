@@ -10,6 +10,7 @@ mod delivery;
 mod edf;
 mod epoch;
 mod event;
+pub mod graph;
 mod lease;
 pub mod member;
 mod names;

@@ -8,6 +8,7 @@ mod platform;
 mod spec;
 
 pub use self::{
+    number::{NumberError, parse_span, parse_whole},
     platform::{LeaseTimes, Platform},
     spec::{Coverage, Level, LossTolerance, Period, Problem, SpecFault, TIME_MAX, TopicSpec},
 };

@@ -1,0 +1,26 @@
+//! Event-processing graphs: events are processed on their way from topic to topic.
+//!
+//! A [`Graph`] says which operators run on which events, how urgent each of them is (levels flow upstream from the outputs) and how long what comes out is valid.
+//! [`response`] says beforehand how long every output takes at the worst.
+//! What an operator computes is behind the trait [`Operator`]; the functions are in the crate `operators`.
+//!
+//! Source: Wang, *Real-Time Reliable Middleware for Industrial IoT*, 2019, chapter 2 (CPEP).
+
+mod operator;
+mod order;
+pub mod response;
+mod shape;
+mod spec;
+#[cfg(test)]
+mod testing;
+mod unshared;
+
+pub use self::{
+    operator::{Emission, Event, Fault, Inputs, Operator, StateError},
+    order::{Cycle, order},
+    shape::{Count, Element, Shape, ShapeError},
+    spec::{
+        EVENTS_MAX, Edge, Graph, GraphFault, INPUTS_MAX, LEADS_MAX, OPERATORS_MAX, OUTPUTS_MAX, OnInvalid, OperatorId, OperatorSpec,
+        Output, RelativeValidity, SUPPLIERS_MAX, Source, Supplier, SupplierId, Trigger, Use,
+    },
+};
