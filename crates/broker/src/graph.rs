@@ -1,11 +1,12 @@
 //! Event-processing graphs: events are processed on their way from topic to topic.
 //!
 //! A [`Graph`] says which operators run on which events, how urgent each of them is (levels flow upstream from the outputs) and how long what comes out is valid.
-//! [`response`] says beforehand how long every output takes at the worst.
+//! [`machine`] runs it: which operator is next on which events, and what becomes of the results. [`response`] says beforehand how long every output takes at the worst.
 //! What an operator computes is behind the trait [`Operator`]; the functions are in the crate `operators`.
 //!
 //! Source: Wang, *Real-Time Reliable Middleware for Industrial IoT*, 2019, chapter 2 (CPEP).
 
+pub mod machine;
 mod operator;
 mod order;
 pub mod response;

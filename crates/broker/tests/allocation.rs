@@ -1,7 +1,9 @@
-//! From an event's acceptance to its discard the machine allocates nothing, once its tables have grown.
+//! From an event's acceptance to its discard the machine allocates nothing, once its tables have grown; nor does a graph that it is processed by.
 
 #![allow(unsafe_code)] // A counting allocator has to be one; it only counts and passes on.
 
+#[path = "../examples/work_per_hop/workload.rs"]
+mod graph;
 #[path = "../examples/work_per_message/workload.rs"]
 mod workload;
 
@@ -73,4 +75,13 @@ fn accepting_dispatching_replicating_and_covering_allocate_nothing() {
         assert_eq!(allocations(|| rounds(20)), 0, "{} events, eager: {is_eager}", 20 * BURSTS.len() * TOPICS);
         workload.check(is_eager);
     }
+}
+
+#[test]
+fn processing_in_a_graph_allocates_nothing() {
+    let mut graph = graph::Workload::new(5);
+    let mut rounds = |times| (0..times).for_each(|_| graph.round());
+    rounds(1);
+    assert_eq!(allocations(|| rounds(100)), 0, "{} hops", 100 * 5 * 7);
+    graph.check();
 }

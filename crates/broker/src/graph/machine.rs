@@ -1,0 +1,430 @@
+//! The graph at work: which operator runs next on which events, and what becomes of its results.
+//!
+//! [`Machine::arrive`] takes an event of a supplier, [`Machine::finish`] the result of a round; both write what is to be done into a buffer of the caller's, in the order in which it
+//! is to be done. The machine has no clock, no thread and no payload: the host has a buffer for every [`EventSlot`], and workers that run rounds.
+//!
+//! **Who is next.** Levels are looked at from the most urgent on. A level begins what is ready, in the order in which it became ready; where nothing is, it takes the
+//! next of its suppliers' events; where there is none either, and a core is free of this level's work and that of those above, it hands the oldest shared event over to a less urgent level. So work of a
+//! level goes before sharing from it, and sharing goes before work of any level below (Wang 2019, section 2.4.1). An operator runs one round at a time; others run beside it,
+//! and a new round of the graph may begin before the last one ends.
+//!
+//! **What is valid.** An event counts from its creation for the supplier's validity, the end not included; a result for as long as all that it was made of. A round is judged
+//! when it is to begin: what is not valid, or would not be when the nearest output could have a result, is shed, and with it nothing else; or the result is marked. A result is judged once
+//! more in front of its outputs.
+//!
+//! **Names.** A result is named after an event that started it, in another topic ([`Lead`]): who is handed the same event again after a fail-over makes a result of the same
+//! name, which falls as a duplicate. Each event starts at most one round of an operator, so that no two results have one name. An output says which result it follows and how many were shed between the
+//! two: a number that is missing without that is a loss.
+//!
+//! Nothing is allocated after the first events of each stream.
+
+mod counters;
+mod inputs;
+mod level;
+mod node;
+mod progress;
+mod store;
+mod words;
+
+use std::num::NonZeroU32;
+
+pub use self::{
+    counters::OperatorCounters,
+    inputs::Invalid,
+    progress::{STREAMS_MAX, Stream},
+    store::{EventSlot, Record},
+    words::{Action, Arrival, Job, JobId, Lead, Outcome, Policy, Refused},
+};
+use self::{
+    inputs::Round,
+    level::{LevelQueues, Move},
+    node::{Node, Running},
+    progress::Progress,
+    store::Store,
+};
+use super::{
+    operator::Emission,
+    spec::{Graph, OnInvalid, OperatorId, Source, SupplierId},
+};
+use crate::{event::Sequence, timing::Span};
+
+/// Events of a supplier that wait to be taken at the most, where newer ones do not replace them.
+pub const QUEUE_MAX: usize = 64;
+
+#[derive(Clone, Debug, Default)]
+struct OutputState {
+    follows: Progress,
+    shed: u32,
+}
+
+/// A graph at work.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    graph: Graph,
+    policy: Policy,
+    store: Store,
+    nodes: Vec<Node>,
+    outputs: Vec<OutputState>,
+    /// The most urgent first.
+    levels: Vec<LevelQueues>,
+    /// Of each supplier: its level, and who reads it.
+    suppliers: Vec<(usize, Vec<(OperatorId, usize)>)>,
+    refused: u64,
+    replaced_queued: u64,
+    is_suspended: bool,
+    dropped: Vec<EventSlot>,
+}
+
+impl Machine {
+    /// A graph at rest.
+    ///
+    /// # Panics
+    /// If there is no core.
+    pub fn new(graph: Graph, policy: Policy) -> Self {
+        assert!(policy.cores > 0, "a graph needs a core");
+        let mut numbers: Vec<_> = graph.order().iter().map(|operator| graph.level(*operator)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let place = |level| numbers.binary_search(&level).expect("every operator's level is one");
+        let queued = |supplier: SupplierId| queue_len(&graph, policy, supplier);
+        let store = Store::new(&graph, queued);
+        let nodes: Vec<Node> =
+            (0..graph.operators().len()).map(|at| Node::new(&graph, OperatorId::of(at), place(graph.level(OperatorId::of(at))))).collect();
+        let suppliers: Vec<_> = (0..graph.suppliers().len())
+            .map(|at| {
+                let id = SupplierId::of(at);
+                (place(graph.supplier_level(id)), graph.readers(Source::Supplier(id)).collect())
+            })
+            .collect();
+        let slots = store.len();
+        let levels = numbers.iter().map(|_| LevelQueues::new(nodes.len(), slots)).collect();
+        let outputs = graph.outputs().iter().map(|_| OutputState::default()).collect();
+        let dropped = Vec::with_capacity(super::EVENTS_MAX);
+        Self { graph, policy, store, nodes, outputs, levels, suppliers, refused: 0, replaced_queued: 0, is_suspended: false, dropped }
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// How many payload buffers the host has.
+    pub fn slots(&self) -> usize {
+        self.store.len()
+    }
+
+    /// How many of them hold an event that is needed.
+    pub fn slots_held(&self) -> usize {
+        self.store.held()
+    }
+
+    /// What is known of the event in a slot.
+    pub fn record(&self, slot: EventSlot) -> &Record {
+        self.store.record(slot)
+    }
+
+    /// What became of an operator's rounds so far.
+    pub fn counters(&self, operator: OperatorId) -> &OperatorCounters {
+        &self.nodes[operator.index()].counters
+    }
+
+    /// Suppliers' events that were not taken, and those that were replaced before they were.
+    pub fn arrivals_lost(&self) -> (u64, u64) {
+        (self.refused, self.replaced_queued)
+    }
+
+    /// Takes an event. The caller puts its payload into the slot before it carries out what is in `out`.
+    pub fn arrive(&mut self, now_ns: u64, arrival: Arrival, out: &mut Vec<Action>) -> Result<EventSlot, Refused> {
+        let supplier = &self.graph.suppliers()[arrival.supplier.index()];
+        let end_ns = match supplier.validity {
+            Span::Finite(validity) => arrival.created_ns.saturating_add(validity.get().unsigned_abs()),
+            Span::Infinite => u64::MAX,
+        };
+        let refused = match () {
+            () if self.is_suspended => Some(Refused::Suspended),
+            () if !supplier.shape.fits(arrival.bytes) => Some(Refused::Shape { bytes: arrival.bytes, shape: supplier.shape }),
+            () if now_ns >= end_ns && self.sheds(arrival.supplier) => Some(Refused::Expired),
+            () => None,
+        };
+        if let Some(refused) = refused {
+            self.refused += 1;
+            return Err(refused);
+        }
+        let Arrival { publisher, incarnation, sequence, .. } = arrival;
+        assert!(publisher.0 < 1 << 56, "a publisher's number leaves room for the way");
+        let source = Source::Supplier(arrival.supplier);
+        let slot = self.store.take(source);
+        let lead = Lead { publisher, incarnation, sequence, branch: 0 };
+        let (begin_ns, bytes) = (arrival.created_ns, arrival.bytes as u32);
+        self.store.write(slot, Record { source, lead, begin_ns, end_ns, bytes, is_marked: false });
+        self.queue(arrival.supplier, slot);
+        self.schedule(now_ns, out);
+        Ok(slot)
+    }
+
+    /// Whether every reader of a supplier sheds what is not valid.
+    fn sheds(&self, supplier: SupplierId) -> bool {
+        let readers = &self.suppliers[supplier.index()].1;
+        readers.iter().all(|(operator, _)| self.graph.operator(*operator).on_invalid == OnInvalid::Shed)
+    }
+
+    /// Lets a supplier's event wait to be taken; one that it replaces is gone.
+    fn queue(&mut self, supplier: SupplierId, slot: EventSlot) {
+        let (source, most) = (Source::Supplier(supplier), queue_len(&self.graph, self.policy, supplier));
+        let store = &self.store;
+        let level = &mut self.levels[self.suppliers[supplier.index()].0];
+        if let Some(replaced) = level.arrive(slot, most, |slot| store.record(slot).source == source) {
+            self.replaced_queued += 1;
+            self.store.release(replaced);
+        }
+    }
+
+    /// Takes the result of a round. One of a round that does not run any more changes nothing.
+    pub fn finish(&mut self, now_ns: u64, job: JobId, outcome: Outcome, out: &mut Vec<Action>) {
+        let node = &mut self.nodes[job.operator.index()];
+        if node.rounds != job.round {
+            return;
+        }
+        let Some(running) = node.running.take() else { return };
+        self.levels[node.level].running -= 1;
+        for slot in &running.events {
+            self.store.release(*slot);
+        }
+        let Running { mut events, mut counts, result, round, saves } = running;
+        (events.clear(), counts.clear());
+        node.spare = (events, counts);
+        let shape = self.graph.operator(job.operator).shape;
+        match outcome {
+            Outcome::Done(Emission::Emit, bytes) if shape.fits(bytes) => {
+                node.counters.emitted += 1;
+                node.counters.marked += u64::from(round.is_marked);
+                let (source, Round { lead, begin_ns, end_ns, is_marked }) = (Source::Operator(job.operator), round);
+                self.store.write(result, Record { source, lead, begin_ns, end_ns, bytes: bytes as u32, is_marked });
+                self.deliver(now_ns, job.operator, result, out);
+                self.share(job.operator, result);
+            }
+            Outcome::Done(Emission::Nothing, _) => node.counters.held_back += 1,
+            _ => {
+                node.counters.failed += 1;
+                self.lose(job.operator);
+            }
+        }
+        if saves {
+            out.push(Action::Replicate(job));
+        }
+        self.store.release(result);
+        self.enqueue(job.operator);
+        self.schedule(now_ns, out);
+    }
+
+    /// Saves an operator's state behind every `every`th round, so that the Backup can go on from there: with M rounds between two saved ones and a state that is there in time
+    /// (`docs/design/timing.md`, with the operator's own period) its version is at most L behind.
+    pub fn replicate(&mut self, operator: OperatorId, every: NonZeroU32) {
+        self.nodes[operator.index()].progress.replicate(every);
+    }
+
+    /// The newest event of each stream that is in the state of an operator whose state is saved, behind its last round.
+    pub fn progress(&self, operator: OperatorId) -> &[(Stream, Sequence)] {
+        self.nodes[operator.index()].progress.streams()
+    }
+
+    /// Goes on where another node had come to: what is in the operator's state already is not handed to it again.
+    pub fn restore(&mut self, operator: OperatorId, streams: &[(Stream, Sequence)]) {
+        self.nodes[operator.index()].progress.restore(streams);
+    }
+
+    /// What a worker needs for a round that runs.
+    pub fn job(&self, job: JobId) -> Option<Job<'_>> {
+        let node = &self.nodes[job.operator.index()];
+        let running = node.running.as_ref().filter(|_| node.rounds == job.round)?;
+        Some(Job { events: &running.events, counts: &running.counts, result: running.result, saves: running.saves })
+    }
+
+    /// Begins no more rounds and takes no more events; what runs may end.
+    pub fn suspend(&mut self) {
+        self.is_suspended = true;
+    }
+
+    /// Goes on.
+    pub fn resume(&mut self, now_ns: u64, out: &mut Vec<Action>) {
+        self.is_suspended = false;
+        self.schedule(now_ns, out);
+    }
+
+    /// Hands a result to the outputs of its operator.
+    fn deliver(&mut self, now_ns: u64, operator: OperatorId, slot: EventSlot, out: &mut Vec<Action>) {
+        let record = *self.store.record(slot);
+        let is_shed = self.graph.operator(operator).on_invalid == OnInvalid::Shed && now_ns >= record.end_ns;
+        let node = &mut self.nodes[operator.index()];
+        if is_shed && !node.outputs.is_empty() {
+            node.counters.shed_at_output += 1;
+            out.push(Action::Shed { operator, lead: record.lead, why: Invalid::Expired });
+        }
+        for output in &node.outputs {
+            let state = &mut self.outputs[*output];
+            if is_shed {
+                state.shed = state.shed.saturating_add(1);
+                continue;
+            }
+            let follows = state.follows.advance(0, record.lead);
+            out.push(Action::Deliver { output: *output, slot, record, follows, shed: std::mem::take(&mut state.shed) });
+        }
+    }
+
+    /// Hands a result to the operators behind: those of its level at once, others by way of the queue for what is shared.
+    fn share(&mut self, operator: OperatorId, slot: EventSlot) {
+        let own = self.nodes[operator.index()].level;
+        for at in 0..self.nodes[operator.index()].readers.len() {
+            let (reader, input) = self.nodes[operator.index()].readers[at];
+            self.store.hold(slot);
+            self.hand(own, reader, input, slot);
+        }
+    }
+
+    fn hand(&mut self, own: usize, reader: OperatorId, input: usize, slot: EventSlot) {
+        if self.nodes[reader.index()].level == own {
+            self.put(reader, input, slot);
+            return;
+        }
+        let most = self.graph.operator(reader).inputs[input].usage.events();
+        if let Some(replaced) = self.levels[own].share(Move { reader, input, slot }, most) {
+            self.nodes[reader.index()].counters.replaced += 1;
+            self.store.release(replaced);
+        }
+    }
+
+    /// Puts an event to an input, unless the operator has had it before a fail-over.
+    fn put(&mut self, reader: OperatorId, input: usize, slot: EventSlot) {
+        let lead = self.store.record(slot).lead;
+        let node = &mut self.nodes[reader.index()];
+        if node.progress.has(input, lead) {
+            node.counters.repeated += 1;
+            self.store.release(slot);
+            return;
+        }
+        if let Some((replaced, was_unused)) = node.inputs.put(input, slot) {
+            node.counters.replaced += u64::from(was_unused);
+            self.store.release(replaced);
+        }
+        self.enqueue(reader);
+    }
+
+    /// Puts an operator to its level's queue once a round could begin.
+    fn enqueue(&mut self, operator: OperatorId) {
+        let node = &mut self.nodes[operator.index()];
+        if !node.is_queued && node.running.is_none() && node.inputs.is_ready() {
+            node.is_queued = true;
+            self.levels[node.level].ready.push_back(operator);
+        }
+    }
+
+    fn schedule(&mut self, now_ns: u64, out: &mut Vec<Action>) {
+        if self.is_suspended {
+            return;
+        }
+        let mut running_above = 0;
+        for level in 0..self.levels.len() {
+            while self.step(now_ns, level, running_above, out) {}
+            running_above += self.levels[level].running;
+            if !self.policy.is_preemptive && self.levels[level].waits() {
+                // All cores are taken, and what waits here is more urgent than all below.
+                return;
+            }
+        }
+    }
+
+    /// Does the next thing of a level, if there is one and a worker for it.
+    fn step(&mut self, now_ns: u64, level: usize, running_above: usize, out: &mut Vec<Action>) -> bool {
+        let cores = self.policy.cores;
+        let own = self.levels[level].running;
+        let below: usize = self.levels[level + 1..].iter().map(|level| level.running).sum();
+        let has_worker = if self.policy.is_preemptive { own < cores } else { running_above + own + below < cores };
+        if has_worker {
+            if let Some(operator) = self.levels[level].ready.pop_front() {
+                self.begin(now_ns, operator, out);
+                return true;
+            }
+            if let Some(slot) = self.levels[level].take_arrival() {
+                self.take_in(slot, level);
+                return true;
+            }
+        }
+        // What is shared goes behind this level's work, wherever that still waits.
+        if running_above + own < cores
+            && !self.levels[level].has_work()
+            && let Some(Move { reader, input, slot }) = self.levels[level].take_share()
+        {
+            self.put(reader, input, slot);
+            return true;
+        }
+        false
+    }
+
+    /// Hands a supplier's event to its readers.
+    fn take_in(&mut self, slot: EventSlot, level: usize) {
+        let Source::Supplier(supplier) = self.store.record(slot).source else { unreachable!("only suppliers' events arrive") };
+        for at in 0..self.suppliers[supplier.index()].1.len() {
+            let (reader, input) = self.suppliers[supplier.index()].1[at];
+            self.store.hold(slot);
+            self.hand(level, reader, input, slot);
+        }
+        self.store.release(slot);
+    }
+
+    /// Begins a round of an operator, if its events are valid.
+    fn begin(&mut self, now_ns: u64, operator: OperatorId, out: &mut Vec<Action>) {
+        let spec = self.graph.operator(operator);
+        let node = &mut self.nodes[operator.index()];
+        node.is_queued = false;
+        if !node.inputs.is_ready() {
+            return;
+        }
+        let dropped = &mut self.dropped;
+        let judged = node.inputs.judge(spec, &self.store, now_ns, node.remaining_ns, |slot| dropped.push(slot));
+        match judged {
+            Err((why, lead)) => {
+                node.counters.shed(why);
+                while let Some(slot) = self.dropped.pop() {
+                    self.store.release(slot);
+                }
+                out.push(Action::Shed { operator, lead, why });
+                self.lose(operator);
+                // The others may still make a round.
+                self.enqueue(operator);
+            }
+            Ok(round) => {
+                let (mut events, mut counts) = std::mem::take(&mut node.spare);
+                node.inputs.begin(&mut self.store, &mut events, &mut counts);
+                node.rounds += 1;
+                node.counters.rounds += 1;
+                node.note(&self.store, &events, &counts);
+                let saves = node.progress.count();
+                let result = self.store.take(Source::Operator(operator));
+                node.running = Some(Running { events, counts, result, round, saves });
+                self.levels[node.level].running += 1;
+                out.push(Action::Run(JobId { operator, round: node.rounds }));
+            }
+        }
+    }
+
+    /// A result less for all outputs behind.
+    fn lose(&mut self, operator: OperatorId) {
+        for output in &self.nodes[operator.index()].behind {
+            let state = &mut self.outputs[*output];
+            state.shed = state.shed.saturating_add(1);
+        }
+    }
+}
+
+/// How many events of a supplier may wait: one if it is replaced, otherwise as many as are valid at the same time, and never more than [`QUEUE_MAX`].
+fn queue_len(graph: &Graph, policy: Policy, supplier: SupplierId) -> usize {
+    let supplier = &graph.suppliers()[supplier.index()];
+    match supplier.validity {
+        _ if policy.replaces_queued => 1,
+        Span::Finite(validity) => usize::try_from(validity.steps_of(supplier.period)).unwrap_or(QUEUE_MAX).clamp(1, QUEUE_MAX),
+        Span::Infinite => QUEUE_MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests;
