@@ -76,6 +76,8 @@ enum Task {
     Cert(cli::CertOptions),
     /// Real-time topics: will they meet their deadlines and bounds on losses? Nothing need run
     Topic(cli::TopicOptions),
+    /// Event-processing graphs: what becomes of which events, and is it in time? Nothing need run
+    Graph(cli::GraphOptions),
     /// Stochastic Petri nets: what a deployment will do. Nothing need run
     Model(cli::ModelOptions),
     /// Is this machine fit for a local cloud? Clocks, rights, stalls, ports, disk, database; changes nothing
@@ -130,6 +132,7 @@ fn main() -> ExitCode {
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
         Task::Cert(options) => cli::run_cert(options, cli::Printer::new(json_output)),
         Task::Topic(options) => on_one_thread(cli::run_topic(options, cli::Printer::new(json_output))),
+        Task::Graph(options) => cli::run_graph(options, cli::Printer::new(json_output)),
         Task::Model(options) => cli::run_model(options, command.output.into()),
         Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),

@@ -64,13 +64,19 @@ impl TopicFile {
 
 /// Reads a file.
 pub fn read(path: &Path) -> Result<TopicFile, Mistakes> {
+    let text = read_text(path, FILE_BYTES_MAX)?;
+    parse(&text).map_err(|found| Mistakes { path: PathBuf::from(path), text, found })
+}
+
+/// The text of a file of at most so many bytes.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Mistakes> {
     let mut text = String::new();
-    let opened = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    let opened = File::open(path).and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text));
     let unread = |why: String| Mistakes { path: path.to_owned(), text: String::new(), found: vec![Mistake { at: None, what: why }] };
     match opened {
         Err(error) => Err(unread(format!("cannot be read: {error}"))),
-        Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => Err(unread(format!("is longer than {} MiB", FILE_BYTES_MAX >> 20))),
-        Ok(_) => parse(&text).map_err(|found| Mistakes { path: PathBuf::from(path), text, found }),
+        Ok(bytes) if bytes as u64 > bytes_max => Err(unread(format!("is longer than {} MiB", bytes_max >> 20))),
+        Ok(_) => Ok(text),
     }
 }
 

@@ -1,5 +1,5 @@
 //! The client commands: `service`, `system`, `auth`, `rule`, `orchestrate`, `event` and `log`, the management of one thing each by
-//! its name; and those that need no cloud: `cert`, `audit`, `topic` and `model`, which work on files, and `simulate`.
+//! its name; and those that need no cloud: `cert`, `audit`, `topic`, `graph` and `model`, which work on files, and `simulate`.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
 //! stdout, errors and remarks to stderr.
@@ -11,6 +11,7 @@ mod credentials;
 mod details;
 mod event;
 mod explanation;
+mod graph;
 mod log;
 mod lookup;
 mod model;
@@ -34,6 +35,7 @@ use clap::Subcommand;
 
 pub use self::{
     cert::{CertOptions, run as run_cert},
+    graph::{GraphOptions, run as run_graph},
     model::{Form as ModelForm, ModelOptions, run as run_model},
     printer::{Printer, write_out},
     simulate::{SimulateOptions, run as run_simulate},

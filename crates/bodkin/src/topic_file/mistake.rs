@@ -1,6 +1,10 @@
 //! What is wrong with a file, shown at its place.
 
-use std::{fmt, ops::Range, path::PathBuf};
+use std::{
+    fmt,
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 /// Mistakes that are shown; there may be many, all of one kind.
 const SHOWN_MAX: usize = 16;
@@ -43,6 +47,12 @@ impl fmt::Display for Mistakes {
 }
 
 impl Mistakes {
+    /// What another reader has found: bytes of the text, and what is wrong there.
+    pub fn of(path: &Path, text: String, found: impl Iterator<Item = (Range<usize>, String)>) -> Self {
+        let found = found.map(|(at, what)| Mistake { at: Some(at), what }).collect();
+        Self { path: path.to_owned(), text, found }
+    }
+
     fn show(&self, Mistake { at, what }: &Mistake, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(at) = at else { return write!(f, "{}: {what}", self.path.display()) };
         let start = self.text.floor_char_boundary(at.start);

@@ -6,6 +6,7 @@ mod certificates;
 mod deliveries;
 mod doctor;
 mod events;
+mod graphs;
 mod nets;
 mod orchestration;
 mod registry;

@@ -189,7 +189,21 @@ fn no_client_command_is_forgotten() {
     let others: BTreeSet<_> = all.difference(&found).filter_map(|command| command.split(' ').next()).collect();
     assert_eq!(
         others,
-        BTreeSet::from(["backup", "bench", "cert", "completions", "demo", "doctor", "man", "model", "simulate", "topic", "up", "witness"])
+        BTreeSet::from([
+            "backup",
+            "bench",
+            "cert",
+            "completions",
+            "demo",
+            "doctor",
+            "graph",
+            "man",
+            "model",
+            "simulate",
+            "topic",
+            "up",
+            "witness"
+        ])
     );
 }
 
