@@ -53,6 +53,8 @@ pub enum Criterion {
     Requirements,
     /// Does the provider accept a connection?
     Ping,
+    /// Does the provider keep the required quality of service?
+    Quality,
     /// Does an authorization rule let the consumer use it?
     AuthorizationRule,
     /// Does nobody else keep it?

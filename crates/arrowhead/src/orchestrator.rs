@@ -2,15 +2,22 @@
 //!
 //! Whatever the source, the registry or one of the two stores, an orchestration is a list of [`candidates`] in the order
 //! they are to be tried, of which [`orchestrate`] keeps what is permitted, free and preferred. Between the two calls
-//! candidates may have to be pinged, which is the host's part.
+//! candidates may have to be pinged, or to be as good as is required ([`with_quality`]); connecting and measuring are the host's part.
 
 mod account;
 mod decision;
 pub mod flexible_store;
+mod quality;
 mod request;
 pub mod reservation;
 mod result;
 pub mod store;
 mod token;
 
-pub use self::{account::*, decision::*, request::*, result::*};
+pub use self::{
+    account::*,
+    decision::*,
+    quality::{Measured, with_quality},
+    request::*,
+    result::*,
+};

@@ -81,6 +81,10 @@ impl Settings {
         if check_interval_s == 0 {
             bail!("--qos-reservation-check-interval-s must be at least 1");
         }
+        let measurement_interval_s = self.qos_measurement_interval_s.expect(all);
+        if measurement_interval_s == 0 {
+            bail!("--qos-measurement-interval-s must be at least 1");
+        }
         let domain_name = domain_name.unwrap_or_else(|| listen.to_string());
         Ok(HostConfig {
             security: (!self.insecure.expect(all)).then(|| security(&self, &domain_name)).transpose()?,
@@ -131,6 +135,7 @@ impl Settings {
                     maximum: Duration::from_secs(self.qos_maximum_reservation_duration_s.expect(all)),
                 },
                 reservation_check_interval: Duration::from_secs(check_interval_s),
+                quality_interval: self.enable_qos.expect(all).then(|| Duration::from_secs(measurement_interval_s)),
             },
             token_lifetimes,
             limits: Limits {

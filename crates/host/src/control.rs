@@ -38,6 +38,7 @@ use crate::{
     audit::{Act, Audit},
     document,
     log_book::LogBook,
+    quality::Qualities,
     request::Request,
     route::{self, NoRoute, Operation, Route},
     server::Port,
@@ -68,6 +69,8 @@ pub struct Control {
     pub audit: Audit,
     /// How the Orchestrator is configured.
     pub orchestrator: OrchestratorConfig,
+    /// How good providers were measured to be.
+    pub qualities: Arc<Qualities>,
     /// Issues Authorization's tokens; `None` in insecure mode, which has no keys.
     pub tokens: Option<Arc<TokenIssuer>>,
 }
@@ -186,7 +189,7 @@ impl Control {
             Operation::ReservationList => self.list_reservations(),
             Operation::ReservationConfirm => self.confirm_reservation(request).await,
             Operation::TemporaryLock => self.lock_temporarily(request).await,
-            Operation::QosEnabled => Ok(Answer::text(200, "false")),
+            Operation::QosEnabled => Ok(Answer::text(200, self.orchestrator.quality_interval.is_some().to_string())),
             Operation::AuthUpdate => self.auth_update(request, admitted),
             Operation::Subscribe => self.subscribe(request, admitted).await,
             Operation::Unsubscribe => self.unsubscribe(request).await,

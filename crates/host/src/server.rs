@@ -55,6 +55,7 @@ use crate::{
     },
     probe::Probes,
     push::{PushContext, backlog::BacklogSource, delivery::Deliveries},
+    quality::Qualities,
     replay::{READERS_MAX, ReplayContext},
     security::{SecurePort, Security, SecurityConfig, SecurityError, machine_name},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext, ShardThread},
@@ -234,6 +235,7 @@ impl Server {
         let tokens = trust.as_deref().map(|trust| TokenIssuer::start(trust.identity(CoreSystem::Authorization), config.token_lifetimes));
         let tokens = tokens.transpose()?.map(Arc::new);
         let (poll, inbox) = Shard::inbox()?;
+        let qualities = Arc::new(Qualities::default());
         let control = Arc::new(Control {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -245,6 +247,7 @@ impl Server {
             wishes: PushedWishes::new(topics.clone(), inbox.clone()),
             audit: audit.clone(),
             orchestrator: config.orchestrator,
+            qualities: qualities.clone(),
             tokens: tokens.clone(),
         });
         let from = opened.store.read(|draft| draft.positions_end()).await?;
@@ -327,6 +330,7 @@ impl Server {
             log: monitor.api.log.clone(),
             deliveries: monitor.api.push.deliveries.clone(),
             probes,
+            qualities,
             destinations,
             security: security.clone(),
             tokens,

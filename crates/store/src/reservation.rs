@@ -73,6 +73,12 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Keeps the chosen result, as [`Self::confirm_reservation`]; gives whether it is there and nobody else keeps it.
+    pub fn reserve_exclusively(&mut self, confirmation: &Confirmation) -> Result<bool, OperationError> {
+        let Confirmation { selected, consumer, duration, .. } = confirmation;
+        Ok(self.is_known(*selected)? && self.reserve(*selected, consumer, *duration, Held::Confirmed)?)
+    }
+
     /// Removes the reservations whose time is over.
     pub fn remove_expired_reservations(&mut self) -> Result<(), OperationError> {
         let expired = self.ids("DELETE FROM qos_reservation WHERE reserved_to <= ?1 RETURNING id", [self.now_seconds()])?;

@@ -1,7 +1,8 @@
 //! What is asked of the Orchestrator, checked.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
+use super::quality::Quality;
 use crate::{
     access::EXTERNAL_SERVICE_REQUEST,
     address::AddressKind,
@@ -24,6 +25,8 @@ pub struct Orchestration {
     pub(super) matchmaking: bool,
     pub(super) preferred: Vec<SystemKey>,
     pub(super) only_preferred: bool,
+    /// What is required of the provider, where quality of service is managed and asked for.
+    pub(super) quality: Option<Quality>,
     /// Whether only candidates are wanted that accept a TCP connection now; connecting is the host's part.
     pub ping_providers: bool,
 }
@@ -89,8 +92,14 @@ impl Flags {
 }
 
 impl Orchestration {
-    /// Checks a form in upstream's order (reference 5.1). There is no Gatekeeper and no QoS Monitor in this cloud.
-    pub fn parse(form: Authorized<OrchestrationForm>, sender: Sender, store: StoreKind) -> Result<Self, ArrowheadError> {
+    /// Checks a form in upstream's order (reference 5.1). There is no Gatekeeper in this cloud. `exclusivity_max` is for how long a provider may be
+    /// kept for one consumer, where quality of service is managed (option `enable_qos`).
+    pub fn parse(
+        form: Authorized<OrchestrationForm>,
+        sender: Sender,
+        store: StoreKind,
+        exclusivity_max: Option<Duration>,
+    ) -> Result<Self, ArrowheadError> {
         let mut form = form.into_inner();
         let origin = sender.origin();
         let refused = |message: &str| ArrowheadError::bad_payload(message, origin);
@@ -111,6 +120,10 @@ impl Orchestration {
         {
             return Err(refused("Command qosExclusivity needs flag matchmaking."));
         }
+        let quality = exclusivity_max
+            .filter(|_| flags.set("enableQoS"))
+            .map(|longest| Quality::parse(form.qos_requirements.as_ref(), form.commands.as_ref(), longest))
+            .transpose()?;
         // Upstream's proxies make no external requests: the flag says nothing there.
         let external = flags.set(EXTERNAL_SERVICE_REQUEST) && sender != Sender::Proxy;
         if external || flags.set("triggerInterCloud") {
@@ -132,6 +145,7 @@ impl Orchestration {
             matchmaking: flags.set("matchmaking"),
             preferred: local.into_iter().map(|(key, _)| key).collect(),
             only_preferred: flags.set("onlyPreferred"),
+            quality,
             ping_providers: flags.set("pingProviders"),
         })
     }
@@ -150,6 +164,7 @@ impl Orchestration {
             matchmaking: false,
             preferred: Vec::new(),
             only_preferred: false,
+            quality: None,
             ping_providers: false,
         }
     }

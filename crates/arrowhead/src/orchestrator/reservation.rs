@@ -1,7 +1,7 @@
 //! Reservations: a provider's service is kept for one consumer (reference 5 and 13).
 //!
 //! A temporary lock holds several results of an orchestration while one of them is chosen; the chosen one is then
-//! confirmed for longer. There is no QoS Monitor, so nothing of this is measured: it is a table with an end of time.
+//! confirmed for longer. An orchestration that asks for a provider exclusively reserves it at once.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Member of a result's metadata that says for how many seconds the service is wanted.
-const SERVICE_TIME: &str = "QoSCalculatedServiceTimeFrame";
+pub(super) const SERVICE_TIME: &str = "QoSCalculatedServiceTimeFrame";
 
 /// How long reservations last; whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

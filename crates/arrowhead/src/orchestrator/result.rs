@@ -1,9 +1,10 @@
 //! What an orchestration answers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
+use super::reservation::SERVICE_TIME;
 use crate::{
     metadata::Metadata,
     name::InterfaceName,
@@ -53,6 +54,15 @@ impl OrchestrationResponse {
     /// Of what the consumer may use, with warnings as of `now`.
     pub fn new(usable: Vec<EntryView>, now: UtcTime) -> Self {
         Self { response: usable.into_iter().map(|view| OrchestrationResult::new(view, now)).collect() }
+    }
+
+    /// Says in the results' metadata that they are kept for the consumer for so long.
+    pub fn kept_for(mut self, duration: Duration) -> Self {
+        for result in &mut self.response {
+            let time = BTreeMap::from([(SERVICE_TIME.to_owned(), duration.as_secs().to_string())]);
+            result.metadata = Metadata::from(time).over(Some(&result.metadata));
+        }
+        self
     }
 }
 

@@ -147,6 +147,10 @@ settings! {
     ping_timeout_ms: u64 = "BODKIN_PING_TIMEOUT_MS",
     /// Serve the Orchestrator's flexible store in place of its plain one
     @flag use_flexible_store: bool = "BODKIN_USE_FLEXIBLE_STORE",
+    /// Measure how fast and how reliably providers answer, and heed what orchestrations require of that
+    @flag enable_qos: bool = "BODKIN_ENABLE_QOS",
+    /// Seconds between two measurements of a provider
+    qos_measurement_interval_s: u64 = "BODKIN_QOS_MEASUREMENT_INTERVAL_S",
     /// Seconds between two removals of reservations that are over
     qos_reservation_check_interval_s: u64 = "BODKIN_QOS_RESERVATION_CHECK_INTERVAL_S",
     /// Seconds a provider is held while a consumer chooses one of several
@@ -279,6 +283,8 @@ impl Settings {
             event_handler_ttl_interval_min: Some(60),
             ping_timeout_ms: ms(host.ping_timeout),
             use_flexible_store: Some(orchestrator.store == StoreKind::Flexible),
+            enable_qos: Some(orchestrator.quality_interval.is_some()),
+            qos_measurement_interval_s: Some(30),
             qos_reservation_check_interval_s: Some(orchestrator.reservation_check_interval.as_secs()),
             qos_reservation_temp_lock_duration_s: Some(orchestrator.reservations.lock.as_secs()),
             qos_maximum_reservation_duration_s: Some(orchestrator.reservations.maximum.as_secs()),

@@ -38,6 +38,8 @@ pub struct OrchestratorConfig {
     pub reservations: ReservationTimes,
     /// Time between two removals of reservations that are over; not zero.
     pub reservation_check_interval: Duration,
+    /// Time between two measurements of a provider, where quality of service is managed; not zero.
+    pub quality_interval: Option<Duration>,
 }
 
 impl Default for OrchestratorConfig {
@@ -46,6 +48,7 @@ impl Default for OrchestratorConfig {
             store: StoreKind::default(),
             reservations: ReservationTimes::default(),
             reservation_check_interval: Duration::from_secs(120),
+            quality_interval: None,
         }
     }
 }
@@ -53,7 +56,7 @@ impl Default for OrchestratorConfig {
 impl Control {
     pub(super) async fn orchestrate(&self, request: &Request, admitted: Admitted<'_>, sender: Sender) -> Result<Answer> {
         let form: Authorized<OrchestrationForm> = self.permitted_form(SYSTEM, request, admitted)?;
-        self.answer_orchestration(&Orchestration::parse(form, sender, self.orchestrator.store)?).await
+        self.answer_orchestration(&self.parse_orchestration(form, sender)?).await
     }
 
     pub(super) async fn orchestrate_stored(&self, id: i64) -> Result<Answer> {
@@ -62,6 +65,15 @@ impl Control {
         check_id(id, ORIGIN)?;
         let consumer = found(self.store.snapshot().system(SystemId(id)).cloned(), "System", id)?;
         self.answer_orchestration(&Orchestration::stored_tops(&consumer)).await
+    }
+
+    fn parse_orchestration(
+        &self,
+        form: Authorized<OrchestrationForm>,
+        sender: Sender,
+    ) -> std::result::Result<Orchestration, ArrowheadError> {
+        let OrchestratorConfig { store, reservations, quality_interval, .. } = self.orchestrator;
+        Orchestration::parse(form, sender, store, quality_interval.map(|_| reservations.maximum))
     }
 
     /// Only one of the two stores is served.
@@ -79,9 +91,24 @@ impl Control {
     async fn answer_orchestration(&self, orchestration: &Orchestration) -> Result<Answer> {
         let now = now();
         // Held while providers are pinged, so as a count of its own.
-        let snapshot = Arc::clone(&self.store.snapshot());
-        let usable = self.decide(&snapshot, orchestration, now, &mut Unwatched).await?;
-        let response = self.with_tokens(orchestration, OrchestrationResponse::new(usable, now)).await?;
+        let mut snapshot = Arc::clone(&self.store.snapshot());
+        let mut usable = self.decide(&snapshot, orchestration, now, &mut Unwatched).await?;
+        if let Some(duration) = orchestration.exclusivity() {
+            // Somebody may have been faster: then the next snapshot has their reservation, and another provider is chosen.
+            while let Some(chosen) = usable.first() {
+                let confirmation = orchestration.reservation_of(chosen, duration);
+                if self.write(SYSTEM, move |draft| draft.reserve_exclusively(&confirmation), |_, is_kept| is_kept).await? {
+                    break;
+                }
+                snapshot = Arc::clone(&self.store.snapshot());
+                usable = self.decide(&snapshot, orchestration, now, &mut Unwatched).await?;
+            }
+        }
+        let response = match orchestration.exclusivity() {
+            Some(duration) => OrchestrationResponse::new(usable, now).kept_for(duration),
+            None => OrchestrationResponse::new(usable, now),
+        };
+        let response = self.with_tokens(orchestration, response).await?;
         let account = orchestrator::account(&snapshot, orchestration, &response);
         Ok(Answer { account: Some(Box::new(account)), ..Answer::json(200, &response) })
     }
@@ -101,6 +128,7 @@ impl Control {
             candidates = self.pings.reachable(candidates).await;
             orchestrator::tell_pings(&pinged, &candidates, witness);
         }
+        candidates = orchestrator::with_quality(orchestration, candidates, |provider| self.qualities.of(provider), witness);
         let asked = Instant::now();
         let usable = orchestrator::orchestrate(snapshot, orchestration, candidates, now, choose, witness)?;
         self.record(SYSTEM, Stage::Authorise, asked);
@@ -120,7 +148,7 @@ impl Control {
         &self,
         form: Authorized<OrchestrationForm>,
     ) -> std::result::Result<(OrchestrationResponse, Explanation), ArrowheadError> {
-        let orchestration = Orchestration::parse(form, Sender::Requester, self.orchestrator.store)?;
+        let orchestration = self.parse_orchestration(form, Sender::Requester)?;
         let (now, snapshot) = (now(), Arc::clone(&self.store.snapshot()));
         let mut steps: Vec<Step> = Vec::new();
         let usable = match self.decide(&snapshot, &orchestration, now, &mut steps).await {

@@ -18,6 +18,7 @@ use crate::{
     own_services,
     probe::Probes,
     push::{checkpoint::Checkpoint, delivery::Deliveries},
+    quality::{Qualities, QualityMonitor},
     security::{Security, SecurityConfig, Trust},
     token::TokenIssuer,
     topics::{self, RealTimeTopics},
@@ -33,6 +34,7 @@ pub(super) struct Lead {
     pub log: Option<EventLogReader>,
     pub deliveries: Arc<Deliveries>,
     pub probes: Arc<Probes>,
+    pub qualities: Arc<Qualities>,
     pub destinations: Destinations,
     pub security: Option<Arc<Security>>,
     pub tokens: Option<Arc<TokenIssuer>>,
@@ -84,6 +86,7 @@ impl Lead {
         let interval = config.orchestrator.reservation_check_interval;
         let mut jobs = job::start(&config.jobs, store, &self.probes, config.ping_timeout, &self.destinations);
         jobs.push(tokio::spawn(control::expire_reservations(store.clone(), interval)));
+        jobs.extend(self.quality_monitor().map(|monitor| tokio::spawn(monitor.run())));
         if let Some(security) = &self.security {
             let tokens = self.tokens.clone();
             jobs.extend(
@@ -99,6 +102,19 @@ impl Lead {
             log_keeper: tokio::spawn(keep_log(config.log_book.clone(), store.clone(), config.log_entries_max)),
             checkpoint,
             audit_checkpoint: tokio::spawn(self.audit.clone().keep_checkpoint(store.clone())),
+        })
+    }
+}
+
+impl Lead {
+    /// Measures providers, where quality of service is managed.
+    fn quality_monitor(&self) -> Option<QualityMonitor> {
+        Some(QualityMonitor {
+            store: self.store.clone(),
+            qualities: self.qualities.clone(),
+            interval: self.config.orchestrator.quality_interval?,
+            patience: self.config.ping_timeout,
+            destinations: self.destinations.clone(),
         })
     }
 }

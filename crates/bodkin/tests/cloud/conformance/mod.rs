@@ -15,6 +15,7 @@ mod logs;
 mod management_tool;
 mod orchestrator;
 mod orchestrator_flexible;
+mod orchestrator_quality;
 mod orchestrator_reservations;
 mod orchestrator_store;
 mod orchestrator_store_management;
