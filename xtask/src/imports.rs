@@ -111,6 +111,7 @@ const PURE_MAY_LINK: &[&str] = &[
     "aes-gcm",
     "autocfg",
     "block-buffer",
+    "block-padding",
     "cmov",
     "const-oid",
     "cpubits",

@@ -106,7 +106,11 @@ struct Encrypt {
     count: u64,
 }
 
-fn key(parameters: &mut Parameters) -> Result<(String, Option<Zeroizing<[u8; 32]>>), ParameterError> {
+/// The octets of a key of the node's; they are overwritten when they are let go.
+type KeyOctets = Zeroizing<[u8; 32]>;
+
+/// A key's name and, where there are keys, its octets.
+fn key(parameters: &mut Parameters) -> Result<(String, Option<KeyOctets>), ParameterError> {
     let name = parameters.text("key")?;
     let keys = parameters.keys();
     match keys.map(|keys| keys.keys.get(&name).cloned()) {

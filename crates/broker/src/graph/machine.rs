@@ -191,7 +191,8 @@ impl Machine {
             self.store.release(*slot);
         }
         let Running { mut events, mut counts, result, round, saves } = running;
-        (events.clear(), counts.clear());
+        events.clear();
+        counts.clear();
         node.spare = (events, counts);
         let shape = self.graph.operator(job.operator).shape;
         match outcome {
