@@ -13,15 +13,17 @@ use bodkin_petri::{
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
+    const TEN: &str = include_str!("../../../vectors/petri/nets/event_handler_k10_p4_c4_ss.json");
     let (messages, text) = match arguments.next().as_deref() {
-        Some("k1") => (1, include_str!("../../../vectors/petri/nets/event_handler_k1.json")),
-        Some("k4_ss") => (4, include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json")),
-        Some("k4_is") => (4, include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json")),
-        Some("k10_ss") => (10, include_str!("../../../vectors/petri/nets/event_handler_k10_p4_c4_ss.json")),
-        _ => panic!("one of k1, k4_ss, k4_is, k10_ss, then the number of runs"),
+        Some("k1") => (1, include_str!("../../../vectors/petri/nets/event_handler_k1.json").to_owned()),
+        Some("k4_ss") => (4, include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json").to_owned()),
+        Some("k4_is") => (4, include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json").to_owned()),
+        Some("k10_ss") => (10, TEN.to_owned()),
+        Some("k100_ss") => (100, TEN.replace("\"initial\": 10", "\"initial\": 100")),
+        _ => panic!("one of k1, k4_ss, k4_is, k10_ss, k100_ss, then the number of runs"),
     };
     let runs = arguments.next().and_then(|runs| runs.parse().ok()).expect("the number of runs");
-    let net = json::read(text).expect("the net is right");
+    let net = json::read(&text).expect("the net is right");
     let instants = (0..=300).map(|step| f64::from(step) * 0.4).collect();
     let question = Question { instants, measures: Vec::new(), target: None, tag: None };
     let answer = simulate(&net, &question, &Options { runs, ..Options::default() }).expect("an answer");
