@@ -3,7 +3,7 @@
 pub mod drawing;
 pub mod json;
 pub mod pnml;
-mod xml;
+pub(crate) mod xml;
 pub mod xpn;
 
 pub use self::xml::XmlError;

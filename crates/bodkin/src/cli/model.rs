@@ -5,6 +5,7 @@ mod convert;
 mod csv;
 mod file;
 mod fit;
+mod plot;
 mod simulate;
 mod solve;
 mod times;
@@ -39,6 +40,8 @@ enum ModelCommand {
     Simulate(simulate::SimulateOptions),
     /// The laws that measured times may have, how well each fits, and whether any does
     Fit(fit::FitOptions),
+    /// Draw a net's curves, with bands where they are simulated
+    Plot(plot::PlotOptions),
     /// Write a net in another form, or draw it
     Convert(convert::ConvertOptions),
 }
@@ -58,14 +61,15 @@ pub enum Form {
 pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
     let printer = Printer::new(form == Form::Json);
     match options.command {
-        ModelCommand::Check { .. } | ModelCommand::Convert(_) | ModelCommand::Fit(_) if form == Form::Csv => {
-            eprintln!("bodkin: --output csv is for curves; check, fit and convert have none");
+        ModelCommand::Check { .. } | ModelCommand::Convert(_) | ModelCommand::Fit(_) | ModelCommand::Plot(_) if form == Form::Csv => {
+            eprintln!("bodkin: --output csv is for curves; check, fit, plot and convert print none");
             Ok(USAGE)
         }
         ModelCommand::Check { net } => check::run(&net, printer),
         ModelCommand::Solve(options) => solve::run(&options, form),
         ModelCommand::Simulate(options) => simulate::run(&options, form),
         ModelCommand::Fit(options) => fit::run(&options, printer),
+        ModelCommand::Plot(options) => plot::run(&options, printer),
         ModelCommand::Convert(options) => convert::run(&options, printer),
     }
 }

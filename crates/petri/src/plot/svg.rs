@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{Chart, Mark, axis::Axis};
+use crate::format::xml::escaped;
 
 /// Of a chart, in pixels.
 const WIDTH: f64 = 760.0;
@@ -164,10 +165,6 @@ fn legend(out: &mut String, names: &[(&String, bool)]) {
             escaped(name)
         );
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

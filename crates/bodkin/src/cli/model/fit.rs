@@ -1,5 +1,6 @@
 //! `bodkin model fit`.
 
+mod charts;
 mod sheet;
 
 use std::{path::PathBuf, thread::available_parallelism};
@@ -7,7 +8,7 @@ use std::{path::PathBuf, thread::available_parallelism};
 use bodkin_petri::fit::{Family, Options, Sample, fit};
 use clap::Args;
 
-use super::{csv, file::read_text};
+use super::{csv, file::read_text, plot::write_charts};
 use crate::{DONE, FAILED, USAGE, cli::printer::Printer};
 
 /// Options of `bodkin model fit`.
@@ -40,6 +41,9 @@ pub struct FitOptions {
     /// A law fits where no p-value is below this
     #[arg(long, value_name = "P", default_value_t = Options::default().level)]
     level: f64,
+    /// Draw the data under the laws into this page: densities, distribution functions, quantiles against quantiles
+    #[arg(long, value_name = "FILE.html")]
+    plot: Option<PathBuf>,
 }
 
 /// Fits and prints; gives the exit code.
@@ -53,6 +57,12 @@ pub fn run(options: &FitOptions, printer: Printer) -> anyhow::Result<u8> {
     };
     let families: Vec<Family> = Family::ALL.into_iter().filter(|family| options.takes(*family)).collect();
     let report = fit(&sample, &families, &options.how());
+    if let Some(out) = &options.plot
+        && let Err(mistake) = write_charts(out, &options.data.display().to_string(), &charts::of(&sample, &report))
+    {
+        eprintln!("bodkin: {mistake}");
+        return Ok(FAILED);
+    }
     sheet::print(&sample, &report, options.level, printer)?;
     Ok(if report.fits.is_empty() { FAILED } else { DONE })
 }

@@ -11,6 +11,7 @@ mod nets;
 mod orchestration;
 mod registry;
 mod registry_changes;
+mod samples;
 mod secure;
 mod shell;
 mod simulate;
