@@ -20,6 +20,13 @@ fn grid(step: f64, last: f64) -> Vec<f64> {
     (0..=(last / step).round() as usize).map(|index| index as f64 * step).collect()
 }
 
+/// The Event Handler's net for so many messages, threads in the pool, and single servers.
+fn event_handler(messages: u32, pool: u32) -> Net {
+    let text = include_str!("../../../vectors/petri/nets/event_handler_k10_p4_c4_ss.json");
+    let (tokens, guard) = (format!("\"initial\": {messages}"), format!("< {pool}\""));
+    json::read(&text.replacen("\"initial\": 10", &tokens, 1).replacen("< 4\"", &guard, 1)).expect("the reference nets are right")
+}
+
 fn case(name: &str) -> (Net, Vec<f64>, f64) {
     let read = |text: &str| json::read(text).expect("the reference nets are right");
     match name {
@@ -28,7 +35,10 @@ fn case(name: &str) -> (Net, Vec<f64>, f64) {
         "event_handler_k1" => (read(include_str!("../../../vectors/petri/nets/event_handler_k1.json")), grid(0.1, 20.0), 1e-9),
         "event_handler_k4_ss" => (read(include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json")), grid(0.5, 50.0), 1e-5),
         "event_handler_k4_is" => (read(include_str!("../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json")), grid(0.5, 25.0), 1e-5),
-        "event_handler_k10" => (read(include_str!("../../../vectors/petri/nets/event_handler_k10_p4_c4_ss.json")), grid(1.0, 100.0), 1e-4),
+        "event_handler_k10" => (event_handler(10, 4), grid(1.0, 100.0), 1e-4),
+        "event_handler_k10_pool64" => (event_handler(10, 64), grid(1.0, 100.0), 1e-4),
+        "event_handler_k100" => (event_handler(100, 4), grid(10.0, 750.0), 1e-4),
+        "event_handler_k100_pool64" => (event_handler(100, 64), grid(10.0, 750.0), 1e-4),
         kanban => {
             let tickets = kanban.strip_prefix("kanban").and_then(|tickets| tickets.parse().ok()).expect("a case of this example");
             (nets::kanban(tickets), vec![10.0], 1e-9)

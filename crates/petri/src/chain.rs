@@ -20,6 +20,8 @@ pub struct Chain {
     rates: Vec<f64>,
     /// Sum of each row: the rate at which the state is left.
     exits: Vec<f64>,
+    /// For each row, how far all its rates together may be from the true ones; rows behind the last are exact.
+    doubts: Vec<f64>,
     /// First probabilities, those above 0, by rising state; their sum is 1 but for rounding.
     initial: Vec<(u32, f64)>,
 }
@@ -47,6 +49,17 @@ impl Chain {
         }
         self.ends.push(self.columns.len());
         self.exits.push(exit);
+    }
+
+    /// Says that the rates of the last row may be `doubt` off, added up.
+    pub(crate) fn doubt_last_row(&mut self, doubt: f64) {
+        self.doubts.resize(self.ends.len(), 0.0);
+        *self.doubts.last_mut().expect("there is a row") = doubt;
+    }
+
+    /// How far all rates out of a state together may be from the true ones.
+    fn doubt(&self, state: usize) -> f64 {
+        self.doubts.get(state).copied().unwrap_or(0.0)
     }
 
     /// Number of states.

@@ -5,20 +5,22 @@
 //! which they are met, so that rows are appended to the chain and never sorted.
 
 mod clock;
+mod mass;
 mod rules;
 mod symmetry;
 mod ticking;
+mod values;
 mod vanishing;
 
 pub(crate) use self::{
-    clock::{Clock, Moment, Stages},
-    rules::{DUE, Rules, State},
-    ticking::Tick,
+    clock::{AGED, Clock, FRESH, Moment, Stages},
+    mass::Mass,
+    rules::{DUE, General, Rules, State},
+    ticking::Ticking,
 };
 pub use self::{rules::Unsuited, vanishing::VanishingError};
 use crate::{
     chain::Chain,
-    expression::Expression,
     states::{States, push_number},
 };
 
@@ -76,53 +78,6 @@ impl<'a> Exploration<'a> {
         }
         Ok(Self { rules: frontier.rules, states: frontier.states, chain })
     }
-
-    /// The value of an expression in each state.
-    pub fn values(&self, expression: &Expression) -> Vec<f64> {
-        self.for_each_state(|state| expression.value(&state.marking))
-    }
-
-    /// The tokens of a place in each state; by symmetry the mean over the places that may be exchanged for it.
-    pub fn tokens(&self, place: usize) -> Vec<f64> {
-        let images = self.rules.symmetry.images(place);
-        let count = images.len() as f64;
-        self.for_each_state(|state| images.iter().map(|place| f64::from(state.marking[*place])).sum::<f64>() / count)
-    }
-
-    /// How often a timed transition fires in each state, per unit of time. Its clock runs through exponential stages, or is exponential.
-    pub fn firing_rates(&self, transition: usize) -> Vec<f64> {
-        let rules = &self.rules;
-        self.for_each_state(|state| {
-            if rules.is_over(&state.marking) {
-                return 0.0;
-            }
-            let degree = || f64::from(rules.net.degree(transition, &state.marking));
-            match (&rules.clocks[transition], rules.slot_of[transition]) {
-                (Clock::Exponential(rate), _) => rate * degree(),
-                (Clock::Rate(rate), _) => match degree() {
-                    0.0 => 0.0,
-                    degree => rate.value(&state.marking) * degree,
-                },
-                (Clock::Stages(stages), Some(slot)) => {
-                    let ends = |stage: &u32| {
-                        stages.moves[*stage as usize].iter().filter(|(next, _)| next.is_none()).map(|(_, rate)| rate).sum::<f64>()
-                    };
-                    rules.running_clocks(slot, state).iter().map(ends).sum()
-                }
-                (Clock::None | Clock::Stages(_) | Clock::Ticks(_), _) => 0.0,
-            }
-        })
-    }
-
-    pub fn for_each_state(&self, mut value: impl FnMut(&State) -> f64) -> Vec<f64> {
-        let mut state = State::default();
-        (0..self.states.len())
-            .map(|number| {
-                self.rules.unpack(self.states.get(number), &mut state);
-                value(&state)
-            })
-            .collect()
-    }
 }
 
 /// States that were met, and how to go on from them.
@@ -159,7 +114,7 @@ impl<'a> Frontier<'a> {
         Ok(frontier)
     }
 
-    fn number(&mut self, state: &mut State) -> Result<u32, ExploreError> {
+    pub fn number(&mut self, state: &mut State) -> Result<u32, ExploreError> {
         self.rules.pack(state, &mut self.bytes);
         let number = self.states.number(&self.bytes);
         if self.states.len() > self.states_max { Err(self.too_many(&state.marking)) } else { Ok(number) }
@@ -176,6 +131,7 @@ impl<'a> Frontier<'a> {
     pub fn rates(&mut self, number: usize, row: &mut Vec<(u32, f64)>) -> Result<(), ExploreError> {
         let mut state = std::mem::take(&mut self.state);
         self.rules.unpack(self.states.get(number), &mut state);
+        self.rules.age_general(&mut state);
         let done = if self.rules.is_over(&state.marking) {
             Ok(())
         } else if self.rules.is_plain() {
@@ -218,7 +174,7 @@ impl<'a> Frontier<'a> {
                 let degree = self.rules.net.degree(transition, marking);
                 return if degree == 0 { Ok(None) } else { self.checked_rate(transition, rate.value(marking), degree, marking).map(Some) };
             }
-            Clock::None | Clock::Stages(_) | Clock::Ticks(_) => return Ok(None),
+            Clock::None | Clock::Stages(_) | Clock::Ticks(_) | Clock::General => return Ok(None),
         };
         let degree = self.rules.net.degree(transition, marking);
         Ok((degree > 0).then(|| rate * f64::from(degree)))

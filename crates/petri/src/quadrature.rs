@@ -14,8 +14,13 @@ const GAUSS: [(f64, f64); 8] = [
 
 /// The integral of `f` over `from..to` by 16 Gauss-Legendre points: exact for polynomials of degree 31.
 pub(crate) fn gauss(from: f64, to: f64, f: impl Fn(f64) -> f64) -> f64 {
+    gauss_points(from, to).map(|(point, weight)| weight * f(point)).sum()
+}
+
+/// The points of that rule and their weights.
+pub(crate) fn gauss_points(from: f64, to: f64) -> impl Iterator<Item = (f64, f64)> {
     let (middle, half) = (0.5 * (from + to), 0.5 * (to - from));
-    half * GAUSS.iter().map(|(node, weight)| weight * (f(middle - half * node) + f(middle + half * node))).sum::<f64>()
+    GAUSS.into_iter().flat_map(move |(node, weight)| [(middle - half * node, half * weight), (middle + half * node, half * weight)])
 }
 
 #[cfg(test)]

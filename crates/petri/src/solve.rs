@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `markov` | every delay is made of exponential stages | a bound |
 //! | `sequential` | one clock at a time, no marking comes back; at given times | an estimate |
+//! | `regenerative` | one general clock at a time, in the long run | a bound where its delay's integrals have a formula |
 //! | `lattice` | any, at given times | an estimate |
 //!
 //! The first of the table that fits is taken, unless one is asked for.
@@ -12,6 +13,8 @@
 mod columns;
 mod lattice;
 mod markov;
+pub mod passage;
+mod regenerative;
 mod sequential;
 
 use crate::{
@@ -45,19 +48,22 @@ pub enum Method {
     Markov,
     /// Delays that follow each other, added up by convolution.
     Sequential,
-    /// General delays on ticks of time that are halved until the extrapolation settles.
+    /// Periods between the instants from which on the past does not count.
+    Regenerative,
+    /// General delays on ticks of time that are divided until the extrapolation settles.
     Lattice,
 }
 
 impl Method {
     /// All of them, the first that fits is taken.
-    pub const ALL: [Self; 3] = [Self::Markov, Self::Sequential, Self::Lattice];
+    pub const ALL: [Self; 4] = [Self::Markov, Self::Sequential, Self::Regenerative, Self::Lattice];
 
     /// Its name in commands and answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Markov => "markov",
             Self::Sequential => "sequential",
+            Self::Regenerative => "regenerative",
             Self::Lattice => "lattice",
         }
     }
@@ -166,6 +172,7 @@ pub fn solve(question: &Question) -> Result<Answer, SolveError> {
     let answer = match question.method.unwrap_or_else(|| choose(question)) {
         Method::Markov => markov::solve(question)?,
         Method::Sequential => sequential::solve(question)?,
+        Method::Regenerative => regenerative::solve(question)?,
         Method::Lattice => lattice::solve(question)?,
     };
     let reached = answer.error();
@@ -181,6 +188,8 @@ fn choose(question: &Question) -> Method {
     let mut delays = question.net.transitions().iter().filter_map(|transition| transition.timed()).map(|timed| &timed.delay);
     if !delays.any(is_general) {
         Method::Markov
+    } else if question.when == When::Steady {
+        Method::Regenerative
     } else if sequential::fits(question) {
         Method::Sequential
     } else {

@@ -3,11 +3,15 @@
 mod nets;
 
 use bodkin_petri::{
-    distribution::{Deterministic, Distribution, Erlang, Exponential, Uniform},
+    distribution::{Deterministic, Distribution, Erlang, Exponential, Gamma, Lognormal, Uniform},
     format::json,
     measure::Measure,
     net::{Firing, Net, Servers, Transition},
-    solve::{Answer, Method, Question, SolveError, When, solve},
+    solve::{
+        Answer, Certainty, Method, Question, SolveError, When,
+        passage::{Quantile, passage},
+        solve,
+    },
 };
 use nets::{exponential, kanban, net, timed};
 
@@ -16,8 +20,12 @@ fn at(net: &Net, times: &[f64]) -> Answer {
 }
 
 fn steady(net: &Net, measures: &[&str]) -> Answer {
+    steady_to(1e-7, net, measures)
+}
+
+fn steady_to(error: f64, net: &Net, measures: &[&str]) -> Answer {
     let measures = measures.iter().map(|text| Measure::parse(text, net).expect(text)).collect();
-    solve(&Question { measures, error: 1e-7, ..Question::new(net, When::Steady) }).unwrap_or_else(|error| panic!("{}: {error}", net.name()))
+    solve(&Question { measures, error, ..Question::new(net, When::Steady) }).unwrap_or_else(|error| panic!("{}: {error}", net.name()))
 }
 
 #[track_caller]
@@ -182,6 +190,91 @@ fn long_runs_of_large_chains_are_certified_by_iteration() {
     }
 }
 
+/// A queue with so much room that it is never full, for what counts: exponential arrivals and this service, or the other way round.
+fn single_server(arrival: Distribution, service: Distribution) -> Net {
+    let transitions = vec![timed("arrive", arrival, Servers::SINGLE, &[0], &[1]), timed("serve", service, Servers::SINGLE, &[1], &[0])];
+    net("queue", &[("room", 60), ("waiting", 0)], transitions)
+}
+
+fn exponential_law(rate: f64) -> Distribution {
+    Distribution::Exponential(Exponential::new(rate).expect("it is right"))
+}
+
+#[test]
+fn queues_of_general_service_have_the_length_of_pollaczek_and_khinchine() {
+    let law = |law: Result<Distribution, bodkin_petri::distribution::DistributionError>| law.expect("it is right");
+    for service in [
+        law(Deterministic::new(1.0).map(Distribution::Deterministic)),
+        law(Uniform::new(0.0, 2.0).map(Distribution::Uniform)),
+        law(Uniform::new(0.9, 1.1).map(Distribution::Uniform)),
+        law(Gamma::new(1.7, 1.7).map(Distribution::Gamma)),
+        law(Lognormal::new(-0.125, 0.5).map(Distribution::Lognormal)),
+    ] {
+        for arrival in [0.1, 0.5, 0.65] {
+            let load = arrival * service.mean();
+            let net = single_server(exponential_law(arrival), service.clone());
+            let answer = steady_to(1e-6, &net, &["waiting == 0", "throughput(serve)"]);
+            let what = format!("{service:?} at {arrival}");
+            assert_eq!(answer.method, Method::Regenerative, "{what}");
+            assert_eq!(answer.certainty == Certainty::Bound, !matches!(service, Distribution::Lognormal(_)), "{what}");
+            let squared = service.variance() / service.mean().powi(2);
+            let length = load + load * load * (1.0 + squared) / (2.0 * (1.0 - load));
+            assert_near(answer.values[0][1], length, answer.errors[1] + 1e-10, &what);
+            assert_near(answer.values[0][2], 1.0 - load, answer.errors[2] + 1e-10, &what);
+            assert_near(answer.values[0][3], arrival, answer.errors[3] + 1e-10, &what);
+        }
+    }
+}
+
+#[test]
+fn queues_of_fixed_arrivals_have_a_geometric_length() {
+    for interval in [1.25, 2.0, 8.0] {
+        let arrival = Distribution::Deterministic(Deterministic::new(interval).expect("it is right"));
+        let net = single_server(arrival, exponential_law(1.0));
+        let answer = steady(&net, &["waiting == 0", "waiting == 3", "throughput(arrive)"]);
+        // The root of x = exp(-(1 - x) interval) below 1, by iteration.
+        let root = (0..2_000).fold(0.5_f64, |root, _| (-(1.0 - root) * interval).exp());
+        let load = 1.0 / interval;
+        let what = format!("D/M/1 every {interval}");
+        assert_near(answer.values[0][1], load / (1.0 - root), answer.errors[1] + 1e-10, &what);
+        assert_near(answer.values[0][2], 1.0 - load, answer.errors[2] + 1e-10, &what);
+        assert_near(answer.values[0][3], load * (1.0 - root) * root * root, answer.errors[3] + 1e-10, &what);
+        assert_near(answer.values[0][4], load, answer.errors[4] + 1e-10, &what);
+    }
+}
+
+#[test]
+fn a_timeout_that_is_stopped_in_time_starts_anew() {
+    // Work of rate 2 against a timeout of 0.8; repair of rate 3 behind either.
+    let timeout = Distribution::Deterministic(Deterministic::new(0.8).expect("it is right"));
+    let transitions = vec![
+        exponential("work", 2.0, &[0], &[1]),
+        timed("timeout", timeout, Servers::SINGLE, &[0], &[2]),
+        exponential("done", 3.0, &[1], &[0]),
+        exponential("repair", 0.5, &[2], &[0]),
+    ];
+    let net = net("timeout", &[("working", 1), ("done", 0), ("late", 0)], transitions);
+    let answer = steady(&net, &["throughput(timeout)", "throughput(work)"]);
+    let late = (-1.6_f64).exp();
+    let parts = [(1.0 - late) / 2.0, (1.0 - late) / 3.0, late / 0.5];
+    let cycle: f64 = parts.iter().sum();
+    for (place, part) in parts.iter().enumerate() {
+        assert_near(answer.values[0][place], part / cycle, answer.errors[place] + 1e-14, &net.places()[place].name);
+    }
+    assert_near(answer.values[0][3], late / cycle, answer.errors[3] + 1e-14, "timeouts");
+    assert_near(answer.values[0][4], (1.0 - late) / cycle, answer.errors[4] + 1e-14, "work in time");
+    assert_eq!(answer.certainty, Certainty::Bound);
+}
+
+#[test]
+fn two_general_clocks_at_once_have_no_long_run_here() {
+    let law = |max| Distribution::Uniform(Uniform::new(0.0, max).expect("it is right"));
+    let transitions = vec![timed("a", law(1.0), Servers::SINGLE, &[0], &[0]), timed("b", law(2.0), Servers::SINGLE, &[1], &[1])];
+    let net = net("two", &[("A", 1), ("B", 1)], transitions);
+    let error = solve(&Question::new(&net, When::Steady)).expect_err("two at once");
+    assert!(error.to_string().contains("transition b: two general delays run at once"), "{error}");
+}
+
 #[test]
 fn fixed_times_that_follow_each_other_are_exact() {
     let fixed = |value| Distribution::Deterministic(Deterministic::new(value).expect("it is right"));
@@ -218,4 +311,36 @@ fn what_is_not_suited_to_a_method_is_refused() {
     let measures = vec![Measure::Throughput(0)];
     let question = Question { measures, ..Question::new(&net, When::At(vec![1.0])) };
     assert!(solve(&question).expect_err("a general clock has no rate").to_string().contains("throughput(t) is not known"));
+}
+
+#[test]
+fn quantiles_and_the_mean_of_a_first_passage_are_those_of_its_law() {
+    let gamma = Gamma::new(6.235, 2.683).expect("it is right");
+    let erlang = Erlang::new(13, 2.088).expect("it is right");
+    for (law, method) in [(Distribution::Gamma(gamma), Method::Sequential), (Distribution::Erlang(erlang), Method::Markov)] {
+        let net = net("one", &[("A", 1), ("B", 0)], vec![timed("t", law.clone(), Servers::SINGLE, &[0], &[1])]);
+        let Ok(Measure::Reward(until)) = Measure::parse("B > 0", &net) else { panic!("it is a reward") };
+        let question = Question { until: Some(until), ..Question::new(&net, When::Steady) };
+        let found = passage(&question, &[0.01, 0.5, 0.99], true).expect("it comes to pass");
+        assert_eq!(found.method, method);
+        for Quantile { share, low, high } in found.quantiles {
+            let exact = law.quantile(share);
+            assert!(low <= exact * (1.0 + 1e-12) && exact <= high * (1.0 + 1e-12), "{share}: {exact} in {low} to {high}");
+            assert!(high - low <= 2e-6 * high, "{share}: {low} to {high}");
+        }
+        let (mean, error) = found.mean.expect("it was asked for");
+        assert!((mean - law.mean()).abs() <= error && error < 1e-5, "{mean} +- {error:e} for {}", law.mean());
+    }
+}
+
+#[test]
+fn a_condition_that_may_never_hold_has_no_late_quantiles() {
+    let net = net("race", &[("start", 1), ("A", 0), ("B", 0)], vec![exponential("a", 2.0, &[0], &[1]), exponential("b", 3.0, &[0], &[2])]);
+    let Ok(Measure::Reward(until)) = Measure::parse("A > 0", &net) else { panic!("it is a reward") };
+    let question = Question { until: Some(until), ..Question::new(&net, When::Steady) };
+    let Quantile { low, high, .. } = passage(&question, &[0.2], false).expect("it comes to 0.4").quantiles[0];
+    let exact = 2.0_f64.ln() / 5.0;
+    assert!(low <= exact && exact <= high, "{exact} in {low} to {high}");
+    let error = passage(&question, &[0.5], false).expect_err("it does not come to 0.5").to_string();
+    assert!(error.contains("it may never come to 0.5"), "{error}");
 }

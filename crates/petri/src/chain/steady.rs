@@ -4,7 +4,8 @@
 //! by iteration where it is large. Either way the answer is certified afterwards. With `r = p Q` the rest of the equations, and `h`
 //! no less than the expected time until the most probable state is met, from any state, the expectation of a reward is off by at most
 //! `|r| max(h) range(reward)` (the reward's deviations, summed until that state is met, solve Poisson's equation). An `h` that was
-//! found is such a bound if `-Q h` is 1 or more in every other state, which is checked.
+//! found is such a bound if `-Q h` is 1 or more in every other state, which is checked. Where rates themselves are known to a doubt only,
+//! it is counted against both.
 
 use super::{Chain, ROUNDOFF, components::Components, dense::Rates};
 
@@ -99,6 +100,7 @@ struct Part {
     rows: Vec<Vec<(u32, f64)>>,
     columns: Vec<Vec<(u32, f64)>>,
     exits: Vec<f64>,
+    doubts: Vec<f64>,
 }
 
 impl Part {
@@ -112,7 +114,8 @@ impl Part {
             row.iter().for_each(|(to, rate)| columns[*to as usize].push((from as u32, *rate)));
             rows.push(row);
         }
-        Self { rows, columns, exits: states.iter().map(|state| chain.exit(*state)).collect() }
+        let exits = states.iter().map(|state| chain.exit(*state)).collect();
+        Self { rows, columns, exits, doubts: states.iter().map(|state| chain.doubt(*state)).collect() }
     }
 
     fn direct(&self) -> Vec<f64> {
@@ -158,12 +161,15 @@ impl Part {
         solution.iter_mut().for_each(|probability| *probability /= sum);
     }
 
-    /// `|p Q|`, with what rounding can hide of it.
+    /// `|p Q|`, with what rounding and doubts can hide of it. A doubt counts twice: for where a rate leads and for what it leaves.
     fn rest(&self, solution: &[f64]) -> f64 {
         let rest = |state: usize| {
             let inflow: f64 = self.columns[state].iter().map(|(from, rate)| solution[*from as usize] * rate).sum();
             let outflow = solution[state] * self.exits[state];
-            (inflow - outflow).abs() + (self.columns[state].len() + self.rows[state].len() + 4) as f64 * ROUNDOFF * (inflow + outflow)
+            let doubt = 2.0 * solution[state] * self.doubts[state];
+            (inflow - outflow).abs()
+                + doubt
+                + (self.columns[state].len() + self.rows[state].len() + 4) as f64 * ROUNDOFF * (inflow + outflow)
         };
         (0..self.rows.len()).map(rest).sum()
     }
@@ -189,13 +195,17 @@ impl Part {
                 continue;
             }
             // The smallest drift towards the target: with it, times / drift is a bound.
+            let longest = times.iter().copied().fold(0.0, f64::max);
             let drift = (0..self.rows.len()).filter(|state| *state != target).map(|state| {
                 let (outflow, inflow) = (times[state] * self.exits[state], self.ahead(&times, state));
-                outflow - inflow - (2 * self.rows[state].len() + 6) as f64 * ROUNDOFF * (outflow + inflow)
+                outflow
+                    - inflow
+                    - 2.0 * self.doubts[state] * longest
+                    - (2 * self.rows[state].len() + 6) as f64 * ROUNDOFF * (outflow + inflow)
             });
             let drift = drift.fold(f64::INFINITY, f64::min);
             if drift > 0.5 {
-                return Ok(times.iter().copied().fold(0.0, f64::max) / drift);
+                return Ok(longest / drift);
             }
         }
         Err(SteadyError::Slow { states: self.rows.len(), error, reached: f64::INFINITY })

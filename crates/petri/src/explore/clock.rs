@@ -5,6 +5,12 @@ use crate::{distribution::Distribution, expression::Expression};
 /// Most stages of one distribution.
 pub const STAGES_MAX: usize = 100_000;
 
+/// A general clock that begins.
+pub(crate) const FRESH: u32 = 0;
+
+/// A general clock that goes on.
+pub(crate) const AGED: u32 = 1;
+
 /// The clock of a transition.
 #[derive(Clone, Debug)]
 pub(crate) enum Clock<'a> {
@@ -18,6 +24,8 @@ pub(crate) enum Clock<'a> {
     Stages(Stages),
     /// General: a state says how old it is.
     Ticks(Ticks),
+    /// General, the only one that runs: a state says whether it begins there ([`FRESH`]) or goes on ([`AGED`]).
+    General,
 }
 
 /// A distribution as exponential stages: exact, not an approximation.

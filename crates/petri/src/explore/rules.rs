@@ -4,7 +4,7 @@
 //! firing; of several the youngest stops first; the one that fires is over.
 
 use super::{
-    clock::{Clock, Moment, Stages, Ticks},
+    clock::{AGED, Clock, FRESH, Moment, Stages, Ticks},
     symmetry::Symmetry,
 };
 use crate::{
@@ -60,9 +60,20 @@ pub struct Unsuited {
     pub reason: String,
 }
 
+/// What becomes of general delays: those that are not made of exponential stages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum General {
+    /// They are refused.
+    Refused,
+    /// They run on ticks that are `tick` apart; what is left of their probability when it is below `tail` fires at once.
+    OnTicks { tick: f64, tail: f64 },
+    /// One of them runs at a time.
+    Alone,
+}
+
 impl<'a> Rules<'a> {
-    /// The rules of a net. General distributions run on ticks that are `tick` apart, or where there is none are refused.
-    pub fn new(net: &'a Net, until: Option<Expression>, tick: Option<f64>, tail: f64) -> Result<Self, Unsuited> {
+    /// The rules of a net.
+    pub fn new(net: &'a Net, until: Option<Expression>, general: General) -> Result<Self, Unsuited> {
         let clocks = net.transitions().iter().map(|transition| {
             let refused = |reason: &str| Err(Unsuited { transition: transition.name.clone(), reason: reason.to_owned() });
             let Firing::Timed(Timed { delay, .. }) = &transition.firing else { return Ok(Clock::None) };
@@ -70,10 +81,11 @@ impl<'a> Rules<'a> {
                 Delay::Rate(rate) => return Ok(Clock::Rate(rate)),
                 Delay::Distribution(distribution) => distribution,
             };
-            match (Stages::of(distribution), tick) {
+            match (Stages::of(distribution), general) {
                 (Some(stages), _) => Ok(Clock::of(stages)),
-                (None, Some(tick)) => Ok(Clock::Ticks(Ticks::of(distribution, tick, tail))),
-                (None, None) => refused("its delay is not made of exponential stages"),
+                (None, General::OnTicks { tick, tail }) => Ok(Clock::Ticks(Ticks::of(distribution, tick, tail))),
+                (None, General::Alone) => Ok(Clock::General),
+                (None, General::Refused) => refused("its delay is not made of exponential stages"),
             }
         });
         let clocks = clocks.collect::<Result<Vec<_>, _>>()?;
@@ -111,7 +123,7 @@ impl<'a> Rules<'a> {
                 let reason = "it can be stopped, and repeats the same delay then: only simulation remembers one";
                 return Err(Unsuited { transition: transition.name.clone(), reason: reason.to_owned() });
             }
-            if matches!(self.clocks[index], Clock::Stages(_) | Clock::Ticks(_)) {
+            if matches!(self.clocks[index], Clock::Stages(_) | Clock::Ticks(_) | Clock::General) {
                 let is_ordered = can_stop && timed.servers != Servers::SINGLE;
                 self.slot_of[index] = Some(self.slots.len());
                 self.slots.push(Slot { transition: index, keeps_stopped: timed.memory == Memory::Age, is_ordered });
@@ -202,7 +214,17 @@ impl<'a> Rules<'a> {
                 let (age, at_once) = ticks.start(moment);
                 [(age, 1.0 - at_once), (DUE, at_once)].into_iter().filter(|(_, share)| *share > 0.0).collect()
             }
+            Clock::General => vec![(FRESH, 1.0)],
             Clock::None | Clock::Exponential(_) | Clock::Rate(_) => Vec::new(),
+        }
+    }
+
+    /// A general clock that has begun goes on, whatever happens next.
+    pub fn age_general(&self, state: &mut State) {
+        for (slot, clocks) in self.slots.iter().zip(&mut state.clocks) {
+            if matches!(self.clocks[slot.transition], Clock::General) {
+                clocks.fill(AGED);
+            }
         }
     }
 

@@ -1,70 +1,167 @@
-//! States of a net in which general clocks run on ticks: what happens between two ticks, and what at one.
+//! States of a net in which general clocks run on ticks, found as probability comes to them: what happens between two ticks, and what
+//! at one.
+//!
+//! What a state does is worked out when it first has a probability that counts. A net of four cores has most of its states where all
+//! four are busy, and where that hardly ever happens they are never met.
 
-use super::{Clock, DUE, Exploration, ExploreError, Frontier, Moment, Rules, State, clock::Ticks};
-use crate::chain::Chain;
+use super::{Clock, DUE, ExploreError, Frontier, Mass, Moment, Rules, State, clock::Ticks};
+use crate::states::States;
 
-/// What a tick does: for each state, the states behind it and their probabilities.
+/// The row of a state that was not worked out yet.
+const UNKNOWN: (u32, u32) = (u32::MAX, u32::MAX);
+
+/// For each state, states that follow and a number for each.
 #[derive(Default)]
-pub(crate) struct Tick {
-    ends: Vec<usize>,
+struct Rows {
+    /// Where a state's row begins and ends.
+    spans: Vec<(u32, u32)>,
     columns: Vec<u32>,
-    probabilities: Vec<f64>,
+    values: Vec<f64>,
 }
 
-impl Tick {
-    fn push_row(&mut self, row: &mut Vec<(u32, f64)>) {
-        row.sort_unstable_by_key(|(column, _)| *column);
-        let start = self.columns.len();
-        for (column, probability) in row.drain(..) {
-            if self.columns.len() > start && self.columns.last() == Some(&column) {
-                *self.probabilities.last_mut().expect("a column has its probability") += probability;
-            } else {
-                self.columns.push(column);
-                self.probabilities.push(probability);
-            }
-        }
-        self.ends.push(self.columns.len());
+impl Rows {
+    fn is_known(&self, state: usize) -> bool {
+        self.spans.get(state).is_some_and(|span| *span != UNKNOWN)
     }
 
-    /// `after = before T`. Probabilities up to `cutoff` are left out, and given back added up.
-    pub fn apply(&self, before: &[f64], after: &mut [f64], cutoff: f64) -> f64 {
-        after.fill(0.0);
-        let (mut lost, mut start) = (0.0, 0);
-        for (mass, end) in before.iter().zip(&self.ends) {
-            let range = start..*end;
-            start = *end;
+    /// Entries of one column are added up; `row` comes back empty.
+    fn set(&mut self, state: usize, row: &mut Vec<(u32, f64)>) {
+        row.sort_unstable_by_key(|(column, _)| *column);
+        let start = self.columns.len();
+        for (column, value) in row.drain(..) {
+            if self.columns.len() > start && self.columns.last() == Some(&column) {
+                *self.values.last_mut().expect("a column has its value") += value;
+            } else {
+                self.columns.push(column);
+                self.values.push(value);
+            }
+        }
+        if self.spans.len() <= state {
+            self.spans.resize(state + 1, UNKNOWN);
+        }
+        let at = |index: usize| u32::try_from(index).expect("rows have fewer entries than a u32 counts");
+        self.spans[state] = (at(start), at(self.columns.len()));
+    }
+
+    fn row(&self, state: usize) -> (&[u32], &[f64]) {
+        let (start, end) = self.spans[state];
+        let range = start as usize..end as usize;
+        (&self.columns[range.clone()], &self.values[range])
+    }
+}
+
+/// A net's states and moves, as far as they were needed.
+pub(crate) struct Ticking<'a> {
+    frontier: Frontier<'a>,
+    /// Rates between two ticks, and the rate at which a state is left.
+    rates: Rows,
+    exits: Vec<f64>,
+    exit_max: f64,
+    /// Probabilities at a tick.
+    ticks: Rows,
+    row: Vec<(u32, f64)>,
+}
+
+impl<'a> Ticking<'a> {
+    /// The states at time 0.
+    pub fn new(rules: Rules<'a>, states_max: usize) -> Result<Self, ExploreError> {
+        let frontier = Frontier::new(rules, states_max)?;
+        Ok(Self { frontier, rates: Rows::default(), exits: Vec::new(), exit_max: 0.0, ticks: Rows::default(), row: Vec::new() })
+    }
+
+    /// Probabilities at time 0.
+    pub fn first(&self) -> Mass {
+        Mass::of(&self.frontier.initial, self.states().len())
+    }
+
+    /// The rules of the net.
+    pub fn rules(&self) -> &Rules<'a> {
+        &self.frontier.rules
+    }
+
+    /// All states that were met.
+    pub fn states(&self) -> &States {
+        &self.frontier.states
+    }
+
+    /// The largest rate at which a state is left whose moves are known.
+    pub fn exit_max(&self) -> f64 {
+        self.exit_max
+    }
+
+    /// Whether chance had no part in anything so far.
+    pub fn is_certain(&self) -> bool {
+        self.exit_max == 0.0 && self.ticks.values.iter().all(|probability| *probability == 1.0)
+    }
+
+    /// Works out how the states with more than `cutoff` are left between ticks.
+    pub fn meet(&mut self, mass: &Mass, cutoff: f64) -> Result<(), ExploreError> {
+        for state in mass.first..mass.values.len() {
+            if mass.values[state] > cutoff && !self.rates.is_known(state) {
+                self.find_rates(state)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of the uniformized chain, `after = before (I + Q / rate)`. Probabilities up to `cutoff` are left out, and given back
+    /// added up. If [`Self::exit_max`] is above `rate` behind it, `after` means nothing.
+    pub fn step(&mut self, rate: f64, before: &Mass, after: &mut Mass, cutoff: f64) -> Result<f64, ExploreError> {
+        after.clear(self.states().len());
+        let mut lost = 0.0;
+        for (state, probability) in before.values.iter().enumerate().skip(before.first) {
+            if *probability <= cutoff {
+                lost += probability;
+                continue;
+            }
+            if !self.rates.is_known(state) {
+                self.find_rates(state)?;
+                after.grow(self.states().len());
+            }
+            let share = probability / rate;
+            after.add(state, share * (rate - self.exits[state]));
+            let (columns, rates) = self.rates.row(state);
+            columns.iter().zip(rates).for_each(|(column, rate)| after.add(*column as usize, share * rate));
+        }
+        Ok(lost)
+    }
+
+    /// What a tick makes of the probabilities; up to `cutoff` they are left out, and given back added up.
+    pub fn tick(&mut self, before: &Mass, after: &mut Mass, cutoff: f64) -> Result<f64, ExploreError> {
+        after.clear(self.states().len());
+        let mut lost = 0.0;
+        for (state, mass) in before.values.iter().enumerate().skip(before.first) {
             if *mass <= cutoff {
                 lost += mass;
                 continue;
             }
-            for (column, probability) in self.columns[range.clone()].iter().zip(&self.probabilities[range]) {
-                after[*column as usize] += mass * probability;
+            if !self.ticks.is_known(state) {
+                self.find_tick(state)?;
+                after.grow(self.states().len());
             }
+            let (columns, probabilities) = self.ticks.row(state);
+            columns.iter().zip(probabilities).for_each(|(column, probability)| after.add(*column as usize, mass * probability));
         }
-        lost
+        Ok(lost)
     }
 
-    /// Whether chance has no part in it.
-    pub fn is_certain(&self) -> bool {
-        self.probabilities.iter().all(|probability| *probability == 1.0)
-    }
-}
-
-impl<'a> Exploration<'a> {
-    /// Explores by exponential transitions between ticks, and by what is due at them.
-    pub fn with_ticks(rules: Rules<'a>, states_max: usize) -> Result<(Self, Tick), ExploreError> {
-        let mut frontier = Frontier::new(rules, states_max)?;
-        let (mut chain, mut tick) = (Chain::starting(frontier.initial.clone()), Tick::default());
-        let mut row = Vec::new();
-        let mut number = 0;
-        while number < frontier.states.len() {
-            frontier.rates(number, &mut row)?;
-            chain.push_row(&mut row);
-            frontier.tick(number, &mut row)?;
-            tick.push_row(&mut row);
-            number += 1;
+    fn find_rates(&mut self, state: usize) -> Result<(), ExploreError> {
+        self.frontier.rates(state, &mut self.row)?;
+        self.row.retain(|(column, _)| *column as usize != state);
+        let exit = self.row.iter().map(|(_, rate)| rate).sum();
+        self.rates.set(state, &mut self.row);
+        if self.exits.len() <= state {
+            self.exits.resize(state + 1, 0.0);
         }
-        Ok((Self { rules: frontier.rules, states: frontier.states, chain }, tick))
+        self.exits[state] = exit;
+        self.exit_max = self.exit_max.max(exit);
+        Ok(())
+    }
+
+    fn find_tick(&mut self, state: usize) -> Result<(), ExploreError> {
+        self.frontier.tick(state, &mut self.row)?;
+        self.ticks.set(state, &mut self.row);
+        Ok(())
     }
 }
 

@@ -1,31 +1,37 @@
-//! Several general clocks at once: time in ticks, and what is left of the error taken out by halving them.
+//! Several general clocks at once: time in ticks, and what is left of the error taken out by dividing them.
 //!
 //! General delays are put on the ticks with their mass and mean kept (`explore::clock::Ticks`); ticks are in the middle between the
 //! times of a grid, and from one of these to the tick and on to the next the exponential transitions run exactly. A step is
-//! symmetric in time, so that the error of a smooth expectation is a series in the square of the tick (Strang's splitting). It is computed with ticks that are halved
-//! again and again, and extrapolated to 0 (Richardson; Romberg's table). The last correction of the table is the estimate of what is
-//! left. Probabilities are never negative and their sum stays 1 at every tick.
+//! symmetric in time, so that the error of a smooth expectation is a series in the square of the tick (Strang's splitting). It is
+//! computed with ticks that are divided further and further, and extrapolated to 0 (Richardson; the divisions are those of Bulirsch
+//! and Stoer, Numerische Mathematik 6, 1964). What the finest level and what the coarsest one changes is the estimate of what is left.
+//! Probabilities are never negative, and their sum is 1 but for what is cut off, which is counted.
 
+mod extrapolation;
+mod grid;
+
+use std::collections::BTreeMap;
+
+use self::{
+    extrapolation::{LEVELS_MIN, Levels},
+    grid::{NEIGHBOURS, first_tick, general_law, is_multiple, neighbours},
+};
 use super::{Answer, Certainty, Method, Question, SolveError, When, columns::Columns};
 use crate::{
     chain::poisson::Window,
-    distribution::Distribution,
-    explore::{Exploration, Rules, Stages, Tick},
+    explore::{General, Mass, Rules, Ticking},
     measure::Measure,
-    net::{Delay, Net, Transition},
 };
 
-/// Most times that the tick is halved.
-const HALVINGS_MAX: usize = 6;
+/// Into how many ticks the first one is divided, level by level. All are whole numbers, so that what lies on the first grid lies on
+/// every one; and they grow slower than powers of 2, for states grow as the power of the ticks that the number of clocks is.
+const DIVISIONS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
 /// Most ticks up to the last time.
 const TICKS_MAX: f64 = 2e6;
 
-/// Ticks in the standard deviation of the shortest general delay, at first.
-const TICKS_PER_DEVIATION: f64 = 1.0;
-
-/// Times that are no whole number of ticks are interpolated between this many that are.
-const NEIGHBOURS: usize = 8;
+/// Share of the asked error that small probabilities may have which are cut off, and as much for the tails of Poisson's law.
+const CUT_SHARE: f64 = 1e-2;
 
 pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
     let When::At(times) = &question.when else {
@@ -33,38 +39,33 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
     };
     check_throughputs(question)?;
     let first_tick = first_tick(question.net, times)?;
-    let mut table = Table::default();
+    let mut levels = Levels::default();
     let (mut states, mut steps) = (0, 0);
-    for halving in 0..=HALVINGS_MAX {
-        let tick = first_tick / f64::from(1_u32 << halving);
-        let level = match level(question, times, tick) {
+    for (number, division) in DIVISIONS.into_iter().enumerate() {
+        let level = match level(question, times, first_tick / f64::from(division)) {
             Ok(level) => level,
             // The finest ticks that were possible may do.
-            Err(SolveError::Explore(_)) if halving >= 3 => break,
+            Err(SolveError::Explore(_)) if number >= LEVELS_MIN => break,
             Err(error) => return Err(error),
         };
         (states, steps) = (level.states, steps + level.steps);
         if level.is_exact {
             let reason = "every delay is fixed and a whole number of ticks".to_owned();
-            let errors = vec![level.lost; level.values[0].len()];
-            return Ok(Answer {
-                method: Method::Lattice,
-                reason,
-                values: level.values,
-                errors,
-                certainty: Certainty::Bound,
-                states,
-                steps,
-            });
+            let (method, certainty) = (Method::Lattice, Certainty::Bound);
+            return Ok(Answer { method, reason, values: level.values, errors: level.cut, certainty, states, steps });
         }
-        table.add(level);
-        if table.errors().iter().all(|error| *error <= question.error) {
+        levels.add(division, level.values, level.cut);
+        if levels.errors.iter().all(|error| *error <= question.error) {
             break;
         }
     }
-    let reason = format!("general delays run at the same time: {} ticks of {first_tick} and its halves, extrapolated", table.levels);
-    let errors = table.errors();
-    Ok(Answer { method: Method::Lattice, reason, values: table.best, errors, certainty: Certainty::Estimate, states, steps })
+    let reason = format!(
+        "general delays run at the same time: {} lengths of a tick, from {first_tick} down, extrapolated; the error is what the finest and \
+         the coarsest of them change",
+        levels.len()
+    );
+    let Levels { best: values, errors, .. } = levels;
+    Ok(Answer { method: Method::Lattice, reason, values, errors, certainty: Certainty::Estimate, states, steps })
 }
 
 /// General clocks fire at ticks only: between them they have no rate that could be told.
@@ -84,21 +85,13 @@ fn check_throughputs(question: &Question) -> Result<(), SolveError> {
     }
 }
 
-/// The law of a transition's delay, if it is not made of exponential stages.
-fn general_law(transition: &Transition) -> Option<&Distribution> {
-    match transition.timed().map(|timed| &timed.delay) {
-        Some(Delay::Distribution(law)) if Stages::of(law).is_none() => Some(law),
-        _ => None,
-    }
-}
-
 /// The values with one length of the tick.
 struct Level {
     values: Vec<Vec<f64>>,
     states: usize,
     steps: usize,
-    /// Probability that was cut off or truncated.
-    lost: f64,
+    /// By column: what the probability that was cut off could have added.
+    cut: Vec<f64>,
     is_exact: bool,
 }
 
@@ -111,46 +104,71 @@ fn level(question: &Question, times: &[f64], tick: f64) -> Result<Level, SolveEr
     }
     let count = ticks as usize + margin;
     let tail = (1e-3 * question.error).max(1e-14);
-    let mut rules = Rules::new(question.net, question.until.clone(), Some(tick), tail)?;
+    let mut rules = Rules::new(question.net, question.until.clone(), General::OnTicks { tick, tail })?;
     rules.find_symmetry(&question.measures);
-    let (exploration, ticking) = Exploration::with_ticks(rules, question.states_max)?;
-    let columns = Columns { question, exploration: &exploration };
-    let rewards = columns.rewards();
-    let is_exact = exploration.chain.transitions() == 0 && ticking.is_certain();
-    let needed: Vec<Vec<(usize, f64)>> = times.iter().map(|time| neighbours(*time / tick, count)).collect();
-    let mut run = Run::new(&exploration, &ticking, tick, count, question.error);
-    let mut values = vec![vec![0.0; rewards.len()]; times.len()];
+    let mut readings = Readings::new(question, times, tick, count);
+    let mut run = Run::new(Ticking::new(rules, question.states_max)?, tick, count, question.error);
     for number in 0..=count {
-        let takers: Vec<(usize, f64)> = needed
-            .iter()
-            .enumerate()
-            .flat_map(|(time, needed)| needed.iter().filter(|(other, _)| *other == number).map(move |(_, weight)| (time, *weight)))
-            .collect();
-        let mut take = |probabilities: &[f64]| {
-            for (index, reward) in rewards.iter().enumerate().filter(|_| !takers.is_empty()) {
-                let value: f64 = reward.iter().map(|(state, value)| value * probabilities[*state as usize]).sum();
-                takers.iter().for_each(|(time, weight)| values[*time][index] += weight * value);
-            }
-        };
         if number > 0 {
-            run.tick();
+            run.tick()?;
         }
         // Half a step behind the tick is the grid's own time, half a step before the next one too; not asked for, both are one.
-        match (takers.is_empty(), number) {
-            (true, 0) => run.between(Span::Half),
-            (true, _) => run.between(Span::Whole),
-            (false, 0) => {
-                take(&run.now);
-                run.between(Span::Half);
-            }
-            (false, _) => {
-                run.between(Span::Half);
-                take(&run.now);
-                run.between(Span::Half);
+        match (readings.are_due(number), number) {
+            (false, 0) => run.between(Span::Half)?,
+            (false, _) => run.between(Span::Whole)?,
+            (true, _) => {
+                if number > 0 {
+                    run.between(Span::Half)?;
+                }
+                readings.take(number, &run);
+                run.between(Span::Half)?;
             }
         }
     }
-    Ok(Level { values, states: exploration.states.len(), steps: count, lost: run.lost, is_exact })
+    let cut = readings.ranges().map(|range| range * run.lost).collect();
+    Ok(Level { values: readings.values, states: run.ticking.states().len(), steps: count, cut, is_exact: run.ticking.is_certain() })
+}
+
+/// What is asked, read off at the grid's times.
+struct Readings<'a> {
+    question: &'a Question<'a>,
+    /// For each of the grid's times that are needed: of which asked times it is a part, and how much of it.
+    due: BTreeMap<usize, Vec<(usize, f64)>>,
+    /// The columns' values of the states that were met so far.
+    columns: Vec<Vec<f64>>,
+    values: Vec<Vec<f64>>,
+}
+
+impl<'a> Readings<'a> {
+    fn new(question: &'a Question, times: &[f64], tick: f64, count: usize) -> Self {
+        let mut due: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
+        for (index, time) in times.iter().enumerate() {
+            neighbours(*time / tick, count).into_iter().for_each(|(number, weight)| due.entry(number).or_default().push((index, weight)));
+        }
+        let columns = question.net.places().len() + question.measures.len();
+        Self { question, due, columns: vec![Vec::new(); columns], values: vec![vec![0.0; columns]; times.len()] }
+    }
+
+    fn are_due(&self, number: usize) -> bool {
+        self.due.contains_key(&number)
+    }
+
+    fn take(&mut self, number: usize, run: &Run) {
+        let columns = Columns { question: self.question, rules: run.ticking.rules(), states: run.ticking.states() };
+        let Mass { values: probabilities, first } = &run.now;
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            column.extend(columns.part(index, column.len()..probabilities.len()));
+            let value: f64 = column[*first..].iter().zip(&probabilities[*first..]).map(|(value, probability)| value * probability).sum();
+            for (time, weight) in &self.due[&number] {
+                self.values[*time][index] += weight * value;
+            }
+        }
+    }
+
+    /// By column: the largest magnitude in a state that was met.
+    fn ranges(&self) -> impl Iterator<Item = f64> {
+        self.columns.iter().map(|column| column.iter().fold(0.0, |range: f64, value| range.max(value.abs())))
+    }
 }
 
 /// How long the exponential transitions run.
@@ -162,194 +180,96 @@ enum Span {
 
 /// The probabilities of all states, tick by tick.
 struct Run<'a> {
-    exploration: &'a Exploration<'a>,
-    ticking: &'a Tick,
-    /// Exponential transitions between two ticks.
+    ticking: Ticking<'a>,
+    tick: f64,
+    /// Exponential transitions between two ticks: the rate of the uniformized chain, and its numbers of steps.
     rate: f64,
     half: Window,
     whole: Window,
-    cutoff: f64,
-    now: Vec<f64>,
-    next: Vec<f64>,
-    sum: Vec<f64>,
+    tail: f64,
+    cut: Cut,
+    now: Mass,
+    // Kept from step to step.
+    before: Mass,
+    after: Mass,
+    sum: Mass,
+    /// Probability that was cut off.
     lost: f64,
 }
 
 impl<'a> Run<'a> {
-    fn new(exploration: &'a Exploration<'a>, ticking: &'a Tick, tick: f64, ticks: usize, error: f64) -> Self {
-        let rate = exploration.chain.exit_max();
-        let tail = (1e-2 * error / (2 * ticks.max(1)) as f64).max(1e-16);
-        let (half, whole) = (Window::new(0.5 * rate * tick, tail), Window::new(rate * tick, tail));
-        let now = exploration.chain.first();
-        let zero = vec![0.0; now.len()];
-        let operations = ticks.max(1) as f64 * (whole.last() + 2) as f64 * now.len() as f64;
-        Self { exploration, ticking, rate, half, whole, cutoff: 1e-2 * error / operations, next: zero.clone(), sum: zero, now, lost: 0.0 }
+    fn new(ticking: Ticking<'a>, tick: f64, ticks: usize, error: f64) -> Self {
+        let spans = 2.0 * (ticks.max(1) + 1) as f64;
+        let tail = (CUT_SHARE * error / spans).max(1e-16);
+        let now = ticking.first();
+        let none = Window::new(0.0, tail);
+        let cut = Cut { least: 0.0, allowed: CUT_SHARE * error / spans };
+        let (before, after, sum) = (Mass::default(), Mass::default(), Mass::default());
+        Self { ticking, tick, rate: 0.0, half: none.clone(), whole: none, tail, cut, now, before, after, sum, lost: 0.0 }
     }
 
     /// Exponential transitions over half a tick or a whole one.
-    fn between(&mut self, span: Span) {
-        if self.rate == 0.0 {
-            return;
+    fn between(&mut self, span: Span) -> Result<(), SolveError> {
+        self.ticking.meet(&self.now, self.cut.least)?;
+        while !self.is_run(span)? {
+            // A state was met that is left faster than any before.
+            self.rate = self.ticking.exit_max();
+            self.half = Window::new(0.5 * self.rate * self.tick, self.tail);
+            self.whole = Window::new(self.rate * self.tick, self.tail);
+        }
+        Ok(())
+    }
+
+    /// The same with the rate that is known; false where it is too low.
+    fn is_run(&mut self, span: Span) -> Result<bool, SolveError> {
+        if self.ticking.exit_max() > self.rate {
+            return Ok(false);
         }
         let window = match span {
             Span::Half => &self.half,
             Span::Whole => &self.whole,
         };
-        self.sum.fill(0.0);
-        for number in 0..=window.last() {
-            let weight = window.weight(number);
-            self.sum.iter_mut().zip(&self.now).for_each(|(sum, probability)| *sum += weight * probability);
-            if number < window.last() {
-                self.lost += self.exploration.chain.step(self.rate, &self.now, &mut self.next, self.cutoff);
-                std::mem::swap(&mut self.now, &mut self.next);
+        let mut lost = 0.0;
+        self.sum.clear(self.now.values.len());
+        self.sum.add_scaled(window.weight(0), &self.now);
+        for number in 1..=window.last() {
+            let before = if number == 1 { &self.now } else { &self.before };
+            lost += self.ticking.step(self.rate, before, &mut self.after, self.cut.least)?;
+            if self.ticking.exit_max() > self.rate {
+                return Ok(false);
             }
+            self.sum.add_scaled(window.weight(number), &self.after);
+            std::mem::swap(&mut self.before, &mut self.after);
         }
-        self.lost += window.outside;
+        self.lost += lost + window.outside;
+        self.cut.adapt(lost);
         std::mem::swap(&mut self.now, &mut self.sum);
+        Ok(true)
     }
 
-    fn tick(&mut self) {
-        self.lost += self.ticking.apply(&self.now, &mut self.next, self.cutoff);
-        std::mem::swap(&mut self.now, &mut self.next);
+    fn tick(&mut self) -> Result<(), SolveError> {
+        let lost = self.ticking.tick(&self.now, &mut self.after, self.cut.least)?;
+        self.lost += lost;
+        self.cut.adapt(lost);
+        std::mem::swap(&mut self.now, &mut self.after);
+        Ok(())
     }
 }
 
-/// Romberg's table: each level's values, extrapolated with those before it.
-#[derive(Default)]
-struct Table {
-    /// The last row: with no extrapolation, one, two ...
-    row: Vec<Vec<Vec<f64>>>,
-    best: Vec<Vec<f64>>,
-    corrections: Vec<f64>,
-    lost: f64,
-    levels: usize,
+/// Which probabilities are cut off: as many as are allowed in a step.
+struct Cut {
+    /// Up to this.
+    least: f64,
+    /// What all of a step's may sum up to.
+    allowed: f64,
 }
 
-impl Table {
-    fn add(&mut self, level: Level) {
-        self.levels += 1;
-        self.lost = self.lost.max(level.lost);
-        let mut row = vec![level.values];
-        for (order, before) in self.row.iter().enumerate() {
-            let factor = 4.0_f64.powi(order as i32 + 1) - 1.0;
-            let better = each(&row[order], before, |fine, coarse| fine + (fine - coarse) / factor);
-            row.push(better);
+impl Cut {
+    fn adapt(&mut self, lost: f64) {
+        if lost > self.allowed {
+            self.least *= 0.25;
+        } else if lost < 0.25 * self.allowed {
+            self.least = (2.0 * self.least).clamp(1e-6 * self.allowed, self.allowed);
         }
-        let best = row.last().cloned().unwrap_or_default();
-        self.corrections = match (row.len().checked_sub(2).map(|order| &row[order]), self.best.is_empty()) {
-            // How far the last extrapolation went, or how far the last halving did, whichever is more: that is rather the error of
-            // the level before.
-            (Some(before), false) => {
-                let (last, change) = (largest(&best, before), largest(&best, &self.best));
-                last.iter().zip(change).map(|(last, change)| last.max(change)).collect()
-            }
-            _ => vec![f64::INFINITY; best.first().map_or(0, Vec::len)],
-        };
-        self.row = row;
-        self.best = best;
-    }
-
-    fn errors(&self) -> Vec<f64> {
-        let corrections = self.corrections.iter();
-        // Two levels agree by chance more easily than three.
-        corrections.map(|correction| if self.levels < 3 { f64::INFINITY } else { correction + self.lost }).collect()
-    }
-}
-
-fn each(a: &[Vec<f64>], b: &[Vec<f64>], join: impl Fn(f64, f64) -> f64) -> Vec<Vec<f64>> {
-    a.iter().zip(b).map(|(a, b)| a.iter().zip(b).map(|(a, b)| join(*a, *b)).collect()).collect()
-}
-
-/// For each column the largest difference at any time.
-fn largest(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<f64> {
-    let mut found = vec![0.0_f64; a.first().map_or(0, Vec::len)];
-    for (a, b) in a.iter().zip(b) {
-        found.iter_mut().zip(a.iter().zip(b)).for_each(|(found, (a, b))| *found = found.max((a - b).abs()));
-    }
-    found
-}
-
-/// Ticks around a time, with the weights of Lagrange's interpolation.
-fn neighbours(position: f64, count: usize) -> Vec<(usize, f64)> {
-    if is_multiple(position, 1.0) || count < NEIGHBOURS {
-        return vec![(position.round() as usize, 1.0)];
-    }
-    let first = (position.floor() as usize).saturating_sub(NEIGHBOURS / 2 - 1).min(count + 1 - NEIGHBOURS);
-    let nodes = first..first + NEIGHBOURS;
-    let weight = |node: usize| {
-        let others = nodes.clone().filter(|other| *other != node);
-        others.map(|other| (position - other as f64) / (node as f64 - other as f64)).product()
-    };
-    nodes.clone().map(|node| (node, weight(node))).collect()
-}
-
-fn is_multiple(time: f64, tick: f64) -> bool {
-    let position = time / tick;
-    (position - position.round()).abs() <= 1e-9 * position.max(1.0)
-}
-
-/// A length that all corners of the general delays are multiples of, and the times too where that is not much finer, and that resolves
-/// the shortest delay.
-fn first_tick(net: &Net, times: &[f64]) -> Result<f64, SolveError> {
-    let (mut corners, mut shortest) = (Vec::new(), f64::INFINITY);
-    for law in net.transitions().iter().filter_map(general_law) {
-        let (low, high) = law.support();
-        corners.extend([low, high].into_iter().filter(|corner| *corner > 0.0 && corner.is_finite()));
-        if let Distribution::Empirical(law) = law {
-            corners.extend(law.values().iter().filter(|value| **value > 0.0));
-        }
-        let deviation = law.variance().sqrt();
-        shortest = shortest.min(if deviation > 0.0 { deviation / TICKS_PER_DEVIATION } else { law.mean() });
-    }
-    if !(shortest > 0.0 && shortest.is_finite()) {
-        return Err(SolveError::Question("no delay of the net is general: method markov is made for it".to_owned()));
-    }
-    let floor = shortest / 64.0;
-    let step = corners.iter().copied().fold(0.0, |step, corner| common_divisor(step, corner, floor));
-    let with_times = times.iter().copied().fold(step, |step, time| common_divisor(step, time, floor));
-    let step = if with_times >= 0.5 * shortest.min(if step > 0.0 { step } else { f64::INFINITY }) { with_times } else { step };
-    if step <= floor {
-        // Corners have nothing in common: the estimate of the error says what that costs.
-        return Ok(shortest);
-    }
-    Ok(step / (step / shortest).ceil())
-}
-
-/// Euclid's algorithm on lengths; below `floor` it gives up with 0.
-fn common_divisor(a: f64, b: f64, floor: f64) -> f64 {
-    let (mut a, mut b) = (a.max(b), a.min(b));
-    while b > 1e-9 * a {
-        if b < floor {
-            return 0.0;
-        }
-        (a, b) = (b, a - b * (a / b).floor());
-        // What is left may be just short of the divisor, by rounding.
-        if a - b < 1e-9 * a {
-            b = 0.0;
-        }
-    }
-    a
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_have_a_common_divisor_in_spite_of_rounding() {
-        for (a, b, expected) in [(1.0, 0.3, 0.1), (0.0, 0.7, 0.7), (0.3, 0.1 + 0.2, 0.3), (2.5, 1.0, 0.5), (1.0, 1.0 / 3.0, 1.0 / 3.0)] {
-            assert!((common_divisor(a, b, 0.01) - expected).abs() < 1e-7, "{a} {b}: {}", common_divisor(a, b, 0.01));
-        }
-        assert_eq!(common_divisor(1.0, std::f64::consts::FRAC_1_SQRT_2, 0.01), 0.0);
-    }
-
-    #[test]
-    fn interpolation_is_exact_for_polynomials() {
-        let cubic = |x: f64| 1.0 + x - 0.5 * x * x + 0.1 * x * x * x;
-        for position in [0.3, 5.5, 19.9] {
-            let value: f64 = neighbours(position, 20).iter().map(|(node, weight)| weight * cubic(*node as f64)).sum();
-            assert!((value - cubic(position)).abs() < 1e-9, "{position}");
-        }
-        assert_eq!(neighbours(4.0, 20), [(4, 1.0)]);
     }
 }

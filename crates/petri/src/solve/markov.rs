@@ -3,10 +3,10 @@
 use super::{Answer, Certainty, Method, Question, SolveError, When, columns::Columns};
 use crate::{
     chain::{
-        steady,
+        Chain, steady,
         transient::{self, Curves, Reward},
     },
-    explore::{Exploration, Rules},
+    explore::{Exploration, General, Rules},
 };
 
 /// Most values of all rewards in all states that are kept for curves; above it times are visited one by one.
@@ -16,15 +16,16 @@ const REWARD_VALUES_MAX: usize = 20_000_000;
 const VISITS_MAX: usize = 4;
 
 pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
-    let mut rules = Rules::new(question.net, question.until.clone(), None, 0.0)?;
+    let mut rules = Rules::new(question.net, question.until.clone(), General::Refused)?;
     rules.find_symmetry(&question.measures);
     let exploration = Exploration::new(rules, question.states_max)?;
-    let columns = Columns { question, exploration: &exploration };
+    let columns = Columns { question, rules: &exploration.rules, states: &exploration.states };
+    let chain = &exploration.chain;
     let (values, errors, steps) = match &question.when {
-        When::Steady => columns.steady()?,
+        When::Steady => columns.steady(chain)?,
         When::At(times) => {
             let is_large = columns.len() * exploration.states.len() > REWARD_VALUES_MAX;
-            if is_large || times.len() <= VISITS_MAX { columns.visited(times)? } else { columns.curves(times)? }
+            if is_large || times.len() <= VISITS_MAX { columns.visited(chain, times)? } else { columns.curves(chain, times)? }
         }
     };
     let reason = match exploration.rules.slots.len() {
@@ -39,32 +40,32 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
 type Found = (Vec<Vec<f64>>, Vec<f64>, usize);
 
 impl Columns<'_> {
-    fn curves(&self, times: &[f64]) -> Result<Found, SolveError> {
+    fn curves(&self, chain: &Chain, times: &[f64]) -> Result<Found, SolveError> {
         let rewards = self.rewards();
         let range = |reward: &Reward| reward.iter().fold(0.0, |range, (_, value)| f64::max(range, value.abs()));
         let ranges: Vec<f64> = rewards.iter().map(range).collect();
         let error = self.question.error / ranges.iter().copied().fold(1.0, f64::max);
-        let Curves { values, error, steps } = transient::curves(&self.exploration.chain, &rewards, times, error)?;
+        let Curves { values, error, steps } = transient::curves(chain, &rewards, times, error)?;
         Ok((values, ranges.iter().map(|range| range * error).collect(), steps))
     }
 
-    fn visited(&self, times: &[f64]) -> Result<Found, SolveError> {
+    fn visited(&self, chain: &Chain, times: &[f64]) -> Result<Found, SolveError> {
         let mut ranges = vec![0.0; self.len()];
         // Ranges are needed before the error can be shared out, values behind it: the columns of many states are made twice.
         (0..self.len()).for_each(|index| ranges[index] = range(&self.column(index)));
         let error = self.question.error / ranges.iter().copied().fold(1.0, f64::max);
         let mut values = Vec::new();
-        let (error, steps) = transient::visit(&self.exploration.chain, times, error, |visit| {
+        let (error, steps) = transient::visit(chain, times, error, |visit| {
             values.push((0..self.len()).map(|index| expectation(&self.column(index), visit.probabilities)).collect());
         })?;
         Ok((values, ranges.iter().map(|range| range * error).collect(), steps))
     }
 
-    fn steady(&self) -> Result<Found, SolveError> {
+    fn steady(&self, chain: &Chain) -> Result<Found, SolveError> {
         let columns = (0..self.len()).map(|index| self.column(index));
         let (mut values, mut ranges) = (Vec::new(), Vec::new());
         let scale = (0..self.len()).map(|index| range(&self.column(index))).fold(1.0, f64::max);
-        let steady = steady::steady(&self.exploration.chain, self.question.error / scale)?;
+        let steady = steady::steady(chain, self.question.error / scale)?;
         for column in columns {
             values.push(expectation(&column, &steady.probabilities));
             ranges.push(range(&column));

@@ -35,7 +35,7 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
     let graph = Graph::of(question)?;
     let last = times.last().copied().unwrap_or(0.0).max(f64::MIN_POSITIVE);
     let tolerance = (STEP_SHARE * question.error / graph.order.len() as f64).max(TOLERANCE_MIN);
-    let columns = Columns { question, exploration: &graph.exploration };
+    let columns = Columns { question, rules: &graph.exploration.rules, states: &graph.exploration.states };
     let rewards: Vec<Vec<f64>> = (0..columns.len()).map(|index| columns.column(index)).collect();
     let mut entered: Vec<Entered> = (0..graph.order.len()).map(|_| Entered::default()).collect();
     for (marking, probability) in graph.exploration.chain.first().into_iter().enumerate() {
@@ -96,7 +96,7 @@ impl<'a> Graph<'a> {
             order(&exploration).ok_or_else(|| refused("some marking comes back: method sequential adds up delays without a loop"))?;
         let mut laws = Vec::new();
         let mut is_single = true;
-        exploration.for_each_state(|state| {
+        exploration.rules.for_each_state(&exploration.states, 0..exploration.states.len(), |state| {
             let law = if exploration.rules.is_over(&state.marking) { Ok(None) } else { delay(question.net, &state.marking) };
             is_single &= law.is_ok();
             laws.push(law.ok().flatten());

@@ -248,13 +248,13 @@ impl Normal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::json;
+    use crate::{explore::General, format::json};
 
     const EVENT_HANDLER: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json");
 
     fn blocks(text: &str, measure: &str) -> Vec<Vec<Vec<String>>> {
         let net = json::read(text).expect("it is right");
-        let mut rules = Rules::new(&net, None, Some(0.5), 1e-9).expect("ticks take any delay");
+        let mut rules = Rules::new(&net, None, General::OnTicks { tick: 0.5, tail: 1e-9 }).expect("ticks take any delay");
         rules.find_symmetry(&[Measure::parse(measure, &net).expect(measure)]);
         let names = |block: &Block| block.places.iter().map(|place| net.places()[*place].name.clone()).collect();
         rules.symmetry.orbits.iter().map(|orbit| orbit.iter().map(names).collect()).collect()
