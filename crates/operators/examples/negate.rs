@@ -30,6 +30,7 @@ impl Operator for Negate {
     }
 }
 
+#[expect(clippy::disallowed_macros, reason = "a program for people, not part of the operator")]
 fn main() {
     let input = Input { shape: "i16[3]".parse().expect("it is a shape"), events: 1 };
     let mut made = (NEGATE.make)(&mut Parameters::default(), &[input]).unwrap_or_else(|misfit| panic!("{misfit}"));

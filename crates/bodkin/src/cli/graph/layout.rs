@@ -38,7 +38,7 @@ pub struct Room {
 /// If the lines make a cycle.
 pub fn layout(nodes: usize, lines: &[(usize, usize)], last: &[usize], room: Room) -> Layout {
     let layer_of = layers(nodes, lines, last);
-    let mut net = Net::new(&layer_of, lines);
+    let net = Net::new(&layer_of, lines);
     let count = layer_of.iter().max().map_or(0, |last| last + 1);
     let mut layers: Vec<Vec<usize>> = vec![Vec::new(); count];
     (0..net.layer.len()).for_each(|point| layers[net.layer[point]].push(point));

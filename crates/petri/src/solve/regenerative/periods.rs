@@ -18,14 +18,22 @@ use crate::{
 struct Moves {
     /// Exponential transitions: states and rates.
     rates: Vec<(u32, f64)>,
-    /// The transition whose general clock runs, whether it begins here, and where its firing leads, with probabilities.
-    general: Option<(usize, bool, Vec<(u32, f64)>)>,
+    general: Option<General>,
+}
+
+/// A general clock that runs.
+struct General {
+    transition: usize,
+    /// Whether it begins here.
+    is_fresh: bool,
+    /// Where its firing leads, with probabilities.
+    outcomes: Vec<(u32, f64)>,
 }
 
 impl Moves {
     /// Whether a general clock goes on here that has begun elsewhere: no period begins here then.
     fn is_aged(&self) -> bool {
-        self.general.as_ref().is_some_and(|(_, is_fresh, _)| !is_fresh)
+        self.general.as_ref().is_some_and(|general| !general.is_fresh)
     }
 
     fn exit(&self) -> f64 {
@@ -66,7 +74,7 @@ impl Frontier<'_> {
         self.rules.settle(&mut outcomes, Moment::AtTick)?;
         let fired = outcomes.into_iter().map(|(probability, mut next)| Ok((self.number(&mut next)?, probability)));
         let fired = fired.collect::<Result<Vec<_>, ExploreError>>()?;
-        Ok(Moves { rates, general: Some((self.rules.slots[slot].transition, is_fresh, fired)) })
+        Ok(Moves { rates, general: Some(General { transition: self.rules.slots[slot].transition, is_fresh, outcomes: fired }) })
     }
 }
 
@@ -127,7 +135,7 @@ impl Periods {
         let mut walk = Walk::new(explored.moves.len());
         for start in &starts {
             let moves = &explored.moves[*start as usize];
-            let Some((transition, ..)) = &moves.general else {
+            let Some(General { transition, .. }) = &moves.general else {
                 periods.push(moves.rates.iter().map(|(state, rate)| (number[*state as usize], *rate)).collect(), vec![(*start, 1.0)], None);
                 continue;
             };
@@ -144,7 +152,7 @@ impl Periods {
             }
             let mut fired = 0.0;
             for (state, end) in &walk.ends {
-                let Some((.., outcomes)) = &explored.moves[*state as usize].general else { continue };
+                let Some(General { outcomes, .. }) = &explored.moves[*state as usize].general else { continue };
                 fired += end / length;
                 row.extend(outcomes.iter().map(|(next, probability)| (number[*next as usize], end * probability / length)));
             }
@@ -173,7 +181,7 @@ fn delays(explored: &Explored, starts: usize, tail: f64) -> Result<Vec<Option<De
     let net = explored.rules.net;
     let mut rates = vec![None; net.transitions().len()];
     for moves in &explored.moves {
-        if let Some((transition, ..)) = moves.general {
+        if let Some(General { transition, .. }) = moves.general {
             rates[transition] = Some(moves.exit().max(rates[transition].unwrap_or(0.0)));
         }
     }
