@@ -32,7 +32,7 @@ pub mod pair;
 pub mod peer_clock;
 pub mod probe;
 pub mod push;
-mod quality;
+pub mod quality;
 pub mod realtime;
 pub mod replay;
 pub mod request;

@@ -178,6 +178,7 @@ impl World {
                 Shard::inbox().unwrap().1,
             ),
             orchestrator: Default::default(),
+            qualities: Default::default(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { data, audit_thread, _opened: opened, control, runtime }

@@ -75,6 +75,7 @@ impl Cloud {
             ),
             audit: Audit::new(log),
             orchestrator: Default::default(),
+            qualities: Default::default(),
             tokens: tokens.map(Arc::new),
         };
         Self { control, _opened: opened, _audit: audit_thread, _data: data }
