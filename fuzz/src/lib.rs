@@ -6,6 +6,7 @@ mod certificate;
 mod connection;
 mod event_log;
 mod form;
+mod net;
 mod text;
 mod token;
 mod wire;
@@ -16,6 +17,7 @@ pub use self::{
     connection::{event_stream, http_request, request_target},
     event_log::event_log,
     form::{event_filter, json_form, publication},
+    net::net,
     text::text,
     token::token,
     wire::wire,
@@ -26,13 +28,14 @@ pub use self::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     ("certificate", certificate),
     ("event_filter", event_filter),
     ("event_log", event_log),
     ("event_stream", event_stream),
     ("http_request", http_request),
     ("json_form", json_form),
+    ("net", net),
     ("publication", publication),
     ("request_target", request_target),
     ("text", text),
