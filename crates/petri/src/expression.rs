@@ -132,6 +132,18 @@ impl Expression {
         self.value(marking) != 0.0
     }
 
+    /// With numbers in place of the places for which `number` has one.
+    pub(crate) fn with_numbers(self, number: &dyn Fn(usize) -> Option<f64>) -> Self {
+        let part = |operand: Box<Self>| Box::new(operand.with_numbers(number));
+        match self {
+            Self::Number(own) => Self::Number(own),
+            Self::Place(place) => number(place).map_or(Self::Place(place), Self::Number),
+            Self::Negate(operand) => Self::Negate(part(operand)),
+            Self::Not(operand) => Self::Not(part(operand)),
+            Self::Binary(operator, left, right) => Self::Binary(operator, part(left), part(right)),
+        }
+    }
+
     /// Whether it is a condition.
     pub fn is_boolean(&self) -> bool {
         match self {

@@ -4,9 +4,13 @@
 //! measured.
 
 mod axis;
+mod surface;
 mod svg;
 
-pub use self::svg::{page, svg};
+pub use self::{
+    surface::Surface,
+    svg::{document, page, svg},
+};
 
 /// Something drawn in a chart.
 #[derive(Clone, Debug, PartialEq)]

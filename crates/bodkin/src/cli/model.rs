@@ -3,11 +3,14 @@
 mod check;
 mod convert;
 mod csv;
+mod expressions;
 mod file;
 mod fit;
 mod plot;
+mod reproduce;
 mod simulate;
 mod solve;
+mod sweep;
 mod times;
 
 use std::path::PathBuf;
@@ -42,6 +45,10 @@ enum ModelCommand {
     Fit(fit::FitOptions),
     /// Draw a net's curves, with bands where they are simulated
     Plot(plot::PlotOptions),
+    /// One question for many values of a net's parameters, printed and drawn
+    Sweep(sweep::SweepOptions),
+    /// The models of the thesis that Bodkin's began with: what it printed of them beside what they are, and its figures
+    Reproduce(reproduce::ReproduceOptions),
     /// Write a net in another form, or draw it
     Convert(convert::ConvertOptions),
 }
@@ -61,8 +68,14 @@ pub enum Form {
 pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
     let printer = Printer::new(form == Form::Json);
     match options.command {
-        ModelCommand::Check { .. } | ModelCommand::Convert(_) | ModelCommand::Fit(_) | ModelCommand::Plot(_) if form == Form::Csv => {
-            eprintln!("bodkin: --output csv is for curves; check, fit, plot and convert print none");
+        ModelCommand::Check { .. }
+        | ModelCommand::Convert(_)
+        | ModelCommand::Fit(_)
+        | ModelCommand::Plot(_)
+        | ModelCommand::Reproduce(_)
+            if form == Form::Csv =>
+        {
+            eprintln!("bodkin: --output csv is for curves and sweeps; check, fit, plot, reproduce and convert print none");
             Ok(USAGE)
         }
         ModelCommand::Check { net } => check::run(&net, printer),
@@ -70,6 +83,8 @@ pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
         ModelCommand::Simulate(options) => simulate::run(&options, form),
         ModelCommand::Fit(options) => fit::run(&options, printer),
         ModelCommand::Plot(options) => plot::run(&options, printer),
+        ModelCommand::Sweep(options) => sweep::run(&options, form),
+        ModelCommand::Reproduce(options) => reproduce::run(&options, printer),
         ModelCommand::Convert(options) => convert::run(&options, printer),
     }
 }

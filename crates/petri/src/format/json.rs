@@ -1,9 +1,12 @@
 //! Bodkin's own format of nets, schema `stpn-neutral-1`: `docs/formats/net.md`.
 
-use std::num::NonZeroU32;
+mod parameters;
+
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use serde::{Deserialize, Serialize};
 
+use self::parameters::Parameters;
 use crate::{
     distribution::{Distribution, Form},
     expression::Expression,
@@ -32,6 +35,8 @@ struct NetForm {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     description: String,
     time_unit: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    parameters: BTreeMap<String, f64>,
     places: Vec<PlaceForm>,
     transitions: Vec<TransitionForm>,
 }
@@ -111,12 +116,31 @@ struct TransitionForm {
 /// # Errors
 /// What is wrong, with its line and column or with the part of the net that it is in.
 pub fn read(text: &str) -> Result<Net, JsonError> {
-    let form: NetForm = serde_json::from_str(text)?;
+    read_with(text, &[])
+}
+
+/// Reads a net with other values for some of its parameters.
+///
+/// # Errors
+/// As for [`read`], or that the net has no parameter of that name.
+pub fn read_with(text: &str, set: &[(String, f64)]) -> Result<Net, JsonError> {
+    let parameters = Parameters::of(text, set)?;
+    let form: NetForm = if parameters.is_empty() {
+        // From the text itself a mistake is told with its line.
+        serde_json::from_str(text)?
+    } else {
+        let mut value = serde_json::from_str(text)?;
+        parameters.apply(&mut value, "")?;
+        serde_json::from_value(value)?
+    };
     if form.schema != SCHEMA {
         return Err(NetError::new("schema", format!("{} was found; expected {SCHEMA}", form.schema)).into());
     }
     let places: Vec<Place> = form.places.into_iter().map(|place| Place { name: place.id, initial: place.initial }).collect();
-    let transitions = form.transitions.into_iter().map(|form| form.transition(&places)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(name) = parameters.name_in(places.iter().map(|place| place.name.as_str())) {
+        return Err(NetError::new("parameters", format!("{name} is a place, too")).into());
+    }
+    let transitions = form.transitions.into_iter().map(|form| form.transition(&places, &parameters)).collect::<Result<Vec<_>, _>>()?;
     Ok(Net::new(form.name, form.time_unit, places, transitions)?)
 }
 
@@ -127,6 +151,7 @@ pub fn write(net: &Net) -> String {
         name: net.name().to_owned(),
         description: String::new(),
         time_unit: net.time_unit().to_owned(),
+        parameters: BTreeMap::new(),
         places: net.places().iter().map(|place| PlaceForm { id: place.name.clone(), initial: place.initial }).collect(),
         transitions: net.transitions().iter().map(|transition| TransitionForm::of(transition, net)).collect(),
     };
@@ -137,7 +162,7 @@ pub fn write(net: &Net) -> String {
 /// Reads a transition that [`write_transition`] has written; its input and output arcs are elsewhere.
 pub(super) fn read_transition(text: &str, places: &[Place]) -> Result<Transition, JsonError> {
     let form: TransitionForm = serde_json::from_str(text)?;
-    Ok(form.transition(places)?)
+    Ok(form.transition(places, &Parameters::default())?)
 }
 
 /// Writes what a transition is besides its input and output arcs, on one line.
@@ -147,18 +172,19 @@ pub(super) fn write_transition(transition: &Transition, net: &Net) -> String {
 }
 
 impl TransitionForm {
-    fn transition(self, places: &[Place]) -> Result<Transition, NetError> {
+    fn transition(self, places: &[Place], parameters: &Parameters) -> Result<Transition, NetError> {
         let mut lists = [("input", &self.inputs), ("output", &self.outputs), ("inhibitor", &self.inhibitors), ("test", &self.tests)]
             .into_iter()
             .map(|(what, forms)| arcs(forms, places, &format!("transition {}, {what}", self.id)));
         let mut list = || lists.next().expect("there are four lists");
         let (inputs, outputs, inhibitors, tests) = (list()?, list()?, list()?, list()?);
-        let guard = self.guard.as_deref().map(|text| expression(text, places, &format!("transition {}, guard", self.id))).transpose()?;
-        let firing = self.firing(places)?;
+        let guard = |text| expression(text, places, parameters, &format!("transition {}, guard", self.id));
+        let guard = self.guard.as_deref().map(guard).transpose()?;
+        let firing = self.firing(places, parameters)?;
         Ok(Transition { name: self.id, inputs, outputs, inhibitors, tests, guard, firing })
     }
 
-    fn firing(&self, places: &[Place]) -> Result<Firing, NetError> {
+    fn firing(&self, places: &[Place], parameters: &Parameters) -> Result<Firing, NetError> {
         let refused = |member: &str, reason: &str| Err(NetError::new(format!("transition {}, {member}", self.id), reason));
         let weight = self.weight.unwrap_or(1.0);
         if let Kind::Immediate = self.kind {
@@ -180,7 +206,7 @@ impl TransitionForm {
                     .map_err(|error| NetError::new(format!("transition {}, distribution", self.id), error.to_string()))?;
                 Delay::Distribution(distribution)
             }
-            (None, Some(text)) => Delay::Rate(expression(text, places, &format!("transition {}, rate", self.id))?),
+            (None, Some(text)) => Delay::Rate(expression(text, places, parameters, &format!("transition {}, rate", self.id))?),
             (None, None) => return refused("distribution", "a timed transition needs one, or a rate"),
             (Some(_), Some(_)) => return refused("rate", "a timed transition has a distribution or a rate, not both"),
         };
@@ -260,9 +286,9 @@ fn arcs(forms: &[ArcForm], places: &[Place], location: &str) -> Result<Vec<Arc>,
     forms.iter().enumerate().map(arc).collect()
 }
 
-fn expression(text: &str, places: &[Place], location: &str) -> Result<Expression, NetError> {
+fn expression(text: &str, places: &[Place], parameters: &Parameters, location: &str) -> Result<Expression, NetError> {
     let place = |name: &str| places.iter().position(|place| place.name == name);
-    Expression::parse(text, &place).map_err(|error| NetError::new(location, error.to_string()))
+    parameters.expression(text, &place).map_err(|reason| NetError::new(location, reason))
 }
 
 #[cfg(test)]
@@ -297,6 +323,25 @@ mod tests {
         assert_eq!((a.servers, a.memory, a.priority, a.weight), (Servers::Count(3.try_into().expect("not 0")), Memory::Age, 2, 0.5));
         assert_eq!(net.transitions()[1].firing, Firing::Immediate { priority: 3, weight: 2.5 });
         assert_eq!(read(&write(&net)).expect("what is written is right"), net);
+    }
+
+    #[test]
+    fn parameters_stand_for_numbers_and_can_be_set() {
+        let text = r#"{"schema": "stpn-neutral-1", "name": "p", "time_unit": "s", "parameters": {"pool": 4, "load": 0.5},
+            "places": [{"id": "A", "initial": "=2 * pool"}],
+            "transitions": [{"id": "a", "kind": "timed", "distribution": {"type": "exponential", "rate": "=3 * load"}, "servers": "=pool",
+                 "inputs": [{"place": "A", "weight": "=max(1, pool - 3)"}], "guard": "A < 2 * pool + 1"}]}"#;
+        let of = |set: &[(&str, f64)]| {
+            let set: Vec<(String, f64)> = set.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            read_with(text, &set).map_err(|error| error.to_string())
+        };
+        let plain = text.replace("\"=2 * pool\"", "8").replace("\"=3 * load\"", "1.5").replace("\"=pool\"", "4");
+        let plain = plain.replace("\"=max(1, pool - 3)\"", "1").replace("A < 2 * pool + 1", "A < 2 * 4 + 1");
+        assert_eq!(of(&[]), Ok(read(&plain).expect("numbers in place")));
+        let wide = of(&[("pool", 6.0)]).expect("it has a pool");
+        assert_eq!((wide.initial(), wide.transitions()[0].inputs[0].weight), (vec![12], 3));
+        assert_eq!(of(&[("cores", 2.0)]), Err("parameters: there is no cores: the net has load, pool".to_owned()));
+        assert!(of(&[("pool", 2.5)]).expect_err("half a server").contains("servers"), "{:?}", of(&[("pool", 2.5)]));
     }
 
     #[test]

@@ -44,16 +44,24 @@ pub fn svg(chart: &Chart) -> String {
 
 /// A page of charts with what is said of each below it.
 pub fn page(title: &str, charts: &[(Chart, String)]) -> String {
+    let figures: Vec<(String, &str)> = charts.iter().map(|(chart, said)| (svg(chart), said.as_str())).collect();
+    document(title, &figures, "")
+}
+
+/// A page of drawings with what is said of each below it, and behind them `rest`, which is HTML.
+pub fn document(title: &str, figures: &[(String, &str)], rest: &str) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>{title}</title>\n\
          <style>body{{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222;background:#fff}}\
-         figure{{margin:2em 0}}svg{{width:100%;height:auto}}figcaption{{color:#555}}</style>\n<h1>{title}</h1>\n",
+         figure{{margin:2em 0}}svg{{width:100%;height:auto}}figcaption{{color:#555}}table{{border-collapse:collapse}}\
+         td,th{{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:left}}</style>\n<h1>{title}</h1>\n",
         title = escaped(title)
     );
-    for (chart, said) in charts {
-        let _ = write!(out, "<figure>\n{}<figcaption>{}</figcaption>\n</figure>\n", svg(chart), escaped(said));
+    for (drawing, said) in figures {
+        let _ = write!(out, "<figure>\n{drawing}<figcaption>{}</figcaption>\n</figure>\n", escaped(said));
     }
+    out.push_str(rest);
     out.push_str("</html>\n");
     out
 }

@@ -1,6 +1,6 @@
 //! `bodkin model fit`.
 
-mod charts;
+pub(super) mod charts;
 mod sheet;
 
 use std::{path::PathBuf, thread::available_parallelism};

@@ -16,7 +16,7 @@ use bodkin_petri::{
 use clap::Args;
 use serde_json::json;
 
-use super::{file::read_net, times::Grid};
+use super::{expressions::expression, file::read_net, times::Grid};
 use crate::{DONE, FAILED, USAGE, cli::printer::Printer};
 
 /// Options of `bodkin model plot`.
@@ -101,9 +101,7 @@ fn refused(mistake: &str, code: u8) -> u8 {
 
 impl PlotOptions {
     fn measures(&self, net: &Net) -> Result<Vec<Expression>, String> {
-        let measure =
-            |text: &String| Expression::parse(text, &|name| net.place(name)).map_err(|error| format!("--measure {text}: {error}"));
-        self.measures.iter().map(measure).collect()
+        self.measures.iter().map(|text| expression(net, "--measure", text)).collect()
     }
 
     /// Names of the curves, and how many of an answer's columns come before them.

@@ -6,7 +6,6 @@ mod sheet;
 use std::{num::NonZeroU64, path::PathBuf, thread::available_parallelism};
 
 use bodkin_petri::{
-    expression::Expression,
     net::Net,
     simulate::{Options, Question, Tag, TagStart, simulate},
 };
@@ -14,6 +13,7 @@ use clap::Args;
 
 use super::{
     Form,
+    expressions::{condition, expression},
     file::read_net,
     times::{Grid, Times},
 };
@@ -111,19 +111,6 @@ pub fn run(options: &SimulateOptions, form: Form) -> anyhow::Result<u8> {
             eprintln!("bodkin: {error}");
             Ok(FAILED)
         }
-    }
-}
-
-/// An expression that an option gives.
-fn expression(net: &Net, option: &str, text: &str) -> Result<Expression, String> {
-    Expression::parse(text, &|name| net.place(name)).map_err(|error| format!("{option} {text}: {error}"))
-}
-
-/// A condition that an option gives.
-fn condition(net: &Net, option: &str, text: &str) -> Result<Expression, String> {
-    match expression(net, option, text)? {
-        condition if condition.is_boolean() => Ok(condition),
-        _ => Err(format!("{option} {text}: it is a number; expected a condition, as in A > 0")),
     }
 }
 

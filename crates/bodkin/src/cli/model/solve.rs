@@ -5,16 +5,15 @@ mod sheet;
 use std::path::PathBuf;
 
 use bodkin_petri::{
-    expression::Expression,
-    measure::Measure,
     net::Net,
-    solve::{Method, Question, When, solve},
+    solve::{Method, Question, When, passage::passage, solve},
     states::STATES_MAX_DEFAULT,
 };
 use clap::Args;
 
 use super::{
     Form,
+    expressions::{condition, measure},
     file::read_net,
     times::{Grid, Times},
 };
@@ -62,6 +61,9 @@ struct WhenOptions {
     /// In the long run
     #[arg(long)]
     steady: bool,
+    /// The times by which --until holds with these probabilities, and the mean time
+    #[arg(long, value_name = "P,P,...", value_delimiter = ',', requires = "until")]
+    quantile: Option<Vec<f64>>,
 }
 
 impl WhenOptions {
@@ -81,11 +83,12 @@ pub fn run(options: &SolveOptions, form: Form) -> anyhow::Result<u8> {
         Ok(question) => question,
         Err(mistake) => return Ok(refused(&mistake)),
     };
-    match solve(&question) {
-        Ok(answer) => {
-            sheet::print(&question, &options.measures, &answer, form)?;
-            Ok(DONE)
-        }
+    let printed = match &options.when.quantile {
+        Some(shares) => passage(&question, shares, true).map(|found| sheet::print_passage(&question, &found, form)),
+        None => solve(&question).map(|answer| sheet::print(&question, &options.measures, &answer, form)),
+    };
+    match printed {
+        Ok(printed) => printed.map(|()| DONE),
         Err(error) => {
             eprintln!("bodkin: {error}");
             Ok(FAILED)
@@ -100,20 +103,11 @@ fn refused(mistake: &str) -> u8 {
 
 impl SolveOptions {
     fn question<'a>(&self, net: &'a Net) -> Result<Question<'a>, String> {
-        let measure = |text: &String| Measure::parse(text, net).map_err(|error| format!("--measure {text}: {error}"));
-        let until = |text: &String| {
-            let condition = Expression::parse(text, &|name| net.place(name)).map_err(|error| format!("--until {text}: {error}"))?;
-            if condition.is_boolean() {
-                Ok(condition)
-            } else {
-                Err(format!("--until {text}: it is a number; expected a condition, as in A > 0"))
-            }
-        };
         Ok(Question {
             net,
             when: self.when.when(),
-            measures: self.measures.iter().map(measure).collect::<Result<_, _>>()?,
-            until: self.until.as_ref().map(until).transpose()?,
+            measures: self.measures.iter().map(|text| measure(net, text)).collect::<Result<_, _>>()?,
+            until: self.until.as_ref().map(|text| condition(net, "--until", text)).transpose()?,
             error: self.error,
             method: self.method.as_ref().and_then(|name| Method::ALL.into_iter().find(|method| method.name() == name)),
             states_max: self.states,

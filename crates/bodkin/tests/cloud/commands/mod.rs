@@ -16,6 +16,7 @@ mod secure;
 mod shell;
 mod simulate;
 mod store;
+mod sweeps;
 mod topics;
 
 use std::net::SocketAddr;

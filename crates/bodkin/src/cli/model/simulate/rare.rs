@@ -7,10 +7,16 @@ use bodkin_petri::{
 use clap::Args;
 use serde_json::json;
 
-use super::{condition, expression};
 use crate::{
     DONE, FAILED,
-    cli::{details::Details, model::times::Grid, printer::Printer},
+    cli::{
+        details::Details,
+        model::{
+            expressions::{condition, expression},
+            times::Grid,
+        },
+        printer::Printer,
+    },
 };
 
 /// Options of rare events.

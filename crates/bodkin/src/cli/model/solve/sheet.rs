@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use bodkin_petri::solve::{Answer, Certainty, Question, When};
+use bodkin_petri::solve::{
+    Answer, Certainty, Question, When,
+    passage::{Passage, Quantile},
+};
 use serde_json::json;
 
 use crate::cli::{
@@ -23,10 +26,7 @@ pub fn print(question: &Question, measures: &[String], answer: &Answer, form: Fo
         When::Steady => vec![None],
         When::At(times) => times.iter().copied().map(Some).collect(),
     };
-    let certainty = match answer.certainty {
-        Certainty::Bound => "bound",
-        Certainty::Estimate => "estimate",
-    };
+    let certainty = name(answer.certainty);
     match form {
         Form::Json => {
             let document = json!({
@@ -56,6 +56,48 @@ pub fn print(question: &Question, measures: &[String], answer: &Answer, form: Fo
                 .with("error", format!("{:.2e} ({certainty})", answer.error()))
                 .with("states", answer.states);
             write_out(&format!("{details}\n{}", sheet(&columns, &times, answer, question.net.time_unit())))?;
+        }
+    }
+    Ok(())
+}
+
+fn name(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Bound => "bound",
+        Certainty::Estimate => "estimate",
+    }
+}
+
+/// Prints when a condition holds first.
+pub fn print_passage(question: &Question, passage: &Passage, form: Form) -> anyhow::Result<()> {
+    let (certainty, unit) = (name(passage.certainty), question.net.time_unit());
+    match form {
+        Form::Json => {
+            let quantile = |Quantile { share, low, high }: &Quantile| json!({ "share": share, "low": low, "high": high });
+            let document = json!({
+                "net": question.net.name(),
+                "time_unit": unit,
+                "method": passage.method.name(),
+                "certainty": certainty,
+                "quantiles": passage.quantiles.iter().map(quantile).collect::<Vec<_>>(),
+                "mean": passage.mean.map(|(value, error)| json!({ "value": value, "error": error })),
+            });
+            Printer::new(true).document(&document)?;
+        }
+        Form::Csv => {
+            let row = |Quantile { share, low, high }: &Quantile| format!("{share},{low},{high}\n");
+            write_out(&format!("share,low,high\n{}", passage.quantiles.iter().map(row).collect::<String>()))?;
+        }
+        Form::Table => {
+            let mut details = Details::default()
+                .with("net", question.net.name())
+                .with("method", passage.method.name())
+                .with_some("mean", passage.mean.map(|(value, error)| format!("{value:.10} {unit} +- {error:.1e} (estimate)")));
+            for Quantile { share, low, high } in &passage.quantiles {
+                let value = 0.5 * (low + high);
+                details = details.with("quantile", format!("{share}: {value:.10} {unit} +- {:.1e} ({certainty})", 0.5 * (high - low)));
+            }
+            write_out(&details.to_string())?;
         }
     }
     Ok(())

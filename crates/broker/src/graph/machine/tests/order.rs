@@ -30,7 +30,7 @@ fn work_of_a_level_goes_before_sharing_from_it_and_sharing_before_work_below() {
     // The result of o0 is to be shared with o1. o2 is ready at the high level, o3 waits at the low level since before.
     rig.finish(0);
     assert_eq!(rig.running(), [2], "work of the level goes before sharing from it");
-    assert_eq!(rig.machine.levels[0].waits(), true, "the shared result waits");
+    assert!(rig.machine.levels[0].waits(), "the shared result waits");
     rig.finish(2);
     assert!(!rig.machine.levels[0].waits(), "sharing goes before work below: it is handed over");
     let ready: Vec<usize> = rig.machine.levels[1].ready.iter().map(|operator| operator.index()).collect();

@@ -1,0 +1,223 @@
+//! `bodkin model reproduce`: the models of Rocha's thesis (2019), what it printed of them, and what they are.
+
+mod curves;
+
+use std::{fmt::Write, path::PathBuf, thread::available_parallelism};
+
+use bodkin_petri::{
+    fit::{Family, Options, Sample, fit},
+    format::{drawing, json},
+    net::Net,
+    plot::{Chart, Mark, document, svg},
+    solve::SolveError,
+};
+use clap::Args;
+use serde_json::json;
+
+use self::curves::{Curves, grid, quantile_and_mean};
+use super::{csv, fit::charts};
+use crate::{
+    DONE, FAILED,
+    cli::{printer::Printer, table::Table},
+};
+
+const INTRACLOUD: &str = include_str!("../../../../../vectors/petri/nets/intracloud.json");
+const INTERCLOUD: &str = include_str!("../../../../../vectors/petri/nets/intercloud.json");
+const EVENT_HANDLER: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k1.json");
+const FOUR_MESSAGES: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json");
+const FOUR_MESSAGES_AT_ONCE: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json");
+const LISTING: &str = include_str!("../../../../../vectors/petri/listing_6_1.csv");
+
+/// The thesis calls a probability 1 that prints as 1.000.
+const PRINTS_AS_ONE: f64 = 0.9995;
+
+/// Error of the nets with several messages.
+const ERROR_OF_SEVERAL: f64 = 1e-5;
+
+/// Options of `bodkin model reproduce`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "The thesis: R. Rocha, Evaluating and Improving the Performance of the Arrowhead Framework, Porto 2019. Its curves come from \
+                        ORIS, which lags by about half a step for every transition. Figures 6.4 and 6.7 are sequence diagrams, and the data of \
+                        6.2 are not printed.\n\
+                        Exit codes: 0 done, 1 the plot cannot be written."
+)]
+pub struct ReproduceOptions {
+    /// Draw chapters 6 and 8's figures into this page
+    #[arg(long, value_name = "OUT.html")]
+    plot: Option<PathBuf>,
+}
+
+/// A number that the thesis prints.
+struct Row {
+    figure: &'static str,
+    what: &'static str,
+    published: &'static str,
+    ours: f64,
+    /// What ours may be off; the grid's step where it was read off a grid.
+    off: f64,
+}
+
+/// Drawings and what is said of each.
+type Figures = Vec<(String, &'static str)>;
+
+/// Computes, prints and draws; gives the exit code.
+pub fn run(options: &ReproduceOptions, printer: Printer) -> anyhow::Result<u8> {
+    let (rows, figures) = match all() {
+        Ok(found) => found,
+        Err(error) => {
+            eprintln!("bodkin: {error}");
+            return Ok(FAILED);
+        }
+    };
+    print(&rows, printer)?;
+    if let Some(out) = &options.plot {
+        let text = document("Rocha 2019, chapters 6 and 8", &figures, &table(&rows));
+        if let Err(error) = std::fs::write(out, text) {
+            eprintln!("bodkin: {}: {error}", out.display());
+            return Ok(FAILED);
+        }
+    }
+    Ok(DONE)
+}
+
+fn all() -> Result<(Vec<Row>, Figures), SolveError> {
+    let (mut rows, mut figures) = (Vec::new(), Vec::new());
+    listing(&mut rows, &mut figures);
+    intracloud(&mut rows, &mut figures)?;
+    intercloud(&mut rows, &mut figures)?;
+    one_message(&mut rows, &mut figures)?;
+    four_messages(&mut rows, &mut figures)?;
+    Ok((rows, figures))
+}
+
+fn net(text: &str) -> Net {
+    json::read(text).expect("the published nets are right")
+}
+
+fn print(rows: &[Row], printer: Printer) -> std::io::Result<()> {
+    let mut lines = Table::new(&["figure", "what", "thesis", "here", "+-"]);
+    for row in rows {
+        lines.push([
+            row.figure.to_owned(),
+            row.what.to_owned(),
+            row.published.to_owned(),
+            format!("{:.7}", row.ours),
+            format!("{:.0e}", row.off),
+        ]);
+    }
+    let row = |row: &Row| json!({ "figure": row.figure, "what": row.what, "published": row.published, "value": row.ours, "off": row.off });
+    printer.rows(&json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() }), &lines, "none")
+}
+
+/// The rows as a table of a page.
+fn table(rows: &[Row]) -> String {
+    let mut text = "<table>\n<tr><th>figure</th><th>what</th><th>thesis</th><th>here</th><th>&#177;</th></tr>\n".to_owned();
+    for Row { figure, what, published, ours, off } in rows {
+        let what = what.replace('<', "&lt;");
+        let _ = writeln!(text, "<tr><td>{figure}</td><td>{what}</td><td>{published}</td><td>{ours:.7}</td><td>{off:.0e}</td></tr>");
+    }
+    text + "</table>\n"
+}
+
+/// Chapter 6's way from latencies to laws.
+fn listing(rows: &mut Vec<Row>, figures: &mut Figures) {
+    let sample = csv::column(LISTING, None).ok().and_then(|values| Sample::new(values).ok()).expect("the listing has values");
+    let threads = available_parallelism().map_or(1, usize::from);
+    let report = fit(&sample, &[Family::Gamma, Family::Erlang], &Options { resamples: 199, threads, ..Options::default() });
+    let parameter = |family: Family, name: &str| {
+        let fitted = report.fits.iter().find(|fitted| fitted.family == family).expect("both are fitted to the listing");
+        fitted.parameters.iter().find(|(own, _)| own == name).expect("a parameter of the family").1
+    };
+    rows.push(Row { figure: "6.1", what: "gamma's shape", published: "10.0646", ours: parameter(Family::Gamma, "shape"), off: 1e-9 });
+    rows.push(Row { figure: "6.1", what: "Erlang's shape", published: "10", ours: parameter(Family::Erlang, "shape"), off: 0.0 });
+    rows.push(Row { figure: "6.1", what: "Erlang's rate", published: "0.67", ours: parameter(Family::Erlang, "rate"), off: 1e-9 });
+    let said = match report.any_fits {
+        Some(false) => "Figure 6.1. Tested by drawing again, neither law fits the listing's 99 values.",
+        _ => "Figure 6.1.",
+    };
+    figures.extend(charts::of(&sample, &report).iter().map(|(chart, _)| (svg(chart), said)));
+}
+
+fn intracloud(rows: &mut Vec<Row>, figures: &mut Figures) -> Result<(), SolveError> {
+    let net = net(INTRACLOUD);
+    let curves = Curves::of(&net, grid(0.1, 500.0), &[], 1e-9)?;
+    let (peak, _) = curves.peak("Orchestrator_Pre_SR");
+    let falls = curves.above("Service_Registry_Pre_Query", "Consumer_Begin") - peak;
+    let ((one, one_off), (mean, mean_off)) = quantile_and_mean(&net, "Consumer_End > 0", PRINTS_AS_ONE)?;
+    let mut row = |what, published, ours, off| rows.push(Row { figure: "6.5", what, published, ours, off });
+    row("time of Orchestrator_Pre_SR's peak, ms", "35.1", peak, 0.1);
+    row("later Consumer_Begin is below Service_Registry_Pre_Query, ms", "3.9", falls, 0.1);
+    row("P(Consumer_End) at 258 ms", "0.443", curves.at("Consumer_End", 258.0), curves.error("Consumer_End"));
+    row("Consumer_End most probable from, ms", "258", curves.most_probable("Consumer_End"), 0.1);
+    row("P(Consumer_End) prints as 1 from, ms", "448.6", one, one_off);
+    row("mean of the model, ms (measured: 598.12)", "", mean, mean_off);
+    figures.push((drawing::svg(&net), "Figure 6.3, with the net's transitions as they are computed."));
+    figures.push((svg(&curves.chart("Intracloud orchestration")), "Figure 6.5. No value is further off than 1e-9."));
+    Ok(())
+}
+
+fn intercloud(rows: &mut Vec<Row>, figures: &mut Figures) -> Result<(), SolveError> {
+    let net = net(INTERCLOUD);
+    let curves = Curves::of(&net, grid(1.0, 4000.0), &[], 1e-9)?;
+    let ((one, one_off), (mean, mean_off)) = quantile_and_mean(&net, "Consumer_End > 0", PRINTS_AS_ONE)?;
+    let mut row = |what, published, ours, off| rows.push(Row { figure: "6.8", what, published, ours, off });
+    row("Consumer_End most probable from, ms", "1422", curves.most_probable("Consumer_End"), 1.0);
+    row("P(Consumer_End) prints as 1 from, ms", "2867", one, one_off);
+    row("mean of the model, ms (measured: 4566.6)", "", mean, mean_off);
+    figures.push((drawing::svg(&net), "Figure 6.6, with the net's transitions as they are computed."));
+    figures.push((svg(&curves.chart("Intercloud orchestration")), "Figure 6.8. No value is further off than 1e-9."));
+    Ok(())
+}
+
+fn one_message(rows: &mut Vec<Row>, figures: &mut Figures) -> Result<(), SolveError> {
+    let net = net(EVENT_HANDLER);
+    let curves = Curves::of(&net, grid(0.01, 20.0), &[], 1e-9)?;
+    let ((one, one_off), (mean, mean_off)) = quantile_and_mean(&net, "Subscriber > 0", PRINTS_AS_ONE)?;
+    let ((almost, almost_off), _) = quantile_and_mean(&net, "Subscriber > 0", 0.99)?;
+    let (peak, height) = curves.peak("Ready_to_Send");
+    let mut row = |what, published, ours, off| rows.push(Row { figure: "8.2", what, published, ours, off });
+    row("P(Publisher) prints as 1 until, ms", "2.1", curves.at_least_until("Publisher", PRINTS_AS_ONE), 0.01);
+    row("Subscriber above Publisher from, ms", "7.6", curves.above("Subscriber", "Publisher"), 0.01);
+    row("time of Ready_to_Send's peak, ms", "7.6", peak, 0.01);
+    row("P(Ready_to_Send) at its peak", "0.47", height, 1e-4);
+    row("Subscriber most probable from, ms", "8.5", curves.most_probable("Subscriber"), 0.01);
+    row("P(Subscriber) at 10.68 ms", "0.804", curves.at("Subscriber", 10.68), curves.error("Subscriber"));
+    row("P(Publisher) < 0.0005 from, ms", "13.6", curves.at_least_until("Publisher", 1.0 - PRINTS_AS_ONE), 0.01);
+    row("P(Subscriber) is 0.99 at, ms", "14.3", almost, almost_off);
+    row("P(Subscriber) prints as 1 from, ms", "17.1", one, one_off);
+    row("mean of the model, ms (measured: 8.95)", "", mean, mean_off);
+    figures.push((drawing::svg(&net), "Figure 8.1, with one message and four cores."));
+    figures.push((svg(&curves.chart("Event Handler, one message")), "Figure 8.2. Errors are estimated at less than 1e-9."));
+    Ok(())
+}
+
+fn four_messages(rows: &mut Vec<Row>, figures: &mut Figures) -> Result<(), SolveError> {
+    const DELIVERED: &str = "Subscriber == 4";
+    let (one_by_one, at_once) = (net(FOUR_MESSAGES), net(FOUR_MESSAGES_AT_ONCE));
+    let one_by_one = Curves::of(&one_by_one, grid(0.5, 60.0), &[DELIVERED], ERROR_OF_SEVERAL)?;
+    let at_once = Curves::of(&at_once, grid(0.5, 30.0), &[DELIVERED], ERROR_OF_SEVERAL)?;
+    let off = |curves: &Curves| curves.error(DELIVERED) * curves.times.last().copied().unwrap_or_default();
+    let inside = at_once.at(DELIVERED, 16.0) - at_once.at(DELIVERED, 8.0);
+    let mut row = |what, published, ours, off| rows.push(Row { figure: "8.3", what, published, ours, off });
+    row("share within 8 to 16 ms, four messages in flight at once", "all", inside, 2.0 * at_once.error(DELIVERED));
+    row("mean until the fourth is there, in flight at once, ms", "", at_once.mean(DELIVERED), off(&at_once));
+    row("mean until the fourth is there, one by one, ms", "", one_by_one.mean(DELIVERED), off(&one_by_one));
+    let densities = [("in flight at once", &at_once), ("published and notified one by one", &one_by_one)].map(|(name, curves)| {
+        Mark::Line { name: name.to_owned(), points: curves.times.windows(2).zip(curves.curve(DELIVERED).windows(2)).map(density).collect() }
+    });
+    let chart = Chart {
+        title: "Event Handler, four messages: time until all are delivered".to_owned(),
+        x_label: "t / ms".to_owned(),
+        y_label: "density".to_owned(),
+        marks: densities.into(),
+    };
+    figures
+        .push((svg(&chart), "Figure 8.3, by both readings of the net: the thesis does not say how many servers publish and notify have."));
+    Ok(())
+}
+
+/// The slope of a distribution function between two times, in their middle.
+fn density((times, values): (&[f64], &[f64])) -> (f64, f64) {
+    (0.5 * (times[0] + times[1]), (values[1] - values[0]) / (times[1] - times[0]))
+}
