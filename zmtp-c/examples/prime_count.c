@@ -2,11 +2,12 @@
  * Prime count, the first use case of Mueller's thesis: how many primes there are among so many numbers from 1,001 on.
  *
  *     prime_count master FORM WORKERS NUMBERS PORT
- *     prime_count worker FORM ADDRESS PORT
+ *     prime_count worker FORM ADDRESS PORT [WORK_US]
  *
  * FORM `original` is the thesis': an interval for each worker as two messages of text, a message for each prime, each in a segment of its own, and then DONE.
- * `joined` says the same, and messages that wait share segments. `farm` gives out chunks by the task farm, and a result is a number of primes.
- * Either says a line of what it has counted and how long it took: the connection apart from the work.
+ * `joined` says the same, and messages that wait share segments. `farm` gives out chunks by the task farm, and a result is a number of primes; with WORK_US a worker
+ * works on something else for so long, for each number.
+ * Either says a line of what it has counted and how long it took: the connection, the work and the end apart.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +19,16 @@
 #define FIRST_NUMBER 1001u
 #define CREDITS 2u
 
+/** What one division of the search takes a Cortex-M3: 2 to 12 cycles of UDIV, the multiplications and the loop around it. */
+#define CYCLES_PER_DIVISION 20u
+
 typedef enum { ORIGINAL, JOINED, FARM } form_t;
 
 static form_t form;
 static zmtp_net_t *net;
 static uint32_t primes;
+static uint32_t divisions;
 static uint32_t messages; /* that were heard */
-static uint32_t ready_count;
 static uint32_t gone_count;
 
 static int is_prime(uint32_t number)
@@ -33,12 +37,21 @@ static int is_prime(uint32_t number)
     while (((divisor * divisor) <= number) && ((number % divisor) != 0u)) {
         divisor++;
     }
+    divisions += divisor - 1u;
     return (number >= 2u) && ((divisor * divisor) > number);
 }
 
-static void say(const char *who, uint32_t connect_us, uint32_t work_us)
+/** Lets the machine know what was divided. */
+static void account(void)
 {
-    printf("{\"who\": \"%s\", \"connect_us\": %u, \"work_us\": %u, \"primes\": %u, \"messages\": %u}\n", who, connect_us, work_us, primes, messages);
+    station_compute(CYCLES_PER_DIVISION * divisions);
+    divisions = 0;
+}
+
+static void say(const char *who, uint32_t connect_us, uint32_t work_us, uint32_t close_us)
+{
+    printf("{\"who\": \"%s\", \"connect_us\": %u, \"work_us\": %u, \"close_us\": %u, \"primes\": %u, \"messages\": %u}\n", who, connect_us, work_us, close_us,
+           primes, messages);
 }
 
 /* ---- the master ---- */
@@ -57,8 +70,6 @@ static void add_result(taskfarm_master_t *of, taskfarm_range_t range, zmtp_slice
 
 static void master_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *event)
 {
-    ready_count += what == (int32_t)ZMTP_READY;
-    gone_count += what < 0;
     messages += what == (int32_t)ZMTP_FRAME;
     if (form == FARM) {
         if ((taskfarm_master_heard(&master, link, what, event) < 0) && (what > 0)) {
@@ -69,7 +80,7 @@ static void master_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *ev
         done_count += (uint32_t)is_done;
         primes += (uint32_t)!is_done;
     } else {
-        /* Ready or gone was counted. */
+        /* Who is ready is seen by station_await_all; nobody is given an interval again. */
     }
 }
 
@@ -90,17 +101,17 @@ static void give_intervals(uint32_t workers, uint32_t numbers)
 
 static int run_master(uint32_t workers, uint32_t numbers, uint16_t port)
 {
-    uint32_t began_us = station_now_us();
+    uint32_t began_us;
     uint32_t ready_us;
-    net = station_open(ZMTP_ROUTER, workers, master_heard, NULL);
+    uint32_t done_us;
+    net = station_open(ZMTP_ROUTER, workers, master_heard);
+    began_us = station_now_us();
     if ((net == NULL) || (zmtp_net_listen(net, NULL, port) < 0)) {
         return 1;
     }
     master = (taskfarm_master_t){.units = numbers, .chunks = chunks, .chunks_count = workers * CREDITS, .links = net->links, .credits = credits,
                                  .links_count = workers, .result = add_result};
-    while (ready_count < workers) {
-        (void)zmtp_net_turn(net, 1000);
-    }
+    station_await_all(net);
     ready_us = station_now_us();
     if (form != FARM) {
         give_intervals(workers, numbers);
@@ -109,11 +120,11 @@ static int run_master(uint32_t workers, uint32_t numbers, uint16_t port)
         if (form == FARM) {
             taskfarm_master_turn(&master);
         }
-        (void)zmtp_net_turn(net, 1000);
+        station_turn(net, 1000);
     }
-    say("master", ready_us - began_us, station_now_us() - ready_us);
+    done_us = station_now_us();
     taskfarm_master_turn(&master);
-    station_flush(net);
+    say("master", ready_us - began_us, done_us - ready_us, station_close(net));
     return 0;
 }
 
@@ -122,6 +133,7 @@ static int run_master(uint32_t workers, uint32_t numbers, uint16_t port)
 static taskfarm_worker_t worker;
 static taskfarm_range_t tasks[CREDITS];
 static uint32_t interval[2];
+static uint32_t work_us_per_number;
 
 static uint32_t count_primes(taskfarm_worker_t *of, uint32_t slot, taskfarm_range_t range, uint8_t *out, uint32_t room)
 {
@@ -133,6 +145,10 @@ static uint32_t count_primes(taskfarm_worker_t *of, uint32_t slot, taskfarm_rang
     for (number = range.begin; number < range.end; number++) {
         found += (uint32_t)is_prime(FIRST_NUMBER + number);
     }
+    account();
+    if (work_us_per_number > 0u) {
+        station_work(work_us_per_number * (range.end - range.begin));
+    }
     primes += found;
     return station_text(found, out);
 }
@@ -142,7 +158,6 @@ static void worker_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *ev
     zmtp_slice_t octets;
     octets.octets = event->octets;
     octets.size = event->size;
-    ready_count += what == (int32_t)ZMTP_READY;
     gone_count += what < 0;
     if (form == FARM) {
         messages += what == (int32_t)ZMTP_FRAME;
@@ -153,7 +168,18 @@ static void worker_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *ev
     } else if ((what == (int32_t)ZMTP_FRAME) && (messages < 2u)) {
         interval[messages++] = station_number(octets);
     } else {
-        /* Ready or gone was counted. */
+        /* Who is ready is seen by station_connect. */
+    }
+}
+
+/** Sends a message, when there is room. */
+static void send(zmtp_link_t *link, const void *message, uint32_t size)
+{
+    while ((gone_count == 0u) && (zmtp_link_send_one(link, message, size) == (int32_t)ZMTP_ROOM)) {
+        station_turn(net, 1000);
+    }
+    if (form == ORIGINAL) {
+        zmtp_net_flush(net, link);
     }
 }
 
@@ -164,45 +190,40 @@ static void send_primes(zmtp_link_t *link)
     uint8_t text[10];
     for (number = interval[0]; (number < interval[1]) && (gone_count == 0u); number++) {
         if (is_prime(number)) {
+            account();
             primes++;
-            while ((gone_count == 0u) && (zmtp_link_send_one(link, text, station_text(number, text)) == (int32_t)ZMTP_ROOM)) {
-                (void)zmtp_net_turn(net, 1000);
-            }
-            if (form == ORIGINAL) {
-                zmtp_net_flush(net, link);
-            }
+            send(link, text, station_text(number, text));
         }
     }
-    while ((gone_count == 0u) && (zmtp_link_send_one(link, "DONE", 4) == (int32_t)ZMTP_ROOM)) {
-        (void)zmtp_net_turn(net, 1000);
-    }
-    station_flush(net);
+    account();
+    send(link, "DONE", 4);
 }
 
 static int run_worker(const char *address, uint16_t port)
 {
-    uint32_t began_us = station_now_us();
+    uint32_t began_us;
     uint32_t ready_us;
+    uint32_t done_us;
     zmtp_link_t *link;
     worker = (taskfarm_worker_t){.credits = CREDITS, .tasks = tasks, .work = count_primes};
-    net = station_open(ZMTP_DEALER, 1, worker_heard, NULL);
-    link = (net == NULL) ? NULL : zmtp_net_connect(net, address, port, &net->accepted);
-    while ((link != NULL) && (ready_count == 0u) && (gone_count == 0u)) {
-        (void)zmtp_net_turn(net, 1000);
-    }
+    net = station_open(ZMTP_DEALER, 1, worker_heard);
+    began_us = station_now_us();
+    link = (net == NULL) ? NULL : station_connect(net, address, port);
     ready_us = station_now_us();
-    if ((link == NULL) || (gone_count > 0u)) {
+    if (link == NULL) {
         return 1;
     }
+    gone_count = 0;
     while ((gone_count == 0u) && ((form == FARM) ? !worker.is_ended : (messages < 2u))) {
         int has_done = (form == FARM) && taskfarm_worker_turn(&worker, link);
-        (void)zmtp_net_turn(net, has_done ? 0u : 1000u);
+        station_turn(net, has_done ? 0u : 1000u);
     }
     if (form != FARM) {
         send_primes(link);
     }
-    say("worker", ready_us - began_us, station_now_us() - ready_us);
-    zmtp_net_close(net, link);
+    done_us = station_now_us();
+    say("worker", ready_us - began_us, done_us - ready_us, station_close(net));
+    station_linger();
     return 0;
 }
 
@@ -210,16 +231,17 @@ int main(int count, char **arguments)
 {
     static const char *const FORMS[] = {"original", "joined", "farm"};
     int is_master = (count == 6) && (strcmp(arguments[1], "master") == 0);
-    int is_worker = (count == 5) && (strcmp(arguments[1], "worker") == 0);
+    int is_worker = ((count == 5) || (count == 6)) && (strcmp(arguments[1], "worker") == 0);
     uint32_t i = 0;
     while ((count > 2) && (i < 3u) && (strcmp(arguments[2], FORMS[i]) != 0)) {
         i++;
     }
     if ((!is_master && !is_worker) || (i == 3u)) {
-        (void)fprintf(stderr, "prime_count master original|joined|farm WORKERS NUMBERS PORT\nprime_count worker original|joined|farm ADDRESS PORT\n");
+        (void)fprintf(stderr, "prime_count master original|joined|farm WORKERS NUMBERS PORT\nprime_count worker original|joined|farm ADDRESS PORT [WORK_US]\n");
         return 2;
     }
     form = (form_t)i;
+    work_us_per_number = (is_worker && (count == 6)) ? (uint32_t)atoi(arguments[5]) : 0u;
     return is_master ? run_master((uint32_t)atoi(arguments[3]), (uint32_t)atoi(arguments[4]), (uint16_t)atoi(arguments[5]))
                      : run_worker(arguments[3], (uint16_t)atoi(arguments[4]));
 }

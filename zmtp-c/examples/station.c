@@ -1,11 +1,8 @@
-/* A net with its memory, and POSIX' clock. */
+/* A net with its memory, and numbers as text. */
 
 #include "station.h"
 
-#include <string.h>
-#include <time.h>
-
-zmtp_net_t *station_open(zmtp_type_t type, uint32_t count, zmtp_heard_t heard, void *owner)
+zmtp_net_t *station_open(zmtp_type_t type, uint32_t count, zmtp_heard_t heard)
 {
     static zmtp_link_t links[STATION_LINKS_MAX];
     static uint8_t in[STATION_LINKS_MAX][128];
@@ -16,19 +13,72 @@ zmtp_net_t *station_open(zmtp_type_t type, uint32_t count, zmtp_heard_t heard, v
     static zmtp_net_t net;
     uint32_t i;
     settings.socket_type = (uint8_t)type;
+    settings.waits = type == ZMTP_ROUTER; /* two greetings at once collide on a radio */
     for (i = 0; i < STATION_LINKS_MAX; i++) {
         memories[i] = (zmtp_link_memory_t){in[i], sizeof in[i], out[i], sizeof out[i]};
     }
     net = (zmtp_net_t){.links = links, .memories = memories, .count = count, .input = input, .input_size = sizeof input};
-    net.accepted = (zmtp_end_t){&settings, heard, owner};
-    return ((count <= STATION_LINKS_MAX) && (zmtp_net_open(&net) == 0)) ? &net : NULL;
+    net.accepted = (zmtp_end_t){&settings, heard, NULL};
+    return (station_begin() && (count <= STATION_LINKS_MAX) && (zmtp_net_open(&net) == 0)) ? &net : NULL;
 }
 
-uint32_t station_now_us(void)
+static int is_ready(const zmtp_link_t *link)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return ((uint32_t)now.tv_sec * 1000000u) + (uint32_t)(now.tv_nsec / 1000);
+    return (link->state == (uint8_t)ZMTP_LINK_OPEN) && zmtp_is_ready(&link->zmtp);
+}
+
+void station_await_all(zmtp_net_t *net)
+{
+    uint32_t ready = 0;
+    while (ready < net->count) {
+        uint32_t i;
+        station_turn(net, 1000);
+        ready = 0;
+        for (i = 0; i < net->count; i++) {
+            ready += (uint32_t)is_ready(&net->links[i]);
+        }
+    }
+}
+
+zmtp_link_t *station_connect(zmtp_net_t *net, const char *address, uint16_t port)
+{
+    uint32_t tries;
+    for (tries = 0; tries < STATION_CONNECTS_MAX; tries++) {
+        zmtp_link_t *link = zmtp_net_connect(net, address, port, &net->accepted);
+        while ((link != NULL) && (link->state != (uint8_t)ZMTP_LINK_FREE) && !is_ready(link)) {
+            station_turn(net, 1000);
+        }
+        if ((link != NULL) && is_ready(link)) {
+            return link;
+        }
+        station_work(50000);
+    }
+    return NULL;
+}
+
+/** Octets that wait on all links. */
+static uint32_t waiting(zmtp_net_t *net)
+{
+    uint32_t octets = 0;
+    uint32_t i;
+    for (i = 0; i < net->count; i++) {
+        octets += (net->links[i].state == (uint8_t)ZMTP_LINK_OPEN) ? zmtp_link_waiting(&net->links[i]).size : 0u;
+    }
+    return octets;
+}
+
+uint32_t station_close(zmtp_net_t *net)
+{
+    uint32_t began_us = station_now_us();
+    uint32_t i;
+    while (waiting(net) > 0u) {
+        station_turn(net, 10);
+    }
+    for (i = 0; i < net->count; i++) {
+        zmtp_net_close(net, &net->links[i]);
+    }
+    station_settle();
+    return station_now_us() - began_us;
 }
 
 uint32_t station_number(zmtp_slice_t text)
@@ -55,17 +105,4 @@ uint32_t station_text(uint32_t number, uint8_t *out)
         number /= 10u;
     }
     return size;
-}
-
-void station_flush(zmtp_net_t *net)
-{
-    uint32_t waiting = 1;
-    while (waiting > 0u) {
-        uint32_t i;
-        (void)zmtp_net_turn(net, 0);
-        waiting = 0;
-        for (i = 0; i < net->count; i++) {
-            waiting += (net->links[i].state == (uint8_t)ZMTP_LINK_OPEN) ? zmtp_link_waiting(&net->links[i]).size : 0u;
-        }
-    }
 }

@@ -1,4 +1,8 @@
-/** What the use cases of Mueller's thesis share: a net with its memory, and a clock. */
+/**
+ * What the use cases of Mueller's thesis share: a net with its memory, and the machine that they run on.
+ *
+ * The machine is one of station_posix.c and radio/station_radio.c: what that has to offer stands in the second half.
+ */
 #ifndef STATION_H
 #define STATION_H
 
@@ -14,11 +18,20 @@
 #define STATION_OUT_SIZE 16384u
 #endif
 
-/** The net, of `count` links of this socket type, which tell `heard`. */
-zmtp_net_t *station_open(zmtp_type_t type, uint32_t count, zmtp_heard_t heard, void *owner);
+/** How often a worker tries to reach its master. */
+#define STATION_CONNECTS_MAX 20u
 
-/** Microseconds since some time; they wrap around. */
-uint32_t station_now_us(void);
+/** The net, of `count` links of this socket type, which tell `heard`; null: there are not so many. */
+zmtp_net_t *station_open(zmtp_type_t type, uint32_t count, zmtp_heard_t heard);
+
+/** Turns until every link is ready. */
+void station_await_all(zmtp_net_t *net);
+
+/** Connects, again where that fails, until a link is ready; null: nobody is there. */
+zmtp_link_t *station_connect(zmtp_net_t *net, const char *address, uint16_t port);
+
+/** Ends all connections, with what waits on them written: how long that took, in microseconds. */
+uint32_t station_close(zmtp_net_t *net);
 
 /** Reads a number in decimal digits: what the thesis' programs send. */
 uint32_t station_number(zmtp_slice_t text);
@@ -26,7 +39,27 @@ uint32_t station_number(zmtp_slice_t text);
 /** Writes one: octets written, of at least ten. */
 uint32_t station_text(uint32_t number, uint8_t *out);
 
-/** Turns until nothing waits on any link. */
-void station_flush(zmtp_net_t *net);
+/* ---- the machine ---- */
+
+/** Begins; zero, if it cannot. */
+int station_begin(void);
+
+/** Microseconds since some time; they wrap around. */
+uint32_t station_now_us(void);
+
+/** A turn of the net that waits as it says. */
+void station_turn(zmtp_net_t *net, uint32_t wait_ms);
+
+/** What the work just done takes a Cortex-M3. Nothing on a machine that has taken its own time for it. */
+void station_compute(uint32_t cycles);
+
+/** Works on something else for so long. */
+void station_work(uint32_t us);
+
+/** Turns until the connections that were ended are over, as far as the machine can tell. */
+void station_settle(void);
+
+/** Stays for a while behind that, and acknowledges what comes again: who goes at once leaves its peer to wait. */
+void station_linger(void);
 
 #endif

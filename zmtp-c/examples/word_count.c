@@ -1,12 +1,13 @@
 /**
  * Word and line count, the second use case of Mueller's thesis: 1,345 words in 117 lines, which the master has and the workers count.
  *
- *     word_count master FORM WORKERS PASSAGES PORT
+ *     word_count master FORM WORKERS PASSAGES PORT [COPIES]
  *     word_count worker FORM ADDRESS PORT
  *
  * FORM `original` is the thesis': each worker is given PASSAGES passages, the next one when the two messages with its counts of the one before are there. `farm`
- * gives out lines by the task farm (PASSAGES does not matter). A worker counts as the text comes: it never holds it.
- * Either says a line of what it has counted and how long it took: the connection apart from the work.
+ * gives out lines by the task farm (PASSAGES does not matter). The text is there COPIES times, one behind the other. Nobody holds it: the master writes a passage when it
+ * gives it out, and a worker counts as it comes.
+ * Either says a line of what it has counted and how long it took: the connection, the work and the end apart.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,57 +19,66 @@
 #define LINES 117u
 #define WORDS 1345u
 #define WORDS_OF_A_LINE (WORDS / LINES)
-#define TEXT_MAX 12288u
+/** Lines from here on have a word more, so that the words come out even. */
+#define FIRST_LONGER_LINE (LINES - (WORDS % LINES))
+/** Octets of the longest passage: as long as the whole text once. */
+#define PASSAGE_MAX 12288u
 #define CREDITS 2u
+/** What an octet of text takes a Cortex-M3 to look at. */
+#define CYCLES_PER_OCTET 15u
 
 static int is_farm;
 static zmtp_net_t *net;
 static uint32_t words;
 static uint32_t lines;
 static uint32_t messages; /* that were heard */
-static uint32_t ready_count;
 static uint32_t gone_count;
 
-static void say(const char *who, uint32_t connect_us, uint32_t work_us)
+static void say(const char *who, uint32_t connect_us, uint32_t work_us, uint32_t close_us)
 {
-    printf("{\"who\": \"%s\", \"connect_us\": %u, \"work_us\": %u, \"words\": %u, \"lines\": %u, \"messages\": %u}\n", who, connect_us, work_us, words,
-           lines, messages);
+    printf("{\"who\": \"%s\", \"connect_us\": %u, \"work_us\": %u, \"close_us\": %u, \"words\": %u, \"lines\": %u, \"messages\": %u}\n", who, connect_us,
+           work_us, close_us, words, lines, messages);
 }
 
 /* ---- the master ---- */
 
-static uint8_t text[TEXT_MAX];
-static uint32_t line_at[LINES + 1u]; /* where each line begins, and the text's end */
 static taskfarm_master_t master;
 static taskfarm_chunk_t chunks[STATION_LINKS_MAX * CREDITS];
 static uint16_t credits[STATION_LINKS_MAX];
-static uint32_t passages;                      /* of a worker */
-static uint32_t given[STATION_LINKS_MAX];      /* passages that a worker was given */
-static uint32_t replies[STATION_LINKS_MAX];    /* messages that it has answered with */
+static uint32_t lines_of_all;               /* in all copies */
+static uint32_t passages;                   /* of a worker */
+static uint32_t given[STATION_LINKS_MAX];   /* passages that a worker was given */
+static uint32_t replies[STATION_LINKS_MAX]; /* messages that it has answered with */
 
-/** Some words, as many in a line as come out even: the last lines have one more. */
-static void write_text(void)
+/** Writes a line, and returns its octets: the words of a sentence, over and over. */
+static uint32_t write_line(uint32_t line, uint8_t *out)
 {
     static const char *const SOME[] = {"a", "node", "speaks", "when", "the", "channel", "is", "free"};
+    uint32_t longer = (line > FIRST_LONGER_LINE) ? (line - FIRST_LONGER_LINE) : 0u;
+    uint32_t word = (WORDS_OF_A_LINE * line) + longer;
+    uint32_t count = WORDS_OF_A_LINE + (uint32_t)(line >= FIRST_LONGER_LINE);
     uint32_t size = 0;
-    uint32_t line;
-    uint32_t word = 0;
-    for (line = 0; line < LINES; line++) {
-        uint32_t count = WORDS_OF_A_LINE + (uint32_t)(line >= (LINES - (WORDS % LINES)));
-        line_at[line] = size;
-        for (; count > 0u; count--) {
-            size += (uint32_t)snprintf((char *)&text[size], TEXT_MAX - size, "%s%c", SOME[word++ % 8u], (count == 1u) ? '\n' : ' ');
-        }
+    for (; count > 0u; count--) {
+        const char *some = SOME[word++ % 8u];
+        uint32_t length = (uint32_t)strlen(some);
+        memcpy(&out[size], some, length);
+        out[size + length] = (uint8_t)((count == 1u) ? '\n' : ' ');
+        size += length + 1u;
     }
-    line_at[LINES] = size;
+    return size;
 }
 
+/** The text of these lines, LINES at the most, up to the next call. */
 static zmtp_slice_t lines_of(taskfarm_master_t *of, taskfarm_range_t range)
 {
-    zmtp_slice_t slice;
+    static uint8_t passage[PASSAGE_MAX];
+    zmtp_slice_t slice = {passage, 0};
+    uint32_t line;
     (void)of;
-    slice.octets = &text[line_at[range.begin]];
-    slice.size = line_at[range.end] - line_at[range.begin];
+    for (line = range.begin; line < range.end; line++) {
+        slice.size += write_line(line % LINES, &passage[slice.size]);
+    }
+    station_compute(CYCLES_PER_OCTET * slice.size);
     return slice;
 }
 
@@ -88,8 +98,8 @@ static void give(zmtp_link_t *link)
     if ((given[worker] < passages) && (replies[worker] == (2u * given[worker]))) {
         taskfarm_range_t range;
         zmtp_slice_t slice;
-        range.begin = (LINES * passage) / all;
-        range.end = (LINES * (passage + 1u)) / all;
+        range.begin = (lines_of_all * passage) / all;
+        range.end = (lines_of_all * (passage + 1u)) / all;
         slice = lines_of(NULL, range);
         given[worker] += (uint32_t)(zmtp_link_send_one(link, slice.octets, slice.size) == 0);
     }
@@ -100,8 +110,6 @@ static void master_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *ev
     zmtp_slice_t octets;
     octets.octets = event->octets;
     octets.size = event->size;
-    ready_count += what == (int32_t)ZMTP_READY;
-    gone_count += what < 0;
     messages += what == (int32_t)ZMTP_FRAME;
     if (is_farm) {
         if ((taskfarm_master_heard(&master, link, what, event) < 0) && (what > 0)) {
@@ -114,42 +122,39 @@ static void master_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *ev
         (*reply)++;
         give(link);
     } else {
-        /* Ready or gone was counted. */
+        /* Who is ready is seen by station_await_all; nobody is given a passage again. */
     }
 }
 
-static int run_master(uint32_t workers, uint16_t port)
+static int run_master(uint32_t workers, uint16_t port, uint32_t copies)
 {
-    uint32_t began_us = station_now_us();
+    uint32_t began_us;
     uint32_t ready_us;
+    uint32_t done_us;
     uint32_t i;
-    net = station_open(ZMTP_ROUTER, workers, master_heard, NULL);
+    net = station_open(ZMTP_ROUTER, workers, master_heard);
+    began_us = station_now_us();
     if ((net == NULL) || (zmtp_net_listen(net, NULL, port) < 0)) {
         return 1;
     }
-    write_text();
-    master = (taskfarm_master_t){.units = LINES, .chunks = chunks, .chunks_count = workers * CREDITS, .links = net->links, .credits = credits,
-                                 .links_count = workers, .load = lines_of, .result = add_result};
-    while (ready_count < workers) {
-        (void)zmtp_net_turn(net, 1000);
-    }
+    lines_of_all = LINES * copies;
+    master = (taskfarm_master_t){.units = lines_of_all, .chunk_max = LINES, .chunks = chunks, .chunks_count = workers * CREDITS, .links = net->links,
+                                 .credits = credits, .links_count = workers, .load = lines_of, .result = add_result};
+    station_await_all(net);
     ready_us = station_now_us();
     for (i = 0; !is_farm && (i < workers); i++) {
         give(&net->links[i]);
     }
-    while (lines < LINES) {
+    while (lines < lines_of_all) {
         if (is_farm) {
             taskfarm_master_turn(&master);
         }
-        (void)zmtp_net_turn(net, 1000);
+        station_turn(net, 1000);
     }
-    say("master", ready_us - began_us, station_now_us() - ready_us);
+    done_us = station_now_us();
     taskfarm_master_turn(&master);
-    station_flush(net);
-    for (i = 0; i < workers; i++) {
-        zmtp_net_close(net, &net->links[i]);
-    }
-    return (words == WORDS) ? 0 : 1;
+    say("master", ready_us - began_us, done_us - ready_us, station_close(net));
+    return (words == (WORDS * copies)) ? 0 : 1;
 }
 
 /* ---- a worker ---- */
@@ -176,6 +181,7 @@ static void count_text(taskfarm_worker_t *of, uint32_t slot, zmtp_slice_t octets
         count->lines += (uint32_t)(octets.octets[i] == (uint8_t)'\n');
         count->is_inside = (uint8_t)!is_space;
     }
+    station_compute(CYCLES_PER_OCTET * octets.size);
 }
 
 static uint32_t tell_words(taskfarm_worker_t *of, uint32_t slot, taskfarm_range_t range, uint8_t *out, uint32_t room)
@@ -208,7 +214,6 @@ static void worker_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *ev
     zmtp_slice_t octets;
     octets.octets = event->octets;
     octets.size = event->size;
-    ready_count += what == (int32_t)ZMTP_READY;
     gone_count += what < 0;
     messages += (what == (int32_t)ZMTP_FRAME) && !event->goes_on && !event->more;
     if (is_farm) {
@@ -222,39 +227,50 @@ static void worker_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *ev
             answer(link);
         }
     } else {
-        /* Ready or gone was counted. */
+        /* Who is ready is seen by station_connect. */
     }
 }
 
 static int run_worker(const char *address, uint16_t port)
 {
-    uint32_t began_us = station_now_us();
+    uint32_t began_us;
     uint32_t ready_us;
+    uint32_t done_us;
     zmtp_link_t *link;
     worker = (taskfarm_worker_t){.credits = CREDITS, .tasks = tasks, .load = count_text, .work = tell_words};
-    net = station_open(ZMTP_DEALER, 1, worker_heard, NULL);
-    link = (net == NULL) ? NULL : zmtp_net_connect(net, address, port, &net->accepted);
-    while ((link != NULL) && (ready_count == 0u) && (gone_count == 0u)) {
-        (void)zmtp_net_turn(net, 1000);
-    }
+    net = station_open(ZMTP_DEALER, 1, worker_heard);
+    began_us = station_now_us();
+    link = (net == NULL) ? NULL : station_connect(net, address, port);
     ready_us = station_now_us();
-    while ((ready_count > 0u) && (gone_count == 0u) && !worker.is_ended) {
-        int has_done = is_farm && taskfarm_worker_turn(&worker, link);
-        (void)zmtp_net_turn(net, has_done ? 0u : 1000u);
+    if (link == NULL) {
+        return 1;
     }
-    say("worker", ready_us - began_us, station_now_us() - ready_us);
-    return (ready_count > 0u) ? 0 : 1;
+    gone_count = 0;
+    while ((gone_count == 0u) && !worker.is_ended) {
+        int has_done = is_farm && taskfarm_worker_turn(&worker, link);
+        station_turn(net, has_done ? 0u : 1000u);
+    }
+    done_us = station_now_us();
+    say("worker", ready_us - began_us, done_us - ready_us, station_close(net));
+    station_linger();
+    return 0;
 }
 
 int main(int count, char **arguments)
 {
-    int is_master = (count == 6) && (strcmp(arguments[1], "master") == 0);
+    int is_master = ((count == 6) || (count == 7)) && (strcmp(arguments[1], "master") == 0);
     int is_worker = (count == 5) && (strcmp(arguments[1], "worker") == 0);
+    uint32_t workers = is_master ? (uint32_t)atoi(arguments[3]) : 0u;
+    uint32_t copies = (is_master && (count == 7)) ? (uint32_t)atoi(arguments[6]) : 1u;
+    passages = is_master ? (uint32_t)atoi(arguments[4]) : 0u;
     is_farm = (count > 2) && (strcmp(arguments[2], "farm") == 0);
     if ((!is_master && !is_worker) || (!is_farm && (strcmp(arguments[2], "original") != 0))) {
-        (void)fprintf(stderr, "word_count master original|farm WORKERS PASSAGES PORT\nword_count worker original|farm ADDRESS PORT\n");
+        (void)fprintf(stderr, "word_count master original|farm WORKERS PASSAGES PORT [COPIES]\nword_count worker original|farm ADDRESS PORT\n");
         return 2;
     }
-    passages = is_master ? (uint32_t)atoi(arguments[4]) : 0u;
-    return is_master ? run_master((uint32_t)atoi(arguments[3]), (uint16_t)atoi(arguments[5])) : run_worker(arguments[3], (uint16_t)atoi(arguments[4]));
+    if (is_master && !is_farm && (copies > (workers * passages))) {
+        (void)fprintf(stderr, "a passage would be longer than the text once: %u copies need as many passages of all workers\n", copies);
+        return 2;
+    }
+    return is_master ? run_master(workers, (uint16_t)atoi(arguments[5]), copies) : run_worker(arguments[3], (uint16_t)atoi(arguments[4]));
 }

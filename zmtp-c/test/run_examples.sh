@@ -4,7 +4,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/build.sh"
 deadline_s=60
 
 for example in prime_count word_count; do
-    "$compiler" "${warnings[@]}" "${sanitizers[@]}" "${posix[@]}" -Iinclude src/*.c port/*.c port/posix/*.c examples/station.c "examples/$example.c" -o "$build/$example"
+    "$compiler" "${warnings[@]}" "${sanitizers[@]}" "${posix[@]}" -Iinclude src/*.c port/*.c port/posix/*.c examples/station.c examples/station_posix.c "examples/$example.c" -o "$build/$example"
 done
 
 free_port() { # one that nobody listens on now
