@@ -56,7 +56,7 @@ impl<'a> Curves<'a> {
     }
 
     /// The first time of the grid from which on `condition` holds of all values at a time.
-    fn from_when_on(&self, condition: impl Fn(&[f64]) -> bool) -> f64 {
+    fn holds_from(&self, condition: impl Fn(&[f64]) -> bool) -> f64 {
         let last = self.answer.values.iter().rposition(|values| !condition(values));
         last.map_or(0.0, |index| self.times.get(index + 1).copied().unwrap_or(f64::INFINITY))
     }
@@ -64,13 +64,13 @@ impl<'a> Curves<'a> {
     /// The first time from which on one value is above another.
     pub fn above(&self, upper: &str, lower: &str) -> f64 {
         let (upper, lower) = (self.column(upper), self.column(lower));
-        self.from_when_on(|values| values[upper] > values[lower])
+        self.holds_from(|values| values[upper] > values[lower])
     }
 
     /// The first time from which on a place is the most probable one.
     pub fn most_probable(&self, name: &str) -> f64 {
         let (column, places) = (self.column(name), self.net.places().len());
-        self.from_when_on(|values| (0..places).all(|place| place == column || values[column] > values[place]))
+        self.holds_from(|values| (0..places).all(|place| place == column || values[column] > values[place]))
     }
 
     /// The last time up to which a value is at least this.
@@ -105,8 +105,11 @@ impl<'a> Curves<'a> {
     }
 }
 
+/// A figure, and by how much it may be off.
+pub type Bounded = (f64, f64);
+
 /// The middle of the interval in which the time is by which `condition` holds with a probability, and half its width; and the mean.
-pub fn quantile_and_mean(net: &Net, condition: &str, share: f64) -> Result<((f64, f64), (f64, f64)), SolveError> {
+pub fn quantile_and_mean(net: &Net, condition: &str, share: f64) -> Result<(Bounded, Bounded), SolveError> {
     let Ok(Measure::Reward(until)) = Measure::parse(condition, net) else { panic!("{condition} is a condition of {}", net.name()) };
     let question = Question { until: Some(until), ..Question::new(net, When::Steady) };
     let found = passage(&question, &[share], true)?;
