@@ -67,7 +67,7 @@ pub fn svg(file: &GraphFile) -> String {
     );
     arrows(&mut out, &layout, &lines, &uses, &nodes);
     nodes.iter().zip(&layout.nodes).for_each(|(node, place)| draw(&mut out, node, *place));
-    legend(&mut out, graph.order().iter().map(|operator| graph.level(*operator)), height - MARGIN);
+    legend(&mut out, nodes.iter().map(|node| node.level), height - MARGIN);
     out.push_str("</svg>\n");
     out
 }
@@ -157,9 +157,10 @@ fn arrows(out: &mut String, layout: &Layout, lines: &[(usize, usize)], uses: &[U
         if let Use::Window { events, step } = uses[number] {
             let _ = write!(
                 out,
-                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"10\" fill=\"#444444\">{events} / {step}</text>",
-                x - 3.0,
-                y - 4.0
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"10\" fill=\"#444444\" stroke=\"#ffffff\" stroke-width=\"3\" \
+                 paint-order=\"stroke\">window {events}, step {step}</text>",
+                x + 2.0,
+                y - 7.0
             );
         }
         out.push('\n');
