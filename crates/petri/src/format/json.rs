@@ -68,7 +68,7 @@ enum Kind {
 }
 
 #[derive(Deserialize, Serialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "servers are single, infinite or a whole number from 1")]
 enum ServersForm {
     Count(NonZeroU32),
     Word(String),
