@@ -67,7 +67,9 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
     }
     let range = |reward: &Vec<f64>| reward.iter().fold(0.0, |range, value| f64::max(range, value.abs()));
     let errors = rewards.iter().map(|reward| range(reward) * error).collect();
-    let reason = "one clock runs at a time, and no marking comes back: delays are added up by convolution".to_owned();
+    let reason =
+        "one clock runs at a time, and no marking comes back: delays are added up by convolution; the error is what finer integrals change"
+            .to_owned();
     let states = graph.order.len();
     Ok(Answer { method: Method::Sequential, reason, values, errors, certainty: Certainty::Estimate, states, steps: states })
 }
