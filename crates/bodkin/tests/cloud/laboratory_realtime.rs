@@ -108,7 +108,9 @@ fn events_are_kept_in_memory_in_the_log_and_on_the_disk() {
     let report = report("durable --publishers 2 --rate 50 --seconds 1 --repeat 1");
     let outcomes = list(&report, "/outcomes");
     let labels: Vec<&str> = outcomes.iter().filter_map(|outcome| outcome["label"].as_str()).collect();
-    let expected = ["in memory", "appended", "synced", "one flush of the disk", "run by run"].map(|what| format!("{what}, 2 publishers"));
+    let expected =
+        ["in memory", "appended", "synced", "one flush of the disk", "one flush of the disk, at the pace of the events", "run by run"]
+            .map(|what| format!("{what}, 2 publishers"));
     assert_eq!(labels, expected);
     for outcome in &outcomes[..3] {
         assert_eq!((number(outcome, "/events"), number(outcome, "/refused")), (100, 0), "{outcome}");
