@@ -53,6 +53,7 @@ use self::{
     keeper::{Keeper, KeeperMessage},
     link::Link,
     node::{PairThread, WAKER},
+    primary::Piece,
     trust::SharedTrust,
 };
 use crate::{
@@ -284,6 +285,13 @@ pub enum News {
         /// By which the keeper is told when they are on the disk.
         ticket: Ticket,
     },
+    /// This node leads: a piece of its event log that the Backup lacks.
+    Lacking {
+        /// On which connection it is to be sent.
+        serial: u64,
+        /// What was read.
+        piece: Piece,
+    },
 }
 
 impl std::fmt::Debug for News {
@@ -298,6 +306,7 @@ impl std::fmt::Debug for News {
             Self::Committed(_) => "Committed",
             Self::Prepare(_) => "Prepare",
             Self::Records { .. } => "Records",
+            Self::Lacking { .. } => "Lacking",
         })
     }
 }

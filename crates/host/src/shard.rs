@@ -9,6 +9,7 @@ mod clock;
 mod connection;
 mod guarantee;
 mod kept;
+mod lacking;
 mod log;
 mod not_taken;
 mod outbox;

@@ -4,6 +4,8 @@
 //! A change is answered when the Backup has it on its disk, or when it is recorded on two disks that the Backup is out of sync
 //! (`docs/design/pair.md`, "Why nothing answered is lost"). How the Backup stands comes back as a value, for the broker's machine.
 
+mod lack;
+mod records;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -24,11 +26,12 @@ use bodkin_broker::{
 };
 use bodkin_store::{event_log, replication::Group};
 
-use self::tail::Tail;
+pub use self::lack::Piece;
+use self::{lack::Lack, tail::Tail};
 use super::{
     COPY_FILE, PairHandle, Ticket,
     link::{Left, Link, OUT_BYTES_MAX, Taken},
-    links::{ASKED_SINCE, RECORDS_SINCE, TAIL_SINCE},
+    links::{ASKED_SINCE, TAIL_SINCE},
 };
 use crate::config::HostConfig;
 
@@ -121,8 +124,12 @@ pub struct Primary {
     /// Whether this node has stopped leading, and no epoch has begun since.
     is_fenced: bool,
     commits: VecDeque<Commit>,
-    /// Batches of the event log that the Backup may lack: their number among the operations, and their first record.
+    /// Batches of the event log that the Backup has not acknowledged: their number among the operations, and their first record.
     records: VecDeque<(u64, event_log::Position)>,
+    /// What was answered without it.
+    lack: Lack,
+    /// Whether the Backup of this session has acknowledged everything that is kept.
+    is_given: bool,
     /// Operations that were committed, and the last of them, for a Backup that was away.
     committed: u64,
     tail: Tail,
@@ -160,6 +167,8 @@ impl Primary {
             is_fenced: false,
             commits: VecDeque::new(),
             records: VecDeque::new(),
+            lack: Lack::default(),
+            is_given: false,
             committed: 0,
             tail: Tail::default(),
             have: None,
@@ -247,6 +256,10 @@ impl Primary {
             self.pair.channel_ended(self.serial);
         }
         self.session = Session::None;
+        if let Some((_, first)) = self.records.front() {
+            self.lack.note(*first);
+        }
+        self.is_given = false;
         (self.owed_since, self.timed) = (None, None);
         (self.acknowledged, self.changed) = (Position(0), Position(0));
         self.pair.backup_out();
@@ -272,8 +285,8 @@ impl Primary {
     }
 
     /// What the Backup lacks, if it has all but the last changes: they go out at once, and it stands as [`BackupStanding::Joining`]. `position` is the last one of
-    /// the channel.
-    pub fn resume(&mut self, position: Position, now: Instant) -> Option<Vec<Change>> {
+    /// the channel, `log_end` behind the last record of the event log.
+    pub fn resume(&mut self, position: Position, log_end: event_log::Position, now: Instant) -> Option<Vec<Change>> {
         if !matches!(self.session, Session::Asked) || self.owed_since.is_some() {
             return None;
         }
@@ -281,6 +294,7 @@ impl Primary {
         let changes = self.tail.behind(number, self.committed)?;
         tracing::info!(changes = changes.len(), "the Backup is sent the changes that it lacks, and no copy");
         (self.session, self.given, self.owed_since) = (Session::Joining, number, Some(now));
+        self.lack.begin_session(log_end);
         self.tell_number(number);
         self.send(Replication::Tail { epoch: self.epoch, position });
         Some(changes)
@@ -305,8 +319,9 @@ impl Primary {
         self.owe(now);
     }
 
-    /// The copy is made: everything that was committed until now is in it. `position` is the last one of the channel.
-    pub fn copied(&mut self, path: &Path, position: Position, now: Instant) -> Result<(), TooFar> {
+    /// The copy is made: everything that was committed until now is in it. `position` is the last one of the channel, `log_end` behind the last record of the event
+    /// log.
+    pub fn copied(&mut self, path: &Path, position: Position, log_end: event_log::Position, now: Instant) -> Result<(), TooFar> {
         let opened = File::open(path);
         // Open or useless.
         let _ = fs::remove_file(path);
@@ -315,6 +330,7 @@ impl Primary {
         }
         let file = opened.map_err(|_| TooFar("the copy of the database cannot be read"))?;
         self.given = self.committed;
+        self.lack.begin_session(log_end);
         self.session = Session::Copying { file, tail: Vec::new(), tail_bytes: 0 };
         self.owed_since = Some(now);
         self.tell_number(self.given);
@@ -361,27 +377,6 @@ impl Primary {
         }
         self.settle();
         Ok(sent)
-    }
-
-    /// Takes records of durable event types, as a batch that begins at this place of the event log; gives what has to go to the Backup now. One that does not
-    /// know batches gets none.
-    pub fn logged(&mut self, batch: Vec<u8>, first: event_log::Position) -> Result<Vec<Change>, TooFar> {
-        if self.link.as_ref().is_some_and(|link| link.protocol < RECORDS_SINCE) {
-            return Ok(Vec::new());
-        }
-        self.committed += 1;
-        self.records.push_back((self.committed, first));
-        let sent = self.in_order(vec![Change { number: self.committed, operation: batch.into() }])?;
-        self.settle();
-        Ok(sent)
-    }
-
-    /// Everything in front of this place of the event log is on the Backup's disk too, or needs not to be. A node that does not lead answers nobody.
-    pub fn logged_through(&self) -> event_log::Position {
-        if self.is_fenced {
-            return event_log::Position(0);
-        }
-        self.records.front().map_or(event_log::Position(u64::MAX), |(_, first)| *first)
     }
 
     /// What of these goes to the Backup now; behind a copy under way they wait, and without a session nobody needs them.
@@ -516,10 +511,14 @@ impl Primary {
         self.fenced();
     }
 
+    /// Whether answers wait for no Backup.
+    fn is_alone(&self) -> bool {
+        self.protection == Protection::Alone && !matches!(self.session, Session::Settling | Session::InSync)
+    }
+
     /// Answers the commits that are safe.
     fn settle(&mut self) {
-        let has_session = matches!(self.session, Session::Settling | Session::InSync);
-        let is_alone = self.protection == Protection::Alone && !has_session;
+        let is_alone = self.is_alone();
         let replicated = if matches!(self.session, Session::InSync) { self.replicated } else { 0 };
         if !self.leads(super::boot_time()) {
             return;
@@ -527,6 +526,15 @@ impl Primary {
         while let Some(commit) = self.commits.pop_front_if(|commit| is_alone || commit.number <= replicated) {
             commit.group.release();
         }
-        while self.records.pop_front_if(|(number, _)| is_alone || *number <= replicated).is_some() {}
+        let acknowledged = self.replicated;
+        while self.records.pop_front_if(|(number, _)| *number <= acknowledged).is_some() {}
+        // What nobody has been sent is answered all the same.
+        if is_alone
+            && matches!(self.session, Session::None | Session::Wanted | Session::Asked)
+            && let Some((_, first)) = self.records.front()
+        {
+            self.lack.note(*first);
+            self.records.clear();
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A batch of records for the Backup takes no further one from here on, so that it fits a frame.
-const BATCH_BYTES: usize = 256 * 1024;
+pub(super) const BATCH_BYTES: usize = 256 * 1024;
 
 /// A publisher that is answered when its event is synced.
 #[derive(Clone, Copy)]

@@ -88,6 +88,11 @@ impl RealTime {
         self.topics.iter().filter(|topic| topic.asked != Wish::default())
     }
 
+    /// The durable ones.
+    pub fn durable(&self) -> impl Iterator<Item = &str> {
+        self.topics.iter().filter(|topic| topic.is_durable).map(|topic| &*topic.event_type)
+    }
+
     /// The event type of a topic.
     pub fn name(&self, topic: TopicId) -> &str {
         &self.topics.of_kept(topic).event_type

@@ -8,7 +8,10 @@ use bodkin_broker::{
     BackupStanding, Epoch, EventId, Input, Instant, Output, Promotion, Sequence, SlotId, StreamId,
     wire::{Position, Replication, StreamNumber, replica_frame},
 };
-use bodkin_store::{event_log, replication::Committed};
+use bodkin_store::{
+    event_log::{self, EventLog},
+    replication::Committed,
+};
 use mio::{Interest, Token, event::Event as Readiness};
 
 use super::{Shard, Waiting, zmtp::Turn};
@@ -32,6 +35,11 @@ pub(super) struct Uncovered {
     publisher: Waiting,
     /// Where the event is in the log, if it has to be on the disk, too.
     position: Option<event_log::Position>,
+}
+
+/// Behind the last record of the event log.
+fn end_of(log: Option<&EventLog>) -> event_log::Position {
+    log.map_or(event_log::Position(0), EventLog::next_position)
 }
 
 impl Shard {
@@ -77,14 +85,15 @@ impl Shard {
             }
             News::Records { batch, ticket } => self.take_records(&batch, ticket),
             News::Prepare(preparations) => self.prepare_for(preparations),
+            News::Lacking { serial, piece } => self.give_lacking(serial, piece),
             News::BackupGone => self.lose_backup("the Backup is not connected any more"),
             News::Committed(Committed::Group(group)) => match primary.committed(group) {
                 Ok(changes) => self.send_changes(changes),
                 Err(TooFar(why)) => self.lose_backup(why),
             },
             News::Committed(Committed::Copy(Ok(path))) => {
-                let position = self.broker.position();
-                if let Err(TooFar(why)) = primary.copied(&path, position, now) {
+                let (position, log_end) = (self.broker.position(), end_of(self.log.as_ref()));
+                if let Err(TooFar(why)) = primary.copied(&path, position, log_end, now) {
                     self.lose_backup(why);
                 }
             }
@@ -251,7 +260,7 @@ impl Shard {
         self.copy_records();
         self.answer_durable();
         let Some(primary) = &mut self.primary else { return };
-        if let Some(tail) = primary.resume(self.broker.position(), now) {
+        if let Some(tail) = primary.resume(self.broker.position(), end_of(self.log.as_ref()), now) {
             self.give(tail);
         }
         let Some(primary) = &mut self.primary else { return };
@@ -270,6 +279,12 @@ impl Shard {
         if primary.gives_up_at().is_some_and(|at| at <= now) {
             return self.lose_backup("it acknowledges nothing");
         }
+        if primary.has_given_lacking() {
+            let standing = primary.caught_up();
+            self.stand(standing);
+        }
+        self.read_lacking();
+        let Some(primary) = &mut self.primary else { return };
         if let Err(TooFar(why)) = primary.flush() {
             self.lose_backup(why);
         }
@@ -324,10 +339,13 @@ impl Shard {
         }
     }
 
-    /// The Backup has everything: once the witness knows, it may lead.
+    /// The Backup has everything that is kept: once it lacks nothing of the event log either and the witness knows, it may lead.
     pub(super) fn backup_has_caught_up(&mut self) {
-        let standing = self.primary.as_mut().expect("who catches up is a Backup").caught_up();
-        self.stand(standing);
+        let primary = self.primary.as_mut().expect("who catches up is a Backup");
+        if primary.is_complete() {
+            let standing = primary.caught_up();
+            self.stand(standing);
+        }
     }
 
     /// Whether a publisher has to wait behind the dispatch of its event, because only this node has it: then it is answered when it is covered.

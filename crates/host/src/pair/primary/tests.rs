@@ -9,7 +9,10 @@ use mio::net::TcpStream;
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use super::*;
-use crate::pair::Leadership;
+use crate::pair::{Leadership, links::RECORDS_SINCE};
+
+/// Behind the last record of the event log when the Backup is given its copy.
+const LOG_END: event_log::Position = event_log::Position(9);
 
 /// A leader whose node hears nothing; what it sends goes to a socket that nobody reads.
 struct Scene {
@@ -62,7 +65,7 @@ impl Scene {
         assert_eq!(self.primary.wants_copy(self.now), None, "one is enough");
         self.opened.store.copy_to(path).unwrap();
         let Committed::Copy(path) = self.committed.recv().unwrap() else { panic!("nothing was written") };
-        self.primary.copied(&path.unwrap(), Position(0), self.now).unwrap();
+        self.primary.copied(&path.unwrap(), Position(0), LOG_END, self.now).unwrap();
     }
 
     /// Sends the rest of the copy; gives what follows it.
@@ -107,6 +110,36 @@ fn a_change_is_answered_when_the_backup_has_it_or_is_known_to_be_out() {
     assert_eq!(scene.primary.commits.len(), 1);
     assert_eq!(scene.primary.protected(Protection::Alone), Some(BackupStanding::Out));
     assert!(scene.answered(cut));
+}
+
+#[test]
+fn what_was_answered_without_the_backup_is_given_to_it_before_it_counts() {
+    let (mut scene, at) = (Scene::new(), event_log::Position);
+    assert!(scene.primary.logged(vec![2, 5], at(5)).unwrap().is_empty());
+    assert_eq!(scene.primary.logged_through(), at(5), "nothing is known of the Backup");
+    scene.primary.protected(Protection::Alone);
+    assert!(scene.primary.logged(vec![2, 6], at(6)).unwrap().is_empty());
+    assert_eq!(scene.primary.logged_through(), at(u64::MAX), "they are answered without it");
+    scene.connect();
+    scene.copy();
+    scene.primary.link().unwrap().protocol = RECORDS_SINCE;
+    scene.pump();
+    assert!(scene.primary.logged(vec![2, 9], at(9)).unwrap().is_empty(), "it waits behind what is lacking");
+    assert_eq!((scene.primary.wants_piece(), scene.primary.is_complete()), (None, false), "all that is kept goes first");
+    assert_eq!((scene.primary.wants_piece(), scene.primary.wants_piece()), (Some((1, at(5), LOG_END)), None));
+    let sent = scene.primary.read_piece(1, Piece { batch: Some((at(5), vec![2, 5, 6])), next: LOG_END }, scene.now);
+    assert_eq!(sent.iter().map(|change| change.operation.to_vec()).collect::<Vec<_>>(), [vec![2, 5, 6], vec![2, 9]]);
+    scene.primary.replicated(sent[0].number);
+    assert!(!scene.primary.has_given_lacking(), "the last one is not acknowledged");
+    scene.primary.replicated(sent[1].number);
+    assert!(scene.primary.has_given_lacking() && !scene.primary.has_given_lacking());
+    assert_eq!(scene.primary.caught_up(), BackupStanding::Settling);
+
+    // What is not acknowledged when the connection breaks is lacking again, from its first record on.
+    assert_eq!(scene.primary.logged(vec![2, 10], at(10)).unwrap().len(), 1);
+    assert_eq!(scene.primary.logged_through(), at(10));
+    scene.primary.lose_session("cut");
+    assert!(scene.primary.lack.holds());
 }
 
 #[test]

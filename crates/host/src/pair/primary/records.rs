@@ -1,0 +1,79 @@
+//! The event log's part of what a leader owes its Backup: events of durable types are on both disks before they are answered, or are given to it when it joins.
+
+use bodkin_broker::Instant;
+use bodkin_store::event_log;
+
+use super::{COPY_AHEAD_BYTES, Change, Piece, Primary, Session, TooFar};
+use crate::pair::links::RECORDS_SINCE;
+
+impl Primary {
+    /// Takes records of durable event types, as a batch that begins at this place of the event log; gives what has to go to the Backup now. One that does not
+    /// know batches gets none.
+    pub fn logged(&mut self, batch: Vec<u8>, first: event_log::Position) -> Result<Vec<Change>, TooFar> {
+        if self.link.as_ref().is_some_and(|link| link.protocol < RECORDS_SINCE) {
+            self.lack.note(first);
+            return Ok(Vec::new());
+        }
+        if self.lack.holds() && matches!(self.session, Session::Copying { .. } | Session::Joining) {
+            self.lack.hold((first, batch))?;
+            return Ok(Vec::new());
+        }
+        let sent = self.record(first, batch);
+        let sent = self.in_order(vec![sent])?;
+        self.settle();
+        Ok(sent)
+    }
+
+    /// Gives a batch its number.
+    fn record(&mut self, first: event_log::Position, batch: Vec<u8>) -> Change {
+        self.committed += 1;
+        self.records.push_back((self.committed, first));
+        Change { number: self.committed, operation: batch.into() }
+    }
+
+    /// Which part of the event log is to be read for the Backup now, of which connection: it has everything else, and the connection has room.
+    pub fn wants_piece(&mut self) -> Option<(u64, event_log::Position, event_log::Position)> {
+        let has_room = self.link.as_ref().is_some_and(|link| link.queued() < COPY_AHEAD_BYTES && link.protocol >= RECORDS_SINCE);
+        if !(has_room && self.is_given && matches!(self.session, Session::Joining)) {
+            return None;
+        }
+        self.lack.next().map(|(from, until)| (self.serial, from, until))
+    }
+
+    /// A piece was read for this connection; gives what is to be sent.
+    pub fn read_piece(&mut self, serial: u64, piece: Piece, now: Instant) -> Vec<Change> {
+        if serial != self.serial || !matches!(self.session, Session::Joining) {
+            return Vec::new();
+        }
+        self.owed_since = Some(now);
+        let Piece { batch, next } = piece;
+        let mut sent: Vec<Change> = batch.into_iter().map(|(first, batch)| self.record(first, batch)).collect();
+        if let Some(held) = self.lack.given(next) {
+            sent.extend(held.into_iter().map(|(first, batch)| self.record(first, batch)));
+            self.lack.end(self.committed);
+        }
+        sent
+    }
+
+    /// Whether a Backup that has joined has been given, and has acknowledged, what it lacked of the event log; true once.
+    pub fn has_given_lacking(&mut self) -> bool {
+        self.is_given && matches!(self.session, Session::Joining) && self.lack.is_over(self.replicated)
+    }
+
+    /// Everything in front of this place of the event log is on the Backup's disk too, or needs not to be. A node that does not lead answers nobody.
+    pub fn logged_through(&self) -> event_log::Position {
+        if self.is_fenced {
+            return event_log::Position(0);
+        }
+        if self.is_alone() {
+            return event_log::Position(u64::MAX);
+        }
+        self.records.front().map_or(event_log::Position(u64::MAX), |(_, first)| *first)
+    }
+
+    /// The Backup has everything that is kept. Whether it lacks nothing of the event log either, so that it [has caught up](Self::caught_up).
+    pub fn is_complete(&mut self) -> bool {
+        self.is_given = true;
+        !self.lack.holds() || self.link.as_ref().is_none_or(|link| link.protocol < RECORDS_SINCE)
+    }
+}
