@@ -186,8 +186,10 @@ impl Drop for Node {
 /// An offset at which every port is free now.
 fn free_offset() -> anyhow::Result<u16> {
     let is_free = |offset: &u16| PORTS.iter().all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port + offset)).is_ok());
-    let own = OFFSET_FIRST + (std::process::id() % 100) as u16 * OFFSET_STEP;
-    let offset = (own..OFFSET_LAST).step_by(usize::from(OFFSET_STEP)).find(is_free);
+    let count = (OFFSET_LAST - OFFSET_FIRST) / OFFSET_STEP;
+    // Each process begins at another one, and goes around.
+    let own = (std::process::id() % u32::from(count)) as u16;
+    let offset = (own..count).chain(0..own).map(|n| OFFSET_FIRST + n * OFFSET_STEP).find(is_free);
     ensure!(offset.is_some(), "no offset from {OFFSET_FIRST} to {OFFSET_LAST} at which the standard ports are free");
     Ok(offset.expect("there is one"))
 }
