@@ -2,9 +2,11 @@
 
 use std::{
     io::{self, IoSlice, Read, Write},
+    mem::MaybeUninit,
     time::Duration,
 };
 
+use socket2::SockRef;
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 
 use crate::channel::Channel;
@@ -45,6 +47,15 @@ impl AsyncChannel {
     /// Waits until a read has something to give.
     pub async fn readable(&mut self) -> io::Result<()> {
         if self.holds_bytes()? { Ok(()) } else { self.socket().0.readable().await }
+    }
+
+    /// Whether the system has something to read, or the peer's end, of which the runtime may not know yet.
+    pub fn has_come(&self) -> io::Result<bool> {
+        match SockRef::from(&self.socket().0).peek(&mut [MaybeUninit::uninit()]) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes all bytes.

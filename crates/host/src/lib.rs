@@ -43,6 +43,7 @@ pub mod server;
 pub mod shard;
 pub mod stage;
 pub mod stall;
+pub mod stopping;
 pub mod token;
 pub mod topics;
 

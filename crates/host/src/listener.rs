@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::{Duration, Instant, SystemTime},
 };
@@ -31,6 +31,7 @@ use crate::{
     security::{self, Peer, SecurePort},
     seldom::Seldom,
     stage::Stage,
+    stopping::{Serving, Stopping},
 };
 
 /// Pause after the system refused to accept, so that a lack of descriptors is no busy loop.
@@ -71,8 +72,10 @@ pub struct PortContext {
     pub gate: Arc<Gate>,
     /// The limits.
     pub limits: Limits,
-    /// What is under way, here and on the ports that share the limits.
+    /// What is connected, here and on the ports that share the limits.
     pub traffic: Arc<Traffic>,
+    /// Tells when to stop.
+    pub stopping: Arc<Stopping>,
     /// What TLS is spoken with; `None` in insecure mode.
     pub security: Option<Arc<SecurePort>>,
     /// Places behind the handshake; `None` where everybody who is welcome has one.
@@ -102,15 +105,11 @@ impl Places {
     }
 }
 
-/// What the ports that share a limit have under way.
+/// The connections of the ports that share a limit.
 #[derive(Default)]
 pub struct Traffic {
     /// Connections that are open.
     pub connections: AtomicUsize,
-    /// Requests that are read and not yet answered.
-    pub under_way: AtomicUsize,
-    /// Whether connections are closed behind their next answer.
-    pub stopping: AtomicBool,
     /// Connections that were refused.
     pub refused: Seldom,
 }
@@ -132,31 +131,15 @@ impl Drop for Connected {
     }
 }
 
-/// Counts a request while it is under way.
-struct UnderWay<'t>(&'t Traffic);
-
-impl<'t> UnderWay<'t> {
-    fn new(traffic: &'t Traffic) -> Self {
-        traffic.under_way.fetch_add(1, Relaxed);
-        Self(traffic)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Relaxed);
-    }
-}
-
-/// Accepts connections of the control plane until the task is aborted.
+/// Accepts connections of the control plane until the cloud stops.
 pub async fn serve(listener: TcpListener, context: PortContext) {
     let (traffic, connections_max) = (context.traffic.clone(), context.limits.connections_max);
-    let is_plain = context.security.is_none();
-    accept(listener, &traffic, connections_max, is_plain, |stream, address, connected| {
-        let context = context.clone();
+    let (is_plain, stopping) = (context.security.is_none(), context.stopping.clone());
+    accept(listener, &traffic, connections_max, is_plain, &stopping, |stream, address, connected| {
+        let (context, serving) = (context.clone(), stopping.serve());
         tokio::spawn(async move {
             let _connected = connected;
-            if let Err(error) = converse(stream, address, &context).await {
+            if let Err(error) = converse(stream, address, &context, serving).await {
                 tracing::debug!(%address, %error, "connection ended");
             }
         });
@@ -164,14 +147,21 @@ pub async fn serve(listener: TcpListener, context: PortContext) {
     .await;
 }
 
-/// Accepts connections of the data plane until the task is aborted: each is handed over behind its handshake, once and for all.
+/// Accepts connections of the data plane until the cloud stops: each is handed over behind its handshake, once and for all.
 /// `traffic` counts those that are not.
-pub async fn hand_over(listener: TcpListener, port: Arc<SecurePort>, traffic: Arc<Traffic>, connections_max: usize, inbox: Arc<Inbox>) {
-    accept(listener, &traffic, connections_max, false, |stream, address, connected| {
-        let (port, inbox) = (port.clone(), inbox.clone());
+pub async fn hand_over(
+    listener: TcpListener,
+    port: Arc<SecurePort>,
+    traffic: Arc<Traffic>,
+    connections_max: usize,
+    stopping: Arc<Stopping>,
+    inbox: Arc<Inbox>,
+) {
+    accept(listener, &traffic, connections_max, false, &stopping, |stream, address, connected| {
+        let (port, inbox, mut serving) = (port.clone(), inbox.clone(), stopping.serve());
         tokio::spawn(async move {
             let _connected = connected;
-            let Some((channel, peer)) = port.welcome(stream, address).await else { return };
+            let Some((channel, peer)) = welcome(&port, stream, address, &mut serving).await else { return };
             match channel.map_socket(|socket| socket.0.into_std()) {
                 Ok(channel) => inbox.post(Message::Connected(Box::new(Arrival { channel, peer }))),
                 Err(error) => tracing::debug!(%address, %error, "connection ended"),
@@ -181,30 +171,54 @@ pub async fn hand_over(listener: TcpListener, port: Arc<SecurePort>, traffic: Ar
     .await;
 }
 
+/// Shakes hands with a client. `None` if it is not welcome, or the cloud stops meanwhile: nothing was asked yet.
+async fn welcome(port: &SecurePort, stream: TcpStream, address: SocketAddr, serving: &mut Serving) -> Option<(AsyncChannel, Peer)> {
+    tokio::select! {
+        biased;
+        welcomed = port.welcome(stream, address) => welcomed,
+        () = serving.over() => None,
+    }
+}
+
 async fn accept(
     listener: TcpListener,
     traffic: &Arc<Traffic>,
     connections_max: usize,
     is_plain: bool,
+    stopping: &Stopping,
     mut begin: impl FnMut(TcpStream, SocketAddr, Connected),
 ) {
+    let mut take_in = |stream, address| match Connected::new(traffic, connections_max) {
+        Some(connected) => begin(stream, address, connected),
+        None => {
+            if let Some(times) = traffic.refused.due() {
+                tracing::warn!(times, connections_max, "a connection too many was refused");
+            }
+            if is_plain {
+                refuse(&stream);
+            }
+        }
+    };
+    let mut serving = stopping.serve();
     loop {
-        match listener.accept().await {
-            Ok((stream, address)) => match Connected::new(traffic, connections_max) {
-                Some(connected) => begin(stream, address, connected),
-                None => {
-                    if let Some(times) = traffic.refused.due() {
-                        tracing::warn!(times, connections_max, "a connection too many was refused");
-                    }
-                    if is_plain {
-                        refuse(&stream);
-                    }
-                }
-            },
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            () = serving.over() => break,
+        };
+        match accepted {
+            Ok((stream, address)) => take_in(stream, address),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection; is the limit on open files too low?");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
+        }
+    }
+    // Who was connected by the system, and waits, has perhaps asked already: the runtime may not have been told of it yet.
+    let Ok(listener) = listener.into_std() else { return };
+    for (stream, address) in std::iter::from_fn(|| listener.accept().ok()).take(BACKLOG as usize) {
+        if let Ok(stream) = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) {
+            take_in(stream, address);
         }
     }
 }
@@ -222,33 +236,42 @@ fn refuse(stream: &TcpStream) {
 }
 
 /// Serves one connection until either side ends it.
-async fn converse(stream: TcpStream, address: SocketAddr, context: &PortContext) -> io::Result<()> {
-    let PortContext { service, limits, traffic, .. } = context;
+async fn converse(stream: TcpStream, address: SocketAddr, context: &PortContext, serving: Serving) -> io::Result<()> {
+    match exchange(stream, address, context, serving).await? {
+        Some(mut last_words) => last_words.linger().await,
+        None => Ok(()),
+    }
+}
+
+/// Answers the requests of a connection. Gives it if the client has yet to read the last answer.
+async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext, mut serving: Serving) -> io::Result<Option<AsyncChannel>> {
+    let PortContext { service, limits, .. } = context;
     let ends = (address.ip(), stream.local_addr()?.ip());
     let welcomed = match &context.security {
-        Some(port) => port.welcome(stream, address).await,
+        Some(port) => welcome(port, stream, address, &mut serving).await,
         None => {
             stream.set_nodelay(true)?;
             Some((Channel::plain(Socket(stream)), Peer::anonymous()))
         }
     };
-    let Some((mut channel, peer)) = welcomed else { return Ok(()) };
+    let Some((mut channel, peer)) = welcomed else { return Ok(None) };
     let place = context.places.as_ref().map(|places| places.take(&peer));
     if let Some(None) = place {
         let recipient = Recipient { is_secure: channel.is_tls(), ..Recipient::CLOSED };
         let mut out = Vec::new();
         answer::push_answer(&mut out, &too_many(), DateText::default().at(SystemTime::now()), recipient);
         send(&mut channel, &out, limits).await?;
-        return channel.linger().await;
+        return Ok(Some(channel));
     }
     let mut reader = RequestReader::new(limits.body_bytes_max);
     let mut date = DateText::default();
     loop {
-        let Arrived { request, keep_alive, page, answer } = match receive(&mut channel, &mut reader, context, ends, &peer).await? {
+        let received = receive(&mut channel, &mut reader, context, ends, &peer, &mut serving).await?;
+        let Arrived { request, keep_alive, page, answer } = match received {
             Received::Request(arrived) => *arrived,
             Received::Closed => {
                 channel.close();
-                return Ok(());
+                return Ok(None);
             }
             Received::Broken(status, told) => {
                 let page = context.gate.reader_of(&reader);
@@ -256,15 +279,14 @@ async fn converse(stream: TcpStream, address: SocketAddr, context: &PortContext)
                 let mut out = Vec::new();
                 answer::push_answer(&mut out, &Answer::text(status, told), date.at(SystemTime::now()), recipient);
                 send(&mut channel, &out, limits).await?;
-                return channel.linger().await;
+                return Ok(Some(channel));
             }
         };
-        let _under_way = UnderWay::new(traffic);
         let answer = match answer {
             Some(answer) => *answer,
             None => service.answer(&request).await,
         };
-        let keep_alive = keep_alive && !answer.close && !traffic.stopping.load(Relaxed);
+        let keep_alive = keep_alive && !answer.close && !serving.is_over();
         let started = Instant::now();
         let mut out = Vec::with_capacity(512 + answer.body.len());
         let is_head = request.method == Method::Head;
@@ -273,7 +295,7 @@ async fn converse(stream: TcpStream, address: SocketAddr, context: &PortContext)
         send(&mut channel, &out, limits).await?;
         service.record(Stage::Send, started.elapsed());
         if !keep_alive {
-            return channel.linger().await;
+            return Ok(Some(channel));
         }
         // An idle connection costs next to nothing.
         reader.shrink(0);
@@ -297,13 +319,15 @@ enum Received {
 }
 
 /// Reads one request: `idle_timeout` until its first byte, `header_timeout` for its head, `body_timeout` more for its body.
-/// `ends` are the peer's address and the own. A peer whose certificate does not count any more asks nothing more.
+/// `ends` are the peer's address and the own. A peer whose certificate does not count any more asks nothing more, and nobody does of
+/// a cloud that stops, but for what has come.
 async fn receive(
     channel: &mut AsyncChannel,
     reader: &mut RequestReader,
     context: &PortContext,
     ends: (IpAddr, IpAddr),
     peer: &Peer,
+    serving: &mut Serving,
 ) -> io::Result<Received> {
     let PortContext { service, gate, limits, .. } = context;
     let mut first_byte: Option<Instant> = reader.is_amid_request().then(Instant::now);
@@ -331,8 +355,10 @@ async fn receive(
                 security::tell_refused(peer, &error);
                 return Ok(Received::Closed);
             }
-            readable = timeout(patience, channel.readable()) => match readable {
-                Ok(readable) => readable?,
+            readable = timeout(patience, readable(channel, serving)) => match readable {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false)) => return Ok(Received::Closed),
+                Ok(Err(error)) => return Err(error),
                 Err(_) => {
                     let told = || Received::Broken(408, "The request did not arrive in time.".to_owned());
                     return Ok(first_byte.map_or(Received::Closed, |_| told()));
@@ -349,6 +375,20 @@ async fn receive(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Waits until there is something to read. False: the cloud stops, and nothing has come.
+async fn readable(channel: &mut AsyncChannel, serving: &mut Serving) -> io::Result<bool> {
+    tokio::select! {
+        biased;
+        readable = channel.readable() => return readable.map(|()| true),
+        () = serving.over() => {}
+    }
+    let has_come = channel.has_come()?;
+    if has_come {
+        channel.readable().await?;
+    }
+    Ok(has_come)
 }
 
 fn broken(error: HttpError) -> Received {
@@ -395,4 +435,43 @@ fn listen(address: SocketAddr, shares_port: bool) -> io::Result<std::net::TcpLis
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Write, net::TcpStream as Client};
+
+    use super::*;
+
+    fn ends() -> (TcpListener, Client) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = Client::connect(listener.local_addr().unwrap()).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        (TcpListener::from_std(listener).unwrap(), client)
+    }
+
+    /// The runtime, which has one thread here, learns of nothing before this one waits.
+    #[tokio::test]
+    async fn what_has_come_is_read_though_the_cloud_stops() {
+        let (listener, mut client) = ends();
+        let mut channel = Channel::plain(Socket(listener.accept().await.unwrap().0));
+        let stopping = Stopping::default();
+        let mut serving = stopping.serve();
+        client.write_all(b"x").unwrap();
+        assert!(!stopping.stop(Duration::ZERO).await, "it is waited for");
+        assert!(readable(&mut channel, &mut serving).await.unwrap());
+        assert_eq!(channel.read(&mut [0; 8]).unwrap(), 1);
+        assert_eq!(channel.read(&mut [0; 8]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(!readable(&mut channel, &mut serving).await.unwrap(), "nothing more has come");
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_accepted_though_the_cloud_stops() {
+        let (listener, _client) = ends();
+        let (stopping, traffic) = (Stopping::default(), Arc::default());
+        assert!(stopping.stop(Duration::ZERO).await);
+        let mut accepted = 0;
+        accept(listener, &traffic, 1, true, &stopping, |_, _, _| accepted += 1).await;
+        assert_eq!(accepted, 1);
+    }
 }

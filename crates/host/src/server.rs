@@ -61,15 +61,16 @@ use crate::{
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext, ShardThread},
     stage::Stages,
     stall::{StallWatch, Stalls},
+    stopping::Stopping,
     token::{IssuerError, TokenIssuer},
     topics::{self, TopicError, asking::Asking, pushed::PushedWishes},
 };
 
 /// How long requests under way may take once a shutdown has begun.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-const DRAIN_LOOK: Duration = Duration::from_millis(5);
 /// How long what is being posted may take once a shutdown has begun; what is not answered then is posted again after the next start.
 const POSTING_MAX: Duration = Duration::from_secs(6);
+const POSTING_LOOK: Duration = Duration::from_millis(5);
 /// Requests of the shard's that are carried out at the same time; more wait in their channel.
 const SHARD_REQUESTS_MAX: usize = 1024;
 /// Open connections of the monitor's port; in secure mode of those who have shown a certificate.
@@ -186,10 +187,9 @@ pub struct Server {
     pub zmtp_ipc: Option<SocketFile>,
     opened: Opened,
     monitor: Arc<Monitor>,
-    traffic: Arc<Traffic>,
+    /// Ends who accepts connections, and those.
+    stopping: Arc<Stopping>,
     shard: ShardThread,
-    /// Accept connections.
-    acceptors: Vec<Task<()>>,
     /// Answers the shard's requests to the control plane.
     answerer: Task<()>,
     /// Looks for new certificates and keys, in secure mode, whether this node of a pair leads or not.
@@ -343,7 +343,7 @@ impl Server {
         let secure = |port| {
             security.clone().map(|security| Arc::new(SecurePort::new(security, port, config.limits.handshake_timeout, audit.clone())))
         };
-        let mut acceptors = Vec::new();
+        let stopping = Arc::<Stopping>::default();
         let mut shards_own = Vec::new();
         for (port, group) in Port::ALL.into_iter().zip(listeners) {
             let secure_port = secure(port);
@@ -351,7 +351,7 @@ impl Server {
                 Port::System(CoreSystem::EventHandler) => {
                     match secure_port {
                         None => shards_own = group,
-                        Some(port) => acceptors.extend(hand_over(group, &port, config.limits.connections_max, &inbox)?),
+                        Some(port) => hand_over(group, &port, config.limits.connections_max, &stopping, &inbox)?,
                     }
                     continue;
                 }
@@ -363,9 +363,10 @@ impl Server {
                 }
             };
             let places = (port == Port::Monitor && secure_port.is_some()).then(|| Places::new(MONITOR_CONNECTIONS_MAX));
-            let context = PortContext { service, gate: gate.clone(), limits, traffic, security: secure_port, places };
+            let (gate, stopping) = (gate.clone(), stopping.clone());
+            let context = PortContext { service, gate, limits, traffic, stopping, security: secure_port, places };
             for listener in group {
-                acceptors.push(tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone())));
+                tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone()));
             }
         }
         let notices = inbox.clone();
@@ -396,9 +397,8 @@ impl Server {
             zmtp_ipc,
             opened,
             monitor,
-            traffic,
+            stopping,
             shard,
-            acceptors,
             answerer,
             trust_watch,
             lead,
@@ -428,17 +428,16 @@ impl Server {
     pub async fn stop(self) -> Opened {
         self.monitor.ready.store(false, Relaxed);
         tracing::info!("stopping: what is under way is answered");
-        self.acceptors.iter().chain(&self.trust_watch).for_each(Task::abort);
+        self.trust_watch.iter().for_each(Task::abort);
         self.leading.iter().for_each(Leading::stop_jobs);
-        self.traffic.stopping.store(true, Relaxed);
         let deliveries = self.monitor.api.push.deliveries.clone();
         deliveries.end();
-        let draining = self.shard.drain();
         let begun = Instant::now();
-        while self.traffic.under_way.load(Relaxed) > 0 && begun.elapsed() < DRAIN_MAX {
-            tokio::time::sleep(DRAIN_LOOK).await;
+        let (all_answered, posting) = tokio::join!(self.stopping.stop(DRAIN_MAX), self.shard.drain());
+        if !all_answered {
+            tracing::warn!("the time to stop was over before everything was answered");
         }
-        if let Some(posting) = draining.await {
+        if let Some(posting) = posting {
             end_of_posting(posting, &deliveries, begun + POSTING_MAX).await;
         }
         self.answerer.abort();
@@ -475,7 +474,7 @@ async fn end_of_posting(tasks: Vec<Task<()>>, deliveries: &Deliveries, until: In
     }
     let is_replaying = || deliveries.all().values().any(|delivery| delivery.is_replaying.load(Acquire));
     while is_replaying() && Instant::now() < until {
-        tokio::time::sleep(DRAIN_LOOK).await;
+        tokio::time::sleep(POSTING_LOOK).await;
     }
 }
 
@@ -513,15 +512,16 @@ fn hand_over(
     group: Vec<std::net::TcpListener>,
     port: &Arc<SecurePort>,
     connections_max: usize,
+    stopping: &Arc<Stopping>,
     inbox: &Arc<Inbox>,
-) -> io::Result<Vec<Task<()>>> {
+) -> io::Result<()> {
     let traffic = Arc::new(Traffic::default());
-    let begin = |listener| {
-        let accepting =
-            listener::hand_over(TcpListener::from_std(listener)?, port.clone(), traffic.clone(), connections_max, inbox.clone());
-        Ok(tokio::spawn(accepting))
-    };
-    group.into_iter().map(begin).collect()
+    for listener in group {
+        let listener = TcpListener::from_std(listener)?;
+        let (port, traffic, stopping, inbox) = (port.clone(), traffic.clone(), stopping.clone(), inbox.clone());
+        tokio::spawn(listener::hand_over(listener, port, traffic, connections_max, stopping, inbox));
+    }
+    Ok(())
 }
 
 /// Answers the requests that came in on the shard's port and are not its own.

@@ -7,6 +7,7 @@
 mod accept;
 mod clock;
 mod connection;
+mod drain;
 mod guarantee;
 mod kept;
 mod lacking;
@@ -45,14 +46,12 @@ use bodkin_store::{Store, event_log::EventLog};
 use imbl::OrdMap;
 use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
-};
+use tokio::sync::mpsc;
 
 use self::{
     clock::Clock,
     connection::{Connection, Phase},
+    drain::Drain,
     guarantee::Promise,
     log::{Unsynced, Waiting},
     publishers::Publishers,
@@ -100,8 +99,6 @@ const TURN_EVENTS_MAX: usize = 1024;
 const TURN_READ_MAX: Duration = Duration::from_millis(1);
 /// How often connections are looked over for deadlines.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
-/// How long a stopping shard goes on writing out what is queued.
-const DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// All sockets of the port: whichever has a connection, all are looked at.
 const LISTENERS: Token = Token(usize::MAX);
@@ -234,9 +231,7 @@ pub struct Shard {
     filter_text: String,
     clock: Clock,
     next_sweep: Instant,
-    drain_until: Option<Instant>,
-    /// Who waits until everything queued is written.
-    drained: Option<oneshot::Sender<Vec<JoinHandle<()>>>>,
+    drain: Option<Drain>,
     is_ending: bool,
     /// Whether the registered subscriptions are served: what is known of their deliveries has been read.
     is_serving: bool,
@@ -307,8 +302,7 @@ impl Shard {
             filter_text: String::new(),
             clock,
             next_sweep,
-            drain_until: None,
-            drained: None,
+            drain: None,
             is_ending: false,
             is_serving: false,
             refused: Seldom::default(),
@@ -326,8 +320,8 @@ impl Shard {
         Ok((poll, Arc::new(Inbox::new(waker))))
     }
 
-    /// Runs until it is told to end. When it is to stop, everything queued is written, or [`DRAIN_MAX`] is over; from then on it does for the pair
-    /// what is left to be done.
+    /// Runs until it is told to end. When it is to stop, everything is answered and written, as far as there is time; from then on it does
+    /// for the pair what is left to be done.
     fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(TURN_EVENTS_MAX);
         // Deliveries of the last run go on at once.
@@ -342,12 +336,7 @@ impl Shard {
             }
             self.turn(&events);
             self.context.stalls.turn_ends(Instant::now());
-            if self.has_drained()
-                && let Some(drained) = self.drained.take()
-            {
-                // Who does not wait needs them not.
-                let _ = drained.send(self.end_pushed());
-            }
+            self.tell_drained();
         }
         self.primary.iter_mut().for_each(Primary::end);
         Ok(())
@@ -382,12 +371,6 @@ impl Shard {
 
     fn record_laps(&mut self) {
         self.clock.record_laps(&self.context.stages);
-    }
-
-    fn has_drained(&self) -> bool {
-        let all_settled = || self.connections.iter().all(|(_, connection)| connection.is_settled());
-        self.drain_until
-            .is_some_and(|until| Instant::now() >= until || (self.pushing_bytes == 0 && all_settled() && self.endpoint.is_settled()))
     }
 
     fn turn(&mut self, events: &Events) {
@@ -484,12 +467,7 @@ impl Shard {
                 Message::Synced { end, result } => self.synced(end, result),
                 Message::Pair(news) => self.pair_tells(news),
                 Message::Serve => self.serve_pushed(),
-                Message::Stop { drained } => {
-                    self.listeners.clear();
-                    self.endpoint.stop_listening();
-                    self.drain_until = Some(self.clock.now + DRAIN_MAX);
-                    self.drained = Some(drained);
-                }
+                Message::Stop { drained } => self.stop(drained),
                 Message::End => self.is_ending = true,
             }
         }

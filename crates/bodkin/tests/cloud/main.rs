@@ -28,6 +28,7 @@ mod real_time_client;
 mod real_time_pushes;
 mod replay;
 mod secure;
+mod stops;
 mod support;
 mod zmtp;
 mod zmtp_ipc;

@@ -16,15 +16,24 @@ use crate::{
 const TURN_ACCEPTS_MAX: usize = 16;
 
 impl Shard {
-    /// Takes connections in, a turn's share of those that wait at each socket.
+    /// Takes connections in, a turn's share of those that wait at each socket. The sockets of a shard that stops are closed when nobody waits.
     pub(super) fn accept(&mut self) {
         (0..self.listeners.len()).for_each(|listener| self.accept_from(listener));
+        if self.drain.is_some() && !self.unaccepted {
+            self.listeners.clear();
+        }
     }
 
     fn accept_from(&mut self, listener: usize) {
         for _ in 0..TURN_ACCEPTS_MAX {
             match self.listeners[listener].accept() {
-                Ok((socket, _)) => drop(self.welcome(Channel::plain(socket), Peer::anonymous())),
+                Ok((socket, _)) => {
+                    let slot = self.welcome(Channel::plain(socket), Peer::anonymous());
+                    // There may be no turn behind the one that reads it.
+                    if let Some(slot) = slot.filter(|_| self.drain.is_some()) {
+                        self.read_next_turn(slot);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
@@ -38,10 +47,6 @@ impl Shard {
 
     /// Takes a connection over whose handshake was done elsewhere.
     pub(super) fn take_over(&mut self, Arrival { channel, peer }: Arrival) {
-        // Whoever comes too late is not served any more.
-        if self.drain_until.is_some() {
-            return;
-        }
         // What has changed on its way here is not asked of it later: a change is looked for in the connections that are there.
         if let Some(Err(error)) = self.context.security.as_ref().map(|security| security.check(&peer)) {
             return security::tell_refused(&peer, &error);

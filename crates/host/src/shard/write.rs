@@ -14,7 +14,7 @@ impl Shard {
     /// Puts an answer behind what a connection is to be sent.
     pub(super) fn write(&mut self, slot: usize, answer: &Answer, keep_alive: bool, is_head: bool) {
         let connection = &mut self.connections[slot];
-        let keep_alive = keep_alive && !answer.close && self.drain_until.is_none();
+        let keep_alive = keep_alive && !answer.close && self.drain.is_none();
         let page = connection.page.take();
         let recipient = Recipient { keep_alive, is_head, reader: page.as_deref(), is_secure: connection.is_secure() };
         answer::push_answer(connection.out(), answer, self.clock.date(), recipient);

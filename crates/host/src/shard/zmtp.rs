@@ -176,9 +176,9 @@ impl Endpoint {
         self.dirty.is_empty() && self.runs.is_told()
     }
 
-    /// Whether everything is written and no answer is awaited.
+    /// Whether everything is read and written, and no answer is awaited.
     pub fn is_settled(&self) -> bool {
-        self.links.iter().all(|(_, link)| link.is_settled())
+        self.unread.is_empty() && self.links.iter().all(|(_, link)| link.is_settled())
     }
 
     /// Events lost to full links since the last call.
@@ -194,6 +194,12 @@ impl Endpoint {
     /// Accepts nothing more.
     pub fn stop_listening(&mut self) {
         self.listeners.clear();
+    }
+
+    /// Has all links read in the next turn, whether or not the system has said that something has come.
+    pub fn read_all_next_turn(&mut self) {
+        let slots: Vec<usize> = self.links.iter().map(|(slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| self.read_next_turn(slot));
     }
 
     fn is_dirty(&mut self, slot: usize) {
