@@ -94,14 +94,17 @@ impl Control {
         let mut snapshot = Arc::clone(&self.store.snapshot());
         let mut usable = self.decide(&snapshot, orchestration, now, &mut Unwatched).await?;
         if let Some(duration) = orchestration.exclusivity() {
-            // Somebody may have been faster: then the next snapshot has their reservation, and another provider is chosen.
+            // Each attempt that fails has lost one of them to somebody faster.
+            let mut attempts = usable.len();
             while let Some(chosen) = usable.first() {
                 let confirmation = orchestration.reservation_of(chosen, duration);
                 if self.write(SYSTEM, move |draft| draft.reserve_exclusively(&confirmation), |_, is_kept| is_kept).await? {
                     break;
                 }
+                // The next snapshot has the other's reservation, and another provider is chosen, or nobody when all were lost.
                 snapshot = Arc::clone(&self.store.snapshot());
-                usable = self.decide(&snapshot, orchestration, now, &mut Unwatched).await?;
+                attempts -= 1;
+                usable = if attempts == 0 { Vec::new() } else { self.decide(&snapshot, orchestration, now, &mut Unwatched).await? };
             }
         }
         let response = match orchestration.exclusivity() {
