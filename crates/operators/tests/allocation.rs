@@ -1,12 +1,7 @@
 //! An operator that has seen its largest input allocates nothing.
 
-#![allow(unsafe_code)] // A counting allocator has to be one; it only counts and passes on.
-
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-};
+#[path = "../../broker/tests/counting/mod.rs"]
+mod counting;
 
 use bodkin_broker::graph::{Event, Inputs};
 use bodkin_operators::{
@@ -14,52 +9,7 @@ use bodkin_operators::{
     catalogue::{Input, KINDS},
     parameters::{Parameters, Value},
 };
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static IS_COUNTED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Counts what the threads take that ask for it.
-struct Counting;
-
-fn count() {
-    if IS_COUNTED.get() {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-    }
-}
-
-// SAFETY: every call is passed on to the system's allocator with the arguments it came with.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promised.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.load(Relaxed);
-    IS_COUNTED.set(true);
-    work();
-    IS_COUNTED.set(false);
-    ALLOCATIONS.load(Relaxed) - before
-}
+use counting::allocations;
 
 /// Of each kind: shapes of its inputs, parameters.
 fn recipe(kind: &str) -> (Vec<&'static str>, Vec<(&'static str, Value)>) {
