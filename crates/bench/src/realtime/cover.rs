@@ -65,6 +65,7 @@ pub fn run(options: &CoverOptions) -> anyhow::Result<Report> {
         warm_up: WARM_UP,
         measured: Duration::from_secs(u64::from(options.seconds)),
         crash_after: None,
+        awaits_all: false,
     };
     let (mut ours, mut chain, mut ratios) = (Outcome::new("pair".into()), Outcome::new("chain".into()), Series::default());
     for _ in 0..options.repeat {

@@ -180,6 +180,7 @@ fn once(options: &DurableOptions, workload: Workload, stand: &Stand) -> anyhow::
         warm_up: WARM_UP,
         measured: Duration::from_secs(u64::from(options.seconds)),
         crash_after: None,
+        awaits_all: true,
     };
     let sides = run_sides(plan, &mut |_| Ok(()))?;
     let latencies = Latencies::from_counts(&sides.published.covered);

@@ -30,8 +30,9 @@ use crate::statistics::{Counts, Latencies};
 const READ_BYTES: usize = 64 * 1024;
 /// Names a proxy's connection: two for each proxy, and behind them the timer.
 const LINKS: usize = 2;
-/// How long it is waited for acknowledgements behind the last event.
+/// How long it is waited for acknowledgements behind the last event; where all of them count, longer as long as some are missing.
 const DRAIN_NS: u64 = 1_000_000_000;
+const DRAIN_OF_ALL_NS: u64 = 10_000_000_000;
 /// Longest wait of the poll: then the proxies' own timers are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -46,6 +47,8 @@ pub struct ProxyOrder {
     pub system: String,
     /// What is published.
     pub workload: Workload,
+    /// Whether every acknowledgement counts, however late.
+    pub awaits_all: bool,
 }
 
 /// What a publisher side ends with.
@@ -236,7 +239,8 @@ impl Proxies {
     /// A broker does not keep to the protocol.
     pub fn publish(self, window: Window) -> anyhow::Result<ProxyReport> {
         let Self { order, plan, mut speakers, mut poll } = self;
-        let shared = Arc::new(Shared { names: order.workload.names(), workload: order.workload, window });
+        let ProxyOrder { workload, awaits_all, .. } = order;
+        let shared = Arc::new(Shared { names: workload.names(), workload, window });
         let mut account = Account::default();
         let mut due: BinaryHeap<Reverse<(u64, usize, u32)>> = BinaryHeap::with_capacity(plan.len());
         due.extend(plan.iter().enumerate().map(|(index, proxy)| Reverse((window.start_ns + proxy.phase_ns, index, 0))));
@@ -261,10 +265,13 @@ impl Proxies {
                 }
                 now_ns = monotonic_ns();
             }
-            let Some(next_ns) =
-                due.peek().map_or(Some(window.end_ns + DRAIN_NS).filter(|end_ns| now_ns < *end_ns), |Reverse((at, ..))| Some(*at))
-            else {
-                break;
+            let next_ns = match due.peek() {
+                Some(Reverse((due_ns, ..))) => *due_ns,
+                None if now_ns < window.end_ns + DRAIN_NS => window.end_ns + DRAIN_NS,
+                None if awaits_all && now_ns < window.end_ns + DRAIN_OF_ALL_NS && speakers.iter().any(Speaker::waits) => {
+                    window.end_ns + DRAIN_OF_ALL_NS
+                }
+                None => break,
             };
             timer.ring_at(next_ns)?;
             match poll.poll(&mut events, Some(LOOK_EVERY)) {
@@ -316,6 +323,11 @@ impl Account {
 }
 
 impl Speaker {
+    /// Whether it waits to hear that events are safe.
+    fn waits(&self) -> bool {
+        matches!(self, Self::Retaining(proxy) if proxy.waits())
+    }
+
     fn burst(&mut self, sequence: u32, due_ns: u64, shared: &Shared, account: &mut Account) -> anyhow::Result<()> {
         match self {
             Self::Plain(proxy) => proxy.burst(sequence, due_ns, shared, account),

@@ -2,13 +2,14 @@
 //!
 //! The machine holds places, not bytes. A payload follows from its topic, its sequence and its time, so it is made anew whenever it is sent.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bodkin_broker::publisher::{Input, Output, Publisher, Retention, Send, Session, TopicKey, WhenFull};
 use bodkin_broker::wire::{ClientFrame, EventHeader, Flags};
-use bodkin_broker::{Incarnation, Instant, PublisherId};
+use bodkin_broker::{Incarnation, Instant, PublisherId, Sequence};
 use mio::{Registry, Token};
 
 use super::payload::{Payload, blank};
@@ -28,8 +29,8 @@ pub struct RetainingProxy {
     proxy: Proxy,
     machine: Publisher,
     keys: Vec<TopicKey>,
-    /// Stamp of the newest event of each topic. Every event counts as created when it was due, whatever its stamp says.
-    newest_ns: Vec<u64>,
+    /// Of each topic. Every event counts as created when it was due, whatever its stamp says.
+    stamps: Vec<Stamps>,
     sessions: Sessions,
     /// UTC at the zero of the monotonic clock.
     utc_at_zero_ns: u64,
@@ -57,7 +58,7 @@ impl RetainingProxy {
         let retention = Retention::new(retention, kept, WhenFull::DropOldest);
         let keys: Vec<TopicKey> = (0..proxy.topics).map(|_| machine.add_topic(retention)).collect();
         Ok(Self {
-            newest_ns: vec![0; keys.len()],
+            stamps: vec![Stamps::default(); keys.len()],
             proxy,
             machine,
             keys,
@@ -74,6 +75,11 @@ impl RetainingProxy {
         self.machine.leader().is_some()
     }
 
+    /// Whether events wait to be covered.
+    pub fn waits(&self) -> bool {
+        self.stamps.iter().any(Stamps::waits)
+    }
+
     /// Publishes one event of each topic.
     ///
     /// # Errors
@@ -86,7 +92,8 @@ impl RetainingProxy {
             if published.sequence.0 != u64::from(sequence) + 1 {
                 bail!("event {sequence} became number {} of its topic", published.sequence.0);
             }
-            self.newest_ns[at] = stamp_ns;
+            self.stamps[at].push(stamp_ns);
+            self.stamps[at].forget_before(self.machine.oldest_kept(self.keys[at]));
             account.not_sent += u64::from(is_measured && published.dropped.is_some());
         }
         self.send(shared, account);
@@ -125,7 +132,7 @@ impl RetainingProxy {
     }
 
     fn read(&mut self, ready: Readiness<'_>, shared: Option<&Shared>, account: &mut Account) -> anyhow::Result<()> {
-        let Self { proxy, machine, sessions, outputs, keys, newest_ns, utc_at_zero_ns, .. } = self;
+        let Self { proxy, machine, sessions, outputs, keys, stamps, utc_at_zero_ns, .. } = self;
         let (mut hellos, mut replies) = (Vec::new(), Vec::new());
         sessions.read(ready.link, ready.event, ready.piece, &mut |session, news| {
             let input = match news {
@@ -153,11 +160,17 @@ impl RetainingProxy {
             let now_ns = monotonic_ns();
             for output in outputs.drain(..) {
                 match (output, shared) {
-                    (Output::Covered { topic, .. }, Some(shared)) if newest_ns[topic.index()] >= shared.window.measured_from_ns => {
-                        account.cover(&shared.window, now_ns, newest_ns[topic.index()]);
+                    (Output::Covered { topic, through }, Some(shared)) => {
+                        let stamps = &mut stamps[topic.index()];
+                        let measured = stamps.cover(through).filter(|stamp_ns| *stamp_ns >= shared.window.measured_from_ns);
+                        measured.for_each(|stamp_ns| account.cover(&shared.window, now_ns, stamp_ns));
+                        stamps.forget_before(machine.oldest_kept(topic));
                     }
                     (Output::Redirected { .. }, Some(shared)) => account.redirect(&shared.window, now_ns),
-                    (Output::NotTaken { sequence, reason, .. }, _) => account.refuse(|| format!("event {}: {reason:?}", sequence.0)),
+                    (Output::NotTaken { topic, sequence, reason }, _) => {
+                        stamps[topic.index()].refuse(sequence);
+                        account.refuse(|| format!("event {}: {reason:?}", sequence.0));
+                    }
                     _ => {}
                 }
             }
@@ -189,7 +202,7 @@ impl RetainingProxy {
                     }
                     let stamp_ns = match shared.workload.stamp {
                         Stamp::Due => created_utc_ns.saturating_sub(self.utc_at_zero_ns),
-                        Stamp::Sent => self.newest_ns[topic.index()],
+                        Stamp::Sent => self.stamps[topic.index()].of(sequence),
                     };
                     let number = self.proxy.first_topic + topic.index() as u32;
                     Payload { topic: number, sequence: (sequence.0 - 1) as u32, stamp_ns }.write(&mut self.payload);
@@ -210,6 +223,58 @@ impl RetainingProxy {
             }
         }
         self.sessions.flush();
+    }
+}
+
+/// When the events of a topic were stamped, as far as they may be sent again or be covered.
+#[derive(Clone, Default)]
+struct Stamps {
+    /// Events in front of the oldest one here.
+    forgotten: u64,
+    /// Events that are covered, from the first on.
+    covered: u64,
+    stamps_ns: VecDeque<u64>,
+}
+
+impl Stamps {
+    /// Of an event that nobody will cover.
+    const REFUSED: u64 = 0;
+
+    fn push(&mut self, stamp_ns: u64) {
+        self.stamps_ns.push_back(stamp_ns);
+    }
+
+    /// Of an event that is kept.
+    fn of(&self, sequence: Sequence) -> u64 {
+        self.stamps_ns[self.place(sequence.0)]
+    }
+
+    fn refuse(&mut self, sequence: Sequence) {
+        let place = self.place(sequence.0);
+        self.stamps_ns[place] = Self::REFUSED;
+    }
+
+    /// Notes that all up to this event are covered, and gives the stamps of those that were not.
+    fn cover(&mut self, through: Sequence) -> impl Iterator<Item = u64> {
+        let from = self.covered.max(self.forgotten) + 1;
+        self.covered = self.covered.max(through.0);
+        self.stamps_ns.range(self.place(from)..self.place(from.max(through.0 + 1))).copied().filter(|stamp_ns| *stamp_ns != Self::REFUSED)
+    }
+
+    fn forget_before(&mut self, oldest_kept: Sequence) {
+        let count = self.place(oldest_kept.0);
+        self.stamps_ns.drain(..count);
+        self.forgotten += count as u64;
+    }
+
+    fn place(&self, sequence: u64) -> usize {
+        (sequence - 1 - self.forgotten) as usize
+    }
+
+    /// Whether events wait that may still be covered.
+    fn waits(&self) -> bool {
+        let uncovered = self.place(self.covered.max(self.forgotten) + 1);
+        self.stamps_ns.range(uncovered..).any(|stamp_ns| *stamp_ns != Self::REFUSED)
     }
 }
 
@@ -254,4 +319,34 @@ pub fn topic_number(name: &str) -> anyhow::Result<u32> {
 
 fn now() -> Instant {
     Instant::from_nanos(monotonic_ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_event_is_covered_once_with_its_own_stamp() {
+        let mut stamps = Stamps::default();
+        [10, 20, 30, 40, 50].into_iter().for_each(|stamp_ns| stamps.push(stamp_ns));
+        assert_eq!(stamps.cover(Sequence(2)).collect::<Vec<_>>(), [10, 20]);
+        assert_eq!(stamps.cover(Sequence(2)).count(), 0);
+        stamps.forget_before(Sequence(2));
+        assert_eq!((stamps.of(Sequence(2)), stamps.of(Sequence(5))), (20, 50), "what is covered may be sent again");
+        stamps.refuse(Sequence(4));
+        assert_eq!(stamps.cover(Sequence(4)).collect::<Vec<_>>(), [30]);
+        stamps.forget_before(Sequence(5));
+        assert!(stamps.waits());
+        stamps.refuse(Sequence(5));
+        assert!(!stamps.waits(), "nobody will cover it");
+    }
+
+    #[test]
+    fn what_was_lost_is_not_covered() {
+        let mut stamps = Stamps::default();
+        [10, 20, 30].into_iter().for_each(|stamp_ns| stamps.push(stamp_ns));
+        stamps.forget_before(Sequence(3));
+        assert_eq!(stamps.cover(Sequence(3)).collect::<Vec<_>>(), [30]);
+        assert!(!stamps.waits());
+    }
 }

@@ -45,6 +45,8 @@ pub struct Plan {
     pub measured: Duration,
     /// When, in the measured time, the crash comes.
     pub crash_after: Option<Duration>,
+    /// Whether every acknowledgement counts, however late.
+    pub awaits_all: bool,
 }
 
 /// Instants of a run at which the caller has something to do.
@@ -72,7 +74,7 @@ pub struct Sides {
 /// # Errors
 /// A side fails, or `at` does.
 pub fn run(plan: Plan, at: &mut dyn FnMut(Moment) -> anyhow::Result<()>) -> anyhow::Result<Sides> {
-    let Plan { speech, brokers, system, hearing, in_cloud, workload, warm_up, measured, crash_after } = plan;
+    let Plan { speech, brokers, system, hearing, in_cloud, workload, warm_up, measured, crash_after, awaits_all } = plan;
     let listens = workload.subscribers() > 0;
     let (mut listener, mut detour) = (None, None);
     if listens {
@@ -84,7 +86,7 @@ pub fn run(plan: Plan, at: &mut dyn FnMut(Moment) -> anyhow::Result<()>) -> anyh
         let Told::Subscribed = side.hear(CONNECT_WAIT_MAX)? else { bail!("the subscriber side told something else than its start") };
         listener = Some(side);
     }
-    let mut publisher = Side::start("publisher side", &RoleOrder::Proxies(ProxyOrder { speech, brokers, system, workload }))?;
+    let mut publisher = Side::start("publisher side", &RoleOrder::Proxies(ProxyOrder { speech, brokers, system, workload, awaits_all }))?;
     let Told::Connected = publisher.hear(CONNECT_WAIT_MAX)? else { bail!("the publisher side told something else than its start") };
     let start_ns = monotonic_ns() + BEFORE_START_NS;
     let measured_from_ns = start_ns + nanos(warm_up);

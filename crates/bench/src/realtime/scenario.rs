@@ -113,6 +113,7 @@ fn at_rate(options: &ZmtpOptions, speech: Speech, rate_per_s: f64, cloud: &Cloud
         warm_up: WARM_UP,
         measured,
         crash_after: None,
+        awaits_all: false,
     };
     let (mut ours, mut floor, mut ratios) =
         (Outcome::new(format!("broker, {at}")), Outcome::new(format!("relay, {at}")), Series::default());

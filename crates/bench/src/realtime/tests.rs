@@ -24,7 +24,8 @@ fn window() -> Window {
 }
 
 fn proxies(speech: Speech, address: SocketAddr, workload: &Workload) -> Proxies {
-    Proxies::connect(ProxyOrder { speech, brokers: vec![address], system: "bench".into(), workload: workload.clone() }).unwrap()
+    Proxies::connect(ProxyOrder { speech, brokers: vec![address], system: "bench".into(), workload: workload.clone(), awaits_all: false })
+        .unwrap()
 }
 
 /// Runs both sides over a relay that passes everything to every subscriber.

@@ -81,6 +81,7 @@ fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
         warm_up,
         measured,
         crash_after: key.is_crash.then_some(before_end),
+        awaits_all: false,
     };
     let (mut before, mut used, mut sent) = (Vec::new(), Vec::new(), Vec::new());
     let mut memory_mb = Vec::new();
