@@ -1,15 +1,20 @@
 //! The ZMTP port: who publishes there is heard everywhere, and who subscribes there hears everything that is published.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::thread;
 
 use bodkin_broker::wire::{EventHeader, Flags};
 use bodkin_broker::{Epoch, Incarnation, PublisherId, Sequence};
 use bodkin_zmtp::{ClientSecurity, ConnectionError, Metadata, SocketType};
+use nix::sched::{CloneFlags, unshare};
 
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::link::{Heard, Link};
+use crate::support::skip;
 use crate::support::sse::EventStream;
 
 /// The system of peers that do not say who they are.
@@ -229,7 +234,7 @@ fn a_durable_event_is_answered_when_it_is_synced() {
 fn a_req_is_answered_when_its_real_time_event_has_gone_out() {
     let data = tempfile::tempdir().expect("a directory");
     let file = data.path().join("bodkin.toml");
-    std::fs::write(&file, "[[topic]]\nevent_type = \"hot\"\nperiod_us = 1\ndeadline_ms = 60_000\n").expect("written");
+    fs::write(&file, "[[topic]]\nevent_type = \"hot\"\nperiod_us = 1\ndeadline_ms = 60_000\n").expect("written");
     let cloud = cloud(&["--config", file.to_str().expect("text")]);
     let (mut sub, mut req, mut push) = (subscriber(&cloud, "h"), peer(&cloud, SocketType::Req), peer(&cloud, SocketType::Push));
     for number in 0..50 {
@@ -280,4 +285,46 @@ fn subscribers_are_counted_with_the_streams() {
     assert_eq!([&topics["data"][0]["streams"], &topics["data"][1]["subscriptions"]], [1, 0], "{topics}");
     assert_eq!(asked(&mut req, &[b"c", b"x"]).0, "200");
     assert!(told(&mut sub).contains("which is the limit"));
+}
+
+/// Runs `act` where nobody else sends anything; says so where that is not allowed.
+fn with_own_network(test: &str, act: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        let own = scope.spawn(|| {
+            if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
+                return skip::note(test, &format!("an own network needs a right this user lacks: {error}"));
+            }
+            if !Command::new("ip").args(["link", "set", "lo", "up"]).status().is_ok_and(|status| status.success()) {
+                return skip::note(test, "`ip` cannot switch an own network on");
+            }
+            act();
+        });
+        own.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+/// TCP segments that this thread's network has sent.
+fn segments_sent() -> u64 {
+    let counters = fs::read_to_string("/proc/thread-self/net/snmp").expect("the system counts");
+    let mut tcp = counters.lines().filter_map(|line| line.strip_prefix("Tcp: ")).map(|line| line.split(' '));
+    let (mut names, mut values) = (tcp.next().expect("names"), tcp.next().expect("values"));
+    let place = names.position(|name| name == "OutSegs").expect("it counts segments");
+    values.nth(place).and_then(|value| value.parse().ok()).expect("a number")
+}
+
+/// Each write is a segment at least, for what is written is not held back to be sent with more.
+#[test]
+fn what_a_turn_has_for_a_subscriber_is_one_write() {
+    const EVENTS: usize = 500;
+    with_own_network("what_a_turn_has_for_a_subscriber_is_one_write", || {
+        let cloud = cloud(&[]);
+        let (mut sub, mut publisher) = (subscriber(&cloud, ""), peer(&cloud, SocketType::Push));
+        let before = segments_sent();
+        publisher.say_together((0..EVENTS).map(|number| [b"BURST".to_vec(), number.to_string().into_bytes()]));
+        for number in 0..EVENTS {
+            assert_eq!(texts(&mut sub), pair("BURST", &number.to_string()));
+        }
+        let sent = segments_sent() - before;
+        assert!(sent < EVENTS as u64 / 10, "{sent} segments for a burst of {EVENTS} events that came together");
+    });
 }

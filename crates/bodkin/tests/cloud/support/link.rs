@@ -174,6 +174,14 @@ impl<S: Read + Write> Link<S> {
         self.flush();
     }
 
+    /// Messages that come in one piece.
+    pub fn say_together<const N: usize>(&mut self, messages: impl Iterator<Item = [Vec<u8>; N]>) {
+        for message in messages {
+            self.connection.sender().expect("the peer is ready").message(&message.each_ref().map(Vec::as_slice), &mut self.out);
+        }
+        self.flush();
+    }
+
     pub fn say_all(&mut self, frames: &[Vec<u8>]) {
         self.say(&frames.iter().map(|frame| &frame[..]).collect::<Vec<_>>());
     }
