@@ -72,6 +72,9 @@ const SERIES: &[&str] = &[
     "arrec --topics 1200 --groups large --strategies all,li,retransmission,periodic-25,periodic-50 --processing-us 20 --seconds 20 --runs 1",
     "crash --fault kill --times 20 --seconds 0.3 --streams 5 --lease-ms 10 --heartbeat-ms 2 --detect-jitter-ms 6 --redirect-ms 5 --threshold broken_promises<1 --threshold gaps_beyond_x<1",
     "crash --fault none --times 1 --undisturbed-seconds 1800 --streams 30 --threshold broken_promises<1",
+    // Müller 2019, chapter 5.
+    "taskfarm --part tables,beyond --threshold failed<1",
+    "taskfarm --part grain --workers 1,2,4,8,10 --threshold failed<1 --threshold efficiency_percent>90",
     // What security costs: the Java peer takes 2.1 times as long for 10,000 registrations.
     "handshake --repeat 5",
     "register --simultaneous 10000 --secure --repeat 5 --threshold errors<1 --threshold cpu_to_floor<1.3",
@@ -143,7 +146,8 @@ fn places(line: &str, options: &LabOptions) -> String {
     let place =
         |option: &str, path: &Option<PathBuf>| path.as_ref().map(|path| format!(" --{option} {}", path.display())).unwrap_or_default();
     let is_handshake = line.starts_with("handshake");
-    let data = if is_handshake { String::new() } else { place("data", &options.data) };
+    let has_data = !is_handshake && !line.starts_with("taskfarm");
+    let data = if has_data { place("data", &options.data) } else { String::new() };
     let is_secure = is_handshake || line.contains("--secure");
     data + &if is_secure { place("certificates", &options.certificates) } else { String::new() }
 }

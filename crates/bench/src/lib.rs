@@ -4,7 +4,7 @@
 //! server it measures. A run starts from a named [`state`] of the [`data`], which [`baseline`] restores. `simultaneous`, `lanes`
 //! and `client` are the three ways in which [`load`] lets requests go, and [`limit`] looks for the most that are answered
 //! in time; [`event`] has publishers and subscribers in processes of their own and a bare relay as the floor; [`start`]
-//! starts servers; [`crash`] lets the processes of a pair die; [`secure`] lets the same load go in insecure and in secure mode, and [`handshake`] is what that cannot go below. Each
+//! starts servers; [`crash`] lets the processes of a pair die; [`taskfarm`] runs the C library's use cases on an emulated radio; [`secure`] lets the same load go in insecure and in secure mode, and [`handshake`] is what that cannot go below. Each
 //! ends in a [`report`]; [`lab`] runs them all into one.
 
 mod answer;
@@ -16,6 +16,7 @@ mod cloud;
 mod crash;
 mod data;
 mod disk_flush;
+mod draws;
 mod endpoint;
 mod event;
 mod expectation;
@@ -46,6 +47,7 @@ mod stages;
 mod start;
 mod state;
 mod statistics;
+mod taskfarm;
 mod threshold;
 mod time_line;
 mod trio;
@@ -124,6 +126,7 @@ fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::R
         Experiment::Frame(options) => realtime::frame::run(&options),
         Experiment::Zmtp(options) => realtime::scenario::run(&options),
         Experiment::Crash(options) => crash::run(&options),
+        Experiment::Taskfarm(options) => taskfarm::run(&options),
         Experiment::Lab(_) | Experiment::Role => anyhow::bail!("`lab` and `role` are no experiments"),
     }?;
     report.judge(thresholds);

@@ -13,6 +13,7 @@ const FRAME_LATENCY: &str = include_str!("../published/frame_latency.csv");
 const FRAME_OTHER: &str = include_str!("../published/frame_other.csv");
 const ARREC: &str = include_str!("../published/arrec.csv");
 const JAVA_PEER: &str = include_str!("../published/java_peer.csv");
+const ZMTP: &str = include_str!("../published/zmtp.csv");
 
 /// One figure of somebody else's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -155,6 +156,53 @@ impl FrameTable {
     }
 }
 
+/// A row of Müller's Tables 5.1 to 5.5.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThesisRow {
+    /// Whether it is of word and line count, not of prime count.
+    pub is_text: bool,
+    /// How many workers.
+    pub workers: u32,
+    /// Numbers, or passages for each worker.
+    pub input: u32,
+    mean_min: f64,
+    sd_min: f64,
+    cv_percent: f64,
+    /// Where the table has one.
+    pub speed_up: Option<f64>,
+}
+
+impl ThesisRow {
+    /// Mean and standard deviation in seconds, and that in percent.
+    pub fn seconds(&self) -> [Option<f64>; 3] {
+        [Some(self.mean_min * 60.0), Some(self.sd_min * 60.0), Some(self.cv_percent)]
+    }
+}
+
+/// Where those tables are from.
+pub fn thesis_source() -> String {
+    Table::read(ZMTP).source
+}
+
+/// The rows of one of them, as "5.1".
+pub fn thesis_rows(number: &str) -> Vec<ThesisRow> {
+    let is_text = number > "5.3";
+    let row = |row: &Vec<(&str, &str)>| {
+        let cell = |column: &str| row.iter().find(|(name, _)| *name == column).and_then(|(_, value)| value.parse::<f64>().ok());
+        let count = |column| cell(column).map(|value| value as u32);
+        Some(ThesisRow {
+            is_text,
+            workers: count("workers")?,
+            input: count("input")?,
+            mean_min: cell("mean_min")?,
+            sd_min: cell("sd_min")?,
+            cv_percent: cell("cv_pct")?,
+            speed_up: cell("speedup"),
+        })
+    };
+    Table::read(ZMTP).rows.iter().filter(|cells| cells.first().is_some_and(|(_, table)| *table == number)).filter_map(row).collect()
+}
+
 fn deliorman(wanted: &dyn Fn(&str) -> bool) -> Vec<Published> {
     let shown = [("mean_s", "mean s"), ("errors", "errors"), ("heap_mb", "peak heap MB")];
     let describe = |cell: &dyn Fn(&str) -> &'static str| {
@@ -224,8 +272,17 @@ mod tests {
     }
 
     #[test]
+    fn the_thesis_has_its_tables() {
+        assert_eq!(["5.1", "5.2", "5.3", "5.4", "5.5"].map(|number| thesis_rows(number).len()), [25, 25, 8, 20, 20]);
+        let last = thesis_rows("5.5").pop().unwrap();
+        assert_eq!((last.workers, last.input, last.is_text, last.speed_up), (10, 4, true, Some(0.68)));
+        assert!((last.seconds()[0].unwrap() - 2.16 * 60.0).abs() < 1e-9);
+        assert!(thesis_source().starts_with("Müller 2019"));
+    }
+
+    #[test]
     fn every_row_has_every_column() {
-        for table in [DELIORMAN, ORCHESTRATION, EVENTS, FRAME_LOSS, FRAME_LATENCY, FRAME_OTHER, ARREC, JAVA_PEER] {
+        for table in [DELIORMAN, ORCHESTRATION, EVENTS, FRAME_LOSS, FRAME_LATENCY, FRAME_OTHER, ARREC, JAVA_PEER, ZMTP] {
             let columns = table.lines().nth(1).unwrap().split(',').count();
             for row in table.lines().skip(2) {
                 assert_eq!(row.split(',').count(), columns, "{row}");

@@ -6,6 +6,7 @@ mod load;
 mod realtime;
 mod secure;
 mod target;
+mod taskfarm;
 #[cfg(test)]
 mod tests;
 pub mod value;
@@ -19,6 +20,7 @@ pub use realtime::{
 };
 pub use secure::HandshakeOptions;
 pub use target::{ServerOptions, TargetOptions};
+pub use taskfarm::{Form, Part, TaskfarmOptions};
 
 use std::path::PathBuf;
 
@@ -97,6 +99,8 @@ pub(crate) enum Experiment {
     Arrec(ArrecOptions),
     /// Faults of a real pair in network namespaces: gaps, losses, order
     Crash(CrashOptions),
+    /// The use cases of the C library of small nodes on an emulated radio channel (Müller 2019)
+    Taskfarm(TaskfarmOptions),
     /// The full series in one report
     Lab(LabOptions),
     /// One side of `event`, told what to do on stdin

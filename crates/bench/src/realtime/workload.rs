@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::draws::Draws;
+
 /// Topics alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
@@ -99,7 +101,7 @@ impl Workload {
 
     /// Every publisher, with its phase.
     pub fn proxies(&self) -> Vec<Proxy> {
-        let mut draws = Draws { state: self.seed };
+        let mut draws = Draws::new(self.seed);
         let mut proxies = Vec::new();
         for (index, (group, first_topic)) in self.groups.iter().zip(self.first_topics()).enumerate() {
             let per_proxy = group.topics_per_proxy.max(1);
@@ -135,20 +137,6 @@ impl Proxy {
     /// When event `sequence` is due, after the start.
     pub fn due_ns(&self, sequence: u32) -> u64 {
         self.phase_ns + u64::from(sequence) * self.period_ns
-    }
-}
-
-/// Steele, Lea, Flood: SplitMix64 (OOPSLA 2014).
-struct Draws {
-    state: u64,
-}
-
-impl Draws {
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
     }
 }
 

@@ -22,6 +22,7 @@ mod page;
 mod pair_clients;
 mod program;
 mod schemathesis;
+mod taskfarm;
 mod tls;
 mod zmtp;
 mod zmtp_port;
