@@ -65,7 +65,7 @@ typedef struct {
 typedef struct {
     uint8_t socket_type; /**< a zmtp_type_t up to ZMTP_PAIR */
     uint8_t mechanism;   /**< a zmtp_mechanism_t; a peer with another one is closed */
-    uint8_t is_server;   /**< of PLAIN: this end asks for name and password; with NULL both ends are alike */
+    uint8_t is_server;   /**< of PLAIN and CURVE: this end decides who comes in; with NULL both ends are alike */
     uint8_t waits;       /**< this end's greeting waits for the peer's, or for zmtp_speak */
     /** `Identity` of REQ, DEALER and ROUTER: at most 255 octets, not beginning with 00. Null octets: the property is not sent. */
     zmtp_slice_t identity;
@@ -103,7 +103,7 @@ typedef enum {
     ZMTP_BAD_COMMAND = -5,
     ZMTP_BAD_METADATA = -6,
     ZMTP_BAD_TYPE = -7,   /**< a socket type that does not fit ours */
-    ZMTP_DENIED = -8,     /**< name and password are not let in */
+    ZMTP_DENIED = -8,     /**< name and password, or the key, are not let in */
     ZMTP_UNEXPECTED = -9, /**< a message that the peer's socket type may not send now */
     ZMTP_PEER_ERROR = -10, /**< it has told ERROR; octets: its reason */
     ZMTP_CLOSED = -11,     /**< by zmtp_close */

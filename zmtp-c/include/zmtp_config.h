@@ -50,6 +50,11 @@
 #define ZMTP_WITH_CURVE 0
 #endif
 
+/** And of a server, besides. */
+#ifndef ZMTP_WITH_CURVE_SERVER
+#define ZMTP_WITH_CURVE_SERVER 0
+#endif
+
 /** PING is answered, told and can be sent (RFC 37). Without it a PING is ignored: libzmq then drops us if it was told to heartbeat. */
 #ifndef ZMTP_WITH_PING
 #define ZMTP_WITH_PING 1

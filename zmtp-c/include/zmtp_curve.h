@@ -1,8 +1,9 @@
 /**
- * CURVE (RFC 25, RFC 26) for the client's end, with cryptography of the caller's: X25519, XSalsa20 and Poly1305 as in NaCl. Built with ZMTP_WITH_CURVE.
+ * CURVE (RFC 25, RFC 26) with cryptography of the caller's: X25519, XSalsa20 and Poly1305 as in NaCl. Built with ZMTP_WITH_CURVE, the server's end with
+ * ZMTP_WITH_CURVE_SERVER besides.
  *
- * A connection is opened by zmtp_open and then zmtp_use_curve. Its buffer has at least ZMTP_CURVE_BUFFER_MIN octets, and a frame beyond what fits into it is refused: a box
- * is opened whole. A message of REQ, DEALER and so on takes 33 octets more for each of its frames.
+ * A connection is opened by zmtp_open and then zmtp_use_curve. Its buffer has at least ZMTP_CURVE_BUFFER_MIN octets, a server's ZMTP_CURVE_SERVER_BUFFER_MIN, and a
+ * frame beyond what fits into it is refused: a box is opened whole. Each frame of a message takes 33 octets more.
  */
 #ifndef ZMTP_CURVE_H
 #define ZMTP_CURVE_H
@@ -17,6 +18,9 @@
 
 /** WELCOME has 168 octets, and stands behind two more. */
 #define ZMTP_CURVE_BUFFER_MIN 170u
+
+/** INITIATE has 257, and the client's properties: that of libzmq with an identity of 26 octets fits. */
+#define ZMTP_CURVE_SERVER_BUFFER_MIN 320u
 
 /** Room that zmtp_poll can need at once for a handshake, beyond an identity. */
 #define ZMTP_CURVE_POLL_ROOM 320u
@@ -35,20 +39,25 @@ typedef struct {
     int (*open)(uint8_t *sealed, uint32_t size, const uint8_t *nonce, const uint8_t *key);
 } zmtp_crypto_t;
 
-/** Who we are, and whom we want to speak to. */
+/** Who we are, and whom we want to speak to, or may speak to us. */
 struct zmtp_curve_keys {
     const zmtp_crypto_t *crypto;
     const uint8_t *public_key; /**< ours, 32 octets, as the next two */
     const uint8_t *secret;
-    const uint8_t *server; /**< the server's public key */
+    const uint8_t *server; /**< a client's: the server's public key */
+#if ZMTP_WITH_CURVE_SERVER
+    /** A server's: nonzero lets in who has shown to have the secret of this public key. Null: nobody comes in. */
+    int (*admit)(void *context, const uint8_t *client);
+    void *context; /**< passed to admit */
+#endif
 };
 typedef struct zmtp_curve_keys zmtp_curve_keys_t;
 
 /** What a connection knows besides; the caller's memory, to be overwritten when the connection is over. */
 struct zmtp_curve {
     uint8_t secret[ZMTP_CURVE_KEY]; /* this connection's own */
-    uint8_t vouch_nonce[16];
-    uint8_t server[ZMTP_CURVE_KEY]; /* the server's of this connection */
+    uint8_t nonce[16];              /* of the client's vouch, of the server's WELCOME */
+    uint8_t peer[ZMTP_CURVE_KEY];   /**< the peer's public key of this connection; at a server, behind the handshake, the client's own, which admit was asked of */
     uint8_t cookie[ZMTP_CURVE_COOKIE];
     uint8_t key[ZMTP_CURVE_KEY]; /* of both directions */
     uint64_t sent;               /* number of the last box that we have sealed, and that we have opened */

@@ -1,49 +1,49 @@
-/* CURVE of a client: HELLO, WELCOME, INITIATE, READY, then a box around each frame. */
+/* CURVE: a client's HELLO, WELCOME, INITIATE and READY, then a box around each frame at either end. */
 
 #include "zmtp_curve.h"
 
-#include "internal.h"
+#include "curve.h"
 
 #if ZMTP_WITH_CURVE
 
 #define HELLO_NUMBER 1u
 #define INITIATE_NUMBER 2u
-#define NUMBER 8u
 #define MESSAGE "\7MESSAGE"
 
 /** Octets of a box around nothing, and of what is in front of its payload: the inner flags. */
-#define MESSAGE_OVERHEAD (8u + NUMBER + ZMTP_CURVE_TAG + 1u)
+#define MESSAGE_OVERHEAD (8u + ZMTP_CURVE_NUMBER + ZMTP_CURVE_TAG + 1u)
 
-static const uint8_t ZEROS[72] = {0};
+/** Whether this end is a server: never, if that is not built. */
+#define IS_SERVER(z) (ZMTP_WITH_CURVE_SERVER && ((z)->settings->is_server != 0u))
 
-static const zmtp_crypto_t *crypto_of(const zmtp_t *z)
+const uint8_t zmtp_curve_zeros[72] = {0};
+
+const zmtp_crypto_t *zmtp_crypto_of(const zmtp_t *z)
 {
     return z->settings->curve->crypto;
 }
 
-/** A nonce that counts: 16 octets that say what for, and a number. */
-static void counted(uint8_t *nonce, const char *what, uint64_t number)
+void zmtp_curve_counted(uint8_t *nonce, const char *what, uint64_t number)
 {
     uint32_t i;
     memcpy(nonce, what, 16);
-    for (i = 0; i < NUMBER; i++) {
+    for (i = 0; i < ZMTP_CURVE_NUMBER; i++) {
         nonce[16u + i] = (uint8_t)(number >> (56u - (8u * i)));
     }
 }
 
-/** One that was drawn: 8 octets that say what for, and 16 that nobody had before. */
-static void drawn(uint8_t *nonce, const char *what, const uint8_t *octets)
+void zmtp_curve_drawn(uint8_t *nonce, const char *what, const uint8_t *octets)
 {
     memcpy(nonce, what, 8);
     memcpy(&nonce[8], octets, 16);
 }
 
-static uint64_t number_at(const uint8_t *octets)
+uint64_t zmtp_curve_number_at(const uint8_t *octets)
 {
     return ((uint64_t)zmtp_big_endian(octets) << 32) | zmtp_big_endian(&octets[4]);
 }
 
-static void write_number(zmtp_writer_t *writer, uint64_t number)
+void zmtp_curve_write_number(zmtp_writer_t *writer, uint64_t number)
 {
     zmtp_write_size(writer, (uint32_t)(number >> 32));
     zmtp_write_size(writer, (uint32_t)number);
@@ -51,14 +51,18 @@ static void write_number(zmtp_writer_t *writer, uint64_t number)
 
 int32_t zmtp_use_curve(zmtp_t *z, zmtp_curve_t *curve)
 {
-    if (!zmtp_is_curve(z->settings) || (z->buffer_size < ZMTP_CURVE_BUFFER_MIN)) {
+    uint32_t min = IS_SERVER(z) ? ZMTP_CURVE_SERVER_BUFFER_MIN : ZMTP_CURVE_BUFFER_MIN;
+    if (!zmtp_is_curve(z->settings) || (z->buffer_size < min)) {
         return ZMTP_ARGUMENT;
     }
     memset(curve, 0, sizeof *curve);
-    crypto_of(z)->random(curve->secret, sizeof curve->secret);
-    crypto_of(z)->random(curve->vouch_nonce, sizeof curve->vouch_nonce);
-    curve->sent = INITIATE_NUMBER;
     z->curve = curve;
+    if (!IS_SERVER(z)) {
+        /* A server draws when it is told HELLO. */
+        zmtp_crypto_of(z)->random(curve->secret, sizeof curve->secret);
+        zmtp_crypto_of(z)->random(curve->nonce, sizeof curve->nonce);
+        curve->sent = INITIATE_NUMBER;
+    }
     return 0;
 }
 
@@ -67,19 +71,19 @@ void zmtp_write_curve_hello(const zmtp_t *z, zmtp_writer_t *writer)
 {
     uint8_t nonce[ZMTP_CURVE_NONCE];
     uint8_t key[ZMTP_CURVE_KEY];
-    crypto_of(z)->public_key(key, z->curve->secret);
+    zmtp_crypto_of(z)->public_key(key, z->curve->secret);
     zmtp_write_command(writer, "\5HELLO", 194);
     zmtp_write_octet(writer, 1);
     zmtp_write_octet(writer, 0);
-    zmtp_write(writer, ZEROS, 72);
+    zmtp_write(writer, zmtp_curve_zeros, 72);
     zmtp_write(writer, key, sizeof key);
-    write_number(writer, HELLO_NUMBER);
-    zmtp_write(writer, ZEROS, 40);
-    zmtp_write(writer, ZEROS, 40);
+    zmtp_curve_write_number(writer, HELLO_NUMBER);
+    zmtp_write(writer, zmtp_curve_zeros, 40);
+    zmtp_write(writer, zmtp_curve_zeros, 40);
     if (!writer->is_short) {
-        counted(nonce, "CurveZMQHELLO---", HELLO_NUMBER);
-        (void)crypto_of(z)->shared(key, z->settings->curve->server, z->curve->secret); /* a wrong key of ours meets no server */
-        crypto_of(z)->seal(&writer->out[writer->size - 80u], 64, nonce, key);
+        zmtp_curve_counted(nonce, "CurveZMQHELLO---", HELLO_NUMBER);
+        (void)zmtp_crypto_of(z)->shared(key, z->settings->curve->server, z->curve->secret); /* a wrong key of ours meets no server */
+        zmtp_crypto_of(z)->seal(&writer->out[writer->size - 80u], 64, nonce, key);
     }
 }
 
@@ -92,14 +96,14 @@ int32_t zmtp_take_curve_welcome(zmtp_t *z, zmtp_slice_t data)
     if (data.size != (16u + ZMTP_CURVE_TAG + ZMTP_CURVE_KEY + ZMTP_CURVE_COOKIE)) {
         return ZMTP_BAD_COMMAND;
     }
-    drawn(nonce, "WELCOME-", data.octets);
-    if (!crypto_of(z)->shared(curve->key, z->settings->curve->server, curve->secret) ||
-        !crypto_of(z)->open(sealed, ZMTP_CURVE_KEY + ZMTP_CURVE_COOKIE, nonce, curve->key)) {
+    zmtp_curve_drawn(nonce, "WELCOME-", data.octets);
+    if (!zmtp_crypto_of(z)->shared(curve->key, z->settings->curve->server, curve->secret) ||
+        !zmtp_crypto_of(z)->open(sealed, ZMTP_CURVE_KEY + ZMTP_CURVE_COOKIE, nonce, curve->key)) {
         return ZMTP_FORGED;
     }
-    memcpy(curve->server, &sealed[ZMTP_CURVE_TAG], ZMTP_CURVE_KEY);
+    memcpy(curve->peer, &sealed[ZMTP_CURVE_TAG], ZMTP_CURVE_KEY);
     memcpy(curve->cookie, &sealed[ZMTP_CURVE_TAG + ZMTP_CURVE_KEY], ZMTP_CURVE_COOKIE);
-    if (!crypto_of(z)->shared(curve->key, curve->server, curve->secret)) {
+    if (!zmtp_crypto_of(z)->shared(curve->key, curve->peer, curve->secret)) {
         return ZMTP_FORGED;
     }
     z->pending |= PENDING_INITIATE;
@@ -115,41 +119,40 @@ void zmtp_write_curve_initiate(const zmtp_t *z, zmtp_writer_t *writer)
     uint8_t nonce[ZMTP_CURVE_NONCE];
     uint8_t key[ZMTP_CURVE_KEY];
     uint32_t begin;
-    zmtp_write_command(writer, "\10INITIATE", ZMTP_CURVE_COOKIE + NUMBER + ZMTP_CURVE_TAG + size);
+    zmtp_write_command(writer, "\10INITIATE", ZMTP_CURVE_COOKIE + ZMTP_CURVE_NUMBER + ZMTP_CURVE_TAG + size);
     zmtp_write(writer, z->curve->cookie, ZMTP_CURVE_COOKIE);
-    write_number(writer, INITIATE_NUMBER);
+    zmtp_curve_write_number(writer, INITIATE_NUMBER);
     begin = writer->size;
-    zmtp_write(writer, ZEROS, ZMTP_CURVE_TAG);
+    zmtp_write(writer, zmtp_curve_zeros, ZMTP_CURVE_TAG);
     zmtp_write(writer, keys->public_key, ZMTP_CURVE_KEY);
-    zmtp_write(writer, z->curve->vouch_nonce, 16);
-    zmtp_write(writer, ZEROS, ZMTP_CURVE_TAG);
-    crypto_of(z)->public_key(key, z->curve->secret);
+    zmtp_write(writer, z->curve->nonce, 16);
+    zmtp_write(writer, zmtp_curve_zeros, ZMTP_CURVE_TAG);
+    zmtp_crypto_of(z)->public_key(key, z->curve->secret);
     zmtp_write(writer, key, sizeof key);
     zmtp_write(writer, keys->server, ZMTP_CURVE_KEY);
     zmtp_write_metadata(writer, z->settings);
     if (!writer->is_short) {
-        drawn(nonce, "VOUCH---", z->curve->vouch_nonce);
-        (void)crypto_of(z)->shared(key, z->curve->server, keys->secret);
-        crypto_of(z)->seal(&writer->out[begin + ZMTP_CURVE_TAG + ZMTP_CURVE_KEY + 16u], 64, nonce, key);
-        counted(nonce, "CurveZMQINITIATE", INITIATE_NUMBER);
-        crypto_of(z)->seal(&writer->out[begin], size, nonce, z->curve->key);
+        zmtp_curve_drawn(nonce, "VOUCH---", z->curve->nonce);
+        (void)zmtp_crypto_of(z)->shared(key, z->curve->peer, keys->secret);
+        zmtp_crypto_of(z)->seal(&writer->out[begin + ZMTP_CURVE_TAG + ZMTP_CURVE_KEY + 16u], 64, nonce, key);
+        zmtp_curve_counted(nonce, "CurveZMQINITIATE", INITIATE_NUMBER);
+        zmtp_crypto_of(z)->seal(&writer->out[begin], size, nonce, z->curve->key);
     }
 }
 
-/** Opens a box in the buffer behind the number that its nonce counts: its text, or ZMTP_FORGED. */
-static int32_t open_counted(zmtp_t *z, zmtp_slice_t *data, const char *what)
+int32_t zmtp_open_curve_counted(zmtp_t *z, zmtp_slice_t *data, const char *what)
 {
     uint8_t nonce[ZMTP_CURVE_NONCE];
-    uint8_t *sealed = &z->buffer[(uint32_t)(data->octets - z->buffer) + NUMBER];
+    uint8_t *sealed = &z->buffer[(uint32_t)(data->octets - z->buffer) + ZMTP_CURVE_NUMBER];
     uint64_t number;
-    if (data->size < (NUMBER + ZMTP_CURVE_TAG)) {
+    if (data->size < (ZMTP_CURVE_NUMBER + ZMTP_CURVE_TAG)) {
         return ZMTP_BAD_COMMAND;
     }
-    number = number_at(data->octets);
-    counted(nonce, what, number);
-    data->size -= NUMBER + ZMTP_CURVE_TAG;
+    number = zmtp_curve_number_at(data->octets);
+    zmtp_curve_counted(nonce, what, number);
+    data->size -= ZMTP_CURVE_NUMBER + ZMTP_CURVE_TAG;
     /* Whatever came before, again or later than it should, has a number that was used. */
-    if ((number <= z->curve->heard) || !crypto_of(z)->open(sealed, data->size, nonce, z->curve->key)) {
+    if ((number <= z->curve->heard) || !zmtp_crypto_of(z)->open(sealed, data->size, nonce, z->curve->key)) {
         return ZMTP_FORGED;
     }
     z->curve->heard = number;
@@ -159,7 +162,7 @@ static int32_t open_counted(zmtp_t *z, zmtp_slice_t *data, const char *what)
 
 int32_t zmtp_take_curve_ready(zmtp_t *z, zmtp_slice_t data, zmtp_event_t *event)
 {
-    int32_t found = open_counted(z, &data, "CurveZMQREADY---");
+    int32_t found = zmtp_open_curve_counted(z, &data, "CurveZMQREADY---");
     return (found == (int32_t)ZMTP_NONE) ? zmtp_take_metadata(z, data, event) : found;
 }
 
@@ -168,7 +171,7 @@ int32_t zmtp_open_curve_message(zmtp_t *z, zmtp_slice_t body, zmtp_slice_t *payl
     int32_t found = ZMTP_BAD_COMMAND;
     uint8_t flags;
     if (zmtp_is_command(body, MESSAGE, payload)) {
-        found = open_counted(z, payload, "CurveZMQMESSAGES");
+        found = zmtp_open_curve_counted(z, payload, IS_SERVER(z) ? "CurveZMQMESSAGEC" : "CurveZMQMESSAGES");
     }
     if ((found != (int32_t)ZMTP_NONE) || (payload->size == 0u)) {
         return (found != (int32_t)ZMTP_NONE) ? found : (int32_t)ZMTP_BAD_COMMAND;
@@ -186,9 +189,9 @@ uint32_t zmtp_begin_curve_message(const zmtp_t *z, zmtp_writer_t *writer, uint8_
     uint32_t begin;
     zmtp_write_head(writer, 0, MESSAGE_OVERHEAD + size); /* no command by its head, as libzmq has it */
     zmtp_write(writer, MESSAGE, 8);
-    write_number(writer, z->curve->sent + 1u);
+    zmtp_curve_write_number(writer, z->curve->sent + 1u);
     begin = writer->size;
-    zmtp_write(writer, ZEROS, ZMTP_CURVE_TAG);
+    zmtp_write(writer, zmtp_curve_zeros, ZMTP_CURVE_TAG);
     zmtp_write_octet(writer, (uint8_t)((flags == (uint8_t)FLAG_COMMAND) ? 2u : flags));
     return begin;
 }
@@ -198,8 +201,8 @@ void zmtp_end_curve_message(const zmtp_t *z, zmtp_writer_t *writer, uint32_t beg
     uint8_t nonce[ZMTP_CURVE_NONCE];
     if (!writer->is_short) {
         z->curve->sent++;
-        counted(nonce, "CurveZMQMESSAGEC", z->curve->sent);
-        crypto_of(z)->seal(&writer->out[begin], writer->size - begin - ZMTP_CURVE_TAG, nonce, z->curve->key);
+        zmtp_curve_counted(nonce, IS_SERVER(z) ? "CurveZMQMESSAGES" : "CurveZMQMESSAGEC", z->curve->sent);
+        zmtp_crypto_of(z)->seal(&writer->out[begin], writer->size - begin - ZMTP_CURVE_TAG, nonce, z->curve->key);
     }
 }
 

@@ -21,7 +21,7 @@ void zmtp_write_greeting(zmtp_writer_t *writer, const zmtp_settings_t *settings)
     uint32_t i;
     zmtp_write(writer, BEGINNING, sizeof BEGINNING);
     zmtp_write(writer, MECHANISMS[settings->mechanism], ZMTP_MECHANISM_SIZE);
-    zmtp_write_octet(writer, (uint8_t)(zmtp_is_plain(settings) && settings->is_server));
+    zmtp_write_octet(writer, (uint8_t)(!zmtp_is_null(settings) && settings->is_server));
     for (i = ZMTP_MECHANISM_AT + ZMTP_MECHANISM_SIZE + 1u; i < ZMTP_GREETING_SIZE; i++) {
         zmtp_write_octet(writer, 0);
     }

@@ -65,6 +65,12 @@ int32_t zmtp_take_handshake(zmtp_t *z, zmtp_slice_t body, zmtp_event_t *event)
     } else if (zmtp_is_curve(z->settings) && (z->phase == PHASE_READY) && zmtp_is_command(body, "\5READY", &data)) {
         found = zmtp_take_curve_ready(z, data, event);
 #endif
+#if ZMTP_WITH_CURVE && ZMTP_WITH_CURVE_SERVER
+    } else if (zmtp_is_curve(z->settings) && (z->phase == PHASE_HELLO) && zmtp_is_command(body, "\5HELLO", &data)) {
+        found = zmtp_take_curve_hello(z, data);
+    } else if (zmtp_is_curve(z->settings) && (z->phase == PHASE_INITIATE) && zmtp_is_command(body, "\10INITIATE", &data)) {
+        found = zmtp_take_curve_initiate(z, data, event);
+#endif
     } else if ((z->phase == PHASE_READY) && zmtp_is_command(body, "\5READY", &data)) {
         found = zmtp_take_metadata(z, data, event);
 #if ZMTP_WITH_PLAIN

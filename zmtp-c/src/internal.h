@@ -105,6 +105,12 @@ void zmtp_write_curve_hello(const zmtp_t *z, zmtp_writer_t *writer);
 void zmtp_write_curve_initiate(const zmtp_t *z, zmtp_writer_t *writer);
 int32_t zmtp_take_curve_welcome(zmtp_t *z, zmtp_slice_t data);
 int32_t zmtp_take_curve_ready(zmtp_t *z, zmtp_slice_t data, zmtp_event_t *event);
+#if ZMTP_WITH_CURVE_SERVER
+int32_t zmtp_take_curve_hello(zmtp_t *z, zmtp_slice_t data);
+int32_t zmtp_take_curve_initiate(zmtp_t *z, zmtp_slice_t data, zmtp_event_t *event);
+void zmtp_write_curve_welcome(const zmtp_t *z, zmtp_writer_t *writer);
+void zmtp_write_curve_ready(const zmtp_t *z, zmtp_writer_t *writer);
+#endif
 /** Opens a MESSAGE where it stands in the buffer: its payload, with its flags in z->flags. ZMTP_NONE or a fault. */
 int32_t zmtp_open_curve_message(zmtp_t *z, zmtp_slice_t body, zmtp_slice_t *payload);
 /** In front of and behind what is in a box of MESSAGE. */

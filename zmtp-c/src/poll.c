@@ -21,7 +21,7 @@ const char *zmtp_reason(int32_t fault)
     case ZMTP_BAD_TYPE:
         return "this socket type may not be connected to ours";
     case ZMTP_DENIED:
-        return "name and password do not fit";
+        return "the client is not let in";
     case ZMTP_UNEXPECTED:
         return "no message may come here now";
     case ZMTP_PEER_ERROR:
@@ -70,6 +70,16 @@ static void write_pending(const zmtp_t *z, zmtp_writer_t *writer, uint8_t pendin
         zmtp_write_curve_initiate(z, writer);
         return;
     }
+#if ZMTP_WITH_CURVE_SERVER
+    if (zmtp_is_curve(settings) && (pending == PENDING_WELCOME)) {
+        zmtp_write_curve_welcome(z, writer);
+        return;
+    }
+    if (zmtp_is_curve(settings) && (pending == PENDING_READY)) {
+        zmtp_write_curve_ready(z, writer);
+        return;
+    }
+#endif
 #endif
     switch (pending) {
     case PENDING_GREETING:

@@ -18,7 +18,7 @@ static int are_possible(const zmtp_settings_t *settings)
 #endif
 #if ZMTP_WITH_CURVE
     is_built = is_built && (!zmtp_is_curve(settings) ||
-                            ((settings->curve != NULL) && !settings->is_server && (settings->socket_type != (uint8_t)ZMTP_REP)));
+                            ((settings->curve != NULL) && (ZMTP_WITH_CURVE_SERVER || !settings->is_server) && (settings->socket_type != (uint8_t)ZMTP_REP)));
 #endif
     return is_built && (settings->identity.size <= 255u);
 }
@@ -38,7 +38,7 @@ int32_t zmtp_open(zmtp_t *z, const zmtp_settings_t *settings, uint8_t *buffer, u
     } else if (!settings->is_server) {
         z->pending |= PENDING_HELLO;
     } else {
-        /* A server of PLAIN has nothing to say until it is told HELLO. */
+        /* A server has nothing to say until it is told HELLO. */
     }
     return 0;
 }
@@ -70,9 +70,9 @@ int zmtp_is_ready(const zmtp_t *z)
 
 int32_t zmtp_fail(zmtp_t *z, int32_t fault)
 {
-    /* Whoever has not greeted may not speak ZMTP at all, and clients of PLAIN and CURVE may not send ERROR (RFC 24, RFC 26). */
+    /* Whoever has not greeted may not speak ZMTP at all, and clients of PLAIN and CURVE may not send ERROR (RFC 24, RFC 26). What fails behind CURVE's handshake may be anybody's on the way. */
     int is_told = (z->phase != PHASE_GREETING) && (z->phase != PHASE_CLOSED) && (fault != (int32_t)ZMTP_PEER_ERROR) &&
-                  (zmtp_is_null(z->settings) || z->settings->is_server);
+                  (zmtp_is_null(z->settings) || z->settings->is_server) && (!zmtp_is_curve(z->settings) || (z->phase != PHASE_TRAFFIC));
     if (z->phase != PHASE_CLOSED) {
         z->pending = (uint8_t)(is_told ? ((z->pending & PENDING_GREETING) | PENDING_ERROR) : 0);
         z->phase = PHASE_CLOSED;

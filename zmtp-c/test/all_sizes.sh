@@ -42,6 +42,7 @@ check() { # NAME OCTETS MAX
 
 printf 'note zmtp-c on Cortex-M3, the reliable publisher: %d octets\n' "$(text_of "${node[@]}" --)"
 printf 'note zmtp-c on Cortex-M3, CURVE of a client without its cryptography: %d octets\n' "$(text_of src/curve.c -- -DZMTP_WITH_CURVE=1)"
+printf 'note zmtp-c on Cortex-M3, CURVE of a server besides: %d octets\n' "$(text_of src/curve_server.c -- -DZMTP_WITH_CURVE=1 -DZMTP_WITH_CURVE_SERVER=1)"
 largest=0
 for type in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR; do
     text=$(text_of "${core[@]}" -- "${one[@]}" "-DZMTP_WITH_$type=1")

@@ -1,4 +1,4 @@
-/* Every pairing of our socket types with libzmq's, whoever connects, by NULL and by PLAIN: messages of one and of several frames, both ways. */
+/* Every pairing of our socket types with libzmq's, whoever connects, by NULL and by PLAIN, and by CURVE if that is built: messages of several frames, both ways. */
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,6 +7,9 @@
 #include "check.h"
 #include "party.h"
 #include "zmtp_net.h"
+#if ZMTP_WITH_CURVE
+#include "zmtp_sodium.h"
+#endif
 
 #define FRAMES_MAX 8
 #define FRAME_MAX 70000u
@@ -56,11 +59,37 @@ static const pairing_t PAIRINGS[] = {
 static void *context;
 static zmtp_net_t net;
 static zmtp_link_t links[1];
-static uint8_t in[128];
 static uint8_t out[2u * FRAME_MAX];
 static uint8_t input[4096];
-static const zmtp_link_memory_t MEMORY[1] = {{in, sizeof in, out, sizeof out}};
 static zmtp_settings_t settings;
+
+#if ZMTP_WITH_CURVE
+static uint8_t in[FRAME_MAX];
+static zmtp_curve_t curve;
+static const zmtp_link_memory_t MEMORY[1] = {{in, sizeof in, out, sizeof out, &curve}};
+static uint8_t keys[4][ZMTP_CURVE_KEY]; /* ours, our secret, theirs, their secret */
+
+static int admit(void *nothing, const uint8_t *client)
+{
+    (void)nothing;
+    return memcmp(client, keys[2], ZMTP_CURVE_KEY) == 0;
+}
+
+static const zmtp_curve_keys_t KEYS = {&zmtp_sodium, keys[0], keys[1], keys[2], admit, NULL};
+
+static void draw_keys(void)
+{
+    uint32_t i;
+    CHECK(sodium_init() >= 0);
+    for (i = 0; i < 4u; i += 2u) {
+        zmtp_sodium_random(keys[i + 1u], ZMTP_CURVE_KEY);
+        zmtp_sodium_public_key(keys[i], keys[i + 1u]);
+    }
+}
+#else
+static uint8_t in[128];
+static const zmtp_link_memory_t MEMORY[1] = {{in, sizeof in, out, sizeof out}};
+#endif
 
 static message_t heard_message;
 static message_t received;
@@ -89,7 +118,7 @@ static int authenticate(void *nothing, zmtp_slice_t username, zmtp_slice_t passw
            (memcmp(password.octets, "secret", 6) == 0);
 }
 
-/** Lets everybody in whose password is "secret" (RFC 27). */
+/** Lets everybody in whose password is "secret", or who has shown a key (RFC 27). */
 static void *answer_zap(void *socket)
 {
     for (;;) {
@@ -108,7 +137,7 @@ static void *answer_zap(void *socket)
         }
         (void)zmq_send(socket, "1.0", 3, ZMQ_SNDMORE);
         (void)zmq_send(socket, frames[1], strlen(frames[1]), ZMQ_SNDMORE);
-        (void)zmq_send(socket, (strcmp(frames[7], "secret") == 0) ? "200" : "400", 3, ZMQ_SNDMORE);
+        (void)zmq_send(socket, ((strcmp(frames[5], "CURVE") == 0) || (strcmp(frames[7], "secret") == 0)) ? "200" : "400", 3, ZMQ_SNDMORE);
         (void)zmq_send(socket, "", 0, ZMQ_SNDMORE);
         (void)zmq_send(socket, "", 0, ZMQ_SNDMORE);
         (void)zmq_send(socket, "", 0, 0);
@@ -212,21 +241,35 @@ static void expect_heard(void *socket, const pairing_t *pairing, int envelope)
     CHECK(heard_message.count == (pairing->has_delimiter ? 3 : 2));
 }
 
-static void *open_theirs(const pairing_t *pairing, int is_plain, int they_connect, char *endpoint)
+static void set_mechanism(void *socket, zmtp_mechanism_t mechanism, int they_connect)
 {
-    void *socket = zmq_socket(context, pairing->theirs);
-    int zero = 0;
     int one = 1;
-    size_t size = 64;
-    (void)zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof zero);
-    if (is_plain && they_connect) {
+    if ((mechanism == ZMTP_PLAIN) && they_connect) {
         (void)zmq_setsockopt(socket, ZMQ_PLAIN_USERNAME, "admin", 5);
         (void)zmq_setsockopt(socket, ZMQ_PLAIN_PASSWORD, "secret", 6);
-    } else if (is_plain) {
+    } else if (mechanism == ZMTP_PLAIN) {
         (void)zmq_setsockopt(socket, ZMQ_PLAIN_SERVER, &one, sizeof one);
+#if ZMTP_WITH_CURVE
+    } else if ((mechanism == ZMTP_CURVE) && they_connect) {
+        (void)zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, keys[2], ZMTP_CURVE_KEY);
+        (void)zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, keys[3], ZMTP_CURVE_KEY);
+        (void)zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, keys[0], ZMTP_CURVE_KEY);
+    } else if (mechanism == ZMTP_CURVE) {
+        (void)zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &one, sizeof one);
+        (void)zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, keys[3], ZMTP_CURVE_KEY);
+#endif
     } else {
         /* NULL asks for nothing. */
     }
+}
+
+static void *open_theirs(const pairing_t *pairing, zmtp_mechanism_t mechanism, int they_connect, char *endpoint)
+{
+    void *socket = zmq_socket(context, pairing->theirs);
+    int zero = 0;
+    size_t size = 64;
+    (void)zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof zero);
+    set_mechanism(socket, mechanism, they_connect);
     if (pairing->theirs == ZMQ_SUB) {
         (void)zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0);
     }
@@ -242,7 +285,7 @@ static void *open_theirs(const pairing_t *pairing, int is_plain, int they_connec
     return socket;
 }
 
-static void *connect_both(const pairing_t *pairing, int is_plain, int they_connect)
+static void *connect_both(const pairing_t *pairing, zmtp_mechanism_t mechanism, int they_connect)
 {
     static const zmtp_slice_t ADMIN = {(const uint8_t *)"admin", 5};
     static const zmtp_slice_t SECRET = {(const uint8_t *)"secret", 6};
@@ -251,8 +294,11 @@ static void *connect_both(const pairing_t *pairing, int is_plain, int they_conne
     uint32_t began = zmtp_net_now_ms();
     memset(&settings, 0, sizeof settings);
     settings.socket_type = pairing->ours;
-    settings.mechanism = is_plain ? ZMTP_PLAIN : ZMTP_NULL;
-    settings.is_server = (uint8_t)(is_plain && they_connect);
+    settings.mechanism = (uint8_t)mechanism;
+    settings.is_server = (uint8_t)((mechanism != ZMTP_NULL) && they_connect);
+#if ZMTP_WITH_CURVE
+    settings.curve = &KEYS;
+#endif
     settings.username = ADMIN;
     settings.password = SECRET;
     settings.authenticate = authenticate;
@@ -263,9 +309,9 @@ static void *connect_both(const pairing_t *pairing, int is_plain, int they_conne
     CHECK(zmtp_net_open(&net) == 0);
     if (they_connect) {
         (void)snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%d", (int)zmtp_net_listen(&net, "127.0.0.1", 0));
-        socket = open_theirs(pairing, is_plain, 1, endpoint);
+        socket = open_theirs(pairing, mechanism, 1, endpoint);
     } else {
-        socket = open_theirs(pairing, is_plain, 0, endpoint);
+        socket = open_theirs(pairing, mechanism, 0, endpoint);
         CHECK(zmtp_net_connect(&net, "127.0.0.1", (uint16_t)atoi(strrchr(endpoint, ':') + 1), &net.accepted) != NULL);
     }
     while (!(is_ready && (is_subscribed || (pairing->ours != (uint8_t)ZMTP_PUB))) && ((zmtp_net_now_ms() - began) < DEADLINE_MS)) {
@@ -278,13 +324,14 @@ static void *connect_both(const pairing_t *pairing, int is_plain, int they_conne
     return socket;
 }
 
-static void talk(const pairing_t *pairing, int is_plain, int they_connect)
+static void talk(const pairing_t *pairing, zmtp_mechanism_t mechanism, int they_connect)
 {
+    static const char *const MECHANISMS[] = {"NULL", "PLAIN", "CURVE"};
     static char about[64];
     void *socket;
-    (void)snprintf(about, sizeof about, "%s, %s, %s", pairing->name, is_plain ? "PLAIN" : "NULL", they_connect ? "they connect" : "we connect");
+    (void)snprintf(about, sizeof about, "%s, %s, %s", pairing->name, MECHANISMS[mechanism], they_connect ? "they connect" : "we connect");
     check_about = about;
-    socket = connect_both(pairing, is_plain, they_connect);
+    socket = connect_both(pairing, mechanism, they_connect);
     if (is_ready && (pairing->ours == (uint8_t)ZMTP_SUB)) {
         CHECK(zmtp_link_subscribe(&links[0], 1, "t", 1) == 0);
     }
@@ -308,24 +355,34 @@ static void talk(const pairing_t *pairing, int is_plain, int they_connect)
     zmtp_net_listen_no_more(&net);
 }
 
-static void every_pairing(int is_plain)
+static void every_pairing(zmtp_mechanism_t mechanism)
 {
     uint32_t i;
     for (i = 0; i < (sizeof PAIRINGS / sizeof PAIRINGS[0]); i++) {
-        talk(&PAIRINGS[i], is_plain, 0);
-        talk(&PAIRINGS[i], is_plain, 1);
+        if ((mechanism != ZMTP_CURVE) || (PAIRINGS[i].ours != (uint8_t)ZMTP_REP)) {
+            talk(&PAIRINGS[i], mechanism, 0);
+            talk(&PAIRINGS[i], mechanism, 1);
+        }
     }
 }
 
 static void every_pairing_with_libzmq_talks_by_null(void)
 {
-    every_pairing(0);
+    every_pairing(ZMTP_NULL);
 }
 
 static void every_pairing_with_libzmq_talks_by_plain(void)
 {
-    every_pairing(1);
+    every_pairing(ZMTP_PLAIN);
 }
+
+#if ZMTP_WITH_CURVE
+static void every_pairing_with_libzmq_talks_by_curve(void)
+{
+    draw_keys();
+    every_pairing(ZMTP_CURVE);
+}
+#endif
 
 static void libzmq_keeps_who_answers_its_pings(void)
 {
@@ -369,6 +426,9 @@ int main(void)
     }
     TEST(every_pairing_with_libzmq_talks_by_null);
     TEST(every_pairing_with_libzmq_talks_by_plain);
+#if ZMTP_WITH_CURVE
+    TEST(every_pairing_with_libzmq_talks_by_curve);
+#endif
     TEST(libzmq_keeps_who_answers_its_pings);
     (void)zmq_ctx_shutdown(context);
     (void)pthread_join(zap, NULL);
