@@ -7,6 +7,7 @@
 
 static int32_t begin_task(taskfarm_worker_t *worker, const zmtp_event_t *event)
 {
+    taskfarm_range_t range;
     if ((event->size == 1u) && (event->octets[0] == (uint8_t)TASKFARM_END)) {
         worker->is_ended = 1;
         return 0;
@@ -17,8 +18,12 @@ static int32_t begin_task(taskfarm_worker_t *worker, const zmtp_event_t *event)
     if (worker->waiting == worker->credits) {
         return ZMTP_UNEXPECTED; /* nobody has granted this */
     }
+    range = taskfarm_get_range(&event->octets[1]);
+    if (range.begin >= range.end) {
+        return ZMTP_BAD_COMMAND;
+    }
     worker->loading = (worker->first + worker->waiting) % worker->credits;
-    worker->tasks[worker->loading] = taskfarm_get_range(&event->octets[1]);
+    worker->tasks[worker->loading] = range;
     worker->is_loading = event->more;
     worker->waiting += (uint32_t)(event->more == 0u);
     return 0;

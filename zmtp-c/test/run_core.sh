@@ -3,7 +3,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/build.sh"
 rounds=${BODKIN_FUZZ_ROUNDS:-20000}
 
-run() { # NAME SOURCE... -- ARGUMENT...: builds a program that prints a line for each of its tests, and runs it
+run() { # NAME SOURCE|OPTION... -- ARGUMENT...: builds a program that prints a line for each of its tests, and runs it
     local name=$1 sources=()
     shift
     while (($#)) && [[ $1 != -- ]]; do
@@ -19,7 +19,11 @@ run test_hostile test/test_hostile.c
 run test_types test/test_types.c
 run test_node test/test_node.c -- ../vectors/wire
 run test_taskfarm test/test_taskfarm.c
-run fuzz_zmtp fuzz/fuzz_zmtp.c fuzz/replay.c -- fuzz/seeds "$rounds" "$RANDOM$RANDOM"
+for target in zmtp node taskfarm curve; do
+    options=()
+    if [[ $target == curve ]]; then options=(-DZMTP_WITH_CURVE=1 -DZMTP_WITH_CURVE_SERVER=1); fi
+    run "fuzz_$target" "fuzz/fuzz_$target.c" fuzz/replay.c "${options[@]}" -- "fuzz/seeds/$target" "$rounds" "$RANDOM$RANDOM"
+done
 
 compiles() { # OPTION...
     local source
@@ -33,12 +37,19 @@ for example in examples/*.c; do
     report "$example is built" "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude -fsyntax-only "$example"
 done
 
+if "$compiler" -x c -E - <<<'#include <sodium.h>' >/dev/null 2>&1; then
+    report "examples/bodkin_publisher.c is built with CURVE" "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude -Iadapter -DZMTP_WITH_CURVE=1 -fsyntax-only \
+        examples/bodkin_publisher.c port/bodkin_sessions.c
+fi
+
 # Every feature alone off, every socket type alone on, and nothing at all but one.
 for feature in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR PLAIN PING REASONS WAITING; do
     report "it is built without $feature" compiles "-DZMTP_WITH_$feature=0"
 done
 report "it is built with CURVE" compiles -DZMTP_WITH_CURVE=1
 report "it is built with CURVE and without PLAIN" compiles -DZMTP_WITH_CURVE=1 -DZMTP_WITH_PLAIN=0
+report "it is built with both ends of CURVE" compiles -DZMTP_WITH_CURVE=1 -DZMTP_WITH_CURVE_SERVER=1
+report "it is built with both ends of CURVE and without PLAIN" compiles -DZMTP_WITH_CURVE=1 -DZMTP_WITH_CURVE_SERVER=1 -DZMTP_WITH_PLAIN=0
 for type in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR; do
     report "it is built with $type alone" compiles -DZMTP_WITH_ALL_TYPES=0 "-DZMTP_WITH_$type=1" -DZMTP_WITH_PLAIN=0 -DZMTP_WITH_PING=0 \
         -DZMTP_WITH_REASONS=0 -DZMTP_WITH_WAITING=0
