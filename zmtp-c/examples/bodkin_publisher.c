@@ -4,6 +4,9 @@
  *     bodkin_publisher SYSTEM TOPIC PERIOD_MS RETENTION EVENTS ADDRESS:PORT [ADDRESS:PORT]
  *
  * PERIOD_MS and RETENTION are those of the topic at Bodkin: T and N. Event n is the text n. Says on standard output what it is told, a line each, and ends with status 0 when all events are covered.
+ *
+ * Built with CURVE and libsodium (-DZMTP_WITH_CURVE=1 -Iadapter -lsodium) it speaks to a Bodkin in secure mode if BODKIN_SERVER_KEY and BODKIN_SECRET_KEY are in the
+ * environment: the ZMTP port's public key, and the system's own secret one, as `bodkin cert curve` tells them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +14,10 @@
 #include <time.h>
 
 #include "bodkin_sessions.h"
+#if ZMTP_WITH_CURVE
+#include "zmtp_sodium.h"
+#include "zmtp_z85.h"
+#endif
 
 #define CAPACITY 512u
 #define PAYLOAD_MAX 16u
@@ -20,11 +27,20 @@
 #define PATIENCE_MS 20000u
 
 static zmtp_link_t links[BODKIN_SESSIONS];
-static uint8_t in[BODKIN_SESSIONS][256];
 static uint8_t out[BODKIN_SESSIONS][1024];
 static uint8_t input[1024];
+#if ZMTP_WITH_CURVE
+static uint8_t in[BODKIN_SESSIONS][BODKIN_CURVE_COMMAND_MAX];
+static zmtp_curve_t curves[BODKIN_SESSIONS];
+static const zmtp_link_memory_t MEMORIES[BODKIN_SESSIONS] = {{in[0], sizeof in[0], out[0], sizeof out[0], &curves[0]},
+                                                             {in[1], sizeof in[1], out[1], sizeof out[1], &curves[1]}};
+static uint8_t keys[3][ZMTP_CURVE_KEY]; /* ours, our secret, the brokers' */
+static const zmtp_curve_keys_t KEYS = {.crypto = &zmtp_sodium, .public_key = keys[0], .secret = keys[1], .server = keys[2]};
+#else
+static uint8_t in[BODKIN_SESSIONS][256];
 static const zmtp_link_memory_t MEMORIES[BODKIN_SESSIONS] = {{in[0], sizeof in[0], out[0], sizeof out[0]},
                                                              {in[1], sizeof in[1], out[1], sizeof out[1]}};
+#endif
 static bodkin_kept_t kept[CAPACITY];
 static uint8_t payloads[CAPACITY * PAYLOAD_MAX];
 static bodkin_topic_t topic = {.kept = kept, .payloads = payloads, .capacity = CAPACITY, .payload_max = PAYLOAD_MAX};
@@ -58,6 +74,26 @@ static int read_address(const char *text, bodkin_session_t *broker, char *addres
     return 1;
 }
 
+/** Takes keys from the environment, if there are any: zero, if what is there is none. */
+static int use_keys(bodkin_sessions_t *sessions)
+{
+#if ZMTP_WITH_CURVE
+    const char *server = getenv("BODKIN_SERVER_KEY");
+    const char *secret = getenv("BODKIN_SECRET_KEY");
+    if ((server == NULL) && (secret == NULL)) {
+        return 1;
+    }
+    if ((server == NULL) || (secret == NULL) || !zmtp_z85_key(keys[2], server) || !zmtp_z85_key(keys[1], secret) || (sodium_init() < 0)) {
+        return 0;
+    }
+    zmtp_sodium_public_key(keys[0], keys[1]);
+    sessions->curve = &KEYS;
+#else
+    (void)sessions;
+#endif
+    return 1;
+}
+
 int main(int count, char **arguments)
 {
     static char addresses[BODKIN_SESSIONS][ADDRESS_MAX];
@@ -84,6 +120,10 @@ int main(int count, char **arguments)
             (void)fprintf(stderr, "%s is no ADDRESS:PORT\n", arguments[i]);
             return 2;
         }
+    }
+    if (!use_keys(&sessions)) {
+        (void)fprintf(stderr, "BODKIN_SERVER_KEY and BODKIN_SECRET_KEY are 40 characters each\n");
+        return 2;
     }
     if ((zmtp_net_open(&net) != 0) || (bodkin_open(&node) != 0) || (bodkin_sessions_open(&sessions) != 0)) {
         return 2;

@@ -23,6 +23,9 @@
 /** Octets of the buffer that a session's link needs at least: the commands that brokers send, with a topic's name. A refusal's text may be cut. */
 #define BODKIN_COMMAND_MAX 192u
 
+/** The same with CURVE, which opens a frame whole: with the longest text of a refusal, and its box. */
+#define BODKIN_CURVE_COMMAND_MAX 1220u
+
 /** Longest name of a node or a topic, in octets. */
 #define BODKIN_NAME_MAX 128u
 

@@ -8,6 +8,7 @@
 #define BODKIN_SESSIONS_H
 
 #include "bodkin_node.h"
+#include "zmtp_curve.h"
 #include "zmtp_net.h"
 
 /** Pause in front of the first new attempt to connect, doubled by each that fails, and the longest one, in milliseconds. */
@@ -39,6 +40,10 @@ struct bodkin_sessions {
     bodkin_node_t *node; /**< set, as the next two */
     zmtp_net_t *net;     /**< with a free link for each broker */
     bodkin_session_t brokers[BODKIN_SESSIONS];
+#if ZMTP_WITH_CURVE
+    /** Set: Bodkin is in secure mode, and this is the system's own pair of keys, and the ZMTP port's public one, which both brokers have. The links' memory has a zmtp_curve_t. */
+    const zmtp_curve_keys_t *curve;
+#endif
 
     zmtp_settings_t settings;
 };

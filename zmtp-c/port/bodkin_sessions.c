@@ -28,10 +28,27 @@ static void heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *event)
     }
 }
 
+/** Whether what brokers send fits into a link's memory, and CURVE's handshake into what goes out. */
+static int has_room(const bodkin_sessions_t *sessions, const zmtp_link_memory_t *memory)
+{
+#if ZMTP_WITH_CURVE
+    if (sessions->curve != NULL) {
+        uint32_t out_size = ZMTP_CURVE_POLL_ROOM + sessions->settings.identity.size;
+        return (memory->in_size >= BODKIN_CURVE_COMMAND_MAX) && (memory->out_size >= out_size) && (memory->curve != NULL);
+    }
+#endif
+    (void)sessions;
+    return memory->in_size >= BODKIN_COMMAND_MAX;
+}
+
 int32_t bodkin_sessions_open(bodkin_sessions_t *sessions)
 {
     uint32_t i;
     memset(&sessions->settings, 0, sizeof sessions->settings);
+#if ZMTP_WITH_CURVE
+    sessions->settings.mechanism = (uint8_t)((sessions->curve == NULL) ? ZMTP_NULL : ZMTP_CURVE);
+    sessions->settings.curve = sessions->curve;
+#endif
     sessions->settings.socket_type = ZMTP_DEALER;
     sessions->settings.identity.octets = (const uint8_t *)sessions->node->name;
     sessions->settings.identity.size = (uint32_t)strlen(sessions->node->name);
@@ -41,7 +58,7 @@ int32_t bodkin_sessions_open(bodkin_sessions_t *sessions)
         broker->link = NULL;
         broker->away_ms = zmtp_net_now_ms();
         broker->pause_ms = 0;
-        if ((broker->address != NULL) && ((i >= sessions->net->count) || (sessions->net->memories[i].in_size < BODKIN_COMMAND_MAX))) {
+        if ((broker->address != NULL) && ((i >= sessions->net->count) || !has_room(sessions, &sessions->net->memories[i]))) {
             return ZMTP_ARGUMENT;
         }
     }

@@ -1,16 +1,19 @@
-//! A sensor node's publisher in C (`zmtp-c/examples/bodkin_publisher.c`): what it has published is heard, in order and once, whatever becomes of the Primary.
+//! A sensor node's publisher in C (`zmtp-c/examples/bodkin_publisher.c`): what it has published is heard, in order and once, whatever becomes of the Primary, in
+//! insecure mode and in secure mode.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bodkin_client::realtime::Brokers;
+use bodkin_client::realtime::{Brokers, ClientSecurity};
 use nix::sys::signal::Signal;
 
-use super::nodes::Pair;
+use super::nodes::{Node, Pair};
+use super::secure::{bind, let_display_use_sensor};
 use crate::real_time_client::{Hears, required, until};
 use crate::support::arrowhead::system;
 use crate::support::cloud::System;
+use crate::support::skip;
 
 /// No event may be missed, and each is there within half a second but for those that the fail-over holds up: what may be lost in it the node keeps.
 const TOPIC: &str =
@@ -19,41 +22,36 @@ const PERIOD_MS: usize = 5;
 const RETENTION: usize = 200;
 /// They last longer than the fail-over.
 const EVENTS: usize = 800;
+/// The compiler's words for CURVE by libsodium.
+const BY_CURVE: [&str; 2] = ["-DZMTP_WITH_CURVE=1", "-lsodium"];
 
 /// Builds the example; needs the C compiler that linking needs anyway.
-fn built() -> PathBuf {
+fn built(name: &str, options: &[&str]) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../zmtp-c");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bodkin_publisher");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let folder = |name: &str| -> Vec<PathBuf> {
         let files = std::fs::read_dir(sources.join(name)).expect("a folder").map(|entry| entry.expect("an entry").path());
         files.filter(|path| path.extension().is_some_and(|ending| ending == "c")).collect()
     };
     let mut compiler = Command::new("cc");
     compiler.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O1", "-g", "-I"]).arg(sources.join("include"));
+    compiler.arg("-I").arg(sources.join("adapter"));
     compiler.args(folder("src")).args(folder("port")).args(folder("port/posix")).arg(sources.join("examples/bodkin_publisher.c"));
-    let status = compiler.arg("-o").arg(&program).status().expect("a C compiler");
+    let status = compiler.args(options).arg("-o").arg(&program).status().expect("a C compiler");
     assert!(status.success(), "the example is not built");
     program
 }
 
-#[test]
-fn what_a_node_in_c_publishes_with_deadline_and_bound_outlives_the_primary() {
-    let program = built();
-    let (pair, _witness, mut backup, primary) = Pair::known("", TOPIC);
-    for (name, port) in [("sensor", 1), ("display", 2)] {
-        let answer = primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system(name, port))).unwrap();
-        answer.expect_status(201);
-    }
+/// Lets the node publish to both brokers while a display hears it, and kills the Primary among the events: all of them are heard and covered.
+fn outlives_the_primary(pair: &Pair, primary: &Node, backup: &mut Node, mut node: Command, display: Brokers) {
     let (first, second) = pair.zmtp_addresses();
-    let mut display = Hears::by(Brokers::pair("display", first, second), "hot", required());
+    let mut display = Hears::by(display, "hot", required());
     until("it is subscribed", || {
         display.turn();
         display.subscribed > 0
     });
-
     let numbers = [PERIOD_MS, RETENTION, EVENTS].map(|number| number.to_string());
     let addresses = [first, second].map(|address| address.to_string());
-    let mut node = Command::new(program);
     let child = node.args(["sensor", "HOT"]).args(numbers).args(addresses).stdout(Stdio::piped()).spawn().expect("the example starts");
     until("a third is heard", || {
         display.turn();
@@ -76,4 +74,35 @@ fn what_a_node_in_c_publishes_with_deadline_and_bound_outlives_the_primary() {
     assert!(told.status.success(), "not all were covered: {}", String::from_utf8_lossy(&told.stdout));
     let numbers: Vec<String> = (1..=EVENTS).map(|number| number.to_string()).collect();
     assert_eq!(display.events, numbers);
+}
+
+#[test]
+fn what_a_node_in_c_publishes_with_deadline_and_bound_outlives_the_primary() {
+    let program = built("bodkin_publisher", &[]);
+    let (pair, _witness, mut backup, primary) = Pair::known("", TOPIC);
+    for (name, port) in [("sensor", 1), ("display", 2)] {
+        let answer = primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system(name, port))).unwrap();
+        answer.expect_status(201);
+    }
+    let (first, second) = pair.zmtp_addresses();
+    outlives_the_primary(&pair, &primary, &mut backup, Command::new(program), Brokers::pair("display", first, second));
+}
+
+#[test]
+fn what_a_node_in_c_publishes_by_curve_outlives_the_primary() {
+    let has_sodium = Command::new("pkg-config").args(["--exists", "libsodium"]).status().is_ok_and(|status| status.success());
+    if !has_sodium {
+        skip::note("what_a_node_in_c_publishes_by_curve_outlives_the_primary", "no libsodium (Debian: libsodium-dev, pkg-config)");
+        return;
+    }
+    let program = built("bodkin_publisher_by_curve", &BY_CURVE);
+    let pair = Pair::secure(TOPIC);
+    let (sensor, display) = (bind(&pair, "sensor"), bind(&pair, "display"));
+    let (pair, _witness, mut backup, primary) = pair.begin();
+    let_display_use_sensor(&primary);
+    let ClientSecurity::Curve { own, server } = sensor else { panic!("the keys are those of another mechanism") };
+    let mut node = Command::new(program);
+    node.env("BODKIN_SERVER_KEY", server.to_string()).env("BODKIN_SECRET_KEY", own.secret().to_z85().as_str());
+    let (first, second) = pair.zmtp_addresses();
+    outlives_the_primary(&pair, &primary, &mut backup, node, Brokers { security: display, ..Brokers::pair("display", first, second) });
 }

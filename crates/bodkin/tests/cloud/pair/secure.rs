@@ -31,7 +31,7 @@ fn done(node: &Node, client: &Client, target: &str, body: Option<&Value>, status
 }
 
 /// Binds the systems of both brokers' clients to keys, in the directories of both nodes before these start.
-fn bind(pair: &Pair, name: &str) -> ClientSecurity {
+pub fn bind(pair: &Pair, name: &str) -> ClientSecurity {
     let own = Arc::new(curve::generate().expect("a pair"));
     let directories = ["primary", "backup"].map(|node| TrustDirectory::new(pair.trust(node)));
     for directory in &directories {
@@ -44,7 +44,7 @@ fn bind(pair: &Pair, name: &str) -> ClientSecurity {
 }
 
 /// Registers a provider whose service is secured by tokens, and lets the display use it and hear it.
-fn let_display_use_sensor(node: &Node) {
+pub fn let_display_use_sensor(node: &Node) {
     let keyed = |name: &str, port| {
         let mut system = system(name, port);
         system["authenticationInfo"] = json!(public_key());
