@@ -14,9 +14,9 @@ use super::dialect::Heard;
 use super::zmtp::Zmtp;
 use crate::event::payload::monotonic_ns;
 
-/// Time between two attempts to reach a broker while another one leads.
+/// Time in front of an attempt to reach a broker while another one leads, or has a session and will say who does.
 const ATTEMPT_EVERY_NS: u64 = 1_000_000_000;
-/// The same while nobody is known to lead: doubled with each session that ends at once, to the greatest.
+/// The same while there is neither: doubled with each session that ends at once, to the greatest.
 const PAUSE_NS: std::ops::RangeInclusive<u64> = 10_000_000..=160_000_000;
 /// A session that lasts so long has not ended at once.
 const LASTING_NS: u64 = 1_000_000_000;
@@ -34,6 +34,7 @@ struct Link {
     address: SocketAddr,
     token: Token,
     connection: Option<Connection<Zmtp>>,
+    /// When its last session began, or ended.
     attempted_ns: u64,
     pause_ns: u64,
     /// The broker has answered the handshake.
@@ -83,13 +84,14 @@ impl Sessions {
         Ok(sessions)
     }
 
-    /// Begins with those brokers again with whom it is time to; soon, if nobody is known to lead.
+    /// Begins with those brokers again with whom it is time to; soon, if there is nobody to publish to and no other session.
     ///
     /// # Errors
     /// The system gives no socket.
     pub fn begin_again(&mut self, registry: &Registry, is_led: bool) -> anyhow::Result<()> {
         let now_ns = monotonic_ns();
-        let pause_ns = |link: &Link| if is_led { ATTEMPT_EVERY_NS } else { link.pause_ns };
+        let may_wait = is_led || self.links.iter().any(|link| link.is_ready);
+        let pause_ns = |link: &Link| if may_wait { ATTEMPT_EVERY_NS } else { link.pause_ns };
         for link in self.links.iter_mut().filter(|link| link.connection.is_none() && link.attempted_ns + pause_ns(link) <= now_ns) {
             let mut connection = Connection::begin(link.address, Zmtp::dealer(&self.name)?)?;
             connection.watch(registry, link.token)?;
@@ -134,8 +136,10 @@ impl Sessions {
         result?;
         if read.is_err() || !connection.is_open() {
             link.connection = None;
-            let lasted = monotonic_ns() - link.attempted_ns >= LASTING_NS;
+            let now_ns = monotonic_ns();
+            let lasted = now_ns - link.attempted_ns >= LASTING_NS;
             link.pause_ns = if lasted { *PAUSE_NS.start() } else { (link.pause_ns * 2).min(*PAUSE_NS.end()) };
+            link.attempted_ns = now_ns;
             let was_there = std::mem::take(&mut link.is_ready);
             told(session, News::Ended { why: read.err().map(|error| format!("{error:#}")), was_there })?;
         }
