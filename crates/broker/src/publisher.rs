@@ -340,13 +340,13 @@ impl Publisher {
         }
     }
 
-    /// Another broker leads, or the connection is another one: everything that is kept may be missing there.
+    /// Another broker leads, or the connection is another one: everything that is kept may be missing there. Topics that keep nothing but what is covered can wait:
+    /// all publishers do this at the same time.
     fn resume(&mut self) {
         self.paused.clear();
         for index in 0..self.topics.len() {
-            if self.topics[index].resume() {
-                self.make_ready(TopicKey(index as u32));
-            }
+            self.topics[index].resume();
+            self.make_ready(TopicKey(index as u32));
         }
     }
 

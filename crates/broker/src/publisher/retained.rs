@@ -108,12 +108,12 @@ impl Retained {
         true
     }
 
-    /// Everything that is kept is to be sent again; false if nothing was ever published.
-    pub fn resume(&mut self) -> bool {
+    /// Everything that is kept is to be sent again, and in front of it what that is, if any of it was sent before. Where all of it is covered that goes in front of
+    /// the next event.
+    pub fn resume(&mut self) {
+        self.is_resuming |= self.next > self.oldest || self.resent_through >= self.oldest;
         self.paused_until = None;
-        self.next = self.oldest;
-        self.is_resuming = self.newest > 0;
-        self.is_resuming
+        (self.next, self.resent_through) = (self.oldest, self.newest);
     }
 
     /// Was refused, with whatever followed it: it is sent again, and then that.
@@ -141,15 +141,18 @@ impl Retained {
     }
 
     pub fn has_more(&self) -> bool {
-        self.paused_until.is_none() && (self.is_resuming || self.next <= self.newest)
+        self.paused_until.is_none() && self.next <= self.newest && self.newest > self.covered
     }
 
     pub fn next_send(&mut self, topic: TopicKey) -> Option<Send> {
-        if self.paused_until.is_some() {
+        if !self.has_more() {
             return None;
         }
         if std::mem::take(&mut self.is_resuming) {
-            self.resent_through = self.newest;
+            if self.resent_through >= self.oldest {
+                // What has come since waits behind what was sent before, and is as old as its wait.
+                self.resent_through = self.newest;
+            }
             return Some(Send::Resume { topic, from: Sequence(self.oldest), to: Sequence(self.newest) });
         }
         while self.next <= self.newest {

@@ -75,7 +75,7 @@ fn what_is_kept_goes_to_the_next_leader_in_order_and_then_what_is_new() {
     trial.publish().unwrap();
     assert_eq!(trial.sent(), [""; 0], "nobody leads");
     assert_eq!(trial.leads(One, 1), [Output::Redirected { session: One, epoch: Epoch(1) }]);
-    assert_eq!(trial.sent(), ["resume 1..1", "again 1"]);
+    assert_eq!(trial.sent(), ["again 1"], "it was never sent, and may be old");
     trial.publish_some(3);
     assert_eq!(trial.sent(), ["2", "3", "4"]);
     assert_eq!(trial.covered(One, 1, 2), [Output::Covered { topic: trial.topic, through: Sequence(2) }]);
@@ -111,7 +111,42 @@ fn the_newest_are_kept_although_they_are_covered() {
     trial.covered(One, 1, 3);
     assert_eq!(trial.publisher.oldest_kept(trial.topic), Sequence(2));
     trial.leads(Two, 2);
-    assert_eq!(trial.sent(), ["resume 2..3", "again 2", "again 3"]);
+    assert_eq!(trial.sent(), [""; 0], "they are covered");
+    trial.publish().unwrap();
+    assert_eq!(trial.sent(), ["resume 2..4", "again 2", "again 3", "again 4"]);
+}
+
+#[test]
+fn what_is_covered_comes_again_in_front_of_the_next_event_and_what_was_never_sent_needs_no_word() {
+    let mut trial = Trial::new(1, 4, WhenFull::Block);
+    let kept = trial.topic;
+    let [gone, uncovered, unsent] = [0; 3].map(|newest| trial.publisher.add_topic(Retention::new(newest, 4, WhenFull::Block)));
+    trial.leads(One, 1);
+    for topic in [kept, gone, uncovered] {
+        trial.publisher.publish(topic, 0).unwrap();
+    }
+    trial.sent();
+    for topic in [kept, gone] {
+        let (epoch, through) = (Epoch(1), Sequence(1));
+        trial.take(Input::Covered { session: One, epoch, topic, incarnation: RUN, through });
+    }
+    trial.take(Input::Closed(One));
+    trial.publisher.publish(unsent, 0).unwrap();
+    trial.leads(Two, 2);
+    let sent = |trial: &mut Trial| {
+        let sends = std::iter::from_fn(|| trial.publisher.next_send(at(trial.now)));
+        let word = |send| match send {
+            Send::Event { topic, is_resent, .. } => (topic, if is_resent { "again" } else { "event" }),
+            Send::Resume { topic, .. } => (topic, "resume"),
+            Send::Last { topic, .. } => (topic, "last"),
+        };
+        sends.map(word).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(&mut trial), [(unsent, "again"), (uncovered, "resume"), (uncovered, "again")]);
+    trial.publisher.publish(gone, 0).unwrap();
+    assert_eq!(sent(&mut trial), [(gone, "event")], "nothing older is kept");
+    trial.publisher.publish(kept, 0).unwrap();
+    assert_eq!(sent(&mut trial), [(kept, "resume"), (kept, "again"), (kept, "again")], "as old as its wait for what is in front of it");
 }
 
 #[test]
@@ -269,8 +304,8 @@ proptest! {
         let mut trial = Trial::new(newest, capacity, when_full);
         let capacity = capacity.max(newest);
         let (mut published, mut covered, mut gone) = (0, 0, BTreeSet::new());
-        // What the session has: whether it was told what comes, and the newest event.
-        let (mut resumed, mut last_sent, mut epoch) = (false, 0u64, 0);
+        // What the session has: whether it was told what comes, or need not be, and the newest event. What any session had.
+        let (mut resumed, mut last_sent, mut ever_sent, mut epoch) = (false, 0u64, 0u64, 0);
         for step in steps {
             match step {
                 Step::Publish => {
@@ -306,7 +341,7 @@ proptest! {
                     let session = if first { One } else { Two };
                     if trial.leads(session, epoch + ahead).iter().any(|output| matches!(output, Output::Redirected { .. })) {
                         epoch += ahead;
-                        (resumed, last_sent) = (published == 0, 0);
+                        (resumed, last_sent) = (ever_sent < trial.publisher.oldest_kept(trial.topic).0, 0);
                     }
                 }
                 Step::Close(first) => drop(trial.take(Input::Closed(if first { One } else { Two }))),
@@ -325,6 +360,7 @@ proptest! {
                                 prop_assert!(sequence.0 > last_sent, "{sequence:?} behind {last_sent}");
                                 prop_assert!(skipped.clone().all(|sequence| sequence <= covered || gone.contains(&sequence)), "{skipped:?}");
                                 last_sent = sequence.0;
+                                ever_sent = ever_sent.max(last_sent);
                             }
                             Some(Send::Last { sequence, .. }) => prop_assert!(sequence.0 <= published),
                             None => break,

@@ -18,7 +18,12 @@ impl<R> Shard<R> {
     /// Takes an event of a real-time stream. What the publisher may publish was decided before. The event is dispatched by [`Shard::next`].
     pub fn accept(&mut self, now: Instant, stream: StreamId, publication: Publication) -> Result<Accepted, Refusal> {
         let index = self.streams.index(stream).ok_or(Refusal::Stream)?;
-        let taken = self.check_authority(now, publication.epoch).and_then(|()| self.take(now, index, publication));
+        let may = self.check_authority(now, publication.epoch);
+        if may.is_ok() && !self.streams.at(index).is_resumed {
+            // Who keeps what it has sent before says so in front of any event.
+            self.resume(now, stream, publication.sequence, publication.sequence);
+        }
+        let taken = may.and_then(|()| self.take(now, index, publication));
         let stream = self.streams.at_mut(index);
         let is_first = stream.awaited().is_none_or(|awaited| publication.sequence <= awaited);
         match taken {

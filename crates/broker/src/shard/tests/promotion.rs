@@ -93,6 +93,14 @@ fn nothing_is_covered_until_the_publisher_has_said_what_it_keeps() {
 }
 
 #[test]
+fn an_event_without_a_word_in_front_of_it_says_that_nothing_older_is_kept() {
+    let (mut driven, stream) = promoted(backup(&[3, 5], 0));
+    resend(&mut driven, stream, 7);
+    assert_eq!(driven.work(), "A3! A5! A7!");
+    assert_eq!(driven.covered(), Some(7), "nobody is required, and the Backup is out");
+}
+
+#[test]
 fn what_was_discarded_is_known() {
     let (mut driven, stream) = promoted(backup(&[3], 5));
     assert_eq!(driven.shard.kept(), 0);
