@@ -58,6 +58,12 @@ pub struct Promotion {
     pub redirect: Duration,
 }
 
+/// The names and terms of a Backup that leads. To let go of those of thousands of topics takes milliseconds.
+#[derive(Debug)]
+pub struct Outlived {
+    _topics: Topics,
+}
+
 /// The machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Backup {
@@ -207,10 +213,11 @@ impl Backup {
 
     /// Has a shard lead that was made ready while this node followed: it has the topics, and whoever is required, with a session here or not
     /// ([`Attachment`](crate::Attachment)), and has taken no event. It goes on with what is kept. Slots stay what they are; the Primary's Backup is
-    /// [`BackupStanding::Lost`](crate::BackupStanding) until the member says how it stands. What is still to be done is a pass over the streams that are known here and
-    /// over the subscriptions: no table is built, and no name is compared if the topics were [prepared](Shard::prepare).
-    pub fn promote<R>(self, now: Instant, promotion: Promotion, shard: &mut Shard<R>) {
+    /// [`BackupStanding::Lost`](crate::BackupStanding) until the member says how it stands. What is still to be done is a pass over the streams that are known here: no
+    /// table is built, and no name is compared if the topics were [prepared](Shard::prepare). Gives what is of no use any more, for the caller to let go when there is time.
+    pub fn promote<R>(self, now: Instant, promotion: Promotion, shard: &mut Shard<R>) -> Outlived {
         shard.take_over(now, promotion, &self.topics, self.streams);
+        Outlived { _topics: self.topics }
     }
 
     fn receive(&mut self, position: Position) -> Result<(), BackupError> {

@@ -10,6 +10,7 @@ mod delivery;
 mod edf;
 mod epoch;
 mod event;
+mod few;
 pub mod graph;
 mod lease;
 pub mod member;
@@ -31,7 +32,7 @@ mod topics;
 pub mod wire;
 
 pub use crate::{
-    backup::{Backup, BackupError, Promotion},
+    backup::{Backup, BackupError, Outlived, Promotion},
     clock::{ClockExchange, ClockOffset, ClockWatch},
     delivery::{Circuit, Delivery, DeliveryPolicy, Outcome, RETRY_AFTER_MAX, Verdict},
     epoch::{Epoch, Node},

@@ -100,6 +100,8 @@ pub struct Shard<R> {
     subscriptions: Subscriptions<R>,
     lost_events: u64,
     authority: Authority,
+    /// Since when it leads in its epoch: nobody who is required was silent before.
+    led_since: Instant,
     streams: Streams,
     /// While this node follows: the numbers here of the topics that its Backup numbers from 0.
     known_as: Vec<TopicId>,
@@ -135,6 +137,7 @@ impl<R> Shard<R> {
             subscriptions: Subscriptions::default(),
             lost_events: 0,
             authority: Authority::ALONE,
+            led_since: Instant::default(),
             streams: Streams::default(),
             known_as: Vec::new(),
             dispatches: Edf::default(),
@@ -193,10 +196,6 @@ impl<R> Shard<R> {
         let heard = &mut self.topics.at_mut(topic).subscriptions;
         let subscription = Subscription::new(topic, heard.len(), receiver, overflow, self.limits.queue_bytes_max);
         let key = self.subscriptions.insert(subscription);
-        if heard.is_empty() {
-            // Nearly every topic has one; room for four would be most of what it takes.
-            heard.reserve_exact(1);
-        }
         heard.push(key);
         Ok(key)
     }
@@ -269,7 +268,7 @@ impl<R> Shard<R> {
         };
         sequence.0 += 1;
         let event = EventId { publisher, incarnation: self.incarnation, topic: id, sequence: *sequence };
-        for &key in &topic.subscriptions {
+        for &key in topic.subscriptions.iter() {
             let offered = self.subscriptions.heard(key).offer(now, OfferedEvent { id: event, slot: None }, offer);
             self.lost_events += u64::from(offered == Offered::Lost);
             outputs.extend(output_of(key, event, offered));
@@ -281,8 +280,8 @@ impl<R> Shard<R> {
         self.require_no_more(now, key, outputs);
         let Some(subscription) = self.subscriptions.remove(key) else { return };
         let heard = &mut self.topics.at_mut(subscription.topic).subscriptions;
-        heard.swap_remove(subscription.place);
-        if let Some(moved) = heard.get(subscription.place).copied() {
+        heard.swap_remove(subscription.place as usize);
+        if let Some(moved) = heard.get(subscription.place as usize).copied() {
             self.subscriptions.heard(moved).place = subscription.place;
         }
     }
@@ -382,6 +381,11 @@ impl<R> Shard<R> {
         self.topics.at(id).terms.as_deref().map(|terms| (id, terms))
     }
 
+    /// The terms of a topic, if it is a real-time one.
+    pub fn terms_of(&self, topic: TopicId) -> Option<&Terms> {
+        self.topics.at(topic).terms.as_deref()
+    }
+
     /// The topic of this name, if it was made.
     pub fn topic_id(&self, name: &str) -> Option<TopicId> {
         self.topics.find(name)
@@ -422,6 +426,11 @@ impl<R> Shard<R> {
     /// The receiver of a subscription that is there.
     pub fn receiver(&self, key: SubscriptionKey) -> Option<&R> {
         self.subscriptions.get(key).map(|subscription| &subscription.receiver)
+    }
+
+    /// A topic's subscriptions.
+    pub fn subscriptions_of(&self, topic: TopicId) -> &[SubscriptionKey] {
+        &self.topics.at(topic).subscriptions
     }
 
     /// The receivers of a topic's subscriptions.

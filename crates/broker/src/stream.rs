@@ -5,6 +5,7 @@
 
 use crate::{
     event::{EventId, Incarnation, PublisherId, Sequence, TopicId},
+    few::Few,
     slot::NONE,
     subscription::SubscriptionKey,
     terms::Bucket,
@@ -158,7 +159,7 @@ pub(crate) struct Stream {
     /// Of a stream that keeps something: where the list of such streams has it.
     pub place: u32,
     /// The required subscriptions of the topic.
-    pub readers: Vec<Reader>,
+    pub readers: Few<Reader>,
     /// Something may have to be told at the end of the turn.
     pub is_touched: bool,
     /// The publisher is to be told again how far it is covered.
@@ -195,7 +196,7 @@ impl Stream {
             shed_run: 0,
             linked: Linked::default(),
             place: 0,
-            readers: Vec::new(),
+            readers: Few::default(),
             is_touched: false,
             is_asked: false,
             is_catching_up: false,

@@ -2,6 +2,7 @@
 
 use crate::{
     event::TopicId,
+    few::Few,
     slot::{Message, NONE, SlotId, Slots},
     stream::{Stream, StreamId, StreamIdentity},
 };
@@ -20,7 +21,7 @@ pub(crate) enum NotTaken {
 pub(crate) struct Streams {
     streams: Vec<Stream>,
     /// Those that are open, by topic, then in order of their publishers and runs: a topic has few.
-    by_topic: Vec<Vec<u32>>,
+    by_topic: Vec<Few<u32>>,
     free: Vec<u32>,
     /// Streams that keep something, in no order: what a promotion or a change of the pair has to look at.
     occupied: Vec<u32>,
@@ -34,7 +35,7 @@ impl Streams {
     pub fn open(&mut self, identity: StreamIdentity, capacity: u32) -> StreamId {
         let topic = identity.topic.index();
         if topic >= self.by_topic.len() {
-            self.by_topic.resize(topic + 1, Vec::new());
+            self.by_topic.resize(topic + 1, Few::default());
         }
         let at = match self.place(&identity) {
             Ok(at) => return self.id(self.by_topic[topic][at]),
@@ -56,12 +57,7 @@ impl Streams {
                 index
             }
         };
-        let of_topic = &mut self.by_topic[topic];
-        if of_topic.is_empty() {
-            // Nearly every topic has one; room for four would be most of what the list takes.
-            of_topic.reserve_exact(1);
-        }
-        of_topic.insert(at, index);
+        self.by_topic[topic].insert(at, index);
         self.occupied.reserve(self.streams.len() - self.occupied.len());
         self.id(index)
     }
@@ -87,7 +83,7 @@ impl Streams {
 
     /// The open streams of a topic.
     pub fn of(&self, topic: TopicId) -> &[u32] {
-        self.by_topic.get(topic.index()).map_or(&[], |streams| streams)
+        self.by_topic.get(topic.index()).map_or(&[], |streams| &**streams)
     }
 
     /// Where the list of its topic has a stream, or would have it.
@@ -119,7 +115,7 @@ impl Streams {
             let topic = number(topic);
             streams.iter().for_each(|index| self.streams[*index as usize].identity.topic = topic);
             if topic.index() >= self.by_topic.len() {
-                self.by_topic.resize(topic.index() + 1, Vec::new());
+                self.by_topic.resize(topic.index() + 1, Few::default());
             }
             self.by_topic[topic.index()] = streams;
         }
@@ -127,7 +123,7 @@ impl Streams {
 
     /// Every open stream, by topic.
     pub fn open_streams(&self) -> impl Iterator<Item = u32> {
-        self.by_topic.iter().flatten().copied()
+        self.by_topic.iter().flat_map(|streams| streams.iter()).copied()
     }
 
     pub fn id(&self, index: u32) -> StreamId {

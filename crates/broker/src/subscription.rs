@@ -1,6 +1,6 @@
 //! A subscription's queue account: how much is under way, and what was lost.
 
-use std::time::Duration;
+use std::{num::NonZeroU64, time::Duration};
 
 use crate::{
     event::{EventId, TopicId},
@@ -13,6 +13,13 @@ use crate::{
 pub struct SubscriptionKey {
     pub(crate) index: u32,
     pub(crate) generation: u32,
+}
+
+impl SubscriptionKey {
+    /// Small number of the subscription in its shard, from 0; that of a removed one goes to a successor.
+    pub fn index(self) -> usize {
+        self.index as usize
+    }
 }
 
 /// What a full queue costs a subscriber.
@@ -63,7 +70,7 @@ pub(crate) enum Offered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Required {
     /// How long.
-    pub wait: Duration,
+    pub wait_ns: u64,
     /// When it last came, or said that it has something.
     pub heard_at: Instant,
     /// Whether it has a session.
@@ -78,7 +85,7 @@ pub(crate) struct Required {
 pub(crate) struct Subscription<R> {
     pub topic: TopicId,
     /// Where the topic's list has it.
-    pub place: usize,
+    pub place: u32,
     pub receiver: R,
     /// What waits for it, of a real-time topic only.
     pub required: Option<Required>,
@@ -91,12 +98,13 @@ pub(crate) struct Subscription<R> {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Loss {
-    events: u64,
+    events: NonZeroU64,
     since: Instant,
 }
 
 impl<R> Subscription<R> {
     pub fn new(topic: TopicId, place: usize, receiver: R, overflow: Overflow, capacity_bytes: u64) -> Self {
+        let place = u32::try_from(place).expect("a topic has fewer subscriptions than 2^32");
         Self { topic, place, receiver, required: None, overflow, capacity_bytes, queued_bytes: 0, loss: None, is_behind: false }
     }
 
@@ -118,7 +126,7 @@ impl<R> Subscription<R> {
         }
         let wanted = offer(&self.receiver, event);
         if let Some(loss) = self.loss.as_mut().filter(|_| wanted != Wanted::No) {
-            loss.events += 1;
+            loss.events = loss.events.saturating_add(1);
             return Offered::Lost;
         }
         match wanted {
@@ -128,7 +136,7 @@ impl<R> Subscription<R> {
         }
         match self.overflow {
             Overflow::Loses => {
-                self.loss = Some(Loss { events: 1, since: now });
+                self.loss = Some(Loss { events: NonZeroU64::MIN, since: now });
                 Offered::Lost
             }
             Overflow::FallsBehind => {
@@ -164,7 +172,7 @@ impl<R> Subscription<R> {
         if !self.is_half_read() {
             return None;
         }
-        self.loss.take().map(|loss| (loss.events, now.since(loss.since)))
+        self.loss.take().map(|loss| (loss.events.get(), now.since(loss.since)))
     }
 
     /// Whether the queue has room for more than a trickle.

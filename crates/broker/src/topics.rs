@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use crate::{
     event::{PublisherId, Sequence, TopicId},
+    few::Few,
     names::Names,
     streams::Streams,
     subscription::SubscriptionKey,
@@ -13,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Topic {
     pub name: Arc<str>,
-    pub subscriptions: Vec<SubscriptionKey>,
+    pub subscriptions: Few<SubscriptionKey>,
     /// Of a best-effort topic: the last event of each publisher.
     pub numbered: BTreeMap<PublisherId, Sequence>,
     /// Of a real-time topic: the last event of each publisher whose stream, numbered by the shard's own run, has ended.

@@ -15,7 +15,7 @@ fn wait_for(waits: &mut Edf, now: Instant, key: SubscriptionKey, required: Requi
     if waits.place(key.index).is_some() {
         return required;
     }
-    waits.insert(0, key.index, now.plus(required.wait), 0);
+    waits.insert(0, key.index, now.plus_nanos(required.wait_ns), 0);
     Required { heard_at: now, ..required }
 }
 
@@ -120,7 +120,7 @@ impl<R> Shard<R> {
         let stream = self.streams.at_mut(index);
         let event = stream.event(sequence);
         let offered_event = OfferedEvent { id: event, slot: Some(slot) };
-        for &key in &self.topics.at(event.topic).subscriptions {
+        for &key in self.topics.at(event.topic).subscriptions.iter() {
             let subscription = self.subscriptions.heard(key);
             if subscription.required.is_none() {
                 let offered = subscription.offer(now, offered_event, offer);

@@ -30,7 +30,8 @@ impl<R> Shard<R> {
     pub fn require(&mut self, now: Instant, key: SubscriptionKey, wait: Duration, attachment: Attachment) {
         let Some(subscription) = self.subscriptions.get_mut(key) else { return };
         let is_there = attachment == Attachment::New;
-        if subscription.required.replace(Required { wait, heard_at: now, is_there, is_full: false }).is_some() {
+        let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        if subscription.required.replace(Required { wait_ns, heard_at: now, is_there, is_full: false }).is_some() {
             return;
         }
         let topic = subscription.topic;
@@ -40,9 +41,7 @@ impl<R> Shard<R> {
             let dispatched =
                 if stream.cursor == NONE { stream.last } else { Sequence(self.streams.slots.at(stream.cursor).sequence.0 - 1) };
             let from = if is_there { dispatched } else { stream.released };
-            let readers = &mut self.streams.at_mut(index).readers;
-            readers.reserve_exact(1);
-            readers.push(Reader { is_behind: !is_there, ..Reader::new(key, from) });
+            self.streams.at_mut(index).readers.push(Reader { is_behind: !is_there, ..Reader::new(key, from) });
         }
         self.waits.reserve(self.subscriptions.indexes());
         if !is_there {
@@ -55,8 +54,7 @@ impl<R> Shard<R> {
         let stream = self.streams.at_mut(index);
         let subscriptions = self.topics.at(stream.identity.topic).subscriptions.iter().copied();
         let required = subscriptions.filter(|key| self.subscriptions.get(*key).is_some_and(|heard| heard.required.is_some()));
-        stream.readers.reserve_exact(required.clone().count());
-        stream.readers.extend(required.map(|key| Reader::new(key, stream.released)));
+        required.for_each(|key| stream.readers.push(Reader::new(key, stream.released)));
     }
 
     /// A required subscription has a session, and says what it has, if it does; what it has not is brought to it. The queue of a session that goes on is what it
@@ -122,19 +120,17 @@ impl<R> Shard<R> {
         if authority.epoch == before.epoch {
             return;
         }
-        // A node that leads for the first time has handed nobody anything, so that nothing is to be brought again.
-        let is_anything_under_way = self.counters.dispatched > 0;
+        self.led_since = now;
+        // A node that leads for the first time has handed nobody anything, so that nothing is to be brought again: it need not go through them all.
+        if self.counters.dispatched == 0 {
+            return;
+        }
         for index in 0..self.subscriptions.indexes() as u32 {
             let key = self.subscriptions.key(index);
-            let Some(subscription) = self.subscriptions.get_mut(key) else { continue };
-            match &mut subscription.required {
-                None => {}
-                Some(required) if !required.is_there => drop(self.await_session(now, key)),
-                Some(_) if is_anything_under_way => {
-                    self.begin_session(now, key);
-                    self.catch_up(key);
-                }
-                Some(required) => (required.is_full, required.heard_at) = (false, now),
+            let required = self.subscriptions.get(key).and_then(|subscription| subscription.required);
+            if required.is_some_and(|required| required.is_there) {
+                self.begin_session(now, key);
+                self.catch_up(key);
             }
         }
     }
@@ -144,7 +140,7 @@ impl<R> Shard<R> {
         let required = self.subscriptions.get_mut(key).and_then(|subscription| subscription.required.as_mut());
         let Some(required) = required else { return false };
         (required.is_there, required.is_full, required.heard_at) = (false, false, now);
-        let until = now.plus(required.wait);
+        let until = now.plus_nanos(required.wait_ns);
         // A timer that rings too early is set anew when it does: a promotion has thousands of them.
         if self.waits.place(key.index).is_none_or(|(_, at)| at > until) {
             self.waits.insert(0, key.index, until, 0);
@@ -183,7 +179,7 @@ impl<R> Shard<R> {
             if required.is_there && !owes {
                 continue;
             }
-            let patience_ends = required.heard_at.plus(required.wait);
+            let patience_ends = required.heard_at.max(self.led_since).plus_nanos(required.wait_ns);
             if patience_ends > now {
                 self.waits.insert(0, index, patience_ends, 0);
                 continue;

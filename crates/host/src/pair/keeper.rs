@@ -40,8 +40,6 @@ use crate::{
 const WAKER: Token = Token(usize::MAX);
 const CHANNEL: Token = Token(0);
 const TURN_EVENTS_MAX: usize = 4;
-/// Required subscribers that a leader may name; it has as many subscriptions at the most.
-const REQUIRED_MAX: usize = 1 << 20;
 
 /// What the keeper is told.
 pub enum KeeperMessage {
@@ -153,8 +151,6 @@ struct Work {
     saved: Saved,
     backup: Backup,
     kept: Vec<Kept>,
-    /// For whom the leader waits, by topic and name.
-    required: BTreeMap<(Box<str>, Box<str>), Duration>,
     /// What the shard is to be told of the leader's topics and subscribers.
     preparations: Vec<Preparation>,
     /// Under which names what the leader's subscribers ask of topics is admitted here.
@@ -193,7 +189,6 @@ impl Work {
             saved: Saved::default(),
             backup: Backup::new(),
             kept: Vec::new(),
-            required: BTreeMap::new(),
             preparations: Vec::new(),
             asked: BTreeMap::new(),
             declared: BTreeMap::new(),
@@ -417,11 +412,7 @@ impl Work {
                 }
             }
             Replication::Required { wait_ns, topic, subscriber, .. } => {
-                if self.required.len() >= REQUIRED_MAX {
-                    return Err(format!("the leader names more than {REQUIRED_MAX} required subscribers"));
-                }
                 let wait = Duration::from_nanos(wait_ns);
-                self.required.insert((topic.into(), subscriber.into()), wait);
                 self.preparations.push(Preparation::Required(RequiredSubscriber { topic: topic.into(), name: subscriber.into(), wait }));
             }
             Replication::Asked { loss_tolerance, deadline_ns, topic, .. } => {
@@ -432,7 +423,6 @@ impl Work {
                 self.ask(topic, Wish::of_wire(loss_tolerance, deadline_ns));
             }
             Replication::NotRequired { topic, subscriber, .. } => {
-                self.required.remove(&(topic.into(), subscriber.into()));
                 self.preparations.push(Preparation::NotRequired { topic: topic.into(), name: subscriber.into() });
             }
             other => return Err(format!("{} does not belong on the replica channel", kind(&other))),
@@ -443,16 +433,11 @@ impl Work {
     /// What the leader keeps is told anew, behind this position; gives the session's name.
     fn begin_session(&mut self, position: Position) -> u64 {
         self.backup.begin_snapshot(position, &mut self.outputs);
-        self.require_nobody();
+        self.preparations.push(Preparation::NobodyRequired);
         self.forget_asked();
         self.session += 1;
         self.saved = Saved::behind(position);
         self.session
-    }
-
-    fn require_nobody(&mut self) {
-        self.required.clear();
-        self.preparations.push(Preparation::NobodyRequired);
     }
 
     /// Tells the shard what is new, before the leader is told that it is here.
@@ -561,7 +546,7 @@ impl Work {
     fn forget(&mut self) {
         self.forget_asked();
         (self.backup, self.copy, self.told, self.kept) = (Backup::new(), Copy::Missing, Epoch::NONE, Vec::new());
-        self.require_nobody();
+        self.preparations.push(Preparation::NobodyRequired);
         let topics = self.follows.as_ref().map(|follows| follows.topics.with_terms());
         topics.into_iter().flatten().for_each(|(topic, terms)| self.admit(topic, terms));
     }

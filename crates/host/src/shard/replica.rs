@@ -111,10 +111,14 @@ impl Shard {
         let (events, subscriptions, begun) = (backup.kept(), self.broker.subscription_count(), std::time::Instant::now());
         let primary = self.primary.as_mut().expect("who was a Backup is a node of a pair");
         let promotion = Promotion { authority: primary.authority(), redirect: primary.terms.redirect };
-        backup.promote(boot_time(), promotion, &mut self.broker);
+        let outlived = backup.promote(boot_time(), promotion, &mut self.broker);
+        // Not on this thread: publishers wait.
+        self.context.runtime.spawn_blocking(move || drop(outlived));
         self.real_time.take_over(kept);
-        self.real_time.inherited = asked;
-        self.real_time.inherited_until = self.clock.now + self.longest_wait().max(ASKED_MIN);
+        if !asked.is_empty() {
+            self.real_time.inherited = asked;
+            self.real_time.inherited_until = self.clock.now + self.longest_wait().max(ASKED_MIN);
+        }
         let took_us = begun.elapsed().as_micros();
         tracing::info!(events, subscriptions, took_us, "this node goes on with what it has kept");
     }

@@ -6,7 +6,7 @@ use bodkin_broker::{Terms, timing::Wish};
 
 use super::Work;
 use crate::{
-    pair::{Preparation, RequiredSubscriber},
+    pair::Preparation,
     topics::{Declarer, RealTimeTopic, declaration},
 };
 
@@ -14,7 +14,7 @@ use crate::{
 const BACKLOG_FACTOR: NonZeroU32 = NonZeroU32::new(4).unwrap();
 
 impl Work {
-    /// Keeps events of a topic, and tells the shard of it and of whom the leader waits for.
+    /// Keeps events of a topic, and tells the shard of it.
     pub(super) fn admit(&mut self, topic: Arc<RealTimeTopic>, terms: Terms) {
         // A subscriber may ask more of a topic than its declaration does, which only the leader knows: then it keeps more.
         let kept = Terms { backlog_max: terms.backlog_max.saturating_mul(BACKLOG_FACTOR), ..terms };
@@ -23,11 +23,7 @@ impl Work {
             Ok(in_backup) => in_backup,
             Err(error) => return tracing::error!(%error, topic = &*topic.event_type, "a topic cannot be kept here"),
         };
-        let first = (Box::from(&*topic.event_type), Box::default());
         self.preparations.push(Preparation::Topic { topic, terms, in_backup });
-        let of_topic = self.required.range::<(Box<str>, Box<str>), _>(&first..).take_while(|((topic, _), _)| *topic == first.0);
-        let required = of_topic.map(|((topic, name), wait)| RequiredSubscriber { topic: topic.clone(), name: name.clone(), wait: *wait });
-        self.preparations.extend(required.map(Preparation::Required));
     }
 
     /// Has a topic be as strict as the leader's subscribers ask, so that it is from the first instant on in which this node leads.

@@ -12,7 +12,7 @@ impl Shard {
     pub(super) fn dealer_has(&mut self, slot: usize, topic: &str, publisher: PublisherId, incarnation: Incarnation, through: Sequence) {
         let Some(topic) = self.topic_spelled(topic) else { return };
         // What is not required, or not heard any more, needs no acknowledgement.
-        let Some(&Heard { key: Some(subscription), wait: Some(_), .. }) = self.endpoint.dealer(slot).heard.get(&topic) else { return };
+        let Some(&Heard { key: Some(subscription), is_required: true, .. }) = self.endpoint.dealer(slot).heard.get(&topic) else { return };
         let Some(stream) = self.broker.stream(&StreamIdentity { topic, publisher, incarnation }) else { return };
         self.broker.step(self.clock.broker(), Input::Delivered { subscription, stream, through }, &mut self.outputs);
         // Slots that are let go have to be free before the next event is taken.

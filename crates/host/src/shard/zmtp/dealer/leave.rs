@@ -4,6 +4,7 @@ use bodkin_broker::{Input, SubscriptionKey, TopicId, wire::RefusalReason};
 
 use super::{
     super::{LinkKey, Role, Shard},
+    required::Row,
     subscribe::Heard,
 };
 use crate::topics::wish::Asker;
@@ -23,7 +24,7 @@ impl Shard {
 
     /// Has a subscription waited for that has no session any more; false if it is not to be.
     fn goes_over_to_waiting(&mut self, heard: &Heard) -> bool {
-        heard.key.filter(|_| heard.wait.is_some()).is_some_and(|key| self.wait_for(key, heard.asker()))
+        heard.key.filter(|_| heard.is_required).is_some_and(|key| self.wait_for(key, heard.asker()))
     }
 
     fn end_subscription(&mut self, topic: TopicId, heard: Heard) {
@@ -43,9 +44,9 @@ impl Shard {
 
     /// Takes a subscription from the broker, a required one too.
     pub(super) fn forget_subscription(&mut self, subscription: SubscriptionKey) {
-        if let Some(((topic, name), _)) = self.endpoint.required.remove(subscription) {
-            let topic = self.broker.topic_name(topic).clone();
-            self.backup_knows_required(&topic, &name, None);
+        if let Some(row) = self.endpoint.required.remove(subscription) {
+            let topic = self.broker.topic_name(row.topic).clone();
+            self.backup_knows_required(&topic, &row.name, None);
         }
         self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
         self.carry_out_now();
@@ -62,18 +63,19 @@ impl Shard {
 
     /// A required subscription was away or silent for too long: with a session it goes on without being waited for.
     pub(in crate::shard) fn no_more_required(&mut self, subscription: SubscriptionKey) {
-        let Some(((topic_id, name), row)) = self.endpoint.required.remove(subscription) else { return };
+        let Some(row) = self.endpoint.required.remove(subscription) else { return };
+        let Row { topic: topic_id, name, wait, asker, link, .. } = *row;
         let topic = self.broker.topic_name(topic_id).clone();
         self.backup_knows_required(&topic, &name, None);
-        let wait_ms = row.wait.as_millis();
+        let wait_ms = wait.as_millis();
         if let Some(times) = self.endpoint.not_required.due() {
             tracing::warn!(%name, %topic, wait_ms, times, "a required subscriber was away or silent for too long: it is not waited for any more");
         }
-        self.forget_asked_of(topic_id, row.asker);
-        let Some(link) = row.link else { return };
+        self.forget_asked_of(topic_id, asker);
+        let Some(link) = link else { return };
         let Some(dealer) = self.endpoint.dealer_at(link) else { return };
         if let Some(heard) = dealer.heard.get_mut(&topic_id) {
-            heard.wait = None;
+            heard.is_required = false;
         }
         let told =
             format!("nothing was acknowledged for {wait_ms} ms: events do not wait for this subscription any more, and it goes on without");

@@ -24,9 +24,10 @@ impl Shard {
                 Preparation::Topic { topic, terms, in_backup } => {
                     let event_type = topic.event_type.clone();
                     self.prepare_topic(topic, terms, in_backup);
+                    self.await_unplaced(&event_type);
                     self.make_noted_of(&event_type);
                 }
-                Preparation::Required(subscriber) => self.await_required(&subscriber),
+                Preparation::Required(subscriber) => self.await_required(subscriber),
                 Preparation::NotRequired { topic, name } => self.await_no_more(&topic, &name),
                 Preparation::NobodyRequired => self.await_nobody(),
             }

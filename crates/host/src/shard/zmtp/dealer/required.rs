@@ -13,98 +13,138 @@ use crate::{pair::RequiredSubscriber, shard::Receiver, topics::wish::Asker};
 /// The topic, and the name of a client, as it says hello.
 pub type RequiredName = (TopicId, Arc<str>);
 
-/// The required subscriptions: no more than the broker has.
+/// The required subscriptions, by the broker's number of them: no more than it has.
 #[derive(Default)]
 pub struct Required {
-    rows: BTreeMap<RequiredName, Row>,
-    by_key: BTreeMap<SubscriptionKey, RequiredName>,
+    rows: Vec<Option<Box<Row>>>,
+    /// The name that was met last, for it is that of thousands of rows.
+    last_name: Option<Arc<str>>,
+    /// As long as this node follows: whom the leader waits for on topics that are not known here yet, by topic and name, and how long.
+    unplaced: BTreeMap<(Box<str>, Box<str>), Duration>,
 }
 
 /// A required subscription.
 pub(super) struct Row {
-    pub key: SubscriptionKey,
+    key: SubscriptionKey,
+    pub topic: TopicId,
+    /// Of the client.
+    pub name: Arc<str>,
     /// How long it is waited for.
     pub wait: Duration,
     /// Which run of the client it is of.
-    pub incarnation: Incarnation,
+    incarnation: Incarnation,
     /// Where it is; `None`: it is away.
     pub link: Option<LinkKey>,
     /// Who has asked for what holds while it is away.
     pub asker: Option<Asker>,
     /// As long as this node follows: whether the leader waits for it.
-    pub is_named: bool,
+    is_named: bool,
 }
 
 impl Required {
-    pub(super) fn get_mut(&mut self, name: &RequiredName) -> Option<&mut Row> {
-        self.rows.get_mut(name)
-    }
-
-    fn insert(&mut self, name: RequiredName, row: Row) {
-        self.by_key.insert(row.key, name.clone());
-        self.rows.insert(name, row);
-    }
-
-    pub(super) fn remove(&mut self, key: SubscriptionKey) -> Option<(RequiredName, Row)> {
-        let name = self.by_key.remove(&key)?;
-        let row = self.rows.remove(&name).expect("both tables have the same rows");
-        Some((name, row))
-    }
-
     /// A subscription that is there or away.
     pub(super) fn of(&mut self, key: SubscriptionKey) -> Option<&mut Row> {
-        let name = self.by_key.get(&key)?;
-        self.rows.get_mut(name)
+        self.rows.get_mut(key.index())?.as_deref_mut().filter(|row| row.key == key)
     }
 
-    /// A client's name as it is kept already, for it is that of thousands of rows.
-    fn shared(&self, name: &str) -> Arc<str> {
-        let last = self.rows.last_key_value().map(|((_, last), _)| last).filter(|last| ***last == *name);
-        last.cloned().unwrap_or_else(|| name.into())
+    /// The one of these subscriptions that is a client's of this name.
+    fn named(&mut self, subscriptions: &[SubscriptionKey], name: &str) -> Option<&mut Row> {
+        let is_it = |key: &&SubscriptionKey| self.of(**key).is_some_and(|row| *row.name == *name);
+        let key = subscriptions.iter().find(is_it)?;
+        self.of(*key)
+    }
+
+    fn insert(&mut self, row: Row) {
+        let at = row.key.index();
+        if at >= self.rows.len() {
+            self.rows.resize_with(at + 1, || None);
+        }
+        self.rows[at] = Some(Box::new(row));
+    }
+
+    pub(super) fn remove(&mut self, key: SubscriptionKey) -> Option<Box<Row>> {
+        self.rows.get_mut(key.index())?.take_if(|row| row.key == key)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().flatten().map(|row| &**row)
+    }
+
+    /// A client's name as it is kept already.
+    fn shared(&mut self, name: &str) -> Arc<str> {
+        let last = self.last_name.take().filter(|last| **last == *name).unwrap_or_else(|| name.into());
+        self.last_name.insert(last).clone()
     }
 }
 
 impl Shard {
     /// All required subscriptions.
     pub(in crate::shard) fn required(&self) -> impl Iterator<Item = RequiredSubscriber> {
-        let subscriber = |((topic, name), row): (&RequiredName, &Row)| RequiredSubscriber {
-            topic: (**self.broker.topic_name(*topic)).into(),
-            name: (**name).into(),
+        let subscriber = |row: &Row| RequiredSubscriber {
+            topic: (**self.broker.topic_name(row.topic)).into(),
+            name: (*row.name).into(),
             wait: row.wait,
         };
-        self.endpoint.required.rows.iter().map(subscriber)
+        self.endpoint.required.iter().map(subscriber)
     }
 
     /// The longest time that anybody is waited for.
     pub(in crate::shard) fn longest_wait(&self) -> Duration {
-        self.endpoint.required.rows.values().map(|row| row.wait).max().unwrap_or_default()
+        self.endpoint.required.iter().map(|row| row.wait).max().unwrap_or_default()
     }
 
-    /// The leader waits for a subscriber: so will this node, when it leads, and what is kept then is kept for it.
-    pub(in crate::shard) fn await_required(&mut self, RequiredSubscriber { topic, name, wait }: &RequiredSubscriber) {
-        let Some((topic_id, _)) = self.broker.terms(topic) else { return };
-        let required_name: RequiredName = (topic_id, self.endpoint.required.shared(name));
-        if let Some(row) = self.endpoint.required.get_mut(&required_name) {
+    /// The leader waits for a subscriber: so will this node, when it leads, and what is kept then is kept for it. Its topic may come later.
+    pub(in crate::shard) fn await_required(&mut self, required: RequiredSubscriber) {
+        let Some((topic, _)) = self.broker.terms(&required.topic) else { return self.await_topic_of(required) };
+        if let Some(row) = self.endpoint.required.named(self.broker.subscriptions_of(topic), &required.name) {
             row.is_named = true;
             return;
         }
+        let (name, wait) = (self.endpoint.required.shared(&required.name), required.wait);
         // It has no link, so that nothing is offered to it.
-        let receiver = Receiver::Dealer { slot: usize::MAX, topic: self.broker.topic_name(topic_id).clone() };
-        match self.broker.subscribe(topic, receiver, Overflow::Loses) {
+        let receiver = Receiver::Dealer { slot: usize::MAX, topic: self.broker.topic_name(topic).clone() };
+        match self.broker.subscribe(&required.topic, receiver, Overflow::Loses) {
             Ok(key) => {
-                self.broker.require(self.clock.broker(), key, *wait, Attachment::Awaited);
-                let row = Row { key, wait: *wait, incarnation: Incarnation(0), link: None, asker: None, is_named: true };
-                self.endpoint.required.insert(required_name, row);
+                self.broker.require(self.clock.broker(), key, wait, Attachment::Awaited);
+                let row = Row { key, topic, name, wait, incarnation: Incarnation(0), link: None, asker: None, is_named: true };
+                self.endpoint.required.insert(row);
             }
-            Err(error) => tracing::error!(%error, topic, name, "a required subscriber is not waited for"),
+            Err(error) => tracing::error!(%error, topic = &*required.topic, %name, "a required subscriber is not waited for"),
         }
         self.count_subscriptions();
     }
 
+    fn await_topic_of(&mut self, RequiredSubscriber { topic, name, wait }: RequiredSubscriber) {
+        let unplaced = &mut self.endpoint.required.unplaced;
+        if unplaced.len() < self.context.limits.subscriptions_max {
+            unplaced.insert((topic, name), wait);
+        } else {
+            tracing::error!(%topic, %name, "the leader names too many required subscribers of topics that are not known here: this one is not waited for");
+        }
+    }
+
+    /// A topic of the leader's is known here: whoever was named before it is waited for.
+    pub(super) fn await_unplaced(&mut self, topic: &str) {
+        let unplaced = &mut self.endpoint.required.unplaced;
+        if unplaced.is_empty() {
+            return;
+        }
+        let first = (Box::from(topic), Box::default());
+        let of_topic = unplaced.range::<(Box<str>, Box<str>), _>(&first..).take_while(|((of, _), _)| **of == *topic);
+        for (topic, name) in of_topic.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            let key = (topic, name);
+            let wait = self.endpoint.required.unplaced.remove(&key).expect("it was just found");
+            self.await_required(RequiredSubscriber { topic: key.0, name: key.1, wait });
+        }
+    }
+
     /// The leader does not wait for a subscriber any more. One that has a session here is required of this node all the same.
     pub(in crate::shard) fn await_no_more(&mut self, topic: &str, name: &str) {
-        let Some(topic) = self.broker.topic_id(topic) else { return };
-        let Some(row) = self.endpoint.required.get_mut(&(topic, name.into())) else { return };
+        let Some(topic_id) = self.broker.topic_id(topic) else {
+            self.endpoint.required.unplaced.remove(&(topic.into(), name.into()));
+            return;
+        };
+        let Some(row) = self.endpoint.required.named(self.broker.subscriptions_of(topic_id), name) else { return };
         row.is_named = false;
         if row.link.is_none() {
             let key = row.key;
@@ -114,7 +154,8 @@ impl Shard {
 
     /// Whom the leader waits for is not known any more.
     pub(in crate::shard) fn await_nobody(&mut self) {
-        let rows = self.endpoint.required.rows.values_mut();
+        self.endpoint.required.unplaced.clear();
+        let rows = self.endpoint.required.rows.iter_mut().flatten();
         let away: Vec<SubscriptionKey> =
             rows.filter_map(|row| (std::mem::take(&mut row.is_named) && row.link.is_none()).then_some(row.key)).collect();
         away.into_iter().for_each(|key| self.forget_subscription(key));
@@ -133,30 +174,30 @@ impl Shard {
     pub(super) fn require_for(
         &mut self,
         slot: usize,
-        required_name: RequiredName,
+        (topic_id, name): RequiredName,
         receiver: Receiver,
         wait: Duration,
         watermarks: &[Watermark],
     ) -> Result<SubscriptionKey, Refused> {
         let (link, now) = (self.dealer_key(slot), self.clock.broker());
-        let topic = self.broker.topic_name(required_name.0).clone();
+        let topic = self.broker.topic_name(topic_id).clone();
         let incarnation = self.endpoint.dealer(slot).hello.as_ref().map_or(Incarnation(0), |hello| hello.incarnation);
-        let Some(row) = self.endpoint.required.get_mut(&required_name) else {
+        let Some(row) = self.endpoint.required.named(self.broker.subscriptions_of(topic_id), &name) else {
             let key = self.subscribe_to(&topic, receiver)?;
             self.broker.require(now, key, wait, Attachment::New);
-            let row = Row { key, wait, incarnation, link: Some(link), asker: None, is_named: false };
-            self.backup_knows_required(&topic, &required_name.1, Some(wait));
-            self.endpoint.required.insert(required_name, row);
+            self.backup_knows_required(&topic, &name, Some(wait));
+            let row = Row { key, topic: topic_id, name, wait, incarnation, link: Some(link), asker: None, is_named: false };
+            self.endpoint.required.insert(row);
             return Ok(key);
         };
         let other = row.link.filter(|other| *other != link);
         if other.is_some() && row.incarnation > incarnation {
-            let told = format!("{} is subscribed by a later run, incarnation {}: this one is over", required_name.1, row.incarnation.0);
+            let told = format!("{name} is subscribed by a later run, incarnation {}: this one is over", row.incarnation.0);
             return Err(Refused::later_run(told));
         }
         (row.link, row.incarnation, row.wait) = (Some(link), incarnation, wait);
         let (key, asker) = (row.key, row.asker.take());
-        self.backup_knows_required(&topic, &required_name.1, Some(wait));
+        self.backup_knows_required(&topic, &name, Some(wait));
         self.broker.require(now, key, wait, Attachment::New);
         self.broker.attach(now, key, receiver, watermarks.iter().copied(), &mut self.outputs);
         self.carry_out_now();
@@ -164,7 +205,7 @@ impl Shard {
             self.context.asking.forget(&topic, asker);
         }
         if let Some(other) = other {
-            self.displace(other, required_name.0);
+            self.displace(other, topic_id);
         }
         Ok(key)
     }

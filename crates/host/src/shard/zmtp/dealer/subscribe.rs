@@ -26,8 +26,8 @@ const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Heard {
     /// `None`: the admission test is asked first.
     pub key: Option<SubscriptionKey>,
-    /// How long events wait for it, if they do.
-    pub wait: Option<Duration>,
+    /// Whether events wait for it.
+    pub is_required: bool,
     /// What it asks of the topic, if it ever has.
     asks: Option<Box<Asks>>,
 }
@@ -193,9 +193,9 @@ impl Shard {
         let Wanted { spelled, wish, wait, watermarks } = wanted;
         let id = self.broker.topic_id(topic);
         let heard = id.and_then(|id| self.endpoint.dealer(slot).heard.get_mut(&id));
-        let known = heard.as_ref().and_then(|heard| heard.key.map(|key| (key, heard.wait)));
-        if let (Some(heard), Some((key, waited))) = (heard, known)
-            && waited.is_some() != wait.is_some()
+        let known = heard.as_ref().and_then(|heard| heard.key.map(|key| (key, heard.is_required)));
+        if let (Some(heard), Some((key, is_required))) = (heard, known)
+            && is_required != wait.is_some()
         {
             heard.key = None;
             self.forget_subscription(key);
@@ -203,7 +203,7 @@ impl Shard {
         // Nearly everybody spells a topic as it is stored: then its name is there once.
         let stored = id.map(|id| self.broker.topic_name(id)).filter(|stored| ***stored == *spelled).cloned();
         let receiver = Receiver::Dealer { slot, topic: stored.unwrap_or(spelled) };
-        let made = match (known.filter(|(_, waited)| waited.is_some() == wait.is_some()), wait) {
+        let made = match (known.filter(|(_, is_required)| *is_required == wait.is_some()), wait) {
             (Some((key, _)), None) => Ok(key),
             (None, None) => self.subscribe_to(topic, receiver),
             (_, Some(wait)) => {
@@ -214,7 +214,7 @@ impl Shard {
         let key = made?;
         let id = self.broker.topic_id(topic).expect("it is subscribed to");
         let heard = self.endpoint.dealer(slot).heard.entry(id).or_default();
-        (heard.key, heard.wait) = (Some(key), wait);
+        (heard.key, heard.is_required) = (Some(key), wait.is_some());
         heard.asks.iter_mut().for_each(|asks| asks.wish = wish);
         self.count_subscriptions();
         Ok(())
