@@ -10,6 +10,7 @@ mod secure;
 mod send_queue;
 mod socket;
 mod subscribe;
+mod unread;
 
 use std::{collections::VecDeque, io, os::unix::net::UnixListener, sync::Arc, time::Instant};
 
@@ -30,6 +31,7 @@ use self::{
     publish::Literals,
     send_queue::SendQueues,
     socket::{LinkListener, LinkSocket},
+    unread::Unread,
 };
 use super::{LINK_LISTENERS, LINKS, Shard};
 use crate::{
@@ -109,8 +111,8 @@ pub(super) struct Endpoint {
     lost: u64,
     /// Slots with something to write at the end of the turn.
     dirty: Vec<usize>,
-    /// Slots that have more to read than a turn takes, in the order in which they are read.
-    unread: VecDeque<usize>,
+    /// Slots that have more to read than a turn takes.
+    unread: Unread,
     is_to_accept: bool,
     refused_links: Seldom,
     refused_events: Seldom,
@@ -157,7 +159,7 @@ impl Endpoint {
             queue_bytes_max,
             lost: 0,
             dirty: Vec::new(),
-            unread: VecDeque::new(),
+            unread: Unread::default(),
             is_to_accept: false,
             refused_links: Seldom::default(),
             refused_events: Seldom::default(),
@@ -214,7 +216,7 @@ impl Endpoint {
         if let Some(link) = self.links.get_mut(slot)
             && !std::mem::replace(&mut link.is_to_be_read, true)
         {
-            self.unread.push_back(slot);
+            self.unread.push(link.urgency(), slot);
         }
     }
 }
@@ -289,13 +291,13 @@ impl Shard {
         }
     }
 
-    /// Reads links on that had more than their turn's share, or came too late in a turn, in the order in which they wait.
+    /// Reads links on that had more than their turn's share, or came too late in a turn.
     pub(super) fn read_links_again(&mut self, read_until: Instant) {
         for _ in 0..self.endpoint.unread.len() {
             if Instant::now() >= read_until {
                 break;
             }
-            let slot = self.endpoint.unread.pop_front().expect("it was counted");
+            let slot = self.endpoint.unread.pop().expect("it was counted");
             if let Some(link) = self.endpoint.links.get_mut(slot) {
                 link.is_to_be_read = false;
                 self.read_link(slot);

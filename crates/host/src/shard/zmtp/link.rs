@@ -11,7 +11,7 @@ use bodkin_arrowhead::{caller::Caller, name::SystemName};
 use bodkin_broker::SubscriptionKey;
 use bodkin_zmtp::{Connection, PublicKey};
 
-use super::{dealer::Dealer, socket::LinkSocket};
+use super::{dealer::Dealer, socket::LinkSocket, unread::Urgency};
 use crate::{limits::Limits, shard::outbox::Outbox};
 
 /// Bytes of replies that may wait to be taken by the peer; behind them it is not read.
@@ -103,6 +103,8 @@ pub struct Link {
     is_sealed: bool,
     /// Messages that are still to be put in boxes: not while its events are served.
     unsealed: Vec<u8>,
+    /// The most urgent topic of those that are published on it.
+    publishes: Urgency,
     /// Tells it from its slot's former and later ones.
     pub serial: u64,
     /// Whether the system says that the peer has ended; its last bytes may still be unread.
@@ -131,6 +133,7 @@ impl Link {
             key: None,
             is_sealed: false,
             unsealed: Vec::new(),
+            publishes: Urgency::UNKNOWN,
             serial,
             end_is_announced: false,
             is_dirty: false,
@@ -256,6 +259,16 @@ impl Link {
             Role::Dealer(dealer) => dealer.hears(),
             _ => false,
         }
+    }
+
+    /// How soon it has to be read.
+    pub fn urgency(&self) -> Urgency {
+        if self.hears() { Urgency::SUBSCRIBER } else { self.publishes }
+    }
+
+    /// Something so urgent is published on it.
+    pub fn publishes(&mut self, urgency: Urgency) {
+        self.publishes = if self.publishes == Urgency::UNKNOWN { urgency } else { self.publishes.min(urgency) };
     }
 
     /// Has a host that vanishes noticed.

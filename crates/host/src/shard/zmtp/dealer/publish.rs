@@ -16,7 +16,7 @@ use bodkin_broker::{
 use bodkin_store::event_log::Position;
 
 use super::{
-    super::{LinkKey, Shard, publish::ORIGIN},
+    super::{LinkKey, Shard, publish::ORIGIN, unread::Urgency},
     runs::{LaterRun, Place},
     tell::short,
 };
@@ -140,7 +140,9 @@ impl Shard {
     ) -> Result<Accepted, NotTaken> {
         self.endpoint.runs.admit(stream).map_err(later_run)?;
         let id = self.broker.open_stream(stream).map_err(|_| NotTaken::too_many_publishers(terms))?;
-        self.endpoint.runs.heard(stream, numbered.link);
+        if self.endpoint.runs.heard(stream, numbered.link) {
+            self.endpoint.links[numbered.link.slot].publishes(Urgency::within(terms.dispatch_within_ns));
+        }
         let Numbered { header: EventHeader { epoch, sequence, flags, .. }, created, .. } = *numbered;
         let event = bodkin_broker::Publication { epoch, sequence, created, is_resent: flags.resend };
         self.broker.accept(self.clock.broker(), id, event).map_err(NotTaken::Broker)
@@ -207,7 +209,10 @@ impl Shard {
         // Whether there is room for its stream its next event is told.
         let Ok(id) = self.broker.open_stream(stream) else { return };
         let link = self.dealer_key(slot);
-        self.endpoint.runs.heard(stream, link);
+        if self.endpoint.runs.heard(stream, link) {
+            let within = self.broker.terms_of(stream.topic).and_then(|terms| terms.dispatch_within_ns);
+            self.endpoint.links[slot].publishes(Urgency::within(within));
+        }
         self.broker.step(self.clock.broker(), Input::Resumed { stream: id, from, to }, &mut self.outputs);
         self.carry_out_now();
     }

@@ -68,8 +68,8 @@ impl Runs {
         if sequence <= last { Place::Known } else { Place::New }
     }
 
-    /// Notes where a run is heard.
-    pub fn heard(&mut self, stream: StreamIdentity, link: LinkKey) {
+    /// Notes where a run is heard; true if it was not heard there last.
+    pub fn heard(&mut self, stream: StreamIdentity, link: LinkKey) -> bool {
         let begun = || Run {
             publisher: stream.publisher,
             incarnation: stream.incarnation,
@@ -85,7 +85,9 @@ impl Runs {
             self.rows.resize_with(topic + 1, Vec::new);
         }
         let runs = &mut self.rows[topic];
-        let at = place(runs, stream.publisher).unwrap_or_else(|at| {
+        let found = place(runs, stream.publisher);
+        let is_new = found.is_err();
+        let at = found.unwrap_or_else(|at| {
             if runs.is_empty() {
                 // Nearly every topic has one; room for four would be most of what it takes.
                 runs.reserve_exact(1);
@@ -94,10 +96,12 @@ impl Runs {
             at
         });
         let run = &mut runs[at];
+        let is_elsewhere = is_new || run.link != link;
         if run.incarnation < stream.incarnation {
             *run = Run { is_untold: run.is_untold, ..begun() };
         }
         run.link = link;
+        is_elsewhere
     }
 
     /// Notes the last event of a best-effort topic that was taken.
