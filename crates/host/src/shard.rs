@@ -415,6 +415,7 @@ impl Shard {
         self.end_turn();
         self.serve_backup();
         self.flush();
+        self.tell_backup_the_rest();
         self.settle_send_queues();
         if self.clock.now >= self.next_sweep {
             self.next_sweep = self.clock.now + SWEEP_PERIOD;

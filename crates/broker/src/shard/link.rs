@@ -16,6 +16,11 @@ use crate::{
 const GIVEN_PER_STEP: u32 = 256;
 
 impl<R> Shard<R> {
+    /// Whether a Backup that may lead was sent every mark that is not covered.
+    pub fn has_sent_replicas(&self) -> bool {
+        self.replication.standing == BackupStanding::InSync && self.replication.pending.is_empty()
+    }
+
     /// Puts a mark into the row of replicas, to be sent as late as its deadline allows.
     pub(super) fn postpone_replica(&mut self, slot: u32, terms: &Terms) {
         let Some(within_ns) = terms.replicate_within_ns else { return };

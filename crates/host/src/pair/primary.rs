@@ -119,6 +119,8 @@ pub struct Primary {
     protection: Protection,
     session: Session,
     link: Option<Link>,
+    /// Whether something is to be written to it that somebody waits for: all but what the Backup may forget.
+    is_awaited: bool,
     /// Which connection it is of all that the node has handed over.
     serial: u64,
     /// Whether this node has stopped leading, and no epoch has begun since.
@@ -163,6 +165,7 @@ impl Primary {
             protection: Protection::Unsettled,
             session: Session::None,
             link: None,
+            is_awaited: false,
             serial: 0,
             is_fenced: false,
             commits: VecDeque::new(),
@@ -350,6 +353,7 @@ impl Primary {
         let bytes = file.read(&mut part).map_err(|_| TooFar("the copy of the database cannot be read"))?;
         if bytes > 0 {
             link.push(LinkFrame::Replication(Replication::SnapshotPart { epoch: self.epoch, part: &part[..bytes] }));
+            self.is_awaited = true;
             return Ok(None);
         }
         let tail = std::mem::take(tail);
@@ -415,6 +419,7 @@ impl Primary {
     /// Sends a frame to the Backup.
     pub fn send(&mut self, frame: Replication<'_>) {
         if let Some(link) = &mut self.link {
+            self.is_awaited |= !matches!(frame, Replication::Discard { .. } | Replication::StreamClose { .. });
             link.push(LinkFrame::Replication(frame));
         }
     }
@@ -426,6 +431,7 @@ impl Primary {
 
     /// Something has been sent that the Backup owes an acknowledgement for.
     pub fn owe(&mut self, now: Instant) {
+        self.is_awaited = true;
         self.owed_since.get_or_insert(now);
     }
 
@@ -490,8 +496,14 @@ impl Primary {
         Ok((last, left != Left::Nothing))
     }
 
+    /// Whether something that somebody waits for is to be written.
+    pub fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
     /// Writes what the socket takes; the Backup must not be too far behind.
     pub fn flush(&mut self) -> Result<(), TooFar> {
+        self.is_awaited = false;
         let Some(link) = &mut self.link else { return Ok(()) };
         link.flush().map_err(|_| TooFar("the connection broke"))?;
         if link.queued() > OUT_BYTES_MAX { Err(TooFar("it takes changes and replicas too slowly")) } else { Ok(()) }

@@ -242,6 +242,10 @@ impl Shard {
             Some(Work::Replicate { slot, position, number, event, created }) => {
                 self.carry_out_now();
                 self.replicate(slot, position, number, event, created);
+                // The way to the Backup and back is longer than what is left to do in the turn.
+                if self.broker.has_sent_replicas() {
+                    self.send_to_backup();
+                }
                 true
             }
             Some(Work::EndSnapshot { position }) => {

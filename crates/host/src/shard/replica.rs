@@ -258,7 +258,7 @@ impl Shard {
         }
     }
 
-    /// Brings the Backup what it has not got, and looks whether it still takes it.
+    /// Brings the Backup what it has not got, and looks whether it still takes it. What it may forget waits for [`Self::send_to_backup`].
     pub(super) fn serve_backup(&mut self) {
         let now = self.clock.broker();
         self.copy_records();
@@ -288,9 +288,25 @@ impl Shard {
             self.stand(standing);
         }
         self.read_lacking();
+        if self.primary.as_ref().is_some_and(Primary::is_awaited) {
+            self.send_to_backup();
+        }
+    }
+
+    /// Writes to the Backup what there is for it.
+    pub(super) fn send_to_backup(&mut self) {
         let Some(primary) = &mut self.primary else { return };
         if let Err(TooFar(why)) = primary.flush() {
             self.lose_backup(why);
+        }
+    }
+
+    /// Ends a turn with what nobody waits for: to write it wakes the Backup, which may take the processor that a publisher's thread is to be woken on.
+    pub(super) fn tell_backup_the_rest(&mut self) {
+        self.send_to_backup();
+        // Without its Backup a node may have told publishers something.
+        if !self.is_written() {
+            self.flush();
         }
     }
 

@@ -27,7 +27,7 @@ impl Shard {
     /// Writes what the turn has produced: subscribers first, for their latency is what counts, then the event log, then the
     /// answers that say it is written.
     pub(super) fn flush(&mut self) {
-        if self.dirty.is_empty() && self.endpoint.is_written() {
+        if self.is_written() {
             return self.write_log();
         }
         self.write_links(Turn::Subscribers);
@@ -55,6 +55,11 @@ impl Shard {
         self.dirty = dirty;
         self.write_links(Turn::All);
         self.lap(Stage::Send);
+    }
+
+    /// Whether nothing is to be written, and nobody to be told anything.
+    pub(super) fn is_written(&self) -> bool {
+        self.dirty.is_empty() && self.endpoint.is_written()
     }
 
     pub(super) fn write_out(&mut self, slot: usize) {

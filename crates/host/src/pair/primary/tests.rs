@@ -4,6 +4,7 @@ use std::{
 };
 
 use bodkin_arrowhead::name::EventType;
+use bodkin_broker::{Sequence, wire::StreamNumber};
 use bodkin_store::{Opened, Store, replication::Committed};
 use mio::net::TcpStream;
 use tokio::{runtime::Runtime, task::JoinHandle};
@@ -201,4 +202,25 @@ fn a_backup_that_owes_an_acknowledgement_is_given_up_in_time() {
     assert_eq!(scene.primary.gives_up_at(), Some(scene.now.plus(WAIT_MIN)), "since the first");
     scene.primary.acknowledged(Position(8), Position(9), scene.now.plus_nanos(7));
     assert_eq!(scene.primary.gives_up_at(), Some(scene.now.plus(WAIT_MIN).plus_nanos(7)));
+}
+
+#[test]
+fn nobody_waits_for_what_the_backup_may_forget() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.connect();
+    scene.primary.flush().unwrap();
+    let (epoch, stream) = (Epoch(1), StreamNumber(1));
+    let mut is_awaited = |frame: Replication<'_>| {
+        scene.primary.send(frame);
+        let is_awaited = scene.primary.is_awaited();
+        scene.primary.flush().unwrap();
+        assert!(!scene.primary.is_awaited(), "it is on its way");
+        is_awaited
+    };
+    assert!(!is_awaited(Replication::Discard { epoch, stream, through: Sequence(1) }));
+    assert!(!is_awaited(Replication::StreamClose { epoch, stream }));
+    assert!(is_awaited(Replication::SnapshotEnd { epoch, position: Position(1) }));
+    scene.primary.owe(scene.now);
+    assert!(scene.primary.is_awaited(), "a replica was put behind what goes out");
 }
