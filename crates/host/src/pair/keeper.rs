@@ -507,8 +507,9 @@ impl Work {
             link.push(LinkFrame::Replication(Replication::Ack { epoch, position }));
         }
         if link.flush().is_err() && !self.gives {
-            self.close("the connection broke");
+            return self.close("the connection broke");
         }
+        link.acknowledge_segments();
     }
 
     /// Tells the node when it has begun or ceased to have everything.
