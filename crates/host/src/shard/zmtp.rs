@@ -270,6 +270,7 @@ impl Shard {
         let link = Link::new(socket, protocol, &greeting, endpoint.next_serial, self.clock.now);
         endpoint.next_serial += 1;
         let slot = endpoint.links.insert(link);
+        endpoint.unread.reserve(endpoint.links.len());
         endpoint.is_dirty(slot);
         self.write_link(slot);
     }

@@ -31,6 +31,11 @@ pub struct Unread {
 }
 
 impl Unread {
+    /// Has room for so many links, each of which waits once: nothing is allocated while events are served.
+    pub fn reserve(&mut self, links: usize) {
+        self.slots.reserve(links.saturating_sub(self.slots.len()));
+    }
+
     /// Has a link wait behind those that are as urgent.
     pub fn push(&mut self, urgency: Urgency, slot: usize) {
         self.order += 1;
