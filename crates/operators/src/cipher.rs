@@ -52,6 +52,11 @@ impl Keys {
         Self { keys: BTreeMap::new(), epoch, incarnation }
     }
 
+    /// The same keys for another deployment.
+    pub fn for_deployment(&self, epoch: u64, incarnation: u64) -> Self {
+        Self { keys: self.keys.clone(), epoch, incarnation }
+    }
+
     /// Takes a key.
     pub fn add(&mut self, name: &str, key: &[u8]) -> Result<(), KeysError> {
         let key: [u8; 32] = key.try_into().map_err(|_| KeysError)?;

@@ -19,7 +19,10 @@ use toml::de::DeTable;
 
 pub use self::operators::Recipe;
 use self::table::Table;
-use crate::catalogue::Kind;
+use crate::{
+    catalogue::Kind,
+    text::{Form, Forms},
+};
 
 /// Longest file.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
@@ -37,6 +40,8 @@ pub struct GraphFile {
     pub replaces_queued: bool,
     /// How each operator of the graph is made.
     pub recipes: Vec<Recipe>,
+    /// How its topics write their events.
+    pub forms: Forms,
     /// Where each output stands in the text.
     pub output_places: Vec<Range<usize>>,
 }
@@ -60,7 +65,7 @@ pub fn parse(text: &str, kinds: &'static [Kind], topic_name: TopicName) -> Resul
     }
     let document =
         DeTable::parse(text).map_err(|error| vec![Mistake { at: error.span().unwrap_or_default(), what: error.message().to_owned() }])?;
-    let mut reading = Reading { topic_name, found: Vec::new(), sources: BTreeMap::new() };
+    let mut reading = Reading { topic_name, found: Vec::new(), sources: BTreeMap::new(), forms: Forms::default() };
     let file = reading.file(Table::new(document.get_ref(), document.span()), kinds);
     match (file, reading.found.is_empty()) {
         (Some(file), true) => Ok(file),
@@ -75,6 +80,7 @@ struct Reading {
     found: Vec<Mistake>,
     /// What a name stands for.
     sources: BTreeMap<String, Source>,
+    forms: Forms,
 }
 
 /// The table `[graph]`.
@@ -127,7 +133,8 @@ impl Reading {
                 (unshared, origins.into_iter().map(|origin| recipes[origin.index()].clone()).collect())
             }
         };
-        Some(GraphFile { graph, workers: head.workers, replaces_queued: head.replaces_queued, recipes, output_places })
+        let forms = std::mem::take(&mut self.forms);
+        Some(GraphFile { graph, workers: head.workers, replaces_queued: head.replaces_queued, recipes, forms, output_places })
     }
 
     fn head(&mut self, document: &mut Table<'_>) -> Head {
@@ -165,6 +172,8 @@ impl Reading {
         let validity = table.time(self, "validity").unwrap_or(Span::Infinite);
         let validity =
             if validity == Span::Infinite { Some(validity) } else { self.positive(&table, "validity", validity).map(Span::Finite) };
+        let form = table.word(self, "form", &Form::NAMES).unwrap_or_default();
+        self.forms.suppliers.push(form);
         table.finish(self);
         Some(Supplier { topic: topic?, shape: shape?, period: period?, validity: validity? })
     }
@@ -197,6 +206,8 @@ impl Reading {
         });
         let level = table.whole(self, "level", 0..=u32::from(Level::COUNT) - 1, Some(0)).and_then(|level| Level::new(level as u8));
         let deadline = table.time(self, "deadline").unwrap_or(Span::Infinite);
+        let form = table.word(self, "form", &Form::NAMES).unwrap_or_default();
+        self.forms.outputs.push(form);
         table.finish(self);
         Some(Output { topic: topic?, from: from?, level: level?, deadline })
     }

@@ -5,6 +5,7 @@
 //! has the file, `docs/design/operators.md` says how an operator is written.
 
 mod average;
+mod base64;
 pub mod catalogue;
 mod cipher;
 mod concatenate;
@@ -22,6 +23,7 @@ mod select;
 mod statistics;
 #[cfg(test)]
 mod testing;
+pub mod text;
 mod threshold;
 
 pub use self::cipher::{Keys, KeysError};
