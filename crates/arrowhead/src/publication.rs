@@ -288,6 +288,22 @@ pub struct Publication<'a> {
     facts: EventFacts,
 }
 
+/// Metadata of a result that was made of events which were not valid.
+const MARKED: &str = r#"{"marked":"true"}"#;
+
+/// An event that a graph has made of events that might be published: who operates the cloud has deployed the graph, so that its topics are the graph's to write. It counts as
+/// published by who published the event that it is named after, and who may hear that system may hear it.
+pub fn derived<'a>(
+    event_type: JsonText<'a>,
+    payload: JsonText<'a>,
+    is_marked: bool,
+    source: SystemId,
+    time: UtcTime,
+) -> Authorized<Publication<'a>> {
+    let metadata = is_marked.then_some(MetadataText(MARKED));
+    Authorized::new(Publication { event_type, payload, metadata, time_stamp: None, facts: EventFacts { source, time } })
+}
+
 /// Buffers a publication is checked with, kept by the caller so that nothing is allocated.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -385,6 +401,16 @@ impl<'a> Publication<'a> {
         self.facts
     }
 
+    /// When the event was created, as far as anybody knows better than that it was before it came: a time stamp in JSON has whole seconds mostly, and only says about when.
+    pub fn created(&self) -> Option<UtcTime> {
+        self.time_stamp.is_none().then_some(self.facts.time)
+    }
+
+    /// Whether a graph has made it of events that were not valid.
+    pub fn is_marked(&self) -> bool {
+        self.metadata.is_some_and(|metadata| metadata.0 == MARKED)
+    }
+
     /// The metadata's value of a key, for filters.
     pub fn metadata_value(&self, key: &str) -> Option<Cow<'_, str>> {
         self.metadata.and_then(|metadata| metadata.find(key))
@@ -450,6 +476,24 @@ mod tests {
             assert!(json::parse_object::<PublishForm<'_>>(bad).is_err(), "{bad}");
         }
         assert!(json::parse_object::<PublishForm<'_>>(r#"{"payload":null,"metaData":null,"source":null}"#).is_ok());
+    }
+
+    #[test]
+    fn what_a_graph_has_made_is_its_sources_event_and_may_be_marked() {
+        let (mut event_type, mut payload) = (String::new(), String::new());
+        let texts = [JsonText::write("MEAN", &mut event_type), JsonText::write("[1,2]", &mut payload)];
+        for is_marked in [false, true] {
+            let made = derived(texts[0], texts[1], is_marked, SystemId(7), UtcTime::from_unix_seconds(9));
+            assert_eq!((made.is_marked(), made.metadata_value("marked").is_some()), (is_marked, is_marked));
+            assert_eq!((made.facts().source, made.created()), (SystemId(7), Some(UtcTime::from_unix_seconds(9))));
+            let mut json = Vec::new();
+            made.push_event_json(&mut json);
+            let told: serde_json::Value = serde_json::from_slice(&json).unwrap();
+            assert_eq!((&told["payload"], told["metaData"].is_null()), (&"[1,2]".into(), !is_marked));
+        }
+        let stamped = r#"{"eventType":"a","payload":"1","timeStamp":"2026-01-01T00:00:00Z"}"#;
+        let stamped = Publication::reread(stamped, SystemId(1), UtcTime::from_unix_seconds(1)).unwrap();
+        assert_eq!(stamped.created(), None);
     }
 
     #[test]

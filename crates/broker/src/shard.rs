@@ -13,7 +13,7 @@ mod required;
 mod tests;
 mod words;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 pub use self::{
     publish::SEQUENCE_GAP_MAX,
@@ -200,7 +200,8 @@ impl<R> Shard<R> {
         Ok(key)
     }
 
-    fn topic(&mut self, name: &str) -> Result<TopicId, ShardError> {
+    /// The number of a topic, which is made if it is not there.
+    pub fn topic(&mut self, name: &str) -> Result<TopicId, ShardError> {
         self.topics.find_or_make(name, self.limits.topics_max).ok_or(ShardError::Topics(self.limits.topics_max))
     }
 
@@ -268,12 +269,30 @@ impl<R> Shard<R> {
         };
         sequence.0 += 1;
         let event = EventId { publisher, incarnation: self.incarnation, topic: id, sequence: *sequence };
-        for &key in topic.subscriptions.iter() {
+        self.offer_at_once(now, event, offer, outputs);
+        Ok(event)
+    }
+
+    /// The same of an event that has its name already: what a graph makes of events is named after one of them.
+    pub fn publish_named(&mut self, now: Instant, event: EventId, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) {
+        let topic = self.topics.at_mut(event.topic);
+        assert!(topic.terms.is_none(), "events of a real-time topic have a stream");
+        topic.accepted += 1;
+        self.offer_at_once(now, event, offer, outputs);
+    }
+
+    fn offer_at_once(&mut self, now: Instant, event: EventId, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) {
+        for &key in self.topics.at(event.topic).subscriptions.iter() {
             let offered = self.subscriptions.heard(key).offer(now, OfferedEvent { id: event, slot: None }, offer);
             self.lost_events += u64::from(offered == Offered::Lost);
             outputs.extend(output_of(key, event, offered));
         }
-        Ok(event)
+    }
+
+    /// Tells all subscribers of a topic, behind what is queued, that so many of its events will never be there.
+    pub fn tell_lost(&self, topic: TopicId, events: u64, outputs: &mut Vec<Output>) {
+        let told = |key: &SubscriptionKey| Output::TellLoss { subscription: *key, events, during: Duration::ZERO };
+        outputs.extend(self.topics.at(topic).subscriptions.iter().map(told));
     }
 
     fn unsubscribe(&mut self, now: Instant, key: SubscriptionKey, outputs: &mut Vec<Output>) {

@@ -241,6 +241,19 @@ impl Machine {
         Some(Job { events: &running.events, counts: &running.counts, result: running.result, saves: running.saves })
     }
 
+    /// Lets the operating system stop less urgent rounds from now on: each level has workers of its own that are real-time threads.
+    pub fn preempt(&mut self) {
+        self.policy.is_preemptive = true;
+    }
+
+    /// Longest payload of each slot's events.
+    pub fn slot_bytes_max(&self) -> impl Iterator<Item = usize> {
+        self.store.sources().map(|source| match source {
+            Source::Supplier(supplier) => self.graph.suppliers()[supplier.index()].shape.bytes_max(),
+            Source::Operator(operator) => self.graph.operator(operator).shape.bytes_max(),
+        })
+    }
+
     /// Begins no more rounds and takes no more events; what runs may end.
     pub fn suspend(&mut self) {
         self.is_suspended = true;

@@ -107,6 +107,11 @@ impl Store {
         }
     }
 
+    /// Whose events each slot is for.
+    pub fn sources(&self) -> impl Iterator<Item = Source> {
+        self.slots.iter().map(|slot| slot.record.source)
+    }
+
     /// How many slots there are.
     pub fn len(&self) -> usize {
         self.slots.len()

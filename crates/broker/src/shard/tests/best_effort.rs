@@ -42,6 +42,37 @@ fn every_subscription_of_the_topic_hears_the_event_once() {
 }
 
 #[test]
+fn an_event_with_a_name_of_its_own_keeps_it_and_what_will_not_come_is_told() {
+    let mut shard = shard();
+    let key = shard.subscribe("A", 1, Overflow::Loses).unwrap();
+    let topic = shard.topic("A").unwrap();
+    let event = EventId { publisher: PublisherId(1 << 56 | 5), incarnation: Incarnation(3), topic, sequence: Sequence(41) };
+    let mut outputs = Vec::new();
+    shard.tell_lost(topic, 2, &mut outputs);
+    shard.publish_named(
+        Instant::default(),
+        event,
+        &mut |_, offered| {
+            assert_eq!(offered.id, event);
+            Wanted::Bytes(1)
+        },
+        &mut outputs,
+    );
+    assert_eq!(
+        outputs,
+        [Output::TellLoss { subscription: key, events: 2, during: Duration::ZERO }, Output::Deliver { subscription: key, event },]
+    );
+    assert_eq!(shard.topics().next().unwrap().published, 1);
+    assert_eq!(
+        publish(&mut shard, "A", 5, 1),
+        [Output::Deliver {
+            subscription: key,
+            event: EventId { publisher: PublisherId(5), incarnation: Incarnation(7), topic, sequence: Sequence(1) }
+        }]
+    );
+}
+
+#[test]
 fn an_event_that_is_not_for_a_receiver_is_no_loss() {
     let mut shard = shard();
     shard.subscribe("A", 1, Overflow::Loses).unwrap();

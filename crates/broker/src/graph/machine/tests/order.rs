@@ -56,6 +56,19 @@ fn without_preemption_no_less_urgent_round_begins_while_more_urgent_work_waits()
 }
 
 #[test]
+fn preemption_may_begin_while_rounds_run() {
+    let mut rig = rig(1, false);
+    rig.arrive(2, 1);
+    rig.arrive(0, 1);
+    assert_eq!(rig.running(), [3], "it is not stopped yet");
+    rig.machine.preempt();
+    rig.arrive(1, 1);
+    assert_eq!(rig.running(), [0, 3], "the high level has a worker of its own");
+    rig.finish_all();
+    assert_eq!(rig.machine.slots_held(), 0);
+}
+
+#[test]
 fn with_preemption_each_level_has_its_own_workers() {
     let mut rig = rig(1, true);
     rig.arrive(2, 1);
