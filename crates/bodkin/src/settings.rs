@@ -4,6 +4,7 @@
 //! unit in it. Flags go before the environment, the environment before the file, the file before
 //! `/etc/bodkin/bodkin.toml`, and that before the defaults.
 
+mod graphs;
 pub mod moved;
 mod options;
 pub mod pair;
@@ -86,6 +87,7 @@ impl Settings {
             bail!("--qos-measurement-interval-s must be at least 1");
         }
         let domain_name = domain_name.unwrap_or_else(|| listen.to_string());
+        let graphs = Arc::new(self.graphs()?);
         Ok(HostConfig {
             security: (!self.insecure.expect(all)).then(|| security(&self, &domain_name)).transpose()?,
             adopt_data: self.adopt_data.expect(all),
@@ -126,6 +128,7 @@ impl Settings {
                 .map_or_else(|| Ok(Vec::new()), TopicFile::each)
                 .context("a topic of an entry with a count")?
                 .into(),
+            graphs,
             realtime: Realtime::ordinary(),
             durable_event_types: durable(self.durable_event_types.expect(all))?,
             orchestrator: OrchestratorConfig {

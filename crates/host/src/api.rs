@@ -25,6 +25,7 @@ use crate::{
     answer::Answer,
     audit::{Act, Audit},
     control::Control,
+    graph::GraphTable,
     inbox::{Inbox, Message},
     probe::Probes,
     push::PushContext,
@@ -54,6 +55,8 @@ pub struct Api {
     pub stalls: Arc<Stalls>,
     /// How the threads of the data plane are scheduled.
     pub realtime: Arc<Realtime>,
+    /// Event-processing graphs.
+    pub graphs: Arc<GraphTable>,
     /// Where ZMTP is spoken.
     pub zmtp: ZmtpPlaces,
     /// Event types that are real-time topics.

@@ -16,8 +16,8 @@ use bodkin_broker::{ReplicationPace, topic::Platform};
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 use crate::{
-    audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle,
-    realtime::Realtime, security::SecurityConfig, topics::DeclaredTopic,
+    audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, graph::DeclaredGraphs, job::JobSchedule, limits::Limits,
+    log_book::LogBook, pair::PairHandle, realtime::Realtime, security::SecurityConfig, topics::DeclaredTopic,
 };
 
 /// Where systems publish and subscribe by ZMTP: in insecure mode by NULL, by which nobody shows who he is, in secure mode by CURVE.
@@ -100,6 +100,8 @@ pub struct HostConfig {
     pub platform: Platform,
     /// Event types that are real-time topics; those that do not fit are refused, and then nothing is started.
     pub topics: Arc<[DeclaredTopic]>,
+    /// Event-processing graphs that run from the start.
+    pub graphs: Arc<DeclaredGraphs>,
     /// How the threads of the data plane are scheduled.
     pub realtime: Arc<Realtime>,
     /// Where log entries wait to be kept.
@@ -146,6 +148,7 @@ impl HostConfig {
             durable_event_types: Vec::new(),
             platform: Platform::default(),
             topics: Arc::default(),
+            graphs: Arc::default(),
             realtime: Realtime::ordinary(),
             log_book: Arc::default(),
             log_entries_max: 10_000,

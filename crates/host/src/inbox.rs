@@ -10,6 +10,7 @@ use crate::{
     answer::Answer,
     api::TopicState,
     channel::Channel,
+    graph::Deployment,
     pair::News,
     replay::Chunk,
     security::Peer,
@@ -93,6 +94,8 @@ pub enum Message {
         /// Whether the shard has room for it.
         done: oneshot::Sender<Result<(), ShardError>>,
     },
+    /// A graph is to run from now on.
+    Deploy(Box<Deployment>),
     /// Deadlines or bounds on losses are guaranteed from now on, or no more: listeners are to be told.
     GuaranteesChanged,
     /// The admission test has said what becomes of what a subscriber asks.
@@ -134,7 +137,14 @@ impl<M> Inbox<M> {
             messages.push(message);
             messages.len() == 1
         };
-        if was_empty && let Err(error) = self.waker.wake() {
+        if was_empty {
+            self.wake();
+        }
+    }
+
+    /// Wakes the thread, which finds what there is elsewhere.
+    pub fn wake(&self) {
+        if let Err(error) = self.waker.wake() {
             // It wakes by itself, the shard once a second, the node every heartbeat.
             tracing::warn!(error = %error, "a thread could not be woken");
         }

@@ -17,6 +17,7 @@ pub mod destination;
 pub mod document;
 pub mod frames;
 pub mod gate;
+pub mod graph;
 pub mod host_name;
 pub mod http;
 pub mod inbox;

@@ -19,6 +19,7 @@ use crate::{
     api::{self, Api},
     control::now,
     document,
+    graph::GraphCounts,
     listener::Traffic,
     pair::PairHandle,
     push::delivery::State,
@@ -89,6 +90,7 @@ impl Monitor {
             "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" if !self.ready.load(Relaxed) => Answer::text(503, "not ready\n"),
             "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
+            "/readyz" if self.api.graphs.is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
             "/readyz" => Answer::text(200, "ready\n"),
             "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },
             _ => self.api.answer(request).await,
@@ -201,6 +203,7 @@ impl Monitor {
         }
         self.push_deliveries(&mut text);
         self.push_topics(&mut text);
+        self.push_graphs(&mut text);
         self.push_stages(&mut text);
         text
     }
@@ -222,8 +225,7 @@ impl Monitor {
         for (name, help, count) in COUNTS {
             push(text, format_args!("# HELP bodkin_topic_{name}_total {help}\n# TYPE bodkin_topic_{name}_total counter\n"));
             for topic in told {
-                // A label's value escapes these three (Prometheus's text form).
-                let event_type = topic.event_type.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+                let event_type = label(&topic.event_type);
                 let value = count(&topic.counts).load(Relaxed);
                 push(text, format_args!("bodkin_topic_{name}_total{{event_type=\"{event_type}\"}} {value}\n"));
             }
@@ -231,6 +233,38 @@ impl Monitor {
                 let value: u64 = summed.iter().map(|topic| count(&topic.counts).load(Relaxed)).sum();
                 push(text, format_args!("bodkin_topic_{name}_total{{event_type=\"\"}} {value}\n"));
             }
+        }
+    }
+
+    /// What became of the events of each graph.
+    fn push_graphs(&self, text: &mut String) {
+        type Count = fn(&GraphCounts) -> u64;
+        const COUNTS: [(&str, &str, Count); 9] = [
+            ("taken", "Events that graphs have taken from their suppliers' topics.", |counts| counts.taken.load(Relaxed)),
+            ("refused", "Events that graphs have not taken: of the wrong shape or too old.", |counts| counts.refused.load(Relaxed)),
+            ("rounds", "Rounds that operators of graphs have run.", |counts| counts.rounds.load(Relaxed)),
+            ("failed", "Of these, rounds in which an operator refused its events.", |counts| counts.failed.load(Relaxed)),
+            ("shed", "Results that were not made because their events were not valid.", |counts| counts.shed.load(Relaxed)),
+            ("published", "Results of graphs that were published.", |counts| counts.published.load(Relaxed)),
+            ("marked", "Of these, results of events that were not valid.", |counts| counts.marked.load(Relaxed)),
+            ("late", "Of these, results later than their output's deadline.", |counts| counts.late.load(Relaxed)),
+            ("lost", "Results of graphs that could not be published.", |counts| counts.lost.load(Relaxed)),
+        ];
+        let graphs: Vec<(String, Arc<GraphCounts>)> =
+            self.api.graphs.all().into_iter().map(|(name, counts)| (label(&name), counts)).collect();
+        for (name, help, count) in COUNTS {
+            push(text, format_args!("# HELP bodkin_graph_{name}_total {help}\n# TYPE bodkin_graph_{name}_total counter\n"));
+            for (graph, counts) in &graphs {
+                push(text, format_args!("bodkin_graph_{name}_total{{graph=\"{graph}\"}} {}\n", count(counts)));
+            }
+        }
+        const SUSPENDED: &str = "bodkin_graph_suspended";
+        push(
+            text,
+            format_args!("# HELP {SUSPENDED} 1 while a graph stands still because an operator has failed.\n# TYPE {SUSPENDED} gauge\n"),
+        );
+        for (graph, counts) in &graphs {
+            push(text, format_args!("{SUSPENDED}{{graph=\"{graph}\"}} {}\n", u64::from(counts.suspension().is_some())));
         }
     }
 
@@ -328,6 +362,11 @@ fn unroutable(request: &Request) -> Option<Answer> {
 
 fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
     text.write_fmt(part).expect("a string takes everything");
+}
+
+/// A label's value, which escapes these three (Prometheus's text form).
+fn label(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// `VmRSS` of this process; 0 where the system does not tell.

@@ -15,11 +15,12 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
+use bodkin_broker::topic::Level;
+use serde::{Deserialize, Serialize, Serializer};
 
-use self::kernel::{Policy, ThreadId};
+use self::kernel::Policy;
 pub use self::{
-    kernel::{Rights, TimeOfDay, real_time_percent},
+    kernel::{Rights, ThreadId, TimeOfDay, real_time_percent},
     wakeup::{Comparison, Figures, WakeUps},
 };
 
@@ -73,10 +74,11 @@ pub struct NoCore {
     allowed: Vec<usize>,
 }
 
-/// What a thread of the data plane does. In this order they go in front of each other, and all in front of ordinary threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
+/// What a thread of the data plane does. Detectors go in front of shards, these in front of operators, which go by their level, and all in front of ordinary threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
+    /// Runs operators of a level of a graph, of which more urgent ones stop less urgent ones.
+    Operator(Level),
     /// Takes and hands over events.
     Shard,
     /// Sees whether others still run, and keeps the right to lead.
@@ -90,9 +92,24 @@ impl Rank {
     /// Its priority as a real-time thread. Those of the kernel's own threads for interrupts begin at 50.
     fn priority(self) -> u8 {
         match self {
+            Self::Operator(level) => 9 - level.get(),
             Self::Shard => 10,
             Self::Detector => Self::HIGHEST,
         }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Operator(_) => "operator",
+            Self::Shard => "shard",
+            Self::Detector => "detector",
+        }
+    }
+}
+
+impl Serialize for Rank {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 
@@ -227,7 +244,7 @@ impl Realtime {
         let cores = match (rank, &self.config.pin_cores[..]) {
             (_, []) => Vec::new(),
             (Rank::Shard, cores) => vec![cores[number % cores.len()]],
-            (Rank::Detector, cores) => cores.to_vec(),
+            (Rank::Detector | Rank::Operator(_), cores) => cores.to_vec(),
         };
         let pinned = if cores.is_empty() { Ok(()) } else { id.pin(&cores) };
         let refused = pinned.err().map(|error| refusal(&name, &error));
@@ -235,6 +252,19 @@ impl Realtime {
         state.schedule();
         drop(state);
         Membership { realtime: self.clone(), id }
+    }
+
+    /// Whether operators of different levels are real-time threads, of which the more urgent ones stop the others.
+    pub fn stops_less_urgent(&self) -> bool {
+        self.lock().decision.as_ref().is_some_and(|decision| decision.is_fifo && !decision.prefers)
+    }
+
+    /// Has a thread run only when nobody else wants to; it does not belong to the data plane any more.
+    pub fn demote(&self, thread: ThreadId) {
+        self.lock().threads.retain(|enlisted| enlisted.id != thread);
+        if let Err(error) = thread.schedule(Policy::Idle) {
+            tracing::warn!(%error, "the system refuses to let a thread that does not end run behind all others");
+        }
     }
 
     /// What is told of it.
@@ -275,6 +305,8 @@ impl State {
         for Enlisted { id, view } in &mut self.threads {
             let policy = match &self.decision {
                 Some(Decision { is_fifo: true, prefers: true, .. }) if view.rank == Rank::Shard => Policy::Preferred,
+                // As real-time threads they would stop the shards.
+                Some(Decision { is_fifo: true, prefers: true, .. }) if matches!(view.rank, Rank::Operator(_)) => Policy::Default,
                 Some(Decision { is_fifo: true, .. }) => Policy::Fifo(view.rank.priority()),
                 // A start is the busiest time of all, and a lease has to outlast it.
                 None if self.is_measured && view.rank == Rank::Detector => Policy::Fifo(view.rank.priority()),

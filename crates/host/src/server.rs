@@ -42,6 +42,7 @@ use crate::{
     control::{self, Control, Pings},
     destination::Destinations,
     gate::Gate,
+    graph::GraphTable,
     host_name::OwnNames,
     inbox::{Inbox, Message},
     limits::Limits,
@@ -268,6 +269,7 @@ impl Server {
             started: Instant::now(),
         };
         let probes = Arc::new(Probes::default());
+        let graphs = Arc::new(GraphTable::default());
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let monitor = Arc::new(Monitor {
             store: opened.store.clone(),
@@ -283,6 +285,7 @@ impl Server {
                 topics: topics.clone(),
                 stalls: stalls.clone(),
                 realtime: config.realtime.clone(),
+                graphs: graphs.clone(),
                 zmtp: ZmtpPlaces { address: zmtp, ipc: zmtp_ipc.as_ref().map(|file| file.path().display().to_string()) },
                 inbox: inbox.clone(),
                 push: push.clone(),
@@ -335,6 +338,7 @@ impl Server {
             security: security.clone(),
             tokens,
             audit: audit.clone(),
+            graphs,
         };
         // A cloud by itself serves nobody before it can serve everybody.
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };

@@ -8,6 +8,7 @@ mod accept;
 mod clock;
 mod connection;
 mod drain;
+mod graph;
 mod guarantee;
 mod kept;
 mod lacking;
@@ -52,6 +53,7 @@ use self::{
     clock::Clock,
     connection::{Connection, Phase},
     drain::Drain,
+    graph::Graphs,
     guarantee::Promise,
     log::{Unsynced, Waiting},
     publishers::Publishers,
@@ -70,7 +72,7 @@ use crate::{
     audit,
     frames::Frames,
     gate::Gate,
-    http::{HttpError, RawRequest},
+    http::RawRequest,
     inbox::{ConnectionKey, Inbox, Message},
     limits::Limits,
     listening::Listening,
@@ -197,6 +199,7 @@ pub struct Shard {
     broker: bodkin_broker::Shard<Receiver>,
     outputs: Vec<Output>,
     real_time: RealTime,
+    graphs: Graphs,
     publishers: Publishers,
     /// The leader's end of a pair; `None` of a cloud by itself.
     primary: Option<Primary>,
@@ -282,6 +285,7 @@ impl Shard {
             broker: bodkin_broker::Shard::new(incarnation, limits),
             outputs: Vec::new(),
             real_time: RealTime::new(incarnation),
+            graphs: Graphs::default(),
             publishers: Publishers::default(),
             primary,
             losses: Guarantee::Unstated,
@@ -408,6 +412,7 @@ impl Shard {
                 }
             }
         }
+        self.take_rounds();
         self.ask_send_queues();
         self.make_noted();
         self.serve_all();
@@ -462,6 +467,7 @@ impl Shard {
                     self.enlist();
                     let _ = done.send(admitted);
                 }
+                Message::Deploy(deployment) => self.deploy(*deployment),
                 Message::GuaranteesChanged => self.tell_guarantees(&[Promise::Deadline, Promise::LossBound]),
                 Message::Asked(answer) => self.wish_answered(*answer),
                 Message::Topics(asked) => drop(asked.send(self.topics())),
@@ -566,10 +572,5 @@ impl Shard {
         if !std::mem::replace(&mut self.connections[slot].is_to_be_read, true) {
             self.unread.push(slot);
         }
-    }
-
-    fn refuse(&mut self, slot: usize, error: HttpError) {
-        let (status, told) = error.told();
-        self.write(slot, &Answer::text(status, told), false, false);
     }
 }

@@ -2,7 +2,6 @@
 
 mod draw;
 mod layout;
-mod read;
 mod report;
 mod sheet;
 
@@ -12,7 +11,7 @@ use bodkin_broker::graph::response::{Analysis, ways};
 use clap::{Args, Subcommand};
 
 use super::{printer::Printer, write_out};
-use crate::{DONE, FAILED, USAGE};
+use crate::{DONE, FAILED, USAGE, graph_file};
 
 /// Options of `bodkin graph`.
 #[derive(Args, Clone, Debug)]
@@ -45,7 +44,7 @@ enum GraphCommand {
 /// Carries a command out; gives the exit code.
 pub fn run(options: GraphOptions, printer: Printer) -> anyhow::Result<u8> {
     let (GraphCommand::Check { file: path } | GraphCommand::Draw { file: path, .. }) = &options.command;
-    let file = match read::read(path) {
+    let file = match graph_file::read(path) {
         Ok(file) => file,
         Err(mistakes) => {
             eprintln!("bodkin: {mistakes}");

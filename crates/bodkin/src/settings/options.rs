@@ -229,6 +229,10 @@ settings! {
     replication_period_ms: u64 = "BODKIN_REPLICATION_PERIOD_MS",
     /// For measurements: events of each publisher and topic that the Backup keeps although they are covered, and hands over again when it leads
     backup_keeps: u32 = "BODKIN_BACKUP_KEEPS",
+    /// Graph files, separated by commas, whose event-processing graphs run from the start
+    @list graphs: Vec<String> = "BODKIN_GRAPHS",
+    /// Directory with the keys that operators of graphs name, NAME.key each: 32 bytes, readable to their owner only; empty: none
+    graph_keys: PathBuf = "BODKIN_GRAPH_KEYS",
     /// How threads of the data plane run: auto (real-time threads, SCHED_FIFO, where allowed and measured to be woken sooner), fifo (where allowed), default
     scheduling: Scheduling = "BODKIN_SCHEDULING",
     /// Cores, separated by commas, to which they are pinned; none: any core
@@ -324,6 +328,8 @@ impl Settings {
             replication: Some(pair::LAZY.into()),
             replication_period_ms: Some(25),
             backup_keeps: Some(0),
+            graphs: Some(Vec::new()),
+            graph_keys: Some(PathBuf::new()),
             scheduling: Some(Scheduling::Auto),
             pin_cores: Some(Vec::new()),
             lock_memory: Some(true),

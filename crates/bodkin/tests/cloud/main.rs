@@ -12,6 +12,7 @@ mod documents;
 mod events;
 mod explanations;
 mod faults;
+mod graphs;
 mod hostile;
 mod kill;
 mod laboratory;

@@ -22,6 +22,8 @@ pub enum Policy {
     Default,
     /// In turn with all others, and in front of them as long as it uses little (`SCHED_OTHER` with a nice value of -20). Threads that it starts are ordinary ones.
     Preferred,
+    /// When no other thread wants to run (`SCHED_IDLE`).
+    Idle,
     /// In front of all that have a lower priority, 1 to 99, until it waits (`SCHED_FIFO`). Threads that it starts are ordinary ones.
     Fifo(u8),
 }
@@ -30,7 +32,7 @@ impl Policy {
     /// As a real-time thread; 0 of an ordinary one.
     pub fn priority(self) -> u8 {
         match self {
-            Self::Default | Self::Preferred => 0,
+            Self::Default | Self::Preferred | Self::Idle => 0,
             Self::Fifo(priority) => priority,
         }
     }
@@ -54,6 +56,7 @@ impl ThreadId {
         let (number, priority) = match policy {
             Policy::Default => (libc::SCHED_OTHER, 0),
             Policy::Preferred => (libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0),
+            Policy::Idle => (libc::SCHED_IDLE, 0),
             Policy::Fifo(priority) => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, i32::from(priority)),
         };
         let parameter = libc::sched_param { sched_priority: priority };

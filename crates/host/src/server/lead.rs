@@ -12,6 +12,7 @@ use crate::{
     config::HostConfig,
     control,
     destination::Destinations,
+    graph::{Deployment, GraphTable},
     inbox::{Inbox, Message},
     job,
     log_book::LogBook,
@@ -39,6 +40,7 @@ pub(super) struct Lead {
     pub security: Option<Arc<Security>>,
     pub tokens: Option<Arc<TokenIssuer>>,
     pub audit: Audit,
+    pub graphs: Arc<GraphTable>,
 }
 
 /// What runs as long as it leads.
@@ -75,6 +77,7 @@ impl Lead {
             let (done, _) = oneshot::channel();
             inbox.post(Message::Admit { topic, terms, done });
         }
+        self.deploy_graphs()?;
         if config.pair.is_some() {
             // A question that the shard answers behind what the pair has told it: its log begins where it has to.
             let (asked, answered) = oneshot::channel();
@@ -107,6 +110,19 @@ impl Lead {
 }
 
 impl Lead {
+    /// Starts the configured graphs. Their operators have not seen anything yet.
+    fn deploy_graphs(&self) -> io::Result<()> {
+        let Self { config, inbox, .. } = self;
+        let epoch = config.pair.as_ref().map_or(0, |pair| pair.leadership().epoch().0);
+        // No two deployments of an epoch begin at the same time.
+        let keys = config.graphs.keys(epoch, control::now().unix_nanos());
+        for declared in config.graphs.graphs() {
+            let deployment = Deployment::start(&declared.file, &keys, &config.realtime, inbox, &self.graphs)?;
+            inbox.post(Message::Deploy(Box::new(deployment)));
+        }
+        Ok(())
+    }
+
     /// Measures providers, where quality of service is managed.
     fn quality_monitor(&self) -> Option<QualityMonitor> {
         Some(QualityMonitor {

@@ -24,6 +24,8 @@ pub struct Kept {
     pub(super) publisher: Option<Waiting>,
     /// Its place in the event log, from its dispatch on.
     pub(super) position: Option<Position>,
+    /// Whether the graphs that read its topic have had it.
+    pub(super) is_supplied: bool,
 }
 
 impl std::fmt::Debug for Kept {
@@ -35,7 +37,7 @@ impl std::fmt::Debug for Kept {
 impl Kept {
     pub fn empty() -> Self {
         let facts = EventFacts { source: SystemId(0), time: UtcTime::from_unix_seconds(0) };
-        Self { texts: KeptTexts::default(), facts, publisher: None, position: None }
+        Self { texts: KeptTexts::default(), facts, publisher: None, position: None, is_supplied: false }
     }
 
     /// The place of a slot in a table, which grows.
@@ -49,7 +51,7 @@ impl Kept {
     /// Keeps a publication.
     pub(super) fn fill(&mut self, publication: &Publication<'_>, publisher: Option<Waiting>) {
         self.texts.keep(publication);
-        (self.facts, self.publisher, self.position) = (publication.facts(), publisher, None);
+        (self.facts, self.publisher, self.position, self.is_supplied) = (publication.facts(), publisher, None, false);
     }
 
     /// Keeps what [`Self::payload`] has made on another node; an error says why it cannot be meant.

@@ -9,6 +9,7 @@ use bodkin_arrowhead::{
     event_handler, json,
     publication::{self, Publication, PublishForm},
     snapshot::Snapshot,
+    utc::UtcTime,
 };
 use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, SubscriptionKey, Wanted};
 use bodkin_store::event_log::{EventLog, Position};
@@ -32,6 +33,8 @@ pub(super) enum Numbering {
     Ours(Option<Waiting>),
     /// By its publisher, who keeps the event until it is covered.
     Publisher(Numbered),
+    /// After the event that a graph has made it of.
+    Derived(EventId),
 }
 
 /// What became of an event that may be published.
@@ -99,21 +102,37 @@ impl Shard {
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
         let publication = publication::authorize(&snapshot, form, self.clock.utc, &mut self.scratch).map_err(NotTaken::Rules)?;
-        self.check_durable().map_err(NotTaken::LogSuspended)?;
         self.lap(Stage::Authorise);
-        let real_time = self.broker.terms(&self.scratch.event_type).map(|(topic, terms)| (topic, *terms));
-        let published = match (real_time, numbering) {
-            (Some(topic), numbering) => self.keep(topic, &publication, numbering),
-            (None, Numbering::Ours(_)) => self.deliver(&snapshot, &publication).map(Published::AtOnce),
-            (None, Numbering::Publisher(numbered)) => self.deliver_numbered(&snapshot, &publication, &numbered),
-        };
+        let published = self.take(&snapshot, &publication, numbering);
         self.lap(Stage::Execute);
         published
     }
 
+    /// Takes an event that may be published, of the topic that `scratch` names.
+    pub(super) fn take(
+        &mut self,
+        snapshot: &Snapshot,
+        publication: &Authorized<Publication<'_>>,
+        numbering: Numbering,
+    ) -> Result<Published, NotTaken> {
+        self.check_durable().map_err(NotTaken::LogSuspended)?;
+        let real_time = self.broker.terms(&self.scratch.event_type).map(|(topic, terms)| (topic, *terms));
+        match (real_time, numbering) {
+            (Some(topic), numbering) => self.keep(topic, publication, numbering),
+            (None, Numbering::Ours(_)) => self.deliver(snapshot, publication, None).map(Published::AtOnce),
+            (None, Numbering::Derived(name)) => self.deliver(snapshot, publication, Some(name)).map(Published::AtOnce),
+            (None, Numbering::Publisher(numbered)) => self.deliver_numbered(snapshot, publication, &numbered),
+        }
+    }
+
     /// Hands a best-effort event to the broker and carries its decisions out. This and [`Self::keep`] are the only callers of the
-    /// broker's publish and accept: they take nothing but a publication that may be published. Gives the event's place in the log.
-    pub(super) fn deliver(&mut self, snapshot: &Snapshot, publication: &Authorized<Publication<'_>>) -> Result<Option<Position>, NotTaken> {
+    /// broker's publish and accept: they take nothing but a publication that may be published. `name` is its identity, where it has one already. Gives the event's place in the log.
+    pub(super) fn deliver(
+        &mut self,
+        snapshot: &Snapshot,
+        publication: &Authorized<Publication<'_>>,
+        name: Option<EventId>,
+    ) -> Result<Option<Position>, NotTaken> {
         // Real-time events go first.
         self.work(TURN_WORK_MAX);
         if self.is_new_to_links(&self.scratch.event_type) {
@@ -127,12 +146,24 @@ impl Shard {
             |receiver: &Receiver, event: OfferedEvent| receiver.frame_bytes(frames, endpoint, event.id, snapshot, publication, filter_text);
         let publisher = PublisherId(facts.source.0.unsigned_abs());
         let lost_before = self.broker.lost_events();
-        let event = self.broker.publish(self.clock.broker(), &self.scratch.event_type, publisher, &mut offer, &mut self.outputs)?;
+        let now = self.clock.broker();
+        let event = match name {
+            Some(name) => {
+                self.broker.publish_named(now, name, &mut offer, &mut self.outputs);
+                name
+            }
+            None => self.broker.publish(now, &self.scratch.event_type, publisher, &mut offer, &mut self.outputs)?,
+        };
         let position = self.append(event, publication);
         self.context.counts.published.fetch_add(1, Relaxed);
         // Added, for push tasks count theirs beside.
         self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);
         self.carry_out(position);
+        if self.graphs.reads(event.topic) {
+            let now_ns = self.clock.utc_ns_of(self.clock.broker());
+            let created_ns = publication.created().map_or(now_ns, UtcTime::unix_nanos);
+            self.graphs.supply(now_ns, event, created_ns, publication.payload());
+        }
         Ok(position)
     }
 

@@ -144,6 +144,7 @@ impl Shard {
         let accepted = match &numbering {
             Numbering::Ours(_) => self.accept_next(StreamIdentity { topic, publisher, incarnation: self.real_time.incarnation }, &terms),
             Numbering::Publisher(numbered) => self.accept_numbered(numbered.stream(topic, publisher), numbered, &terms),
+            Numbering::Derived(name) => self.accept_derived(*name, publication.facts().time.unix_nanos(), &terms),
         };
         let counts = self.real_time.counts(topic);
         match accepted {
@@ -156,7 +157,7 @@ impl Shard {
                 self.context.counts.published.fetch_add(1, Relaxed);
                 let waiting = match numbering {
                     Numbering::Ours(waiting) => waiting,
-                    Numbering::Publisher(_) => None,
+                    Numbering::Publisher(_) | Numbering::Derived(_) => None,
                 };
                 self.real_time.keep(kept, publication, waiting);
                 Ok(Published::Kept { is_excess })
@@ -234,9 +235,10 @@ impl Shard {
         let lost = self.broker.lost_events() - lost_before + self.endpoint.take_lost();
         self.context.counts.lost.fetch_add(lost, Relaxed);
         match work {
-            Some(Work::Dispatch { slot, stream, event, is_late, .. }) => {
+            Some(Work::Dispatch { slot, stream, event, created, is_late }) => {
                 self.real_time.counts(event.topic).lost.fetch_add(lost, Relaxed);
                 self.dispatched(slot, stream, event, is_late);
+                self.supply_graphs(slot, event, created);
                 true
             }
             Some(Work::Replicate { slot, position, number, event, created }) => {
@@ -258,6 +260,16 @@ impl Shard {
                 false
             }
         }
+    }
+
+    /// Hands a dispatched event to the graphs that read its topic, once: it may be dispatched again to who was behind.
+    fn supply_graphs(&mut self, slot: SlotId, event: bodkin_broker::EventId, created: bodkin_broker::Instant) {
+        if !self.graphs.reads(event.topic) || std::mem::replace(&mut self.real_time.kept[slot.index()].is_supplied, true) {
+            return;
+        }
+        let (now_ns, created_ns) = (self.clock.utc_ns_of(self.clock.broker()), self.clock.utc_ns_of(created));
+        let publication = self.real_time.kept[slot.index()].publication();
+        self.graphs.supply(now_ns, event, created_ns, publication.payload());
     }
 
     /// Hands a dispatched event over, and answers its publisher if this is the first time.

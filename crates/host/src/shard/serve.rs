@@ -6,7 +6,11 @@ use super::{
     Phase, Shard,
     real_time::{BEST_EFFORT_SLICE, TURN_WORK_MAX},
 };
-use crate::{http::RequestReader, stage::Stage};
+use crate::{
+    answer::Answer,
+    http::{HttpError, RequestReader},
+    stage::Stage,
+};
 
 impl Shard {
     /// Serves what was read: first those who publish real-time events, whose work is done in the order of its deadlines, then the others.
@@ -101,5 +105,10 @@ impl Shard {
             served = true;
         }
         served
+    }
+
+    fn refuse(&mut self, slot: usize, error: HttpError) {
+        let (status, told) = error.told();
+        self.write(slot, &Answer::text(status, told), false, false);
     }
 }

@@ -115,8 +115,8 @@ impl Shard {
                 let slot = *slot;
                 self.tell_dealer_loss(slot, subscription, events);
             }
-            Some(Receiver::Link { .. }) => unreachable!("a link counts by itself what waits for it"),
-            None => {}
+            // A link counts by itself what waits for it, and its subscriber has no word for losses.
+            Some(Receiver::Link { .. }) | None => {}
         }
     }
 }

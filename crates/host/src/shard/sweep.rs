@@ -18,6 +18,7 @@ impl Shard {
         self.close_disbelieved();
         self.close_unpermitted(snapshot);
         self.end_silent_streams();
+        self.look_over_graphs();
         let (now, limits) = (self.clock.now, self.context.limits);
         for (slot, connection) in &mut self.connections {
             if connection.wants_heartbeat(now, limits.heartbeat) {

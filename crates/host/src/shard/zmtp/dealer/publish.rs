@@ -167,7 +167,7 @@ impl Shard {
                 return Ok(Published::Known);
             }
         }
-        let position = self.deliver(snapshot, publication)?;
+        let position = self.deliver(snapshot, publication, None)?;
         let topic = self.broker.topic_id(&self.scratch.event_type).expect("an event was delivered on it");
         let stream = numbered.stream(topic, publisher);
         self.endpoint.runs.heard(stream, numbered.link);

@@ -1,0 +1,22 @@
+//! Event-processing graphs at work: the threads that run operators, what they share with the shard, and what is counted.
+//!
+//! The shard decides who runs next (`broker::graph::machine`, driven in `shard::graph`). A worker runs one round at a time of what it is handed, and wakes the shard when it is over. A
+//! round's operator, events and result are behind locks for which nobody ever waits ([`plant`] says why); a panic or an endless step of an operator stops its graph and nothing
+//! else ([`contain`], [`crew`]).
+
+pub mod contain;
+mod counts;
+mod crew;
+mod declared;
+mod deployment;
+mod plant;
+mod table;
+
+pub use self::{
+    counts::{GraphCounts, Suspension},
+    crew::Crew,
+    declared::{DeclaredGraph, DeclaredGraphs, GraphError},
+    deployment::Deployment,
+    plant::Ended,
+    table::GraphTable,
+};

@@ -1,0 +1,161 @@
+//! Graphs that the configuration declares, looked at before anything is started.
+
+use std::collections::BTreeMap;
+
+use bodkin_broker::{
+    graph::response::Analysis,
+    timing::{Nanos, Span},
+};
+use bodkin_operators::{Keys, file::GraphFile};
+
+/// A graph, and where it was declared.
+#[derive(Clone, Debug)]
+pub struct DeclaredGraph {
+    /// As it is told: the file.
+    pub place: String,
+    /// What it says.
+    pub file: GraphFile,
+}
+
+/// Graphs that fit each other, with the keys of their operators.
+#[derive(Clone, Debug, Default)]
+pub struct DeclaredGraphs {
+    graphs: Vec<DeclaredGraph>,
+    keys: Keys,
+}
+
+/// Why graphs are not deployed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// Two of one name.
+    #[error("{place}: there is a graph of the name {name} already")]
+    Name {
+        /// Where.
+        place: String,
+        /// Which.
+        name: String,
+    },
+    /// Two graphs write a topic, or one reads what another one writes.
+    #[error(
+        "{place}: topic {topic} is written by graph {writer}, and a topic of a graph has one writer and no other graph behind it: put both in one graph"
+    )]
+    Topic {
+        /// Where.
+        place: String,
+        /// Which.
+        topic: String,
+        /// Whose.
+        writer: String,
+    },
+    /// A result may be longer than an event.
+    #[error(
+        "{place}: an event of {topic} may have {bytes} bytes, and event_bytes_max is {bytes_max}: let it have fewer points, write it as form = \"base64\", or raise event_bytes_max"
+    )]
+    TooLong {
+        /// Where.
+        place: String,
+        /// Which topic.
+        topic: String,
+        /// Its longest text.
+        bytes: usize,
+        /// What may be.
+        bytes_max: usize,
+    },
+    /// An operator cannot be made with the keys that are there.
+    #[error("{place}: operator {operator}: {why}")]
+    Operator {
+        /// Where.
+        place: String,
+        /// Which.
+        operator: String,
+        /// Why.
+        why: String,
+    },
+    /// A result would come too late.
+    #[error(
+        "{place}: {topic} takes {response} at the worst, and its deadline is {deadline}: `bodkin graph check` says what would have to change"
+    )]
+    Late {
+        /// Where.
+        place: String,
+        /// Which topic.
+        topic: String,
+        /// How long it takes.
+        response: String,
+        /// How long it may.
+        deadline: Nanos,
+    },
+}
+
+impl DeclaredGraphs {
+    /// Takes graphs that fit each other, whose results are in time, and whose keys are there. Results are events of at most so many bytes.
+    pub fn new(graphs: Vec<DeclaredGraph>, keys: Keys, event_bytes_max: usize) -> Result<Self, GraphError> {
+        let mut writers: BTreeMap<&str, &str> = BTreeMap::new();
+        for (at, declared) in graphs.iter().enumerate() {
+            let name = &declared.file.graph.name;
+            if graphs[..at].iter().any(|other| other.file.graph.name == *name) {
+                return Err(GraphError::Name { place: declared.place.clone(), name: name.clone() });
+            }
+            for output in declared.file.graph.outputs() {
+                if let Some(writer) = writers.insert(&output.topic, name) {
+                    return Err(declared.topic_taken(&output.topic, writer));
+                }
+            }
+        }
+        for declared in &graphs {
+            let read = declared.file.graph.suppliers().iter().find_map(|supplier| writers.get_key_value(supplier.topic.as_str()));
+            if let Some((topic, writer)) = read {
+                return Err(declared.topic_taken(topic, writer));
+            }
+            declared.check(&keys, event_bytes_max)?;
+        }
+        Ok(Self { graphs, keys })
+    }
+
+    /// All of them.
+    pub fn graphs(&self) -> &[DeclaredGraph] {
+        &self.graphs
+    }
+
+    /// Their keys, for a deployment in an epoch that is the only one with this number there.
+    pub fn keys(&self, epoch: u64, incarnation: u64) -> Keys {
+        self.keys.for_deployment(epoch, incarnation)
+    }
+}
+
+impl DeclaredGraph {
+    fn topic_taken(&self, topic: &str, writer: &str) -> GraphError {
+        GraphError::Topic { place: self.place.clone(), topic: topic.to_owned(), writer: writer.to_owned() }
+    }
+
+    fn check(&self, keys: &Keys, event_bytes_max: usize) -> Result<(), GraphError> {
+        let GraphFile { graph, recipes, forms, workers, .. } = &self.file;
+        for (output, form) in graph.outputs().iter().zip(&forms.outputs) {
+            let bytes = form.bytes_max(graph.operator(output.from).shape);
+            if bytes > event_bytes_max {
+                let (place, topic) = (self.place.clone(), output.topic.clone());
+                return Err(GraphError::TooLong { place, topic, bytes, bytes_max: event_bytes_max });
+            }
+        }
+        for (operator, recipe) in graph.operators().iter().zip(recipes) {
+            recipe.make(Some(keys)).map_err(|misfit| GraphError::Operator {
+                place: self.place.clone(),
+                operator: operator.name.clone(),
+                why: misfit.to_string(),
+            })?;
+        }
+        let analysis = Analysis::of(graph, workers);
+        let late = graph.outputs().iter().zip(&analysis.outputs).find(|(_, bound)| !bound.is_feasible);
+        match late {
+            Some((output, bound)) if let Span::Finite(deadline) = output.deadline => Err(GraphError::Late {
+                place: self.place.clone(),
+                topic: output.topic.clone(),
+                response: bound
+                    .response
+                    .map_or_else(|| "more than any bound that can be given".to_owned(), |response| response.to_string()),
+                deadline,
+            }),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A graph at work: its machine, what its workers share, and how its topics write events.
+
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+use bodkin_arrowhead::publication::JsonText;
+use bodkin_broker::{
+    EventId,
+    graph::{
+        Graph, OperatorId, SupplierId,
+        machine::{Action, Arrival, EventSlot, JobId, Machine, Outcome, Policy, Record},
+    },
+    timing::Span,
+};
+use bodkin_operators::{Keys, file::GraphFile, text::Forms};
+
+use super::{
+    counts::{GraphCounts, Suspension},
+    crew::Crew,
+    plant::{Ended, Plant},
+    table::GraphTable,
+};
+use crate::{inbox::Inbox, realtime::Realtime, seldom::SeldomOf};
+
+/// Between two looks for steps that do not end: the shard's sweep.
+const LOOK_S: u64 = 1;
+/// Looks that see the same step before it counts as endless, and as many more as its declared cost times [`COST_TIMES`] lasts. A process that was stopped does not look either.
+const LOOKS_MAX: u32 = 3;
+/// A step that takes so many times its declared cost does not end.
+const COST_TIMES: u64 = 10;
+
+/// A graph that runs.
+pub struct Deployment {
+    machine: Machine,
+    plant: Arc<Plant>,
+    crew: Crew,
+    forms: Forms,
+    /// Whether each level has workers of its own, which are real-time threads as soon as that is decided.
+    waits_to_preempt: bool,
+    realtime: Arc<Realtime>,
+    counts: Arc<GraphCounts>,
+    table: Arc<GraphTable>,
+    seldom: SeldomOf,
+    /// A payload on its way in.
+    payload: Vec<u8>,
+    /// A text whose escapes had to be resolved.
+    text: String,
+    /// What an arrival brings.
+    actions: Vec<Action>,
+}
+
+impl std::fmt::Debug for Deployment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Deployment").field("graph", &self.graph().name).finish_non_exhaustive()
+    }
+}
+
+impl Deployment {
+    /// Makes the operators of a graph, with keys that have everything it names, and starts its workers.
+    pub fn start(file: &GraphFile, keys: &Keys, realtime: &Arc<Realtime>, inbox: &Arc<Inbox>, table: &Arc<GraphTable>) -> io::Result<Self> {
+        let workers = file.workers;
+        let policy = Policy { cores: workers.cores.get() as usize, is_preemptive: false, replaces_queued: file.replaces_queued };
+        let machine = Machine::new(file.graph.clone(), policy);
+        let operators =
+            file.recipes.iter().map(|recipe| recipe.make(Some(keys)).expect("it was made when the graph was declared").operator);
+        let plant = Arc::new(Plant::new(&machine, operators));
+        let crew = Crew::start(&file.graph, &workers, &plant, realtime, inbox)?;
+        let counts = Arc::<GraphCounts>::default();
+        table.insert(&file.graph.name, counts.clone());
+        Ok(Self {
+            machine,
+            plant,
+            crew,
+            forms: file.forms.clone(),
+            waits_to_preempt: workers.is_preemptive,
+            realtime: realtime.clone(),
+            counts,
+            table: table.clone(),
+            seldom: SeldomOf::default(),
+            payload: Vec::new(),
+            text: String::new(),
+            actions: Vec::new(),
+        })
+    }
+
+    /// What it runs.
+    pub fn graph(&self) -> &Graph {
+        self.machine.graph()
+    }
+
+    /// What is counted.
+    pub fn counts(&self) -> &GraphCounts {
+        &self.counts
+    }
+
+    /// Takes an event of a supplier's topic, made at `created_ns` (UTC). Rounds that it starts are handed to workers.
+    pub fn take_in(&mut self, now_ns: u64, supplier: SupplierId, event: EventId, created_ns: u64, payload: JsonText<'_>) {
+        let shape = self.graph().suppliers()[supplier.index()].shape;
+        let text = payload.plain().unwrap_or_else(|| {
+            self.text.clear();
+            payload.push_to(&mut self.text);
+            &self.text
+        });
+        self.payload.clear();
+        if let Err(error) = self.forms.suppliers[supplier.index()].read(shape, text, &mut self.payload) {
+            return self.refuse(supplier, &error);
+        }
+        let EventId { publisher, incarnation, sequence, .. } = event;
+        let arrival = Arrival { supplier, publisher, incarnation, sequence, created_ns: created_ns.min(now_ns), bytes: self.payload.len() };
+        let mut actions = std::mem::take(&mut self.actions);
+        match self.machine.arrive(now_ns, arrival, &mut actions) {
+            Ok(slot) => {
+                self.plant.fill(slot, &self.payload);
+                GraphCounts::one(&self.counts.taken);
+            }
+            Err(refused) => self.refuse(supplier, &refused),
+        }
+        // Nothing is published before a round is over.
+        actions.drain(..).for_each(|action| self.carry_out(action));
+        self.actions = actions;
+    }
+
+    fn refuse(&self, supplier: SupplierId, error: &dyn std::error::Error) {
+        GraphCounts::one(&self.counts.refused);
+        let topic = &self.graph().suppliers()[supplier.index()].topic;
+        if let Some(times) = self.seldom.due(topic) {
+            tracing::warn!(graph = self.graph().name, topic, %error, times, "a graph has not taken an event");
+        }
+    }
+
+    /// A round that is over, if there is one.
+    pub fn take_ended(&mut self) -> Option<(JobId, Ended)> {
+        self.crew.take_ended()
+    }
+
+    /// Takes what became of a round; what is to be done about it is appended to `actions`.
+    pub fn finish(&mut self, now_ns: u64, job: JobId, ended: Ended, actions: &mut Vec<Action>) {
+        GraphCounts::one(&self.counts.rounds);
+        let outcome = match ended {
+            Ended::Done(emission, bytes) => Outcome::Done(emission, bytes),
+            Ended::Refused(fault) => {
+                let operator = &self.graph().operator(job.operator).name;
+                if let Some(times) = self.seldom.due(operator) {
+                    tracing::warn!(graph = self.graph().name, operator, %fault, times, "an operator has refused its events");
+                }
+                Outcome::Failed
+            }
+            Ended::Panicked(told) => {
+                let operator = self.graph().operator(job.operator).name.clone();
+                self.suspend(Suspension::Panic { operator, told });
+                Outcome::Failed
+            }
+        };
+        let failed_before = self.machine.counters(job.operator).failed;
+        self.machine.finish(now_ns, job, outcome, actions);
+        self.counts.failed.fetch_add(self.machine.counters(job.operator).failed - failed_before, Relaxed);
+    }
+
+    /// Carries out what is not publishing.
+    pub fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Run(job) => {
+                self.plant.prepare(&self.machine, job);
+                self.crew.run(self.machine.graph().level(job.operator), job);
+            }
+            Action::Shed { .. } => GraphCounts::one(&self.counts.shed),
+            Action::Deliver { .. } => unreachable!("the shard publishes"),
+            Action::Replicate(_) => unreachable!("no operator's state is replicated"),
+        }
+    }
+
+    /// Appends the text of a result.
+    pub fn push_text(&self, output: usize, slot: EventSlot, text: &mut String) {
+        let shape = self.graph().operator(self.graph().outputs()[output].from).shape;
+        self.forms.outputs[output].write(shape, &self.plant.payload(slot), text);
+    }
+
+    /// Counts a result that was published, or could not be.
+    pub fn count_result(&self, now_ns: u64, output: usize, record: &Record, is_published: bool) {
+        if !is_published {
+            return GraphCounts::one(&self.counts.lost);
+        }
+        GraphCounts::one(&self.counts.published);
+        self.counts.marked.fetch_add(u64::from(record.is_marked), Relaxed);
+        let lasted_ns = now_ns.saturating_sub(record.begin_ns);
+        let is_late = matches!(self.graph().outputs()[output].deadline, Span::Finite(deadline) if u128::from(lasted_ns) > deadline.get().unsigned_abs().into());
+        self.counts.late.fetch_add(u64::from(is_late), Relaxed);
+    }
+
+    /// Looks, once a second, whether steps end, and whether real-time threads may stop less urgent ones.
+    pub fn look(&mut self) {
+        if self.waits_to_preempt && self.realtime.stops_less_urgent() {
+            self.waits_to_preempt = false;
+            self.machine.preempt();
+        }
+        let graph = self.machine.graph();
+        let cost_us = |operator: OperatorId| graph.operator(operator).cost.micros_up();
+        let looks_max = |operator| {
+            LOOKS_MAX + u32::try_from(cost_us(operator).unsigned_abs() * COST_TIMES / (LOOK_S * 1_000_000)).unwrap_or(u32::MAX / 2)
+        };
+        if let Some(job) = self.crew.give_up_endless(looks_max) {
+            let seconds = u64::from(looks_max(job.operator)) * LOOK_S;
+            let (operator, cost_us) = (graph.operator(job.operator).name.clone(), cost_us(job.operator));
+            self.table.one_is_endless();
+            self.suspend(Suspension::Endless { operator, seconds, cost_us });
+        }
+    }
+
+    fn suspend(&mut self, why: Suspension) {
+        tracing::error!(graph = self.graph().name, %why, "a graph stands still until it is deployed anew");
+        self.counts.suspend(why);
+        self.machine.suspend();
+    }
+}

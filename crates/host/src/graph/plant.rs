@@ -1,0 +1,116 @@
+//! What the shard and the workers of a graph share: payloads, and operators with the rounds that they run.
+//!
+//! Each of them has a lock, and nobody waits for one. The machine gives a slot to one round, as its result, and to readers only when that round is over; an operator has one round at
+//! a time, and the shard fills it in before a worker hears of it. A lock that is held by another is a broken invariant of ours, so that no thread ever waits for a less urgent one.
+
+use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
+use bodkin_broker::graph::{
+    EVENTS_MAX, Emission, Event, Fault, Inputs, Operator, OperatorId,
+    machine::{EventSlot, JobId, Machine},
+};
+
+use super::contain::contain;
+
+/// What became of a round.
+#[derive(Debug)]
+pub enum Ended {
+    /// The operator is done, with a result of so many bytes if there is one.
+    Done(Emission, usize),
+    /// It has refused its events.
+    Refused(Fault),
+    /// It has panicked, and said this.
+    Panicked(String),
+}
+
+/// An operator, and its round.
+struct Station {
+    operator: Box<dyn Operator>,
+    events: Vec<RoundEvent>,
+    /// How many of them each input has.
+    counts: Vec<u16>,
+    result: Option<EventSlot>,
+}
+
+/// An event of a round.
+#[derive(Clone, Copy)]
+struct RoundEvent {
+    slot: EventSlot,
+    created_ns: u64,
+    publisher: u64,
+}
+
+/// Payloads and operators of a graph.
+pub struct Plant {
+    /// By slot.
+    payloads: Box<[RwLock<Vec<u8>>]>,
+    /// By operator.
+    stations: Box<[Mutex<Station>]>,
+}
+
+const NOBODY_ELSE: &str = "the machine hands a slot or an operator to one at a time";
+
+impl Plant {
+    /// With room for the largest event of every slot, and all operators at rest.
+    pub fn new(machine: &Machine, operators: impl Iterator<Item = Box<dyn Operator>>) -> Self {
+        let station = |operator| {
+            let (events, counts) = (Vec::with_capacity(EVENTS_MAX), Vec::with_capacity(EVENTS_MAX));
+            Mutex::new(Station { operator, events, counts, result: None })
+        };
+        Self {
+            payloads: machine.slot_bytes_max().map(|bytes| RwLock::new(Vec::with_capacity(bytes))).collect(),
+            stations: operators.map(station).collect(),
+        }
+    }
+
+    /// Puts a supplier's event into its slot.
+    pub fn fill(&self, slot: EventSlot, payload: &[u8]) {
+        let mut place = self.payloads[slot.index()].try_write().expect(NOBODY_ELSE);
+        place.clear();
+        place.extend_from_slice(payload);
+    }
+
+    /// The payload in a slot.
+    pub fn payload(&self, slot: EventSlot) -> RwLockReadGuard<'_, Vec<u8>> {
+        self.payloads[slot.index()].try_read().expect(NOBODY_ELSE)
+    }
+
+    fn station(&self, operator: OperatorId) -> MutexGuard<'_, Station> {
+        self.stations[operator.index()].try_lock().expect(NOBODY_ELSE)
+    }
+
+    /// Says which events a round has, before a worker runs it.
+    pub fn prepare(&self, machine: &Machine, job: JobId) {
+        let round = machine.job(job).expect("a round that begins runs");
+        let mut station = self.station(job.operator);
+        let event = |slot: &EventSlot| {
+            let record = machine.record(*slot);
+            RoundEvent { slot: *slot, created_ns: record.begin_ns, publisher: record.lead.publisher.0 }
+        };
+        station.events.clear();
+        station.events.extend(round.events.iter().map(event));
+        station.counts.clear();
+        station.counts.extend_from_slice(round.counts);
+        station.result = Some(round.result);
+    }
+
+    /// Runs the round of an operator, on a worker.
+    pub fn run(&self, operator: OperatorId) -> Ended {
+        let mut station = self.station(operator);
+        let Station { operator, events, counts, result } = &mut *station;
+        let payloads: [_; EVENTS_MAX] = std::array::from_fn(|at| events.get(at).map(|event| self.payload(event.slot)));
+        let mut seen = [Event { payload: &[], created_ns: 0, publisher: 0 }; EVENTS_MAX];
+        for (place, (event, payload)) in seen.iter_mut().zip(events.iter().zip(payloads.iter().flatten())) {
+            *place = Event { payload, created_ns: event.created_ns, publisher: event.publisher };
+        }
+        let inputs = Inputs::new(&seen[..events.len()], counts);
+        let result = result.expect("a round has a place for its result");
+        let mut result = self.payloads[result.index()].try_write().expect(NOBODY_ELSE);
+        result.clear();
+        match contain(|| operator.run(&inputs, &mut result)) {
+            Ok(Ok(emission)) => Ended::Done(emission, result.len()),
+            Ok(Err(fault)) => Ended::Refused(fault),
+            Err(told) => Ended::Panicked(told),
+        }
+    }
+}
