@@ -288,8 +288,10 @@ pub struct Publication<'a> {
     facts: EventFacts,
 }
 
-/// Metadata of a result that was made of events which were not valid.
-const MARKED: &str = r#"{"marked":"true"}"#;
+/// Metadata of what a graph has made.
+const DERIVED: &str = r#"{"derived":"true"}"#;
+/// The same of what was made of events that were not valid.
+const MARKED: &str = r#"{"derived":"true","marked":"true"}"#;
 
 /// An event that a graph has made of events that might be published: who operates the cloud has deployed the graph, so that its topics are the graph's to write. It counts as
 /// published by who published the event that it is named after, and who may hear that system may hear it.
@@ -300,7 +302,7 @@ pub fn derived<'a>(
     source: SystemId,
     time: UtcTime,
 ) -> Authorized<Publication<'a>> {
-    let metadata = is_marked.then_some(MetadataText(MARKED));
+    let metadata = Some(MetadataText(if is_marked { MARKED } else { DERIVED }));
     Authorized::new(Publication { event_type, payload, metadata, time_stamp: None, facts: EventFacts { source, time } })
 }
 
@@ -406,6 +408,11 @@ impl<'a> Publication<'a> {
         self.time_stamp.is_none().then_some(self.facts.time)
     }
 
+    /// Whether a graph has made it.
+    pub fn is_derived(&self) -> bool {
+        self.is_marked() || self.metadata.is_some_and(|metadata| metadata.0 == DERIVED)
+    }
+
     /// Whether a graph has made it of events that were not valid.
     pub fn is_marked(&self) -> bool {
         self.metadata.is_some_and(|metadata| metadata.0 == MARKED)
@@ -484,12 +491,12 @@ mod tests {
         let texts = [JsonText::write("MEAN", &mut event_type), JsonText::write("[1,2]", &mut payload)];
         for is_marked in [false, true] {
             let made = derived(texts[0], texts[1], is_marked, SystemId(7), UtcTime::from_unix_seconds(9));
-            assert_eq!((made.is_marked(), made.metadata_value("marked").is_some()), (is_marked, is_marked));
+            assert_eq!((made.is_marked(), made.metadata_value("marked").is_some(), made.is_derived()), (is_marked, is_marked, true));
             assert_eq!((made.facts().source, made.created()), (SystemId(7), Some(UtcTime::from_unix_seconds(9))));
             let mut json = Vec::new();
             made.push_event_json(&mut json);
             let told: serde_json::Value = serde_json::from_slice(&json).unwrap();
-            assert_eq!((&told["payload"], told["metaData"].is_null()), (&"[1,2]".into(), !is_marked));
+            assert_eq!((&told["payload"], &told["metaData"]["derived"]), (&"[1,2]".into(), &"true".into()));
         }
         let stamped = r#"{"eventType":"a","payload":"1","timeStamp":"2026-01-01T00:00:00Z"}"#;
         let stamped = Publication::reread(stamped, SystemId(1), UtcTime::from_unix_seconds(1)).unwrap();

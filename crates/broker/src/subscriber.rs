@@ -270,7 +270,8 @@ impl Subscriber {
         let stream = &mut self.streams[key.0 as usize];
         let tolerance = self.topics[topic.index()].loss_tolerance;
         let Some((window, lost)) = stream.take(header, window_bits) else { return Received::OldIncarnation };
-        if let Some((from, run)) = lost {
+        // What a graph has held back was never there; what it has shed its broker tells.
+        if let Some((from, run)) = lost.filter(|_| !header.flags.derived) {
             let exceeds = tolerance.is_some_and(|tolerance| run > u64::from(tolerance));
             let counters = &mut stream.counters;
             counters.lost = counters.lost.saturating_add(run);

@@ -184,7 +184,8 @@ impl Frames {
         self.message.payload = self.message.push(payload.as_bytes(), true);
         let EventId { publisher, incarnation, sequence, .. } = id;
         let created_utc_ns = publication.facts().time.unix_nanos();
-        let header = EventHeader { flags: Flags::default(), publisher, incarnation, sequence, created_utc_ns, epoch: self.epoch };
+        let flags = Flags { derived: publication.is_derived(), marked: publication.is_marked(), ..Flags::default() };
+        let header = EventHeader { flags, publisher, incarnation, sequence, created_utc_ns, epoch: self.epoch };
         self.message.bytes.extend_from_slice(FrameHead::message(HEADER_BYTES, false).as_bytes());
         let start = self.message.bytes.len();
         header.encode(&mut self.message.bytes);

@@ -65,6 +65,16 @@ fn header(incarnation: u64, sequence: u64, epoch: u64) -> EventHeader {
 }
 
 #[test]
+fn numbers_that_a_graph_has_passed_over_are_no_losses() {
+    let mut trial = Trial::new(100, 0, Beginning::First);
+    let derived = |sequence| EventHeader { flags: Flags { derived: true, ..Flags::default() }, ..header(1, sequence, 1) };
+    for (sequence, what) in [(8, New(KEY)), (16, New(KEY)), (8, Duplicate), (40, New(KEY))] {
+        assert_eq!(trial.receive(One, derived(sequence)), what);
+    }
+    assert_eq!((trial.told(), trial.subscriber.counters(KEY).lost, trial.subscriber.counters(KEY).received), (vec![], 0, 3));
+}
+
+#[test]
 fn losses_are_counted_in_rows_and_told() {
     let mut trial = Trial::new(100, 2, Beginning::Present);
     // What comes, what it is, and what is told.

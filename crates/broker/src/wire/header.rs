@@ -20,33 +20,48 @@ pub struct Flags {
     pub last: bool,
     /// The subscriber is asked to acknowledge at once.
     pub acknowledge: bool,
+    /// A graph has made it of events, and it is named after one of them: numbers that are passed over are no losses.
+    pub derived: bool,
+    /// Some of them were not valid.
+    pub marked: bool,
 }
 
 const RESEND: u8 = 1;
 const RECOVERED: u8 = 2;
 const LAST: u8 = 4;
 const ACKNOWLEDGE: u8 = 8;
+const DERIVED: u8 = 16;
+const MARKED: u8 = 32;
+const ALL: u8 = RESEND | RECOVERED | LAST | ACKNOWLEDGE | DERIVED | MARKED;
 
 impl Field<'_> for Flags {
     fn write(&self, bytes: &mut Vec<u8>) {
         let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-        bytes.push(
-            flag(self.resend, RESEND) | flag(self.recovered, RECOVERED) | flag(self.last, LAST) | flag(self.acknowledge, ACKNOWLEDGE),
-        );
+        let Self { resend, recovered, last, acknowledge, derived, marked } = *self;
+        let session = flag(resend, RESEND) | flag(recovered, RECOVERED) | flag(last, LAST) | flag(acknowledge, ACKNOWLEDGE);
+        bytes.push(session | flag(derived, DERIVED) | flag(marked, MARKED));
     }
 
     fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<Self, WireError> {
         let bits = u8::read(reader, field)?;
-        if bits & !(RESEND | RECOVERED | LAST | ACKNOWLEDGE) != 0 {
-            return Err(WireError::Value { field, expected: "a sum of 1, 2, 4 and 8", found: bits.into() });
+        if bits & !ALL != 0 {
+            return Err(WireError::Value { field, expected: "a sum of 1, 2, 4, 8, 16 and 32", found: bits.into() });
         }
         let is_set = |bit| bits & bit != 0;
-        Ok(Self { resend: is_set(RESEND), recovered: is_set(RECOVERED), last: is_set(LAST), acknowledge: is_set(ACKNOWLEDGE) })
+        Ok(Self {
+            resend: is_set(RESEND),
+            recovered: is_set(RECOVERED),
+            last: is_set(LAST),
+            acknowledge: is_set(ACKNOWLEDGE),
+            derived: is_set(DERIVED),
+            marked: is_set(MARKED),
+        })
     }
 
     #[cfg(test)]
     fn json(&self) -> serde_json::Value {
-        serde_json::json!({"resend": self.resend, "recovered": self.recovered, "last": self.last, "acknowledge": self.acknowledge})
+        serde_json::json!({"resend": self.resend, "recovered": self.recovered, "last": self.last, "acknowledge": self.acknowledge,
+            "derived": self.derived, "marked": self.marked})
     }
 }
 
@@ -108,9 +123,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_header_is_read_as_it_was_written(flags in 0u8..16, publisher: u64, incarnation: u64, sequence in 1u64.., created_utc_ns: u64, epoch: u64) {
+        fn a_header_is_read_as_it_was_written(flags in 0u8..64, publisher: u64, incarnation: u64, sequence in 1u64.., created_utc_ns: u64, epoch: u64) {
             let header = EventHeader {
-                flags: Flags { resend: flags & 1 != 0, recovered: flags & 2 != 0, last: flags & 4 != 0, acknowledge: flags & 8 != 0 },
+                flags: Flags { resend: flags & 1 != 0, recovered: flags & 2 != 0, last: flags & 4 != 0, acknowledge: flags & 8 != 0, derived: flags & 16 != 0, marked: flags & 32 != 0 },
                 publisher: PublisherId(publisher),
                 incarnation: Incarnation(incarnation),
                 sequence: Sequence(sequence),
