@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use bodkin_arrowhead::name::EventType;
-use bodkin_operators::{
-    catalogue::KINDS,
-    file::{FILE_BYTES_MAX, GraphFile, parse},
-};
+use bodkin_host::graph::parse;
+use bodkin_operators::file::{FILE_BYTES_MAX, GraphFile};
 
 use crate::topic_file::{Mistakes, read_text};
 
 /// Reads a file.
 pub fn read(path: &Path) -> Result<GraphFile, Mistakes> {
-    let text = read_text(path, FILE_BYTES_MAX as u64)?;
-    parse(&text, KINDS, topic_name).map_err(|found| Mistakes::of(path, text, found.into_iter().map(|mistake| (mistake.at, mistake.what))))
+    read_with_text(path).map(|(file, _)| file)
 }
 
-fn topic_name(text: &str) -> Result<String, String> {
-    let name = EventType::parse(text).map_err(|error| error.to_string().trim_end_matches('.').to_owned())?;
-    Ok(name.as_str().to_owned())
+/// Reads a file; gives its text as well.
+pub fn read_with_text(path: &Path) -> Result<(GraphFile, String), Mistakes> {
+    let text = read_text(path, FILE_BYTES_MAX as u64)?;
+    match parse(&text) {
+        Ok(file) => Ok((file, text)),
+        Err(found) => Err(Mistakes::of(path, text, found.into_iter().map(|mistake| (mistake.at, mistake.what)))),
+    }
 }

@@ -77,7 +77,7 @@ enum Task {
     Cert(cli::CertOptions),
     /// Real-time topics: will they meet their deadlines and bounds on losses? Nothing need run
     Topic(cli::TopicOptions),
-    /// Event-processing graphs: what becomes of which events, and is it in time? Nothing need run
+    /// Event-processing graphs: what becomes of which events, and is it in time? And those of a running cloud
     Graph(cli::GraphOptions),
     /// Stochastic Petri nets: what a deployment will do. Nothing need run
     Model(cli::ModelOptions),
@@ -133,7 +133,7 @@ fn main() -> ExitCode {
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
         Task::Cert(options) => cli::run_cert(options, cli::Printer::new(json_output)),
         Task::Topic(options) => on_one_thread(cli::run_topic(options, cli::Printer::new(json_output))),
-        Task::Graph(options) => cli::run_graph(options, cli::Printer::new(json_output)),
+        Task::Graph(options) => on_one_thread(cli::run_graph(options, cli::Printer::new(json_output))),
         Task::Model(options) => cli::run_model(options, command.output.into()),
         Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),

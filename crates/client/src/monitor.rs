@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     answer::{
-        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, List, OnboardingGrant,
-        PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
+        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, GraphState, List,
+        OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -24,6 +24,7 @@ use crate::{
 const DELIVERIES: &str = "/api/v1/subscriptions";
 const DEAD_LETTERS: &str = "/api/v1/dead-letters";
 const TOPICS: &str = "/api/v1/topics";
+const GRAPHS: &str = "/api/v1/graphs";
 const GRANTS: &str = "/api/v1/onboarding/grants";
 
 /// Bodkin's own port, with a kept connection.
@@ -169,6 +170,21 @@ impl Monitor {
     /// Takes the promises of an event type back.
     pub async fn remove_topic(&self, event_type: &str) -> Result<(), CallError> {
         self.connection.delete(&path_with(TOPICS, &[("event_type", event_type)])).await
+    }
+
+    /// All event-processing graphs.
+    pub async fn graphs(&self) -> Result<List<GraphState>, CallError> {
+        self.connection.get(GRAPHS).await
+    }
+
+    /// Has a graph run, in the place of the one of its name; `file` is the text of its file.
+    pub async fn deploy_graph(&self, file: &str) -> Result<GraphState, CallError> {
+        self.connection.ask(Method::POST, GRAPHS, Some(&serde_json::json!({ "file": file }))).await
+    }
+
+    /// Has a graph run no more.
+    pub async fn remove_graph(&self, name: &str) -> Result<(), CallError> {
+        self.connection.delete(&path_with(GRAPHS, &[("name", name)])).await
     }
 
     /// All event types.

@@ -3,6 +3,7 @@
 mod audit;
 mod dead_letters;
 mod explain;
+mod graphs;
 mod onboarding;
 mod platform;
 mod services;
@@ -25,7 +26,7 @@ use crate::{
     answer::Answer,
     audit::{Act, Audit},
     control::Control,
-    graph::GraphTable,
+    graph::Deployer,
     inbox::{Inbox, Message},
     probe::Probes,
     push::PushContext,
@@ -56,7 +57,7 @@ pub struct Api {
     /// How the threads of the data plane are scheduled.
     pub realtime: Arc<Realtime>,
     /// Event-processing graphs.
-    pub graphs: Arc<GraphTable>,
+    pub graphs: Arc<Deployer>,
     /// Where ZMTP is spoken.
     pub zmtp: ZmtpPlaces,
     /// Event types that are real-time topics.
@@ -114,6 +115,7 @@ impl Api {
             "authorization/explain" => self.explain_authorization(request),
             "orchestration" => self.orchestrate(request).await,
             "topics" => self.topics(request).await,
+            "graphs" => self.graphs(request).await,
             "audit" => self.show_audit_log(request).await,
             path if is_at(path, "onboarding") => self.onboarding.answer(request).await,
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,

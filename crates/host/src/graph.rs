@@ -8,6 +8,7 @@ pub mod contain;
 mod counts;
 mod crew;
 mod declared;
+mod deployer;
 mod deployment;
 mod plant;
 mod table;
@@ -15,8 +16,9 @@ mod table;
 pub use self::{
     counts::{GraphCounts, Suspension},
     crew::Crew,
-    declared::{DeclaredGraph, DeclaredGraphs, GraphError},
+    declared::{DeclaredGraph, DeclaredGraphs, GraphError, parse},
+    deployer::{DeployError, Deployer},
     deployment::Deployment,
     plant::Ended,
-    table::GraphTable,
+    table::{DeployedGraph, GraphTable},
 };

@@ -94,8 +94,20 @@ pub enum Message {
         /// Whether the shard has room for it.
         done: oneshot::Sender<Result<(), ShardError>>,
     },
-    /// A graph is to run from now on.
-    Deploy(Box<Deployment>),
+    /// A graph is to run from now on, in the place of the one of its name.
+    Deploy {
+        /// The graph.
+        deployment: Box<Deployment>,
+        /// Whether the shard has room for its topics.
+        done: oneshot::Sender<Result<(), ShardError>>,
+    },
+    /// A graph is to run no more.
+    Withdraw {
+        /// Its name.
+        graph: String,
+        /// Whoever waits for that.
+        done: oneshot::Sender<()>,
+    },
     /// Deadlines or bounds on losses are guaranteed from now on, or no more: listeners are to be told.
     GuaranteesChanged,
     /// The admission test has said what becomes of what a subscriber asks.

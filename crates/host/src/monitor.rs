@@ -90,7 +90,7 @@ impl Monitor {
             "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" if !self.ready.load(Relaxed) => Answer::text(503, "not ready\n"),
             "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
-            "/readyz" if self.api.graphs.is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
+            "/readyz" if self.api.graphs.table().is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
             "/readyz" => Answer::text(200, "ready\n"),
             "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },
             _ => self.api.answer(request).await,
@@ -251,7 +251,7 @@ impl Monitor {
             ("lost", "Results of graphs that could not be published.", |counts| counts.lost.load(Relaxed)),
         ];
         let graphs: Vec<(String, Arc<GraphCounts>)> =
-            self.api.graphs.all().into_iter().map(|(name, counts)| (label(&name), counts)).collect();
+            self.api.graphs.table().all().into_iter().map(|(name, graph)| (label(&name), graph.counts.clone())).collect();
         for (name, help, count) in COUNTS {
             push(text, format_args!("# HELP bodkin_graph_{name}_total {help}\n# TYPE bodkin_graph_{name}_total counter\n"));
             for (graph, counts) in &graphs {

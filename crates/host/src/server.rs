@@ -42,7 +42,7 @@ use crate::{
     control::{self, Control, Pings},
     destination::Destinations,
     gate::Gate,
-    graph::GraphTable,
+    graph::{DeployError, Deployer},
     host_name::OwnNames,
     inbox::{Inbox, Message},
     limits::Limits,
@@ -173,6 +173,9 @@ pub enum StartError {
     /// A real-time topic does not fit, or what they all count on.
     #[error(transparent)]
     Topic(#[from] TopicError),
+    /// A graph cannot run.
+    #[error("a graph cannot run: {0}")]
+    Graph(DeployError),
     /// A thread or poll could not be made.
     #[error("the system refuses what the data plane needs: {0}")]
     System(#[from] io::Error),
@@ -269,7 +272,9 @@ impl Server {
             started: Instant::now(),
         };
         let probes = Arc::new(Probes::default());
-        let graphs = Arc::new(GraphTable::default());
+        let keys = config.graphs.keys().clone();
+        let graphs =
+            Arc::new(Deployer::new(keys, config.limits.event_bytes_max, config.realtime.clone(), inbox.clone(), config.pair.clone()));
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let monitor = Arc::new(Monitor {
             store: opened.store.clone(),

@@ -467,7 +467,8 @@ impl Shard {
                     self.enlist();
                     let _ = done.send(admitted);
                 }
-                Message::Deploy(deployment) => self.deploy(*deployment),
+                Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
+                Message::Withdraw { graph, done } => drop(done.send(self.graphs.remove(&graph))),
                 Message::GuaranteesChanged => self.tell_guarantees(&[Promise::Deadline, Promise::LossBound]),
                 Message::Asked(answer) => self.wish_answered(*answer),
                 Message::Topics(asked) => drop(asked.send(self.topics())),

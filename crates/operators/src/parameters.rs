@@ -66,6 +66,11 @@ impl Parameters {
         Self { keys, ..self }
     }
 
+    /// Whether both say the same, wherever they do.
+    pub fn says_like(&self, other: &Self) -> bool {
+        self.values == other.values
+    }
+
     /// The names of the graph and the operator.
     pub fn place(&self) -> (&str, &str) {
         (&self.graph, &self.operator)

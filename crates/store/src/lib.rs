@@ -13,6 +13,7 @@ pub mod event_log;
 mod flexible_store;
 mod followed;
 pub mod following;
+mod graph;
 pub mod inspection;
 mod load;
 mod log;

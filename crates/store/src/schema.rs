@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::{audit, cloud, delivery, flexible_store, log, onboarding, orchestrator_store, reservation, topic};
+use crate::{audit, cloud, delivery, flexible_store, graph, log, onboarding, orchestrator_store, reservation, topic};
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
 const MIGRATIONS: &[&str] = &[
@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     audit::LEDGER_MIGRATION,
     topic::MIGRATION,
     SUBSCRIPTION_BOUNDS,
+    graph::MIGRATION,
 ];
 
 const SPINE: &str = "

@@ -1,16 +1,18 @@
-//! `bodkin graph`: event-processing graphs, before anything runs.
+//! `bodkin graph`: event-processing graphs, before anything runs and in a running cloud.
 
+mod deployed;
 mod draw;
 mod layout;
 mod report;
 mod sheet;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bodkin_broker::graph::response::{Analysis, ways};
+use bodkin_operators::file::GraphFile;
 use clap::{Args, Subcommand};
 
-use super::{printer::Printer, write_out};
+use super::{printer::Printer, registry::RegistryOptions, write_out};
 use crate::{DONE, FAILED, USAGE, graph_file};
 
 /// Options of `bodkin graph`.
@@ -39,36 +41,66 @@ enum GraphCommand {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// Have a graph run in a cloud, in the place of the one of its name, if it fits beside the others and its results are in time
+    Deploy {
+        #[command(flatten)]
+        registry: RegistryOptions,
+        /// Graph file (TOML)
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// List the graphs of a cloud, and what became of their events
+    List {
+        #[command(flatten)]
+        registry: RegistryOptions,
+    },
+    /// Have a graph run no more
+    Remove {
+        #[command(flatten)]
+        registry: RegistryOptions,
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
 }
 
 /// Carries a command out; gives the exit code.
-pub fn run(options: GraphOptions, printer: Printer) -> anyhow::Result<u8> {
-    let (GraphCommand::Check { file: path } | GraphCommand::Draw { file: path, .. }) = &options.command;
-    let file = match graph_file::read(path) {
-        Ok(file) => file,
+pub async fn run(options: GraphOptions, printer: Printer) -> anyhow::Result<u8> {
+    match options.command {
+        GraphCommand::Check { file } => with_file(&file, |file| check(file, printer)),
+        GraphCommand::Draw { file, out } => with_file(&file, |file| draw(file, out.as_deref())),
+        GraphCommand::Deploy { registry, file } => deployed::deploy(&registry.monitor()?, &file, printer).await,
+        GraphCommand::List { registry } => deployed::list(&registry.monitor()?, printer).await,
+        GraphCommand::Remove { registry, name } => deployed::remove(&registry.monitor()?, &name, printer).await,
+    }
+}
+
+fn with_file(path: &Path, work: impl FnOnce(&GraphFile) -> anyhow::Result<u8>) -> anyhow::Result<u8> {
+    match graph_file::read(path) {
+        Ok(file) => work(&file),
         Err(mistakes) => {
             eprintln!("bodkin: {mistakes}");
-            return Ok(USAGE);
-        }
-    };
-    match options.command {
-        GraphCommand::Check { .. } => {
-            let analysis = Analysis::of(&file.graph, &file.workers);
-            let ways = ways(&file.graph, &file.workers);
-            if printer.is_json() {
-                printer.document(&report::Report::of(&file, &analysis, &ways))?;
-            } else {
-                sheet::print(&file, &analysis, &ways, printer)?;
-            }
-            Ok(if analysis.is_feasible() { DONE } else { FAILED })
-        }
-        GraphCommand::Draw { out, .. } => {
-            let picture = draw::svg(&file);
-            match out {
-                Some(path) => std::fs::write(&path, picture).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
-                None => write_out(&picture)?,
-            }
-            Ok(DONE)
+            Ok(USAGE)
         }
     }
+}
+
+fn check(file: &GraphFile, printer: Printer) -> anyhow::Result<u8> {
+    let analysis = Analysis::of(&file.graph, &file.workers);
+    let ways = ways(&file.graph, &file.workers);
+    if printer.is_json() {
+        printer.document(&report::Report::of(file, &analysis, &ways))?;
+    } else {
+        sheet::print(file, &analysis, &ways, printer)?;
+    }
+    Ok(if analysis.is_feasible() { DONE } else { FAILED })
+}
+
+fn draw(file: &GraphFile, out: Option<&Path>) -> anyhow::Result<u8> {
+    let picture = draw::svg(file);
+    match out {
+        Some(path) => std::fs::write(path, picture).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
+        None => write_out(&picture)?,
+    }
+    Ok(DONE)
 }

@@ -305,3 +305,69 @@ from = "open"
     assert!(!sealed.wait_for(1)[0].data.contains("pressure"));
     assert!(!cloud.stderr().contains("-KEY-"), "{}", cloud.stderr());
 }
+
+/// Means of the last four points of `level`, under the name of `output`.
+fn means(output: &str) -> String {
+    format!(
+        "[graph]\nname = \"means\"\n[[supplier]]\ntopic = \"level\"\nshape = \"f64\"\nperiod_ms = 1\n\
+        [[operator]]\nname = \"mean\"\nkind = \"moving_average\"\ninputs = [\"level\"]\nwindow = 4\n\
+        [[output]]\ntopic = \"{output}\"\nfrom = \"mean\"\n"
+    )
+}
+
+#[test]
+fn graphs_are_deployed_replaced_and_removed_while_the_cloud_runs() {
+    let place = TempDir::new().expect("a directory");
+    let cloud = start(&place, &[&pair_of("mark")], "");
+    let deploy = |cloud: &Cloud, file: &str| cloud.post("/api/v1/graphs", &json!({ "file": file }));
+    let row = deploy(&cloud, &means("first")).expect_status(201).json();
+    assert_eq!((&row["name"], &row["declaredBy"], &row["outputs"]), (&json!("means"), &json!("operator"), &json!(["FIRST"])));
+    let first = stream(&cloud, "first");
+    publish(&cloud, "level", "1");
+    publish(&cloud, "level", "3");
+    assert_eq!(first.wait_for(2)[1].data, "2.0");
+    // What fits is replaced, and its filter goes on.
+    deploy(&cloud, &means("second")).expect_status(201);
+    let second = stream(&cloud, "second");
+    publish(&cloud, "level", "8");
+    assert_eq!(second.wait_for(1)[0].data, "4.0", "the mean of 1, 3 and 8");
+    assert_eq!(first.count(), 2);
+    // The other one has lost nothing, and is the configuration's.
+    let pairs = stream(&cloud, "pairs");
+    publish(&cloud, "left", "1");
+    publish(&cloud, "right", "2");
+    pairs.wait_for(1);
+    for (answer, status, told) in [
+        (deploy(&cloud, &pair_of("shed")), 409, "named in the configuration"),
+        (cloud.delete("/api/v1/graphs?name=pair"), 409, "named in the configuration"),
+        (deploy(&cloud, &means("pairs")), 409, "topic PAIRS is written by graph pair"),
+        (deploy(&cloud, &means("third").replace("moving", "standing")), 400, "kind must be one of"),
+        (cloud.delete("/api/v1/graphs?name=none"), 404, "no graph of the name none"),
+        (cloud.post("/api/v1/graphs", &json!({"text": ""})), 400, "unknown field"),
+    ] {
+        let answer = answer.expect_status(status).text();
+        assert!(answer.contains(told), "{told}: {answer}");
+    }
+    let names = |cloud: &Cloud| {
+        let graphs = cloud.get("/api/v1/graphs").expect_status(200).json();
+        graphs["data"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|graph| graph["name"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&cloud), ["means", "pair"]);
+    // It is there after a start, and gone behind its removal.
+    assert!(cloud.stop().success());
+    let cloud = try_start(place.path(), &[&pair_of("mark")], "").expect("the cloud starts");
+    assert_eq!(names(&cloud), ["means", "pair"]);
+    let second = stream(&cloud, "second");
+    publish(&cloud, "level", "5");
+    assert_eq!(second.wait_for(1)[0].data, "5.0");
+    cloud.delete("/api/v1/graphs?name=means").expect_status(200);
+    assert_eq!(names(&cloud), ["pair"]);
+    publish(&cloud, "level", "6");
+    publish(&cloud, "second", "marker");
+    assert_eq!(second.wait_for(2)[1].data, "marker", "nothing came of the level");
+}

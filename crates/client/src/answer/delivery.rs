@@ -29,6 +29,42 @@ answer! {
 }
 
 answer! {
+    /// An event-processing graph, and what became of its events.
+    GraphState {
+        /// Its name.
+        name: String,
+        /// `configuration` or `operator`.
+        declared_by: String,
+        /// How many operators it has.
+        operators: usize,
+        /// Topics whose events it takes.
+        suppliers: Vec<String>,
+        /// Topics that it writes.
+        outputs: Vec<String>,
+        /// Why it stands still; `None`: it runs.
+        suspended: Option<String>,
+        /// Events of suppliers' topics that it has taken.
+        taken: u64,
+        /// Events that it has not.
+        refused: u64,
+        /// Rounds that operators have run.
+        rounds: u64,
+        /// Of these, rounds without the result that was promised.
+        failed: u64,
+        /// Results that were not made because their events were not valid.
+        shed: u64,
+        /// Results.
+        published: u64,
+        /// Of these, results of events that were not valid.
+        marked: u64,
+        /// Of these, results later than their output's deadline.
+        late: u64,
+        /// Results that could not be published.
+        lost: u64,
+    }
+}
+
+answer! {
     /// A real-time topic. Times are in microseconds.
     RealTimeTopic {
         /// Its event type.

@@ -63,5 +63,8 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "api/v1/topics", "Page[RealTimeTopic]", "Event types that are real-time topics."),
     post(Bodkin, "api/v1/topics", "TopicDeclaration", "RealTimeTopic", "Makes an event type a real-time topic, if it fits.").created(),
     delete(Bodkin, "api/v1/topics", "Takes the promises of an event type back.").asking(&["event_type text"]),
+    get(Bodkin, "api/v1/graphs", "Page[GraphState]", "Event-processing graphs that run."),
+    post(Bodkin, "api/v1/graphs", "GraphForm", "GraphState", "Has a graph run, in the place of the one of its name, if it fits.").created(),
+    delete(Bodkin, "api/v1/graphs", "Has a graph run no more.").asking(&["name text"]),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
 ];

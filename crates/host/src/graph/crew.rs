@@ -102,6 +102,11 @@ impl Crew {
         worker.thread.unpark();
     }
 
+    /// Whether no round runs.
+    pub fn is_at_rest(&self) -> bool {
+        self.workers.iter().all(|worker| worker.running.is_none())
+    }
+
     /// A round that is over, if there is one.
     pub fn take_ended(&mut self) -> Option<(JobId, Ended)> {
         let is_done = |worker: &Worker| worker.running.is_some() && worker.desk.word.load(Acquire) == DONE;

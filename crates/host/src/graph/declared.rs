@@ -1,12 +1,15 @@
 //! Graphs that the configuration declares, looked at before anything is started.
 
-use std::collections::BTreeMap;
-
+use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
-    graph::response::Analysis,
+    graph::{Graph, response::Analysis},
     timing::{Nanos, Span},
 };
-use bodkin_operators::{Keys, file::GraphFile};
+use bodkin_operators::{
+    Keys,
+    catalogue::KINDS,
+    file::{self, GraphFile, Mistake},
+};
 
 /// A graph, and where it was declared.
 #[derive(Clone, Debug)]
@@ -90,23 +93,8 @@ pub enum GraphError {
 impl DeclaredGraphs {
     /// Takes graphs that fit each other, whose results are in time, and whose keys are there. Results are events of at most so many bytes.
     pub fn new(graphs: Vec<DeclaredGraph>, keys: Keys, event_bytes_max: usize) -> Result<Self, GraphError> {
-        let mut writers: BTreeMap<&str, &str> = BTreeMap::new();
         for (at, declared) in graphs.iter().enumerate() {
-            let name = &declared.file.graph.name;
-            if graphs[..at].iter().any(|other| other.file.graph.name == *name) {
-                return Err(GraphError::Name { place: declared.place.clone(), name: name.clone() });
-            }
-            for output in declared.file.graph.outputs() {
-                if let Some(writer) = writers.insert(&output.topic, name) {
-                    return Err(declared.topic_taken(&output.topic, writer));
-                }
-            }
-        }
-        for declared in &graphs {
-            let read = declared.file.graph.suppliers().iter().find_map(|supplier| writers.get_key_value(supplier.topic.as_str()));
-            if let Some((topic, writer)) = read {
-                return Err(declared.topic_taken(topic, writer));
-            }
+            graphs[..at].iter().try_for_each(|other| check_beside(declared, &other.file.graph))?;
             declared.check(&keys, event_bytes_max)?;
         }
         Ok(Self { graphs, keys })
@@ -117,18 +105,43 @@ impl DeclaredGraphs {
         &self.graphs
     }
 
-    /// Their keys, for a deployment in an epoch that is the only one with this number there.
-    pub fn keys(&self, epoch: u64, incarnation: u64) -> Keys {
-        self.keys.for_deployment(epoch, incarnation)
+    /// The keys of their operators, and of others.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+}
+
+/// Reads a graph file; gives all mistakes if there are any.
+pub fn parse(text: &str) -> Result<GraphFile, Vec<Mistake>> {
+    file::parse(text, KINDS, topic_name)
+}
+
+fn topic_name(text: &str) -> Result<String, String> {
+    let name = EventType::parse(text).map_err(|error| error.to_string().trim_end_matches('.').to_owned())?;
+    Ok(name.as_str().to_owned())
+}
+
+/// Whether a graph can run beside another one: neither writes what the other one writes or reads.
+pub(super) fn check_beside(declared: &DeclaredGraph, other: &Graph) -> Result<(), GraphError> {
+    let (own, place) = (&declared.file.graph, || declared.place.clone());
+    if own.name == other.name {
+        return Err(GraphError::Name { place: place(), name: own.name.clone() });
+    }
+    let writes = |graph: &Graph, topic: &str| graph.outputs().iter().any(|output| output.topic == topic);
+    let taken = |topic: &str, writer: &Graph| GraphError::Topic { place: place(), topic: topic.to_owned(), writer: writer.name.clone() };
+    let own_topics = own.outputs().iter().map(|output| &output.topic).chain(own.suppliers().iter().map(|supplier| &supplier.topic));
+    if let Some(topic) = own_topics.into_iter().find(|topic| writes(other, topic)) {
+        return Err(taken(topic, other));
+    }
+    match other.suppliers().iter().find(|supplier| writes(own, &supplier.topic)) {
+        Some(supplier) => Err(taken(&supplier.topic, own)),
+        None => Ok(()),
     }
 }
 
 impl DeclaredGraph {
-    fn topic_taken(&self, topic: &str, writer: &str) -> GraphError {
-        GraphError::Topic { place: self.place.clone(), topic: topic.to_owned(), writer: writer.to_owned() }
-    }
-
-    fn check(&self, keys: &Keys, event_bytes_max: usize) -> Result<(), GraphError> {
+    /// Whether its results are in time and no longer than events may be, and its keys are there.
+    pub(super) fn check(&self, keys: &Keys, event_bytes_max: usize) -> Result<(), GraphError> {
         let GraphFile { graph, recipes, forms, workers, .. } = &self.file;
         for (output, form) in graph.outputs().iter().zip(&forms.outputs) {
             let bytes = form.bytes_max(graph.operator(output.from).shape);

@@ -14,7 +14,11 @@ use bodkin_broker::{
     },
     timing::Span,
 };
-use bodkin_operators::{Keys, file::GraphFile, text::Forms};
+use bodkin_operators::{
+    Keys,
+    file::{GraphFile, Recipe},
+    text::Forms,
+};
 
 use super::{
     counts::{GraphCounts, Suspension},
@@ -37,6 +41,7 @@ pub struct Deployment {
     plant: Arc<Plant>,
     crew: Crew,
     forms: Forms,
+    recipes: Vec<Recipe>,
     /// Whether each level has workers of its own, which are real-time threads as soon as that is decided.
     waits_to_preempt: bool,
     realtime: Arc<Realtime>,
@@ -59,7 +64,14 @@ impl std::fmt::Debug for Deployment {
 
 impl Deployment {
     /// Makes the operators of a graph, with keys that have everything it names, and starts its workers.
-    pub fn start(file: &GraphFile, keys: &Keys, realtime: &Arc<Realtime>, inbox: &Arc<Inbox>, table: &Arc<GraphTable>) -> io::Result<Self> {
+    pub fn start(
+        file: &GraphFile,
+        keys: &Keys,
+        counts: Arc<GraphCounts>,
+        realtime: &Arc<Realtime>,
+        inbox: &Arc<Inbox>,
+        table: &Arc<GraphTable>,
+    ) -> io::Result<Self> {
         let workers = file.workers;
         let policy = Policy { cores: workers.cores.get() as usize, is_preemptive: false, replaces_queued: file.replaces_queued };
         let machine = Machine::new(file.graph.clone(), policy);
@@ -67,13 +79,12 @@ impl Deployment {
             file.recipes.iter().map(|recipe| recipe.make(Some(keys)).expect("it was made when the graph was declared").operator);
         let plant = Arc::new(Plant::new(&machine, operators));
         let crew = Crew::start(&file.graph, &workers, &plant, realtime, inbox)?;
-        let counts = Arc::<GraphCounts>::default();
-        table.insert(&file.graph.name, counts.clone());
         Ok(Self {
             machine,
             plant,
             crew,
             forms: file.forms.clone(),
+            recipes: file.recipes.clone(),
             waits_to_preempt: workers.is_preemptive,
             realtime: realtime.clone(),
             counts,
@@ -83,6 +94,39 @@ impl Deployment {
             text: String::new(),
             actions: Vec::new(),
         })
+    }
+
+    /// Whether no round runs. One of a step that was given up does not count.
+    pub fn is_at_rest(&self) -> bool {
+        self.crew.is_at_rest()
+    }
+
+    /// Takes no more events, so that its rounds end.
+    pub fn wind_up(&mut self) {
+        self.machine.suspend();
+    }
+
+    /// Goes on with the states of those operators of a graph at rest that are in this one too, made alike.
+    pub fn inherit(&mut self, before: &Self) {
+        if before.counts.suspension().is_some() {
+            // What a step has left behind that was not done is no state.
+            return;
+        }
+        let mut state = Vec::new();
+        for (at, (own, recipe)) in self.graph().operators().iter().zip(&self.recipes).enumerate() {
+            let same = before
+                .graph()
+                .operators()
+                .iter()
+                .zip(&before.recipes)
+                .position(|(other, made)| other.name == own.name && made.is_like(recipe));
+            let Some(same) = same else { continue };
+            state.clear();
+            before.plant.save(OperatorId::of(same), &mut state);
+            if let Err(error) = self.plant.restore(OperatorId::of(at), &state) {
+                tracing::error!(graph = self.graph().name, operator = own.name, %error, "an operator begins anew");
+            }
+        }
     }
 
     /// What it runs.

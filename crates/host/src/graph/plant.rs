@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use bodkin_broker::graph::{
-    EVENTS_MAX, Emission, Event, Fault, Inputs, Operator, OperatorId,
+    EVENTS_MAX, Emission, Event, Fault, Inputs, Operator, OperatorId, StateError,
     machine::{EventSlot, JobId, Machine},
 };
 
@@ -92,6 +92,16 @@ impl Plant {
         station.counts.clear();
         station.counts.extend_from_slice(round.counts);
         station.result = Some(round.result);
+    }
+
+    /// Appends the state of an operator at rest.
+    pub fn save(&self, operator: OperatorId, state: &mut Vec<u8>) {
+        self.station(operator).operator.save(state);
+    }
+
+    /// Gives an operator at rest a state.
+    pub fn restore(&self, operator: OperatorId, state: &[u8]) -> Result<(), StateError> {
+        self.station(operator).operator.restore(state)
     }
 
     /// Runs the round of an operator, on a worker.

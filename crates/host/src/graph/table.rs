@@ -8,27 +8,51 @@ use std::{
     },
 };
 
+use bodkin_operators::file::GraphFile;
+
 use super::GraphCounts;
+use crate::topics::Declarer;
 
 /// Operators that do not end before the process says that it is not ready: one may be a mistake in one graph, two use up the cores.
 const ENDLESS_MAX: u64 = 1;
 
+/// A graph that is deployed.
+#[derive(Debug)]
+pub struct DeployedGraph {
+    /// Who has declared it.
+    pub declarer: Declarer,
+    /// What it is.
+    pub file: GraphFile,
+    /// What became of its events.
+    pub counts: Arc<GraphCounts>,
+}
+
 /// The deployed graphs by name.
 #[derive(Debug, Default)]
 pub struct GraphTable {
-    graphs: Mutex<BTreeMap<String, Arc<GraphCounts>>>,
+    graphs: Mutex<BTreeMap<String, Arc<DeployedGraph>>>,
     /// Operators that have not ended and were given up.
     endless: AtomicU64,
 }
 
 impl GraphTable {
     /// A graph is deployed, in place of the one of its name.
-    pub fn insert(&self, name: &str, counts: Arc<GraphCounts>) {
-        self.lock().insert(name.to_owned(), counts);
+    pub fn insert(&self, graph: Arc<DeployedGraph>) {
+        self.lock().insert(graph.file.graph.name.clone(), graph);
+    }
+
+    /// A graph is deployed no more.
+    pub fn remove(&self, name: &str) {
+        self.lock().remove(name);
+    }
+
+    /// The graph of a name.
+    pub fn get(&self, name: &str) -> Option<Arc<DeployedGraph>> {
+        self.lock().get(name).cloned()
     }
 
     /// All of them.
-    pub fn all(&self) -> BTreeMap<String, Arc<GraphCounts>> {
+    pub fn all(&self) -> BTreeMap<String, Arc<DeployedGraph>> {
         self.lock().clone()
     }
 
@@ -42,8 +66,8 @@ impl GraphTable {
         self.endless.load(Relaxed) > ENDLESS_MAX
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<GraphCounts>>> {
-        // An insertion leaves the map whole wherever it is interrupted.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<DeployedGraph>>> {
+        // A change leaves the map whole wherever it is interrupted.
         self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     config::HostConfig,
     control,
     destination::Destinations,
-    graph::{Deployment, GraphTable},
+    graph::{self, DeclaredGraph, Deployer},
     inbox::{Inbox, Message},
     job,
     log_book::LogBook,
@@ -22,7 +22,7 @@ use crate::{
     quality::{Qualities, QualityMonitor},
     security::{Security, SecurityConfig, Trust},
     token::TokenIssuer,
-    topics::{self, RealTimeTopics},
+    topics::{self, Declarer, RealTimeTopics},
 };
 
 /// What is needed for it.
@@ -40,7 +40,7 @@ pub(super) struct Lead {
     pub security: Option<Arc<Security>>,
     pub tokens: Option<Arc<TokenIssuer>>,
     pub audit: Audit,
-    pub graphs: Arc<GraphTable>,
+    pub graphs: Arc<Deployer>,
 }
 
 /// What runs as long as it leads.
@@ -77,7 +77,7 @@ impl Lead {
             let (done, _) = oneshot::channel();
             inbox.post(Message::Admit { topic, terms, done });
         }
-        self.deploy_graphs()?;
+        self.deploy_graphs().await?;
         if config.pair.is_some() {
             // A question that the shard answers behind what the pair has told it: its log begins where it has to.
             let (asked, answered) = oneshot::channel();
@@ -110,15 +110,23 @@ impl Lead {
 }
 
 impl Lead {
-    /// Starts the configured graphs. Their operators have not seen anything yet.
-    fn deploy_graphs(&self) -> io::Result<()> {
-        let Self { config, inbox, .. } = self;
-        let epoch = config.pair.as_ref().map_or(0, |pair| pair.leadership().epoch().0);
-        // No two deployments of an epoch begin at the same time.
-        let keys = config.graphs.keys(epoch, control::now().unix_nanos());
-        for declared in config.graphs.graphs() {
-            let deployment = Deployment::start(&declared.file, &keys, &config.realtime, inbox, &self.graphs)?;
-            inbox.post(Message::Deploy(Box::new(deployment)));
+    /// Has the configured graphs run, and those that were deployed while the cloud ran; what does not fit beside the others any more stays in the database, and is told.
+    async fn deploy_graphs(&self) -> Result<(), StartError> {
+        for declared in self.config.graphs.graphs() {
+            // The shard answers when it runs.
+            let _ = self.graphs.start(declared.clone(), Declarer::Configuration).map_err(StartError::Graph)?;
+        }
+        for text in self.store.read(|draft| draft.deployed_graphs()).await? {
+            let started =
+                graph::parse(&text).map_err(|mistakes| mistakes.iter().map(|mistake| mistake.what.clone()).collect::<Vec<_>>().join("; "));
+            let started = started.and_then(|file| {
+                let declared = DeclaredGraph { place: format!("graph {}", file.graph.name), file };
+                self.graphs.check_new(&declared).map_err(|error| error.to_string())?;
+                self.graphs.start(declared, Declarer::Operator).map_err(|error| error.to_string())
+            });
+            if let Err(error) = started {
+                tracing::error!(error, "a graph that was deployed while the cloud ran does not run");
+            }
         }
         Ok(())
     }

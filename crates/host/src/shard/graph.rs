@@ -10,7 +10,7 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_broker::{
-    Accepted, Epoch, EventId, StreamIdentity, Terms, TopicId,
+    Accepted, Epoch, EventId, ShardError, StreamIdentity, Terms, TopicId,
     graph::{
         SupplierId,
         machine::{Action, EventSlot, JobId, Record},
@@ -20,11 +20,13 @@ use bodkin_broker::{
 use super::{Shard, not_taken::NotTaken, publish::Numbering};
 use crate::graph::{Deployment, Ended};
 
-/// A graph, and where its results go.
+/// A graph, and the topics of its events.
 struct Deployed {
     deployment: Deployment,
-    /// By output.
+    suppliers: Vec<TopicId>,
     outputs: Vec<TopicId>,
+    /// The graph that runs in its place as soon as its rounds are over.
+    successor: Option<Box<Deployed>>,
 }
 
 /// The graphs of a shard.
@@ -71,16 +73,49 @@ impl Graphs {
         }
     }
 
-    fn insert(&mut self, deployed: Deployed, suppliers: &[TopicId]) {
-        let at = self.deployed.len();
-        for (supplier, topic) in suppliers.iter().enumerate() {
-            let place = topic.0 as usize;
-            if place >= self.readers.len() {
-                self.readers.resize_with(place + 1, Vec::new);
+    /// Has a graph run; where one of its name runs, as soon as that one is at rest.
+    fn insert(&mut self, new: Deployed) {
+        let is_same = |deployed: &Deployed| deployed.deployment.graph().name == new.deployment.graph().name;
+        match self.deployed.iter().position(is_same) {
+            Some(at) => {
+                self.deployed[at].deployment.wind_up();
+                self.deployed[at].successor = Some(Box::new(new));
+                self.replace(at);
             }
-            self.readers[place].push((at, SupplierId::of(supplier)));
+            None => self.deployed.push(new),
         }
-        self.deployed.push(deployed);
+        self.list_readers();
+    }
+
+    /// Lets a successor begin, if it may.
+    fn replace(&mut self, at: usize) {
+        let before = &mut self.deployed[at];
+        if !before.deployment.is_at_rest() {
+            return;
+        }
+        let Some(mut successor) = before.successor.take() else { return };
+        successor.deployment.inherit(&before.deployment);
+        self.deployed[at] = *successor;
+        self.list_readers();
+    }
+
+    /// Ends a graph; one that is not there is no error.
+    pub fn remove(&mut self, name: &str) {
+        self.deployed.retain(|deployed| deployed.deployment.graph().name != name);
+        self.list_readers();
+    }
+
+    fn list_readers(&mut self) {
+        self.readers.iter_mut().for_each(Vec::clear);
+        for (at, deployed) in self.deployed.iter().enumerate() {
+            for (supplier, topic) in deployed.suppliers.iter().enumerate() {
+                let place = topic.0 as usize;
+                if place >= self.readers.len() {
+                    self.readers.resize_with(place + 1, Vec::new);
+                }
+                self.readers[place].push((at, SupplierId::of(supplier)));
+            }
+        }
     }
 }
 
@@ -94,20 +129,15 @@ impl Results {
 
 impl Shard {
     /// Has a graph run from now on.
-    pub(super) fn deploy(&mut self, deployment: Deployment) {
+    pub(super) fn deploy(&mut self, deployment: Deployment) -> Result<(), ShardError> {
         let graph = deployment.graph();
-        let mut number = |topic: &String| self.broker.topic(topic);
-        let suppliers: Result<Vec<TopicId>, _> = graph.suppliers().iter().map(|supplier| number(&supplier.topic)).collect();
-        let outputs: Result<Vec<TopicId>, _> = graph.outputs().iter().map(|output| number(&output.topic)).collect();
-        match (suppliers, outputs) {
-            (Ok(suppliers), Ok(outputs)) => {
-                tracing::info!(graph = graph.name, operators = graph.operators().len(), "a graph is deployed");
-                self.graphs.insert(Deployed { deployment, outputs }, &suppliers);
-            }
-            (Err(error), _) | (_, Err(error)) => {
-                tracing::error!(graph = graph.name, %error, "a graph is not deployed: its topics have no room")
-            }
-        }
+        let mut numbers =
+            |topics: &mut dyn Iterator<Item = &String>| topics.map(|topic| self.broker.topic(topic)).collect::<Result<Vec<_>, _>>();
+        let suppliers = numbers(&mut graph.suppliers().iter().map(|supplier| &supplier.topic))?;
+        let outputs = numbers(&mut graph.outputs().iter().map(|output| &output.topic))?;
+        tracing::info!(graph = graph.name, operators = graph.operators().len(), "a graph is deployed");
+        self.graphs.insert(Deployed { deployment, suppliers, outputs, successor: None });
+        Ok(())
     }
 
     /// Takes the results of rounds that are over.
@@ -116,6 +146,7 @@ impl Shard {
             while let Some((job, ended)) = self.graphs.deployed[at].deployment.take_ended() {
                 self.round_is_over(at, job, ended);
             }
+            self.graphs.replace(at);
         }
     }
 
@@ -149,7 +180,7 @@ impl Shard {
 
     /// Publishes a result in its output's topic.
     fn publish_result(&mut self, at: usize, now_ns: u64, result: &GraphResult, texts: &mut Results) {
-        let Deployed { deployment, outputs } = &self.graphs.deployed[at];
+        let Deployed { deployment, outputs, .. } = &self.graphs.deployed[at];
         let topic = outputs[result.output];
         self.scratch.event_type.clear();
         self.scratch.event_type.push_str(&deployment.graph().outputs()[result.output].topic);

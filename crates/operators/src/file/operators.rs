@@ -25,6 +25,11 @@ impl Recipe {
         (self.kind.make)(&mut self.parameters.clone().with_keys(keys.cloned()), &self.inputs)
     }
 
+    /// Whether it makes the same operator.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.kind.name == other.kind.name && self.inputs == other.inputs && self.parameters.says_like(&other.parameters)
+    }
+
     /// The operator's kind.
     pub fn kind(&self) -> &'static Kind {
         self.kind

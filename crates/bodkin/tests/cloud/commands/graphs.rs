@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::text;
-use crate::support::cloud::BINARY;
+use super::{done, ended, json as printed_json, text};
+use crate::support::cloud::{BINARY, Launch};
 
 const GRAPH: &str = r#"
 [graph]
@@ -86,4 +86,19 @@ fn draw_writes_a_picture() {
     for name in ["VIBRATION", "spectrum", "loud", "LOUDNESS"] {
         assert!(picture.contains(&format!(">{name}</text>")), "{name}");
     }
+}
+
+#[test]
+fn a_graph_is_deployed_listed_and_removed() {
+    let place = TempDir::new().expect("a temporary directory");
+    let path = place.path().join("press.toml");
+    fs::write(&path, GRAPH).expect("written");
+    let (cloud, path) = (Launch::new().start(), path.to_str().expect("text"));
+    assert_eq!(done(&cloud, &format!("graph deploy {path}")), "deployed: graph press <1> runs\n");
+    let listed = printed_json(&cloud, "graph list");
+    assert_eq!((&listed["data"][0]["name"], &listed["data"][0]["operators"]), (&json!("press <1>"), &json!(2)));
+    assert!(done(&cloud, "graph list").contains("operator"));
+    ended(&cloud, "graph remove none", 1);
+    fs::write(path, GRAPH.replace("fft", "ftt")).expect("written");
+    ended(&cloud, &format!("graph deploy {path}"), 2);
 }

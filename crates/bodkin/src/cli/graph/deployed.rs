@@ -1,0 +1,49 @@
+//! `bodkin graph deploy|list|remove`: the graphs of a running cloud.
+
+use std::path::Path;
+
+use bodkin_client::{Monitor, answer::GraphState};
+use serde_json::json;
+
+use crate::{
+    DONE, USAGE,
+    cli::{printer::Printer, table::Table},
+    graph_file,
+};
+
+/// Has a graph run, in the place of the one of its name, or tells why it cannot.
+pub(super) async fn deploy(monitor: &Monitor, path: &Path, printer: Printer) -> anyhow::Result<u8> {
+    let text = match graph_file::read_with_text(path) {
+        Ok((_, text)) => text,
+        Err(mistakes) => {
+            eprintln!("bodkin: {mistakes}");
+            return Ok(USAGE);
+        }
+    };
+    let graph = monitor.deploy_graph(&text).await?;
+    printer.done(&graph, &format!("deployed: graph {} runs", graph.name))?;
+    Ok(DONE)
+}
+
+/// Lists them.
+pub(super) async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
+    let graphs = monitor.graphs().await?;
+    let mut table =
+        Table::new(&["graph", "declared by", "operators", "taken", "published", "marked", "shed", "late", "lost", "failed", "state"]);
+    for graph in &graphs.data {
+        let GraphState { taken, published, marked, shed, late, lost, failed, .. } = graph;
+        let [taken, published, marked, shed, late, lost, failed] = [taken, published, marked, shed, late, lost, failed].map(u64::to_string);
+        let state = if graph.suspended.is_some() { "stands still" } else { "runs" }.to_owned();
+        let operators = graph.operators.to_string();
+        table.push([graph.name.clone(), graph.declared_by.clone(), operators, taken, published, marked, shed, late, lost, failed, state]);
+    }
+    printer.rows(&graphs, &table, "no graphs")?;
+    Ok(DONE)
+}
+
+/// Stops one.
+pub(super) async fn remove(monitor: &Monitor, name: &str, printer: Printer) -> anyhow::Result<u8> {
+    monitor.remove_graph(name).await?;
+    printer.done(&json!({"name": name}), &format!("removed: graph {name} runs no more"))?;
+    Ok(DONE)
+}

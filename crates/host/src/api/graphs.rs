@@ -1,0 +1,154 @@
+//! `/api/v1/graphs`: which event-processing graphs run, and what became of their events; they are deployed, replaced and removed here while the cloud runs.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+
+use super::{Api, list, not_stored};
+use crate::{
+    answer::Answer,
+    graph::{DeclaredGraph, DeployedGraph, GraphCounts, GraphError, parse},
+    request::{Method, Request},
+    topics::Declarer,
+};
+
+/// A graph that is to run.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GraphForm {
+    /// Its file, as text.
+    file: String,
+}
+
+/// A graph as it is told.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GraphView<'g> {
+    name: &'g str,
+    declared_by: Declarer,
+    operators: usize,
+    suppliers: Vec<&'g str>,
+    outputs: Vec<&'g str>,
+    /// Why it stands still; `null`: it runs.
+    suspended: Option<String>,
+    taken: u64,
+    refused: u64,
+    rounds: u64,
+    failed: u64,
+    shed: u64,
+    published: u64,
+    marked: u64,
+    late: u64,
+    lost: u64,
+}
+
+impl Api {
+    /// Answers a request at `graphs`; that the method fits was seen before.
+    pub(super) async fn graphs(&self, request: &Request) -> Answer {
+        match request.method {
+            Method::Post => self.deploy_graph(request).await,
+            Method::Delete => self.remove_graph(request).await,
+            _ => self.list_graphs(),
+        }
+    }
+
+    fn list_graphs(&self) -> Answer {
+        let graphs = self.graphs.table().all();
+        let data: Vec<GraphView<'_>> = graphs.values().map(|graph| view(graph)).collect();
+        list(&data, data.len() as u64)
+    }
+
+    /// Checks a graph, keeps its file and has it run, in the place of the one of its name; or changes nothing.
+    async fn deploy_graph(&self, request: &Request) -> Answer {
+        let form: GraphForm = match serde_json::from_slice(&request.body) {
+            Ok(form) => form,
+            Err(error) => {
+                return Answer::problem(400, "No graph", &format!("Expected a JSON object with the graph's file as a text: {error}."));
+            }
+        };
+        let file = match parse(&form.file) {
+            Ok(file) => file,
+            Err(mistakes) => {
+                let told = mistakes.iter().map(|mistake| {
+                    let line = form.file.bytes().take(mistake.at.start).filter(|byte| *byte == b'\n').count() + 1;
+                    json!({"line": line, "what": mistake.what})
+                });
+                let members = Map::from_iter([("mistakes".to_owned(), told.collect())]);
+                return Answer::problem_with(400, "No graph", "The file has mistakes.", members);
+            }
+        };
+        let name = file.graph.name.clone();
+        let declared = DeclaredGraph { place: format!("graph {name}"), file };
+        // One after the other: what fits is judged beside those that are there.
+        let _turn = self.graphs.turn().await;
+        if let Some(refusal) = self.configured(&name) {
+            return refusal;
+        }
+        if let Err(error) = self.graphs.check(&declared) {
+            return not_deployed(&error);
+        }
+        let (kept, text) = (name.clone(), form.file);
+        if let Err(error) = self.store.write(move |draft| draft.deploy_graph(&kept, &text), |_, ()| ()).await {
+            return not_stored(&error);
+        }
+        match self.graphs.deploy(declared, Declarer::Operator).await {
+            Ok(graph) => Answer::json(201, &view(&graph)),
+            Err(why) => match self.store.write(move |draft| draft.forget_graph(&name), |_, _| ()).await {
+                Ok(()) => Answer::problem(503, "Not deployed", &format!("The graph does not run: {why}.")),
+                Err(error) => not_stored(&error),
+            },
+        }
+    }
+
+    /// Stops a graph: events of its suppliers' topics go to their subscribers only.
+    async fn remove_graph(&self, request: &Request) -> Answer {
+        let name = request.parameter("name").unwrap_or_default().to_owned();
+        let _turn = self.graphs.turn().await;
+        if let Some(refusal) = self.configured(&name) {
+            return refusal;
+        }
+        let forgotten = name.clone();
+        match self.store.write(move |draft| draft.forget_graph(&forgotten), |_, was_kept| was_kept).await {
+            Err(error) => not_stored(&error),
+            Ok(false) => Answer::problem(404, "No such graph", &format!("There is no graph of the name {name}.")),
+            Ok(true) => {
+                self.graphs.withdraw(&name).await;
+                Answer::empty(200)
+            }
+        }
+    }
+
+    /// The refusal to change what the configuration declares.
+    fn configured(&self, name: &str) -> Option<Answer> {
+        let graph = self.graphs.table().get(name).filter(|graph| graph.declarer == Declarer::Configuration)?;
+        let told = format!("Graph {} is named in the configuration: change its file there, and start again.", graph.file.graph.name);
+        Some(Answer::problem(409, "Declared in the configuration", &told))
+    }
+}
+
+fn view(graph: &DeployedGraph) -> GraphView<'_> {
+    let DeployedGraph { declarer, file, counts } = graph;
+    let GraphCounts { taken, refused, rounds, failed, shed, published, marked, late, lost, .. } = &**counts;
+    GraphView {
+        name: &file.graph.name,
+        declared_by: *declarer,
+        operators: file.graph.operators().len(),
+        suppliers: file.graph.suppliers().iter().map(|supplier| supplier.topic.as_str()).collect(),
+        outputs: file.graph.outputs().iter().map(|output| output.topic.as_str()).collect(),
+        suspended: counts.suspension().map(ToString::to_string),
+        taken: taken.load(Relaxed),
+        refused: refused.load(Relaxed),
+        rounds: rounds.load(Relaxed),
+        failed: failed.load(Relaxed),
+        shed: shed.load(Relaxed),
+        published: published.load(Relaxed),
+        marked: marked.load(Relaxed),
+        late: late.load(Relaxed),
+        lost: lost.load(Relaxed),
+    }
+}
+
+fn not_deployed(error: &GraphError) -> Answer {
+    Answer::problem(409, "Not deployed", &format!("{error}."))
+}
