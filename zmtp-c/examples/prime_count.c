@@ -54,6 +54,20 @@ static void say(const char *who, uint32_t connect_us, uint32_t work_us, uint32_t
            primes, messages);
 }
 
+/** Sends a message, when there is room; in the original form when all others are sent, which would be put into the same segment. */
+static void send(zmtp_link_t *link, const void *message, uint32_t size)
+{
+    while ((gone_count == 0u) && (form == ORIGINAL) && ((zmtp_link_waiting(link).size > 0u) || !station_has_sent(link))) {
+        station_turn(net, 1000);
+    }
+    while ((gone_count == 0u) && (zmtp_link_send_one(link, message, size) == (int32_t)ZMTP_ROOM)) {
+        station_turn(net, 1000);
+    }
+    if (form == ORIGINAL) {
+        zmtp_net_flush(net, link);
+    }
+}
+
 /* ---- the master ---- */
 
 static taskfarm_master_t master;
@@ -92,10 +106,8 @@ static void give_intervals(uint32_t workers, uint32_t numbers)
         uint8_t text[10];
         uint32_t begin = FIRST_NUMBER + ((numbers / workers) * i);
         uint32_t end = ((i + 1u) == workers) ? (FIRST_NUMBER + numbers) : (begin + (numbers / workers));
-        (void)zmtp_link_send_one(&net->links[i], text, station_text(begin, text));
-        zmtp_net_flush(net, &net->links[i]);
-        (void)zmtp_link_send_one(&net->links[i], text, station_text(end, text));
-        zmtp_net_flush(net, &net->links[i]);
+        send(&net->links[i], text, station_text(begin, text));
+        send(&net->links[i], text, station_text(end, text));
     }
 }
 
@@ -169,17 +181,6 @@ static void worker_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *ev
         interval[messages++] = station_number(octets);
     } else {
         /* Who is ready is seen by station_connect. */
-    }
-}
-
-/** Sends a message, when there is room. */
-static void send(zmtp_link_t *link, const void *message, uint32_t size)
-{
-    while ((gone_count == 0u) && (zmtp_link_send_one(link, message, size) == (int32_t)ZMTP_ROOM)) {
-        station_turn(net, 1000);
-    }
-    if (form == ORIGINAL) {
-        zmtp_net_flush(net, link);
     }
 }
 

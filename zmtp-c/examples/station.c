@@ -19,7 +19,7 @@ zmtp_net_t *station_open(zmtp_type_t type, uint32_t count, zmtp_heard_t heard)
     }
     net = (zmtp_net_t){.links = links, .memories = memories, .count = count, .input = input, .input_size = sizeof input};
     net.accepted = (zmtp_end_t){&settings, heard, NULL};
-    return (station_begin() && (count <= STATION_LINKS_MAX) && (zmtp_net_open(&net) == 0)) ? &net : NULL;
+    return (station_begin(&net) && (count <= STATION_LINKS_MAX) && (zmtp_net_open(&net) == 0)) ? &net : NULL;
 }
 
 static int is_ready(const zmtp_link_t *link)
@@ -74,6 +74,7 @@ uint32_t station_close(zmtp_net_t *net)
     while (waiting(net) > 0u) {
         station_turn(net, 10);
     }
+    station_yield();
     for (i = 0; i < net->count; i++) {
         zmtp_net_close(net, &net->links[i]);
     }

@@ -1,7 +1,7 @@
 /**
  * What the use cases of Mueller's thesis share: a net with its memory, and the machine that they run on.
  *
- * The machine is one of station_posix.c and radio/station_radio.c: what that has to offer stands in the second half.
+ * The machine is one of station_posix.c, radio/station_radio.c and riot_prime_count/main.c: what that has to offer stands in the second half.
  */
 #ifndef STATION_H
 #define STATION_H
@@ -41,8 +41,8 @@ uint32_t station_text(uint32_t number, uint8_t *out);
 
 /* ---- the machine ---- */
 
-/** Begins; zero, if it cannot. */
-int station_begin(void);
+/** Begins, and gives the net what its port needs besides; zero, if it cannot. */
+int station_begin(zmtp_net_t *net);
 
 /** Microseconds since some time; they wrap around. */
 uint32_t station_now_us(void);
@@ -50,11 +50,17 @@ uint32_t station_now_us(void);
 /** A turn of the net that waits as it says. */
 void station_turn(zmtp_net_t *net, uint32_t wait_ms);
 
+/** Whether TCP holds back nothing of what was sent on a link, so that what is sent next has a segment of its own. Nonzero on a machine that does not tell. */
+int station_has_sent(const zmtp_link_t *link);
+
 /** What the work just done takes a Cortex-M3. Nothing on a machine that has taken its own time for it. */
 void station_compute(uint32_t cycles);
 
 /** Works on something else for so long. */
 void station_work(uint32_t us);
+
+/** Lets peers read what they were sent, where the end of a connection would take that from them. */
+void station_yield(void);
 
 /** Turns until the connections that were ended are over, as far as the machine can tell. */
 void station_settle(void);

@@ -150,12 +150,13 @@ static void age_fragments(void *nothing)
     sys_timeout(LOWPAN6_TMR_INTERVAL, age_fragments, NULL);
 }
 
-int station_begin(void)
+int station_begin(zmtp_net_t *net)
 {
     const char *number_text = getenv("STATION_NUMBER");
     const char *seed_text = getenv("STATION_SEED");
     uint32_t number = (number_text == NULL) ? 0u : (uint32_t)strtoul(number_text, NULL, 10);
     ip6_addr_t address;
+    (void)net;
     if ((number == 0u) || (number > 0xfffdu) || (seed_text == NULL)) {
         return 0;
     }
@@ -211,6 +212,17 @@ void station_turn(zmtp_net_t *net, uint32_t wait_ms)
     }
     wait(has_come ? 0u : wait_ms);
     (void)zmtp_net_turn(net, 0);
+}
+
+int station_has_sent(const zmtp_link_t *link)
+{
+    const struct tcp_pcb *pcb = link->port.socket;
+    return (pcb == NULL) || (pcb->unsent == NULL);
+}
+
+void station_yield(void)
+{
+    /* What is sent arrives. */
 }
 
 void station_settle(void)

@@ -39,6 +39,25 @@ fn both_use_cases_count_all_there_is_in_every_form_and_a_seed_repeats_a_run() {
 
 #[test]
 #[ignore = "peer: ./x test --all"]
+fn a_message_of_the_original_form_is_a_segment() {
+    const TEST: &str = "a_message_of_the_original_form_is_a_segment";
+    let line = "--part tables --form original --workers 1 --repeat 1 --loss 0% --threshold failed<1";
+    let Some(report) = report(TEST, line) else { return };
+    let took = report["comparisons"].as_array().and_then(|tables| tables.last()).expect("what it took");
+    let column = |name: &str| took["columns"].as_array().expect("columns").iter().position(|column| column == name).expect(name);
+    let [messages, segments] = ["messages", "with data"].map(column);
+    let rows: Vec<&Value> =
+        took["rows"].as_array().expect("rows").iter().filter(|row| row["what"].as_str().unwrap().starts_with("primes")).collect();
+    assert_eq!(rows.len(), 5);
+    for row in rows {
+        let figure = |column: usize| row["figures"][column].as_f64().expect("a figure");
+        // Either end's greeting and READY are one more.
+        assert!((figure(segments) - figure(messages) - 2.0).abs() < 0.5, "{row:#}");
+    }
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
 fn tasks_of_200_ms_are_done_by_ten_workers_at_90_percent_efficiency() {
     const TEST: &str = "tasks_of_200_ms_are_done_by_ten_workers_at_90_percent_efficiency";
     report(TEST, "--part grain --workers 1,10 --repeat 3 --threshold failed<1 --threshold efficiency_percent>90");
