@@ -58,28 +58,41 @@ static void write_error(zmtp_writer_t *writer, int32_t fault)
 }
 #endif
 
+#if ZMTP_WITH_CURVE
+/** What CURVE says in the place of PLAIN's commands and of READY: zero, if it is something else. */
+static int write_curve(const zmtp_t *z, zmtp_writer_t *writer, uint8_t pending)
+{
+    int is_written = 1;
+    switch (pending) {
+    case PENDING_HELLO:
+        zmtp_write_curve_hello(z, writer);
+        break;
+    case PENDING_INITIATE:
+        zmtp_write_curve_initiate(z, writer);
+        break;
+#if ZMTP_WITH_CURVE_SERVER
+    case PENDING_WELCOME:
+        zmtp_write_curve_welcome(z, writer);
+        break;
+    case PENDING_READY:
+        zmtp_write_curve_ready(z, writer);
+        break;
+#endif
+    default:
+        is_written = 0;
+        break;
+    }
+    return is_written;
+}
+#endif
+
 static void write_pending(const zmtp_t *z, zmtp_writer_t *writer, uint8_t pending)
 {
     const zmtp_settings_t *settings = z->settings;
 #if ZMTP_WITH_CURVE
-    if (zmtp_is_curve(settings) && (pending == PENDING_HELLO)) {
-        zmtp_write_curve_hello(z, writer);
+    if (zmtp_is_curve(settings) && write_curve(z, writer, pending)) {
         return;
     }
-    if (zmtp_is_curve(settings) && (pending == PENDING_INITIATE)) {
-        zmtp_write_curve_initiate(z, writer);
-        return;
-    }
-#if ZMTP_WITH_CURVE_SERVER
-    if (zmtp_is_curve(settings) && (pending == PENDING_WELCOME)) {
-        zmtp_write_curve_welcome(z, writer);
-        return;
-    }
-    if (zmtp_is_curve(settings) && (pending == PENDING_READY)) {
-        zmtp_write_curve_ready(z, writer);
-        return;
-    }
-#endif
 #endif
     switch (pending) {
     case PENDING_GREETING:
