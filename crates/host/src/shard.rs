@@ -468,7 +468,10 @@ impl Shard {
                     let _ = done.send(admitted);
                 }
                 Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
-                Message::Withdraw { graph, done } => drop(done.send(self.graphs.remove(&graph))),
+                Message::Withdraw { graph, done } => {
+                    self.graphs.remove(&graph);
+                    let _ = done.send(());
+                }
                 Message::GuaranteesChanged => self.tell_guarantees(&[Promise::Deadline, Promise::LossBound]),
                 Message::Asked(answer) => self.wish_answered(*answer),
                 Message::Topics(asked) => drop(asked.send(self.topics())),

@@ -29,6 +29,9 @@ pub enum DeployError {
     Ended,
 }
 
+/// A graph that was handed to the shard, and what it will say of it.
+type Started = (Arc<DeployedGraph>, oneshot::Receiver<Result<(), ShardError>>);
+
 /// Deploys graphs.
 pub struct Deployer {
     keys: Keys,
@@ -71,11 +74,7 @@ impl Deployer {
     }
 
     /// Starts a graph that was checked; the shard has it run when it comes to it, and says whether it has room.
-    pub fn start(
-        &self,
-        declared: DeclaredGraph,
-        declarer: Declarer,
-    ) -> Result<(Arc<DeployedGraph>, oneshot::Receiver<Result<(), ShardError>>), DeployError> {
+    pub fn start(&self, declared: DeclaredGraph, declarer: Declarer) -> Result<Started, DeployError> {
         let epoch = self.pair.as_ref().map_or(0, |pair| pair.leadership().epoch().0);
         // No two deployments of an epoch begin at the same time.
         let keys = self.keys.for_deployment(epoch, control::now().unix_nanos());
