@@ -9,7 +9,12 @@ use std::{
 };
 
 use anyhow::Context;
-use bodkin_host::{HostConfig, Port, SecurityConfig, Server, log_book::LogBook, pair::PairConfig, realtime::Realtime};
+use bodkin_host::{
+    HostConfig, Port, SecurityConfig, Server,
+    log_book::LogBook,
+    pair::PairConfig,
+    realtime::{Realtime, keep_large_tables_apart},
+};
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, Value, json};
@@ -51,6 +56,8 @@ impl UpOptions {
 
 /// Runs until SIGTERM or SIGINT; gives the exit code.
 pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_output: bool) -> anyhow::Result<u8> {
+    // In front of the first large buffer, a configuration of thousands of topics.
+    keep_large_tables_apart();
     let settings = match options.settings.complete(options.config.as_deref()) {
         Ok(settings) => settings,
         Err(error) => return Ok(fail(USAGE, &error)),

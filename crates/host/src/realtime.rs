@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use self::kernel::Policy;
 pub use self::{
-    kernel::{Rights, ThreadId, TimeOfDay, real_time_percent},
+    kernel::{Rights, ThreadId, TimeOfDay, keep_large_tables_apart, real_time_percent},
     wakeup::{Comparison, Figures, WakeUps},
 };
 

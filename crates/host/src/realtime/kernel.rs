@@ -1,5 +1,5 @@
 //! What is asked of the Linux kernel about threads, memory and the clock.
-#![allow(unsafe_code)] // Three calls that no crate of ours has in a safe form; each says what makes it sound.
+#![allow(unsafe_code)] // Four calls that no crate of ours has in a safe form; each says what makes it sound.
 
 use std::{fs, io};
 
@@ -87,6 +87,24 @@ pub fn lock_memory() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault)?)
 }
 
+/// Buffers of so many bytes and more have pages of their own.
+#[cfg(target_env = "gnu")]
+const APART_BYTES: libc::c_int = 1 << 20;
+
+/// Has the C library ask the kernel for large tables one by one: what a table has outgrown is given back, and it grows without being copied. Left alone, it moves
+/// this limit up to 32 MiB with the first large buffer that is freed, and each table leaves the ones that it has outgrown behind, in memory that is locked. To be
+/// called at the start of the process.
+pub fn keep_large_tables_apart() {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: the call takes numbers only, and sets a limit of the allocator's, under its lock.
+        let is_taken = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, APART_BYTES) } == 1;
+        if !is_taken {
+            tracing::debug!("the C library moves its limit for large buffers as it likes: large tables take more memory");
+        }
+    }
+}
+
 /// What this process may do. Every right counts as missing where the system does not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
@@ -170,6 +188,27 @@ impl TimeOfDay {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn what_a_large_table_has_taken_is_given_back_whatever_was_freed_before() {
+        const MIB: usize = 1 << 20;
+        let table = |bytes: usize| std::hint::black_box(vec![1_u8; bytes]);
+        let resident_kb = || -> usize {
+            let status = fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+            line.trim_end_matches("kB").trim().parse().unwrap()
+        };
+        keep_large_tables_apart();
+        // Left alone, the C library would keep buffers of up to this size from now on.
+        drop(table(24 * MIB));
+        let (large, behind) = (table(16 * MIB), table(MIB / 16));
+        let before_kb = resident_kb();
+        drop(large);
+        let given_back_kb = before_kb.saturating_sub(resident_kb());
+        drop(behind);
+        assert!(given_back_kb >= 12 * 1024, "{given_back_kb} kB of 16 MiB");
+    }
 
     /// Policy and priority of the calling thread, as the kernel tells them.
     fn scheduled() -> (u32, u32) {
