@@ -3,8 +3,11 @@
 //! Each level is a treap, a search tree by deadline that is a heap by a scattered number and so balanced whatever comes in whatever
 //! order. Every node knows two sums of its subtree, so that the latest start of the whole row, which FRAME's lazy replication asks for
 //! with every message, is read at the root. A job is named by the caller's own number for it; nothing is allocated behind
-//! [`Edf::reserve`].
+//! [`Edf::reserve`]. Jobs that will probably be taken out before their turn comes need no place in the order until then ([`newcomers`]).
 
+mod newcomers;
+
+use self::newcomers::Newcomers;
 use crate::{time::Instant, topic::Level};
 
 /// Levels that are served strictly one after the other: those of the real-time topics, and behind them the [`BACKGROUND`].
@@ -31,6 +34,8 @@ struct Job {
     earlier: u32,
     later: u32,
     level: u8,
+    /// It has no place in the order yet.
+    is_new: bool,
 }
 
 impl Job {
@@ -43,6 +48,7 @@ impl Job {
         earlier: NONE,
         later: NONE,
         level: NOWHERE,
+        is_new: false,
     };
 
     fn key(&self) -> (Instant, u64) {
@@ -63,12 +69,13 @@ pub(crate) struct Edf {
     /// Jobs that there is room for.
     room: usize,
     roots: [u32; LEVELS],
+    newcomers: [Newcomers; LEVELS],
     orders: u64,
 }
 
 impl Default for Edf {
     fn default() -> Self {
-        Self { jobs: Vec::new(), room: 0, roots: [NONE; LEVELS], orders: 0 }
+        Self { jobs: Vec::new(), room: 0, roots: [NONE; LEVELS], newcomers: Default::default(), orders: 0 }
     }
 }
 
@@ -77,10 +84,29 @@ impl Edf {
     pub fn reserve(&mut self, jobs: usize) {
         self.room = self.room.max(jobs);
         self.jobs.reserve(self.room - self.jobs.len());
+        self.newcomers.iter_mut().for_each(|newcomers| newcomers.reserve());
     }
 
     /// Queues a job, or moves it to this level and deadline. `cost_ns` is the time it takes once it has begun.
     pub fn insert(&mut self, level: u8, job: u32, deadline: Instant, cost_ns: u32) {
+        self.replace(level, job, deadline, cost_ns);
+        self.give_place(job);
+    }
+
+    /// Takes a job out; false if it was not queued.
+    pub fn remove(&mut self, job: u32) -> bool {
+        let Some((level, _)) = self.place(job) else { return false };
+        if self.jobs[job as usize].is_new {
+            self.newcomers[usize::from(level)].leave(self.jobs[job as usize].cost_ns);
+        } else {
+            self.roots[usize::from(level)] = self.remove_below(self.roots[usize::from(level)], job);
+        }
+        self.jobs[job as usize].level = NOWHERE;
+        true
+    }
+
+    /// Makes a job what it is to be, without a place in the order.
+    fn replace(&mut self, level: u8, job: u32, deadline: Instant, cost_ns: u32) {
         self.remove(job);
         if job as usize >= self.jobs.len() {
             assert!((job as usize) < self.room, "there is room for every job");
@@ -88,19 +114,15 @@ impl Edf {
         }
         self.orders += 1;
         self.jobs[job as usize] = Job { deadline, order: self.orders, cost_ns, level, ..Job::ABSENT };
+    }
+
+    fn give_place(&mut self, job: u32) {
+        let level = usize::from(self.jobs[job as usize].level);
         self.sum_up(job);
-        self.roots[usize::from(level)] = self.insert_below(self.roots[usize::from(level)], job);
+        self.roots[level] = self.insert_below(self.roots[level], job);
     }
 
-    /// Takes a job out; false if it was not queued.
-    pub fn remove(&mut self, job: u32) -> bool {
-        let Some((level, _)) = self.place(job) else { return false };
-        self.roots[usize::from(level)] = self.remove_below(self.roots[usize::from(level)], job);
-        self.jobs[job as usize].level = NOWHERE;
-        true
-    }
-
-    /// The job of a level whose deadline is the earliest.
+    /// The job of a level whose deadline is the earliest, of those that have a place in the order.
     pub fn first(&self, level: u8) -> Option<(Instant, u32)> {
         let mut job = self.roots[usize::from(level)];
         loop {
@@ -123,14 +145,19 @@ impl Edf {
     }
 
     /// The latest instant at which a level's jobs, done one after the other in order of their deadlines, are all done in time:
-    /// the least of `deadline - costs up to and with the job` (Wang ch. 4, corrected for more than one item).
+    /// the least of `deadline - costs up to and with the job` (Wang ch. 4, corrected for more than one item). Of jobs without a place in the order a bound
+    /// is known, which is no later: as if every one of them went behind all others, and had the earliest deadline.
     pub fn start_by(&self, level: u8) -> Option<Instant> {
-        self.jobs.get(self.roots[usize::from(level)] as usize).map(|root| root.start_by)
+        let root = self.jobs.get(self.roots[usize::from(level)] as usize);
+        let Some((earliest, costs_ns)) = self.newcomers[usize::from(level)].bound() else { return root.map(|root| root.start_by) };
+        let ahead_ns = root.map_or(0, |root| root.total_ns);
+        let ordered = root.map_or(Instant::NEVER, |root| root.start_by);
+        Some(ordered.minus_nanos(costs_ns).min(earliest.minus_nanos(ahead_ns.saturating_add(costs_ns))))
     }
 
     /// Whether no level has a job.
     pub fn is_empty(&self) -> bool {
-        self.roots == [NONE; LEVELS]
+        self.roots == [NONE; LEVELS] && self.newcomers.iter().all(|newcomers| newcomers.bound().is_none())
     }
 
     fn insert_below(&mut self, root: u32, job: u32) -> u32 {
@@ -264,15 +291,18 @@ mod tests {
     proptest! {
         /// Whatever is queued, moved and taken out: the first job and the latest start are those of a sorted list.
         #[test]
-        fn it_is_a_sorted_list(script in prop::collection::vec((0u32..40, 0u8..4, 0u64..60, 0u32..9), 1..300)) {
+        fn it_is_a_sorted_list(script in prop::collection::vec((0u32..40, 0u8..4, 0u64..60, 0u32..9, 0u8..4), 1..300)) {
             let mut edf = Edf::default();
             edf.reserve(40);
             let mut oracle = Oracle::default();
-            for (order, (job, level, deadline, cost)) in (0u64..).zip(script) {
+            for (order, (job, level, deadline, cost, how)) in (0u64..).zip(script) {
                 let before = oracle.0.len();
                 oracle.0.retain(|queued| queued.3 != job);
                 if level < 3 {
-                    edf.insert(level, job, at(deadline), cost);
+                    match how {
+                        0 => edf.insert(level, job, at(deadline), cost),
+                        _ => edf.enter(level, job, at(deadline), cost),
+                    }
                     oracle.0.push((level, deadline, order, job, cost));
                     oracle.0.sort_unstable();
                     prop_assert_eq!(edf.place(job), Some((level, at(deadline))));
@@ -281,6 +311,13 @@ mod tests {
                     prop_assert_eq!(edf.place(job), None);
                 }
                 for level in 0..3 {
+                    let bound = edf.start_by(level);
+                    prop_assert_eq!(bound.is_some(), oracle.start_by(level).is_some());
+                    prop_assert!(bound <= oracle.start_by(level).map(at));
+                    if how == 1 {
+                        continue;
+                    }
+                    edf.put_in_order(level);
                     prop_assert_eq!(edf.first(level), oracle.row(level).next().map(|job| (at(job.1), job.3)));
                     prop_assert_eq!(edf.start_by(level), oracle.start_by(level).map(at));
                 }

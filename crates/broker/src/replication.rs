@@ -174,6 +174,7 @@ impl Replication {
     pub fn end_session(&mut self) {
         self.in_flight.clear();
         for level in 0..LEVELS as u8 {
+            self.pending.put_in_order(level);
             while let Some((_, slot)) = self.pending.first(level) {
                 self.pending.remove(slot);
             }
@@ -189,15 +190,24 @@ impl Replication {
         }
     }
 
+    /// Has a mark wait. Only where it may wait for long it needs no place in the order yet.
+    pub fn postpone(&mut self, level: u8, slot: u32, deadline: Instant, cost_ns: u32) {
+        match self.policy.pace {
+            ReplicationPace::Lazy => self.pending.enter(level, slot, deadline, cost_ns),
+            ReplicationPace::Eager | ReplicationPace::Periodic { .. } => self.pending.insert(level, slot, deadline, cost_ns),
+        }
+    }
+
     /// The mark of a level that has to go out now, with its deadline. `ahead_ns`: the work that would be done before it.
     pub fn due(&mut self, now: Instant, level: u8, ahead_ns: u64) -> Option<(Instant, u32)> {
         if let ReplicationPace::Periodic { period_ns } = self.policy.pace {
             self.plan_round(now, period_ns);
         }
-        let (deadline, slot) = self.pending.first(level)?;
-        if self.in_flight.len() >= IN_FLIGHT_MAX {
+        if self.in_flight.len() >= IN_FLIGHT_MAX || !self.may_be_due(now, level, ahead_ns) {
             return None;
         }
+        self.pending.put_in_order(level);
+        let (deadline, slot) = self.pending.first(level)?;
         if let Some(round_at) = self.round_at.filter(|_| self.standing != BackupStanding::Joining) {
             return (now >= round_at).then_some((deadline, slot));
         }
@@ -206,6 +216,12 @@ impl Replication {
             self.batches[usize::from(level)] = deadline.plus_nanos(self.policy.batch_window_ns);
         }
         (deadline <= self.batches[usize::from(level)]).then_some((deadline, slot))
+    }
+
+    /// Whether a mark may have to go out: most come and are covered long before one has to, and need not be put in order for that.
+    fn may_be_due(&self, now: Instant, level: u8, ahead_ns: u64) -> bool {
+        let (Some(row), Some(start)) = (self.pending.start_by(level), self.start_by(level)) else { return false };
+        row <= self.batches[usize::from(level)] || now.max(self.busy_until) >= start.minus_nanos(ahead_ns)
     }
 
     /// Takes a mark out, to be sent now. What else waits has to reckon with the time that takes.

@@ -39,7 +39,7 @@ impl<R> Shard<R> {
         while slot != NONE {
             let &Message { is_mark, created, next, .. } = self.streams.slots.at(slot);
             if is_mark {
-                self.replication.pending.insert(terms.level.get(), slot, created.plus_nanos(within_ns), terms.replica_cost_ns);
+                self.replication.postpone(terms.level.get(), slot, created.plus_nanos(within_ns), terms.replica_cost_ns);
                 self.put_replicas_in_order(slot, terms);
             }
             slot = next;
