@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
-use bodkin_broker::{EventId, Sequence, StreamIdentity};
+use bodkin_broker::{EventId, Sequence, StreamIdentity, TopicId};
 use bodkin_store::event_log::{Position, Record, batch};
 
 use super::{ConnectionKey, Phase, Shard, zmtp::LinkKey};
@@ -102,13 +102,16 @@ impl Shard {
 
     /// Whether the event type that was just authorised is a durable one.
     pub(super) fn is_durable(&self) -> bool {
-        let event_type = self.scratch.event_type.as_str();
-        self.context.durable.contains(event_type) || self.real_time_topic(event_type).is_some_and(|topic| topic.is_durable)
+        self.is_durable_on(self.broker.topic_id(&self.scratch.event_type))
     }
 
-    /// A durable event that cannot be kept is not taken at all: then its publisher knows, and may try again.
-    pub(super) fn check_durable(&self) -> Result<(), ArrowheadError> {
-        if self.log.as_ref().is_some_and(|log| !log.is_suspended()) || !self.is_durable() {
+    fn is_durable_on(&self, topic: Option<TopicId>) -> bool {
+        self.context.durable.contains(self.scratch.event_type.as_str()) || topic.is_some_and(|topic| self.is_durable_topic(topic))
+    }
+
+    /// A durable event that cannot be kept is not taken at all: then its publisher knows, and may try again. `topic`: that of its event type, if it is a real-time one.
+    pub(super) fn check_durable(&self, topic: Option<TopicId>) -> Result<(), ArrowheadError> {
+        if self.log.as_ref().is_some_and(|log| !log.is_suspended()) || !self.is_durable_on(topic) {
             return Ok(());
         }
         let event_type = &self.scratch.event_type;

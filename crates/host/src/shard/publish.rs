@@ -115,8 +115,8 @@ impl Shard {
         publication: &Authorized<Publication<'_>>,
         numbering: Numbering,
     ) -> Result<Published, NotTaken> {
-        self.check_durable().map_err(NotTaken::LogSuspended)?;
         let real_time = self.broker.terms(&self.scratch.event_type).map(|(topic, terms)| (topic, *terms));
+        self.check_durable(real_time.map(|(topic, _)| topic)).map_err(NotTaken::LogSuspended)?;
         match (real_time, numbering) {
             (Some(topic), numbering) => self.keep(topic, publication, numbering),
             (None, Numbering::Ours(_)) => self.deliver(snapshot, publication, None).map(Published::AtOnce),

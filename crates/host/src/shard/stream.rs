@@ -153,7 +153,7 @@ fn only_system_named(snapshot: &Snapshot, name: &str) -> Result<SystemId, Refusa
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use bodkin_arrowhead::{
         address::Address,
         caller::Caller,
@@ -166,7 +166,8 @@ mod tests {
 
     use super::*;
 
-    fn snapshot(systems: &[(i64, &str)]) -> Snapshot {
+    /// A local cloud of these systems.
+    pub fn snapshot(systems: &[(i64, &str)]) -> Snapshot {
         let now = UtcTime::from_unix_seconds(0);
         let mut snapshot = Snapshot::default();
         for (id, name) in systems {

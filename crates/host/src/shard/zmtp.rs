@@ -9,6 +9,7 @@ mod publish;
 mod secure;
 mod send_queue;
 mod socket;
+mod source;
 mod subscribe;
 mod unread;
 
@@ -31,6 +32,7 @@ use self::{
     publish::Literals,
     send_queue::SendQueues,
     socket::{LinkListener, LinkSocket},
+    source::Versions,
     unread::Unread,
 };
 use super::{LINK_LISTENERS, LINKS, Shard};
@@ -89,6 +91,8 @@ pub(super) struct Endpoint {
     /// What one link has sent.
     received: Vec<u8>,
     literals: Literals,
+    /// Versions of the local cloud that links have looked themselves up in.
+    versions: Versions,
     /// Runs of publishers that number their events.
     pub runs: Runs,
     /// Subscriptions that events wait for.
@@ -148,6 +152,7 @@ impl Endpoint {
             found: Vec::new(),
             received,
             literals: Literals::default(),
+            versions: Versions::default(),
             runs: Runs::default(),
             required: Required::default(),
             send_queues: SendQueues::default(),

@@ -11,7 +11,7 @@ use bodkin_arrowhead::{caller::Caller, name::SystemName};
 use bodkin_broker::SubscriptionKey;
 use bodkin_zmtp::{Connection, PublicKey};
 
-use super::{dealer::Dealer, socket::LinkSocket, unread::Urgency};
+use super::{dealer::Dealer, socket::LinkSocket, source::Source, unread::Urgency};
 use crate::{limits::Limits, shard::outbox::Outbox};
 
 /// Bytes of replies that may wait to be taken by the peer; behind them it is not read.
@@ -97,6 +97,8 @@ pub struct Link {
     taken_bytes: u64,
     /// Who is there: in secure mode the system that its key is bound to.
     pub caller: Caller,
+    /// As which registered system it publishes.
+    pub source: Source,
     /// The key that it has shown.
     pub key: Option<PublicKey>,
     /// Whether what goes out is put in boxes.
@@ -130,6 +132,7 @@ impl Link {
             outbox,
             taken_bytes: 0,
             caller: Caller::Anonymous,
+            source: Source::default(),
             key: None,
             is_sealed: false,
             unsealed: Vec::new(),

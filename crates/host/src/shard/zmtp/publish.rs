@@ -5,8 +5,6 @@ use bodkin_arrowhead::{
     error::ArrowheadError,
     name::SystemName,
     publication::{Created, JsonText, PublishForm},
-    record::System,
-    snapshot::Snapshot,
     utc::UtcTime,
 };
 use bodkin_broker::{Refusal, wire::EventHeader};
@@ -82,16 +80,6 @@ pub(super) fn named(identity: &[u8], configured: Option<&SystemName>) -> Result<
     SystemName::parse(name).map_err(|error| format!("the routing id is not the name of a system: it {error}"))
 }
 
-/// The one registered system of this name.
-pub(super) fn registered<'s>(snapshot: &'s Snapshot, name: &SystemName) -> Result<&'s System, ArrowheadError> {
-    let mut systems = snapshot.systems_with(name);
-    match (systems.next(), systems.next()) {
-        (Some(system), None) => Ok(system),
-        (None, _) => Err(ArrowheadError::invalid_parameter(format!("Source system with name: {name} is not registered."))),
-        _ => Err(ArrowheadError::invalid_parameter(format!("Several systems are named {name}: publish over HTTP, which says which one."))),
-    }
-}
-
 impl Shard {
     /// Takes a message of a peer.
     pub(super) fn take_message(&mut self, slot: usize, message: &Message<'_>) -> Result<(), String> {
@@ -128,11 +116,14 @@ impl Shard {
         publisher: Option<Waiting>,
     ) -> Result<Published, ArrowheadError> {
         let EventFrames { event_type, payload, header } = EventFrames::read(message)?;
+        if !self.leads() {
+            return Err(NotTaken::Broker(Refusal::NotLeading).error());
+        }
         let created = header.map_or(Created::Unsaid, |header| Created::Stamped(UtcTime::from_unix_nanos(header.created_utc_ns)));
         self.publish_texts(from, (event_type, payload), created, Numbering::Ours(publisher)).map_err(NotTaken::error)
     }
 
-    /// Publishes an event type and a payload, as the form that a request's body has.
+    /// Publishes an event type and a payload, as the form that a request's body has. Whether this node leads was asked before.
     pub(super) fn publish_texts(
         &mut self,
         from: (usize, &SystemName),
@@ -160,16 +151,13 @@ impl Shard {
         numbering: Numbering,
         literals: &mut Literals,
     ) -> Result<Published, NotTaken> {
-        if !self.leads() {
-            return Err(NotTaken::Broker(Refusal::NotLeading));
-        }
         let snapshot = self.context.store.snapshot();
-        let source = registered(&snapshot, system).map_err(NotTaken::Rules)?;
+        let link = &mut self.endpoint.links[slot];
+        let source = link.source.find(&mut self.endpoint.versions, &snapshot, system).map_err(NotTaken::Rules)?;
         let event_type = JsonText::write(event_type, &mut literals.event_type);
         let payload = JsonText::write(payload, &mut literals.payload);
         let form = PublishForm::of(source, event_type, payload, created);
-        let caller = self.endpoint.links[slot].caller.clone();
-        let form = route::PUBLISH.admit(&caller).and_then(|admitted| admitted.permit(form)).map_err(|denial| denied(&denial))?;
+        let form = route::PUBLISH.admit(&link.caller).and_then(|admitted| admitted.permit(form)).map_err(|denial| denied(&denial))?;
         self.lap(Stage::Parse);
         self.take_in(&form, numbering)
     }

@@ -71,6 +71,9 @@ impl Shard {
             Ok(system) => system,
             Err(told) => return self.refuse_untold(None, &ArrowheadError::auth(told)),
         };
+        if !self.leads() {
+            return self.refuse_untold(Some(&system), &NotTaken::Broker(Refusal::NotLeading).error());
+        }
         let published = self.publish_texts((slot, &system), (event_type, payload), Created::Unsaid, Numbering::Ours(None));
         if let Err(refusal) = published {
             self.refuse_untold(Some(&system), &refusal.error());
@@ -239,6 +242,8 @@ impl Shard {
     fn publisher_of(&mut self, slot: usize) -> Option<PublisherId> {
         let system = self.dealer_system(slot).ok()?;
         let snapshot = self.context.store.snapshot();
-        super::super::publish::registered(&snapshot, &system).ok().map(|system| PublisherId(system.id.0.unsigned_abs()))
+        let link = &mut self.endpoint.links[slot];
+        let source = link.source.find(&mut self.endpoint.versions, &snapshot, &system).ok()?;
+        Some(PublisherId(source.id.0.unsigned_abs()))
     }
 }

@@ -10,7 +10,7 @@ use bodkin_broker::{
 };
 
 use super::{
-    super::{Shard, publish::registered},
+    super::{Shard, source::registered},
     DEALER_SUBSCRIPTIONS_MAX,
 };
 use crate::{
