@@ -125,7 +125,14 @@ mod tests {
         #[test]
         fn a_header_is_read_as_it_was_written(flags in 0u8..64, publisher: u64, incarnation: u64, sequence in 1u64.., created_utc_ns: u64, epoch: u64) {
             let header = EventHeader {
-                flags: Flags { resend: flags & 1 != 0, recovered: flags & 2 != 0, last: flags & 4 != 0, acknowledge: flags & 8 != 0, derived: flags & 16 != 0, marked: flags & 32 != 0 },
+                flags: Flags {
+                    resend: flags & 1 != 0,
+                    recovered: flags & 2 != 0,
+                    last: flags & 4 != 0,
+                    acknowledge: flags & 8 != 0,
+                    derived: flags & 16 != 0,
+                    marked: flags & 32 != 0,
+                },
                 publisher: PublisherId(publisher),
                 incarnation: Incarnation(incarnation),
                 sequence: Sequence(sequence),
