@@ -59,7 +59,7 @@ impl Api {
         list(&data, data.len() as u64)
     }
 
-    /// Checks a graph, keeps its file and has it run, in the place of the one of its name; or changes nothing.
+    /// Checks a graph, has it run, in the place of the one of its name, and keeps its file.
     async fn deploy_graph(&self, request: &Request) -> Answer {
         let form: GraphForm = match serde_json::from_slice(&request.body) {
             Ok(form) => form,
@@ -88,16 +88,18 @@ impl Api {
         if let Err(error) = self.graphs.check(&declared) {
             return not_deployed(&error);
         }
-        let (kept, text) = (name.clone(), form.file);
-        if let Err(error) = self.store.write(move |draft| draft.deploy_graph(&kept, &text), |_, ()| ()).await {
-            return not_stored(&error);
-        }
-        match self.graphs.deploy(declared, Declarer::Operator).await {
-            Ok(graph) => Answer::json(201, &view(&graph)),
-            Err(why) => match self.store.write(move |draft| draft.forget_graph(&name), |_, _| ()).await {
-                Ok(()) => Answer::problem(503, "Not deployed", &format!("The graph does not run: {why}.")),
-                Err(error) => not_stored(&error),
-            },
+        let graph = match self.graphs.deploy(declared, Declarer::Operator).await {
+            Ok(graph) => graph,
+            Err(why) => return Answer::problem(503, "Not deployed", &format!("The graph does not run: {why}.")),
+        };
+        let kept = name.clone();
+        match self.store.write(move |draft| draft.deploy_graph(&kept, &form.file), |_, ()| ()).await {
+            Ok(()) => Answer::json(201, &view(&graph)),
+            Err(error) => {
+                // One that was in its place runs again behind the next start.
+                self.graphs.withdraw(&name).await;
+                not_stored(&error)
+            }
         }
     }
 

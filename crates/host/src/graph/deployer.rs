@@ -88,11 +88,15 @@ impl Deployer {
 
     /// Has a graph that was checked run, in the place of the one of its name.
     pub async fn deploy(&self, declared: DeclaredGraph, declarer: Declarer) -> Result<Arc<DeployedGraph>, DeployError> {
+        let before = self.table.get(&declared.file.graph.name);
         let (graph, told) = self.start(declared, declarer)?;
         match told.await {
             Ok(Ok(())) => Ok(graph),
             Ok(Err(error)) => {
-                self.table.remove(&graph.file.graph.name);
+                match before {
+                    Some(before) => self.table.insert(before),
+                    None => self.table.remove(&graph.file.graph.name),
+                }
                 Err(error.into())
             }
             Err(_) => Err(DeployError::Ended),
