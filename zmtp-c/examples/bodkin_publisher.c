@@ -61,6 +61,13 @@ static void told(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *
     (void)fflush(stdout);
 }
 
+static void ended(bodkin_sessions_t *sessions, uint32_t broker, int32_t why)
+{
+    (void)sessions;
+    printf("ended %u %s\n", (unsigned)broker, (why == ZMTP_GONE) ? "the connection is gone" : zmtp_reason(why));
+    (void)fflush(stdout);
+}
+
 /** Splits ADDRESS:PORT. */
 static int read_address(const char *text, bodkin_session_t *broker, char *address)
 {
@@ -99,7 +106,7 @@ int main(int count, char **arguments)
     static char addresses[BODKIN_SESSIONS][ADDRESS_MAX];
     static zmtp_net_t net = {.links = links, .memories = MEMORIES, .count = BODKIN_SESSIONS, .input = input, .input_size = sizeof input};
     static bodkin_node_t node = {.topics = &topic, .topics_count = 1, .utc_ns = utc_ns, .told = told};
-    static bodkin_sessions_t sessions = {.node = &node, .net = &net};
+    static bodkin_sessions_t sessions = {.node = &node, .net = &net, .ended = ended};
     unsigned long period_ms;
     unsigned long events;
     unsigned long number;

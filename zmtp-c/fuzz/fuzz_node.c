@@ -1,6 +1,6 @@
 /**
- * A target for libFuzzer and for fuzz/replay.c: whatever two brokers tell a reliable publisher, what it keeps stays within what was published, and an event that is covered or
- * refused is told so once.
+ * A target for libFuzzer and for fuzz/replay.c: whatever two brokers tell a node that publishes and hears, what it keeps stays within what was published, an event that is covered or
+ * refused is told so once, and what is new of a stream is heard in order and once.
  *
  * The input is operations of an octet each: its two lowest bits say which, the next one of which session it is.
  *     0  the application publishes            1  a turn, later by the octet's upper half in tens of milliseconds
@@ -11,13 +11,14 @@
 #include <string.h>
 
 #include "../test/party.h"
-#include "bodkin_node.h"
+#include "bodkin_subscriber.h"
 #include "input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *octets, size_t size);
 
 #define CAPACITY 8u
 #define PAYLOAD_MAX 8u
+#define STREAMS 3u
 
 static zmtp_link_t links[BODKIN_SESSIONS];
 static uint8_t in[BODKIN_SESSIONS][BODKIN_COMMAND_MAX];
@@ -26,6 +27,11 @@ static bodkin_node_t node;
 static bodkin_topic_t topic;
 static bodkin_kept_t kept[CAPACITY];
 static uint8_t payloads[CAPACITY * PAYLOAD_MAX];
+static bodkin_subscriber_t subscriber;
+static bodkin_stream_t streams[STREAMS];
+static const bodkin_subscription_t SUBSCRIPTION = {.name = "COLD", .streams = streams, .streams_count = STREAMS, .waited_for_ms = 1};
+static uint8_t heard_payloads[BODKIN_SESSIONS * PAYLOAD_MAX];
+static bodkin_stream_t before[STREAMS]; /* as they were at the last event in order */
 static uint32_t now_ms;
 static uint64_t covered;
 static int32_t heard_fault;
@@ -53,6 +59,22 @@ static void told(bodkin_node_t *of, bodkin_told_t what, const bodkin_topic_t *ab
     }
     demand((what != BODKIN_NOT_TAKEN) || ((number >= topic.oldest) && (number <= topic.newest)));
     demand((what != BODKIN_DROPPED) || (number > covered));
+}
+
+/** Its stream is the one that has come as far as this event, or further if it is late. */
+static void hear(bodkin_subscriber_t *of, const bodkin_event_t *event)
+{
+    uint32_t i = 0;
+    (void)of;
+    demand((event->sequence > 0u) && (event->payload.size <= PAYLOAD_MAX) && (event->payload.size <= event->size));
+    while ((i < STREAMS) && (!streams[i].is_used || (streams[i].publisher != event->publisher) || (streams[i].incarnation != event->incarnation))) {
+        i++;
+    }
+    demand((i < STREAMS) && (event->is_late ? (event->sequence < streams[i].newest) : (event->sequence == streams[i].newest)));
+    if (!event->is_late) {
+        demand((before[i].publisher != event->publisher) || (before[i].incarnation != event->incarnation) || (event->sequence > before[i].newest));
+        before[i] = streams[i];
+    }
 }
 
 static void heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *event)
@@ -108,6 +130,15 @@ static void begin(void)
     node.topics_count = 1;
     node.utc_ns = utc_ns;
     node.told = told;
+    memset(&subscriber, 0, sizeof subscriber);
+    memset(streams, 0, sizeof streams);
+    memset(before, 0, sizeof before);
+    subscriber.subscriptions = &SUBSCRIPTION;
+    subscriber.subscriptions_count = 1;
+    subscriber.payloads = heard_payloads;
+    subscriber.payload_max = PAYLOAD_MAX;
+    subscriber.heard = hear;
+    node.subscriber = &subscriber;
     now_ms = 0;
     covered = 0;
     demand(bodkin_open(&node) == 0);

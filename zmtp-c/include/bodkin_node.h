@@ -89,6 +89,9 @@ struct bodkin_node {
     /** Is told what happens; `topic` is null for what concerns none. */
     void (*told)(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *topic, uint64_t number, uint8_t reason);
     void *owner; /**< the caller's */
+#if BODKIN_WITH_SUBSCRIBER
+    struct bodkin_subscriber *subscriber; /**< what is heard (bodkin_subscriber.h); null: nothing */
+#endif
 
     zmtp_link_t *links[BODKIN_SESSIONS]; /* ready ones */
     uint8_t owes_hello[BODKIN_SESSIONS];

@@ -39,6 +39,8 @@ typedef struct {
 struct bodkin_sessions {
     bodkin_node_t *node; /**< set, as the next two */
     zmtp_net_t *net;     /**< with a free link for each broker */
+    /** Is told why a session has ended that is begun again, a zmtp_fault_t or ZMTP_GONE; null: nobody wants to know. */
+    void (*ended)(bodkin_sessions_t *sessions, uint32_t broker, int32_t why);
     bodkin_session_t brokers[BODKIN_SESSIONS];
 #if ZMTP_WITH_CURVE
     /** Set: Bodkin is in secure mode, and this is the system's own pair of keys, and the ZMTP port's public one, which both brokers have. The links' memory has a zmtp_curve_t. */

@@ -70,4 +70,9 @@
 #define ZMTP_WITH_WAITING 1
 #endif
 
+/** A node hears events, too (bodkin_subscriber.h). */
+#ifndef BODKIN_WITH_SUBSCRIBER
+#define BODKIN_WITH_SUBSCRIBER 1
+#endif
+
 #endif

@@ -21,6 +21,9 @@ static void heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *event)
     if (what < 0) {
         broker->link = NULL;
         broker->away_ms = now_ms;
+        if (sessions->ended != NULL) {
+            sessions->ended(sessions, session, what);
+        }
     }
     if ((bodkin_heard(sessions->node, session, link, what, event, now_ms) < 0) && (what > 0)) {
         zmtp_net_close(sessions->net, link);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "bodkin_hears.h"
 #include "bodkin_retained.h"
 #include "bodkin_wire.h"
 
@@ -153,6 +154,9 @@ void bodkin_turn(bodkin_node_t *node, uint32_t now_ms)
         node->turn = (node->turn + 1u) % node->topics_count;
         idle = send_next(node, node->links[node->leader], topic, now_ms) ? 0u : (idle + 1u);
     }
+#if BODKIN_WITH_SUBSCRIBER
+    bodkin_hears_turn(node);
+#endif
 }
 
 /* ---- what is heard ---- */
@@ -166,7 +170,7 @@ static void resigned(bodkin_node_t *node, uint32_t session)
 }
 
 /** A broker says that it leads. Epochs only grow, and one epoch has one leader; brokers that are no pair lead in epoch 0. */
-static void leads(bodkin_node_t *node, uint32_t session, uint64_t epoch)
+void bodkin_leads(bodkin_node_t *node, uint32_t session, uint64_t epoch)
 {
     int is_other = (node->raised_by != NOBODY) && (node->raised_by != session);
     int is_known = (epoch == node->epoch) && (node->leader == session);
@@ -228,10 +232,12 @@ static int32_t heard_of_topic(bodkin_node_t *node, uint32_t session, uint8_t kin
     uint64_t second = bodkin_read_number(reader);
     uint64_t third = (kind == BODKIN_KIND_LOST) ? bodkin_read_number(reader) : 0u;
     bodkin_topic_t *topic = topic_of(node, bodkin_read_text(reader));
-    if (reader->is_cut || (topic == NULL)) {
+    if (reader->is_cut || ((topic == NULL) && (kind != BODKIN_KIND_LOST))) {
         return ZMTP_BAD_COMMAND;
     }
-    if (kind == BODKIN_KIND_LOST) {
+    if (topic == NULL) {
+        /* Of what is heard only, it is missed when the next event comes. */
+    } else if (kind == BODKIN_KIND_LOST) {
         tell(node, BODKIN_LOST, topic, third, 0);
     } else if (node->leader != session) {
         /* Who does not lead decides nothing. */
@@ -256,13 +262,23 @@ static int32_t heard_command(bodkin_node_t *node, uint32_t session, zmtp_link_t 
     uint8_t version = bodkin_read_octet(&reader);
     uint8_t kind = bodkin_read_octet(&reader);
     uint64_t epoch = bodkin_read_number(&reader);
+#if BODKIN_WITH_SUBSCRIBER
+    result = bodkin_hears_command(node, session, kind, epoch, reader);
+    if ((result != BODKIN_NOT_HEARD) && (version == 1u)) {
+        return result;
+    }
+    result = 0;
+#endif
     switch (kind) {
     case BODKIN_KIND_LEADER:
         if (bodkin_read_octet(&reader) != 0u) {
-            leads(node, session, epoch);
+            bodkin_leads(node, session, epoch);
         } else {
             resigned(node, session);
         }
+#if BODKIN_WITH_SUBSCRIBER
+        bodkin_hears_leader(node, session);
+#endif
         break;
     case BODKIN_KIND_CLOCK_REQUEST:
         result = answer_clock(node, link, bodkin_read_number(&reader));
@@ -288,9 +304,17 @@ int32_t bodkin_heard(bodkin_node_t *node, uint32_t session, zmtp_link_t *link, i
         node->links[session] = NULL;
         node->owes_hello[session] = 0;
         node->is_inside[session] = 0;
+#if BODKIN_WITH_SUBSCRIBER
+        bodkin_hears_session(node, session);
+#endif
     } else if (what == (int32_t)ZMTP_READY) {
         node->links[session] = link;
         node->owes_hello[session] = 1;
+#if BODKIN_WITH_SUBSCRIBER
+        bodkin_hears_session(node, session);
+    } else if ((what == (int32_t)ZMTP_FRAME) && !node->is_inside[session] && bodkin_hears_frame(node, session, event)) {
+        result = bodkin_hear(node, session, event);
+#endif
     } else if ((what == (int32_t)ZMTP_FRAME) && !node->is_inside[session]) {
         zmtp_slice_t octets;
         octets.octets = event->octets;

@@ -34,6 +34,12 @@ void bodkin_begin(bodkin_command_t *command, uint8_t kind, uint64_t epoch)
     bodkin_add_number(command, epoch);
 }
 
+void bodkin_add_octet(bodkin_command_t *command, uint8_t octet)
+{
+    command->octets[command->size] = octet;
+    command->size++;
+}
+
 void bodkin_add_number(bodkin_command_t *command, uint64_t number)
 {
     put_number(&command->octets[command->size], number);

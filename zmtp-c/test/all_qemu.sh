@@ -22,5 +22,6 @@ run test_vectors ../vectors/zmtp
 run test_hostile .
 run test_types .
 run test_node ../vectors/wire
+run test_subscriber ../vectors/wire
 run test_taskfarm .
 exit "$failed"

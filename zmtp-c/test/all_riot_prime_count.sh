@@ -30,7 +30,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-if ! make -s -C examples/riot_prime_count BOARD=native64 BINDIRBASE="$build/riot" >"$place/make.log" 2>&1; then
+if ! make -s -C examples/riot_prime_count BOARD=native64 BINDIRBASE="$build/riot-prime-count" >"$place/make.log" 2>&1; then
     cat "$place/make.log"
     echo "not ok prime count is built for RIOT native"
     exit 1
@@ -45,7 +45,7 @@ for tap in "${taps[@]}"; do
 done
 
 station() { # TAP ADDRESS CALL FILE
-    ADDRESS=$2 CALL=$3 "$build/riot/native64/prime_count.elf" "$1" >"$4" 2>&1 &
+    ADDRESS=$2 CALL=$3 "$build/riot-prime-count/native64/prime_count.elf" "$1" >"$4" 2>&1 &
     processes+=($!)
 }
 

@@ -40,7 +40,8 @@ check() { # NAME OCTETS MAX
     report "$1" test "$2" -le "$3"
 }
 
-printf 'note zmtp-c on Cortex-M3, the reliable publisher: %d octets\n' "$(text_of "${node[@]}" --)"
+printf 'note zmtp-c on Cortex-M3, the reliable publisher: %d octets\n' "$(text_of "${node[@]}" -- -DBODKIN_WITH_SUBSCRIBER=0)"
+printf 'note zmtp-c on Cortex-M3, the subscriber besides: %d octets\n' "$(text_of src/bodkin_subscriber.c --)"
 printf 'note zmtp-c on Cortex-M3, CURVE of a client without its cryptography: %d octets\n' "$(text_of src/curve.c -- -DZMTP_WITH_CURVE=1)"
 printf 'note zmtp-c on Cortex-M3, CURVE of a server besides: %d octets\n' "$(text_of src/curve_server.c -- -DZMTP_WITH_CURVE=1 -DZMTP_WITH_CURVE_SERVER=1)"
 largest=0

@@ -18,6 +18,7 @@ run test_vectors test/test_vectors.c -- ../vectors/zmtp
 run test_hostile test/test_hostile.c
 run test_types test/test_types.c
 run test_node test/test_node.c -- ../vectors/wire
+run test_subscriber test/test_subscriber.c -- ../vectors/wire
 run test_taskfarm test/test_taskfarm.c
 for target in zmtp node taskfarm curve; do
     options=()
@@ -46,6 +47,7 @@ fi
 for feature in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR PLAIN PING REASONS WAITING; do
     report "it is built without $feature" compiles "-DZMTP_WITH_$feature=0"
 done
+report "it is built without SUBSCRIBER" compiles -DBODKIN_WITH_SUBSCRIBER=0
 report "it is built with CURVE" compiles -DZMTP_WITH_CURVE=1
 report "it is built with CURVE and without PLAIN" compiles -DZMTP_WITH_CURVE=1 -DZMTP_WITH_PLAIN=0
 report "it is built with both ends of CURVE" compiles -DZMTP_WITH_CURVE=1 -DZMTP_WITH_CURVE_SERVER=1
