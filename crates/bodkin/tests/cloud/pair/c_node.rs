@@ -1,11 +1,14 @@
 //! A sensor node's publisher in C (`zmtp-c/examples/bodkin_publisher.c`): what it has published is heard, in order and once, whatever becomes of the Primary, in
-//! insecure mode and in secure mode.
+//! insecure mode and in secure mode; and so it is by a display in C (`bodkin_subscriber.c`).
 
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bodkin_client::realtime::{Brokers, ClientSecurity};
+use bodkin_client::realtime::{Brokers, ClientSecurity, KeyPair};
+use bodkin_trust::curve;
 use nix::sys::signal::Signal;
 
 use super::nodes::{Node, Pair};
@@ -25,8 +28,8 @@ const EVENTS: usize = 800;
 /// The compiler's words for CURVE by libsodium.
 const BY_CURVE: [&str; 2] = ["-DZMTP_WITH_CURVE=1", "-lsodium"];
 
-/// Builds the example; needs the C compiler that linking needs anyway.
-fn built(name: &str, options: &[&str]) -> PathBuf {
+/// Builds an example, as a program of this name; needs the C compiler that linking needs anyway.
+fn built(example: &str, name: &str, options: &[&str]) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../zmtp-c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let folder = |name: &str| -> Vec<PathBuf> {
@@ -36,7 +39,7 @@ fn built(name: &str, options: &[&str]) -> PathBuf {
     let mut compiler = Command::new("cc");
     compiler.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O1", "-g", "-I"]).arg(sources.join("include"));
     compiler.arg("-I").arg(sources.join("adapter"));
-    compiler.args(folder("src")).args(folder("port")).args(folder("port/posix")).arg(sources.join("examples/bodkin_publisher.c"));
+    compiler.args(folder("src")).args(folder("port")).args(folder("port/posix")).arg(sources.join("examples").join(example));
     let status = compiler.args(options).arg("-o").arg(&program).status().expect("a C compiler");
     assert!(status.success(), "the example is not built");
     program
@@ -76,14 +79,56 @@ fn outlives_the_primary(pair: &Pair, primary: &Node, backup: &mut Node, mut node
     assert_eq!(display.events, numbers);
 }
 
-#[test]
-fn what_a_node_in_c_publishes_with_deadline_and_bound_outlives_the_primary() {
-    let program = built("bodkin_publisher", &[]);
-    let (pair, _witness, mut backup, primary) = Pair::known("", TOPIC);
+/// What a node that publishes to one broker says first.
+fn first_word_of(mut node: Command, broker: SocketAddr) -> String {
+    let mut child =
+        node.args(["sensor", "HOT", "5", "200", "1"]).arg(broker.to_string()).stdout(Stdio::piped()).spawn().expect("the example starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("it says a line");
+    child.kill().and_then(|()| child.wait()).expect("it is ended");
+    line.trim_end().to_owned()
+}
+
+/// A pair in insecure mode that knows the sensor and the display.
+fn begin() -> (Pair, Node, Node, Node) {
+    let (pair, witness, backup, primary) = Pair::known("", TOPIC);
     for (name, port) in [("sensor", 1), ("display", 2)] {
         let answer = primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system(name, port))).unwrap();
         answer.expect_status(201);
     }
+    (pair, witness, backup, primary)
+}
+
+#[test]
+fn what_a_display_in_c_hears_of_a_node_in_c_outlives_the_primary() {
+    let programs = ["bodkin_publisher", "bodkin_subscriber"].map(|name| built(&format!("{name}.c"), &format!("{name}_of_two"), &[]));
+    let (pair, _witness, mut backup, primary) = begin();
+    let (first, second) = pair.zmtp_addresses();
+    let apart = [first, second].map(|address| [address.ip().to_string(), address.port().to_string()]).concat();
+    let mut display = Command::new(&programs[1]);
+    let mut display = display.args(["display", "HOT", &EVENTS.to_string()]).args(apart).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(display.stdout.take().expect("it is piped")).lines().map(|line| line.expect("text"));
+    // Either broker says so.
+    let subscribed = [lines.next(), lines.next()].map(Option::unwrap_or_default);
+    assert!(subscribed.iter().all(|line| line.starts_with("subscribed")), "{subscribed:?}");
+
+    let numbers = [PERIOD_MS, RETENTION, EVENTS].map(|number| number.to_string());
+    let addresses = [first, second].map(|address| address.to_string());
+    let mut sensor = Command::new(&programs[0]);
+    let mut sensor = sensor.args(["sensor", "HOT"]).args(numbers).args(addresses).stdout(Stdio::null()).spawn().expect("it starts");
+    let mut heard: Vec<String> = lines.by_ref().take(EVENTS / 3).collect();
+    primary.signal(Signal::SIGKILL);
+    heard.extend(lines.filter(|line| !line.starts_with("subscribed")));
+    backup.served();
+    assert!(sensor.wait().expect("it ends").success() && display.wait().expect("it ends").success());
+    let expected: Vec<String> = (1..=EVENTS).map(|number| format!("heard {number} {number}")).collect();
+    assert_eq!(heard, expected);
+}
+
+#[test]
+fn what_a_node_in_c_publishes_with_deadline_and_bound_outlives_the_primary() {
+    let program = built("bodkin_publisher.c", "bodkin_publisher", &[]);
+    let (pair, _witness, mut backup, primary) = begin();
     let (first, second) = pair.zmtp_addresses();
     outlives_the_primary(&pair, &primary, &mut backup, Command::new(program), Brokers::pair("display", first, second));
 }
@@ -95,14 +140,19 @@ fn what_a_node_in_c_publishes_by_curve_outlives_the_primary() {
         skip::note("what_a_node_in_c_publishes_by_curve_outlives_the_primary", "no libsodium (Debian: libsodium-dev, pkg-config)");
         return;
     }
-    let program = built("bodkin_publisher_by_curve", &BY_CURVE);
+    let program = built("bodkin_publisher.c", "bodkin_publisher_by_curve", &BY_CURVE);
     let pair = Pair::secure(TOPIC);
     let (sensor, display) = (bind(&pair, "sensor"), bind(&pair, "display"));
     let (pair, _witness, mut backup, primary) = pair.begin();
     let_display_use_sensor(&primary);
     let ClientSecurity::Curve { own, server } = sensor else { panic!("the keys are those of another mechanism") };
-    let mut node = Command::new(program);
-    node.env("BODKIN_SERVER_KEY", server.to_string()).env("BODKIN_SECRET_KEY", own.secret().to_z85().as_str());
+    let by = |own: &KeyPair| {
+        let mut node = Command::new(&program);
+        node.env("BODKIN_SERVER_KEY", server.to_string()).env("BODKIN_SECRET_KEY", own.secret().to_z85().as_str());
+        node
+    };
     let (first, second) = pair.zmtp_addresses();
+    assert_eq!(first_word_of(by(&curve::generate().expect("a pair")), first), "ended 0 the peer told an error");
+    let node = by(&own);
     outlives_the_primary(&pair, &primary, &mut backup, node, Brokers { security: display, ..Brokers::pair("display", first, second) });
 }
