@@ -35,6 +35,7 @@ mod peer;
 mod processor_time;
 mod published;
 mod realtime;
+pub mod recording;
 mod report;
 mod request;
 mod resident;
@@ -53,7 +54,9 @@ mod time_line;
 mod trio;
 mod wire;
 
-pub use options::BenchCommand;
+pub use options::{BenchCommand, EventLoad, RecordOptions};
+pub use stages::Stage;
+pub use statistics::Counts;
 
 use std::io::Write;
 use std::path::Path;

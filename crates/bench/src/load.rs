@@ -28,7 +28,7 @@ use crate::statistics::{Figure, Latencies, Unit};
 use crate::time_line::TimeLine;
 
 /// Requests of a warm-up, unless the run itself has fewer.
-const WARM_UP_REQUESTS: u32 = 500;
+pub const WARM_UP_REQUESTS: u32 = 500;
 
 /// What stands behind a run's figures.
 #[derive(Debug, Default)]
@@ -227,7 +227,11 @@ fn open_loop(batch: &Batch, rate_per_s: f64) -> anyhow::Result<(Vec<Figure>, Mea
     Ok((figures, measured))
 }
 
-fn sequential(batch: &Batch) -> anyhow::Result<(Vec<Figure>, Measured)> {
+/// One request after the other on one connection.
+///
+/// # Errors
+/// No connection, or it broke.
+pub fn sequential(batch: &Batch) -> anyhow::Result<(Vec<Figure>, Measured)> {
     let mut measured = Measured::default();
     let mut client = Client::connect(&batch.endpoint)?;
     let started = Instant::now();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
@@ -25,6 +26,12 @@ pub fn of(pid: Pid) -> anyhow::Result<Duration> {
 /// Of this process, to the nanosecond.
 pub fn own() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from).expect("every process has this clock")
+}
+
+/// How often this process's threads have given up their processor because they had nothing to do.
+pub fn own_sleeps() -> u64 {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("every process has used something");
+    usage.voluntary_context_switches().unsigned_abs()
 }
 
 /// Of a line of /proc: ticks in user mode and in the kernel. The name may have blanks and brackets in it.
@@ -54,5 +61,20 @@ mod tests {
         }
         let counted = of(Pid::this()).unwrap() - before;
         assert!(counted >= Duration::from_millis(20), "{counted:?}");
+    }
+
+    #[test]
+    fn who_waits_for_another_sleeps() {
+        let before = own_sleeps();
+        let (ask, asked) = std::sync::mpsc::channel::<std::sync::mpsc::Sender<()>>();
+        let other = std::thread::spawn(move || asked.iter().for_each(|answer| drop(answer.send(()))));
+        for _ in 0..100 {
+            let (answer, answered) = std::sync::mpsc::channel();
+            ask.send(answer).unwrap();
+            answered.recv().unwrap();
+        }
+        drop(ask);
+        other.join().unwrap();
+        assert!(own_sleeps() > before, "one of the two waits for the other each time");
     }
 }

@@ -39,14 +39,14 @@ use crate::published;
 use crate::report::{Outcome, Report};
 use crate::statistics::Series;
 
-use manner::Afflictions;
+pub use manner::Afflictions;
 use payload::PAYLOAD_BYTES;
-use rig::Rig;
-use run::Run;
-use scenario::Shape;
+pub use rig::Rig;
+pub use run::Run;
+pub use scenario::Shape;
 
 /// Length of the warm-up of relay and server, in s each.
-const WARM_UP_SECONDS: u32 = 1;
+pub const WARM_UP_SECONDS: u32 = 1;
 
 /// One way to run the scenario, where options sweep over several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +182,7 @@ fn compare(options: &EventOptions, variant: Variant, name: &str, report: &mut Re
 }
 
 /// Pins this process to one core; every process started from now on inherits that.
-fn pin(core: usize, foreign_server: bool) -> anyhow::Result<String> {
+pub fn pin(core: usize, foreign_server: bool) -> anyhow::Result<String> {
     let mut cores = CpuSet::new();
     cores.set(core).with_context(|| format!("there is no core {core}"))?;
     sched_setaffinity(Pid::from_raw(0), &cores).with_context(|| format!("cannot run on core {core}"))?;

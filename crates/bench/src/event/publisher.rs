@@ -18,6 +18,7 @@ use crate::answer::AnswerReader;
 use crate::client::ANSWER_WAIT_MAX;
 use crate::event::payload::{PAYLOAD_BYTES, Payload, monotonic_ns};
 use crate::expectation::{Expectation, Faults};
+use crate::processor_time;
 use crate::statistics::{Counts, Latencies};
 use crate::wire::Wire;
 
@@ -71,6 +72,12 @@ pub struct PublisherReport {
     pub refused: u64,
     /// The first refusals in words.
     pub refusals: Vec<String>,
+    /// Processor time of the side while it published.
+    #[serde(default)]
+    pub processor_ns: u64,
+    /// How often the side slept meanwhile.
+    #[serde(default)]
+    pub sleeps: u64,
 }
 
 /// One connection of a publisher and the event that is under way on it.
@@ -106,12 +113,13 @@ pub fn publish(order: &PublisherOrder) -> anyhow::Result<PublisherReport> {
             streams.push(connect(order.address, &callers[usize::from(publisher)]).context("the publisher gets no connection")?);
         }
     }
-    let first_ns = monotonic_ns();
+    let (first_ns, processor, sleeps) = (monotonic_ns(), processor_time::own(), processor_time::own_sleeps());
     let (sent, receipts) = match order.rate_per_s {
         Some(rate_per_s) => paced::publish(order, rate_per_s, connections, streams)?,
         None => closed_loop(order, connections, streams)?,
     };
-    Ok(receipts.report(sent, first_ns))
+    let (worked, sleeps) = (processor_time::own() - processor, processor_time::own_sleeps() - sleeps);
+    Ok(PublisherReport { processor_ns: worked.as_nanos() as u64, sleeps, ..receipts.report(sent, first_ns) })
 }
 
 fn closed_loop(
@@ -248,6 +256,8 @@ impl Receipts {
             acknowledged: self.acknowledged.counts(),
             refused: self.faults.count,
             refusals: self.faults.first,
+            processor_ns: 0,
+            sleeps: 0,
         }
     }
 }

@@ -27,13 +27,7 @@ pub struct Shape {
 impl Shape {
     /// The shape that the options ask for.
     pub fn of(options: &EventOptions, connections: u32) -> Self {
-        let (publishers, subscribers, events_per_round) = match options.scenario {
-            Scenario::A => (1, 1, 2000),
-            Scenario::B1 => (1, 1, 9000),
-            Scenario::B6 => (1, 6, 9000),
-            Scenario::C => (10, 10, 1000),
-            Scenario::D | Scenario::E => (1, 7, 3000),
-        };
+        let (publishers, subscribers, events_per_round) = Self::counts(options.scenario);
         let slow = options.scenario == Scenario::E;
         Self {
             publishers,
@@ -42,6 +36,17 @@ impl Shape {
             rate_per_s: options.rate.or(slow.then_some(SLOW_RATE_PER_S)),
             pause_ms: slow.then_some(options.pause_ms),
             connections,
+        }
+    }
+
+    /// Publishers, subscribers, and events of each publisher in a round of a scenario.
+    pub fn counts(scenario: Scenario) -> (u16, usize, u64) {
+        match scenario {
+            Scenario::A => (1, 1, 2000),
+            Scenario::B1 => (1, 1, 9000),
+            Scenario::B6 => (1, 6, 9000),
+            Scenario::C => (10, 10, 1000),
+            Scenario::D | Scenario::E => (1, 7, 3000),
         }
     }
 

@@ -40,10 +40,19 @@ pub struct SubscriberReport {
     pub last_ns: u64,
     /// Bytes to the measured subscribers, after the heads of their streams.
     pub bytes: u64,
+    /// Reads that brought them.
+    #[serde(default)]
+    pub reads: u64,
     /// From the publisher's send to the delivery.
     pub latency: Counts,
     /// When the deliveries came.
     pub time_line: TimeLine,
+    /// Processor time of the side while it read.
+    #[serde(default)]
+    pub processor_ns: u64,
+    /// How often the side slept meanwhile.
+    #[serde(default)]
+    pub sleeps: u64,
 }
 
 /// The running count. Nothing is allocated between events.
@@ -64,6 +73,7 @@ pub struct Tally {
     /// When it was first seen that the publishers are done.
     told_ns: Option<u64>,
     bytes: u64,
+    reads: u64,
 }
 
 impl Tally {
@@ -83,6 +93,7 @@ impl Tally {
             last_ns: 0,
             told_ns: None,
             bytes: 0,
+            reads: 0,
         }
     }
 
@@ -109,10 +120,11 @@ impl Tally {
         self.last_ns = now_ns;
     }
 
-    /// Counts bytes of a stream.
+    /// Counts the bytes that a read of a stream has brought.
     pub fn bytes(&mut self, subscriber: usize, bytes: usize) {
         if self.measured[subscriber] {
             self.bytes += bytes as u64;
+            self.reads += 1;
         }
     }
 
@@ -150,8 +162,11 @@ impl Tally {
             others: self.others,
             last_ns: self.last_ns,
             bytes: self.bytes,
+            reads: self.reads,
             latency: self.latency.counts(),
             time_line: self.time_line.clone(),
+            processor_ns: 0,
+            sleeps: 0,
         }
     }
 }

@@ -4,6 +4,7 @@ mod crash;
 mod event;
 mod load;
 mod realtime;
+mod record;
 mod secure;
 mod target;
 mod taskfarm;
@@ -18,6 +19,7 @@ pub use realtime::{
     ArrecOptions, Configuration, CoverOptions, DurableOptions, FrameOptions, GroupSize, Recovery, ReplicationStrategy, Sockets,
     ZmtpOptions, ZmtpScenario,
 };
+pub use record::{EventLoad, RecordOptions};
 pub use secure::HandshakeOptions;
 pub use target::{ServerOptions, TargetOptions};
 pub use taskfarm::{Form, Part, TaskfarmOptions};

@@ -1,0 +1,94 @@
+//! What a cloud did under loads of known shape, as a file: models are calibrated from one and held against another.
+//!
+//! Of every run there are the stages as the server's recorder has them, whole latencies seen from outside, and the processor time of each
+//! side. Loads alternate, so that a machine that changes its mind does so for all of them.
+
+mod events;
+mod orchestrations;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::StageTimes;
+use crate::machine::Conditions;
+use crate::options::RecordOptions;
+use crate::statistics::Counts;
+
+/// The schema of the file.
+pub const SCHEMA: &str = "bodkin-recording-1";
+
+/// Runs against one cloud.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recording {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Processor model, kernel and load average of the machine in one line.
+    pub machine: String,
+    /// Processors that server, publishers and subscribers share.
+    pub cores: usize,
+    /// Runs with events, in the order in which they were made.
+    pub events: Vec<EventRun>,
+    /// Runs with orchestrations.
+    pub orchestrations: Vec<OrchestrationRun>,
+}
+
+/// One run with events.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventRun {
+    /// Publishers, each with one connection.
+    pub publishers: u16,
+    /// Subscribers, each of which hears all events.
+    pub subscribers: usize,
+    /// Events a second of each publisher; none: the next goes when the last is answered.
+    pub rate_per_s: Option<f64>,
+    /// Events that were answered.
+    pub events: u64,
+    /// From the first publish to the last answer, in s.
+    pub seconds: f64,
+    /// From each send to each delivery: a latency in ns and how often it was seen.
+    pub latency_ns: Counts,
+    /// From each send to its answer.
+    pub answered_ns: Counts,
+    /// Processor time of the process of all publishers.
+    pub publisher_processor_ns: u64,
+    /// How often that slept.
+    pub publisher_sleeps: u64,
+    /// Processor time of the process of all subscribers.
+    pub subscriber_processor_ns: u64,
+    /// How often that slept.
+    pub subscriber_sleeps: u64,
+    /// Reads by the subscribers that brought something.
+    pub stream_reads: u64,
+    /// Processor time of the server, in the kernel's ticks of 10 ms, where its process is known.
+    pub server_processor_ns: Option<u64>,
+    /// The server's stages during the run, by system.
+    pub stages: StageTimes,
+}
+
+/// One run of orchestrations, one after the other on one connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrchestrationRun {
+    /// Services in the cloud, each with a rule.
+    pub services: u32,
+    /// From request to answer as the consumer sees it.
+    pub latency_ns: Counts,
+    /// The server's stages during the run, by system.
+    pub stages: StageTimes,
+}
+
+/// Makes the runs; `told` hears what begins.
+///
+/// # Errors
+/// The cloud does not start or answer, has no stage recorder, or refuses the load.
+pub fn record(options: &RecordOptions, told: &mut dyn FnMut(String)) -> anyhow::Result<Recording> {
+    let placed = options.core.map(|core| crate::event::pin(core, options.cloud.is_some())).transpose()?;
+    let conditions = Conditions::begin(placed.unwrap_or_default(), String::new(), String::new(), options.repeat);
+    let cores = if options.core.is_some() { 1 } else { conditions.cores };
+    let events = events::record(options, told)?;
+    let orchestrations = orchestrations::record(options, told)?;
+    let load = conditions.load_before[0];
+    let machine = format!("{}, {cores} of {} processors, {}, load {load}", conditions.cpu, conditions.cores, conditions.kernel);
+    Ok(Recording { schema: SCHEMA.into(), machine, cores, events, orchestrations })
+}
