@@ -8,6 +8,7 @@
 
 pub mod chain;
 mod chebyshev;
+pub mod deployment;
 pub mod distribution;
 mod explore;
 pub mod expression;

@@ -1,0 +1,25 @@
+//! A deployment as a net: what was measured of a running cloud becomes laws, these become a net of any size, and its simulation says what
+//! another number of processors, publishers, subscribers or another rate would do.
+//!
+//! Times are in microseconds. `docs/design/deployment.md` has the nets, what is estimated from which figure, and how far off predictions were.
+
+mod calibration;
+mod costs;
+mod draft;
+mod durations;
+mod event_path;
+mod least_squares;
+mod orchestration;
+mod prediction;
+
+pub use self::{
+    calibration::{Calibration, CalibrationError, calibrate, deployment},
+    costs::{Costs, EventRun, Wake, Work},
+    durations::Durations,
+    event_path::{Deployment, EVENT_PATH_SUBSCRIBERS_MAX, EventPath, event_path},
+    orchestration::{OrchestrationLaws, fit_orchestration, orchestration},
+    prediction::{Effort, Prediction, PredictionError, predict_answers, predict_events, predict_orchestrations},
+};
+
+#[cfg(test)]
+mod tests;

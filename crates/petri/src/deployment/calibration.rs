@@ -1,0 +1,213 @@
+//! Costs from runs: what the stages and the processor time say of each step, and wake-ups from the latencies.
+
+use super::{
+    costs::{Costs, EventRun, Wake, Work},
+    durations::Durations,
+    event_path::Deployment,
+    least_squares::{least_squares, regression},
+    prediction::{Effort, Prediction, PredictionError, predict_answers, predict_events},
+};
+use crate::distribution::DistributionError;
+
+/// Stages are held to be as variable as those that this share of all are not above: what is beyond is the scheduler's, and in the latencies.
+const USUAL: f64 = 0.99;
+/// Probability of being held up that the search begins with, and the most that it comes to.
+const HELD_UP_FIRST: f64 = 0.01;
+const HELD_UP_MAX: f64 = 0.5;
+/// Parts of a publisher's work that its write is at least and at most.
+const PUBLISH_PART: (f64, f64) = (0.3, 0.8);
+
+/// What runs were calibrated to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// The costs.
+    pub costs: Costs,
+    /// The loads, each with what the calibrated net makes of it.
+    pub loads: Vec<(EventRun, Prediction)>,
+}
+
+/// Runs that nothing can be calibrated from.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CalibrationError {
+    /// No runs.
+    #[error("there is no run with events in the recording")]
+    Empty,
+    /// Only runs at a rate.
+    #[error(
+        "every run has a rate: how long a wake-up takes is seen where the next event goes when the last is answered, as with --load 1x2"
+    )]
+    Paced,
+    /// A run in which nothing happened, or of which something is missing.
+    #[error("run {publishers}x{subscribers}: no {what} were recorded")]
+    Missing {
+        /// Its publishers.
+        publishers: u32,
+        /// Its subscribers.
+        subscribers: u32,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// A cost that is none.
+    #[error(transparent)]
+    Law(#[from] DistributionError),
+    /// The calibrated net cannot be simulated.
+    #[error(transparent)]
+    Prediction(#[from] PredictionError),
+}
+
+/// Estimates the costs of the event path. Runs of one load are taken together.
+///
+/// # Errors
+/// Runs without stages or latencies.
+pub fn calibrate(runs: &[EventRun], effort: &Effort) -> Result<Calibration, CalibrationError> {
+    let loads = merged(runs)?;
+    let mut costs = worked(&loads);
+    let closed: Vec<&EventRun> = loads.iter().filter(|load| load.rate_per_s.is_none()).collect();
+    let wake = searched(
+        &closed,
+        |load| &load.answered,
+        |load, wake| {
+            let costs = Costs { wake, subscriber_wake: wake, ..costs.clone() };
+            predict_answers(&costs, &deployment(load), effort)
+        },
+    )?;
+    costs.wake = wake;
+    costs.subscriber_wake = searched(
+        &loads.iter().collect::<Vec<_>>(),
+        |load| &load.latency,
+        |load, subscriber_wake| {
+            let costs = Costs { subscriber_wake, ..costs.clone() };
+            predict_events(&costs, &deployment(load), effort)
+        },
+    )?;
+    let told = |load: EventRun| predict_events(&costs, &deployment(&load), effort).map(|prediction| (load, prediction));
+    let loads = loads.into_iter().map(told).collect::<Result<_, _>>()?;
+    Ok(Calibration { costs, loads })
+}
+
+/// The deployment of a run.
+pub fn deployment(run: &EventRun) -> Deployment {
+    let EventRun { cores, publishers, subscribers, rate_per_s, .. } = *run;
+    Deployment { cores, publishers, subscribers, rate_per_s }
+}
+
+fn merged(runs: &[EventRun]) -> Result<Vec<EventRun>, CalibrationError> {
+    let mut loads: Vec<EventRun> = Vec::new();
+    for run in runs {
+        let stages = [&run.receive, &run.parse, &run.authorise, &run.execute, &run.send];
+        let missing = |what| CalibrationError::Missing { publishers: run.publishers, subscribers: run.subscribers, what };
+        if stages.iter().any(|stage| stage.count() == 0) {
+            return Err(missing("stages of the Event Handler"));
+        }
+        if run.latency.count() == 0 || run.stream_reads == 0 {
+            return Err(missing("deliveries"));
+        }
+        if run.answered.count() == 0 {
+            return Err(missing("answers"));
+        }
+        match loads.iter_mut().find(|load| load.is_like(run)) {
+            Some(load) => load.add(run),
+            None => loads.push(run.clone()),
+        }
+    }
+    if loads.is_empty() {
+        Err(CalibrationError::Empty)
+    } else if loads.iter().all(|load| load.rate_per_s.is_some()) {
+        Err(CalibrationError::Paced)
+    } else {
+        Ok(loads)
+    }
+}
+
+/// Everything but wake-ups.
+fn worked(loads: &[EventRun]) -> Costs {
+    let rows = |coefficients: fn(&EventRun) -> Vec<f64>, target: fn(&EventRun) -> f64| -> Vec<(Vec<f64>, f64)> {
+        loads.iter().map(|load| (coefficients(load), target(load))).collect()
+    };
+    let receive = regression(&rows(|load| vec![1.0, load.batch()], |load| load.worked(load.receive.mean_us())), &[false, true]);
+    let decide = |load: &EventRun| load.worked(load.parse.mean_us() + load.authorise.mean_us() + load.execute.mean_us());
+    let execute = regression(&rows(|load| vec![1.0, f64::from(load.subscribers)], decide), &[true, false]);
+    let send = |load: &EventRun| vec![f64::from(load.subscribers), load.batch(), 1.0];
+    let send = regression(&rows(send, |load| load.worked(load.send.mean_us())), &[true, true, false]);
+    let sends = |load: &EventRun| vec![1.0, load.publisher_sleeps as f64 / load.events as f64];
+    let publisher = regression(&rows(sends, |load| load.publisher_us / load.events as f64), &[true, false]);
+    let reads = |load: &EventRun| {
+        let deliveries = load.latency.count() as f64;
+        vec![load.stream_reads as f64 / deliveries, load.subscriber_sleeps as f64 / deliveries, 1.0]
+    };
+    let subscriber = regression(&rows(reads, |load| load.subscriber_us / load.latency.count() as f64), &[true, false, false]);
+    let polls = loads.iter().map(EventRun::poll_us).sum::<f64>() / loads.len() as f64;
+
+    // A sum of so many parts varies as much less as it has parts.
+    let variation = |of: fn(&EventRun) -> f64| {
+        let weight: f64 = loads.iter().map(|load| load.events as f64).sum();
+        loads.iter().map(|load| of(load) * load.events as f64).sum::<f64>() / weight
+    };
+    let work = |mean_us, squared_variation| Work { mean_us, squared_variation };
+    let receive_variation = variation(|load| load.receive.squared_variation(USUAL));
+    let execute_variation = variation(|load| load.execute.squared_variation(USUAL));
+    let send_variation = variation(|load| load.send.squared_variation(USUAL) * (f64::from(load.subscribers) + load.batch()));
+    let (least, most) = PUBLISH_PART;
+    let publish = send[0].clamp(least * publisher[0], most * publisher[0]);
+    let unknown = Wake { usual_us: 0.0, held_up: 0.0, held_up_us: 0.0 };
+    Costs {
+        publisher_switch: work(publisher[1], send_variation),
+        take: work(publisher[0] - publish, send_variation),
+        publish: work(publish, send_variation),
+        turn: work(receive[0] + polls, receive_variation),
+        receive: work(receive[1], receive_variation),
+        execute: work(execute[0], execute_variation),
+        execute_each_us: execute[1],
+        write: work(send[0], send_variation),
+        log: work(send[2], send_variation),
+        answer: work(send[1], send_variation),
+        subscriber_switch: work(subscriber[1], send_variation),
+        read: work(subscriber[0], send_variation),
+        note: work(subscriber[2], execute_variation),
+        wake: unknown,
+        subscriber_wake: unknown,
+    }
+}
+
+impl EventRun {
+    fn staged_us(&self) -> f64 {
+        [&self.receive, &self.parse, &self.authorise, &self.execute, &self.send].iter().map(|stage| stage.sum_us).sum()
+    }
+
+    /// What a stage worked of the time that it took: where all processors are taken a thread is held up in the middle of its work, which
+    /// its processor time does not have.
+    fn worked(&self, stage_us: f64) -> f64 {
+        stage_us * self.broker_us.map_or(1.0, |broker_us| (broker_us / self.staged_us()).min(1.0))
+    }
+
+    /// What the broker's thread worked outside of its stages, by turn.
+    fn poll_us(&self) -> f64 {
+        self.broker_us.map_or(0.0, |broker_us| ((broker_us - self.staged_us()) / self.send.count() as f64).max(0.0))
+    }
+}
+
+/// The wake-ups under which what is predicted comes nearest to what was measured: median, mean and 99th percentile of all loads, by the squares of the
+/// logarithms of their ratios.
+fn searched(
+    loads: &[&EventRun],
+    measured: fn(&EventRun) -> &Durations,
+    predict: impl Fn(&EventRun, Wake) -> Result<Prediction, PredictionError>,
+) -> Result<Wake, PredictionError> {
+    let residuals = |point: [f64; 3]| -> Result<Vec<f64>, PredictionError> {
+        let mut residuals = Vec::new();
+        for load in loads {
+            let (predicted, measured) = (predict(load, at(point))?, measured(load));
+            residuals.push((predicted.mean_us.value / measured.mean_us()).ln());
+            residuals.extend([0.5, 0.99].map(|share| (predicted.quantile_us(share) / measured.quantile_us(share)).ln()));
+        }
+        Ok(residuals)
+    };
+    let lightest = loads.iter().map(|load| measured(load)).min_by(|a, b| a.mean_us().total_cmp(&b.mean_us())).expect("some are closed");
+    // Logarithms: of the usual time, of the probability, of the time of being held up.
+    let first = [0.25 * lightest.quantile_us(0.5), HELD_UP_FIRST, lightest.quantile_us(0.99)].map(f64::ln);
+    Ok(at(least_squares(first, residuals)?))
+}
+
+fn at([usual, held_up, held_up_us]: [f64; 3]) -> Wake {
+    Wake { usual_us: usual.exp(), held_up: held_up.exp().min(HELD_UP_MAX), held_up_us: held_up_us.exp() }
+}

@@ -1,0 +1,191 @@
+//! What a deployment will do: its net, simulated, and what is read from that.
+
+use super::{
+    costs::{Costs, Work},
+    event_path::{Deployment, EVENT_PATH_SUBSCRIBERS_MAX, EventPath, event_path},
+    orchestration::{OrchestrationLaws, orchestration},
+};
+use crate::{
+    distribution::DistributionError,
+    net::Net,
+    simulate::{self, Estimate, Question, Response, SimulationError, Tag, simulate},
+};
+
+/// Runs of a simulation: their spread is what the interval is made from.
+const RUNS: u64 = 16;
+/// Points of the curve, evenly spaced in the logarithm: neighbours differ by less than 1.6 %.
+const POINTS: usize = 1_000;
+/// The curve's first point in us.
+const FIRST_US: f64 = 0.1;
+
+/// How much is simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Events or orchestrations, about, of all runs together; 1,000 or more.
+    pub events: u64,
+    /// Decides all random numbers.
+    pub seed: u64,
+    /// Threads to use; answers do not depend on it.
+    pub threads: usize,
+}
+
+/// A predicted response time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Its mean in us, with the interval that holds the net's mean at 99 %.
+    pub mean_us: Estimate,
+    /// Shares of all responses and what they are not above, in us.
+    pub quantiles_us: Vec<(f64, f64)>,
+    /// Times in us, and the share of all responses that are not above them.
+    pub curve: Vec<(f64, f64)>,
+    /// Responses a second: deliveries, or answers.
+    pub per_second: f64,
+    /// How many responses were simulated.
+    pub count: u64,
+}
+
+impl Prediction {
+    /// Shares whose quantiles are told.
+    pub const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+    /// What `share` of all responses are not above, in us.
+    pub fn quantile_us(&self, share: f64) -> f64 {
+        quantile(&self.curve, share)
+    }
+}
+
+/// Why nothing is predicted.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PredictionError {
+    /// A number that means nothing.
+    #[error("{0}")]
+    Deployment(String),
+    /// A cost that is none.
+    #[error(transparent)]
+    Law(#[from] DistributionError),
+    /// The net cannot be simulated.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// Not one response in the time that was simulated.
+    #[error("no response in {0} us: the deployment does not keep up, or --events is too small")]
+    Silent(f64),
+    /// More comes than can be served.
+    #[error("{asked} events a second are asked for, {served} are served: the queue grows without end")]
+    Overload {
+        /// What was asked.
+        asked: f64,
+        /// What came out.
+        served: f64,
+    },
+}
+
+/// Threads that an event passes.
+const THREADS: u32 = 3;
+/// Share of the events that are asked for that have to come out.
+const SERVED_MIN: f64 = 0.98;
+
+/// The latencies of a deployment's events, from publisher to subscriber.
+///
+/// # Errors
+/// A deployment that is none, or that does not keep up with its rate.
+pub fn predict_events(costs: &Costs, deployment: &Deployment, effort: &Effort) -> Result<Prediction, PredictionError> {
+    predicted(costs, deployment, |path| path.delivered, deployment.subscribers, effort)
+}
+
+/// How long a deployment's publishers wait for their answers.
+///
+/// # Errors
+/// As of [`predict_events`].
+pub fn predict_answers(costs: &Costs, deployment: &Deployment, effort: &Effort) -> Result<Prediction, PredictionError> {
+    predicted(costs, deployment, |path| path.answered, 1, effort)
+}
+
+/// Responses of which each event has so many.
+fn predicted(
+    costs: &Costs,
+    deployment: &Deployment,
+    tag: fn(&EventPath) -> Tag,
+    responses_of_event: u32,
+    effort: &Effort,
+) -> Result<Prediction, PredictionError> {
+    let Deployment { cores, publishers, subscribers, rate_per_s } = *deployment;
+    for (what, count, most) in
+        [("cores", cores, u32::MAX), ("publishers", publishers, u32::MAX), ("subscribers", subscribers, EVENT_PATH_SUBSCRIBERS_MAX)]
+    {
+        if count == 0 || count > most {
+            return Err(PredictionError::Deployment(format!("{count} {what}; expected 1 to {most}")));
+        }
+    }
+    if rate_per_s.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
+        return Err(PredictionError::Deployment("a rate is above 0".to_owned()));
+    }
+    let path = event_path(costs, deployment)?;
+    let event_us = rate_per_s.map_or_else(|| event_us(costs, deployment), |rate| 1e6 / (rate * f64::from(publishers)));
+    let prediction = simulated(&path.net, tag(&path), event_us * effort.events as f64 / RUNS as f64, effort)?;
+    if let Some(rate) = rate_per_s {
+        let (asked, served) = (rate * f64::from(publishers), prediction.per_second / f64::from(responses_of_event));
+        if served < SERVED_MIN * asked {
+            return Err(PredictionError::Overload { asked, served });
+        }
+    }
+    Ok(prediction)
+}
+
+/// About the time between two events in closed loop: what the processors need for one, or, where there are few publishers, what passes until each is
+/// answered.
+fn event_us(costs: &Costs, deployment: &Deployment) -> f64 {
+    let sum = |works: &[Work]| works.iter().map(|work| work.mean_us).sum::<f64>();
+    let subscribers = f64::from(deployment.subscribers);
+    let answered_us = sum(&[costs.take, costs.publish, costs.turn, costs.receive, costs.execute, costs.log, costs.answer])
+        + subscribers * (costs.execute_each_us + costs.write.mean_us);
+    let worked_us = answered_us + subscribers * sum(&[costs.read, costs.note]);
+    let cycle_us = answered_us + costs.publisher_switch.mean_us + 2.0 * costs.wake.mean_us();
+    (worked_us / f64::from(deployment.cores.min(THREADS))).max(cycle_us / f64::from(deployment.publishers))
+}
+
+/// The response times of orchestrations by so many consumers that ask one after the other, with so many worker threads.
+///
+/// # Errors
+/// Numbers that are 0.
+pub fn predict_orchestrations(
+    laws: &OrchestrationLaws,
+    consumers: u32,
+    workers: u32,
+    effort: &Effort,
+) -> Result<Prediction, PredictionError> {
+    if consumers == 0 || workers == 0 {
+        return Err(PredictionError::Deployment(format!("{consumers} consumers and {workers} workers; expected 1 or more")));
+    }
+    let (net, tag, mean_us) = orchestration(laws, consumers, workers)?;
+    simulated(&net, tag, mean_us / f64::from(consumers.min(workers)) * effort.events as f64 / RUNS as f64, effort)
+}
+
+fn simulated(net: &Net, tag: Tag, horizon_us: f64, effort: &Effort) -> Result<Prediction, PredictionError> {
+    let horizon_us = horizon_us.max(FIRST_US * 10.0);
+    let ratio = (horizon_us / FIRST_US).powf(1.0 / (POINTS - 1) as f64);
+    let instants: Vec<f64> = (0..POINTS).map(|point| FIRST_US * ratio.powi(point as i32)).collect();
+    let question = Question { instants: instants.clone(), measures: Vec::new(), target: None, tag: Some(tag) };
+    let options = simulate::Options { seed: effort.seed, runs: RUNS, threads: effort.threads, ..simulate::Options::default() };
+    let answer = simulate(net, &question, &options)?;
+    let Some(Response { cdf, mean, count }) = answer.response else { return Err(PredictionError::Silent(horizon_us)) };
+    let curve: Vec<(f64, f64)> = instants.into_iter().zip(cdf.iter().map(|share| share.value)).collect();
+    Ok(Prediction {
+        mean_us: mean,
+        quantiles_us: Prediction::SHARES.into_iter().map(|share| (share, quantile(&curve, share))).collect(),
+        per_second: count as f64 / (RUNS as f64 * horizon_us) * 1e6,
+        curve,
+        count,
+    })
+}
+
+/// Between two points of the curve as far as the share is between theirs.
+fn quantile(curve: &[(f64, f64)], share: f64) -> f64 {
+    let above = curve.partition_point(|(_, reached)| *reached < share).min(curve.len() - 1);
+    let (time, reached) = curve[above];
+    let Some((time_below, reached_below)) = above.checked_sub(1).map(|below| curve[below]) else { return time };
+    if reached <= reached_below {
+        time
+    } else {
+        time_below + (time - time_below) * ((share - reached_below) / (reached - reached_below)).clamp(0.0, 1.0)
+    }
+}
