@@ -1,5 +1,8 @@
-//! `bodkin model`: stochastic Petri nets. Nothing need run; all of them work on files.
+//! `bodkin model`: stochastic Petri nets. Nothing need run, all of them work on files, but for those that record a cloud under load:
+//! `calibrate` and `validate`.
 
+mod calibrate;
+mod calibration;
 mod check;
 mod convert;
 mod csv;
@@ -7,11 +10,14 @@ mod expressions;
 mod file;
 mod fit;
 mod plot;
+mod predict;
+mod recording;
 mod reproduce;
 mod simulate;
 mod solve;
 mod sweep;
 mod times;
+mod validate;
 
 use std::path::PathBuf;
 
@@ -51,6 +57,12 @@ enum ModelCommand {
     Reproduce(reproduce::ReproduceOptions),
     /// Write a net in another form, or draw it
     Convert(convert::ConvertOptions),
+    /// Record a cloud under load, and fit what each step of an event and of an orchestration costs
+    Calibrate(calibrate::CalibrateOptions),
+    /// What another number of processors, publishers, subscribers, workers or another rate would do: mean, p99, curve
+    Predict(predict::PredictOptions),
+    /// Predictions beside measurements, with how far they are off
+    Validate(validate::ValidateOptions),
 }
 
 /// How an answer is printed.
@@ -73,9 +85,13 @@ pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
         | ModelCommand::Fit(_)
         | ModelCommand::Plot(_)
         | ModelCommand::Reproduce(_)
+        | ModelCommand::Calibrate(_)
+        | ModelCommand::Validate(_)
             if form == Form::Csv =>
         {
-            eprintln!("bodkin: --output csv is for curves and sweeps; check, fit, plot, reproduce and convert print none");
+            eprintln!(
+                "bodkin: --output csv is for curves and sweeps; check, fit, plot, reproduce, convert, calibrate and validate print none"
+            );
             Ok(USAGE)
         }
         ModelCommand::Check { net } => check::run(&net, printer),
@@ -86,5 +102,8 @@ pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
         ModelCommand::Sweep(options) => sweep::run(&options, form),
         ModelCommand::Reproduce(options) => reproduce::run(&options, printer),
         ModelCommand::Convert(options) => convert::run(&options, printer),
+        ModelCommand::Calibrate(options) => calibrate::run(&options, printer),
+        ModelCommand::Predict(options) => predict::run(&options, form),
+        ModelCommand::Validate(options) => validate::run(&options, printer),
     }
 }

@@ -7,6 +7,7 @@ mod deliveries;
 mod doctor;
 mod events;
 mod graphs;
+mod models;
 mod nets;
 mod orchestration;
 mod registry;

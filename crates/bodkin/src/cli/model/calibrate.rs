@@ -1,0 +1,153 @@
+//! `bodkin model calibrate`.
+
+use std::{fs, path::PathBuf, thread::available_parallelism};
+
+use anyhow::Context;
+use bodkin_bench::recording::Recording;
+use bodkin_petri::{
+    deployment::{
+        Calibration, Effort, EventRun, OrchestrationLaws, Wake, calibrate, deployment, event_path, fit_orchestration, orchestration,
+    },
+    format::json,
+};
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    calibration::CalibrationFile,
+    recording::{SourceOptions, event_runs, orchestrations},
+};
+use crate::{
+    DONE, FAILED,
+    cli::{details::Details, printer::Printer, table::Table},
+};
+
+/// Options of `bodkin model calibrate`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Puts loads on a cloud and reads its stages (or takes a recording of that), estimates what each step of an event's and of an \
+                        orchestration's way costs, and writes DIR/calibration.json for `predict` and `validate`, DIR/recording.json, and the \
+                        fitted nets.\nExit codes: 0 done, 1 the cloud cannot be recorded or nothing can be estimated."
+)]
+pub struct CalibrateOptions {
+    /// Where the files are written; the directory is made where it is not there
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    source: SourceOptions,
+    /// Events with which a net is tried, for each load and about thirty times
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    events: u64,
+    /// Decides the random numbers of the nets
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Calibrates and prints; gives the exit code.
+pub fn run(options: &CalibrateOptions, printer: Printer) -> anyhow::Result<u8> {
+    let recording = options.source.recording()?;
+    // It took its time, and is there whatever becomes of it.
+    fs::create_dir_all(&options.out).with_context(|| format!("cannot make {}", options.out.display()))?;
+    options.put("recording.json", pretty(&recording)?)?;
+    let effort = Effort { events: options.events, seed: options.seed, threads: threads() };
+    let calibration = match calibrate(&event_runs(&recording), &effort) {
+        Ok(calibration) => calibration,
+        Err(error) => {
+            eprintln!("bodkin: {error}");
+            return Ok(FAILED);
+        }
+    };
+    let laws = orchestrations(&recording).map(|(stages, latency)| fit_orchestration(&stages, &latency)).transpose()?;
+    options.write(&recording, &calibration, laws.as_ref())?;
+    print(&calibration, laws.as_ref(), printer)?;
+    Ok(DONE)
+}
+
+/// As many as the machine has processors.
+pub fn threads() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+/// A load as it is typed.
+pub fn load_text(run: &EventRun) -> String {
+    let rate = run.rate_per_s.map(|rate| format!("@{rate}")).unwrap_or_default();
+    format!("{}x{}{rate}", run.publishers, run.subscribers)
+}
+
+impl CalibrateOptions {
+    fn write(&self, recording: &Recording, calibration: &Calibration, laws: Option<&OrchestrationLaws>) -> anyhow::Result<()> {
+        let cores = u32::try_from(recording.cores)?;
+        let file = CalibrationFile::new(recording.machine.clone(), cores, calibration, laws.cloned());
+        self.put("calibration.json", pretty(&file)?)?;
+        for (load, _) in &calibration.loads {
+            let path = event_path(&calibration.costs, &deployment(load))?;
+            self.put(&format!("events-{}.json", load_text(load)), json::write(&path.net))?;
+        }
+        if let Some(laws) = laws {
+            self.put("orchestration.json", json::write(&orchestration(laws, 1, cores)?.0))?;
+        }
+        Ok(())
+    }
+
+    fn put(&self, name: &str, text: String) -> anyhow::Result<()> {
+        let path = self.out.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+fn wake_text(wake: Wake) -> String {
+    let Wake { usual_us, held_up, held_up_us } = wake;
+    format!("{usual_us:.2} us; in {:.2} % of all held up, {held_up_us:.0} us", 100.0 * held_up)
+}
+
+fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+fn print(calibration: &Calibration, laws: Option<&OrchestrationLaws>, printer: Printer) -> anyhow::Result<()> {
+    let costs = &calibration.costs;
+    let loads: Vec<_> = calibration
+        .loads
+        .iter()
+        .map(|(load, predicted)| {
+            json!({
+                "load": load_text(load), "events": load.events, "measured_mean_us": load.latency.mean_us(), "net_mean_us": predicted.mean_us.value,
+                "measured_p99_us": load.latency.quantile_us(0.99), "net_p99_us": predicted.quantile_us(0.99),
+            })
+        })
+        .collect();
+    printer.one(
+        &json!({ "costs": costs, "orchestration": laws, "loads": loads }),
+        &Details::default()
+            .with("publisher", format!("takes an answer in {:.2} us, publishes in {:.2} us", costs.take.mean_us, costs.publish.mean_us))
+            .with("broker, a turn", format!("{:.2} us, its log {:.2} us", costs.turn.mean_us, costs.log.mean_us))
+            .with("broker, an event", {
+                let [receive, execute, answer] = [costs.receive, costs.execute, costs.answer].map(|work| work.mean_us);
+                format!("receives in {receive:.2} us, decides in {execute:.2} us, answers in {answer:.2} us")
+            })
+            .with("broker, a subscriber", format!("decides in {:.2} us, writes in {:.2} us", costs.execute_each_us, costs.write.mean_us))
+            .with("subscriber", format!("reads in {:.2} us, takes an event in {:.2} us", costs.read.mean_us, costs.note.mean_us))
+            .with("comes to run", {
+                let [publishers, subscribers] = [costs.publisher_switch, costs.subscriber_switch].map(|work| work.mean_us);
+                format!("the publishers' thread in {publishers:.2} us, the subscribers' in {subscribers:.2} us")
+            })
+            .with("wake-up", wake_text(costs.wake))
+            .with("of subscribers", wake_text(costs.subscriber_wake)),
+    )?;
+    let mut table = Table::new(&["LOAD", "EVENTS", "MEAN US", "BY NET", "P99 US", "BY NET"]);
+    for (load, predicted) in &calibration.loads {
+        let us = |value: f64| format!("{value:.1}");
+        let (mean, p99) = (load.latency.mean_us(), load.latency.quantile_us(0.99));
+        table.push([
+            load_text(load),
+            load.events.to_string(),
+            us(mean),
+            us(predicted.mean_us.value),
+            us(p99),
+            us(predicted.quantile_us(0.99)),
+        ]);
+    }
+    printer.table(&table, "no loads")?;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! The file of a calibration: what every step costs, as it was estimated from a recording.
+
+use std::path::Path;
+
+use bodkin_petri::deployment::{Calibration, Costs, EventRun, OrchestrationLaws, Prediction};
+use serde::{Deserialize, Serialize};
+
+use super::{calibrate::load_text, file::read_text};
+
+const SCHEMA: &str = "bodkin-calibration-1";
+
+/// What predictions are made from.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationFile {
+    schema: String,
+    /// The machine on which it was recorded.
+    pub machine: String,
+    /// Processors that all shared there.
+    pub cores: u32,
+    /// Loads from which it was made.
+    pub loads: Vec<String>,
+    /// How far the net's mean is off, at most, for the loads from which it was made.
+    pub mean_off_percent: f64,
+    /// Costs of the event path, in us.
+    pub events: Costs,
+    /// Laws of an orchestration, in us, where orchestrations were recorded.
+    pub orchestration: Option<OrchestrationLaws>,
+}
+
+impl CalibrationFile {
+    /// What was calibrated on this machine.
+    pub fn new(machine: String, cores: u32, calibration: &Calibration, orchestration: Option<OrchestrationLaws>) -> Self {
+        let loads = calibration.loads.iter().map(|(load, _)| load_text(load)).collect();
+        let off = |(load, predicted): &(EventRun, Prediction)| 100.0 * (predicted.mean_us.value / load.latency.mean_us() - 1.0).abs();
+        let mean_off_percent = calibration.loads.iter().map(off).fold(0.0, f64::max);
+        Self { schema: SCHEMA.to_owned(), machine, cores, loads, mean_off_percent, events: calibration.costs.clone(), orchestration }
+    }
+
+    /// Whether it says anything of events on so many processors.
+    ///
+    /// # Errors
+    /// It was made on one, and more are asked for; or its net is further off, for what it was made from, than `within_percent`.
+    pub fn speaks_of(&self, cores: u32, within_percent: f64) -> Result<(), String> {
+        if self.mean_off_percent > within_percent {
+            Err(format!(
+                "the net's mean is off by {:.0} % for a load that it was made from, so it predicts no other: record again while the machine has nothing else to do, or ask with --calibrated-within {:.0}",
+                self.mean_off_percent,
+                self.mean_off_percent.ceil()
+            ))
+        } else if self.cores == 1 && cores > 1 {
+            Err(format!(
+                "{cores} processors cannot be predicted from a calibration on one: there nobody waits until another processor wakes up; calibrate on two or more"
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is wrong, with the file's name.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let told = |reason: String| format!("{}: {reason}", path.display());
+        let file: Self = serde_json::from_str(&read_text(path)?).map_err(|error| told(error.to_string()))?;
+        if file.schema == SCHEMA { Ok(file) } else { Err(told(format!("its schema is {}; expected {SCHEMA}", file.schema))) }
+    }
+}

@@ -1,0 +1,123 @@
+//! `bodkin model predict`.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use bodkin_petri::deployment::{Deployment, Effort, Prediction, predict_events, predict_orchestrations};
+use clap::Args;
+use serde_json::json;
+
+use super::{Form, calibrate::threads, calibration::CalibrationFile};
+use crate::{
+    DONE, FAILED, USAGE,
+    cli::{details::Details, printer::Printer, write_out},
+};
+
+/// Options of `bodkin model predict`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Latencies of events from publisher to subscriber; with --consumers the response times of orchestrations. --output csv is \
+                        the curve: the share of all that take no longer.\nExit codes: 0 done, 1 the deployment does not keep up with its rate, \
+                        2 the calibration or an option has a mistake, or the calibration says nothing of it."
+)]
+pub struct PredictOptions {
+    /// calibration.json of `bodkin model calibrate`
+    #[arg(value_name = "CALIBRATION")]
+    calibration: PathBuf,
+    /// Processors that broker, publishers and subscribers share [default: as in the calibration]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    cores: Option<u32>,
+    /// Publishers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    publishers: u32,
+    /// Subscribers, each of which hears everything
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    subscribers: u32,
+    /// Events a second of each publisher [default: the next goes when the last is answered]
+    #[arg(long, value_name = "R")]
+    rate: Option<f64>,
+    /// Consumers that ask for orchestrations, each one after the other: predicts these instead of events
+    #[arg(long, value_name = "N", conflicts_with_all = ["publishers", "subscribers", "rate"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    consumers: Option<u32>,
+    /// Worker threads of the control plane [default: as many as processors]
+    #[arg(long, value_name = "N", requires = "consumers", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    workers: Option<u32>,
+    /// Events, or orchestrations, that are simulated
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    events: u64,
+    /// What the calibrated net's mean may be off for the loads from which it was made, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 25.0)]
+    calibrated_within: f64,
+    /// Decides all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Predicts and prints; gives the exit code.
+pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
+    let calibration = match CalibrationFile::read(&options.calibration) {
+        Ok(calibration) => calibration,
+        Err(mistake) => {
+            eprintln!("bodkin: {mistake}");
+            return Ok(USAGE);
+        }
+    };
+    let effort = Effort { events: options.events, seed: options.seed, threads: threads() };
+    let cores = options.cores.unwrap_or(calibration.cores);
+    if options.consumers.is_none()
+        && let Err(reason) = calibration.speaks_of(cores, options.calibrated_within)
+    {
+        eprintln!("bodkin: {reason}");
+        return Ok(USAGE);
+    }
+    let predicted = match options.consumers {
+        Some(consumers) => {
+            let laws = calibration.orchestration.as_ref().context("the calibration has no orchestrations: none were recorded")?;
+            predict_orchestrations(laws, consumers, options.workers.unwrap_or(cores), &effort)
+        }
+        None => {
+            let PredictOptions { publishers, subscribers, rate: rate_per_s, .. } = *options;
+            predict_events(&calibration.events, &Deployment { cores, publishers, subscribers, rate_per_s }, &effort)
+        }
+    };
+    match predicted {
+        Ok(prediction) => {
+            print(&prediction, form)?;
+            Ok(DONE)
+        }
+        Err(error) => {
+            eprintln!("bodkin: {error}");
+            Ok(FAILED)
+        }
+    }
+}
+
+fn print(prediction: &Prediction, form: Form) -> anyhow::Result<()> {
+    let Prediction { mean_us, quantiles_us, curve, per_second, count } = prediction;
+    // Points at which something happens: the curve is flat before the first response and behind the last.
+    let rising = curve.windows(2).filter(|pair| pair[1].1 > pair[0].1).map(|pair| pair[1]);
+    match form {
+        Form::Csv => {
+            let lines: String = rising.map(|(time, share)| format!("{time},{share}\n")).collect();
+            write_out(&format!("us,share\n{lines}"))?;
+        }
+        Form::Json => {
+            let quantile = |(share, us): &(f64, f64)| (format!("p{}_us", (share * 1e4).round() / 1e2).replace('.', "_"), json!(us));
+            let mut document: serde_json::Map<_, _> = quantiles_us.iter().map(quantile).collect();
+            document.insert("mean_us".into(), json!({ "value": mean_us.value, "low": mean_us.low, "high": mean_us.high }));
+            document.insert("responses_per_s".into(), json!(per_second));
+            document.insert("simulated".into(), json!(count));
+            document.insert("curve".into(), json!(rising.collect::<Vec<_>>()));
+            Printer::new(true).document(&document)?;
+        }
+        Form::Table => {
+            let mut details =
+                Details::default().with("mean", format!("{:.1} us ({:.1} to {:.1})", mean_us.value, mean_us.low, mean_us.high));
+            for ((_, us), name) in quantiles_us.iter().zip(["p50", "p90", "p99", "p99.9"]) {
+                details = details.with(name, format!("{us:.1} us"));
+            }
+            write_out(&details.with("responses", format!("{per_second:.0} a second, {count} simulated")).to_string())?;
+        }
+    }
+    Ok(())
+}

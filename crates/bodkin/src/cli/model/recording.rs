@@ -1,0 +1,99 @@
+//! Recordings: made now or read from a file, and as the models take them.
+
+use std::path::{Path, PathBuf};
+
+use bodkin_bench::{
+    Counts, RecordOptions, Stage,
+    recording::{self, Recording, SCHEMA},
+};
+use bodkin_petri::deployment::{Durations, EventRun};
+use clap::Args;
+
+use super::file::read_text;
+
+/// Stages of the Orchestrator in the order of an answer's making.
+const ORCHESTRATION_STAGES: [&str; 5] = ["receive", "parse", "execute", "authorise", "send"];
+
+/// Where a recording comes from.
+#[derive(Args, Clone, Debug)]
+pub struct SourceOptions {
+    /// A recording that was made before; without it loads are put on a cloud now
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["cloud", "loads", "seconds", "repeat", "orchestrations", "services", "core"])]
+    recording: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordOptions,
+}
+
+impl SourceOptions {
+    /// The recording; what goes on is told on stderr while it is made.
+    ///
+    /// # Errors
+    /// The file is none, or the cloud does not take the loads.
+    pub fn recording(&self) -> anyhow::Result<Recording> {
+        match &self.recording {
+            Some(path) => read(path).map_err(anyhow::Error::msg),
+            None => recording::record(&self.record, &mut |what| eprintln!("bodkin: {what}")),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Recording, String> {
+    let told = |reason: String| format!("{}: {reason}", path.display());
+    let recording: Recording = serde_json::from_str(&read_text(path)?).map_err(|error| told(error.to_string()))?;
+    if recording.schema == SCHEMA { Ok(recording) } else { Err(told(format!("its schema is {}; expected {SCHEMA}", recording.schema))) }
+}
+
+/// The runs with events.
+pub fn event_runs(recording: &Recording) -> Vec<EventRun> {
+    recording.events.iter().map(|run| event_run(run, recording.cores)).collect()
+}
+
+fn event_run(run: &recording::EventRun, cores: usize) -> EventRun {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let stage = |name: &str| run.stages.get("eventhandler").and_then(|stages| stages.get(name)).map(durations).unwrap_or_default();
+    EventRun {
+        cores: u32::try_from(cores).unwrap_or(u32::MAX),
+        publishers: run.publishers.into(),
+        subscribers: u32::try_from(run.subscribers).unwrap_or(u32::MAX),
+        rate_per_s: run.rate_per_s,
+        events: run.events,
+        elapsed_us: run.seconds * 1e6,
+        latency: latencies(&run.latency_ns),
+        answered: latencies(&run.answered_ns),
+        receive: stage("receive"),
+        parse: stage("parse"),
+        authorise: stage("authorise"),
+        execute: stage("execute"),
+        send: stage("send"),
+        publisher_us: us(run.publisher_processor_ns),
+        publisher_sleeps: run.publisher_sleeps,
+        subscriber_us: us(run.subscriber_processor_ns),
+        subscriber_sleeps: run.subscriber_sleeps,
+        stream_reads: run.stream_reads,
+        broker_us: run.server_processor_ns.map(us),
+    }
+}
+
+/// The stages and the response times of all orchestrations; none where none were recorded.
+pub fn orchestrations(recording: &Recording) -> Option<(Vec<(String, Durations)>, Durations)> {
+    let mut stages: Vec<(String, Durations)> = ORCHESTRATION_STAGES.map(|name| (name.to_owned(), Durations::default())).into();
+    let mut latency = Durations::default();
+    for run in &recording.orchestrations {
+        latency.add(&latencies(&run.latency_ns));
+        for (name, sum) in &mut stages {
+            if let Some(stage) = run.stages.get("orchestrator").and_then(|stages| stages.get(name)) {
+                sum.add(&durations(stage));
+            }
+        }
+    }
+    (latency.count() > 0).then_some((stages, latency))
+}
+
+/// A distribution of latencies as a model takes it.
+pub fn latencies(counts: &Counts) -> Durations {
+    Durations::of_counts_ns(&counts.0)
+}
+
+fn durations(stage: &Stage) -> Durations {
+    Durations::of_buckets_ns(&stage.buckets, stage.sum_ns)
+}

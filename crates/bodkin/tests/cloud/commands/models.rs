@@ -1,0 +1,104 @@
+//! `bodkin model calibrate, predict, validate`: a cloud under load becomes nets, and these say what other loads would do.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::text;
+use crate::support::cloud::BINARY;
+
+/// Runs `bodkin model` with the words of `line`; `DIR` is the directory.
+fn model(place: &TempDir, line: &str) -> Output {
+    let directory = place.path().display().to_string();
+    let words = line.split_whitespace().map(|word| word.replace("DIR", &directory));
+    Command::new(BINARY).args(["--output", "json", "model"]).args(words).output().expect("the binary starts")
+}
+
+#[track_caller]
+fn document(place: &TempDir, line: &str) -> Value {
+    let output = model(place, line);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+fn number(value: &Value, pointer: &str) -> f64 {
+    value.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {pointer} of {value}"))
+}
+
+#[test]
+fn a_cloud_under_load_becomes_nets_that_predict_it() {
+    let place = TempDir::new().expect("a temporary directory");
+    let calibrated =
+        document(&place, "calibrate --out DIR/nets --load 1x1,1x3 --seconds 1 --repeat 1 --orchestrations 200 --services 20 --events 2000");
+    let loads = calibrated["loads"].as_array().expect("the loads");
+    assert_eq!(loads.iter().map(|load| load["load"].as_str().expect("a load")).collect::<Vec<_>>(), ["1x1", "1x3"]);
+    let off = |load: &Value| 100.0 * (number(load, "/net_mean_us") / number(load, "/measured_mean_us") - 1.0).abs();
+    let off_percent = loads.iter().map(off).fold(0.0, f64::max);
+    assert!(
+        loads.iter().all(|load| number(load, "/measured_mean_us") > 0.0) && off_percent < 400.0,
+        "a net is near what it was made from: {loads:?}"
+    );
+    assert!(number(&calibrated, "/costs/write/mean_us") > 0.0 && number(&calibrated, "/costs/execute/mean_us") > 0.0, "{calibrated}");
+
+    let file = "DIR/nets/calibration.json";
+    let predicted = |options: &str| document(&place, &format!("predict {file} --events 5000 --calibrated-within 1000 {options}"));
+    let (one, nine) = (predicted("--cores 2"), predicted("--cores 2 --subscribers 9"));
+    let [of_one, of_nine] = [&one, &nine].map(|predicted| number(predicted, "/responses_per_s"));
+    assert!(2.0 * of_one < of_nine, "{of_one} deliveries/s to one, {of_nine} to nine");
+    assert!(number(&one, "/p50_us") <= number(&one, "/p99_us"));
+    let (alone, many) = (predicted("--consumers 1"), predicted("--consumers 64 --workers 1"));
+    assert!(number(&many, "/mean_us/value") > 2.0 * number(&alone, "/mean_us/value"), "64 consumers wait for one worker");
+    let curve = one["curve"].as_array().expect("the curve");
+    assert!(curve.iter().all(|point| number(point, "/1") <= 1.0) && number(curve.last().expect("points"), "/1") > 0.9999);
+
+    let text_of = |name: &str| fs::read_to_string(place.path().join("nets").join(name)).expect("it was written");
+    let written: Value = serde_json::from_str(&text_of("calibration.json")).expect("JSON");
+    assert!((number(&written, "/mean_off_percent") - off_percent).abs() < 1e-6, "{written}");
+    let cores = number(&written, "/cores");
+    let on_one = text_of("calibration.json").replace(&format!("\"cores\": {cores}"), "\"cores\": 1");
+    fs::write(place.path().join("nets/one.json"), on_one).expect("written");
+    document(&place, "predict DIR/nets/one.json --events 5000 --calibrated-within 1000");
+    for (line, told) in [
+        ("--cores 2 --calibrated-within 1000", "2 processors cannot be predicted from a calibration on one"),
+        ("--calibrated-within 0", "for a load that it was made from, so it predicts no other"),
+    ] {
+        let refused = model(&place, &format!("predict DIR/nets/one.json {line}"));
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert!(text(&refused.stderr).contains(told), "{refused:?}");
+    }
+
+    let rows = document(&place, &format!("validate {file} --recording DIR/nets/recording.json --mean-within 100 --p99-within 1000"));
+    assert_eq!((rows[1]["load"].as_str(), &rows[1]["was_calibrated_with"]), (Some("1x3"), &Value::Bool(true)), "{rows}");
+    let (predicted, measured) = (number(&rows, "/0/mean/predicted_us"), number(&rows, "/0/mean/measured_us"));
+    assert!((number(&rows, "/0/mean/error_percent") - 100.0 * (predicted / measured - 1.0)).abs() < 1e-9, "{rows}");
+    let missed = model(&place, &format!("validate {file} --recording DIR/nets/recording.json --mean-within 0 --p99-within 0"));
+    assert_eq!(missed.status.code(), Some(4), "nothing is exact: {missed:?}");
+
+    for net in ["events-1x1.json", "events-1x3.json", "orchestration.json"] {
+        let checked = Command::new(BINARY).args(["model", "check"]).arg(place.path().join("nets").join(net)).output().expect("it starts");
+        assert_eq!(checked.status.code(), Some(0), "{net}: {checked:?}");
+    }
+}
+
+#[test]
+fn a_recording_or_calibration_with_a_mistake_is_refused_with_its_name() {
+    let place = TempDir::new().expect("a temporary directory");
+    let write = |name: &str, text: &str| fs::write(Path::new(place.path()).join(name), text).expect("written");
+    write("other.json", r#"{"schema": "another", "machine": "m", "cores": 2, "events": [], "orchestrations": []}"#);
+    write("empty.json", r#"{"schema": "bodkin-recording-1", "machine": "m", "cores": 2, "events": [], "orchestrations": []}"#);
+    for (line, code, told) in [
+        ("calibrate --out DIR/nets --recording DIR/other.json", 1, "other.json: its schema is another; expected bodkin-recording-1"),
+        ("calibrate --out DIR/nets --recording DIR/empty.json", 1, "there is no run with events in the recording"),
+        ("calibrate --out DIR/nets --recording DIR/missing.json", 1, "missing.json"),
+        ("predict DIR/empty.json", 2, "empty.json"),
+        ("validate DIR/missing.json --recording DIR/empty.json", 2, "missing.json"),
+        ("calibrate --out DIR/nets --load 0x1", 2, "`0x1` is no load"),
+    ] {
+        let output = model(&place, line);
+        assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+        assert!(text(&output.stderr).contains(told), "{line}: {output:?}");
+    }
+}
