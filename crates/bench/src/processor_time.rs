@@ -67,7 +67,7 @@ mod tests {
     fn who_waits_for_another_sleeps() {
         let before = own_sleeps();
         let (ask, asked) = std::sync::mpsc::channel::<std::sync::mpsc::Sender<()>>();
-        let other = std::thread::spawn(move || asked.iter().for_each(|answer| drop(answer.send(()))));
+        let other = std::thread::spawn(move || asked.iter().for_each(|answer| answer.send(()).unwrap()));
         for _ in 0..100 {
             let (answer, answered) = std::sync::mpsc::channel();
             ask.send(answer).unwrap();

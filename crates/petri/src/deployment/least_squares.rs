@@ -94,9 +94,8 @@ fn damped_step(slopes: &[Vec<f64>], residuals: &[f64], damping: f64) -> [f64; AX
     for pivot in 0..AXES {
         for row in pivot + 1..AXES {
             let factor = matrix[row][pivot] / matrix[pivot][pivot];
-            for column in pivot..AXES {
-                matrix[row][column] -= factor * matrix[pivot][column];
-            }
+            let above = matrix[pivot];
+            matrix[row].iter_mut().zip(above).skip(pivot).for_each(|(cell, above)| *cell -= factor * above);
             right[row] -= factor * right[pivot];
         }
     }
