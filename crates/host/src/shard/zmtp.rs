@@ -209,6 +209,13 @@ impl Endpoint {
         slots.into_iter().for_each(|slot| self.read_next_turn(slot));
     }
 
+    /// Takes a link in; gives its slot.
+    fn insert(&mut self, link: Link) -> usize {
+        let slot = self.links.insert(link);
+        self.unread.reserve(slot);
+        slot
+    }
+
     fn is_dirty(&mut self, slot: usize) {
         if let Some(link) = self.links.get_mut(slot)
             && !std::mem::replace(&mut link.is_dirty, true)
@@ -274,8 +281,7 @@ impl Shard {
         let protocol = Connection::server(endpoint.settings.clone(), random, &mut greeting);
         let link = Link::new(socket, protocol, &greeting, endpoint.next_serial, self.clock.now);
         endpoint.next_serial += 1;
-        let slot = endpoint.links.insert(link);
-        endpoint.unread.reserve(endpoint.links.len());
+        let slot = endpoint.insert(link);
         endpoint.is_dirty(slot);
         self.write_link(slot);
     }

@@ -115,7 +115,7 @@ impl Scene {
         let mut dealer = Dealer::new(Err("it only hears".to_owned()), Instant::now());
         dealer.hello = Some(Hello { name: name.into(), incarnation: Incarnation(1) });
         (link.role, link.caller) = (Role::Dealer(Box::new(dealer)), Caller::Anonymous);
-        (self.shard.endpoint.links.insert(link), client)
+        (self.shard.endpoint.insert(link), client)
     }
 
     fn subscribe(&mut self, slot: usize, topic: &str, deadline_ns: Option<u64>) {
