@@ -48,6 +48,8 @@ typedef struct {
     uint32_t size;        /**< how many there are */
     uint8_t is_late;      /**< it was told as lost, and is not */
     uint8_t is_recovered; /**< late by a fail-over */
+    uint8_t is_derived;   /**< a graph has made it of events, and it is named after one of them: numbers that are passed over are no losses */
+    uint8_t is_marked;    /**< some of these were not valid */
 } bodkin_event_t;
 
 /** What a subscriber is told besides. */

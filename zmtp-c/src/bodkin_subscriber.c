@@ -11,7 +11,7 @@
 #define PLACES 64u
 #define NS_PER_MS 1000000u
 
-enum { FLAG_RECOVERED = 2, FLAG_LAST = 4, FLAGS_MAX = 15 };
+enum { FLAG_RECOVERED = 2, FLAG_LAST = 4, FLAG_DERIVED = 16, FLAG_MARKED = 32, FLAGS_MAX = 63 };
 enum { FRAME_TYPE, FRAME_PAYLOAD, FRAME_HEADER };
 
 static void tell(bodkin_subscriber_t *subscriber, bodkin_hears_told_t what, const bodkin_subscription_t *subscription, uint64_t from, uint64_t count)
@@ -35,8 +35,8 @@ static const bodkin_subscription_t *subscription_of(const bodkin_subscriber_t *s
 
 /* ---- streams ---- */
 
-/** Nothing up to here comes any more: what is passed over is lost. */
-static void pass(bodkin_subscriber_t *subscriber, const bodkin_subscription_t *subscription, bodkin_stream_t *stream, uint64_t through)
+/** Nothing up to here comes any more: what is passed over is lost, but for what a graph has held back, which was never there. */
+static void pass(bodkin_subscriber_t *subscriber, const bodkin_subscription_t *subscription, bodkin_stream_t *stream, uint64_t through, int is_derived)
 {
     if (through > stream->newest) {
         uint64_t run = through - stream->newest;
@@ -44,28 +44,30 @@ static void pass(bodkin_subscriber_t *subscriber, const bodkin_subscription_t *s
         stream->places = (run < PLACES) ? (stream->places << run) : 0u;
         stream->newest = through;
         stream->is_unacknowledged = 1;
-        tell(subscriber, BODKIN_MISSED, subscription, from, run);
+        if (!is_derived) {
+            tell(subscriber, BODKIN_MISSED, subscription, from, run);
+        }
     }
 }
 
-/** Takes a place: nonzero, if its event is for the application; it is late if newer ones came before it. */
-static int take(bodkin_subscriber_t *subscriber, const bodkin_subscription_t *subscription, bodkin_stream_t *stream, uint64_t sequence, uint8_t *is_late)
+/** Takes an event's place: nonzero, if the event is for the application; it is late if newer ones came before it. */
+static int take(bodkin_subscriber_t *subscriber, bodkin_stream_t *stream, bodkin_event_t *event)
 {
+    uint64_t sequence = event->sequence;
     uint64_t age;
     int is_new = sequence > stream->newest;
     stream->is_unacknowledged = 1; /* what the broker sends again it has no acknowledgement for */
-    *is_late = 0;
     if (is_new) {
-        pass(subscriber, subscription, stream, sequence - 1u);
+        pass(subscriber, event->subscription, stream, sequence - 1u, event->is_derived);
         stream->places = (stream->places << 1) | 1u;
         stream->newest = sequence;
     }
     age = stream->newest - sequence;
     if (!is_new && (sequence > stream->begins_behind) && (age < PLACES) && ((stream->places & ((uint64_t)1u << age)) == 0u)) {
         stream->places |= (uint64_t)1u << age;
-        *is_late = 1;
+        event->is_late = 1;
     }
-    return is_new || *is_late;
+    return is_new || event->is_late;
 }
 
 /** A place for a run that is not known yet: a free one, or that of the run before the publisher's newest; null: there is none, or this run is older than either. */
@@ -135,7 +137,7 @@ static void last(bodkin_subscriber_t *subscriber, const bodkin_subscription_t *s
 {
     bodkin_stream_t *stream = stream_of(subscriber, subscription, publisher, incarnation, sequence);
     if (stream != NULL) {
-        pass(subscriber, subscription, stream, sequence);
+        pass(subscriber, subscription, stream, sequence, 0);
     }
 }
 
@@ -184,6 +186,8 @@ static int32_t hear_event(bodkin_node_t *node, uint32_t session, zmtp_slice_t he
     event.payload.octets = &subscriber->payloads[session * subscriber->payload_max];
     event.payload.size = (event.size < subscriber->payload_max) ? event.size : subscriber->payload_max;
     event.is_recovered = (uint8_t)((flags & FLAG_RECOVERED) != 0);
+    event.is_derived = (uint8_t)((flags & FLAG_DERIVED) != 0);
+    event.is_marked = (uint8_t)((flags & FLAG_MARKED) != 0);
     if ((header.size != BODKIN_HEADER_SIZE) || (version != 1u) || (flags > FLAGS_MAX) || ((event.sequence == 0u) && ((flags & FLAG_LAST) == 0))) {
         return ZMTP_BAD_COMMAND;
     }
@@ -195,7 +199,7 @@ static int32_t hear_event(bodkin_node_t *node, uint32_t session, zmtp_slice_t he
         return 0;
     }
     stream = stream_of(subscriber, event.subscription, event.publisher, event.incarnation, event.sequence - 1u);
-    if ((stream != NULL) && take(subscriber, event.subscription, stream, event.sequence, &event.is_late)) {
+    if ((stream != NULL) && take(subscriber, stream, &event)) {
         subscriber->heard(subscriber, &event);
     }
     return 0;

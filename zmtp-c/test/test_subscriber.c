@@ -36,8 +36,8 @@ static void hear(bodkin_subscriber_t *of, const bodkin_event_t *event)
 {
     char words[64];
     (void)of;
-    (void)snprintf(words, sizeof words, "%u/%u/%u=%.*s%s%s ", (unsigned)event->publisher, (unsigned)event->incarnation, (unsigned)event->sequence, (int)event->payload.size,
-                   (const char *)event->payload.octets, (event->size > event->payload.size) ? "+" : "", event->is_late ? " late" : "");
+    (void)snprintf(words, sizeof words, "%u/%u/%u=%.*s%s%s%s ", (unsigned)event->publisher, (unsigned)event->incarnation, (unsigned)event->sequence, (int)event->payload.size,
+                   (const char *)event->payload.octets, (event->size > event->payload.size) ? "+" : "", event->is_late ? " late" : "", event->is_marked ? " marked" : "");
     say(words);
 }
 
@@ -259,6 +259,19 @@ static void the_run_before_is_remembered_and_no_earlier_one(void)
     CHECK_TEXT(said, "too many 0 1 ");
 }
 
+static void what_a_graph_has_made_is_heard_and_numbers_that_it_passes_over_are_no_losses(void)
+{
+    check_about = "derived events";
+    begin(4);
+    receive_headed(0, 3, 16, 4, 1, 1, "a", BODKIN_HEADER_SIZE);
+    receive_headed(0, 3, 16, 4, 1, 5, "b", BODKIN_HEADER_SIZE);
+    receive_headed(0, 3, 48, 4, 1, 9, "c", BODKIN_HEADER_SIZE);
+    CHECK_TEXT(said, "4/1/1=a 4/1/5=b 4/1/9=c marked ");
+    CHECK(fault == 0);
+    receive_headed(0, 3, 64, 4, 1, 10, "d", BODKIN_HEADER_SIZE);
+    CHECK(fault == (int32_t)ZMTP_BAD_COMMAND);
+}
+
 static void a_long_payload_is_cut_and_what_has_no_header_is_not_heard(void)
 {
     check_about = "forms of events";
@@ -340,6 +353,7 @@ int main(int count, char **arguments)
     TEST(what_is_missing_is_told_and_may_come_late);
     TEST(a_stream_begins_at_present_or_with_the_first_event);
     TEST(the_run_before_is_remembered_and_no_earlier_one);
+    TEST(what_a_graph_has_made_is_heard_and_numbers_that_it_passes_over_are_no_losses);
     TEST(a_long_payload_is_cut_and_what_has_no_header_is_not_heard);
     TEST(whether_it_is_subscribed_is_told);
     TEST(commands_are_written_as_in_the_golden_bytes);
