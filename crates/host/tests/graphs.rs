@@ -25,10 +25,16 @@ use bodkin_operators::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tells endless steps to end, so that the test's process does.
-static IS_OVER: AtomicBool = AtomicBool::new(false);
+/// Tells endless steps to end, so that the test's process does: those of each test.
+static ARE_OVER: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
-/// Gives what it takes; panics at 1, and does not end at 2.
+fn wait(are_over: &AtomicBool) {
+    while !are_over.load(Relaxed) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Gives what it takes; panics at 1, and does not end at 2 and 3.
 struct Moody;
 
 const KINDS: &[Kind] = &[Kind { name: "moody", inputs: 1..=1, trigger: Trigger::All, make }];
@@ -42,11 +48,8 @@ impl Operator for Moody {
         let payload = inputs.all()[0].payload;
         match f64::from_le_bytes(payload.try_into().expect("one number")) {
             1.0 => panic!("the operator is in a bad mood"),
-            2.0 => {
-                while !IS_OVER.load(Relaxed) {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            }
+            2.0 => wait(&ARE_OVER[0]),
+            3.0 => wait(&ARE_OVER[1]),
             _ => {}
         }
         out.extend_from_slice(payload);
@@ -54,11 +57,15 @@ impl Operator for Moody {
     }
 }
 
+/// From `NAME-in` to `NAME-out`, and from `NAME-in-2` to `NAME-out-2`, each by a core.
 fn graph(name: &str) -> DeclaredGraph {
-    let text = format!(
-        "[graph]\nname = \"{name}\"\n[[supplier]]\ntopic = \"{name}-in\"\nshape = \"f64\"\nperiod_ms = 1\n\
-        [[operator]]\nname = \"moody\"\nkind = \"moody\"\ninputs = [\"{name}-in\"]\n[[output]]\ntopic = \"{name}-out\"\nfrom = \"moody\"\n"
-    );
+    let way = |end: &str| {
+        format!(
+            "[[supplier]]\ntopic = \"{name}-in{end}\"\nshape = \"f64\"\nperiod_ms = 1\n\
+            [[operator]]\nname = \"moody{end}\"\nkind = \"moody\"\ninputs = [\"{name}-in{end}\"]\n[[output]]\ntopic = \"{name}-out{end}\"\nfrom = \"moody{end}\"\n"
+        )
+    };
+    let text = format!("[graph]\nname = \"{name}\"\ncores = 2\n{}{}", way(""), way("-2"));
     let file = file::parse(&text, KINDS, |name| Ok(name.to_uppercase())).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     DeclaredGraph { place: name.to_owned(), file }
 }
@@ -179,6 +186,17 @@ fn steps_that_do_not_end_stop_their_graphs_and_the_second_makes_the_process_unre
     let mut third = cloud.listen("third-out");
     cloud.publish("third-in", "-3.5");
     assert_eq!(third(), "-3.5", "what has a thread goes on");
-    IS_OVER.store(true, Relaxed);
+    ARE_OVER[0].store(true, Relaxed);
+    cloud.stop();
+}
+
+#[test]
+fn two_steps_of_a_graph_that_do_not_end_count_as_two() {
+    let cloud = Cloud::start(&["both"]);
+    cloud.publish("both-in", "3");
+    cloud.publish("both-in-2", "3");
+    cloud.wait_for("/metrics", "\nbodkin_graph_suspended{graph=\"both\"} 1\n");
+    cloud.wait_for("/readyz", "HTTP/1.1 503");
+    ARE_OVER[1].store(true, Relaxed);
     cloud.stop();
 }

@@ -118,10 +118,9 @@ impl Crew {
         Some((worker.running.take().expect("it was just seen"), ended.expect("who is done has said what became of it")))
     }
 
-    /// Looks once more whose steps are not over; gives a round that was seen more often than `looks_max` says, and gives its worker up: it runs when nobody else wants to, and
-    /// ends behind its step.
+    /// Looks once more whose steps are not over; gives a round that was seen more often than `looks_max` says, if there is one, and gives its worker up: it runs when nobody else
+    /// wants to, and ends behind its step. Another one is given by the next look.
     pub fn give_up_endless(&mut self, looks_max: impl Fn(OperatorId) -> u32) -> Option<JobId> {
-        let mut endless = None;
         for worker in &mut self.workers {
             let Some(job) = worker.running else { continue };
             worker.looks += 1;
@@ -131,10 +130,10 @@ impl Crew {
                 if let Some(thread) = worker.desk.thread.get() {
                     self.realtime.demote(*thread);
                 }
-                endless = Some(job);
+                return Some(job);
             }
         }
-        endless
+        None
     }
 }
 
