@@ -6,6 +6,7 @@
 //! more suspends the log, which is told, and never blocks the shard.
 
 pub mod batch;
+mod divergence;
 mod keeper;
 mod next_file;
 mod reader;
@@ -31,15 +32,16 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bodkin_broker::EventId;
 
+pub use self::{
+    divergence::{NAMES_MAX, RecordName},
+    reader::{Cursor, EventLogReader, LogState},
+    record::Record,
+};
 use self::{
     keeper::Keeper,
     next_file::{Begun, NextFile},
     segment::Segment,
     tail::Tail,
-};
-pub use self::{
-    reader::{Cursor, EventLogReader, LogState},
-    record::Record,
 };
 
 /// Place of an event in the log, from 0 in steps of 1. It goes on after a restart.

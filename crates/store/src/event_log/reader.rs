@@ -12,7 +12,7 @@ use bodkin_broker::EventId;
 use super::{
     Position, Shared, Written,
     record::{self, Frame, Record, frame},
-    segment::{self, HEADER_BYTES},
+    segment::{self, HEADER_BYTES, Segment},
 };
 
 /// Bytes read at once.
@@ -22,6 +22,16 @@ const CHUNK_BYTES: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub struct EventLogReader {
     shared: Arc<Shared>,
+}
+
+/// The positions whose records a file holds; one that the shard has just begun is part of the one before.
+pub(super) struct Stretch {
+    /// The file's number.
+    pub file: u64,
+    /// The first of them.
+    pub first: Position,
+    /// Behind the last one that is asked for.
+    pub until: Position,
 }
 
 /// What the log holds, for those who watch.
@@ -68,13 +78,11 @@ impl EventLogReader {
     /// suspended. Then what followed its predecessor is given; some of that may have been heard, none is left out.
     pub fn behind(&self, topic: &str, id: EventId) -> io::Result<Option<Position>> {
         let stream = |id: EventId| (id.publisher, id.incarnation, id.topic);
-        let segments = self.shared.segments.load_full();
-        let mut until = self.end();
         let mut is_run_met = false;
-        for segment in segments.iter().rev() {
-            let mut cursor = self.cursor(segment.first);
+        for Stretch { first, until, .. } in self.stretches(self.end()) {
+            let mut cursor = self.cursor(first);
             let (mut first_run, mut predecessor) = (None, None);
-            while let Some(record) = cursor.read()?.filter(|record| record.position < until) {
+            while let Some(record) = cursor.read_before(until)? {
                 first_run.get_or_insert(record.id.incarnation);
                 is_run_met |= record.id.incarnation == id.incarnation;
                 if record.topic == topic && stream(record.id) == stream(id) && record.id.sequence <= id.sequence {
@@ -89,9 +97,24 @@ impl EventLogReader {
             if predecessor.is_some() || begins_here {
                 return Ok(predecessor);
             }
-            until = segment.first;
         }
         Ok(None)
+    }
+
+    /// What each file holds in front of `until`, from the newest file on.
+    pub(super) fn stretches(&self, mut until: Position) -> impl Iterator<Item = Stretch> {
+        let segments = self.shared.segments.load_full();
+        (0..segments.len()).rev().map(move |index| {
+            let Segment { number, first, .. } = segments[index];
+            let stretch = Stretch { file: number, first, until };
+            until = until.min(first);
+            stretch
+        })
+    }
+
+    /// The last file of which a sync has failed, if there is one.
+    pub(super) fn spent_file(&self) -> Option<u64> {
+        self.shared.failed_sync.load().as_ref().map(|failed| failed.file)
     }
 
     /// Where the events of `time_ns` or later begin: behind the last event in front of the first one of them, so that who
@@ -159,6 +182,11 @@ impl Cursor {
         }
         self.chunk = Vec::new();
         self.at = 0;
+    }
+
+    /// The next record if it is in front of `until`.
+    pub fn read_before(&mut self, until: Position) -> io::Result<Option<Record<'_>>> {
+        Ok(self.read()?.filter(|record| record.position < until))
     }
 
     /// The next record, or `None` when everything that is written was read; more may come later. What is damaged is passed

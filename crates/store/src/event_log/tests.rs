@@ -2,6 +2,7 @@
 
 mod clock;
 mod damage;
+mod divergence;
 mod faults;
 
 use std::sync::mpsc::{Receiver, channel};
