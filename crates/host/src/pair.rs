@@ -39,7 +39,7 @@ use bodkin_broker::{
 };
 use bodkin_store::{
     Store,
-    event_log::Position,
+    event_log::{Position, RecordName},
     following::{Following, Reporter},
     replication::Committed,
 };
@@ -285,6 +285,18 @@ pub enum News {
         /// By which the keeper is told when they are on the disk.
         ticket: Ticket,
     },
+    /// This node follows: the leader is to be told what the event log has.
+    NameRecords {
+        /// On which connection.
+        serial: u64,
+    },
+    /// This node leads: where its event log parts from the Backup's.
+    Searched {
+        /// Of which connection.
+        serial: u64,
+        /// The first record that the Backup lacks.
+        first: Option<Position>,
+    },
     /// This node leads: a piece of its event log that the Backup lacks.
     Lacking {
         /// On which connection it is to be sent.
@@ -306,6 +318,8 @@ impl std::fmt::Debug for News {
             Self::Committed(_) => "Committed",
             Self::Prepare(_) => "Prepare",
             Self::Records { .. } => "Records",
+            Self::NameRecords { .. } => "NameRecords",
+            Self::Searched { .. } => "Searched",
             Self::Lacking { .. } => "Lacking",
         })
     }
@@ -429,6 +443,11 @@ impl PairHandle {
     /// The leader's records are on the disk, or why they are not.
     pub(crate) fn recorded(&self, ticket: Ticket, result: Result<(), String>) {
         self.keeper.as_ref().expect("a candidate has a keeper").post(KeeperMessage::Recorded { ticket, result });
+    }
+
+    /// What the event log has, for the leader at the other end of a connection.
+    pub(crate) fn logged(&self, serial: u64, newest: Vec<RecordName>) {
+        self.keeper.as_ref().expect("a candidate has a keeper").post(KeeperMessage::Logged { serial, newest });
     }
 
     /// The shard cannot wait for the Backup: it is out of sync from now on.

@@ -241,6 +241,13 @@ fn undeclared() -> TopicSpec {
 /// What was admitted, and what the shard is to be told of it.
 pub type AdmittedTopics = (Arc<RealTimeTopics>, Vec<(Arc<RealTimeTopic>, Terms)>);
 
+/// Event types of topics that the operator has declared durable while the cloud ran, as stored: as the database has them, whoever leads.
+pub fn declared_durable(store: &Store, platform: &Platform) -> Result<Vec<Box<str>>, StoreError> {
+    let declarations = store.read_now(|draft| draft.declared_topics())?;
+    let declared = declarations.iter().filter_map(|text| declaration::parse(text, platform).ok());
+    Ok(declared.filter(|topic| topic.spec.durable).map(|topic| topic.event_type.as_str().into()).collect())
+}
+
 /// Admits the declared topics, one after the other.
 pub fn admit_configured(config: &HostConfig) -> Result<AdmittedTopics, TopicError> {
     let topics = RealTimeTopics::new(config.platform, durable_event_types(config).collect())?;

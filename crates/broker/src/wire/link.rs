@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     epoch::{Epoch, Node},
-    event::{Incarnation, PublisherId, Sequence},
+    event::{Incarnation, PublisherId, Sequence, TopicId},
     wire::Role,
 };
 
@@ -23,11 +23,11 @@ pub struct Position(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamNumber(pub u32);
 
-newtypes!(Position, StreamNumber);
+newtypes!(Position, StreamNumber, TopicId);
 
 frames! {
     /// The greeting and the replica channel.
-    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 35)" {
+    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 36)" {
         /// The first frame of either side; its layout never changes.
         16 => Greeting {
             /// The newest protocol version that the sender speaks.
@@ -158,7 +158,8 @@ frames! {
             /// The topic's name.
             topic: &'a str,
         }
-        /// What the Backup has on its disk of what this leader has committed in this epoch: its first frame on the replica channel. Protocol 2.
+        /// What the Backup has on its disk of what this leader has committed in this epoch: its first frame on the replica channel but for what its event log has.
+        /// Protocol 2.
         33 => Have {
             /// The operations up to this number, and nothing else; absent: it needs a copy.
             number: Option<u64>,
@@ -173,6 +174,19 @@ frames! {
             /// The last position in front of it: what follows counts on from there.
             position: Position,
         }
+        /// One of the newest records of durable events in the Backup's event log, the newest first, all of them in front of [`Self::Have`]. Protocol 3.
+        36 => Logged {
+            /// When a leader accepted the event, in nanoseconds since 1970 (UTC).
+            time_utc_ns: u64,
+            /// Who published it.
+            publisher: PublisherId,
+            /// Which numbering.
+            incarnation: Incarnation,
+            /// Of which topic, by the number that it had at that leader.
+            topic: TopicId,
+            /// Its place in the stream.
+            sequence: Sequence,
+        }
     }
 }
 
@@ -182,6 +196,7 @@ impl Replication<'_> {
         match self {
             Self::ClockRequest { .. } | Self::ClockReply { .. } | Self::Asked { .. } => 2,
             Self::Have { .. } | Self::Numbered { .. } | Self::Tail { .. } => 2,
+            Self::Logged { .. } => 3,
             _ => 1,
         }
     }

@@ -4,6 +4,7 @@
 //! this node is to lead, what the connection still holds is taken, the store writes from then on, and all of it is given away as it is.
 
 mod saved;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod topics;
@@ -16,7 +17,7 @@ use bodkin_broker::{
     wire::{LinkFrame, Position, Replication},
 };
 use bodkin_store::{
-    event_log::{self, batch},
+    event_log::{self, RecordName, batch},
     following::{Followed, QueueFull, Report, TopicChange},
 };
 use mio::{Events, Interest, Poll, Token};
@@ -25,7 +26,6 @@ use self::saved::Saved;
 use super::{
     Follows, Given, Message, News, Preparation, Promoted, RequiredSubscriber, boot_time,
     link::{Left, Link, Taken},
-    links::TAIL_SINCE,
     local_of_utc_ns,
     node::kind,
     utc_ahead_ns,
@@ -68,6 +68,13 @@ pub enum KeeperMessage {
         ticket: Ticket,
         /// They are on the disk, or why they are not.
         result: Result<(), String>,
+    },
+    /// What the event log of this node has.
+    Logged {
+        /// For the leader on which connection.
+        serial: u64,
+        /// Its newest records of durable event types, the newest first.
+        newest: Vec<RecordName>,
     },
     /// The process ends.
     End,
@@ -253,6 +260,7 @@ impl Work {
                 }
                 KeeperMessage::Report(report) => self.reported(report),
                 KeeperMessage::Recorded { ticket, result } => self.recorded(ticket, result),
+                KeeperMessage::Logged { serial, newest } => self.say_what_is_logged(serial, &newest),
                 KeeperMessage::End => self.is_ending = true,
             }
         }
@@ -268,20 +276,9 @@ impl Work {
         self.protocol = link.protocol;
         (self.link, self.serial, self.epoch) = (Some(link), serial, epoch);
         (self.copy, self.waits, self.number) = (Copy::Missing, false, None);
-        self.say_what_is_here();
+        self.begin_to_say();
         // What came with the connection raises no event.
         self.is_unread = true;
-    }
-
-    /// Tells the leader which of its operations are in the database: with those behind them no copy is needed.
-    fn say_what_is_here(&mut self) {
-        let (Some(link), epoch) = (&mut self.link, self.epoch) else { return };
-        if link.protocol >= TAIL_SINCE {
-            let followed = self.follows.as_ref().and_then(|follows| follows.following.followed());
-            let is_base = |followed: &Followed| followed.epoch == epoch.0 && !self.needs_copy;
-            let number = followed.filter(is_base).map(|followed| followed.number);
-            link.push(LinkFrame::Replication(Replication::Have { epoch, number }));
-        }
     }
 
     /// The next operation's number; of a leader that does not tell numbers there is none.

@@ -25,7 +25,7 @@ use super::{
 use crate::seldom::SeldomOf;
 
 /// The newest protocol of the link, and the oldest that is spoken.
-pub const PROTOCOL: u16 = 2;
+pub const PROTOCOL: u16 = 3;
 pub const PROTOCOL_MIN: u16 = 1;
 /// The protocol that the Backup takes records of durable event types in.
 pub const RECORDS_SINCE: u16 = 2;
@@ -34,6 +34,8 @@ pub const CLOCKS_SINCE: u16 = 2;
 pub const ASKED_SINCE: u16 = 2;
 /// The protocol in which the Backup says what it has of the control state, so that it may do without a copy.
 pub const TAIL_SINCE: u16 = 2;
+/// The protocol in which the Backup says what its event log has, so that it is given what is behind that.
+pub const LOGGED_SINCE: u16 = 3;
 /// Connections at the most, those included that have not said who they are.
 const LINKS_MAX: usize = 16;
 /// Handshakes of TLS that are begun between two heartbeats with those who come in: each takes about a millisecond of the thread that votes.

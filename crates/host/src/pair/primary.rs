@@ -20,16 +20,19 @@ use std::{
 };
 
 use bodkin_broker::{
-    Authority, BackupStanding, Epoch, Instant, ReplicationPolicy,
+    Authority, BackupStanding, Epoch, EventId, Instant, ReplicationPolicy,
     member::Protection,
     wire::{LINK_FRAME_BYTES_MAX, LinkFrame, Position, Replication},
 };
-use bodkin_store::{event_log, replication::Group};
+use bodkin_store::{
+    event_log::{self, RecordName},
+    replication::Group,
+};
 
 pub use self::lack::Piece;
-use self::{lack::Lack, tail::Tail};
+use self::{lack::Lack, records::Parting, tail::Tail};
 use super::{
-    COPY_FILE, PairHandle, Ticket,
+    COPY_FILE, PairHandle,
     link::{Left, Link, OUT_BYTES_MAX, Taken},
     links::{ASKED_SINCE, TAIL_SINCE},
 };
@@ -137,6 +140,8 @@ pub struct Primary {
     tail: Tail,
     /// What the Backup has said that it has: nothing yet, or up to which operation.
     have: Option<Option<u64>>,
+    /// Where its event log parts from this node's.
+    parting: Parting,
     /// The number that the Backup expects of the next operation; `None`: it is told no numbers.
     next_number: Option<u64>,
     /// Those that the Backup has, and those that it has when its copy is whole.
@@ -175,6 +180,7 @@ impl Primary {
             committed: 0,
             tail: Tail::default(),
             have: None,
+            parting: Parting::Known,
             next_number: None,
             replicated: 0,
             given: 0,
@@ -247,6 +253,7 @@ impl Primary {
     /// The Backup is there, with nothing that counts.
     pub fn connected(&mut self, link: Link, serial: u64) -> Option<BackupStanding> {
         let lost = self.link.is_some().then(|| self.lose_session("the Backup has come anew"));
+        self.parting = Parting::with(&link);
         (self.link, self.serial, self.have, self.next_number) = (Some(link), serial, None, None);
         self.session = if self.protection == Protection::Alone { Session::Asked } else { Session::Wanted };
         lost
@@ -282,15 +289,16 @@ impl Primary {
         Some(self.data.join(format!("{COPY_FILE}{}", self.copies)))
     }
 
-    /// Whether the Backup has still to say what it has.
+    /// Whether the Backup has still to say what it has, or that has still to be looked for.
     fn awaits_word(&self) -> bool {
-        self.have.is_none() && self.link.as_ref().is_some_and(|link| link.protocol >= TAIL_SINCE)
+        let awaits_number = self.have.is_none() && self.link.as_ref().is_some_and(|link| link.protocol >= TAIL_SINCE);
+        awaits_number || !matches!(self.parting, Parting::Known)
     }
 
     /// What the Backup lacks, if it has all but the last changes: they go out at once, and it stands as [`BackupStanding::Joining`]. `position` is the last one of
     /// the channel, `log_end` behind the last record of the event log.
     pub fn resume(&mut self, position: Position, log_end: event_log::Position, now: Instant) -> Option<Vec<Change>> {
-        if !matches!(self.session, Session::Asked) || self.owed_since.is_some() {
+        if !matches!(self.session, Session::Asked) || self.owed_since.is_some() || self.awaits_word() {
             return None;
         }
         let number = self.have??;
@@ -424,9 +432,9 @@ impl Primary {
         }
     }
 
-    /// Of a node that follows: the leader's records are on the disk, or why they are not.
-    pub fn confirm(&self, ticket: Ticket, result: Result<(), String>) {
-        self.pair.recorded(ticket, result);
+    /// The node, to which a shard that follows answers.
+    pub fn pair(&self) -> &PairHandle {
+        &self.pair
     }
 
     /// Something has been sent that the Backup owes an acknowledgement for.
@@ -477,7 +485,7 @@ impl Primary {
         let Some(link) = &mut self.link else { return Ok((None, false)) };
         let left = link.read(now).map_err(|error| error.to_string())?;
         let (mut last, own) = (None, self.epoch);
-        let have = &mut self.have;
+        let (have, parting) = (&mut self.have, &mut self.parting);
         link.take_frames(|frame| match frame {
             LinkFrame::Replication(Replication::Ack { epoch, position }) if epoch == own => {
                 last = Some(position);
@@ -486,6 +494,12 @@ impl Primary {
             LinkFrame::Replication(Replication::Have { epoch, number }) if epoch == own && have.is_none() => {
                 *have = Some(number);
                 Ok(Taken::Done)
+            }
+            LinkFrame::Replication(Replication::Logged { epoch, time_utc_ns, publisher, incarnation, topic, sequence })
+                if epoch == own && have.is_none() =>
+            {
+                let id = EventId { publisher, incarnation, topic, sequence };
+                parting.name(RecordName { time_ns: time_utc_ns, id }).map(|()| Taken::Done)
             }
             LinkFrame::Replication(other) => Err(format!("{other:?} is not what a Backup says on its channel in epoch {own}")),
             LinkFrame::Ballot(_) => Err("a ballot has come on the replica channel".into()),

@@ -1,4 +1,5 @@
-//! Giving a Backup that joins what it lacks of the event log: read on tokio's blocking threads, a piece at a time, and sent by the shard, whose order the channel has.
+//! Giving a Backup that joins what it lacks of the event log: found out from the newest records that it names, read on tokio's blocking threads, a piece at a time, and
+//! sent by the shard, whose order the channel has.
 
 use std::{collections::BTreeSet, io, sync::Arc};
 
@@ -8,18 +9,62 @@ use super::{Shard, log::BATCH_BYTES};
 use crate::{
     inbox::{Inbox, Message},
     pair::{News, primary::Piece},
+    topics,
 };
 
 /// Records read at once, so that what holds none of durable types is passed over in pieces too.
 const PIECE_RECORDS: usize = 100_000;
 
 impl Shard {
+    /// Event types whose events are on both disks before they are answered.
+    fn durable(&self) -> BTreeSet<Box<str>> {
+        self.context.durable.iter().cloned().chain(self.real_time.durable().map(Box::from)).collect()
+    }
+
+    /// Of a node that follows: has the leader at the other end of this connection told which are the newest records here.
+    pub(super) fn name_records(&mut self, serial: u64) {
+        let pair = self.primary.as_ref().expect("only a node of a pair follows").pair().clone();
+        let Some(context) = &self.context.replay else { return pair.logged(serial, Vec::new()) };
+        // What was taken in this turn is read, too.
+        self.log.iter_mut().for_each(|log| log.write(self.clock.now));
+        let (log, store, platform) = (context.log.clone(), self.context.store.clone(), *self.context.asking.topics().platform());
+        let mut durable = self.durable();
+        self.context.runtime.spawn_blocking(move || {
+            // Those that were declared while the cloud ran are told to the shard with the copy, which comes later.
+            match topics::declared_durable(&store, &platform) {
+                Ok(declared) => durable.extend(declared),
+                Err(error) => tracing::warn!(%error, "which topics are declared durable is not known: their events may come again"),
+            }
+            let newest = log.newest(&durable).unwrap_or_else(|error| {
+                tracing::error!(%error, "the event log cannot be read: the leader gives all durable events that it has");
+                Vec::new()
+            });
+            pair.logged(serial, newest);
+        });
+    }
+
+    /// Has the event log searched for where the Backup's parts from it, once that has named its newest records.
+    pub(super) fn search_parting(&mut self) {
+        let Some(primary) = &mut self.primary else { return };
+        let Some((serial, names)) = primary.wants_search() else { return };
+        let Some(context) = &self.context.replay else { return primary.searched(serial, None) };
+        let Some(log) = &mut self.log else { unreachable!("a log that is read is written") };
+        log.write(self.clock.now);
+        let (until, durable, log, inbox) = (log.next_position(), self.durable(), context.log.clone(), self.inbox.clone());
+        self.context.runtime.spawn_blocking(move || {
+            let first = log.first_lacking(&names, &durable, until).unwrap_or_else(|error| {
+                tracing::error!(%error, "the event log cannot be read: durable events of before stay on this disk only");
+                None
+            });
+            inbox.post(Message::Pair(News::Searched { serial, first }));
+        });
+    }
+
     /// Has the next piece read, if the Backup is to be given one and there is room for it on the way.
     pub(super) fn read_lacking(&mut self) {
         let Some((serial, from, until)) = self.primary.as_mut().and_then(|primary| primary.wants_piece()) else { return };
         let Some(context) = &self.context.replay else { unreachable!("what was logged is in a log") };
-        let durable: BTreeSet<Box<str>> = self.context.durable.iter().cloned().chain(self.real_time.durable().map(Box::from)).collect();
-        let (log, inbox) = (context.log.clone(), self.inbox.clone());
+        let (durable, log, inbox) = (self.durable(), context.log.clone(), self.inbox.clone());
         self.context.runtime.spawn_blocking(move || tell_piece(&log, (from, until), &durable, serial, &inbox));
     }
 
@@ -45,7 +90,7 @@ fn read(log: &EventLogReader, (from, until): (Position, Position), durable: &BTr
     let mut cursor = log.cursor(from);
     let (mut first, mut bytes, mut next) = (None, Vec::new(), from);
     for _ in 0..PIECE_RECORDS {
-        let Some(record) = cursor.read()?.filter(|record| record.position < until) else {
+        let Some(record) = cursor.read_before(until)? else {
             // What is not written yet was appended in this turn: it comes as everything does from now on.
             next = until;
             break;

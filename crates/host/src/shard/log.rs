@@ -97,7 +97,7 @@ impl Shard {
     }
 
     fn confirm(&self, ticket: Ticket, result: Result<(), String>) {
-        self.primary.as_ref().expect("only a leader of a pair sends records").confirm(ticket, result);
+        self.primary.as_ref().expect("only a leader of a pair sends records").pair().recorded(ticket, result);
     }
 
     /// Whether the event type that was just authorised is a durable one.

@@ -85,6 +85,8 @@ impl Shard {
             }
             News::Records { batch, ticket } => self.take_records(&batch, ticket),
             News::Prepare(preparations) => self.prepare_for(preparations),
+            News::NameRecords { serial } => self.name_records(serial),
+            News::Searched { serial, first } => primary.searched(serial, first),
             News::Lacking { serial, piece } => self.give_lacking(serial, piece),
             News::BackupGone => self.lose_backup("the Backup is not connected any more"),
             News::Committed(Committed::Group(group)) => match primary.committed(group) {
@@ -263,6 +265,7 @@ impl Shard {
         let now = self.clock.broker();
         self.copy_records();
         self.answer_durable();
+        self.search_parting();
         let Some(primary) = &mut self.primary else { return };
         if let Some(tail) = primary.resume(self.broker.position(), end_of(self.log.as_ref()), now) {
             self.give(tail);

@@ -66,6 +66,11 @@ impl Asking {
         Ok(Self { topics, questions })
     }
 
+    /// What is asked of.
+    pub fn topics(&self) -> &Arc<RealTimeTopics> {
+        &self.topics
+    }
+
     /// A name for who asks.
     pub fn asker(&self) -> Asker {
         self.topics.asker()

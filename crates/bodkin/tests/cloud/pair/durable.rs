@@ -38,11 +38,17 @@ fn listen(node: &Node, headers: &[(&str, &str)], since: &str) -> EventStream {
     EventStream::open_on(node.connect(System::EventHandler).expect("a connection"), &target, headers)
 }
 
-/// What a stream has told until now, each number once: what the Backup keeps may go out again.
+/// What a stream has told until now.
+fn told(stream: &EventStream) -> Vec<usize> {
+    let events = stream.wait_for(stream.count());
+    let told = events.iter().filter(|event| !event.event_type.starts_with("bodkin-"));
+    told.map(|event| event.data.parse().expect("a number")).collect()
+}
+
+/// The same, each number once: what the Backup keeps may go out again.
 fn numbers(stream: &EventStream) -> Vec<usize> {
     let mut numbers: Vec<usize> = Vec::new();
-    for event in stream.wait_for(stream.count()).iter().filter(|event| !event.event_type.starts_with("bodkin-")) {
-        let number = event.data.parse().expect("a number");
+    for number in told(stream) {
         if !numbers.contains(&number) {
             numbers.push(number);
         }
@@ -99,6 +105,47 @@ fn what_was_answered_while_there_was_no_backup_is_on_its_disk_when_it_has_joined
         backup.served();
         hears(&listen(&backup, &[], "&since=0"), 0..20);
     }
+}
+
+#[test]
+fn a_leader_that_restarts_alone_gives_its_backup_what_it_has_answered_before() {
+    for tables in ["", TOPIC] {
+        let (mut pair, _witness, backup, mut primary) = Pair::protected_with(KEYS, tables);
+        register(&primary);
+        publish_all(&primary, 0..5);
+        drop(backup);
+        primary.protected(false);
+        publish_all(&primary, 5..15);
+        primary.signal(Signal::SIGKILL);
+        drop(primary);
+        // It leads again with nothing but its disk, and answers on.
+        primary = pair.primary();
+        primary.served();
+        publish_all(&primary, 15..18);
+        let mut backup = pair.backup();
+        primary.protected(true);
+        publish_all(&primary, 18..20);
+        primary.signal(Signal::SIGKILL);
+        backup.served();
+        let all = listen(&backup, &[], "&since=0");
+        hears(&all, 0..20);
+        assert!(!tables.is_empty() || told(&all).len() == 20, "some were given twice: {:?}", told(&all));
+    }
+}
+
+#[test]
+fn a_backup_with_an_empty_disk_is_given_all_durable_events_that_the_leader_has() {
+    let (mut pair, _witness, backup, primary) = Pair::protected_with(KEYS, "");
+    register(&primary);
+    publish_all(&primary, 0..20);
+    drop(backup);
+    primary.protected(false);
+    pair.lose_disk("backup");
+    let mut backup = pair.backup();
+    primary.protected(true);
+    primary.signal(Signal::SIGKILL);
+    backup.served();
+    hears(&listen(&backup, &[], "&since=0"), 0..20);
 }
 
 #[test]

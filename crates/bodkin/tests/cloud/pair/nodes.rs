@@ -197,6 +197,11 @@ impl Pair {
         self.place.path().join(node).join("trust")
     }
 
+    /// Takes the disk of a node that does not run.
+    pub fn lose_disk(&self, node: &str) {
+        fs::remove_dir_all(self.place.path().join(node)).expect("it had one");
+    }
+
     /// How a node is told its mode.
     fn mode(&self) -> &'static [&'static str] {
         if self.is_secure { &[] } else { &["--insecure"] }

@@ -31,8 +31,9 @@ use crate::support::http::Connection;
 use crate::support::patience::eventually;
 use crate::support::ports::free_offset;
 
-/// The protocol of the version before.
+/// The protocol of the version before, and the first one.
 const OLD: u16 = PROTOCOL - 1;
+const OLDEST: u16 = 1;
 const SHUTDOWN_MAX: Duration = Duration::from_secs(2);
 
 /// A node in this process; it ends in order when it is dropped.
@@ -238,17 +239,21 @@ fn an_upgrade_under_load_backup_first_loses_nothing() {
 
 #[test]
 fn a_leader_of_the_newer_version_has_a_backup_of_the_older_one() {
-    let mut places = Places::new();
-    let (_witness, backup) = (places.witness(PROTOCOL), places.broker(Node::Second, OLD));
-    let primary = places.broker(Node::First, PROTOCOL);
-    primary.protected();
-    register(places.offsets[0]);
-    let mut clients = clients(&places);
-    clients.come_through(50);
-    assert_eq!(primary.leadership().clock_difference_ns(), None, "the other one is not asked what its clock shows");
-    drop(primary);
-    clients.come_through(50);
-    assert!(backup.leadership().leads());
+    for old in [OLDEST, OLD] {
+        let mut places = Places::new();
+        let (_witness, backup) = (places.witness(PROTOCOL), places.broker(Node::Second, old));
+        let primary = places.broker(Node::First, PROTOCOL);
+        primary.protected();
+        register(places.offsets[0]);
+        let mut clients = clients(&places);
+        clients.come_through(50);
+        if old == OLDEST {
+            assert_eq!(primary.leadership().clock_difference_ns(), None, "the other one is not asked what its clock shows");
+        }
+        drop(primary);
+        clients.come_through(50);
+        assert!(backup.leadership().leads());
+    }
 }
 
 #[test]

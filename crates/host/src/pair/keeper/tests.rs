@@ -10,7 +10,7 @@ use std::{
 
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
-    Incarnation, PublisherId, Sequence,
+    EventId, Incarnation, PublisherId, Sequence, TopicId,
     timing::{Nanos, Span},
     topic::{LossTolerance, Period, TopicSpec},
     wire::{StreamNumber, link_frame},
@@ -89,25 +89,50 @@ impl Scene {
         keeper.tell(KeeperMessage::Attached(Box::new(Follows { following, store, topics, topics_max: 10, shard: shard.clone() })));
         let (leader, link) = connection(protocol);
         keeper.tell(KeeperMessage::Follow { link, serial: 1, epoch: EPOCH });
+        keeper.tell(KeeperMessage::Logged { serial: 1, newest: Vec::new() });
         Self { keeper, node, shard, _polls: [poll, nobody], leader, opened, _directory: directory }
     }
 
-    /// The leader connects anew.
+    /// The leader connects anew; the event log is empty.
     fn connect(&mut self, serial: u64) {
+        self.follow(serial);
+        self.keeper.tell(KeeperMessage::Logged { serial, newest: Vec::new() });
+    }
+
+    fn follow(&mut self, serial: u64) {
         let (leader, link) = connection(PROTOCOL);
         self.leader = leader;
         self.keeper.tell(KeeperMessage::Follow { link, serial, epoch: EPOCH });
     }
 
-    /// What it says that it has, on a connection that has just begun.
-    fn has(&mut self) -> Option<u64> {
-        let mut bytes = [0; 64];
-        let count = self.leader.read(&mut bytes).unwrap();
-        let (frame, rest) = link_frame(&bytes[..count]).unwrap().expect("it comes whole");
-        match (LinkFrame::decode(frame).unwrap(), rest) {
-            (LinkFrame::Replication(Replication::Have { epoch: EPOCH, number }), []) => number,
-            other => panic!("{other:?}"),
+    /// What it says that it has, on a connection that has just begun: which of these records, and up to which operation.
+    fn has_of(&mut self, records: &[RecordName]) -> Option<u64> {
+        let mut received = Vec::new();
+        let mut logged = records.iter();
+        loop {
+            let mut bytes = [0; 64];
+            let count = self.leader.read(&mut bytes).unwrap();
+            assert!(count > 0, "it has closed the connection");
+            received.extend_from_slice(&bytes[..count]);
+            while let Some((frame, rest)) = link_frame(&received).unwrap() {
+                match LinkFrame::decode(frame).unwrap() {
+                    LinkFrame::Replication(Replication::Logged { epoch: EPOCH, time_utc_ns, publisher, incarnation, topic, sequence }) => {
+                        let id = EventId { publisher, incarnation, topic, sequence };
+                        assert_eq!(Some(&RecordName { time_ns: time_utc_ns, id }), logged.next());
+                    }
+                    LinkFrame::Replication(Replication::Have { epoch: EPOCH, number }) => {
+                        assert_eq!((rest.len(), logged.len()), (0, 0), "it is the last word of all that are there");
+                        return number;
+                    }
+                    other => panic!("{other:?}"),
+                }
+                received = rest.to_vec();
+            }
         }
+    }
+
+    fn has(&mut self) -> Option<u64> {
+        self.has_of(&[])
     }
 
     fn ended(&self, serial: u64) {
@@ -138,6 +163,17 @@ impl Scene {
                 received = rest.to_vec();
             }
         }
+    }
+
+    /// For the leader on which connections the shard was asked what the event log has.
+    fn asked_for_records(&self) -> Vec<u64> {
+        let mut messages = Vec::new();
+        self.shard.take(&mut messages);
+        let asked = messages.into_iter().filter_map(|message| match message {
+            inbox::Message::Pair(News::NameRecords { serial }) => Some(serial),
+            _ => None,
+        });
+        asked.collect()
     }
 
     /// What the shard was told so that it is ready to lead.
@@ -318,6 +354,23 @@ fn a_frame_that_the_protocol_does_not_have_ends_the_channel() {
     scene.acknowledged(1);
     scene.say(&[Replication::Asked { epoch, loss_tolerance: Some(0), deadline_ns: None, topic: "HOT" }]);
     scene.told(|message| if let Message::ChannelEnded { serial } = message { Some(serial) } else { None });
+}
+
+#[test]
+fn what_the_event_log_has_is_said_first_on_the_connection_that_it_was_asked_for() {
+    let mut scene = Scene::new();
+    let record = |sequence| RecordName {
+        time_ns: 1_800_000_000_000_000_000,
+        id: EventId { publisher: PublisherId(7), incarnation: Incarnation(9), topic: TopicId(2), sequence: Sequence(sequence) },
+    };
+    let newest = vec![record(5), record(4)];
+    assert_eq!(scene.has(), None);
+    scene.follow(2);
+    scene.told(|message| matches!(message, Message::ChannelEnded { serial: 1 }).then_some(()));
+    assert_eq!(scene.asked_for_records(), [1, 2]);
+    scene.keeper.tell(KeeperMessage::Logged { serial: 1, newest: vec![record(1)] });
+    scene.keeper.tell(KeeperMessage::Logged { serial: 2, newest: newest.clone() });
+    assert_eq!(scene.has_of(&newest), None);
 }
 
 #[test]

@@ -1,12 +1,74 @@
 //! The event log's part of what a leader owes its Backup: events of durable types are on both disks before they are answered, or are given to it when it joins.
 
-use bodkin_broker::Instant;
-use bodkin_store::event_log;
+use std::collections::BTreeSet;
 
-use super::{COPY_AHEAD_BYTES, Change, Piece, Primary, Session, TooFar};
-use crate::pair::links::RECORDS_SINCE;
+use bodkin_broker::Instant;
+use bodkin_store::event_log::{self, NAMES_MAX, RecordName};
+
+use super::{COPY_AHEAD_BYTES, Change, Lack, Piece, Primary, Session, TooFar};
+use crate::pair::{
+    link::Link,
+    links::{LOGGED_SINCE, RECORDS_SINCE},
+};
+
+/// Batches that the Backup may owe an acknowledgement for while it is given what it lacks: its disk is slower than the way there.
+const BATCHES_AHEAD: usize = 32;
+
+/// What is known of where the Backup's event log parts from this node's. A node that leads may have answered events before its last start that its Backup never had:
+/// only the two logs can tell.
+#[derive(Debug)]
+pub(super) enum Parting {
+    /// The Backup is about to name its newest records; so far it has named these.
+    Named(BTreeSet<RecordName>),
+    /// They are being looked for in the own log.
+    Sought,
+    /// What it lacks is noted. One that names no records is known to lack what this leader has answered without it.
+    Known,
+}
+
+impl Parting {
+    /// At the beginning of a connection.
+    pub fn with(link: &Link) -> Self {
+        if link.protocol >= LOGGED_SINCE { Self::Named(BTreeSet::new()) } else { Self::Known }
+    }
+
+    /// The Backup has named one of its newest records.
+    pub fn name(&mut self, record: RecordName) -> Result<(), String> {
+        match self {
+            Self::Named(names) if names.len() < NAMES_MAX => {
+                names.insert(record);
+                Ok(())
+            }
+            Self::Named(_) => Err(format!("more than {NAMES_MAX} records of its event log are named")),
+            Self::Sought | Self::Known => Err("records of its event log are named where none are asked for".into()),
+        }
+    }
+}
 
 impl Primary {
+    /// The names of the newest records that the Backup has, of which connection, if they are to be looked for in the event log now: it has named all of them,
+    /// and nothing is answered on its account any more.
+    pub fn wants_search(&mut self) -> Option<(u64, BTreeSet<RecordName>)> {
+        if !matches!(self.session, Session::Asked) || self.have.is_none() {
+            return None;
+        }
+        let Parting::Named(names) = &mut self.parting else { return None };
+        let names = std::mem::take(names);
+        self.parting = Parting::Sought;
+        // The logs know better. What is logged from now on is noted as ever.
+        self.lack = Lack::default();
+        self.records.clear();
+        Some((self.serial, names))
+    }
+
+    /// The Backup of this connection lacks the event log's durable records from this one on, of those that there were at the search; `None`: it has them.
+    pub fn searched(&mut self, serial: u64, first: Option<event_log::Position>) {
+        if serial == self.serial && matches!(self.parting, Parting::Sought) {
+            first.into_iter().for_each(|first| self.lack.note(first));
+            self.parting = Parting::Known;
+        }
+    }
+
     /// Takes records of durable event types, as a batch that begins at this place of the event log; gives what has to go to the Backup now. One that does not
     /// know batches gets none.
     pub fn logged(&mut self, batch: Vec<u8>, first: event_log::Position) -> Result<Vec<Change>, TooFar> {
@@ -34,6 +96,7 @@ impl Primary {
     /// Which part of the event log is to be read for the Backup now, of which connection: it has everything else, and the connection has room.
     pub fn wants_piece(&mut self) -> Option<(u64, event_log::Position, event_log::Position)> {
         let has_room = self.link.as_ref().is_some_and(|link| link.queued() < COPY_AHEAD_BYTES && link.protocol >= RECORDS_SINCE);
+        let has_room = has_room && self.records.len() < BATCHES_AHEAD;
         if !(has_room && self.is_given && matches!(self.session, Session::Joining)) {
             return None;
         }
@@ -57,7 +120,8 @@ impl Primary {
 
     /// Whether a Backup that has joined has been given, and has acknowledged, what it lacked of the event log; true once.
     pub fn has_given_lacking(&mut self) -> bool {
-        self.is_given && matches!(self.session, Session::Joining) && self.lack.is_over(self.replicated)
+        // Who has what is kept has the copy in front of it.
+        self.is_given && matches!(self.session, Session::Joining) && self.lack.is_over(self.replicated.max(self.given))
     }
 
     /// Everything in front of this place of the event log is on the Backup's disk too, or needs not to be. A node that does not lead answers nobody.

@@ -1,16 +1,21 @@
 use std::{
-    net::TcpListener,
+    io::Write,
+    net::{self, TcpListener},
     sync::{Arc, mpsc},
+    thread,
 };
 
 use bodkin_arrowhead::name::EventType;
-use bodkin_broker::{Sequence, wire::StreamNumber};
-use bodkin_store::{Opened, Store, replication::Committed};
+use bodkin_broker::{Incarnation, PublisherId, Sequence, TopicId, wire::StreamNumber};
+use bodkin_store::{Opened, Store, event_log::NAMES_MAX, replication::Committed};
 use mio::net::TcpStream;
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use super::*;
-use crate::pair::{Leadership, links::RECORDS_SINCE};
+use crate::pair::{
+    Leadership,
+    links::{LOGGED_SINCE, RECORDS_SINCE},
+};
 
 /// Behind the last record of the event log when the Backup is given its copy.
 const LOG_END: event_log::Position = event_log::Position(9);
@@ -59,6 +64,31 @@ impl Scene {
     fn connect(&mut self) {
         let socket = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
         self.primary.connected(Link::plain(socket, None, self.now), 1);
+    }
+
+    /// The same of a Backup that speaks this protocol; gives its end.
+    fn connect_speaking(&mut self, protocol: u16) -> net::TcpStream {
+        let socket = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
+        let (backup, _) = self.listener.accept().unwrap();
+        let mut link = Link::plain(socket, None, self.now);
+        link.protocol = protocol;
+        self.primary.connected(link, 1);
+        backup
+    }
+
+    /// The Backup says this, and the leader reads until it knows it, or why the connection has to be closed.
+    fn hear(&mut self, backup: &mut net::TcpStream, frames: &[Replication<'_>], is_known: fn(&Primary) -> bool) -> Result<(), String> {
+        let mut bytes = Vec::new();
+        frames.iter().for_each(|frame| LinkFrame::Replication(*frame).encode(&mut bytes));
+        backup.write_all(&bytes).unwrap();
+        for _ in 0..10_000 {
+            self.primary.read(self.now)?;
+            if is_known(&self.primary) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        panic!("it does not get to know it");
     }
 
     fn copy(&mut self) {
@@ -141,6 +171,57 @@ fn what_was_answered_without_the_backup_is_given_to_it_before_it_counts() {
     assert_eq!(scene.primary.logged_through(), at(10));
     scene.primary.lose_session("cut");
     assert!(scene.primary.lack.holds());
+}
+
+/// A record that the Backup has.
+fn logged(sequence: u64) -> Replication<'static> {
+    Replication::Logged {
+        epoch: Epoch(1),
+        time_utc_ns: 1_800_000_000_000_000_000,
+        publisher: PublisherId(3),
+        incarnation: Incarnation(2),
+        topic: TopicId(1),
+        sequence: Sequence(sequence),
+    }
+}
+
+#[test]
+fn a_backup_that_names_its_newest_records_is_given_what_is_behind_them_whatever_this_leader_has_noted() {
+    let (mut scene, at) = (Scene::new(), event_log::Position);
+    scene.primary.protected(Protection::Alone);
+    scene.primary.logged(vec![2, 5], at(5)).unwrap();
+    assert!(scene.primary.lack.holds(), "it was answered without the Backup");
+    let mut backup = scene.connect_speaking(LOGGED_SINCE);
+    let has_two = |primary: &Primary| matches!(&primary.parting, Parting::Named(names) if names.len() == 2);
+    scene.hear(&mut backup, &[logged(7), logged(6)], has_two).unwrap();
+    assert!(scene.primary.wants_search().is_none(), "there may be more");
+    scene.hear(&mut backup, &[Replication::Have { epoch: Epoch(1), number: None }], |primary| primary.have.is_some()).unwrap();
+    let (serial, names) = scene.primary.wants_search().unwrap();
+    let sequences: Vec<u64> = names.iter().map(|name| name.id.sequence.0).collect();
+    assert_eq!((serial, sequences, scene.primary.lack.holds()), (1, vec![6, 7], false));
+    assert!(scene.primary.wants_search().is_none() && scene.primary.wants_copy(scene.now).is_none(), "it is being looked for");
+    // What is answered meanwhile is lacking too.
+    scene.primary.logged(vec![2, 8], at(8)).unwrap();
+    scene.primary.searched(2, Some(at(1)));
+    scene.primary.searched(1, Some(at(4)));
+    scene.copy();
+    scene.pump();
+    assert_eq!((scene.primary.is_complete(), scene.primary.wants_piece()), (false, Some((1, at(4), LOG_END))));
+    // The event log keeps none of them any more.
+    assert!(scene.primary.read_piece(1, Piece { batch: None, next: LOG_END }, scene.now).is_empty());
+    assert!(scene.primary.has_given_lacking(), "nothing is owed");
+}
+
+#[test]
+fn a_backup_that_names_what_it_was_not_asked_for_is_refused() {
+    let have = Replication::Have { epoch: Epoch(1), number: None };
+    let too_many: Vec<Replication<'_>> = (0..=NAMES_MAX as u64).map(logged).collect();
+    for (protocol, frames) in [(LOGGED_SINCE, &too_many[..]), (LOGGED_SINCE, &[have, logged(1)]), (RECORDS_SINCE, &[logged(1)])] {
+        let mut scene = Scene::new();
+        scene.primary.protected(Protection::Alone);
+        let mut backup = scene.connect_speaking(protocol);
+        assert!(scene.hear(&mut backup, frames, |_| false).is_err());
+    }
 }
 
 #[test]
