@@ -57,6 +57,9 @@ pub fn run(options: &CrashOptions) -> anyhow::Result<Report> {
     report.note(
         "gap_ms: from a fault until the publishers turn to the broker that leads next; cover_gap_ms: longest time without an event that is told to be safe, until all is well again".into(),
     );
+    report.note(
+        "a fault strikes a leader with a Backup in sync; waits_for_backup: how often one had to be waited for, behind a stall that had let the other broker lead alone".into(),
+    );
     report.note(format!(
         "{} streams each with an event every {} ms of which none may be lost (l0), three in a row (l3), any (linf); broken_promises counts what must not be",
         options.streams, options.period_ms
@@ -114,6 +117,8 @@ struct Strike {
     until: Instant,
     /// Whether another broker led behind it.
     is_replaced: bool,
+    /// Whether it had to wait, because whoever led had no Backup in sync.
+    has_waited: bool,
 }
 
 impl Strike {
@@ -138,7 +143,9 @@ impl Strike {
 
 /// Lets a fault happen, and makes all well again.
 fn strike(plant: &Plant, nodes: &mut Nodes<'_>, fault: Fault, options: &CrashOptions) -> anyhow::Result<Strike> {
-    let leader = leader(nodes)?;
+    // What only one broker has would die with it, which no pair can outlive.
+    let at_once = nodes.protected_leader();
+    let leader = at_once.map_or_else(|| nodes.wait_until_protected(), Ok)?;
     let other = partner(leader);
     let from = Instant::now();
     match fault {
@@ -172,7 +179,7 @@ fn strike(plant: &Plant, nodes: &mut Nodes<'_>, fault: Fault, options: &CrashOpt
         nodes.revive(site)?;
     }
     nodes.wait_until_protected()?;
-    Ok(Strike { from, until: Instant::now(), is_replaced: leader_then != leader })
+    Ok(Strike { from, until: Instant::now(), is_replaced: leader_then != leader, has_waited: at_once.is_none() })
 }
 
 fn cut(plant: &Plant, a: Site, b: Site) -> anyhow::Result<()> {
@@ -230,6 +237,7 @@ fn totals(fault: Fault, streams: &Streams, strikes: &[Strike], sent: &Sent, seen
         Figure::sum("broken_promises", broken),
         Figure::sum("gaps_beyond_x", beyond),
         Figure::sum("unexpected_leaders", unexpected as u64),
+        Figure::sum("waits_for_backup", strikes.iter().filter(|strike| strike.has_waited).count() as u64),
         Figure::sum("two_leaders", seen.two_leaders),
         Figure::sum("duplicates", duplicates),
         Figure::sum("out_of_order", out_of_order),
@@ -252,7 +260,7 @@ mod tests {
         let start = Instant::now();
         let at = |milliseconds: u64| start + Duration::from_millis(milliseconds);
         let covers: Vec<Instant> = [0, 10, 20, 70, 80, 200].map(at).to_vec();
-        let strike = |from, until| Strike { from: at(from), until: at(until), is_replaced: false };
+        let strike = |from, until| Strike { from: at(from), until: at(until), is_replaced: false, has_waited: false };
         assert_eq!(strike(25, 100).cover_gap_ms(&covers), 120.0, "the one that ends behind is seen whole");
         assert_eq!(strike(25, 75).cover_gap_ms(&covers), 45.0);
         assert_eq!(strike(300, 400).cover_gap_ms(&covers), 100.0, "nothing came any more");

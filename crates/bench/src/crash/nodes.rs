@@ -43,6 +43,32 @@ pub struct Nodes<'p> {
     children: [Option<Child>; 3],
 }
 
+/// What a broker says of itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    leads: bool,
+    /// It leads, and has a Backup in sync.
+    is_protected: bool,
+}
+
+impl Standing {
+    /// As its metrics tell it; one that tells nothing does not lead.
+    fn told(metrics: &str) -> Self {
+        let [leads, is_protected] = ["bodkin_pair_leads", "bodkin_pair_protected"].map(|name| gauge(metrics, name) == Some(1));
+        Self { leads, is_protected }
+    }
+}
+
+/// The one of [`BROKERS`] that may be struck so that the other one goes on: it leads, nobody else says so, and its Backup has everything. A stall beside the traffic may have let
+/// the other one lead, alone at first, and what only that one has would be killed with it.
+fn protected([first, second]: [Standing; 2]) -> Option<Site> {
+    match (first, second) {
+        (Standing { leads: true, is_protected: true }, Standing { leads: false, .. }) => Some(Site::First),
+        (Standing { leads: false, .. }, Standing { leads: true, is_protected: true }) => Some(Site::Second),
+        _ => None,
+    }
+}
+
 fn place(site: Site) -> usize {
     match site {
         Site::First => 0,
@@ -151,18 +177,20 @@ impl<'p> Nodes<'p> {
         })
     }
 
+    /// Who leads with a Backup in sync, if somebody does.
+    pub fn protected_leader(&self) -> Option<Site> {
+        protected(BROKERS.map(|site| Standing::told(&call(site, MONITOR_PORT, "GET", "/metrics", "").unwrap_or_default())))
+    }
+
     /// Waits until somebody leads with a Backup in sync; gives who.
     ///
     /// # Errors
     /// That does not come; the nodes' last words are told.
-    pub fn wait_until_protected(&mut self) -> anyhow::Result<Site> {
+    pub fn wait_until_protected(&self) -> anyhow::Result<Site> {
         let deadline = Instant::now() + PROTECTED_WAIT_MAX;
         loop {
-            for site in BROKERS {
-                let metrics = call(site, MONITOR_PORT, "GET", "/metrics", "").unwrap_or_default();
-                if gauge(&metrics, "bodkin_pair_protected") == Some(1) {
-                    return Ok(site);
-                }
+            if let Some(leader) = self.protected_leader() {
+                return Ok(leader);
             }
             if Instant::now() > deadline {
                 bail!("no broker has a Backup in sync after {} s.{}", PROTECTED_WAIT_MAX.as_secs(), self.last_words());
@@ -221,4 +249,30 @@ fn call(broker: Site, port: u16, method: &str, target: &str, body: &str) -> anyh
 
 fn gauge(metrics: &str, name: &str) -> Option<u64> {
     metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_leads_alone_is_not_struck() {
+        let standing = |leads: u64, is_protected: u64| {
+            Standing::told(&format!("bodkin_pair_leads_since 1\nbodkin_pair_leads {leads}\nbodkin_pair_protected {is_protected}\n"))
+        };
+        let away = Standing::told("");
+        let cases = [
+            ([standing(1, 1), standing(0, 0)], Some(Site::First)),
+            ([standing(0, 0), standing(1, 1)], Some(Site::Second)),
+            ([standing(1, 1), away], Some(Site::First)),
+            ([standing(0, 0), standing(1, 0)], None),
+            ([standing(1, 0), away], None),
+            ([standing(1, 1), standing(1, 0)], None),
+            ([standing(0, 0), standing(0, 0)], None),
+            ([away, away], None),
+        ];
+        for (standings, expected) in cases {
+            assert_eq!(protected(standings), expected, "{standings:?}");
+        }
+    }
 }
