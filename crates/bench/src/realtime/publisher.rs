@@ -116,14 +116,16 @@ pub struct Account {
     refused: u64,
     refusals: Vec<String>,
     sessions_ended: u64,
+    /// Of sessions, those of which it is known why they ended.
+    ends_explained: u64,
     lateness: Latencies,
     last_covered_ns: u64,
     cover_gap_ns: u64,
     redirected_ns: [u64; 2],
 }
 
-/// Refusals that are told in words.
-const REFUSALS_TOLD: usize = 3;
+/// Refusals that are told in words, and as many ends of sessions.
+const REFUSALS_TOLD: u64 = 3;
 
 impl Account {
     /// Events are safe now; `since_ns` is the stamp of the newest of them.
@@ -150,20 +152,19 @@ impl Account {
     /// An event was refused for good.
     pub fn refuse(&mut self, words: impl FnOnce() -> String) {
         self.refused += 1;
-        self.tell(words);
+        if self.refused <= REFUSALS_TOLD {
+            self.refusals.push(words());
+        }
     }
 
     /// A session is over, or did not come about, for this reason if it is known.
     pub fn end_session(&mut self, why: Option<String>, was_there: bool) {
         self.sessions_ended += u64::from(was_there);
         if let Some(why) = why {
-            self.tell(|| why);
-        }
-    }
-
-    fn tell(&mut self, words: impl FnOnce() -> String) {
-        if self.refusals.len() < REFUSALS_TOLD {
-            self.refusals.push(words());
+            self.ends_explained += 1;
+            if self.ends_explained <= REFUSALS_TOLD {
+                self.refusals.push(why);
+            }
         }
     }
 }
