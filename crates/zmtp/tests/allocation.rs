@@ -1,13 +1,11 @@
 //! Between receive and send nothing is allocated: by any mechanism, for messages, subscriptions looked up, and signs of life.
 
-#![allow(unsafe_code)] // A counting allocator has to be one; it only counts and passes on.
-
+#[path = "../../broker/tests/counting/mod.rs"]
+mod counting;
 #[path = "protocol/party.rs"]
 #[allow(dead_code)]
 mod party;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,35 +13,10 @@ use bodkin_zmtp::{ClientSecurity, Event, PlainCredentials, ServerSecurity, Socke
 
 use party::{Party, converse, pair};
 
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts what each thread takes.
-struct PerThread;
-
-// SAFETY: every call is passed on to the system's allocator as it came; `realloc` and `alloc_zeroed` come by these two.
-unsafe impl GlobalAlloc for PerThread {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: PerThread = PerThread;
-
+/// What is taken from the allocator the second time: what is kept for good is allocated the first time.
 fn allocations(mut work: impl FnMut()) -> u64 {
-    work(); // What is kept for good is allocated the first time.
-    let before = ALLOCATIONS.get();
     work();
-    ALLOCATIONS.get() - before
+    counting::allocations(work)
 }
 
 /// One message there, cut in two, and a PING behind it; one back.
