@@ -1,22 +1,27 @@
-//! A file of the event log as damage or another program left it.
+//! A file of the event log as damage or another program left it, and records as another node sends them.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use bodkin_arrowhead::utc::UtcTime;
-use bodkin_store::event_log::{EventLog, EventLogLimits, EventLogReader, Position};
+use bodkin_store::event_log::{EventLog, EventLogLimits, EventLogReader, Position, batch};
 
 /// The first bytes of a file: magic, version, first position, time.
 const HEADER_BYTES: usize = 32;
+/// The byte that a batch begins with.
+const FORM_BYTES: usize = 1;
 /// Length and checksum in front of a record.
 const PREFIX_BYTES: usize = 8;
 
-/// A byte that says what is put right, then the file. Without that byte's help nearly every input would stop at a checksum.
+/// A byte that says what is put right, then the file, or with its third bit the batch. Without that byte's help nearly every input would stop at a checksum.
 pub fn event_log(bytes: &[u8]) {
     let Some((&help, bytes)) = bytes.split_first() else { return };
+    if help & 4 != 0 {
+        return records(bytes.to_vec(), help & 2 != 0);
+    }
     let mut file = if help & 1 == 0 { bytes.to_vec() } else { [header(), bytes.to_vec()].concat() };
     if help & 2 != 0 {
-        correct_checksums(&mut file);
+        correct_checksums(&mut file, HEADER_BYTES);
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("0000000000000001.events"), &file).expect("the file is written");
@@ -40,6 +45,17 @@ pub fn event_log(bytes: &[u8]) {
     assert_eq!(after.len(), held.len() + 1, "an append costs what was there");
 }
 
+/// A batch is refused, or it is what its records are written as.
+fn records(mut bytes: Vec<u8>, is_put_right: bool) {
+    if is_put_right {
+        correct_checksums(&mut bytes, FORM_BYTES);
+    }
+    let Ok(records) = batch::records(&bytes) else { return };
+    let mut again = bytes[..FORM_BYTES].to_vec();
+    records.iter().for_each(|record| batch::push(record, &mut again));
+    assert_eq!(again, bytes, "what is read has one form only");
+}
+
 fn header() -> Vec<u8> {
     let mut header = b"BODKINEV".to_vec();
     for number in [1_u64, 0, 1_800_000_000_000_000_000] {
@@ -49,9 +65,9 @@ fn header() -> Vec<u8> {
     header
 }
 
-/// Gives every whole record the checksum of its bytes.
-fn correct_checksums(file: &mut [u8]) {
-    let mut at = HEADER_BYTES;
+/// Gives every whole record from there on the checksum of its bytes.
+fn correct_checksums(file: &mut [u8], from: usize) {
+    let mut at = from;
     while let Some(length) = file.get(at..at + 4) {
         let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
         let Some(body) = file.get(at + PREFIX_BYTES..).and_then(|rest| rest.get(..length)) else { return };
