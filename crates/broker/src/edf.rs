@@ -3,11 +3,13 @@
 //! Each level is a treap, a search tree by deadline that is a heap by a scattered number and so balanced whatever comes in whatever
 //! order. Every node knows two sums of its subtree, so that the latest start of the whole row, which FRAME's lazy replication asks for
 //! with every message, is read at the root. A job is named by the caller's own number for it; nothing is allocated behind
-//! [`Edf::reserve`]. Jobs that will probably be taken out before their turn comes need no place in the order until then ([`newcomers`]).
+//! [`Edf::reserve`]. Whose next job alone is asked for needs no sums ([`Queue`]). Jobs that will probably be taken out before their turn comes need no place in the order until then ([`newcomers`]).
 
 mod newcomers;
+mod queue;
 
 use self::newcomers::Newcomers;
+pub(crate) use self::queue::Queue;
 use crate::{time::Instant, topic::Level};
 
 /// Levels that are served strictly one after the other: those of the real-time topics, and behind them the [`BACKGROUND`].

@@ -23,7 +23,7 @@ pub use self::{
 pub use crate::subscription::{Offer, OfferedEvent};
 use crate::{
     backup::Promotion,
-    edf::Edf,
+    edf::Queue,
     event::{EventId, Incarnation, PublisherId, Sequence, TopicId},
     replication::{BackupStanding, Replication, ReplicationPolicy},
     slot::SlotId,
@@ -106,13 +106,13 @@ pub struct Shard<R> {
     /// While this node follows: the numbers here of the topics that its Backup numbers from 0.
     known_as: Vec<TopicId>,
     /// Streams with something to dispatch, by the deadline of the first.
-    dispatches: Edf,
+    dispatches: Queue,
     /// Processor time of all that is to be dispatched.
     dispatches_ns: u64,
     /// Streams without required subscriptions, by when their dispatched events count as received.
-    settling: Edf,
+    settling: Queue,
     /// Required subscriptions that owe something, by when they are not required any more.
-    waits: Edf,
+    waits: Queue,
     /// Streams with readers that are behind and can be brought something.
     catching_up: VecDeque<StreamId>,
     /// Streams that wait for their publishers behind a promotion, and until when.
@@ -140,10 +140,10 @@ impl<R> Shard<R> {
             led_since: Instant::default(),
             streams: Streams::default(),
             known_as: Vec::new(),
-            dispatches: Edf::default(),
+            dispatches: Queue::default(),
             dispatches_ns: 0,
-            settling: Edf::default(),
-            waits: Edf::default(),
+            settling: Queue::default(),
+            waits: Queue::default(),
             catching_up: VecDeque::new(),
             held: Vec::new(),
             held_until: Instant::default(),

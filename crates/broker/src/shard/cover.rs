@@ -145,7 +145,7 @@ impl<R> Shard<R> {
 
     /// Takes what was dispatched to nobody who acknowledges as received, once that has had the time to happen.
     pub(super) fn settle(&mut self, now: Instant, outputs: &mut Vec<Output>) {
-        while let Some((at, index)) = self.settling.first(0)
+        while let Some((_, at, index)) = self.settling.first()
             && at <= now
         {
             self.settling.remove(index);
@@ -172,7 +172,7 @@ impl<R> Shard<R> {
         if through > stream.settled {
             let wait_ns = self.topics.at(stream.identity.topic).terms().broker_subscriber_max_ns;
             self.streams.at_mut(index).settling = through;
-            self.settling.insert(0, index, now.plus_nanos(wait_ns), 0);
+            self.settling.insert(0, index, now.plus_nanos(wait_ns));
         }
     }
 

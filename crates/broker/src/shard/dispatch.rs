@@ -2,7 +2,7 @@
 
 use super::{Offer, OfferedEvent, Output, Shard, ShedReason, Work, output_of};
 use crate::{
-    edf::{BACKGROUND, Edf, LEVELS},
+    edf::{BACKGROUND, LEVELS, Queue},
     event::Sequence,
     slot::{Message, NONE, SlotId},
     stream::Reader,
@@ -11,11 +11,11 @@ use crate::{
 };
 
 /// Begins to wait for a required subscription that has been handed something, if it owed nothing before.
-fn wait_for(waits: &mut Edf, now: Instant, key: SubscriptionKey, required: Required) -> Required {
+fn wait_for(waits: &mut Queue, now: Instant, key: SubscriptionKey, required: Required) -> Required {
     if waits.place(key.index).is_some() {
         return required;
     }
-    waits.insert(0, key.index, now.plus_nanos(required.wait_ns), 0);
+    waits.insert(0, key.index, now.plus_nanos(required.wait_ns));
     Required { heard_at: now, ..required }
 }
 
@@ -42,8 +42,8 @@ impl<R> Shard<R> {
     /// When [`Self::next`] has to be asked again although nothing has happened; the past: at once.
     pub fn next_timer(&self) -> Option<Instant> {
         let held = (!self.held.is_empty()).then_some(self.held_until);
-        let settling = self.settling.first(0).map(|(at, _)| at);
-        let waits = self.waits.first(0).map(|(at, _)| at);
+        let settling = self.settling.first().map(|(_, at, _)| at);
+        let waits = self.waits.first().map(|(_, at, _)| at);
         let has_work = !self.dispatches.is_empty() || !self.catching_up.is_empty() || self.is_giving();
         let work = has_work.then(Instant::default);
         [held, settling, waits, work, self.replication.next_start(self.dispatches_ns)].into_iter().flatten().min()
@@ -51,7 +51,7 @@ impl<R> Shard<R> {
 
     fn next_of(&mut self, now: Instant, level: u8, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) -> Option<Work> {
         loop {
-            let dispatch = self.dispatches.first(level);
+            let dispatch = self.dispatches.first().filter(|(of, ..)| *of <= level).map(|(_, by, stream)| (by, stream));
             let replica = self.replication.due(now, level, self.dispatches_ns);
             match (dispatch, replica) {
                 (None, None) => return None,

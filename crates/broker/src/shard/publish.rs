@@ -143,14 +143,14 @@ impl<R> Shard<R> {
             if !message.is_excess && !message.is_dispatched {
                 let level = self.topics.at(stream.identity.topic).terms().level.get();
                 if self.dispatches.place(index) != Some((level, message.dispatch_by)) {
-                    self.dispatches.insert(level, index, message.dispatch_by, 0);
+                    self.dispatches.insert(level, index, message.dispatch_by);
                 }
                 return;
             }
             slot = message.next;
         }
         if self.dispatches.place(index).is_none_or(|(level, _)| level != BACKGROUND) {
-            self.dispatches.insert(BACKGROUND, index, now, 0);
+            self.dispatches.insert(BACKGROUND, index, now);
         }
     }
 

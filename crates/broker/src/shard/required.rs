@@ -45,7 +45,7 @@ impl<R> Shard<R> {
         }
         self.waits.reserve(self.subscriptions.indexes());
         if !is_there {
-            self.waits.insert(0, key.index, now.plus(wait), 0);
+            self.waits.insert(0, key.index, now.plus(wait));
         }
     }
 
@@ -143,7 +143,7 @@ impl<R> Shard<R> {
         let until = now.plus_nanos(required.wait_ns);
         // A timer that rings too early is set anew when it does: a promotion has thousands of them.
         if self.waits.place(key.index).is_none_or(|(_, at)| at > until) {
-            self.waits.insert(0, key.index, until, 0);
+            self.waits.insert(0, key.index, until);
         }
         true
     }
@@ -169,7 +169,7 @@ impl<R> Shard<R> {
     /// Looks after those who have been away or silent for as long as they are waited for, some of them at a time.
     pub(super) fn stop_waiting(&mut self, now: Instant, outputs: &mut Vec<Output>) {
         for _ in 0..WAITS_PER_STEP {
-            let Some((_, index)) = self.waits.first(0).filter(|(at, _)| *at <= now) else { break };
+            let Some((_, _, index)) = self.waits.first().filter(|(_, at, _)| *at <= now) else { break };
             self.waits.remove(index);
             let key = self.subscriptions.key(index);
             let Some(subscription) = self.subscriptions.get(key) else { continue };
@@ -181,7 +181,7 @@ impl<R> Shard<R> {
             }
             let patience_ends = required.heard_at.max(self.led_since).plus_nanos(required.wait_ns);
             if patience_ends > now {
-                self.waits.insert(0, index, patience_ends, 0);
+                self.waits.insert(0, index, patience_ends);
                 continue;
             }
             self.counters.not_required += 1;
