@@ -4,6 +4,18 @@ use std::io;
 
 /// Memory beyond this is given back when everything is written.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// Buffers that are kept while nobody has anything to write.
+const SPARE_MAX: usize = 64;
+
+/// Empty buffers, of those who have written everything for those who have something to write: of thousands of links few have at the same time, and what each would keep of its own
+/// is more than what all of them write in a turn.
+pub struct Spare(Vec<Vec<u8>>);
+
+impl Default for Spare {
+    fn default() -> Self {
+        Self(Vec::with_capacity(SPARE_MAX))
+    }
+}
 
 /// Bytes in the order in which they go out.
 #[derive(Default)]
@@ -16,6 +28,23 @@ impl Outbox {
     /// Where to append what is to be written.
     pub fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
+    }
+
+    /// Takes a buffer of those that are spare, if it has none.
+    pub fn borrow(&mut self, spare: &mut Spare) {
+        if self.bytes.capacity() == 0 {
+            self.bytes = spare.0.pop().unwrap_or_default();
+        }
+    }
+
+    /// Gives its buffer to those that are spare, if everything is written.
+    pub fn give_back(&mut self, spare: &mut Spare) {
+        if self.unsent_bytes() == 0 && self.bytes.capacity() > 0 {
+            let buffer = std::mem::take(&mut self.bytes);
+            if spare.0.len() < SPARE_MAX {
+                spare.0.push(buffer);
+            }
+        }
     }
 
     /// Bytes that are to be written.
@@ -75,5 +104,33 @@ mod tests {
         assert_eq!(taken, b"abcdefghi");
         outbox.bytes().push(0);
         assert!(outbox.write_to(|_| Ok(0)).is_err());
+    }
+
+    #[test]
+    fn of_many_who_write_one_behind_the_other_one_has_a_buffer() {
+        let mut spare = Spare::default();
+        let mut outboxes: Vec<Outbox> = std::iter::repeat_with(Outbox::default).take(100).collect();
+        let mut buffers = std::collections::BTreeSet::new();
+        for outbox in &mut outboxes {
+            outbox.borrow(&mut spare);
+            outbox.bytes().extend_from_slice(b"abc");
+            buffers.insert(outbox.bytes.as_ptr());
+            outbox.give_back(&mut spare);
+            assert_eq!(outbox.unsent_bytes(), 3, "what is not written stays");
+            outbox.write_to(|bytes| Ok(bytes.len())).unwrap();
+            outbox.give_back(&mut spare);
+            assert_eq!(outbox.bytes.capacity(), 0);
+        }
+        assert_eq!((buffers.len(), spare.0.len()), (1, 1));
+        // All at the same time: no more are kept than that.
+        for outbox in &mut outboxes {
+            outbox.borrow(&mut spare);
+            outbox.bytes().push(0);
+        }
+        for outbox in &mut outboxes {
+            outbox.write_to(|bytes| Ok(bytes.len())).unwrap();
+            outbox.give_back(&mut spare);
+        }
+        assert_eq!(spare.0.len(), SPARE_MAX);
     }
 }

@@ -35,7 +35,7 @@ use self::{
     source::Versions,
     unread::Unread,
 };
-use super::{LINK_LISTENERS, LINKS, Shard};
+use super::{LINK_LISTENERS, LINKS, Shard, outbox::Spare};
 use crate::{
     limits::{LINK_PREFIXES, Limits},
     seldom::Seldom,
@@ -107,6 +107,8 @@ pub(super) struct Endpoint {
     noting: VecDeque<usize>,
     /// What DEALERs were told of who leads.
     leadership: (Epoch, bool),
+    /// Buffers of links that have nothing to write.
+    spare: Spare,
     /// Where commands are made.
     command: Vec<u8>,
     /// Bytes that a subscriber's link may have to write; an event beyond is lost, counted and told.
@@ -160,6 +162,7 @@ impl Endpoint {
             noted: 0,
             noting: VecDeque::new(),
             leadership: (Epoch::NONE, true),
+            spare: Spare::default(),
             command: Vec::new(),
             queue_bytes_max,
             lost: 0,
@@ -457,6 +460,7 @@ impl Shard {
     pub(super) fn write_link(&mut self, slot: usize) {
         let Some(link) = self.endpoint.links.get_mut(slot) else { return };
         let result = link.write_out(self.clock.now);
+        link.outbox.give_back(&mut self.endpoint.spare);
         let is_over = link.is_over() && link.is_written() && !link.shut_down(self.clock.now);
         if result.is_err() || is_over {
             return self.close_link(slot);

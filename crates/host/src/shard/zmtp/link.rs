@@ -12,7 +12,10 @@ use bodkin_broker::SubscriptionKey;
 use bodkin_zmtp::{Connection, PublicKey};
 
 use super::{dealer::Dealer, socket::LinkSocket, source::Source, unread::Urgency};
-use crate::{limits::Limits, shard::outbox::Outbox};
+use crate::{
+    limits::Limits,
+    shard::outbox::{Outbox, Spare},
+};
 
 /// Bytes of replies that may wait to be taken by the peer; behind them it is not read.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
@@ -169,8 +172,12 @@ impl Link {
     }
 
     /// Where messages are appended as they stand for a peer without boxes.
-    pub fn frames(&mut self) -> &mut Vec<u8> {
-        if self.is_sealed { &mut self.unsealed } else { self.outbox.bytes() }
+    pub fn frames(&mut self, spare: &mut Spare) -> &mut Vec<u8> {
+        if self.is_sealed {
+            return &mut self.unsealed;
+        }
+        self.outbox.borrow(spare);
+        self.outbox.bytes()
     }
 
     /// Puts what waits for it in boxes, unless its events are being served.

@@ -207,10 +207,11 @@ impl Shard {
     fn reply(&mut self, slot: usize, result: Result<(), &ArrowheadError>) {
         let (status, reason) = result.map_or_else(|error| (error.error_code, error.error_message.as_str()), |()| (200, ""));
         let digits = [100, 10, 1].map(|place| b'0' + (status / place % 10) as u8);
-        let link = &mut self.endpoint.links[slot];
+        let endpoint = &mut self.endpoint;
+        let frames = endpoint.links[slot].frames(&mut endpoint.spare);
         for (payload, more) in [(&b""[..], true), (&digits, true), (reason.as_bytes(), false)] {
-            link.frames().extend_from_slice(bodkin_zmtp::FrameHead::message(payload.len(), more).as_bytes());
-            link.frames().extend_from_slice(payload);
+            frames.extend_from_slice(bodkin_zmtp::FrameHead::message(payload.len(), more).as_bytes());
+            frames.extend_from_slice(payload);
         }
         self.endpoint.is_dirty(slot);
     }

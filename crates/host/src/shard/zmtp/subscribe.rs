@@ -37,7 +37,7 @@ impl Endpoint {
     /// Puts an event into a link's queue; true if so much waits there that it should be written at once.
     pub fn hand_over(&mut self, slot: usize, prefix: &[u8], message: &EventMessage) -> bool {
         let link = &mut self.links[slot];
-        let out = link.frames();
+        let out = link.frames(&mut self.spare);
         let event_type = out.len() + message.event_type_at();
         out.extend_from_slice(message.bytes());
         out[event_type..][..prefix.len()].copy_from_slice(prefix);

@@ -23,7 +23,7 @@ impl Endpoint {
     pub(super) fn tell(&mut self, slot: usize, command: &ClientFrame<'_>) {
         self.command.clear();
         command.encode(&mut self.command);
-        let out = self.links[slot].frames();
+        let out = self.links[slot].frames(&mut self.spare);
         out.extend_from_slice(FrameHead::message(self.command.len(), false).as_bytes());
         out.extend_from_slice(&self.command);
         self.is_dirty(slot);
@@ -46,7 +46,7 @@ impl Endpoint {
     /// Puts an event into a DEALER's queue; true if so much waits there that it should be written at once.
     pub fn hand_to_dealer(&mut self, slot: usize, topic: &str, message: &EventMessage) -> bool {
         let link = &mut self.links[slot];
-        let out = link.frames();
+        let out = link.frames(&mut self.spare);
         out.extend_from_slice(FrameHead::message(topic.len(), true).as_bytes());
         out.extend_from_slice(topic.as_bytes());
         out.extend_from_slice(message.behind_event_type());
