@@ -1,13 +1,13 @@
-//! A list that nearly always has one element, which then takes no memory of its own: a topic's subscriptions, its streams, a stream's readers.
+//! A list that nearly always has one element, which then takes no memory of its own: a topic's subscriptions, its streams and publishers, a stream's readers.
 
 use std::{
     hash::{Hash, Hasher},
     ops::{Deref, DerefMut},
 };
 
-/// Elements in order.
+/// Elements in order, of which there is nearly always one.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Few<T> {
+pub enum Few<T> {
     /// No element.
     #[default]
     Empty,

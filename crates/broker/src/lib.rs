@@ -37,6 +37,7 @@ pub use crate::{
     delivery::{Circuit, Delivery, DeliveryPolicy, Outcome, RETRY_AFTER_MAX, Verdict},
     epoch::{Epoch, Node},
     event::{EventId, EventIdError, Incarnation, PublisherId, Sequence, TopicId},
+    few::Few,
     replication::{AckAhead, BackupStanding, IN_FLIGHT_MAX, ReplicationPace, ReplicationPolicy},
     shard::{
         Accepted, Attachment, Authority, Counters, Input, Offer, OfferedEvent, Output, Publication, Refusal, SEQUENCE_GAP_MAX, Shard,

@@ -13,7 +13,7 @@ mod source;
 mod subscribe;
 mod unread;
 
-use std::{collections::VecDeque, io, os::unix::net::UnixListener, sync::Arc, time::Instant};
+use std::{collections::VecDeque, io, num::NonZeroU64, os::unix::net::UnixListener, sync::Arc, time::Instant};
 
 use bodkin_arrowhead::name::SystemName;
 use bodkin_broker::{
@@ -81,7 +81,7 @@ pub(super) struct Endpoint {
     settings: Arc<ServerSettings>,
     system: Option<SystemName>,
     links: Slab<Link>,
-    next_serial: u64,
+    next_serial: NonZeroU64,
     /// Who wants which topics, by upper-case prefixes.
     wanted: Subscriptions<usize>,
     /// Links that subscribe.
@@ -148,7 +148,7 @@ impl Endpoint {
             settings: Arc::new(ServerSettings { limits, takes: TAKES.into(), security }),
             system: config.system,
             links: Slab::new(),
-            next_serial: 0,
+            next_serial: NonZeroU64::MIN,
             wanted: Subscriptions::new(LINK_PREFIXES),
             subscribers: 0,
             found: Vec::new(),
@@ -283,7 +283,7 @@ impl Shard {
         let mut greeting = Vec::new();
         let protocol = Connection::server(endpoint.settings.clone(), random, &mut greeting);
         let link = Link::new(socket, protocol, &greeting, endpoint.next_serial, self.clock.now);
-        endpoint.next_serial += 1;
+        endpoint.next_serial = endpoint.next_serial.saturating_add(1);
         let slot = endpoint.insert(link);
         endpoint.is_dirty(slot);
         self.write_link(slot);

@@ -1,6 +1,9 @@
 //! What subscriptions ask of a topic beyond what was declared: the topic is as strict as the strictest of all that is asked and admitted.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{
+    num::NonZeroU64,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use bodkin_arrowhead::record::{SubscriptionBounds, SystemId};
 use bodkin_broker::{
@@ -13,11 +16,11 @@ use super::{Admitted, RealTimeTopic, RealTimeTopics, TopicError};
 
 /// Names who asks something of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asker(u64);
+pub struct Asker(NonZeroU64);
 
 impl Asker {
     /// Systems have names of their own beside those that are given to sessions.
-    const SYSTEM: u64 = 1 << 63;
+    const SYSTEM: NonZeroU64 = NonZeroU64::new(1 << 63).unwrap();
 
     /// Who is subscribed by push: once at most to each event type.
     pub fn pushed(subscriber: SystemId) -> Self {
@@ -33,14 +36,14 @@ pub fn wish_of(bounds: SubscriptionBounds) -> Wish {
 impl RealTimeTopics {
     /// A name that nobody else has, for a session.
     pub fn asker(&self) -> Asker {
-        Asker(self.askers.fetch_add(1, Relaxed))
+        Asker(NonZeroU64::MIN.saturating_add(self.askers.fetch_add(1, Relaxed)))
     }
 
     /// Takes what a subscription asks, in place of what it asked before, if the topic with all that is asked of it still fits; else all stays as it is. `tell` is told
     /// what holds now while nothing else can change, so that the shard hears of changes in their order; it must not wait.
     pub fn ask(&self, event_type: &str, asker: Asker, wish: Wish, tell: impl FnOnce(Result<(Arc<RealTimeTopic>, Terms), TopicError>)) {
         let mut admitted = self.lock();
-        let asked = admitted.admission.ask(event_type, asker.0, wish);
+        let asked = admitted.admission.ask(event_type, asker.0.get(), wish);
         tell(match asked {
             Ok(_) => Ok(self.take_over(&mut admitted, event_type).expect("what is asked is asked of a topic that is there")),
             Err(error) => Err(refused(event_type, error)),
@@ -51,7 +54,7 @@ impl RealTimeTopics {
     /// is there.
     pub fn forget(&self, event_type: &str, asker: Asker, tell: impl FnOnce((Arc<RealTimeTopic>, Terms))) {
         let mut admitted = self.lock();
-        admitted.admission.withdraw(event_type, asker.0);
+        admitted.admission.withdraw(event_type, asker.0.get());
         if let Some(topic) = self.take_over(&mut admitted, event_type) {
             tell(topic);
         }

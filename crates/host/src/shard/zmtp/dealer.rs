@@ -170,6 +170,12 @@ impl super::Endpoint {
         }
     }
 
+    /// Which run of its client a DEALER's link is of; 0 where the client has not said so, or the link has gone.
+    fn run_on(&mut self, link: LinkKey) -> Incarnation {
+        let hello = self.dealer_at(link).and_then(|dealer| dealer.hello.as_ref());
+        hello.map_or(Incarnation(0), |hello| hello.incarnation)
+    }
+
     /// The DEALER of a link that may have gone, or be ending.
     fn dealer_at(&mut self, link: LinkKey) -> Option<&mut Dealer> {
         match &mut self.links.get_mut(link.slot).filter(|at| at.serial == link.serial)?.role {

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
+    num::NonZeroU64,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -29,7 +30,7 @@ pub struct LinkKey {
     /// Where it is kept.
     pub slot: usize,
     /// Which one it is of all there were.
-    pub serial: u64,
+    pub serial: NonZeroU64,
 }
 
 /// What a peer does here.
@@ -111,7 +112,7 @@ pub struct Link {
     /// The most urgent topic of those that are published on it.
     publishes: Urgency,
     /// Tells it from its slot's former and later ones.
-    pub serial: u64,
+    pub serial: NonZeroU64,
     /// Whether the system says that the peer has ended; its last bytes may still be unread.
     pub end_is_announced: bool,
     pub is_dirty: bool,
@@ -125,7 +126,7 @@ pub struct Link {
 
 impl Link {
     /// A link that was just accepted, with our greeting to be written.
-    pub fn new(socket: LinkSocket, protocol: Connection, greeting: &[u8], serial: u64, now: Instant) -> Self {
+    pub fn new(socket: LinkSocket, protocol: Connection, greeting: &[u8], serial: NonZeroU64, now: Instant) -> Self {
         let mut outbox = Outbox::default();
         outbox.bytes().extend_from_slice(greeting);
         Self {

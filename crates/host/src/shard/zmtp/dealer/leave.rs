@@ -45,7 +45,7 @@ impl Shard {
     /// Takes a subscription from the broker, a required one too.
     pub(super) fn forget_subscription(&mut self, subscription: SubscriptionKey) {
         if let Some(row) = self.endpoint.required.remove(subscription) {
-            let topic = self.broker.topic_name(row.topic).clone();
+            let topic = self.broker.topic_name(row.topic()).clone();
             self.backup_knows_required(&topic, &row.name, None);
         }
         self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
@@ -64,10 +64,10 @@ impl Shard {
     /// A required subscription was away or silent for too long: with a session it goes on without being waited for.
     pub(in crate::shard) fn no_more_required(&mut self, subscription: SubscriptionKey) {
         let Some(row) = self.endpoint.required.remove(subscription) else { return };
-        let Row { topic: topic_id, name, wait, asker, link, .. } = *row;
+        let (topic_id, wait_ms) = (row.topic(), row.wait().as_millis());
+        let Row { name, asker, link, .. } = row;
         let topic = self.broker.topic_name(topic_id).clone();
         self.backup_knows_required(&topic, &name, None);
-        let wait_ms = wait.as_millis();
         if let Some(times) = self.endpoint.not_required.due() {
             tracing::warn!(%name, %topic, wait_ms, times, "a required subscriber was away or silent for too long: it is not waited for any more");
         }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use bodkin_broker::{Attachment, Incarnation, Input, Overflow, SubscriptionKey, TopicId, wire::Watermark};
+use bodkin_broker::{Attachment, Input, Overflow, SubscriptionKey, TopicId, wire::Watermark};
 
 use super::{
     super::{LinkKey, Shard},
@@ -16,35 +16,55 @@ pub type RequiredName = (TopicId, Arc<str>);
 /// The required subscriptions, by the broker's number of them: no more than it has.
 #[derive(Default)]
 pub struct Required {
-    rows: Vec<Option<Box<Row>>>,
+    rows: Vec<Option<Row>>,
     /// The name that was met last, for it is that of thousands of rows.
     last_name: Option<Arc<str>>,
     /// As long as this node follows: whom the leader waits for on topics that are not known here yet, by topic and name, and how long.
     unplaced: BTreeMap<(Box<str>, Box<str>), Duration>,
 }
 
-/// A required subscription.
+/// A required subscription, of which there may be a hundred thousand.
 pub(super) struct Row {
     key: SubscriptionKey,
-    pub topic: TopicId,
+    topic: u32,
+    /// As long as this node follows: whether the leader waits for it.
+    is_named: bool,
     /// Of the client.
     pub name: Arc<str>,
     /// How long it is waited for.
-    pub wait: Duration,
-    /// Which run of the client it is of.
-    incarnation: Incarnation,
+    wait_ns: u64,
     /// Where it is; `None`: it is away.
     pub link: Option<LinkKey>,
     /// Who has asked for what holds while it is away.
     pub asker: Option<Asker>,
-    /// As long as this node follows: whether the leader waits for it.
-    is_named: bool,
+}
+
+const _: () = assert!(size_of::<Option<Row>>() <= 64);
+
+impl Row {
+    fn new(key: SubscriptionKey, (topic, name): RequiredName, wait: Duration, link: Option<LinkKey>) -> Self {
+        let topic = u32::try_from(topic.0).expect("there are fewer topics than 2^32");
+        Self { key, topic, is_named: link.is_none(), name, wait_ns: nanos(wait), link, asker: None }
+    }
+
+    pub fn topic(&self) -> TopicId {
+        TopicId(self.topic.into())
+    }
+
+    /// How long it is waited for.
+    pub fn wait(&self) -> Duration {
+        Duration::from_nanos(self.wait_ns)
+    }
+}
+
+fn nanos(wait: Duration) -> u64 {
+    u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Required {
     /// A subscription that is there or away.
     pub(super) fn of(&mut self, key: SubscriptionKey) -> Option<&mut Row> {
-        self.rows.get_mut(key.index())?.as_deref_mut().filter(|row| row.key == key)
+        self.rows.get_mut(key.index())?.as_mut().filter(|row| row.key == key)
     }
 
     /// The one of these subscriptions that is a client's of this name.
@@ -59,15 +79,15 @@ impl Required {
         if at >= self.rows.len() {
             self.rows.resize_with(at + 1, || None);
         }
-        self.rows[at] = Some(Box::new(row));
+        self.rows[at] = Some(row);
     }
 
-    pub(super) fn remove(&mut self, key: SubscriptionKey) -> Option<Box<Row>> {
+    pub(super) fn remove(&mut self, key: SubscriptionKey) -> Option<Row> {
         self.rows.get_mut(key.index())?.take_if(|row| row.key == key)
     }
 
     fn iter(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().flatten().map(|row| &**row)
+        self.rows.iter().flatten()
     }
 
     /// A client's name as it is kept already.
@@ -81,16 +101,16 @@ impl Shard {
     /// All required subscriptions.
     pub(in crate::shard) fn required(&self) -> impl Iterator<Item = RequiredSubscriber> {
         let subscriber = |row: &Row| RequiredSubscriber {
-            topic: (**self.broker.topic_name(row.topic)).into(),
+            topic: (**self.broker.topic_name(row.topic())).into(),
             name: (*row.name).into(),
-            wait: row.wait,
+            wait: row.wait(),
         };
         self.endpoint.required.iter().map(subscriber)
     }
 
     /// The longest time that anybody is waited for.
     pub(in crate::shard) fn longest_wait(&self) -> Duration {
-        self.endpoint.required.iter().map(|row| row.wait).max().unwrap_or_default()
+        self.endpoint.required.iter().map(Row::wait).max().unwrap_or_default()
     }
 
     /// The leader waits for a subscriber: so will this node, when it leads, and what is kept then is kept for it. Its topic may come later.
@@ -106,8 +126,7 @@ impl Shard {
         match self.broker.subscribe(&required.topic, receiver, Overflow::Loses) {
             Ok(key) => {
                 self.broker.require(self.clock.broker(), key, wait, Attachment::Awaited);
-                let row = Row { key, topic, name, wait, incarnation: Incarnation(0), link: None, asker: None, is_named: true };
-                self.endpoint.required.insert(row);
+                self.endpoint.required.insert(Row::new(key, (topic, name), wait, None));
             }
             Err(error) => tracing::error!(%error, topic = &*required.topic, %name, "a required subscriber is not waited for"),
         }
@@ -181,22 +200,20 @@ impl Shard {
     ) -> Result<SubscriptionKey, Refused> {
         let (link, now) = (self.dealer_key(slot), self.clock.broker());
         let topic = self.broker.topic_name(topic_id).clone();
-        let incarnation = self.endpoint.dealer(slot).hello.as_ref().map_or(Incarnation(0), |hello| hello.incarnation);
         let Some(row) = self.endpoint.required.named(self.broker.subscriptions_of(topic_id), &name) else {
             let key = self.subscribe_to(&topic, receiver)?;
             self.broker.require(now, key, wait, Attachment::New);
             self.backup_knows_required(&topic, &name, Some(wait));
-            let row = Row { key, topic: topic_id, name, wait, incarnation, link: Some(link), asker: None, is_named: false };
-            self.endpoint.required.insert(row);
+            self.endpoint.required.insert(Row::new(key, (topic_id, name), wait, Some(link)));
             return Ok(key);
         };
-        let other = row.link.filter(|other| *other != link);
-        if other.is_some() && row.incarnation > incarnation {
-            let told = format!("{name} is subscribed by a later run, incarnation {}: this one is over", row.incarnation.0);
-            return Err(Refused::later_run(told));
+        let (key, other) = (row.key, row.link.filter(|other| *other != link));
+        if let Some(later) = other.map(|other| self.endpoint.run_on(other)).filter(|run| *run > self.endpoint.run_on(link)) {
+            return Err(Refused::later_run(format!("{name} is subscribed by a later run, incarnation {}: this one is over", later.0)));
         }
-        (row.link, row.incarnation, row.wait) = (Some(link), incarnation, wait);
-        let (key, asker) = (row.key, row.asker.take());
+        let row = self.endpoint.required.of(key).expect("it was just found");
+        (row.link, row.wait_ns) = (Some(link), nanos(wait));
+        let asker = row.asker.take();
         self.backup_knows_required(&topic, &name, Some(wait));
         self.broker.require(now, key, wait, Attachment::New);
         self.broker.attach(now, key, receiver, watermarks.iter().copied(), &mut self.outputs);

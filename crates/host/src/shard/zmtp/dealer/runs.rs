@@ -1,6 +1,6 @@
 //! Which run of each publisher numbers a topic's events, on which link it is, and what it is told at the end of the turn.
 
-use bodkin_broker::{Incarnation, PublisherId, Sequence, StreamIdentity, TopicId};
+use bodkin_broker::{Few, Incarnation, PublisherId, Sequence, StreamIdentity, TopicId};
 
 use super::super::LinkKey;
 
@@ -8,7 +8,7 @@ use super::super::LinkKey;
 #[derive(Default)]
 pub struct Runs {
     /// By topic, then in the order of the publishers.
-    rows: Vec<Vec<Run>>,
+    rows: Vec<Few<Run>>,
     /// Those that are to be told how far they are covered, each once.
     untold: Vec<(TopicId, PublisherId)>,
 }
@@ -82,16 +82,12 @@ impl Runs {
         };
         let topic = stream.topic.0 as usize;
         if topic >= self.rows.len() {
-            self.rows.resize_with(topic + 1, Vec::new);
+            self.rows.resize_with(topic + 1, Few::default);
         }
         let runs = &mut self.rows[topic];
         let found = place(runs, stream.publisher);
         let is_new = found.is_err();
         let at = found.unwrap_or_else(|at| {
-            if runs.is_empty() {
-                // Nearly every topic has one; room for four would be most of what it takes.
-                runs.reserve_exact(1);
-            }
             runs.insert(at, begun());
             at
         });
@@ -193,9 +189,11 @@ fn place(runs: &[Run], publisher: PublisherId) -> Result<usize, usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
 
-    const LINK: LinkKey = LinkKey { slot: 3, serial: 7 };
+    const LINK: LinkKey = LinkKey { slot: 3, serial: NonZeroU64::new(7).unwrap() };
 
     fn run(incarnation: u64) -> StreamIdentity {
         StreamIdentity { topic: TopicId(1), publisher: PublisherId(2), incarnation: Incarnation(incarnation) }
@@ -225,7 +223,7 @@ mod tests {
         assert_eq!(runs.next_untold(), Some(Cover { stream: run(5), through: Sequence(3), link: LINK }));
         assert_eq!((runs.next_untold(), runs.is_told()), (None, true));
         // Its next session is told again.
-        let next = LinkKey { slot: 4, serial: 8 };
+        let next = LinkKey { slot: 4, serial: NonZeroU64::new(8).unwrap() };
         runs.heard(run(5), next);
         runs.cover(run(5), Sequence(3));
         assert_eq!(runs.next_untold(), Some(Cover { stream: run(5), through: Sequence(3), link: next }));

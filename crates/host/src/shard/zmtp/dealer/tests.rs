@@ -111,7 +111,7 @@ impl Scene {
         let protocol = Connection::server(settings, random, &mut Vec::new());
         let socket = LinkSocket::Tcp(mio::net::TcpStream::from_std(socket));
         let mut link = Link::new(socket, protocol, &[], self.shard.endpoint.next_serial, Instant::now());
-        self.shard.endpoint.next_serial += 1;
+        self.shard.endpoint.next_serial = self.shard.endpoint.next_serial.saturating_add(1);
         let mut dealer = Dealer::new(Err("it only hears".to_owned()), Instant::now());
         dealer.hello = Some(Hello { name: name.into(), incarnation: Incarnation(1) });
         (link.role, link.caller) = (Role::Dealer(Box::new(dealer)), Caller::Anonymous);
