@@ -34,6 +34,9 @@ struct Link {
     address: SocketAddr,
     token: Token,
     connection: Option<Connection<Zmtp>>,
+    /// The last one, which has ended and is still to be closed. The kernel takes longer for that than a client for turning to the broker that leads next, and where a thread has
+    /// thousands of clients, those that are to turn would wait until all of them have closed.
+    ended: Option<Connection<Zmtp>>,
     /// When its last session began, or ended.
     attempted_ns: u64,
     pause_ns: u64,
@@ -75,6 +78,7 @@ impl Sessions {
             address: *address,
             token,
             connection: None,
+            ended: None,
             attempted_ns: 0,
             pause_ns: *PAUSE_NS.start(),
             is_ready: false,
@@ -84,11 +88,14 @@ impl Sessions {
         Ok(sessions)
     }
 
-    /// Begins with those brokers again with whom it is time to; soon, if there is nobody to publish to and no other session.
+    /// Closes what has ended, once somebody leads, and begins with those brokers again with whom it is time to; soon, if there is nobody to publish to and no other session.
     ///
     /// # Errors
     /// The system gives no socket.
     pub fn begin_again(&mut self, registry: &Registry, is_led: bool) -> anyhow::Result<()> {
+        if is_led {
+            self.links.iter_mut().for_each(|link| link.ended = None);
+        }
         let now_ns = monotonic_ns();
         let may_wait = is_led || self.links.iter().any(|link| link.is_ready);
         let pause_ns = |link: &Link| if may_wait { ATTEMPT_EVERY_NS } else { link.pause_ns };
@@ -135,7 +142,7 @@ impl Sessions {
         });
         result?;
         if read.is_err() || !connection.is_open() {
-            link.connection = None;
+            link.ended = link.connection.take();
             let now_ns = monotonic_ns();
             let lasted = now_ns - link.attempted_ns >= LASTING_NS;
             link.pause_ns = if lasted { *PAUSE_NS.start() } else { (link.pause_ns * 2).min(*PAUSE_NS.end()) };
