@@ -4,8 +4,8 @@ use std::io;
 
 /// Memory beyond this is given back when everything is written.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
-/// Buffers that are kept while nobody has anything to write.
-const SPARE_MAX: usize = 64;
+/// Buffers that are kept while nobody has anything to write: as many links are written to in a turn without any memory being taken.
+const SPARE_MAX: usize = 1024;
 
 /// Empty buffers, of those who have written everything for those who have something to write: of thousands of links few have at the same time, and what each would keep of its own
 /// is more than what all of them write in a turn.
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn of_many_who_write_one_behind_the_other_one_has_a_buffer() {
         let mut spare = Spare::default();
-        let mut outboxes: Vec<Outbox> = std::iter::repeat_with(Outbox::default).take(100).collect();
+        let mut outboxes: Vec<Outbox> = std::iter::repeat_with(Outbox::default).take(SPARE_MAX + 36).collect();
         let mut buffers = std::collections::BTreeSet::new();
         for outbox in &mut outboxes {
             outbox.borrow(&mut spare);
