@@ -16,17 +16,31 @@ const VALUES: [u8; 256] = {
     values
 };
 
+/// Bytes whose text is made at a time, without padding between.
+const PIECE_BYTES: usize = 48;
+
 /// Appends the text of some bytes.
 pub(crate) fn write(bytes: &[u8], text: &mut String) {
-    for group in bytes.chunks(3) {
-        let mut octets = [0; 3];
-        octets[..group.len()].copy_from_slice(group);
-        let bits = u32::from_be_bytes([0, octets[0], octets[1], octets[2]]);
-        for at in 0..4 {
-            let letter = ALPHABET[(bits >> (18 - 6 * at) & 63) as usize];
-            text.push(char::from(if at <= group.len() { letter } else { PAD }));
+    text.reserve(bytes.len().div_ceil(3) * 4);
+    for piece in bytes.chunks(PIECE_BYTES) {
+        let mut letters = [PAD; PIECE_BYTES / 3 * 4];
+        let (groups, rest) = piece.as_chunks();
+        for (place, group) in letters.as_chunks_mut::<4>().0.iter_mut().zip(groups) {
+            *place = letters_of(*group);
         }
+        if !rest.is_empty() {
+            let mut octets = [0; 3];
+            octets[..rest.len()].copy_from_slice(rest);
+            letters[groups.len() * 4..][..=rest.len()].copy_from_slice(&letters_of(octets)[..=rest.len()]);
+        }
+        let letters = &letters[..piece.len().div_ceil(3) * 4];
+        text.push_str(std::str::from_utf8(letters).expect("letters are ASCII"));
     }
+}
+
+fn letters_of([first, second, third]: [u8; 3]) -> [u8; 4] {
+    let bits = u32::from_be_bytes([0, first, second, third]);
+    [18, 12, 6, 0].map(|shift| ALPHABET[(bits >> shift & 63) as usize])
 }
 
 /// Appends the bytes of a text; false if it is none of some. Bits that stand for nothing must be 0, so that bytes have one text.
@@ -35,24 +49,38 @@ pub(crate) fn read(text: &str, bytes: &mut Vec<u8>) -> bool {
     if !rest.is_empty() {
         return false;
     }
-    for (at, group) in groups.iter().enumerate() {
-        let padding = group.iter().rev().take_while(|letter| **letter == PAD).count();
-        if padding > 2 || (padding > 0 && at + 1 < groups.len()) {
+    let Some((last, whole)) = groups.split_last() else { return true };
+    bytes.reserve(groups.len() * 3);
+    for group in whole {
+        let values = group.map(|letter| VALUES[usize::from(letter)]);
+        // Values have six bits.
+        if values.iter().fold(0, |all, value| all | value) == NONE {
             return false;
         }
-        let letters = &group[..4 - padding];
-        if letters.iter().any(|letter| VALUES[usize::from(*letter)] == NONE) {
-            return false;
-        }
-        let bits = letters.iter().fold(0, |bits, letter| bits << 6 | u32::from(VALUES[usize::from(*letter)])) << (6 * padding);
-        let [_, octets @ ..] = bits.to_be_bytes();
-        let (octets, unused) = octets.split_at(3 - padding);
-        if unused.iter().any(|octet| *octet != 0) {
-            return false;
-        }
-        bytes.extend_from_slice(octets);
+        bytes.extend_from_slice(&octets_of(&values));
     }
-    true
+    read_last(*last, bytes)
+}
+
+/// The last group, which may have padding.
+fn read_last(group: [u8; 4], bytes: &mut Vec<u8>) -> bool {
+    let padding = group.iter().rev().take_while(|letter| **letter == PAD).count();
+    if padding > 2 {
+        return false;
+    }
+    let mut values = [0; 4];
+    for (value, letter) in values.iter_mut().zip(&group[..4 - padding]) {
+        *value = VALUES[usize::from(*letter)];
+    }
+    let octets = octets_of(&values);
+    let (octets, unused) = octets.split_at(3 - padding);
+    bytes.extend_from_slice(octets);
+    !values.contains(&NONE) && unused.iter().all(|octet| *octet == 0)
+}
+
+fn octets_of(values: &[u8; 4]) -> [u8; 3] {
+    let [_, octets @ ..] = values.iter().fold(0, |bits: u32, value| bits << 6 | u32::from(*value)).to_be_bytes();
+    octets
 }
 
 #[cfg(test)]
