@@ -242,7 +242,7 @@ pub struct Shard {
     refused: Seldom,
     /// What the connections' certificates were checked by.
     trust: Option<Arc<Trust>>,
-    /// Since there are real-time topics, the thread is scheduled as one of the data plane.
+    /// Since there are real-time topics, or graphs with real-time threads, the thread is scheduled as one of the data plane.
     membership: Option<Membership>,
 }
 
@@ -346,9 +346,9 @@ impl Shard {
         Ok(())
     }
 
-    /// Best-effort events need no more than an ordinary thread.
+    /// Best-effort events need no more than an ordinary thread. Workers of a graph that stop each other would stop one, and wait for it.
     fn enlist(&mut self) {
-        if !self.real_time.is_empty() && self.membership.is_none() {
+        if !(self.real_time.is_empty() && self.graphs.are_ordinary()) && self.membership.is_none() {
             self.membership = Some(self.context.realtime.enlist(Rank::Shard));
         }
     }

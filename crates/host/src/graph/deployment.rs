@@ -42,7 +42,9 @@ pub struct Deployment {
     crew: Crew,
     forms: Forms,
     recipes: Vec<Recipe>,
-    /// Whether each level has workers of its own, which are real-time threads as soon as that is decided.
+    /// Whether each level has workers of its own.
+    is_preemptive: bool,
+    /// Whether it is not decided yet that these are real-time threads.
     waits_to_preempt: bool,
     realtime: Arc<Realtime>,
     counts: Arc<GraphCounts>,
@@ -85,6 +87,7 @@ impl Deployment {
             crew,
             forms: file.forms.clone(),
             recipes: file.recipes.clone(),
+            is_preemptive: workers.is_preemptive,
             waits_to_preempt: workers.is_preemptive,
             realtime: realtime.clone(),
             counts,
@@ -127,6 +130,11 @@ impl Deployment {
                 tracing::error!(graph = self.graph().name, operator = own.name, %error, "an operator begins anew");
             }
         }
+    }
+
+    /// Whether more urgent rounds are to stop less urgent ones.
+    pub fn is_preemptive(&self) -> bool {
+        self.is_preemptive
     }
 
     /// What it runs.

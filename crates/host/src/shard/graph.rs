@@ -66,6 +66,12 @@ impl Graphs {
         self.readers.get(topic.0 as usize).is_some_and(|readers| !readers.is_empty())
     }
 
+    /// Whether no graph has workers that are to be real-time threads.
+    pub fn are_ordinary(&self) -> bool {
+        let all = self.deployed.iter().flat_map(|deployed| std::iter::once(deployed).chain(deployed.successor.as_deref()));
+        !all.into_iter().any(|deployed| deployed.deployment.is_preemptive())
+    }
+
     /// Hands an event to the graphs that take those of its topic.
     pub fn supply(&mut self, now_ns: u64, event: EventId, created_ns: u64, payload: JsonText<'_>) {
         for (graph, supplier) in self.readers.get(event.topic.0 as usize).into_iter().flatten() {
@@ -137,6 +143,7 @@ impl Shard {
         let outputs = numbers(&mut graph.outputs().iter().map(|output| &output.topic))?;
         tracing::info!(graph = graph.name, operators = graph.operators().len(), "a graph is deployed");
         self.graphs.insert(Deployed { deployment, suppliers, outputs, successor: None });
+        self.enlist();
         Ok(())
     }
 

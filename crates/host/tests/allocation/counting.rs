@@ -64,9 +64,15 @@ pub fn this_thread() -> i32 {
     nix::unistd::gettid().as_raw()
 }
 
-/// The shard's thread id, by its name.
+/// The shard's thread id.
 pub fn shard_thread() -> i32 {
+    thread("shard-0")
+}
+
+/// A thread's id, by its name.
+pub fn thread(name: &str) -> i32 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
-    let shard = tasks.into_iter().find(|task| std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "shard-0"));
-    shard.unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap()
+    let has_name = |task: &std::path::PathBuf| std::fs::read_to_string(task.join("comm")).is_ok_and(|found| found.trim() == name);
+    let found = tasks.into_iter().find(has_name);
+    found.unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap()
 }

@@ -3,6 +3,7 @@
 
 mod counting;
 mod dealer;
+mod graph;
 mod zmtp;
 
 use std::{
