@@ -128,6 +128,7 @@ fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::R
         Experiment::Durable(options) => realtime::durable::run(&options),
         Experiment::Frame(options) => realtime::frame::run(&options),
         Experiment::Zmtp(options) => realtime::scenario::run(&options),
+        Experiment::Cpep(options) => realtime::cpep::run(&options),
         Experiment::Crash(options) => crash::run(&options),
         Experiment::Taskfarm(options) => taskfarm::run(&options),
         Experiment::Lab(_) | Experiment::Role => anyhow::bail!("`lab` and `role` are no experiments"),

@@ -12,6 +12,8 @@ const FRAME_LOSS: &str = include_str!("../published/frame_loss.csv");
 const FRAME_LATENCY: &str = include_str!("../published/frame_latency.csv");
 const FRAME_OTHER: &str = include_str!("../published/frame_other.csv");
 const ARREC: &str = include_str!("../published/arrec.csv");
+const CPEP_LATENCY: &str = include_str!("../published/cpep_latency.csv");
+const CPEP_OTHER: &str = include_str!("../published/cpep_other.csv");
 const JAVA_PEER: &str = include_str!("../published/java_peer.csv");
 const ZMTP: &str = include_str!("../published/zmtp.csv");
 
@@ -114,6 +116,21 @@ pub fn of_frame(topics: &[u32]) -> Vec<Published> {
     }
     let describe = |cell: &dyn Fn(&str) -> &'static str| Some(format!("{}, {}, {}", cell("what"), cell("config"), cell("unit")));
     Table::read(FRAME_OTHER).matching(describe, &[("value", "")])
+}
+
+/// What stands beside Wang's chapter 2, besides his table.
+pub fn of_cpep() -> Vec<Published> {
+    let describe = |cell: &dyn Fn(&str) -> &'static str| Some(format!("{}, {}, {}", cell("what"), cell("system"), cell("unit")));
+    Table::read(CPEP_OTHER).matching(describe, &[("value", "")])
+}
+
+/// Of Wang's Table 2.1 the p99 in ms of a level's streams beside so many of the middle level, if it has that.
+pub fn cpep_p99_ms(level: &str, system: &str, middle: u32) -> Option<f64> {
+    let table = Table::read(CPEP_LATENCY);
+    let wanted = [("priority", level), ("system", system), ("middle_streams", &middle.to_string())]
+        .map(|(column, value)| (column, value.to_owned()));
+    let is_it = |row: &&Vec<(&str, &str)>| wanted.iter().all(|(column, value)| row.contains(&(*column, value.as_str())));
+    table.rows.iter().find(is_it)?.iter().find(|(column, _)| *column == "p99_ms")?.1.parse().ok()
 }
 
 /// What Wang 2019 compares in chapter 3.
@@ -258,6 +275,13 @@ mod tests {
         }
         assert!(text(&of_scenario(Scenario::A)).contains("41.9 % over 100 ms"));
         assert!(text(&of_start()).contains("start-up orchestrator, vm, hotspot | mean s 24.76"));
+    }
+
+    #[test]
+    fn latencies_of_levels_are_found_in_the_papers_table() {
+        assert_eq!((cpep_p99_ms("low", "flink", 15), cpep_p99_ms("high", "cpep", 3)), (Some(679.8), Some(0.8)));
+        assert_eq!(cpep_p99_ms("high", "cpep", 4), None);
+        assert!(text(&of_cpep()).contains("max VmRSS, cpep, MB |  31.5"));
     }
 
     #[test]

@@ -40,6 +40,14 @@ impl Resident {
         self.line_mb("VmRSS:")
     }
 
+    /// Address space now, in MB of 10^6 bytes.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn virtual_mb(self) -> anyhow::Result<f64> {
+        self.line_mb("VmSize:")
+    }
+
     fn line_mb(self, name: &str) -> anyhow::Result<f64> {
         let path = format!("/proc/{}/status", self.pid);
         let status = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;

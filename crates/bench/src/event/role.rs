@@ -2,7 +2,7 @@
 //! as lines of JSON to stdout.
 
 use std::io::{BufRead, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -14,6 +14,7 @@ use crate::event::pushed::{PushOrder, PushReceiver};
 use crate::event::relay::{Relay, RelayAddresses, RelayOrder};
 use crate::event::subscriber::{SubscriberOrder, subscribe};
 use crate::event::tally::{Sent, SubscriberReport};
+use crate::realtime::cpep::{ConsumeOrder, ConsumeReport, Consumers, Suppliers, SupplyOrder, SupplyReport};
 use crate::realtime::detour::{Detour, DetourOrder};
 use crate::realtime::listener::{ListenerOrder, Listeners};
 use crate::realtime::publisher::{Proxies, ProxyOrder, ProxyReport};
@@ -37,6 +38,10 @@ pub enum RoleOrder {
     Proxies(ProxyOrder),
     /// Subscribe every subscriber of a workload, hear in the window that a second line gives, report.
     Listeners(ListenerOrder),
+    /// Connect every supplier of a graph, or say where it listens for who takes their events; push in the window that a second line gives, report.
+    Suppliers(SupplyOrder),
+    /// Subscribe every consumer of a graph, or say where it listens for who has their results; hear in the window that a second line gives, report.
+    Consumers(ConsumeOrder),
     /// Say where it listens, relay between ZMTP sockets until the publishers are gone.
     ZmtpRelay(ZmtpRelayOrder),
     /// Say where it listens, delay what passes until stdin ends.
@@ -75,6 +80,10 @@ pub enum Told {
     Proxied(ProxyReport),
     /// The listeners are done.
     Listened(ListenerReport),
+    /// The suppliers are done.
+    Supplied(SupplyReport),
+    /// The consumers are done.
+    Consumed(ConsumeReport),
     /// The streams are open.
     Subscribed,
     /// The publishers are done.
@@ -117,6 +126,22 @@ pub fn run() -> anyhow::Result<()> {
             tell(&Told::Subscribed)?;
             tell(&Told::Listened(listeners.hear(window_from_stdin()?)?))
         }
+        RoleOrder::Suppliers(order) => {
+            let suppliers = match order.broker {
+                Some(broker) => Suppliers::connect(order, broker)?,
+                None => Suppliers::accept(order, &listening()?)?,
+            };
+            tell(&Told::Connected)?;
+            tell(&Told::Supplied(suppliers.push(window_from_stdin()?)?))
+        }
+        RoleOrder::Consumers(order) => {
+            let consumers = match order.broker {
+                Some(broker) => Consumers::subscribe(order, broker)?,
+                None => Consumers::accept(order, &listening()?)?,
+            };
+            tell(&Told::Subscribed)?;
+            tell(&Told::Consumed(consumers.hear(window_from_stdin()?)?))
+        }
         RoleOrder::ZmtpRelay(order) => {
             let relay = ZmtpRelay::listen(order)?;
             tell(&Told::At { address: relay.address()? })?;
@@ -134,6 +159,13 @@ pub fn run() -> anyhow::Result<()> {
             hop.run()
         }
     }
+}
+
+/// Listens on a free port, and says where.
+fn listening() -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port to listen on")?;
+    tell(&Told::At { address: listener.local_addr()? })?;
+    Ok(listener)
 }
 
 fn window_from_stdin() -> anyhow::Result<Window> {

@@ -1,17 +1,20 @@
 //! What `bodkin bench ...` takes.
 
+mod cpep;
 mod crash;
 mod event;
 mod load;
 mod realtime;
 mod record;
 mod secure;
+mod series;
 mod target;
 mod taskfarm;
 #[cfg(test)]
 mod tests;
 pub mod value;
 
+pub use cpep::{CpepOptions, Processor};
 pub use crash::CrashOptions;
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
@@ -99,6 +102,8 @@ pub(crate) enum Experiment {
     Frame(FrameOptions),
     /// What replication costs and saves while events are processed, the Primary killed in the middle (Wang 2019, chapter 4)
     Arrec(ArrecOptions),
+    /// Events processed on their way by a graph: six sets of Wang 2019, chapter 2, and Flink beside them
+    Cpep(CpepOptions),
     /// Faults of a real pair in network namespaces: gaps, losses, order
     Crash(CrashOptions),
     /// The use cases of the C library of small nodes on an emulated radio channel (Müller 2019)

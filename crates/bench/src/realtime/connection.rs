@@ -77,6 +77,17 @@ impl<D: Dialect> Connection<D> {
         Ok(Self { stream, dialect, kept, out, written: 0, may_write: true, is_open: true })
     }
 
+    /// One that somebody else has opened, and that needs no handshake.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn over(stream: std::net::TcpStream, dialect: D) -> anyhow::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        let stream = mio::net::TcpStream::from_std(stream);
+        Ok(Self { stream, dialect, kept: Vec::new(), out: Vec::new(), written: 0, may_write: true, is_open: true })
+    }
+
     /// Begins to connect and to shake hands; [`Heard::Ready`] says when that is done.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ pub mod arrec;
 mod cloud_latency;
 pub mod connection;
 pub mod cover;
+pub mod cpep;
 pub mod cpu;
 pub mod detour;
 pub mod dialect;

@@ -7,7 +7,10 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::{Counts, Figure};
+use crate::expectation::Faults;
+use crate::load::Measured;
+use crate::report::Outcome;
+use crate::statistics::{Counts, Figure, Latencies};
 use crate::time_line::TimeLine;
 
 /// Which row: measured once, whatever becomes of the rest of the table.
@@ -68,6 +71,32 @@ impl Rows {
     /// The row of this key.
     pub fn find(&self, key: &Key) -> Option<&Row> {
         self.rows.iter().find(|row| row.key == *key)
+    }
+
+    /// All runs of one row, `first` being that of the first: those that are kept, and those that `measure` gives now.
+    ///
+    /// # Errors
+    /// A run fails, or the rows cannot be kept.
+    pub fn outcome(
+        &mut self,
+        label: String,
+        first: &Key,
+        runs: u32,
+        measure: impl Fn(&Key) -> anyhow::Result<Row>,
+    ) -> anyhow::Result<Outcome> {
+        let mut outcome = Outcome::new(label);
+        for run in 0..runs {
+            let key = Key { run, ..first.clone() };
+            if self.find(&key).is_none() {
+                eprintln!("{}, run {} of {runs}", outcome.label, run + 1);
+                self.add(measure(&key)?)?;
+            }
+            let row = self.find(&key).context("a row that was just added")?;
+            let faults = Faults { count: row.refused, first: row.refusals.clone() };
+            let measured = Measured { latencies: Latencies::from_counts(&row.latency), faults, time_line: row.time_line.clone() };
+            outcome.push(row.figures.clone(), measured);
+        }
+        Ok(outcome)
     }
 
     /// Keeps one more.

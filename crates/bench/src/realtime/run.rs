@@ -129,7 +129,8 @@ fn detour_for(subscriber: usize, brokers: &[SocketAddr]) -> anyhow::Result<(Side
     Ok((side, Far { subscriber, brokers: addresses }))
 }
 
-fn sleep_until(at_ns: u64) {
+/// Waits for an instant on CLOCK_MONOTONIC.
+pub fn sleep_until(at_ns: u64) {
     thread::sleep(Duration::from_nanos(at_ns.saturating_sub(monotonic_ns())));
 }
 

@@ -2,21 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
-
 use super::cpu::{self, ByThread};
 use super::dialect::Speech;
 use super::figures;
 use super::listener::Hearing;
-use super::row::{Key, Row, Rows};
+use super::row::{Key, Row};
 use super::run::{Moment, Plan, Sides, run as run_sides};
 use super::stand::Stand;
 use super::system::SYSTEM;
 use super::traffic::bytes_sent_to;
 use super::workload::Workload;
-use crate::expectation::Faults;
-use crate::load::Measured;
-use crate::report::Outcome;
 use crate::resident::Resident;
 use crate::statistics::{Figure, Latencies, Unit};
 
@@ -36,37 +31,11 @@ pub struct Trial {
     pub warm_up: Duration,
 }
 
-/// All runs of one row: those that are kept, and those that are measured now, by the trial that `trial` gives for their key.
-///
-/// # Errors
-/// A run fails, or the rows cannot be kept.
-pub fn outcome(
-    rows: &mut Rows,
-    label: String,
-    first: &Key,
-    runs: u32,
-    trial: impl Fn(&Key) -> anyhow::Result<Trial>,
-) -> anyhow::Result<Outcome> {
-    let mut outcome = Outcome::new(label);
-    for run in 0..runs {
-        let key = Key { run, ..first.clone() };
-        if rows.find(&key).is_none() {
-            eprintln!("{}, run {} of {runs}", outcome.label, run + 1);
-            rows.add(measure(trial(&key)?, key.clone())?)?;
-        }
-        let row = rows.find(&key).context("a row that was just added")?;
-        let faults = Faults { count: row.refused, first: row.refusals.clone() };
-        let measured = Measured { latencies: Latencies::from_counts(&row.latency), faults, time_line: row.time_line.clone() };
-        outcome.push(row.figures.clone(), measured);
-    }
-    Ok(outcome)
-}
-
 /// Runs it, and gives the row of this key. Processor time and traffic are those up to the crash.
 ///
 /// # Errors
 /// A side fails, or a broker is gone that should not be.
-fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
+pub fn measure(trial: Trial, key: Key) -> anyhow::Result<Row> {
     let Trial { mut stand, speech, workload, hearing, in_cloud, warm_up } = trial;
     let measured = Duration::from_secs(u64::from(key.seconds));
     let before_end = if key.is_crash { measured / 2 } else { measured };

@@ -126,10 +126,10 @@ fn configurations(options: &ArrecOptions) -> Vec<Configuration> {
 /// # Errors
 /// A broker does not start, or a side fails.
 pub fn run(options: &ArrecOptions) -> anyhow::Result<Report> {
-    let mut rows = Rows::open(options.table.state.as_deref())?;
+    let mut rows = Rows::open(options.table.series.state.as_deref())?;
     let list = options.topics.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let mut report = Report::new(format!("ARREC: {list} topics"));
-    let mut conditions = options.table.conditions();
+    let mut conditions = options.table.series.conditions();
     notes(options, &mut report);
     options.strategies.iter().for_each(|strategy| report.note(format!("{}: {}", strategy.name(), strategy.description())));
     for configuration in configurations(options) {
@@ -139,9 +139,10 @@ pub fn run(options: &ArrecOptions) -> anyhow::Result<Report> {
             for is_crash in options.table.faults().into_iter().filter(|is_crash| *is_crash || is_first) {
                 let fault = if is_crash { "Primary killed" } else { "no fault" };
                 let label = format!("{configuration}, {topics} topics, {fault}");
-                let seconds = options.table.seconds;
+                let seconds = options.table.series.seconds;
                 let first = Key { configuration: configuration.to_string(), topics: *topics, is_crash, seconds, run: 0 };
-                let outcome = trial::outcome(&mut rows, label, &first, options.table.runs, |key| trial(options, configuration, key))?;
+                let measure = |key: &Key| trial::measure(trial(options, configuration, key)?, key.clone());
+                let outcome = rows.outcome(label, &first, options.table.series.runs, measure)?;
                 report.outcomes.push(outcome);
             }
         }
@@ -157,14 +158,14 @@ fn trial(options: &ArrecOptions, configuration: Configuration, key: &Key) -> any
     let Configuration { strategy, size, recovery, processing_us } = configuration;
     let workload = category::workload(key.topics, size == GroupSize::Large, u64::from(key.run) + 1);
     let terms = Terms { backup_keeps: recovery.backup_keeps(), ..strategy.terms() };
-    let stand = Stand::pair(&workload, &topic_file(&workload, terms), options.table.data.as_deref())?;
+    let stand = Stand::pair(&workload, &topic_file(&workload, terms), options.table.series.data.as_deref())?;
     Ok(Trial {
         stand,
         speech: Speech::ZmtpDealer,
         workload,
         hearing: Hearing { is_required: true, processing_ns: u64::from(processing_us) * 1000, begins_anew: recovery == Recovery::Full },
         in_cloud: None,
-        warm_up: options.table.warm_up(),
+        warm_up: options.table.series.warm_up(),
     })
 }
 
@@ -194,7 +195,7 @@ fn notes(options: &ArrecOptions, report: &mut Report) {
     report.note(format!(
         "Table 4.1's categories, 512-byte payloads, {} s a run, one subscriber; proxies of ten topics, category 5 of one publisher (large group) or of ten topics \
          each (small groups); x is 40 ms, for no greater one is feasible with N = 1, L = 0, T = 50 ms; batch window {BATCH_WINDOW_MS} ms",
-        options.table.seconds
+        options.table.series.seconds
     ));
     report.note(format!(
         "each event costs its subscriber {} us of a processor before it is acknowledged, in the place of a graph's operators (the paper: 100 us on two cores)",

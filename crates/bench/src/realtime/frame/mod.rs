@@ -16,11 +16,11 @@ use crate::report::Report;
 /// # Errors
 /// A broker does not start, or a side fails.
 pub fn run(options: &FrameOptions) -> anyhow::Result<Report> {
-    let mut rows = Rows::open(options.table.state.as_deref())?;
+    let mut rows = Rows::open(options.table.series.state.as_deref())?;
     let (topics, faults) = (options.topics(), options.table.faults());
     let list = topics.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let mut report = Report::new(format!("FRAME: {list} topics"));
-    let mut conditions = options.table.conditions();
+    let mut conditions = options.table.series.conditions();
     notes(options, &topics, &mut report);
     for configuration in &options.configurations {
         report.note(format!("{}: {}", configuration.name(), configuration.description()));
@@ -28,8 +28,9 @@ pub fn run(options: &FrameOptions) -> anyhow::Result<Report> {
             for is_crash in faults.iter().copied().filter(|is_crash| !is_crash || configuration.has_pair()) {
                 let label = tables::label(*configuration, options.cloud, *topics, is_crash);
                 let name = tables::name(*configuration, options.cloud);
-                let first = Key { configuration: name, topics: *topics, is_crash, seconds: options.table.seconds, run: 0 };
-                let outcome = trial::outcome(&mut rows, label, &first, options.table.runs, |key| trial(options, *configuration, key))?;
+                let first = Key { configuration: name, topics: *topics, is_crash, seconds: options.table.series.seconds, run: 0 };
+                let measure = |key: &Key| trial::measure(trial(options, *configuration, key)?, key.clone());
+                let outcome = rows.outcome(label, &first, options.table.series.runs, measure)?;
                 report.outcomes.push(outcome);
             }
         }
@@ -43,14 +44,14 @@ pub fn run(options: &FrameOptions) -> anyhow::Result<Report> {
 
 fn trial(options: &FrameOptions, configuration: Configuration, key: &Key) -> anyhow::Result<Trial> {
     let workload = category::workload(key.topics, configuration == Configuration::FramePlus, u64::from(key.run) + 1);
-    let stand = configuration.stand(&workload, options.table.data.as_deref())?;
+    let stand = configuration.stand(&workload, options.table.series.data.as_deref())?;
     Ok(Trial {
         stand,
         speech: configuration.speech(),
         workload,
         hearing: configuration.hearing(),
         in_cloud: options.cloud.then_some(category::IN_CLOUD),
-        warm_up: options.table.warm_up(),
+        warm_up: options.table.series.warm_up(),
     })
 }
 
@@ -61,7 +62,7 @@ fn notes(options: &FrameOptions, topics: &[u32], report: &mut Report) {
     report.note(format!(
         "Table 3.2's categories, 16-byte payloads, {} s a run; a proxy sends its topics in one burst a period, the bursts' places in it drawn from a seed; \
          beyond 20,000 topics categories 2 to 4 have a period and a deadline of 1 s",
-        options.table.seconds
+        options.table.series.seconds
     ));
     for note in [
         "loss_success: percent of topics that missed no more than L events in a row; latency_success: percent of all events that came within D of the time they \

@@ -108,7 +108,7 @@ impl Drop for PeerServer {
 ///
 /// # Errors
 /// It is not.
-fn find(name: &str) -> anyhow::Result<PathBuf> {
+pub fn find(name: &str) -> anyhow::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain([PathBuf::from(BESIDE_PATH)]);
     let found = places.map(|place| place.join(name)).find(|program| program.is_file());

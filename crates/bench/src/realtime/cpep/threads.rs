@@ -1,0 +1,85 @@
+//! What the kernel counts of a process's threads: how often they were switched to, how often they moved to another processor.
+
+use nix::unistd::Pid;
+
+/// Counts since the threads began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// A thread has given its processor up, or has lost it.
+    pub switches: u64,
+    /// A thread has gone on elsewhere. None: the kernel does not count that.
+    pub migrations: Option<u64>,
+}
+
+impl Switches {
+    /// Of all threads that a process has now.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn of(pid: Pid) -> anyhow::Result<Self> {
+        let mut sum = Self::default();
+        for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+            let place = task?.path();
+            // A thread may end while it is looked at.
+            let read = |file: &str| std::fs::read_to_string(place.join(file)).unwrap_or_default();
+            let (status, sched) = (read("status"), read("sched"));
+            sum.switches +=
+                value(&status, "voluntary_ctxt_switches").unwrap_or(0) + value(&status, "nonvoluntary_ctxt_switches").unwrap_or(0);
+            if let Some(migrations) = value(&sched, "se.nr_migrations") {
+                sum.migrations = Some(sum.migrations.unwrap_or(0) + migrations);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// What came since `before`.
+    pub fn since(self, before: Self) -> Self {
+        let migrations = self.migrations.zip(before.migrations).map(|(now, before)| now.saturating_sub(before));
+        Self { switches: self.switches.saturating_sub(before.switches), migrations }
+    }
+}
+
+/// The number of a line `name : number`.
+fn value(text: &str, name: &str) -> Option<u64> {
+    let of_line = |line: &str| line.split_once(':').filter(|(found, _)| found.trim() == name).map(|(_, value)| value.trim().to_owned());
+    text.lines().find_map(of_line)?.parse().ok()
+}
+
+/// Ticks of all processors since the machine was started: those in which one worked, and all.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn machine_ticks() -> anyhow::Result<[u64; 2]> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    let ticks = stat.lines().next().and_then(worked_and_all);
+    ticks.ok_or_else(|| anyhow::anyhow!("/proc/stat does not begin with the processors' ticks"))
+}
+
+/// Of the line `cpu user nice system idle iowait irq softirq steal ...`. What others had of the machine's processors (steal) was not there for anybody.
+fn worked_and_all(line: &str) -> Option<[u64; 2]> {
+    let ticks: Vec<u64> = line.strip_prefix("cpu ")?.split_whitespace().map_while(|column| column.parse().ok()).collect();
+    let [user, nice, system, idle, waiting, hard, soft, ..] = ticks[..] else { return None };
+    let worked = user + nice + system + hard + soft;
+    Some([worked, worked + idle + waiting])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_by_their_whole_name() {
+        let status = "Threads:\t3\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t7\n";
+        assert_eq!(value(status, "voluntary_ctxt_switches"), Some(150));
+        assert_eq!(value("se.nr_migrations      :       12\n", "se.nr_migrations"), Some(12));
+        assert_eq!(worked_and_all("cpu  10 1 5 70 4 2 3 9 0 0"), Some([21, 95]));
+        assert_eq!(worked_and_all("intr 1"), None);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_is_switched_from() {
+        let before = Switches::of(Pid::this()).unwrap();
+        (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(100)));
+        assert!(Switches::of(Pid::this()).unwrap().since(before).switches >= 20);
+    }
+}
