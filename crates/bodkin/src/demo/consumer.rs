@@ -13,6 +13,7 @@ use bodkin_client::{
 };
 use clap::Args;
 use hyper::{Method, StatusCode};
+use serde::de::DeserializeOwned;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
@@ -23,6 +24,7 @@ use super::{
     gate::is_event_handler,
     http_server::{self, Request},
     member::{Member, MemberOptions},
+    processing,
     report::{Report, Sample, Step, Way, milliseconds, tell},
 };
 
@@ -125,6 +127,13 @@ async fn next_streamed(events: &mut Events) -> anyhow::Result<Arrival> {
     }
 }
 
+/// The next number that a graph has made.
+async fn next_result<T: DeserializeOwned>(events: &mut Events) -> anyhow::Result<T> {
+    let event = timeout(WAIT_MAX, events.next()).await.context("no result of the graph came")?;
+    let event = event.context("the event stream has ended")?;
+    serde_json::from_str(&event.data).with_context(|| format!("a result is no number: {}", event.data))
+}
+
 impl Consumer {
     async fn register(options: &ConsumerOptions) -> anyhow::Result<(Self, Duration)> {
         let member = Member::join(&options.member, SYSTEM).await?;
@@ -145,6 +154,9 @@ impl Consumer {
         let unit = self.read(&offer).await?;
         self.hears_by_stream(&unit).await?;
         self.hears_by_push(&unit).await?;
+        if processing::absent(live).is_none() {
+            self.hears_results().await?;
+        }
         self.tell_arrivals(live).await
     }
 
@@ -259,6 +271,23 @@ impl Consumer {
         }
         let text = format!("subscribed to {} by HTTP push to its {NOTIFY_URI}: {sequence}", self.event_type());
         tell_step(Step::Pushed, began.elapsed(), text)
+    }
+
+    /// Hears what the graph makes, as soon as it runs.
+    async fn hears_results(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let open = |event_type| self.member.cloud.events(event_type, EventForm::Payload, Some(&self.system));
+        let (mut work, mut alarm) = (open(processing::WORK).await?, open(processing::BUSY).await?);
+        let (mut last_mhz, mut last_alarm) = (0.0, 0);
+        for _ in 0..EVENTS_IN_SEQUENCE {
+            last_mhz = next_result::<f64>(&mut work).await?;
+            last_alarm = next_result::<u8>(&mut alarm).await?;
+            ensure!(last_mhz.is_finite() && last_mhz >= 0.0 && last_alarm <= 1, "{last_mhz} MHz with the alarm {last_alarm} cannot be");
+        }
+        let (wanted, work, busy) = (EVENTS_IN_SEQUENCE, processing::WORK, processing::BUSY);
+        let text =
+            format!("subscribed to {work} and {busy}: {wanted} results of each, at last {last_mhz:.0} MHz with the alarm {last_alarm}");
+        tell_step(Step::Processed, began.elapsed(), text)
     }
 
     /// Tells everything that arrives, from one stream a service and from the push subscription.

@@ -12,6 +12,7 @@ mod http_server;
 mod live;
 mod member;
 mod narrator;
+mod processing;
 mod provider;
 mod report;
 mod scene;

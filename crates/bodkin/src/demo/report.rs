@@ -73,6 +73,8 @@ pub enum Step {
     Streamed,
     /// Events came by HTTP push.
     Pushed,
+    /// Results of the graph came.
+    Processed,
 }
 
 /// How an event reached the consumer.

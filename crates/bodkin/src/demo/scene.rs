@@ -21,7 +21,7 @@ use super::{
     consumer, fail_over,
     live::Live,
     narrator::{paragraph, step},
-    provider,
+    processing, provider,
     report::{Ready, Report, Step},
 };
 
@@ -153,9 +153,14 @@ async fn play(options: &DemoOptions, data: &Path, cast: &mut Cast) -> anyhow::Re
     for step in STEPS_ONCE_ALLOWED {
         expect(consumer_of(cast), step).await?;
     }
+    let monitor = ready.listeners.get("monitor").context("the local cloud did not say where its own port is")?;
+    processing::deploy(monitor, certificates.as_ref(), &services).await?;
+    if processing::absent(&services).is_none() {
+        expect(consumer_of(cast), Step::Processed).await?;
+    }
     fail_over::show().await?;
     paragraph(
-        "\nAll checks hold: found, denied, allowed, read, events received by SSE and by HTTP push, and none lost with the Primary.\n",
+        "\nAll checks hold: found, denied, allowed, read, events received by SSE and by HTTP push, processed on their way, and none lost with the Primary.\n",
     )?;
     if options.once {
         return Ok(());
