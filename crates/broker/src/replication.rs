@@ -185,7 +185,8 @@ impl Replication {
     pub fn takes(&self, stream: u32) -> bool {
         match self.standing {
             BackupStanding::Settling | BackupStanding::InSync => true,
-            BackupStanding::Joining => stream < self.given,
+            // A stream that is opened behind the end of what is given comes like any other.
+            BackupStanding::Joining => stream < self.given || self.is_given,
             BackupStanding::Absent | BackupStanding::Out | BackupStanding::Lost => false,
         }
     }

@@ -156,6 +156,21 @@ fn a_joining_backup_is_given_each_stream_in_order_and_the_end_behind_the_last() 
 }
 
 #[test]
+fn an_event_of_a_stream_that_is_opened_behind_the_end_of_what_is_given_is_replicated_too() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.step(Input::Backup(BackupStanding::Out));
+    driven.step(Input::Backup(BackupStanding::Joining));
+    assert_eq!(driven.work(), "end");
+    let (stream, _key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    driven.publish(stream, 1).unwrap();
+    driven.acknowledge_all();
+    driven.step(Input::Backup(BackupStanding::Settling));
+    driven.step(Input::Backup(BackupStanding::InSync));
+    driven.now += 60;
+    assert_eq!(driven.work(), "A1! (A1)");
+}
+
+#[test]
 fn a_stream_of_our_own_run_that_ends_leaves_its_place_and_goes_on_with_its_numbers() {
     let mut driven = Driven::new(&[Terms { streams_max: 2, ..TERMS }]);
     let [ours, other] = [(1, 7), (2, 1)].map(|(publisher, incarnation)| driven.stream_of(0, publisher, incarnation));
