@@ -15,7 +15,7 @@
 #define BODKIN_RECONNECT_MS_MIN 10u
 #define BODKIN_RECONNECT_MS_MAX 1000u
 
-/** How long nothing may come from a broker until it is asked for a sign of life; after as much again it is given up. */
+/** `silence_ms` of a net that has none: how long nothing may come from a broker until it is asked for a sign of life. */
 #ifndef BODKIN_SILENCE_MS
 #define BODKIN_SILENCE_MS 1000u
 #endif
@@ -31,8 +31,6 @@ typedef struct {
     zmtp_link_t *link;
     uint32_t away_ms;  /* since when there has been no link */
     uint32_t pause_ms; /* and how long there will be none */
-    uint32_t heard_ms; /* when something came last */
-    uint8_t is_asked;  /* for a sign of life */
 } bodkin_session_t;
 
 /** Both, and what they belong to; all but the addresses of the first group is begun by bodkin_sessions_open. */

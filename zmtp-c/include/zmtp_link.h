@@ -38,8 +38,9 @@ struct zmtp_link {
     } port; /**< the port's */
     void *received; /* the port's: what has come and was not read */
     int found;      /* the port's: what it has found on the socket */
-    uint32_t opened_ms; /* when the connection was begun, by the port's clock */
+    uint32_t since_ms; /* the port's, by its clock: when the connection was begun; behind the handshake, when something has come last, or the peer was asked for a sign of life */
     uint8_t state; /**< a zmtp_link_state_t */
+    uint8_t is_asked; /* the port's: for a sign of life */
     uint8_t holds; /**< the caller's: while it is nonzero the port reads nothing here, and TCP makes the peer wait */
 };
 

@@ -24,6 +24,14 @@
 #define ZMTP_NET_SPEAK_MS 100u
 #endif
 
+/**
+ * By lwIP: segments of a link that may wait for their acknowledgements; what is written meanwhile waits in the link, and joins. TCP counts octets: of small messages, each a segment, it has
+ * hundreds under way where its buffers are large, and many nodes on one radio then wait for each other for minutes. 8 is what lwIP has room for by its own defaults.
+ */
+#ifndef ZMTP_NET_SEGMENTS_MAX
+#define ZMTP_NET_SEGMENTS_MAX 8u
+#endif
+
 /** What happens at either end of a link: how it speaks, who is told, and a pointer for who is told. */
 typedef struct {
     const zmtp_settings_t *settings;
@@ -39,6 +47,11 @@ typedef struct {
     uint8_t *input;                     /**< what is read, of all links in turn */
     uint32_t input_size;
     zmtp_end_t accepted; /**< of the links that zmtp_net_listen takes in */
+    /**
+     * How long nothing may come from a peer until it is asked for a sign of life by PING, in milliseconds; after as much again without one the link is gone. 0: a silent peer is
+     * waited for, for ever if its end was not told: a node that has lost its battery tells none. Longer than a peer works without a turn. Needs ZMTP_WITH_PING.
+     */
+    uint32_t silence_ms;
     void *port;          /**< on RIOT its sockets (zmtp_riot.h); else null */
     union {
         int descriptor;

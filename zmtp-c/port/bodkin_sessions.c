@@ -13,8 +13,6 @@ static void heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *event)
     bodkin_sessions_t *sessions = broker->sessions;
     uint32_t session = (uint32_t)(broker - sessions->brokers);
     uint32_t now_ms = zmtp_net_now_ms();
-    broker->heard_ms = now_ms;
-    broker->is_asked = 0;
     if (what == (int32_t)ZMTP_READY) {
         broker->pause_ms = BODKIN_RECONNECT_MS_MIN;
     }
@@ -48,6 +46,9 @@ int32_t bodkin_sessions_open(bodkin_sessions_t *sessions)
 {
     uint32_t i;
     memset(&sessions->settings, 0, sizeof sessions->settings);
+    if (sessions->net->silence_ms == 0u) {
+        sessions->net->silence_ms = BODKIN_SILENCE_MS;
+    }
 #if ZMTP_WITH_CURVE
     sessions->settings.mechanism = (uint8_t)((sessions->curve == NULL) ? ZMTP_NULL : ZMTP_CURVE);
     sessions->settings.curve = sessions->curve;
@@ -76,30 +77,9 @@ static void connect_due(bodkin_sessions_t *sessions, bodkin_session_t *broker, u
         return;
     }
     broker->link = zmtp_net_connect(sessions->net, broker->address, broker->port, &end);
-    broker->heard_ms = now_ms;
-    broker->is_asked = 0;
     broker->away_ms = now_ms;
     broker->pause_ms = (broker->pause_ms < BODKIN_RECONNECT_MS_MIN) ? BODKIN_RECONNECT_MS_MIN : (2u * broker->pause_ms);
     broker->pause_ms = (broker->pause_ms < BODKIN_RECONNECT_MS_MAX) ? broker->pause_ms : BODKIN_RECONNECT_MS_MAX;
-}
-
-/** Asks a silent broker for a sign of life, and gives up one that gives none. */
-static void watch(bodkin_sessions_t *sessions, bodkin_session_t *broker, uint32_t now_ms)
-{
-    static const zmtp_event_t NOTHING = {0};
-    uint32_t silent_ms = now_ms - broker->heard_ms;
-    if ((broker->link == NULL) || !zmtp_is_ready(&broker->link->zmtp)) {
-        return;
-    }
-    if (silent_ms >= (2u * BODKIN_SILENCE_MS)) {
-        zmtp_link_t *link = broker->link;
-        zmtp_net_close(sessions->net, link);
-        heard(link, ZMTP_GONE, &NOTHING);
-    } else if ((silent_ms >= BODKIN_SILENCE_MS) && !broker->is_asked) {
-        broker->is_asked = (uint8_t)(zmtp_link_ping(broker->link, 0) == 0);
-    } else {
-        /* It speaks. */
-    }
 }
 
 int32_t bodkin_sessions_turn(bodkin_sessions_t *sessions, uint32_t wait_ms)
@@ -112,7 +92,6 @@ int32_t bodkin_sessions_turn(bodkin_sessions_t *sessions, uint32_t wait_ms)
         uint32_t i;
         for (i = 0; i < BODKIN_SESSIONS; i++) {
             connect_due(sessions, &sessions->brokers[i], zmtp_net_now_ms());
-            watch(sessions, &sessions->brokers[i], zmtp_net_now_ms());
         }
         bodkin_turn(sessions->node, zmtp_net_now_ms());
         result = zmtp_net_turn(sessions->net, (left_ms < TURN_MS_MAX) ? left_ms : TURN_MS_MAX);

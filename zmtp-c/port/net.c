@@ -17,7 +17,8 @@ zmtp_link_t *zmtp_net_begin(zmtp_net_t *net, const zmtp_end_t *end, zmtp_link_st
         link->state = (uint8_t)state;
         link->holds = 0;
         link->found = 0;
-        link->opened_ms = zmtp_net_now_ms();
+        link->is_asked = 0;
+        link->since_ms = zmtp_net_now_ms();
     }
     return link;
 }
@@ -57,6 +58,10 @@ void zmtp_net_end(zmtp_net_t *net, zmtp_link_t *link, int32_t why)
 void zmtp_net_received(zmtp_net_t *net, zmtp_link_t *link, const uint8_t *octets, uint32_t size)
 {
     int32_t fault = zmtp_link_received(link, octets, size);
+    if (zmtp_is_ready(&link->zmtp)) {
+        link->is_asked = 0;
+        link->since_ms = zmtp_net_now_ms();
+    }
     if (fault < 0) {
         zmtp_net_end(net, link, fault);
     }
@@ -87,7 +92,7 @@ int zmtp_net_serve(zmtp_net_t *net, zmtp_link_t *link)
 /** A handshake takes its time or is given up; whoever waits for the peer's greeting does not wait for ever. */
 static uint32_t watch_handshake(zmtp_net_t *net, zmtp_link_t *link, uint32_t wait_ms)
 {
-    uint32_t age_ms = zmtp_net_now_ms() - link->opened_ms;
+    uint32_t age_ms = zmtp_net_now_ms() - link->since_ms;
     if (age_ms >= ZMTP_NET_HANDSHAKE_MS) {
         zmtp_net_end(net, link, ZMTP_GONE);
     } else if (age_ms >= ZMTP_NET_SPEAK_MS) {
@@ -98,6 +103,29 @@ static uint32_t watch_handshake(zmtp_net_t *net, zmtp_link_t *link, uint32_t wai
     return (wait_ms < ZMTP_NET_SPEAK_MS) ? wait_ms : ZMTP_NET_SPEAK_MS;
 }
 
+#if ZMTP_WITH_PING
+/** Asks a silent peer for a sign of life, and gives up one that gives none. What has come is read first: if nobody has turned, the silence was not the peer's. */
+static uint32_t watch_silence(zmtp_net_t *net, zmtp_link_t *link, uint32_t wait_ms)
+{
+    uint32_t now_ms = zmtp_net_now_ms();
+    if ((net->silence_ms == 0u) || link->holds) {
+        return wait_ms;
+    }
+    if ((now_ms - link->since_ms) < net->silence_ms) {
+        /* It may well be silent for so long. */
+    } else if (!link->is_asked) {
+        /* Without room for PING there is so much under way that TCP finds out itself. */
+        link->is_asked = (uint8_t)(zmtp_link_ping(link, 0) == 0);
+        link->since_ms = now_ms;
+    } else if (!zmtp_net_serve(net, link)) {
+        zmtp_net_end(net, link, ZMTP_GONE);
+    } else {
+        /* It has answered. */
+    }
+    return (wait_ms < net->silence_ms) ? wait_ms : net->silence_ms;
+}
+#endif
+
 uint32_t zmtp_net_watch(zmtp_net_t *net, uint32_t wait_ms)
 {
     uint32_t i;
@@ -105,6 +133,10 @@ uint32_t zmtp_net_watch(zmtp_net_t *net, uint32_t wait_ms)
         zmtp_link_t *link = &net->links[i];
         if ((link->state != (uint8_t)ZMTP_LINK_FREE) && !zmtp_is_ready(&link->zmtp)) {
             wait_ms = watch_handshake(net, link, wait_ms);
+#if ZMTP_WITH_PING
+        } else if (link->state == (uint8_t)ZMTP_LINK_OPEN) {
+            wait_ms = watch_silence(net, link, wait_ms);
+#endif
         }
         if (link->state == (uint8_t)ZMTP_LINK_OPEN) {
             zmtp_net_flush(net, link);

@@ -17,6 +17,7 @@ run() { # NAME SOURCE|OPTION... -- ARGUMENT...: builds a program that prints a l
 run test_vectors test/test_vectors.c -- ../vectors/zmtp
 run test_hostile test/test_hostile.c
 run test_types test/test_types.c
+run test_net port/net.c test/test_net.c
 run test_node test/test_node.c -- ../vectors/wire
 run test_subscriber test/test_subscriber.c -- ../vectors/wire
 run test_taskfarm test/test_taskfarm.c

@@ -59,7 +59,7 @@ static void begin(zmtp_type_t type, int is_server)
     ends = 0;
     denials = 0;
     settings = (zmtp_settings_t){.socket_type = (uint8_t)type, .mechanism = ZMTP_CURVE, .is_server = (uint8_t)is_server, .curve = &KEYS};
-    net = (zmtp_net_t){links, MEMORY, 1, input, sizeof input, {&settings, heard, NULL}, NULL, {0}};
+    net = (zmtp_net_t){.links = links, .memories = MEMORY, .count = 1, .input = input, .input_size = sizeof input, .accepted = {&settings, heard, NULL}};
     CHECK(zmtp_net_open(&net) == 0);
 }
 

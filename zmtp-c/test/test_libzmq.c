@@ -305,7 +305,7 @@ static void *connect_both(const pairing_t *pairing, zmtp_mechanism_t mechanism, 
     is_ready = 0;
     is_subscribed = 0;
     memset(links, 0, sizeof links);
-    net = (zmtp_net_t){links, MEMORY, 1, input, sizeof input, {&settings, heard, NULL}, NULL, {0}};
+    net = (zmtp_net_t){.links = links, .memories = MEMORY, .count = 1, .input = input, .input_size = sizeof input, .accepted = {&settings, heard, NULL}};
     CHECK(zmtp_net_open(&net) == 0);
     if (they_connect) {
         (void)snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%d", (int)zmtp_net_listen(&net, "127.0.0.1", 0));
@@ -402,7 +402,7 @@ static void libzmq_keeps_who_answers_its_pings(void)
     settings.socket_type = ZMTP_PAIR;
     is_ready = 0;
     memset(links, 0, sizeof links);
-    net = (zmtp_net_t){links, MEMORY, 1, input, sizeof input, {&settings, heard, NULL}, NULL, {0}};
+    net = (zmtp_net_t){.links = links, .memories = MEMORY, .count = 1, .input = input, .input_size = sizeof input, .accepted = {&settings, heard, NULL}};
     CHECK(zmtp_net_open(&net) == 0);
     CHECK(zmtp_net_connect(&net, "127.0.0.1", (uint16_t)atoi(strrchr(endpoint, ':') + 1), &net.accepted) != NULL);
     for (began = zmtp_net_now_ms(); (zmtp_net_now_ms() - began) < 500u;) {

@@ -67,7 +67,7 @@ static void open_ours(uint8_t type)
     memset(&settings, 0, sizeof settings);
     settings.socket_type = type;
     heard_count = 0;
-    net = (zmtp_net_t){links, MEMORY, 1, input, sizeof input, {&settings, heard, NULL}, NULL, {0}};
+    net = (zmtp_net_t){.links = links, .memories = MEMORY, .count = 1, .input = input, .input_size = sizeof input, .accepted = {&settings, heard, NULL}};
     (void)zmtp_net_open(&net);
 }
 
