@@ -73,7 +73,10 @@ static void send(zmtp_link_t *link, const void *message, uint32_t size)
 static taskfarm_master_t master;
 static taskfarm_chunk_t chunks[STATION_LINKS_MAX * CREDITS];
 static uint16_t credits[STATION_LINKS_MAX];
+static uint8_t is_given;                     /* the intervals are */
+static uint8_t is_done[STATION_LINKS_MAX];
 static uint32_t done_count;
+static uint32_t lost_count; /* workers that were gone before they were done: nobody has their intervals now */
 
 static void add_result(taskfarm_master_t *of, taskfarm_range_t range, zmtp_slice_t octets)
 {
@@ -90,11 +93,13 @@ static void master_heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *ev
             zmtp_net_close(net, link);
         }
     } else if (what == (int32_t)ZMTP_FRAME) {
-        int is_done = (event->size == 4u) && (memcmp(event->octets, "DONE", 4) == 0);
-        done_count += (uint32_t)is_done;
-        primes += (uint32_t)!is_done;
+        uint8_t is_last = (event->size == 4u) && (memcmp(event->octets, "DONE", 4) == 0);
+        is_done[link - net->links] = is_last;
+        done_count += is_last;
+        primes += (uint32_t)!is_last;
     } else {
-        /* Who is ready is seen by station_await_all; nobody is given an interval again. */
+        /* Who is ready is seen by station_await_all. */
+        lost_count += (what < 0) && is_given && !is_done[link - net->links];
     }
 }
 
@@ -126,9 +131,10 @@ static int run_master(uint32_t workers, uint32_t numbers, uint16_t port)
     station_await_all(net);
     ready_us = station_now_us();
     if (form != FARM) {
+        is_given = 1;
         give_intervals(workers, numbers);
     }
-    while ((form == FARM) ? !taskfarm_master_is_done(&master) : (done_count < workers)) {
+    while ((form == FARM) ? !taskfarm_master_is_done(&master) : ((done_count < workers) && (lost_count == 0u))) {
         if (form == FARM) {
             taskfarm_master_turn(&master);
         }
@@ -137,7 +143,10 @@ static int run_master(uint32_t workers, uint32_t numbers, uint16_t port)
     done_us = station_now_us();
     taskfarm_master_turn(&master);
     say("master", ready_us - began_us, done_us - ready_us, station_close(net));
-    return 0;
+    if (lost_count > 0u) {
+        (void)fprintf(stderr, "prime_count: a worker was gone before it was done, and nobody has its interval\n");
+    }
+    return lost_count > 0u;
 }
 
 /* ---- a worker ---- */
@@ -206,6 +215,7 @@ static int run_worker(const char *address, uint16_t port)
     uint32_t ready_us;
     uint32_t done_us;
     zmtp_link_t *link;
+    int is_lost;
     worker = (taskfarm_worker_t){.credits = CREDITS, .tasks = tasks, .work = count_primes};
     net = station_open(ZMTP_DEALER, 1, worker_heard);
     began_us = station_now_us();
@@ -222,10 +232,11 @@ static int run_worker(const char *address, uint16_t port)
     if (form != FARM) {
         send_primes(link);
     }
+    is_lost = (form != FARM) && (gone_count > 0u); /* nobody else has its interval */
     done_us = station_now_us();
     say("worker", ready_us - began_us, done_us - ready_us, station_close(net));
     station_linger();
-    return 0;
+    return is_lost;
 }
 
 int main(int count, char **arguments)

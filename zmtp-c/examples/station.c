@@ -17,7 +17,7 @@ zmtp_net_t *station_open(zmtp_type_t type, uint32_t count, zmtp_heard_t heard)
     for (i = 0; i < STATION_LINKS_MAX; i++) {
         memories[i] = (zmtp_link_memory_t){in[i], sizeof in[i], out[i], sizeof out[i]};
     }
-    net = (zmtp_net_t){.links = links, .memories = memories, .count = count, .input = input, .input_size = sizeof input};
+    net = (zmtp_net_t){.links = links, .memories = memories, .count = count, .input = input, .input_size = sizeof input, .silence_ms = STATION_SILENCE_MS};
     net.accepted = (zmtp_end_t){&settings, heard, NULL};
     return (station_begin(&net) && (count <= STATION_LINKS_MAX) && (zmtp_net_open(&net) == 0)) ? &net : NULL;
 }
@@ -56,22 +56,23 @@ zmtp_link_t *station_connect(zmtp_net_t *net, const char *address, uint16_t port
     return NULL;
 }
 
-/** Octets that wait on all links. */
-static uint32_t waiting(zmtp_net_t *net)
+/** Whether something that was written has not arrived yet. */
+static int is_under_way(zmtp_net_t *net)
 {
-    uint32_t octets = 0;
+    int is_some = 0;
     uint32_t i;
     for (i = 0; i < net->count; i++) {
-        octets += (net->links[i].state == (uint8_t)ZMTP_LINK_OPEN) ? zmtp_link_waiting(&net->links[i]).size : 0u;
+        zmtp_link_t *link = &net->links[i];
+        is_some |= (link->state == (uint8_t)ZMTP_LINK_OPEN) && ((zmtp_link_waiting(link).size > 0u) || !station_has_arrived(link));
     }
-    return octets;
+    return is_some;
 }
 
 uint32_t station_close(zmtp_net_t *net)
 {
     uint32_t began_us = station_now_us();
     uint32_t i;
-    while (waiting(net) > 0u) {
+    while (is_under_way(net)) {
         station_turn(net, 10);
     }
     station_yield();

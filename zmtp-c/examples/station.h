@@ -1,7 +1,7 @@
 /**
  * What the use cases of Mueller's thesis share: a net with its memory, and the machine that they run on.
  *
- * The machine is one of station_posix.c, radio/station_radio.c and riot_prime_count/main.c: what that has to offer stands in the second half.
+ * The machine is one of station_posix.c, radio/station_radio.c and riot_use_case/main.c: what that has to offer stands in the second half.
  */
 #ifndef STATION_H
 #define STATION_H
@@ -18,6 +18,11 @@
 #define STATION_OUT_SIZE 16384u
 #endif
 
+/** How long nothing may come from the other end until it is asked for a sign of life, in milliseconds: longer than a worker is at a chunk. */
+#ifndef STATION_SILENCE_MS
+#define STATION_SILENCE_MS 60000u
+#endif
+
 /** How often a worker tries to reach its master. */
 #define STATION_CONNECTS_MAX 20u
 
@@ -30,7 +35,7 @@ void station_await_all(zmtp_net_t *net);
 /** Connects, again where that fails, until a link is ready; null: nobody is there. */
 zmtp_link_t *station_connect(zmtp_net_t *net, const char *address, uint16_t port);
 
-/** Ends all connections, with what waits on them written: how long that took, in microseconds. */
+/** Ends all connections that have not ended, when what was written on them has arrived: how long that took, in microseconds. */
 uint32_t station_close(zmtp_net_t *net);
 
 /** Reads a number in decimal digits: what the thesis' programs send. */
@@ -52,6 +57,9 @@ void station_turn(zmtp_net_t *net, uint32_t wait_ms);
 
 /** Whether TCP holds back nothing of what was sent on a link, so that what is sent next has a segment of its own. Nonzero on a machine that does not tell. */
 int station_has_sent(const zmtp_link_t *link);
+
+/** Whether all that was sent on a link was acknowledged. Nonzero on a machine that sees to that by itself. */
+int station_has_arrived(const zmtp_link_t *link);
 
 /** What the work just done takes a Cortex-M3. Nothing on a machine that has taken its own time for it. */
 void station_compute(uint32_t cycles);

@@ -28,6 +28,12 @@ int station_has_sent(const zmtp_link_t *link)
     return 1;
 }
 
+int station_has_arrived(const zmtp_link_t *link)
+{
+    (void)link;
+    return 1; /* the kernel goes on behind the end of a program */
+}
+
 void station_compute(uint32_t cycles)
 {
     (void)cycles;

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Prime count on RIOT native (RIOTBASE: a RIOT source tree), master and worker on taps of one bridge: 135 primes, and how long that takes in the thesis' form and joined.
+# The use cases on RIOT native (RIOTBASE: a RIOT source tree), master and worker on taps of one bridge: 135 primes and 1,345 words, and how long that takes in each form.
 source "$(dirname "${BASH_SOURCE[0]}")/build.sh"
 runs=5
-deadline_s=30
+deadline_s=10
+tries=3 # RIOT native may miss a signal that comes just in front of its pause(), and then sleeps for ever (cpu/native/periph/pm.c): one run in thirty on a busy machine
 
 skip() {
-    echo "SKIP zmtp_c_riot_prime_count: $*"
+    echo "SKIP zmtp_c_riot_use_cases: $*"
     exit 0
 }
 [[ -n ${RIOTBASE-} ]] || skip "no RIOTBASE"
@@ -30,12 +31,14 @@ cleanup() {
 }
 trap cleanup EXIT
 
-if ! make -s -C examples/riot_prime_count BOARD=native64 BINDIRBASE="$build/riot-prime-count" >"$place/make.log" 2>&1; then
-    cat "$place/make.log"
-    echo "not ok prime count is built for RIOT native"
-    exit 1
-fi
-echo "ok prime count is built for RIOT native"
+for use_case in prime_count word_count; do
+    if ! make -s -C examples/riot_use_case BOARD=native64 USE_CASE=$use_case BINDIRBASE="$build/riot-$use_case" >"$place/make.log" 2>&1; then
+        cat "$place/make.log"
+        echo "not ok $use_case is built for RIOT native"
+        exit 1
+    fi
+    echo "ok $use_case is built for RIOT native"
+done
 
 ip link add "$bridge" type bridge
 ip link set "$bridge" up
@@ -44,31 +47,43 @@ for tap in "${taps[@]}"; do
     ip link set "$tap" master "$bridge" up
 done
 
-station() { # TAP ADDRESS CALL FILE
-    ADDRESS=$2 CALL=$3 "$build/riot-prime-count/native64/prime_count.elf" "$1" >"$4" 2>&1 &
+station() { # USE_CASE TAP ADDRESS CALL FILE
+    ADDRESS=$3 CALL=$4 "$build/riot-$1/native64/$1.elf" "$2" >"$5" 2>&1 &
     processes+=($!)
 }
 
-count() { # FORM: microseconds of the master's work, from the first interval to the last result; nothing, if it does not end
+attempt() { # USE_CASE FORM SIZE: runs master and worker to the master's end; fails if there is none
     local left=$((deadline_s * 10))
-    station "${taps[0]}" fd00:a::1 "master,$1,1,1000,5555" "$place/master"
-    station "${taps[1]}" fd00:a::2 "worker,$1,fd00:a::1,5555" "$place/worker"
+    station "$1" "${taps[0]}" fd00:a::1 "master,$2,1,$3,5555" "$place/master"
+    station "$1" "${taps[1]}" fd00:a::2 "worker,$2,fd00:a::1,5555" "$place/worker"
     until grep -q '"who": "master"' "$place/master" || ((left-- == 0)); do sleep 0.1; done
     stop
-    sed -n 's/.*"work_us": \([0-9]*\),.*"primes": 135,.*/\1/p' "$place/master"
+    ((left >= 0))
 }
 
-for form in original joined; do
-    times=()
-    for ((run = 0; run < runs; run++)); do times+=("$(count "$form")"); done
+count() { # USE_CASE FORM SIZE COUNTED: microseconds of the master's work, from the first task to the last result; nothing, if it does not end with this
+    local try
+    for ((try = 1; try <= tries; try++)); do
+        if attempt "$1" "$2" "$3"; then break; fi
+        echo "note $1 on RIOT, $2: a run did not end within $deadline_s s" >&2
+    done
+    sed -n "s/.*\"work_us\": \([0-9]*\),.*$4.*/\1/p" "$place/master"
+}
+
+measure() { # USE_CASE FORM SIZE COUNTED WHAT
+    local times=() run
+    for ((run = 0; run < runs; run++)); do times+=("$(count "$1" "$2" "$3" "$4")"); done
     if printf '%s\n' "${times[@]}" | grep -qx ''; then
         cat "$place/master" "$place/worker"
-        echo "not ok prime count on RIOT, $form"
+        echo "not ok $1 on RIOT, $2"
         failed=1
-        continue
+        return
     fi
     mapfile -t times < <(printf '%s\n' "${times[@]}" | sort -n)
-    printf 'note zmtp-c on RIOT native, 135 primes, 1 worker, %s: %d us (%d to %d, %d runs)\n' "$form" "${times[runs / 2]}" "${times[0]}" "${times[-1]}" "$runs"
-    echo "ok prime count on RIOT, $form"
-done
+    printf 'note zmtp-c on RIOT native, %s, 1 worker, %s: %d us (%d to %d, %d runs)\n' "$5" "$2" "${times[runs / 2]}" "${times[0]}" "${times[-1]}" "$runs"
+    echo "ok $1 on RIOT, $2"
+}
+
+for form in original joined farm; do measure prime_count "$form" 1000 '"primes": 135,' "135 primes"; done
+for form in original farm; do measure word_count "$form" 1 '"words": 1345, "lines": 117,' "1,345 words"; done
 exit "$failed"

@@ -45,7 +45,7 @@
 /** Clock of a station's processor: the STM32F103 of an M3 node at its full speed. */
 #define CYCLES_PER_US 72u
 
-/** How long the end of a connection may take before a station goes. */
+/** How long the end of a connection may take before a station goes: all that was to be said has arrived. */
 #define SETTLE_US 120000000u
 
 /** How long it stays behind that, longer than its peer waits until it sends again. */
@@ -218,6 +218,12 @@ int station_has_sent(const zmtp_link_t *link)
 {
     const struct tcp_pcb *pcb = link->port.socket;
     return (pcb == NULL) || (pcb->unsent == NULL);
+}
+
+int station_has_arrived(const zmtp_link_t *link)
+{
+    const struct tcp_pcb *pcb = link->port.socket;
+    return (pcb == NULL) || ((pcb->unsent == NULL) && (pcb->unacked == NULL));
 }
 
 void station_yield(void)

@@ -1,10 +1,11 @@
-/* Prime count on RIOT: a station with GNRC's TCP, and the call that the program is built with. */
+/* A use case on RIOT: a station with GNRC's TCP, and the call that the program is built with. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../station.h"
+#include "use_case.h"
 #include "net/gnrc/netif.h"
 #include "zmtp_riot.h"
 #include "ztimer.h"
@@ -18,8 +19,6 @@
 
 /** Until a peer has surely read what it has acknowledged: an end by abort takes that from it. */
 #define YIELD_MS 200u
-
-int prime_count(int count, char **arguments);
 
 int station_begin(zmtp_net_t *net)
 {
@@ -43,6 +42,12 @@ int station_has_sent(const zmtp_link_t *link)
 {
     (void)link;
     return 1; /* a write lasts until it is acknowledged */
+}
+
+int station_has_arrived(const zmtp_link_t *link)
+{
+    (void)link;
+    return 1; /* as above */
 }
 
 void station_compute(uint32_t cycles)
@@ -80,7 +85,7 @@ static const char *told(const char *name, const char *otherwise)
 int main(void)
 {
     static char call[CALL_MAX];
-    static char name[] = "prime_count";
+    static char name[] = "use_case";
     char *arguments[ARGUMENTS_MAX] = {name};
     int count = 1;
     char *next;
@@ -94,5 +99,5 @@ int main(void)
     (void)ipv6_addr_from_str(&address, told("ADDRESS", ADDRESS));
     (void)gnrc_netif_ipv6_addr_add(gnrc_netif_iter(NULL), &address, PREFIX_BITS, 0);
     ztimer_sleep(ZTIMER_MSEC, BEGIN_MS);
-    return prime_count(count, arguments);
+    return use_case(count, arguments);
 }

@@ -1,7 +1,7 @@
 /* The use case itself, as a function of the application's. */
 
-int prime_count(int count, char **arguments);
+#include "use_case.h"
 
-#define main prime_count
-#include "../prime_count.c"
+#define main use_case
+#include USE_CASE
 #include "../station.c"

@@ -7,7 +7,6 @@
 
 #include "../port.h"
 
-#include "lwip/ip_addr.h"
 #include "lwip/sys.h"
 #include "lwip/tcp.h"
 #include "lwip/timeouts.h"
@@ -113,7 +112,7 @@ zmtp_link_t *zmtp_net_connect(zmtp_net_t *net, const char *address, uint16_t por
 int32_t zmtp_port_send(zmtp_link_t *link, const uint8_t *octets, uint32_t size)
 {
     struct tcp_pcb *pcb = link->port.socket;
-    uint32_t room = (pcb == NULL) ? 0u : tcp_sndbuf(pcb);
+    uint32_t room = ((pcb == NULL) || (tcp_sndqueuelen(pcb) >= ZMTP_NET_SEGMENTS_MAX)) ? 0u : tcp_sndbuf(pcb);
     uint16_t count = (uint16_t)LWIP_MIN(LWIP_MIN(size, room), 0xffffu);
     if ((count == 0u) || (tcp_write(pcb, octets, count, TCP_WRITE_FLAG_COPY) != ERR_OK)) {
         return 0;
@@ -150,6 +149,7 @@ void zmtp_port_close(zmtp_link_t *link)
         if (tcp_close(pcb) != ERR_OK) {
             tcp_abort(pcb);
         }
+        link->port.socket = NULL; /* lwIP frees it */
     }
 }
 

@@ -36,7 +36,7 @@ enum Doing {
     Waiting { until_us: u64 },
     Sending,
     Computing { until_us: u64 },
-    Ended,
+    Ended { said: Said },
 }
 
 struct Member {
@@ -53,7 +53,7 @@ impl Member {
         match &self.doing {
             Doing::Waiting { until_us } => Some(self.inbox.front().map_or(*until_us, |(at_us, _)| (*at_us).min(*until_us))),
             Doing::Computing { until_us } => Some(*until_us),
-            Doing::Sending | Doing::Ended => None,
+            Doing::Sending | Doing::Ended { .. } => None,
         }
     }
 }
@@ -77,14 +77,12 @@ pub fn run(calls: &[Call<'_>], loss: f64, seed: u64) -> anyhow::Result<Vec<Ended
     }
     let mut cell = Cell { channel, members, now_us: 0, told: Vec::new() };
     while cell.step()? {}
-    let ended = |(number, member): (usize, &mut Member)| {
-        if !matches!(member.doing, Doing::Ended) {
-            bail!("the cell has stopped, but station {number} has not ended");
-        }
-        let said = member.station.said().with_context(|| format!("station {number}"))?;
-        Ok(Ended { said, usage: cell.channel.usage(number), busy_us: member.busy_us })
+    let Cell { channel, members, .. } = cell;
+    let ended = |(number, member): (usize, Member)| {
+        let Doing::Ended { said } = member.doing else { bail!("the cell has stopped, but station {number} has not ended") };
+        Ok(Ended { said, usage: channel.usage(number), busy_us: member.busy_us })
     };
-    cell.members.iter_mut().enumerate().map(ended).collect()
+    members.into_iter().enumerate().map(ended).collect()
 }
 
 struct Cell {
@@ -100,7 +98,7 @@ impl Cell {
         let due = self.members.iter().enumerate().filter_map(|(number, member)| Some((member.due_us()?, number))).min();
         let happens = self.channel.next_us();
         if self.now_us > RUN_US_MAX {
-            let left = self.members.iter().enumerate().filter(|(_, member)| !matches!(member.doing, Doing::Ended));
+            let left = self.members.iter().enumerate().filter(|(_, member)| !matches!(member.doing, Doing::Ended { .. }));
             let left: Vec<usize> = left.map(|(number, _)| number).collect();
             bail!("after {} s of its own time the run has not ended: stations {left:?} go on", self.now_us / 1_000_000);
         }
@@ -154,7 +152,9 @@ impl Cell {
             }
             Does::End => {
                 self.channel.switch(number, false);
-                Doing::Ended
+                // A failure ends the run: nobody has what it had, and others may wait for it.
+                let said = member.station.said().with_context(|| format!("station {number}, after {} s", now_us / 1_000_000))?;
+                Doing::Ended { said }
             }
         };
         Ok(())

@@ -56,6 +56,14 @@ fn a_message_of_the_original_form_is_a_segment() {
     }
 }
 
+/// What thirty-two stations want to say at once takes the channel more than a minute, and TCP's timers with it: nobody goes before it has arrived.
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn all_that_thirty_two_workers_have_found_arrives() {
+    const TEST: &str = "all_that_thirty_two_workers_have_found_arrives";
+    report(TEST, "--part beyond --form original --workers 32 --repeat 1 --threshold failed<1");
+}
+
 #[test]
 #[ignore = "peer: ./x test --all"]
 fn tasks_of_200_ms_are_done_by_ten_workers_at_90_percent_efficiency() {
