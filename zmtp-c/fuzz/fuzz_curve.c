@@ -3,7 +3,8 @@
  * no memory but ours is touched.
  *
  * Boxes are sealed and opened by nothing, so that the fuzzer reaches what is in them: a box opens unless it begins with FF. The first octet says by its lowest bit whether we are the
- * server, and by the next three at which stage the peer begins to say what follows, up to where it is honest; the second where that is cut.
+ * server, by the next three at which stage the peer begins to say what follows, up to where it is honest, and by bit 4 whether we are a
+ * REP; the second where that is cut.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,14 +64,14 @@ static int admit(void *context, const uint8_t *client)
     return client[1] != 0u;
 }
 
-static void begin(end_t *end, int is_server)
+static void begin(end_t *end, zmtp_type_t type, int is_server)
 {
     static const zmtp_crypto_t CRYPTO = {draw, public_key, shared, seal, open};
     static const uint8_t KEY[ZMTP_CURVE_KEY] = {1, 1};
     static const zmtp_curve_keys_t KEYS = {&CRYPTO, KEY, KEY, KEY, admit, NULL};
     zmtp_settings_t settings;
     memset(&settings, 0, sizeof settings);
-    settings.socket_type = (uint8_t)(is_server ? ZMTP_ROUTER : ZMTP_DEALER);
+    settings.socket_type = (uint8_t)type;
     settings.mechanism = ZMTP_CURVE;
     settings.is_server = (uint8_t)is_server;
     settings.curve = &KEYS;
@@ -91,10 +92,13 @@ static void pass(party_t *from, party_t *to)
 }
 
 /** Begins an end, and brings it to a stage. */
-static void bring(end_t *end, int is_server, uint32_t stage)
+static void bring(end_t *end, uint8_t how)
 {
-    begin(end, is_server);
-    begin(&honest, !is_server);
+    int is_server = how & 1;
+    int is_rep = (how & 16) != 0;
+    uint32_t stage = ((uint32_t)how >> 1) & 7u;
+    begin(end, is_rep ? ZMTP_REP : (is_server ? ZMTP_ROUTER : ZMTP_DEALER), is_server);
+    begin(&honest, (is_rep || is_server) ? ZMTP_DEALER : ZMTP_ROUTER, !is_server);
     for (; stage > 0u; stage--) {
         pass(&honest.party, &end->party);
         pass(&end->party, &honest.party);
@@ -109,12 +113,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *octets, size_t size)
     if ((size < 2u) || (size > 8192u)) {
         return 0;
     }
-    bring(&whole, octets[0] & 1, (octets[0] >> 1) & 7u);
-    bring(&cut, octets[0] & 1, (octets[0] >> 1) & 7u);
+    bring(&whole, octets[0]);
+    bring(&cut, octets[0]);
     party_receive(&whole.party, &octets[2], count, count);
     party_receive(&cut.party, &octets[2], count, octets[1]);
     party_poll(&whole.party);
     party_poll(&cut.party);
+    (void)party_put(&whole.party, 0, "pong", 4);
+    (void)party_put(&cut.party, 0, "pong", 4);
     if ((strcmp(whole.party.told, cut.party.told) != 0) || (whole.party.out_size != cut.party.out_size) ||
         (memcmp(whole.party.out, cut.party.out, cut.party.out_size) != 0)) {
         abort();

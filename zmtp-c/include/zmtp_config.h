@@ -45,7 +45,7 @@
 #define ZMTP_WITH_PLAIN 1
 #endif
 
-/** Mechanism CURVE (RFC 25, RFC 26) of a client, with cryptography of the caller's (zmtp_curve.h). Not for REP. */
+/** Mechanism CURVE (RFC 25, RFC 26) of a client, with cryptography of the caller's (zmtp_curve.h). */
 #ifndef ZMTP_WITH_CURVE
 #define ZMTP_WITH_CURVE 0
 #endif

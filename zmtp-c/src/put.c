@@ -26,6 +26,25 @@ void zmtp_put_command(const zmtp_t *z, zmtp_writer_t *writer, const char *name, 
 }
 #endif
 
+/** The envelope of a request, which the reply goes out behind: as it stands in the buffer, and by CURVE a box for each frame of it. */
+static void write_kept(const zmtp_t *z, zmtp_writer_t *writer)
+{
+    uint32_t at = 0;
+    if (!zmtp_is_curve(z->settings)) {
+        zmtp_write(writer, z->buffer, z->kept);
+        return;
+    }
+    while (at < z->kept) {
+        int is_long = (z->buffer[at] & (uint8_t)FLAG_LONG) != 0u;
+        uint32_t size = is_long ? zmtp_big_endian(&z->buffer[at + 5u]) : z->buffer[at + 1u];
+        uint32_t end = at + zmtp_frame_size(size);
+        uint32_t begin = zmtp_begin_frame(z, writer, FLAG_MORE, size);
+        zmtp_write(writer, &z->buffer[end - size], size);
+        zmtp_end_frame(z, writer, begin);
+        at = end;
+    }
+}
+
 /** What goes out in front of a message's first frame. */
 static void write_envelope(const zmtp_t *z, zmtp_writer_t *writer)
 {
@@ -33,7 +52,7 @@ static void write_envelope(const zmtp_t *z, zmtp_writer_t *writer)
         zmtp_end_frame(z, writer, zmtp_begin_frame(z, writer, FLAG_MORE, 0));
     }
     if (zmtp_is(z, ZMTP_REP)) {
-        zmtp_write(writer, z->buffer, z->kept);
+        write_kept(z, writer);
     }
 }
 

@@ -17,8 +17,7 @@ static int are_possible(const zmtp_settings_t *settings)
     is_built = is_built && (settings->username.size <= 255u) && (settings->password.size <= 255u);
 #endif
 #if ZMTP_WITH_CURVE
-    is_built = is_built && (!zmtp_is_curve(settings) ||
-                            ((settings->curve != NULL) && (ZMTP_WITH_CURVE_SERVER || !settings->is_server) && (settings->socket_type != (uint8_t)ZMTP_REP)));
+    is_built = is_built && (!zmtp_is_curve(settings) || ((settings->curve != NULL) && (ZMTP_WITH_CURVE_SERVER || !settings->is_server)));
 #endif
     return is_built && (settings->identity.size <= 255u);
 }

@@ -219,40 +219,88 @@ static void who_is_not_admitted_is_told_in_clear(void)
     CHECK(!zmtp_is_ready(&party.zmtp));
 }
 
+static party_t client;
+static uint8_t pair[2][ZMTP_CURVE_KEY]; /* the client's */
+
+/** Opens both ends, of these types: `party` is the server. */
+static void open_both(uint8_t of_server, const zmtp_crypto_t *server_crypto, uint8_t of_client, const zmtp_crypto_t *client_crypto)
+{
+    static zmtp_curve_t clients;
+    static zmtp_curve_keys_t theirs = {.public_key = pair[0], .secret = pair[1], .server = keys[0]};
+    zmtp_settings_t settings = {.socket_type = of_server, .mechanism = ZMTP_CURVE, .is_server = 1, .curve = &own};
+    begin(first(), server_crypto);
+    randombytes_buf(drawn, sizeof drawn);
+    drawn_at = 0;
+    randombytes_buf(pair[1], ZMTP_CURVE_KEY);
+    zmtp_sodium_public_key(pair[0], pair[1]);
+    party_open(&party, &settings, 1024);
+    CHECK(zmtp_use_curve(&party.zmtp, &curve) == 0);
+    theirs.crypto = client_crypto;
+    settings = (zmtp_settings_t){.socket_type = of_client, .mechanism = ZMTP_CURVE, .curve = &theirs};
+    party_open(&client, &settings, 1024);
+    CHECK(zmtp_use_curve(&client.zmtp, &clients) == 0);
+}
+
+/** Carries what either end has to say to the other one, the client's octets cut as party_receive says. */
+static void exchange(uint32_t cut)
+{
+    uint32_t size;
+    party_poll(&client);
+    size = client.out_size;
+    client.out_size = 0;
+    party_receive(&party, client.out, size, (cut < size) ? cut : size);
+    party_poll(&party);
+    size = party.out_size;
+    party.out_size = 0;
+    party_receive(&client, party.out, size, size);
+}
+
+static void a_reply_goes_out_behind_the_envelope_of_its_request(void)
+{
+    static const struct {
+        uint8_t of_client;
+        uint32_t address; /* octets of it in front of the delimiter; 0: none */
+    } CASES[] = {{ZMTP_REQ, 0}, {ZMTP_DEALER, 0}, {ZMTP_DEALER, 2}, {ZMTP_DEALER, 300}};
+    static const char ADDRESS[300] = {0};
+    static char expected[1024];
+    uint32_t i;
+    uint32_t cut;
+    check_about = "REP";
+    for (i = 0; i < (sizeof CASES / sizeof CASES[0]); i++) {
+        uint32_t address = CASES[i].address;
+        int is_dealer = CASES[i].of_client == (uint8_t)ZMTP_DEALER;
+        memset(expected, '0', sizeof expected);
+        (void)sprintf(&expected[2u * address], "%s%s706f6e67\n", (address > 0u) ? " " : "", is_dealer ? " " : "");
+        for (cut = 1; cut < 450u; cut++) {
+            const char *reply;
+            open_both(ZMTP_REP, &cryptos[0], CASES[i].of_client, &cryptos[1]);
+            while (!zmtp_is_ready(&client.zmtp) && (client.last >= 0)) {
+                exchange(OCTETS_MAX);
+            }
+            CHECK((address == 0u) || (party_put(&client, 1, ADDRESS, address) > 0));
+            CHECK(!is_dealer || (party_put(&client, 1, "", 0) > 0));
+            CHECK(party_put(&client, 0, "ping", 4) > 0);
+            exchange(cut);
+            CHECK(strstr(party.told, "message 70696e67\n") != NULL);
+            CHECK(party_put(&party, 0, "pong", 4) > 0);
+            CHECK(party_put(&party, 0, "pong", 4) == (int32_t)ZMTP_WRONG_TURN);
+            exchange(cut);
+            reply = strstr(client.told, "message ");
+            CHECK_TEXT((reply != NULL) ? &reply[8] : client.told, expected);
+        }
+    }
+}
+
 static void both_ends_talk_whoever_seals_and_opens(void)
 {
-    static party_t client;
-    static zmtp_curve_t of_client;
-    static uint8_t pair[2][ZMTP_CURVE_KEY];
     static uint8_t body[400];
-    zmtp_settings_t settings;
-    zmtp_curve_keys_t theirs = {.public_key = pair[0], .secret = pair[1], .server = keys[0]};
     uint32_t i;
     check_about = "both ends";
     for (i = 0; i < (CRYPTOS * CRYPTOS); i++) {
         int round;
-        begin(first(), &cryptos[i % CRYPTOS]);
-        randombytes_buf(drawn, sizeof drawn);
-        drawn_at = 0;
-        randombytes_buf(pair[1], ZMTP_CURVE_KEY);
-        zmtp_sodium_public_key(pair[0], pair[1]);
-        settings = (zmtp_settings_t){.socket_type = ZMTP_PAIR, .mechanism = ZMTP_CURVE, .is_server = 1, .curve = &own};
-        party_open(&party, &settings, 512);
-        CHECK(zmtp_use_curve(&party.zmtp, &curve) == 0);
-        theirs.crypto = &cryptos[i / CRYPTOS];
-        settings = (zmtp_settings_t){.socket_type = ZMTP_PAIR, .mechanism = ZMTP_CURVE, .curve = &theirs};
-        party_open(&client, &settings, 512);
-        CHECK(zmtp_use_curve(&client.zmtp, &of_client) == 0);
+        open_both(ZMTP_PAIR, &cryptos[i % CRYPTOS], ZMTP_PAIR, &cryptos[i / CRYPTOS]);
         for (round = 0; round < 6; round++) {
-            uint32_t size;
-            party_poll(&client);
-            size = client.out_size;
-            client.out_size = 0;
-            party_receive(&party, client.out, size, size);
-            party_poll(&party);
-            size = party.out_size;
-            party.out_size = 0;
-            party_receive(&client, party.out, size, size);
+            exchange(OCTETS_MAX);
             if (zmtp_is_ready(&client.zmtp)) {
                 (void)party_put(&client, 1, "of the client", 13);
                 (void)party_put(&client, 0, body, sizeof body);
@@ -308,6 +356,7 @@ int main(int count, char **arguments)
     TEST(a_number_counts_once);
     TEST(who_is_not_admitted_is_told_in_clear);
     TEST(both_ends_talk_whoever_seals_and_opens);
+    TEST(a_reply_goes_out_behind_the_envelope_of_its_request);
     TEST(keys_of_small_order_are_good_for_nothing);
     TEST(a_server_asks_for_more_room);
     return checks_failed != 0;
