@@ -54,7 +54,7 @@ static uint64_t utc_ns(void)
 
 static void told(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *of, uint64_t number, uint8_t reason)
 {
-    static const char *const WORDS[] = {"leads", "leaderless", "covered", "dropped", "not taken", "excess", "lost"};
+    static const char *const WORDS[] = {"leads", "leaderless", "covered", "dropped", "not taken", "excess", "lost", "guarantee"};
     (void)node;
     (void)of;
     printf("%s %lu %u\n", WORDS[what], (unsigned long)number, reason);
@@ -105,7 +105,7 @@ int main(int count, char **arguments)
 {
     static char addresses[BODKIN_SESSIONS][ADDRESS_MAX];
     static zmtp_net_t net = {.links = links, .memories = MEMORIES, .count = BODKIN_SESSIONS, .input = input, .input_size = sizeof input};
-    static bodkin_node_t node = {.topics = &topic, .topics_count = 1, .utc_ns = utc_ns, .told = told};
+    static bodkin_node_t node = {.topics = &topic, .topics_count = 1, .utc_ns = utc_ns, .told = told, .watches_guarantee = 1};
     static bodkin_sessions_t sessions = {.node = &node, .net = &net, .ended = ended};
     unsigned long period_ms;
     unsigned long events;

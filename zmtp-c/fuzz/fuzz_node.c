@@ -52,7 +52,7 @@ static void told(bodkin_node_t *of, bodkin_told_t what, const bodkin_topic_t *ab
 {
     (void)of;
     (void)reason;
-    demand((what > BODKIN_LEADERLESS) == (about != NULL));
+    demand(((what > BODKIN_LEADERLESS) && (what < BODKIN_GUARANTEE)) == (about != NULL));
     if (what == BODKIN_COVERED) {
         demand((number > covered) && (number <= topic.newest));
         covered = number;
@@ -130,6 +130,7 @@ static void begin(void)
     node.topics_count = 1;
     node.utc_ns = utc_ns;
     node.told = told;
+    node.watches_guarantee = 1;
     memset(&subscriber, 0, sizeof subscriber);
     memset(streams, 0, sizeof streams);
     memset(before, 0, sizeof before);

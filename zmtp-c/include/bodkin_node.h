@@ -38,6 +38,14 @@
 /** Why a broker does not take an event (replica-link.md has all of them). */
 enum { BODKIN_NOT_AUTHORIZED = 1, BODKIN_UNKNOWN_TOPIC = 2, BODKIN_FULL = 3, BODKIN_NOT_LEADING = 6, BODKIN_HIGHER_EPOCH = 7 };
 
+/** What a broker can guarantee: of deadlines, and of losses. */
+typedef enum {
+    BODKIN_PENDING = 1, /**< it is being measured */
+    BODKIN_UNSTATED,    /**< nobody has stated what it depends on; of losses: there is no pair */
+    BODKIN_HELD,
+    BODKIN_SUSPENDED /**< the broker's machine, a clock or a network is worse than was assumed; of losses: there is no Backup that may lead */
+} bodkin_guarantee_t;
+
 /** An event's place: its octets are in the topic's payloads. */
 typedef struct {
     uint64_t created_utc_ns;
@@ -74,7 +82,8 @@ typedef enum {
     BODKIN_DROPPED,   /**< this event was lost to make room for a new one */
     BODKIN_NOT_TAKEN, /**< the broker will not take this event: it is lost; reason says why */
     BODKIN_EXCESS,    /**< this event came faster than the topic's period: it is never covered */
-    BODKIN_LOST       /**< the broker has dropped so many events that nobody will get */
+    BODKIN_LOST,      /**< the broker has dropped so many events that nobody will get */
+    BODKIN_GUARANTEE  /**< what whoever leads can guarantee now: number is a bodkin_guarantee_t of deadlines, reason one of losses */
 } bodkin_told_t;
 
 typedef struct bodkin_node bodkin_node_t;
@@ -89,12 +98,14 @@ struct bodkin_node {
     /** Is told what happens; `topic` is null for what concerns none. */
     void (*told)(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *topic, uint64_t number, uint8_t reason);
     void *owner; /**< the caller's */
+    uint8_t watches_guarantee; /**< nonzero: brokers are asked to tell BODKIN_GUARANTEE whenever it changes; one that is too old to know that ends the session */
 #if BODKIN_WITH_SUBSCRIBER
     struct bodkin_subscriber *subscriber; /**< what is heard (bodkin_subscriber.h); null: nothing */
 #endif
 
     zmtp_link_t *links[BODKIN_SESSIONS]; /* ready ones */
     uint8_t owes_hello[BODKIN_SESSIONS];
+    uint8_t owes_watch[BODKIN_SESSIONS];
     uint8_t is_inside[BODKIN_SESSIONS]; /* of a message whose beginning was read */
     uint8_t leader;    /* a session, or BODKIN_SESSIONS: nobody */
     uint8_t raised_by; /* the session that has shown the epoch, likewise */

@@ -73,6 +73,13 @@ static int32_t send_hello(const bodkin_node_t *node, zmtp_link_t *link)
     return send_command(link, &command);
 }
 
+static int32_t send_watch(const bodkin_node_t *node, zmtp_link_t *link)
+{
+    bodkin_command_t command;
+    bodkin_begin(&command, BODKIN_KIND_WATCH_GUARANTEE, node->epoch);
+    return send_command(link, &command);
+}
+
 static int32_t send_resume(const bodkin_node_t *node, zmtp_link_t *link, const bodkin_topic_t *topic)
 {
     bodkin_command_t command;
@@ -147,6 +154,9 @@ void bodkin_turn(bodkin_node_t *node, uint32_t now_ms)
         if (node->owes_hello[session]) {
             node->owes_hello[session] = (uint8_t)(send_hello(node, node->links[session]) != 0);
         }
+        if (node->owes_watch[session] && !node->owes_hello[session]) {
+            node->owes_watch[session] = (uint8_t)(send_watch(node, node->links[session]) != 0);
+        }
     }
     /* Topics take turns, until each has nothing or finds no room. */
     while ((node->leader != NOBODY) && (idle < node->topics_count)) {
@@ -210,6 +220,25 @@ static void refused(bodkin_node_t *node, bodkin_topic_t *topic, uint64_t sequenc
         bodkin_kept(topic, sequence)->is_gone = 1;
         tell(node, BODKIN_NOT_TAKEN, topic, sequence, reason);
     }
+}
+
+/** What is guaranteed, and seven figures that it follows from, which are for whoever looks after the broker. */
+static int32_t heard_guarantee(bodkin_node_t *node, uint32_t session, uint64_t epoch, bodkin_reader_t *reader)
+{
+    uint8_t deadlines = bodkin_read_octet(reader);
+    uint8_t losses = bodkin_read_octet(reader);
+    uint32_t i;
+    for (i = 0; i < 7u; i++) {
+        (void)bodkin_read_number(reader);
+    }
+    if (reader->is_cut || (deadlines < (uint8_t)BODKIN_PENDING) || (deadlines > (uint8_t)BODKIN_SUSPENDED) || (losses < (uint8_t)BODKIN_PENDING) ||
+        (losses > (uint8_t)BODKIN_SUSPENDED)) {
+        return ZMTP_BAD_COMMAND;
+    }
+    if ((node->leader == session) && (epoch == node->epoch)) {
+        tell(node, BODKIN_GUARANTEE, NULL, deadlines, losses);
+    }
+    return 0;
 }
 
 static int32_t answer_clock(bodkin_node_t *node, zmtp_link_t *link, uint64_t sent_utc_ns)
@@ -283,6 +312,9 @@ static int32_t heard_command(bodkin_node_t *node, uint32_t session, zmtp_link_t 
     case BODKIN_KIND_CLOCK_REQUEST:
         result = answer_clock(node, link, bodkin_read_number(&reader));
         break;
+    case BODKIN_KIND_GUARANTEED:
+        result = heard_guarantee(node, session, epoch, &reader);
+        break;
     case BODKIN_KIND_COVERED:
     case BODKIN_KIND_REFUSED:
     case BODKIN_KIND_LOST:
@@ -303,6 +335,7 @@ int32_t bodkin_heard(bodkin_node_t *node, uint32_t session, zmtp_link_t *link, i
         resigned(node, session);
         node->links[session] = NULL;
         node->owes_hello[session] = 0;
+        node->owes_watch[session] = 0;
         node->is_inside[session] = 0;
 #if BODKIN_WITH_SUBSCRIBER
         bodkin_hears_session(node, session);
@@ -310,6 +343,7 @@ int32_t bodkin_heard(bodkin_node_t *node, uint32_t session, zmtp_link_t *link, i
     } else if (what == (int32_t)ZMTP_READY) {
         node->links[session] = link;
         node->owes_hello[session] = 1;
+        node->owes_watch[session] = node->watches_guarantee;
 #if BODKIN_WITH_SUBSCRIBER
         bodkin_hears_session(node, session);
     } else if ((what == (int32_t)ZMTP_FRAME) && !node->is_inside[session] && bodkin_hears_frame(node, session, event)) {

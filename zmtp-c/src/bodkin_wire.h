@@ -19,7 +19,9 @@ enum {
     BODKIN_KIND_LOST = 74,
     BODKIN_KIND_EXCESS = 76,
     BODKIN_KIND_CLOCK_REQUEST = 77,
-    BODKIN_KIND_CLOCK_REPLY = 78
+    BODKIN_KIND_CLOCK_REPLY = 78,
+    BODKIN_KIND_WATCH_GUARANTEE = 79,
+    BODKIN_KIND_GUARANTEED = 80
 };
 
 /** Octets of a command at the most: one with three numbers and a name; of a subscriber SUBSCRIBE, with both wishes, how it is required, and watermarks. */

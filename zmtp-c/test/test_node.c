@@ -35,7 +35,7 @@ static uint64_t utc_ns(void)
 
 static void tell(bodkin_node_t *of, bodkin_told_t what, const bodkin_topic_t *topic, uint64_t number, uint8_t reason)
 {
-    static const char *const WORDS[] = {"leads", "leaderless", "covered", "dropped", "not taken", "excess", "lost"};
+    static const char *const WORDS[] = {"leads", "leaderless", "covered", "dropped", "not taken", "excess", "lost", "guarantee"};
     size_t size = strlen(told);
     (void)of;
     (void)topic;
@@ -357,6 +357,38 @@ static void a_broker_that_breaks_the_rules_is_closed(void)
     CHECK(bodkin_heard(&node, 0, &links[0], ZMTP_FRAME, &event, now_ms) == (int32_t)ZMTP_BAD_COMMAND);
 }
 
+static int32_t guaranteed(uint32_t session, uint64_t epoch, uint8_t deadlines, uint8_t losses)
+{
+    bodkin_command_t command;
+    uint64_t figure;
+    bodkin_begin(&command, BODKIN_KIND_GUARANTEED, epoch);
+    bodkin_add_octet(&command, deadlines);
+    bodkin_add_octet(&command, losses);
+    for (figure = 0; figure < 7u; figure++) {
+        bodkin_add_number(&command, figure);
+    }
+    return heard(session, &command);
+}
+
+static void what_is_guaranteed_is_told_to_who_asks_for_it(void)
+{
+    begin(0, 8, 0);
+    node.watches_guarantee = 1;
+    open_session(0);
+    links[0].out_size = 128;
+    CHECK_TEXT(sent(0), "hello 79 ");
+    CHECK_TEXT(sent(0), "");
+    leader(0, 3, 1);
+    expect_told("leads 0 ");
+    CHECK(guaranteed(0, 3, BODKIN_HELD, BODKIN_SUSPENDED) == 0);
+    expect_told("guarantee 3! ");
+    CHECK(guaranteed(1, 3, BODKIN_HELD, BODKIN_HELD) == 0); /* it does not lead */
+    CHECK(guaranteed(0, 2, BODKIN_HELD, BODKIN_HELD) == 0); /* nor did it then */
+    expect_told("");
+    CHECK(guaranteed(0, 3, 5, BODKIN_HELD) == (int32_t)ZMTP_BAD_COMMAND);
+    CHECK(guaranteed(0, 3, BODKIN_HELD, 0) == (int32_t)ZMTP_BAD_COMMAND);
+}
+
 static uint64_t number(const char *means, const char *name)
 {
     const char *value = json_member(means, name);
@@ -397,7 +429,7 @@ static int is_of(const char *kind, const char *const *kinds)
 
 static void commands_are_read_and_written_as_in_the_golden_bytes(void)
 {
-    static const char *const TAKEN[] = {"Leader", "Covered", "Refused", "Lost", "Excess", "ClockRequest", NULL};
+    static const char *const TAKEN[] = {"Leader", "Covered", "Refused", "Lost", "Excess", "ClockRequest", "Guaranteed", NULL};
     const char *row;
     int taken = 0;
     for (row = json_first(json_member(json_file(folder, "client.json"), "frames")); row != NULL; row = json_next(row)) {
@@ -412,6 +444,9 @@ static void commands_are_read_and_written_as_in_the_golden_bytes(void)
             bodkin_add_number(&command, number(means, "incarnation"));
             bodkin_add_text(&command, json_text(means, "name"));
             CHECK((command.size == event.size) && (memcmp(command.octets, octets, command.size) == 0));
+        } else if (strcmp(kind, "WatchGuarantee") == 0) {
+            bodkin_begin(&command, BODKIN_KIND_WATCH_GUARANTEE, number(means, "epoch"));
+            CHECK((command.size == event.size) && (memcmp(command.octets, octets, command.size) == 0));
         } else if (is_of(kind, TAKEN)) {
             begin(0, 8, 0);
             topics[0].name = json_text(means, "topic");
@@ -422,7 +457,7 @@ static void commands_are_read_and_written_as_in_the_golden_bytes(void)
             CHECK(bodkin_heard(&node, 0, &links[0], ZMTP_FRAME, &event, now_ms) == (int32_t)ZMTP_BAD_COMMAND);
         }
     }
-    CHECK(taken >= 10);
+    CHECK(taken >= 12);
 }
 
 int main(int count, char **arguments)
@@ -438,6 +473,7 @@ int main(int count, char **arguments)
     TEST(topics_take_turns);
     TEST(without_room_nothing_is_lost);
     TEST(a_broker_that_breaks_the_rules_is_closed);
+    TEST(what_is_guaranteed_is_told_to_who_asks_for_it);
     TEST(headers_are_written_as_in_the_golden_bytes);
     TEST(commands_are_read_and_written_as_in_the_golden_bytes);
     return checks_failed != 0;

@@ -41,7 +41,7 @@ static uint64_t utc_ns(void)
 
 static void told(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *of, uint64_t number, uint8_t reason)
 {
-    static const char *const WORDS[] = {"leads", "leaderless", "covered", "dropped", "not taken", "excess", "lost"};
+    static const char *const WORDS[] = {"leads", "leaderless", "covered", "dropped", "not taken", "excess", "lost", "guarantee"};
     (void)node;
     (void)of;
     if (what != BODKIN_COVERED) {
@@ -52,7 +52,7 @@ static void told(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *
 int main(void)
 {
     static zmtp_net_t net = {.links = links, .memories = MEMORIES, .count = BODKIN_SESSIONS, .input = input, .input_size = sizeof input, .port = &riot};
-    static bodkin_node_t node = {.name = "sensor", .topics = &topic, .topics_count = 1, .utc_ns = utc_ns, .told = told};
+    static bodkin_node_t node = {.name = "sensor", .topics = &topic, .topics_count = 1, .utc_ns = utc_ns, .told = told, .watches_guarantee = 1};
     static bodkin_sessions_t sessions = {.node = &node, .net = &net, .brokers = {{.address = BROKER_1, .port = PORT_1}, {.address = BROKER_2, .port = PORT_2}}};
     gnrc_netif_t *netif = gnrc_netif_iter(NULL);
     ipv6_addr_t address;
