@@ -2,6 +2,7 @@
 //! to it over the wire only. What is expected comes from the published Arrowhead 4.6 interface, not from the code.
 
 mod audit;
+mod c_server;
 mod change_over;
 mod commands;
 mod conformance;

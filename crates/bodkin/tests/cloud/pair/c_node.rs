@@ -3,11 +3,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bodkin_client::realtime::{Brokers, ClientSecurity, KeyPair};
+use bodkin_client::realtime::{Brokers, ClientSecurity, KeyPair, PublicKey};
 use bodkin_trust::curve;
 use nix::sys::signal::Signal;
 
@@ -15,8 +14,8 @@ use super::nodes::{Node, Pair};
 use super::secure::{bind, let_display_use_sensor};
 use crate::real_time_client::{Hears, required, until};
 use crate::support::arrowhead::system;
+use crate::support::c_program::{BY_CURVE, built, has_sodium};
 use crate::support::cloud::System;
-use crate::support::skip;
 
 /// No event may be missed, and each is there within half a second but for those that the fail-over holds up: what may be lost in it the node keeps.
 const TOPIC: &str =
@@ -25,25 +24,6 @@ const PERIOD_MS: usize = 5;
 const RETENTION: usize = 200;
 /// They last longer than the fail-over.
 const EVENTS: usize = 800;
-/// The compiler's words for CURVE by libsodium.
-const BY_CURVE: [&str; 2] = ["-DZMTP_WITH_CURVE=1", "-lsodium"];
-
-/// Builds an example, as a program of this name; needs the C compiler that linking needs anyway.
-fn built(example: &str, name: &str, options: &[&str]) -> PathBuf {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../zmtp-c");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let folder = |name: &str| -> Vec<PathBuf> {
-        let files = std::fs::read_dir(sources.join(name)).expect("a folder").map(|entry| entry.expect("an entry").path());
-        files.filter(|path| path.extension().is_some_and(|ending| ending == "c")).collect()
-    };
-    let mut compiler = Command::new("cc");
-    compiler.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O1", "-g", "-I"]).arg(sources.join("include"));
-    compiler.arg("-I").arg(sources.join("adapter"));
-    compiler.args(folder("src")).args(folder("port")).args(folder("port/posix")).arg(sources.join("examples").join(example));
-    let status = compiler.args(options).arg("-o").arg(&program).status().expect("a C compiler");
-    assert!(status.success(), "the example is not built");
-    program
-}
 
 /// Lets the node publish to both brokers while a display hears it, and kills the Primary among the events: all of them are heard and covered.
 fn outlives_the_primary(pair: &Pair, primary: &Node, backup: &mut Node, mut node: Command, display: Brokers) {
@@ -101,7 +81,8 @@ fn begin() -> (Pair, Node, Node, Node) {
 
 #[test]
 fn what_a_display_in_c_hears_of_a_node_in_c_outlives_the_primary() {
-    let programs = ["bodkin_publisher", "bodkin_subscriber"].map(|name| built(&format!("{name}.c"), &format!("{name}_of_two"), &[]));
+    let programs =
+        ["bodkin_publisher", "bodkin_subscriber"].map(|name| built(&format!("examples/{name}.c"), &format!("{name}_of_two"), &[]));
     let (pair, _witness, mut backup, primary) = begin();
     let (first, second) = pair.zmtp_addresses();
     let apart = [first, second].map(|address| [address.ip().to_string(), address.port().to_string()]).concat();
@@ -127,7 +108,7 @@ fn what_a_display_in_c_hears_of_a_node_in_c_outlives_the_primary() {
 
 #[test]
 fn what_a_node_in_c_publishes_with_deadline_and_bound_outlives_the_primary() {
-    let program = built("bodkin_publisher.c", "bodkin_publisher", &[]);
+    let program = built("examples/bodkin_publisher.c", "bodkin_publisher", &[]);
     let (pair, _witness, mut backup, primary) = begin();
     let (first, second) = pair.zmtp_addresses();
     outlives_the_primary(&pair, &primary, &mut backup, Command::new(program), Brokers::pair("display", first, second));
@@ -135,24 +116,26 @@ fn what_a_node_in_c_publishes_with_deadline_and_bound_outlives_the_primary() {
 
 #[test]
 fn what_a_node_in_c_publishes_by_curve_outlives_the_primary() {
-    let has_sodium = Command::new("pkg-config").args(["--exists", "libsodium"]).status().is_ok_and(|status| status.success());
-    if !has_sodium {
-        skip::note("what_a_node_in_c_publishes_by_curve_outlives_the_primary", "no libsodium (Debian: libsodium-dev, pkg-config)");
+    if !has_sodium("what_a_node_in_c_publishes_by_curve_outlives_the_primary") {
         return;
     }
-    let program = built("bodkin_publisher.c", "bodkin_publisher_by_curve", &BY_CURVE);
+    let program = built("examples/bodkin_publisher.c", "bodkin_publisher_by_curve", &BY_CURVE);
     let pair = Pair::secure(TOPIC);
     let (sensor, display) = (bind(&pair, "sensor"), bind(&pair, "display"));
     let (pair, _witness, mut backup, primary) = pair.begin();
     let_display_use_sensor(&primary);
     let ClientSecurity::Curve { own, server } = sensor else { panic!("the keys are those of another mechanism") };
-    let by = |own: &KeyPair| {
+    let by = |own: &KeyPair, server: &PublicKey| {
         let mut node = Command::new(&program);
         node.env("BODKIN_SERVER_KEY", server.to_string()).env("BODKIN_SECRET_KEY", own.secret().to_z85().as_str());
         node
     };
     let (first, second) = pair.zmtp_addresses();
-    assert_eq!(first_word_of(by(&curve::generate().expect("a pair")), first), "ended 0 the peer told an error");
-    let node = by(&own);
+    let stranger = curve::generate().expect("a pair");
+    assert_eq!(first_word_of(by(&stranger, &server), first), "ended 0 the peer told an error");
+    // What it cannot open a server does not answer: whoever asks for another one sees its connection end.
+    assert_eq!(first_word_of(by(&own, stranger.public()), first), "ended 0 the connection is gone");
+    assert_eq!(first_word_of(Command::new(&program), first), "ended 0 another security mechanism was expected");
+    let node = by(&own, &server);
     outlives_the_primary(&pair, &primary, &mut backup, node, Brokers { security: display, ..Brokers::pair("display", first, second) });
 }

@@ -1,6 +1,7 @@
 //! What the tests hold in their hands: a running cloud, an HTTP client, an event stream, a push subscriber.
 
 pub mod arrowhead;
+pub mod c_program;
 pub mod certificates;
 pub mod cloud;
 pub mod double;
