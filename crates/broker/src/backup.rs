@@ -186,6 +186,11 @@ impl Backup {
         Ok(())
     }
 
+    /// Takes a checkpoint's place in the order; the host keeps it in place of the graph's last one.
+    pub fn checkpoint(&mut self, position: Position) -> Result<(), BackupError> {
+        self.receive(position)
+    }
+
     /// All control operations up to this position are on the disk.
     pub fn saved(&mut self, through: Position) {
         while self.unsaved.front().is_some_and(|position| *position <= through.0) {

@@ -6,6 +6,8 @@
 //!
 //! Source: Wang, *Real-Time Reliable Middleware for Industrial IoT*, 2019, chapter 2 (CPEP).
 
+pub mod checkpoint;
+mod cover;
 pub mod machine;
 mod operator;
 mod order;
@@ -17,6 +19,7 @@ mod testing;
 mod unshared;
 
 pub use self::{
+    cover::{Cover, RUNS_MAX, Taken},
     operator::{Emission, Event, Fault, Inputs, Operator, StateError},
     order::{Cycle, order},
     shape::{Count, Element, Shape, ShapeError},

@@ -103,6 +103,8 @@ pub(crate) enum InFlight {
     },
     /// The caller's number of a control operation.
     Control(u64),
+    /// The caller's number of a checkpoint of a graph.
+    Checkpoint(u64),
     SnapshotEnd,
 }
 

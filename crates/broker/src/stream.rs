@@ -50,12 +50,14 @@ pub(crate) struct Reader {
     pub passed: Sequence,
     /// It misses messages that others were handed already; they wait until it is there and has room.
     pub is_behind: bool,
+    /// Messages are kept for it, and its word alone covers none that others hear.
+    pub only_keeps: bool,
 }
 
 impl Reader {
     /// Somebody who is to be handed everything behind `from`.
     pub fn new(subscription: SubscriptionKey, from: Sequence) -> Self {
-        Self { subscription, since: from, acked: from, delivered: from, passed: from, is_behind: false }
+        Self { subscription, since: from, acked: from, delivered: from, passed: from, is_behind: false, only_keeps: false }
     }
 
     /// The same one in a new session, which has everything up to `through` and is to be brought what is behind that.
@@ -222,16 +224,28 @@ impl Stream {
     }
 
     /// Every required subscriber has everything in this range, the first one excluded; `None` where none is required. What lies in front of it
-    /// was required of nobody who is still there.
-    pub fn received(&self) -> Option<Received> {
-        let since = self.readers.iter().map(|reader| reader.since).min()?;
-        let through = self.readers.iter().map(|reader| reader.acked).min()?;
-        Some(Received { since, through })
+    /// was required of nobody who is still there. Of those for whom messages are only kept the word counts where nobody else hears the topic.
+    pub fn received(&self, has_other_subscribers: bool) -> Option<Received> {
+        let counts = |reader: &&Reader| !reader.only_keeps;
+        let some_count = self.readers.iter().any(|reader| counts(&reader));
+        if !some_count && has_other_subscribers {
+            return None;
+        }
+        let readers = || self.readers.iter().filter(|reader| !some_count || counts(reader));
+        let since = readers().map(|reader| reader.since).min()?;
+        let through = readers().map(|reader| reader.acked).min()?;
+        Some(Received { since, through: through.min(self.kept_behind()) })
+    }
+
+    /// Behind this one messages are kept for those whose word alone does not cover them.
+    pub fn kept_behind(&self) -> Sequence {
+        let kept = self.readers.iter().filter(|reader| reader.only_keeps);
+        kept.map(|reader| reader.acked).min().unwrap_or(Sequence(u64::MAX))
     }
 
     /// What is safe because it has left the send queues: where somebody is required, only that one's word counts.
     pub fn emptied(&self) -> Sequence {
-        if self.readers.is_empty() { self.emptied } else { Sequence(0) }
+        if self.readers.iter().all(|reader| reader.only_keeps) { self.emptied.min(self.kept_behind()) } else { Sequence(0) }
     }
 }
 

@@ -77,6 +77,8 @@ pub(crate) struct Required {
     pub is_there: bool,
     /// Its queue was full: it is offered nothing until half of it is read, and then what has been kept for it.
     pub is_full: bool,
+    /// Events are kept for it, and its word alone covers none that others hear.
+    pub only_keeps: bool,
 }
 
 /// A subscriber that overflows and has no log to read loses events until it has read half of its queue, and is told how many then: so the

@@ -6,7 +6,7 @@
 
 mod ballot;
 mod client;
-mod codec;
+pub(crate) mod codec;
 mod header;
 mod link;
 mod record;

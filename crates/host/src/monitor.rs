@@ -239,7 +239,7 @@ impl Monitor {
     /// What became of the events of each graph.
     fn push_graphs(&self, text: &mut String) {
         type Count = fn(&GraphCounts) -> u64;
-        const COUNTS: [(&str, &str, Count); 9] = [
+        const COUNTS: [(&str, &str, Count); 10] = [
             ("taken", "Events that graphs have taken from their suppliers' topics.", |counts| counts.taken.load(Relaxed)),
             ("refused", "Events that graphs have not taken: of the wrong shape or too old.", |counts| counts.refused.load(Relaxed)),
             ("rounds", "Rounds that operators of graphs have run.", |counts| counts.rounds.load(Relaxed)),
@@ -249,6 +249,7 @@ impl Monitor {
             ("marked", "Of these, results of events that were not valid.", |counts| counts.marked.load(Relaxed)),
             ("late", "Of these, results later than their output's deadline.", |counts| counts.late.load(Relaxed)),
             ("lost", "Results of graphs that could not be published.", |counts| counts.lost.load(Relaxed)),
+            ("checkpoints", "Checkpoints of graphs that the Backup has got.", |counts| counts.checkpoints.load(Relaxed)),
         ];
         let graphs: Vec<(String, Arc<GraphCounts>)> =
             self.api.graphs.table().all().into_iter().map(|(name, graph)| (label(&name), graph.counts.clone())).collect();

@@ -22,6 +22,7 @@ mod record;
 mod trust;
 
 use std::{
+    collections::BTreeMap,
     io,
     net::SocketAddr,
     path::PathBuf,
@@ -370,6 +371,8 @@ pub struct Promoted {
     pub kept: Vec<Kept>,
     /// Topics of which subscribers asked more than was declared, and under which name that is in force here.
     pub asked: Vec<(Box<str>, Asker)>,
+    /// The checkpoints of graphs, by name.
+    pub graphs: BTreeMap<Box<str>, Vec<u8>>,
 }
 
 /// What the keeper gives away.

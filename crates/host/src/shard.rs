@@ -152,6 +152,8 @@ enum Receiver {
         /// The topic, as the client spells it.
         topic: Arc<str>,
     },
+    /// A graph of a pair, which acknowledges by its checkpoints.
+    Graph,
 }
 
 /// What a shard is made of, besides its listener.
@@ -366,7 +368,8 @@ impl Shard {
         // Who does not lead does no work, whatever there is.
         let work = if self.leads() { self.broker.next_timer() } else { None };
         let backup = self.primary.as_ref().and_then(Primary::gives_up_at);
-        work.into_iter().chain(backup).min().map_or(sweep, |timer| sweep.min(self.clock.until(timer)))
+        let checkpoint = if self.has_checkpoints() && self.leads() { self.graphs.next_checkpoint() } else { None };
+        work.into_iter().chain(backup).chain(checkpoint).min().map_or(sweep, |timer| sweep.min(self.clock.until(timer)))
     }
 
     fn lap(&mut self, stage: Stage) {
@@ -469,7 +472,7 @@ impl Shard {
                 }
                 Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
                 Message::Withdraw { graph, done } => {
-                    self.graphs.remove(&graph);
+                    self.withdraw(&graph);
                     let _ = done.send(());
                 }
                 Message::GuaranteesChanged => self.tell_guarantees(&[Promise::Deadline, Promise::LossBound]),

@@ -15,6 +15,7 @@ use bodkin_broker::{
     timing::{Nanos, Span},
     topic::Level,
 };
+use sha2::{Digest, Sha256};
 use toml::de::DeTable;
 
 pub use self::operators::Recipe;
@@ -42,6 +43,8 @@ pub struct GraphFile {
     pub recipes: Vec<Recipe>,
     /// How its topics write their events.
     pub forms: Forms,
+    /// The first eight bytes of the text's SHA-256: files of one digest are one graph.
+    pub digest: u64,
     /// Where each output stands in the text.
     pub output_places: Vec<Range<usize>>,
 }
@@ -65,7 +68,8 @@ pub fn parse(text: &str, kinds: &'static [Kind], topic_name: TopicName) -> Resul
     }
     let document =
         DeTable::parse(text).map_err(|error| vec![Mistake { at: error.span().unwrap_or_default(), what: error.message().to_owned() }])?;
-    let mut reading = Reading { topic_name, found: Vec::new(), sources: BTreeMap::new(), forms: Forms::default() };
+    let digest = u64::from_be_bytes(Sha256::digest(text)[..8].try_into().expect("there are 32"));
+    let mut reading = Reading { topic_name, digest, found: Vec::new(), sources: BTreeMap::new(), forms: Forms::default() };
     let file = reading.file(Table::new(document.get_ref(), document.span()), kinds);
     match (file, reading.found.is_empty()) {
         (Some(file), true) => Ok(file),
@@ -77,6 +81,7 @@ pub fn parse(text: &str, kinds: &'static [Kind], topic_name: TopicName) -> Resul
 /// What has been read so far.
 struct Reading {
     topic_name: TopicName,
+    digest: u64,
     found: Vec<Mistake>,
     /// What a name stands for.
     sources: BTreeMap<String, Source>,
@@ -134,7 +139,15 @@ impl Reading {
             }
         };
         let forms = std::mem::take(&mut self.forms);
-        Some(GraphFile { graph, workers: head.workers, replaces_queued: head.replaces_queued, recipes, forms, output_places })
+        Some(GraphFile {
+            graph,
+            workers: head.workers,
+            replaces_queued: head.replaces_queued,
+            recipes,
+            forms,
+            digest: self.digest,
+            output_places,
+        })
     }
 
     fn head(&mut self, document: &mut Table<'_>) -> Head {

@@ -3,6 +3,7 @@
 mod c_node;
 mod clients;
 mod durable;
+mod graphs;
 mod guarantees;
 mod messages;
 mod nodes;

@@ -90,7 +90,7 @@ impl Workload {
                             self.machine.finish(created_ns, job, Outcome::Done(Emission::Emit, 8), &mut self.next);
                         }
                         Action::Deliver { .. } => self.delivered += 1,
-                        Action::Shed { .. } | Action::Replicate(_) => panic!("{action:?}"),
+                        Action::Shed { .. } => panic!("{action:?}"),
                     }
                 }
                 std::mem::swap(&mut self.actions, &mut self.next);

@@ -19,6 +19,7 @@
 //! Nothing is allocated after the first events of each stream.
 
 mod counters;
+mod held;
 mod inputs;
 mod level;
 mod node;
@@ -26,19 +27,17 @@ mod progress;
 mod store;
 mod words;
 
-use std::num::NonZeroU32;
-
 pub use self::{
     counters::OperatorCounters,
+    held::HeldError,
     inputs::Invalid,
-    progress::{STREAMS_MAX, Stream},
     store::{EventSlot, Record},
     words::{Action, Arrival, Job, JobId, Lead, Outcome, Policy, Refused},
 };
 use self::{
     inputs::Round,
     level::{LevelQueues, Move},
-    node::{Node, Running},
+    node::{Node, Redo, Running},
     progress::Progress,
     store::Store,
 };
@@ -46,7 +45,7 @@ use super::{
     operator::Emission,
     spec::{Graph, OnInvalid, OperatorId, Source, SupplierId},
 };
-use crate::{event::Sequence, timing::Span};
+use crate::timing::Span;
 
 /// Events of a supplier that wait to be taken at the most, where newer ones do not replace them.
 pub const QUEUE_MAX: usize = 64;
@@ -190,7 +189,7 @@ impl Machine {
         for slot in &running.events {
             self.store.release(*slot);
         }
-        let Running { mut events, mut counts, result, round, saves } = running;
+        let Running { mut events, mut counts, result, round } = running;
         events.clear();
         counts.clear();
         node.spare = (events, counts);
@@ -210,35 +209,16 @@ impl Machine {
                 self.lose(job.operator);
             }
         }
-        if saves {
-            out.push(Action::Replicate(job));
-        }
         self.store.release(result);
         self.enqueue(job.operator);
         self.schedule(now_ns, out);
-    }
-
-    /// Saves an operator's state behind every `every`th round, so that the Backup can go on from there: with M rounds between two saved ones and a state that is there in time
-    /// (`docs/design/timing.md`, with the operator's own period) its version is at most L behind.
-    pub fn replicate(&mut self, operator: OperatorId, every: NonZeroU32) {
-        self.nodes[operator.index()].progress.replicate(every);
-    }
-
-    /// The newest event of each stream that is in the state of an operator whose state is saved, behind its last round.
-    pub fn progress(&self, operator: OperatorId) -> &[(Stream, Sequence)] {
-        self.nodes[operator.index()].progress.streams()
-    }
-
-    /// Goes on where another node had come to: what is in the operator's state already is not handed to it again.
-    pub fn restore(&mut self, operator: OperatorId, streams: &[(Stream, Sequence)]) {
-        self.nodes[operator.index()].progress.restore(streams);
     }
 
     /// What a worker needs for a round that runs.
     pub fn job(&self, job: JobId) -> Option<Job<'_>> {
         let node = &self.nodes[job.operator.index()];
         let running = node.running.as_ref().filter(|_| node.rounds == job.round)?;
-        Some(Job { events: &running.events, counts: &running.counts, result: running.result, saves: running.saves })
+        Some(Job { events: &running.events, counts: &running.counts, result: running.result })
     }
 
     /// Lets the operating system stop less urgent rounds from now on: each level has workers of its own that are real-time threads.
@@ -280,7 +260,7 @@ impl Machine {
                 state.shed = state.shed.saturating_add(1);
                 continue;
             }
-            let follows = state.follows.advance(0, record.lead);
+            let follows = state.follows.advance(record.lead);
             out.push(Action::Deliver { output: *output, slot, record, follows, shed: std::mem::take(&mut state.shed) });
         }
     }
@@ -307,15 +287,8 @@ impl Machine {
         }
     }
 
-    /// Puts an event to an input, unless the operator has had it before a fail-over.
     fn put(&mut self, reader: OperatorId, input: usize, slot: EventSlot) {
-        let lead = self.store.record(slot).lead;
         let node = &mut self.nodes[reader.index()];
-        if node.progress.has(input, lead) {
-            node.counters.repeated += 1;
-            self.store.release(slot);
-            return;
-        }
         if let Some((replaced, was_unused)) = node.inputs.put(input, slot) {
             node.counters.replaced += u64::from(was_unused);
             self.store.release(replaced);
@@ -326,7 +299,7 @@ impl Machine {
     /// Puts an operator to its level's queue once a round could begin.
     fn enqueue(&mut self, operator: OperatorId) {
         let node = &mut self.nodes[operator.index()];
-        if !node.is_queued && node.running.is_none() && node.inputs.is_ready() {
+        if !node.is_queued && node.running.is_none() && node.has_round() {
             node.is_queued = true;
             self.levels[node.level].ready.push_back(operator);
         }
@@ -390,6 +363,9 @@ impl Machine {
         let spec = self.graph.operator(operator);
         let node = &mut self.nodes[operator.index()];
         node.is_queued = false;
+        if let Some(Redo { round, events, counts }) = node.redo.take() {
+            return self.run(operator, round, events, counts, out);
+        }
         if !node.inputs.is_ready() {
             return;
         }
@@ -409,16 +385,19 @@ impl Machine {
             Ok(round) => {
                 let (mut events, mut counts) = std::mem::take(&mut node.spare);
                 node.inputs.begin(&mut self.store, &mut events, &mut counts);
-                node.rounds += 1;
-                node.counters.rounds += 1;
-                node.note(&self.store, &events, &counts);
-                let saves = node.progress.count();
-                let result = self.store.take(Source::Operator(operator));
-                node.running = Some(Running { events, counts, result, round, saves });
-                self.levels[node.level].running += 1;
-                out.push(Action::Run(JobId { operator, round: node.rounds }));
+                self.run(operator, round, events, counts, out);
             }
         }
+    }
+
+    fn run(&mut self, operator: OperatorId, round: Round, events: Vec<EventSlot>, counts: Vec<u16>, out: &mut Vec<Action>) {
+        let node = &mut self.nodes[operator.index()];
+        node.rounds += 1;
+        node.counters.rounds += 1;
+        let result = self.store.take(Source::Operator(operator));
+        node.running = Some(Running { events, counts, result, round });
+        self.levels[node.level].running += 1;
+        out.push(Action::Run(JobId { operator, round: node.rounds }));
     }
 
     /// A result less for all outputs behind.

@@ -58,13 +58,19 @@ impl<R> Shard<R> {
         let is_tolerant = self.topics.at(stream.identity.topic).terms().replicate_within_ns.is_none();
         let is_out = self.replication.standing.is_out();
         let known = stream.covered.max(stream.released).max(stream.emptied()).max(self.replicated(index));
-        match stream.received() {
+        match self.received(index) {
             _ if is_tolerant => stream.last,
             None if is_out => stream.last,
             Some(Received { since, through }) if is_out || since <= known => known.max(through),
             // What lies in front of the first required event has to be replicated before a watermark can pass it.
             Some(_) | None => known,
         }
+    }
+
+    /// What every required subscriber of a stream has.
+    pub(super) fn received(&self, index: u32) -> Option<Received> {
+        let stream = self.streams.at(index);
+        stream.received(self.topics.at(stream.identity.topic).subscriptions.len() > stream.readers.len())
     }
 
     /// The Backup, which may lead, has every mark up to here.
@@ -77,7 +83,8 @@ impl<R> Shard<R> {
     /// Lets go what is done with from the front of a stream on, and cancels the replication of what is covered.
     pub(super) fn release(&mut self, index: u32, outputs: &mut Vec<Output>) {
         let stream = self.streams.at(index);
-        let (received, settled, emptied) = (stream.received(), stream.settled, stream.emptied());
+        let (received, kept_behind) = (self.received(index), stream.kept_behind());
+        let (settled, emptied) = (stream.settled, stream.emptied());
         let is_tolerant = self.topics.at(stream.identity.topic).terms().replicate_within_ns.is_none();
         let needs_no_backup = is_tolerant || self.replication.standing.is_out();
         let replicated = self.replicated(index);
@@ -85,6 +92,7 @@ impl<R> Shard<R> {
         while let Some(&Message { sequence, is_mark, is_dispatched, is_shed, .. }) = self.streams.head(index) {
             let is_done = match received {
                 _ if is_shed || sequence <= emptied => true,
+                _ if sequence > kept_behind => false,
                 Some(received) if sequence > received.since => sequence <= received.through,
                 _ => sequence <= settled && (!is_mark || needs_no_backup || sequence <= replicated),
             };
@@ -167,7 +175,7 @@ impl<R> Shard<R> {
         if last == NONE {
             return;
         }
-        let acknowledged_from = stream.received().map_or(Sequence(u64::MAX), |received| received.since);
+        let acknowledged_from = self.received(index).map_or(Sequence(u64::MAX), |received| received.since);
         let through = self.streams.slots.at(last).sequence.min(acknowledged_from);
         if through > stream.settled {
             let wait_ns = self.topics.at(stream.identity.topic).terms().broker_subscriber_max_ns;

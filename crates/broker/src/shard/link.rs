@@ -3,7 +3,7 @@
 use super::{Output, Shard, Work};
 use crate::{
     edf::BACKGROUND,
-    event::Sequence,
+    event::{Sequence, TopicId},
     replication::{AckAhead, BackupStanding, InFlight},
     slot::{Message, NONE},
     stream::Linked,
@@ -119,6 +119,7 @@ impl<R> Shard<R> {
                     self.release(index, outputs);
                 }
                 InFlight::Control(operation) => outputs.push(Output::Replicated { operation }),
+                InFlight::Checkpoint(checkpoint) => outputs.push(Output::Arrived { checkpoint }),
                 InFlight::SnapshotEnd => outputs.push(Output::CaughtUp),
             }
         }
@@ -134,6 +135,30 @@ impl<R> Shard<R> {
     /// channel is full, or there is no session of the link.
     pub fn control(&mut self, operation: u64) -> Option<Position> {
         (self.replication.standing.has_link() && self.replication.has_room()).then(|| self.replication.send(InFlight::Control(operation)))
+    }
+
+    /// Gives a checkpoint of a graph its place in the channel, behind the graph's results ([`Self::replicate_next`]). `None`: the channel is full, or there is no session of the link.
+    pub fn checkpoint(&mut self, checkpoint: u64) -> Option<Position> {
+        (self.replication.standing.has_link() && self.replication.has_room())
+            .then(|| self.replication.send(InFlight::Checkpoint(checkpoint)))
+    }
+
+    /// Sends the next mark of a topic that waits to be replicated, before it is due: a checkpoint of the graph that has made it must not be at the Backup without it. `None`: none waits, or the
+    /// channel is full.
+    pub fn replicate_next(&mut self, now: Instant, topic: TopicId, outputs: &mut Vec<Output>) -> Option<Work> {
+        if !self.replication.has_room() {
+            return None;
+        }
+        for at in 0..self.streams.of(topic).len() {
+            let mut slot = self.streams.at(self.streams.of(topic)[at]).head;
+            while slot != NONE {
+                if let Some((_, due)) = self.replication.pending.place(slot) {
+                    return Some(self.replicate(now, due, slot, outputs));
+                }
+                slot = self.streams.slots.at(slot).next;
+            }
+        }
+        None
     }
 
     /// The Backup stands differently.
@@ -185,7 +210,7 @@ impl<R> Shard<R> {
     /// Puts the marks of a stream into the background's row; false if there are none.
     fn give(&mut self, index: u32) -> bool {
         let cost_ns = self.topics.at(self.streams.at(index).identity.topic).terms().replica_cost_ns;
-        let received = self.streams.at(index).received();
+        let received = self.received(index);
         let mut slot = self.streams.at(index).head;
         let mut gives = false;
         while slot != NONE {

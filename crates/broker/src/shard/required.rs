@@ -28,10 +28,19 @@ impl<R> Shard<R> {
     /// Makes a subscription of a real-time topic a required one, which is waited for so long when it is away or silent. Its session acknowledges
     /// ([`Input::Delivered`](super::Input::Delivered)); where the topic counts an emptied send queue as cover, the host does so in its place.
     pub fn require(&mut self, now: Instant, key: SubscriptionKey, wait: Duration, attachment: Attachment) {
+        self.require_or_keep(now, key, wait, attachment, false);
+    }
+
+    /// The same of a subscription for which events are kept until it acknowledges them, and whose word alone covers none that others hear: a graph, which goes on from its checkpoint, is no reason to let them miss one.
+    pub fn keep_for(&mut self, now: Instant, key: SubscriptionKey, wait: Duration, attachment: Attachment) {
+        self.require_or_keep(now, key, wait, attachment, true);
+    }
+
+    fn require_or_keep(&mut self, now: Instant, key: SubscriptionKey, wait: Duration, attachment: Attachment, only_keeps: bool) {
         let Some(subscription) = self.subscriptions.get_mut(key) else { return };
         let is_there = attachment == Attachment::New;
         let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        if subscription.required.replace(Required { wait_ns, heard_at: now, is_there, is_full: false }).is_some() {
+        if subscription.required.replace(Required { wait_ns, heard_at: now, is_there, is_full: false, only_keeps }).is_some() {
             return;
         }
         let topic = subscription.topic;
@@ -41,7 +50,7 @@ impl<R> Shard<R> {
             let dispatched =
                 if stream.cursor == NONE { stream.last } else { Sequence(self.streams.slots.at(stream.cursor).sequence.0 - 1) };
             let from = if is_there { dispatched } else { stream.released };
-            self.streams.at_mut(index).readers.push(Reader { is_behind: !is_there, ..Reader::new(key, from) });
+            self.streams.at_mut(index).readers.push(Reader { is_behind: !is_there, only_keeps, ..Reader::new(key, from) });
         }
         self.waits.reserve(self.subscriptions.indexes());
         if !is_there {
@@ -53,8 +62,9 @@ impl<R> Shard<R> {
     pub(super) fn read_by_required(&mut self, index: u32) {
         let stream = self.streams.at_mut(index);
         let subscriptions = self.topics.at(stream.identity.topic).subscriptions.iter().copied();
-        let required = subscriptions.filter(|key| self.subscriptions.get(*key).is_some_and(|heard| heard.required.is_some()));
-        required.for_each(|key| stream.readers.push(Reader::new(key, stream.released)));
+        let required = subscriptions.filter_map(|key| Some((key, self.subscriptions.get(key)?.required?)));
+        required
+            .for_each(|(key, Required { only_keeps, .. })| stream.readers.push(Reader { only_keeps, ..Reader::new(key, stream.released) }));
     }
 
     /// A required subscription has a session, and says what it has, if it does; what it has not is brought to it. The queue of a session that goes on is what it

@@ -199,6 +199,11 @@ pub enum Output {
         /// The caller's number of it.
         operation: u64,
     },
+    /// The Backup has a checkpoint of a graph.
+    Arrived {
+        /// The caller's number of it.
+        checkpoint: u64,
+    },
     /// The joining Backup has everything: it is [`BackupStanding::Settling`], and once the witness knows, [`BackupStanding::InSync`].
     CaughtUp,
 }

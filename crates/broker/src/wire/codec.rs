@@ -63,7 +63,7 @@ pub enum WireError {
 }
 
 /// What is left of a frame.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
 }
 
 /// A value on the wire.
-pub(super) trait Field<'a>: Sized {
+pub(crate) trait Field<'a>: Sized {
     fn write(&self, bytes: &mut Vec<u8>);
     fn read(reader: &mut Reader<'a>, field: &'static str) -> Result<Self, WireError>;
     /// As the vectors have it.

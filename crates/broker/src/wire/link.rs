@@ -27,7 +27,7 @@ newtypes!(Position, StreamNumber, TopicId);
 
 frames! {
     /// The greeting and the replica channel.
-    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 36)" {
+    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 37)" {
         /// The first frame of either side; its layout never changes.
         16 => Greeting {
             /// The newest protocol version that the sender speaks.
@@ -187,6 +187,15 @@ frames! {
             /// Its place in the stream.
             sequence: Sequence,
         }
+        /// A checkpoint of a graph, in place of its last one. Protocol 3.
+        37 => Graph {
+            /// Its place in the channel.
+            position: Position,
+            /// The graph's name.
+            graph: &'a str,
+            /// The checkpoint, to the frame's end; empty: the graph is removed.
+            checkpoint: &'a [u8],
+        }
     }
 }
 
@@ -197,6 +206,7 @@ impl Replication<'_> {
             Self::ClockRequest { .. } | Self::ClockReply { .. } | Self::Asked { .. } => 2,
             Self::Have { .. } | Self::Numbered { .. } | Self::Tail { .. } => 2,
             Self::Logged { .. } => 3,
+            Self::Graph { .. } => 3,
             _ => 1,
         }
     }

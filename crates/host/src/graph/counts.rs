@@ -26,6 +26,8 @@ pub struct GraphCounts {
     pub late: AtomicU64,
     /// Results that could not be published.
     pub lost: AtomicU64,
+    /// Checkpoints that the Backup has got.
+    pub checkpoints: AtomicU64,
     suspension: OnceLock<Suspension>,
 }
 

@@ -1,5 +1,7 @@
 //! A graph at work: its machine, what its workers share, and how its topics write events.
 
+mod checkpoint;
+
 use std::{
     io,
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -20,6 +22,7 @@ use bodkin_operators::{
     text::Forms,
 };
 
+use self::checkpoint::Saved;
 use super::{
     counts::{GraphCounts, Suspension},
     crew::Crew,
@@ -56,6 +59,9 @@ pub struct Deployment {
     text: String,
     /// What an arrival brings.
     actions: Vec<Action>,
+    saved: Saved,
+    /// Of the graph's file.
+    digest: u64,
 }
 
 impl std::fmt::Debug for Deployment {
@@ -96,6 +102,8 @@ impl Deployment {
             payload: Vec::new(),
             text: String::new(),
             actions: Vec::new(),
+            saved: Saved::default(),
+            digest: file.digest,
         })
     }
 
@@ -190,6 +198,9 @@ impl Deployment {
     /// Takes what became of a round; what is to be done about it is appended to `actions`.
     pub fn finish(&mut self, now_ns: u64, job: JobId, ended: Ended, actions: &mut Vec<Action>) {
         GraphCounts::one(&self.counts.rounds);
+        if !matches!(ended, Ended::Panicked(_)) {
+            self.note_state(job.operator);
+        }
         let outcome = match ended {
             Ended::Done(emission, bytes) => Outcome::Done(emission, bytes),
             Ended::Refused(fault) => {
@@ -219,7 +230,6 @@ impl Deployment {
             }
             Action::Shed { .. } => GraphCounts::one(&self.counts.shed),
             Action::Deliver { .. } => unreachable!("the shard publishes"),
-            Action::Replicate(_) => unreachable!("no operator's state is replicated"),
         }
     }
 

@@ -41,6 +41,9 @@ const WAKER: Token = Token(usize::MAX);
 const CHANNEL: Token = Token(0);
 const TURN_EVENTS_MAX: usize = 4;
 
+/// Graphs of which checkpoints are kept.
+const GRAPHS_MAX: usize = 1024;
+
 /// What the keeper is told.
 pub enum KeeperMessage {
     /// A local cloud begins to follow.
@@ -160,6 +163,8 @@ struct Work {
     kept: Vec<Kept>,
     /// What the shard is to be told of the leader's topics and subscribers.
     preparations: Vec<Preparation>,
+    /// The newest checkpoint of each graph of the leader's.
+    graphs: BTreeMap<Box<str>, Vec<u8>>,
     /// Under which names what the leader's subscribers ask of topics is admitted here.
     asked: BTreeMap<Box<str>, Asker>,
     /// Declarations in the database that are in force here, by event type.
@@ -197,6 +202,7 @@ impl Work {
             backup: Backup::new(),
             kept: Vec::new(),
             preparations: Vec::new(),
+            graphs: BTreeMap::new(),
             asked: BTreeMap::new(),
             declared: BTreeMap::new(),
             outputs: Vec::new(),
@@ -408,6 +414,10 @@ impl Work {
                     Kept::at(&mut self.kept, slot).fill_from(payload)?;
                 }
             }
+            Replication::Graph { position, graph, checkpoint, .. } => {
+                self.backup.checkpoint(position).map_err(told)?;
+                self.keep_checkpoint(graph, checkpoint)?;
+            }
             Replication::Required { wait_ns, topic, subscriber, .. } => {
                 let wait = Duration::from_nanos(wait_ns);
                 self.preparations.push(Preparation::Required(RequiredSubscriber { topic: topic.into(), name: subscriber.into(), wait }));
@@ -427,10 +437,26 @@ impl Work {
         Ok(Taken::Done)
     }
 
+    /// Keeps a checkpoint in place of the graph's last one; an empty one means that the graph is removed.
+    fn keep_checkpoint(&mut self, graph: &str, checkpoint: &[u8]) -> Result<(), String> {
+        if checkpoint.is_empty() {
+            self.graphs.remove(graph);
+        } else if let Some(kept) = self.graphs.get_mut(graph) {
+            kept.clear();
+            kept.extend_from_slice(checkpoint);
+        } else if self.graphs.len() < GRAPHS_MAX {
+            self.graphs.insert(graph.into(), checkpoint.to_vec());
+        } else {
+            return Err(format!("checkpoints of more than {GRAPHS_MAX} graphs have come"));
+        }
+        Ok(())
+    }
+
     /// What the leader keeps is told anew, behind this position; gives the session's name.
     fn begin_session(&mut self, position: Position) -> u64 {
         self.backup.begin_snapshot(position, &mut self.outputs);
         self.preparations.push(Preparation::NobodyRequired);
+        self.graphs.clear();
         self.forget_asked();
         self.session += 1;
         self.saved = Saved::behind(position);
@@ -534,7 +560,7 @@ impl Work {
         let promoted = self.backup.is_in_sync().then(|| {
             let (backup, kept) = (std::mem::take(&mut self.backup), std::mem::take(&mut self.kept));
             let asked = std::mem::take(&mut self.asked).into_iter().collect();
-            Promoted { backup, kept, asked }
+            Promoted { backup, kept, asked, graphs: std::mem::take(&mut self.graphs) }
         });
         self.node.post(Message::Given(Box::new(Given { promoted, log_from })));
         self.forget();
@@ -544,6 +570,7 @@ impl Work {
     fn forget(&mut self) {
         self.forget_asked();
         (self.backup, self.copy, self.told, self.kept) = (Backup::new(), Copy::Missing, Epoch::NONE, Vec::new());
+        self.graphs.clear();
         self.preparations.push(Preparation::NobodyRequired);
         let topics = self.follows.as_ref().map(|follows| follows.topics.with_terms());
         topics.into_iter().flatten().for_each(|(topic, terms)| self.admit(topic, terms));

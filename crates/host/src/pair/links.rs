@@ -36,6 +36,8 @@ pub const ASKED_SINCE: u16 = 2;
 pub const TAIL_SINCE: u16 = 2;
 /// The protocol in which the Backup says what its event log has, so that it is given what is behind that.
 pub const LOGGED_SINCE: u16 = 3;
+/// The protocol in which the Backup takes checkpoints of graphs.
+pub const GRAPHS_SINCE: u16 = 3;
 /// Connections at the most, those included that have not said who they are.
 const LINKS_MAX: usize = 16;
 /// Handshakes of TLS that are begun between two heartbeats with those who come in: each takes about a millisecond of the thread that votes.

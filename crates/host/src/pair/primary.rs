@@ -34,7 +34,7 @@ use self::{lack::Lack, records::Parting, tail::Tail};
 use super::{
     COPY_FILE, PairHandle,
     link::{Left, Link, OUT_BYTES_MAX, Taken},
-    links::{ASKED_SINCE, TAIL_SINCE},
+    links::{ASKED_SINCE, GRAPHS_SINCE, TAIL_SINCE},
 };
 use crate::config::HostConfig;
 
@@ -422,6 +422,11 @@ impl Primary {
     /// Whether the Backup takes what is asked of topics.
     pub fn knows_asked(&self) -> bool {
         self.link.as_ref().is_some_and(|link| link.protocol >= ASKED_SINCE)
+    }
+
+    /// Whether the Backup takes checkpoints of graphs.
+    pub fn knows_graphs(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.protocol >= GRAPHS_SINCE)
     }
 
     /// Sends a frame to the Backup.

@@ -71,13 +71,14 @@ impl Lead {
         let Self { config, store, inbox, .. } = self;
         refuse_other_mode(store, config)?;
         let trust = self.security.as_ref().map(|security| security.trust());
-        ensure_own_cloud(store, trust.as_deref()).await?;
-        own_services::register(store, config, &self.addresses, trust.as_deref()).await?;
+        // Events wait for the graphs of the leader before.
         for (topic, terms) in topics::restore(&self.topics, store).await? {
             let (done, _) = oneshot::channel();
             inbox.post(Message::Admit { topic, terms, done });
         }
         self.deploy_graphs().await?;
+        ensure_own_cloud(store, trust.as_deref()).await?;
+        own_services::register(store, config, &self.addresses, trust.as_deref()).await?;
         if config.pair.is_some() {
             // A question that the shard answers behind what the pair has told it: its log begins where it has to.
             let (asked, answered) = oneshot::channel();

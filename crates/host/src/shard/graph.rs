@@ -1,6 +1,8 @@
 //! Graphs in the shard: events of their suppliers' topics go in when they are handed to subscribers, and results go on as events of the outputs' topics, named after what they are
 //! made of.
 
+mod keep;
+
 use std::ops::Range;
 
 use bodkin_arrowhead::{
@@ -10,13 +12,14 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_broker::{
-    Accepted, Epoch, EventId, ShardError, StreamIdentity, Terms, TopicId,
+    Accepted, Epoch, EventId, Input, Instant, Refusal, Sequence, ShardError, StreamIdentity, SubscriptionKey, Terms, TopicId,
     graph::{
         SupplierId,
         machine::{Action, EventSlot, JobId, Record},
     },
 };
 
+use self::keep::{Checkpoints, Keeping};
 use super::{Shard, not_taken::NotTaken, publish::Numbering};
 use crate::graph::{Deployment, Ended};
 
@@ -25,6 +28,8 @@ struct Deployed {
     deployment: Deployment,
     suppliers: Vec<TopicId>,
     outputs: Vec<TopicId>,
+    /// In a pair: what is kept for it.
+    keeping: Option<Keeping>,
     /// The graph that runs in its place as soon as its rounds are over.
     successor: Option<Box<Deployed>>,
 }
@@ -37,6 +42,7 @@ pub(super) struct Graphs {
     readers: Vec<Vec<(usize, SupplierId)>>,
     actions: Vec<Action>,
     results: Results,
+    checkpoints: Checkpoints,
 }
 
 /// Results on their way out, in buffers that are kept.
@@ -72,49 +78,40 @@ impl Graphs {
         !all.into_iter().any(|deployed| deployed.deployment.is_preemptive())
     }
 
-    /// Hands an event to the graphs that take those of its topic.
-    pub fn supply(&mut self, now_ns: u64, event: EventId, created_ns: u64, payload: JsonText<'_>) {
+    /// Hands an event to the graphs that take those of its topic, and are no subscribers of it.
+    pub fn supply(&mut self, (now, now_ns): (Instant, u64), event: EventId, created_ns: u64, payload: JsonText<'_>) {
         for (graph, supplier) in self.readers.get(event.topic.0 as usize).into_iter().flatten() {
-            self.deployed[*graph].deployment.take_in(now_ns, *supplier, event, created_ns, payload);
+            let Deployed { deployment, keeping, .. } = &mut self.deployed[*graph];
+            deployment.take_in(now_ns, *supplier, event, created_ns, payload);
+            keeping.iter_mut().for_each(|keeping| keeping.note(now, *supplier, event));
         }
     }
 
-    /// Has a graph run; where one of its name runs, as soon as that one is at rest.
-    fn insert(&mut self, new: Deployed) {
-        let is_same = |deployed: &Deployed| deployed.deployment.graph().name == new.deployment.graph().name;
-        match self.deployed.iter().position(is_same) {
-            Some(at) => {
-                self.deployed[at].deployment.wind_up();
-                self.deployed[at].successor = Some(Box::new(new));
-                self.replace(at);
-            }
-            None => self.deployed.push(new),
-        }
-        self.list_readers();
+    /// Notes that the broker has handed the event at work to a graph, as a subscriber.
+    pub fn hand(&mut self, subscription: SubscriptionKey) {
+        self.checkpoints.hand(subscription);
     }
 
-    /// Lets a successor begin, if it may.
-    fn replace(&mut self, at: usize) {
+    fn named(&self, name: &str) -> Option<usize> {
+        self.deployed.iter().position(|deployed| deployed.deployment.graph().name == name)
+    }
+
+    /// Lets a successor begin, if it may; gives what it succeeds.
+    fn replace(&mut self, at: usize) -> Option<Deployed> {
         let before = &mut self.deployed[at];
         if !before.deployment.is_at_rest() {
-            return;
+            return None;
         }
-        let Some(mut successor) = before.successor.take() else { return };
+        let mut successor = before.successor.take()?;
         successor.deployment.inherit(&before.deployment);
-        self.deployed[at] = *successor;
-        self.list_readers();
-    }
-
-    /// Ends a graph; one that is not there is no error.
-    pub fn remove(&mut self, name: &str) {
-        self.deployed.retain(|deployed| deployed.deployment.graph().name != name);
-        self.list_readers();
+        Some(std::mem::replace(before, *successor))
     }
 
     fn list_readers(&mut self) {
         self.readers.iter_mut().for_each(Vec::clear);
         for (at, deployed) in self.deployed.iter().enumerate() {
-            for (supplier, topic) in deployed.suppliers.iter().enumerate() {
+            let subscribes = |supplier: &usize| deployed.keeping.as_ref().is_some_and(|keeping| keeping.subscribes(*supplier));
+            for (supplier, topic) in deployed.suppliers.iter().enumerate().filter(|(supplier, _)| !subscribes(supplier)) {
                 let place = topic.0 as usize;
                 if place >= self.readers.len() {
                     self.readers.resize_with(place + 1, Vec::new);
@@ -142,9 +139,45 @@ impl Shard {
         let suppliers = numbers(&mut graph.suppliers().iter().map(|supplier| &supplier.topic))?;
         let outputs = numbers(&mut graph.outputs().iter().map(|output| &output.topic))?;
         tracing::info!(graph = graph.name, operators = graph.operators().len(), "a graph is deployed");
-        self.graphs.insert(Deployed { deployment, suppliers, outputs, successor: None });
+        let known = self.graphs.named(&graph.name);
+        let new = Deployed { deployment, suppliers, outputs, keeping: None, successor: None };
+        match known {
+            Some(at) => {
+                let before = &mut self.graphs.deployed[at];
+                before.deployment.wind_up();
+                before.successor = Some(Box::new(new));
+                self.replace_graph(at);
+            }
+            None => {
+                self.graphs.deployed.push(new);
+                self.graph_begins(self.graphs.deployed.len() - 1);
+            }
+        }
         self.enlist();
         Ok(())
+    }
+
+    fn graph_begins(&mut self, at: usize) {
+        self.begin_keeping(at);
+        self.graphs.list_readers();
+    }
+
+    /// Has a successor run as soon as the rounds of the graph before are over.
+    fn replace_graph(&mut self, at: usize) {
+        if let Some(Deployed { deployment, keeping, .. }) = self.graphs.replace(at) {
+            self.end_keeping(&deployment.graph().name, keeping);
+            self.graph_begins(at);
+        }
+    }
+
+    /// Ends a graph; one that is not there is no error.
+    pub(super) fn withdraw(&mut self, graph: &str) {
+        self.await_graph_no_more(graph);
+        if let Some(at) = self.graphs.named(graph) {
+            let Deployed { keeping, .. } = self.graphs.deployed.remove(at);
+            self.end_keeping(graph, keeping);
+            self.graphs.list_readers();
+        }
     }
 
     /// Takes the results of rounds that are over.
@@ -153,7 +186,7 @@ impl Shard {
             while let Some((job, ended)) = self.graphs.deployed[at].deployment.take_ended() {
                 self.round_is_over(at, job, ended);
             }
-            self.graphs.replace(at);
+            self.replace_graph(at);
         }
     }
 
@@ -210,7 +243,7 @@ impl Shard {
 
     fn publish_derived(&mut self, publication: &Authorized<Publication<'_>>, name: EventId) -> Result<(), NotTaken> {
         if !self.leads() {
-            return Err(NotTaken::Broker(bodkin_broker::Refusal::NotLeading));
+            return Err(NotTaken::Broker(Refusal::NotLeading));
         }
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
@@ -224,8 +257,13 @@ impl Shard {
         let stream = self.broker.open_stream(identity).map_err(|_| NotTaken::too_many_publishers(terms))?;
         let created = self.clock.local_of_utc_ns(created_ns);
         let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence, created, is_resent: false };
-        let accepted = self.broker.accept(self.clock.broker(), stream, event).map_err(NotTaken::Broker);
+        let accepted = self.broker.accept(self.clock.broker(), stream, event);
+        if let Err(Refusal::Full { .. }) = accepted {
+            // It does not come again: those behind it are not to wait for it.
+            let given_up = Input::Resumed { stream, from: Sequence(sequence.0 + 1), to: sequence };
+            self.broker.step(self.clock.broker(), given_up, &mut self.outputs);
+        }
         self.publishers.heard(stream, self.clock.now);
-        accepted
+        accepted.map_err(NotTaken::Broker)
     }
 }

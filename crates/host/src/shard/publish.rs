@@ -74,6 +74,7 @@ impl Receiver {
             Self::Link { slot, .. } | Self::Dealer { slot, .. } if !endpoint.may_hear(*slot, snapshot, publication) => Wanted::No,
             Self::Link { slot, prefix } => wanted(endpoint.offer(*slot, prefix, frames.message(event, publication))),
             Self::Dealer { slot, topic } => endpoint.offer_dealer(*slot, topic, frames.message(event, publication)),
+            Self::Graph => Wanted::Bytes(0),
         }
     }
 }
@@ -160,9 +161,9 @@ impl Shard {
         self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);
         self.carry_out(position);
         if self.graphs.reads(event.topic) {
-            let now_ns = self.clock.utc_ns_of(self.clock.broker());
+            let (now, now_ns) = (self.clock.broker(), self.clock.utc_ns_of(self.clock.broker()));
             let created_ns = publication.created().map_or(now_ns, UtcTime::unix_nanos);
-            self.graphs.supply(now_ns, event, created_ns, publication.payload());
+            self.graphs.supply((now, now_ns), event, created_ns, publication.payload());
         }
         Ok(position)
     }
@@ -197,6 +198,7 @@ impl Shard {
                     self.promise(stream, through);
                 }
                 Output::NotRequired { subscription } => self.no_more_required(subscription),
+                Output::Arrived { checkpoint } => self.checkpoint_arrived(checkpoint),
                 Output::CaughtUp => has_caught_up = true,
                 Output::Closed { number: None, .. } => {}
                 Output::Declare { .. } | Output::Discard { .. } | Output::Closed { .. } | Output::Replicated { .. } => {
@@ -242,6 +244,7 @@ impl Shard {
                     self.write_link(slot);
                 }
             }
+            Some(Receiver::Graph) => self.graphs.hand(subscription),
             None => unreachable!("the broker delivers to subscriptions that are there"),
         }
     }

@@ -264,12 +264,14 @@ impl Shard {
 
     /// Hands a dispatched event to the graphs that read its topic, once: it may be dispatched again to who was behind.
     fn supply_graphs(&mut self, slot: SlotId, event: bodkin_broker::EventId, created: bodkin_broker::Instant) {
+        self.supply_subscribed(slot, event, created);
         if !self.graphs.reads(event.topic) || std::mem::replace(&mut self.real_time.kept[slot.index()].is_supplied, true) {
             return;
         }
-        let (now_ns, created_ns) = (self.clock.utc_ns_of(self.clock.broker()), self.clock.utc_ns_of(created));
+        let now = self.clock.broker();
+        let (now_ns, created_ns) = (self.clock.utc_ns_of(now), self.clock.utc_ns_of(created));
         let publication = self.real_time.kept[slot.index()].publication();
-        self.graphs.supply(now_ns, event, created_ns, publication.payload());
+        self.graphs.supply((now, now_ns), event, created_ns, publication.payload());
     }
 
     /// Hands a dispatched event over, and answers its publisher if this is the first time.

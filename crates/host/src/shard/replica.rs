@@ -109,7 +109,7 @@ impl Shard {
     /// Goes on with what this node has kept as a Backup, as it is. Topics and subscribers are here already. The streams wait for their publishers a while, and
     /// what is kept for required subscribers for them.
     fn go_on_with(&mut self, promoted: Promoted) {
-        let Promoted { backup, kept, asked } = promoted;
+        let Promoted { backup, kept, asked, graphs } = promoted;
         let (events, subscriptions, begun) = (backup.kept(), self.broker.subscription_count(), std::time::Instant::now());
         let primary = self.primary.as_mut().expect("who was a Backup is a node of a pair");
         let promotion = Promotion { authority: primary.authority(), redirect: primary.terms.redirect };
@@ -117,6 +117,7 @@ impl Shard {
         // Not on this thread: publishers wait.
         self.context.runtime.spawn_blocking(move || drop(outlived));
         self.real_time.take_over(kept);
+        self.await_graphs(graphs);
         if !asked.is_empty() {
             self.real_time.inherited = asked;
             self.real_time.inherited_until = self.clock.now + self.longest_wait().max(ASKED_MIN);
@@ -208,6 +209,7 @@ impl Shard {
     fn stand(&mut self, standing: BackupStanding) {
         self.broker.step(self.clock.broker(), Input::Backup(standing), &mut self.outputs);
         self.carry_out_now();
+        self.graphs_stand(standing);
         self.backup_stands(standing);
     }
 
@@ -266,6 +268,7 @@ impl Shard {
         self.copy_records();
         self.answer_durable();
         self.search_parting();
+        self.send_checkpoints();
         let Some(primary) = &mut self.primary else { return };
         if let Some(tail) = primary.resume(self.broker.position(), end_of(self.log.as_ref()), now) {
             self.give(tail);
@@ -321,6 +324,7 @@ impl Shard {
         self.send_changes(tail);
         // Behind the changes that declare the topics.
         self.name_asked();
+        self.give_checkpoints();
     }
 
     /// Sends an event to the Backup.

@@ -116,7 +116,7 @@ impl Shard {
                 self.tell_dealer_loss(slot, subscription, events);
             }
             // A link counts by itself what waits for it, and its subscriber has no word for losses.
-            Some(Receiver::Link { .. }) | None => {}
+            Some(Receiver::Link { .. } | Receiver::Graph) | None => {}
         }
     }
 }

@@ -10,16 +10,16 @@ use crate::api::TopicState;
 impl Shard {
     /// Every event type that it has seen.
     pub(super) fn topics(&self) -> Vec<TopicState> {
-        let is_stream = |key: &&SubscriptionKey| {
-            matches!(self.broker.receiver(**key), Some(Receiver::Stream { .. } | Receiver::Link { .. } | Receiver::Dealer { .. }))
-        };
+        let is_pushed = |key: &&SubscriptionKey| matches!(self.broker.receiver(**key), Some(Receiver::Push { .. }));
+        let is_graph = |key: &&SubscriptionKey| matches!(self.broker.receiver(**key), Some(Receiver::Graph));
         let state = |topic: TopicView<'_>| {
-            let streams = topic.subscriptions.iter().filter(is_stream).count();
+            let pushed = topic.subscriptions.iter().filter(is_pushed).count();
+            let graphs = topic.subscriptions.iter().filter(is_graph).count();
             TopicState {
                 event_type: topic.name.to_owned(),
                 published: topic.published,
-                subscriptions: topic.subscriptions.len() - streams,
-                streams,
+                subscriptions: pushed,
+                streams: topic.subscriptions.len() - pushed - graphs,
                 durable: self.context.durable.contains(topic.name)
                     || self.real_time_topic(topic.name).is_some_and(|topic| topic.is_durable),
             }

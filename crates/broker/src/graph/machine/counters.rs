@@ -17,8 +17,6 @@ pub struct OperatorCounters {
     pub failed: u64,
     /// Events that were replaced by newer ones before they were used.
     pub replaced: u64,
-    /// Events that the operator had before a fail-over already.
-    pub repeated: u64,
     /// Rounds that did not begin, by the reason.
     pub shed_expired: u64,
     /// Of these, because no output could have had a result in time.

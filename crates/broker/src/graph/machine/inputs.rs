@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use super::{
     super::spec::{OnInvalid, OperatorSpec, Trigger, Use},
     Lead,
+    held::{HeldError, read_slot},
     store::{EventSlot, Store},
 };
+use crate::wire::codec::{Field, Reader};
 
 /// What waits at one input.
 #[derive(Clone, Debug)]
@@ -67,6 +69,41 @@ impl Inputs {
             is_all_latest: spec.trigger == Trigger::All && spec.inputs.iter().all(|edge| edge.usage == Use::Latest),
             came: 0,
         }
+    }
+
+    /// Everything that waits.
+    pub fn events(&self) -> impl Iterator<Item = EventSlot> {
+        self.places.iter().flat_map(|place| &place.events).copied()
+    }
+
+    /// Appends what waits, and what is known of it.
+    pub fn save(&self, out: &mut Vec<u8>) {
+        self.came.write(out);
+        for place in &self.places {
+            place.fresh.write(out);
+            place.came.write(out);
+            (place.events.len() as u16).write(out);
+            place.events.iter().for_each(|slot| slot.number().write(out));
+        }
+    }
+
+    /// Goes on with what others of the same operator have saved. The events are in the store, and are held here from now on.
+    pub fn restore(&mut self, spec: &OperatorSpec, reader: &mut Reader<'_>, store: &mut Store) -> Result<(), HeldError> {
+        self.came = u64::read(reader, "arrivals at an operator")?;
+        for (place, edge) in self.places.iter_mut().zip(&spec.inputs) {
+            place.fresh = u16::read(reader, "new events")?;
+            place.came = u64::read(reader, "the newest arrival")?;
+            let count = u16::read(reader, "events of an input")?;
+            if usize::from(count) > place.usage.events() || place.fresh > count {
+                return Err(HeldError::Graph("an input holds more events than it may"));
+            }
+            for _ in 0..count {
+                let slot = read_slot(reader, store, edge.from)?;
+                store.hold(slot);
+                place.events.push_back(slot);
+            }
+        }
+        Ok(())
     }
 
     /// Takes an event, which the caller holds for this place; gives the one that it replaces. Whether that was never used is the second.

@@ -48,6 +48,16 @@ impl LevelQueues {
         push(&mut self.arrivals, slot, most, |slot| is_same(*slot))
     }
 
+    /// Suppliers' events, in their order.
+    pub fn arrivals(&self) -> impl ExactSizeIterator<Item = EventSlot> {
+        self.arrivals.iter().copied()
+    }
+
+    /// What is to be shared, in its order.
+    pub fn shares(&self) -> impl ExactSizeIterator<Item = Move> {
+        self.shares.iter().copied()
+    }
+
     pub fn take_arrival(&mut self) -> Option<EventSlot> {
         self.arrivals.pop_front()
     }

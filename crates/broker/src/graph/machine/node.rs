@@ -4,8 +4,7 @@ use super::{
     super::spec::{Graph, OperatorId, Source},
     counters::OperatorCounters,
     inputs::{Inputs, Round},
-    progress::Progress,
-    store::{EventSlot, Store},
+    store::EventSlot,
 };
 
 /// A round that runs, or ran last.
@@ -15,7 +14,14 @@ pub(super) struct Running {
     pub counts: Vec<u16>,
     pub result: EventSlot,
     pub round: Round,
-    pub saves: bool,
+}
+
+/// A round that another node had begun, and that is to be run here.
+#[derive(Clone, Debug)]
+pub(super) struct Redo {
+    pub round: Round,
+    pub events: Vec<EventSlot>,
+    pub counts: Vec<u16>,
 }
 
 #[derive(Clone, Debug)]
@@ -25,11 +31,11 @@ pub(super) struct Node {
     /// Whether it waits in its level's queue.
     pub is_queued: bool,
     pub running: Option<Running>,
+    pub redo: Option<Redo>,
     /// Kept so that nothing is allocated for a round.
     pub spare: (Vec<EventSlot>, Vec<u16>),
     pub rounds: u64,
     pub remaining_ns: u64,
-    pub progress: Progress,
     pub counters: OperatorCounters,
     pub readers: Vec<(OperatorId, usize)>,
     pub outputs: Vec<usize>,
@@ -47,10 +53,10 @@ impl Node {
             inputs: Inputs::new(spec, &branches(graph, id)),
             is_queued: false,
             running: None,
+            redo: None,
             spare: (Vec::with_capacity(events), Vec::with_capacity(spec.inputs.len())),
             rounds: 0,
             remaining_ns: graph.remaining(id).get().unsigned_abs(),
-            progress: Progress::default(),
             counters: OperatorCounters::default(),
             readers: graph.readers(Source::Operator(id)).collect(),
             outputs,
@@ -58,15 +64,15 @@ impl Node {
         }
     }
 
-    /// Of an operator whose state is saved: the events of a round are in its state.
-    pub fn note(&mut self, store: &Store, events: &[EventSlot], counts: &[u16]) {
-        if !self.progress.is_kept() {
-            return;
-        }
-        let inputs = counts.iter().enumerate().flat_map(|(input, count)| std::iter::repeat_n(input, usize::from(*count)));
-        for (input, slot) in inputs.zip(events) {
-            self.progress.advance(input, store.record(*slot).lead);
-        }
+    /// The round that runs, or is to be run: what it is made of, its events, and how many of each input.
+    pub fn round_to_run(&self) -> Option<(&Round, &[EventSlot], &[u16])> {
+        let runs = self.running.as_ref().map(|running| (&running.round, &*running.events, &*running.counts));
+        runs.or_else(|| self.redo.as_ref().map(|redo| (&redo.round, &*redo.events, &*redo.counts)))
+    }
+
+    /// Whether a round could begin.
+    pub fn has_round(&self) -> bool {
+        self.redo.is_some() || self.inputs.is_ready()
     }
 }
 

@@ -14,6 +14,10 @@ impl EventSlot {
     pub fn index(self) -> usize {
         self.0 as usize
     }
+
+    pub(super) fn number(self) -> u32 {
+        self.0
+    }
 }
 
 /// What is known of an event besides its payload.
@@ -105,6 +109,28 @@ impl Store {
             let place = self.place(self.slots[slot.index()].record.source);
             self.free[place].push(slot);
         }
+    }
+
+    /// The slot of this number, if there is one.
+    pub fn numbered(&self, number: u32) -> Option<EventSlot> {
+        ((number as usize) < self.slots.len()).then_some(EventSlot(number))
+    }
+
+    /// Takes a free slot for an event that has no holder yet.
+    pub fn adopt(&mut self, slot: EventSlot, record: Record) {
+        let place = self.place(record.source);
+        self.free[place].retain(|free| *free != slot);
+        self.slots[slot.index()] = Slot { record, holders: 0 };
+    }
+
+    /// Whether a slot holds an event.
+    pub fn is_taken(&self, slot: EventSlot) -> bool {
+        !self.free[self.place(self.record(slot).source)].contains(&slot)
+    }
+
+    /// How many hold an event.
+    pub fn holders(&self, slot: EventSlot) -> u32 {
+        self.slots[slot.index()].holders
     }
 
     /// Whose events each slot is for.

@@ -10,7 +10,7 @@ use super::{
     super::{OperatorSpec, Output, Shape, Trigger, Use, testing::*},
     *,
 };
-use crate::event::{Incarnation, PublisherId, TopicId};
+use crate::event::{Incarnation, PublisherId, Sequence, TopicId};
 
 #[test]
 fn a_result_is_named_after_the_event_that_started_it() {
@@ -159,36 +159,6 @@ fn a_result_that_comes_too_late_for_its_worker_changes_nothing() {
     rig.report(job, Outcome::Done(Emission::Emit, 8));
     rig.report(JobId { round: 9, ..job }, Outcome::Done(Emission::Emit, 8));
     assert_eq!((rig.sequences(), rig.machine.job(job)), (vec![1], None));
-}
-
-#[test]
-fn an_operator_with_a_state_goes_on_elsewhere_without_an_event_twice() {
-    let every = NonZeroU32::new(2).expect("it is not 0");
-    let filter = OperatorId::of(0);
-    let mut rig = Rig::new(chain(&[1, 1], &[(1, 0)]), 1);
-    rig.machine.replicate(filter, every);
-    let mut saved = Vec::new();
-    for sequence in 1..=5 {
-        rig.arrive(0, sequence);
-        rig.finish_all();
-        if rig.replicated.pop().is_some() {
-            saved.push((sequence, rig.machine.progress(filter).to_vec()));
-        }
-    }
-    assert_eq!(saved.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(), [2, 4], "behind every second round");
-    // The Backup has the state behind event 4, and the publisher sends the last three again.
-    let mut other = Rig::new(chain(&[1, 1], &[(1, 0)]), 1);
-    other.machine.replicate(filter, every);
-    other.machine.restore(filter, &saved[1].1);
-    for sequence in 3..=6 {
-        other.arrive(0, sequence);
-        other.finish_all();
-    }
-    assert_eq!(
-        (other.sequences(), other.machine.counters(filter).repeated),
-        (vec![5, 6], 2),
-        "5 falls as a duplicate, and nothing is missing"
-    );
 }
 
 fn source(number: usize) -> Source {

@@ -115,8 +115,6 @@ pub enum Action {
         /// Why.
         why: Invalid,
     },
-    /// Send the state that the operator had behind this round to the Backup, with how far it has come ([`Machine::progress`]).
-    Replicate(JobId),
 }
 
 /// How the machine goes about it.
@@ -140,6 +138,4 @@ pub struct Job<'m> {
     pub counts: &'m [u16],
     /// Where the result's payload goes.
     pub result: EventSlot,
-    /// Whether the worker saves the operator's state behind the round.
-    pub saves: bool,
 }

@@ -171,6 +171,30 @@ fn an_event_of_a_stream_that_is_opened_behind_the_end_of_what_is_given_is_replic
 }
 
 #[test]
+fn a_checkpoint_goes_behind_the_results_that_wait_to_be_replicated() {
+    let mut driven = Driven::new(&[Terms { jitter_ns: 1_000, ..roomy() }, roomy()]);
+    driven.join();
+    let (results, other) = (driven.stream(0, 1), driven.stream(1, 1));
+    for sequence in 1..=3 {
+        driven.publish(results, sequence).unwrap();
+    }
+    driven.publish(other, 1).unwrap();
+    let mut sent = Vec::new();
+    while let Some(Work::Replicate { event, .. }) = driven.shard.replicate_next(at(driven.now), TopicId(0), &mut driven.outputs) {
+        sent.push(event_name(event));
+    }
+    assert_eq!(sent, ["A1", "A2", "A3"], "none of them is due");
+    let position = driven.shard.checkpoint(7).expect("there is a Backup");
+    assert_eq!(position, driven.shard.position());
+    driven.told();
+    driven.acknowledge_all();
+    assert!(driven.outputs.contains(&Output::Arrived { checkpoint: 7 }));
+    assert_eq!(driven.work(), "A1 A2 A3 B1", "they were replicated");
+    driven.step(Input::Backup(BackupStanding::Lost));
+    assert_eq!(driven.shard.checkpoint(8), None);
+}
+
+#[test]
 fn a_stream_of_our_own_run_that_ends_leaves_its_place_and_goes_on_with_its_numbers() {
     let mut driven = Driven::new(&[Terms { streams_max: 2, ..TERMS }]);
     let [ours, other] = [(1, 7), (2, 1)].map(|(publisher, incarnation)| driven.stream_of(0, publisher, incarnation));

@@ -284,3 +284,54 @@ fn who_attaches_in_front_of_the_dispatch_is_handed_events_by_their_deadlines() {
     driven.attach(key, 0);
     assert_eq!((driven.work().as_str(), driven.handed(key)), ("A1", vec![1]), "once, and not behind everything else");
 }
+
+#[test]
+fn for_a_graph_events_are_kept_and_its_word_alone_covers_what_nobody_else_hears() {
+    for is_heard in [false, true] {
+        let mut driven = Driven::new(&[roomy()]);
+        driven.join();
+        let stream = driven.stream(0, 1);
+        let graph = driven.shard.subscribe("A", 0, Overflow::Loses).unwrap();
+        driven.shard.keep_for(at(driven.now), graph, Duration::from_secs(1), Attachment::New);
+        let _listener = is_heard.then(|| driven.subscribe(0, 0));
+        driven.publish(stream, 1).unwrap();
+        assert_eq!(driven.work(), "A1");
+        driven.delivered(graph, stream, 1);
+        assert_eq!(driven.covered(), (!is_heard).then_some(1), "a listener may still lose it with the host");
+        driven.now += 60;
+        assert_eq!(driven.work(), if is_heard { "(A1)" } else { "" });
+        driven.acknowledge_all();
+        driven.now += 60;
+        driven.work();
+        assert_eq!(driven.shard.kept(), 0);
+        // What the graph has not acknowledged is kept, at the Backup too.
+        driven.publish(stream, 2).unwrap();
+        driven.now += 60;
+        driven.work();
+        driven.acknowledge_all();
+        driven.told();
+        driven.now += 1_000;
+        assert_eq!((driven.work().as_str(), driven.shard.kept(), driven.told()), ("", 1, vec![]));
+        driven.delivered(graph, stream, 2);
+        assert_eq!((driven.shard.kept(), driven.told().len()), (0, 1), "and then let go");
+    }
+}
+
+#[test]
+fn what_a_required_subscriber_has_and_a_graph_has_not_is_not_covered_by_that() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.join();
+    let (stream, reader) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    let graph = driven.shard.subscribe("A", 0, Overflow::Loses).unwrap();
+    driven.shard.keep_for(at(driven.now), graph, Duration::from_secs(1), Attachment::New);
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.delivered(reader, stream, 1);
+    assert_eq!((driven.covered(), driven.shard.kept()), (None, 1));
+    driven.delivered(graph, stream, 1);
+    assert_eq!((driven.covered(), driven.shard.kept()), (Some(1), 0));
+    driven.publish(stream, 2).unwrap();
+    driven.work();
+    driven.delivered(graph, stream, 2);
+    assert_eq!(driven.covered(), None, "the subscriber's word counts as before");
+}

@@ -119,7 +119,7 @@ impl Shard {
             Receiver::Link { slot, .. } | Receiver::Dealer { slot, .. } => {
                 self.endpoint.links.get(slot).map(|link| LinkKey { slot, serial: link.serial })
             }
-            Receiver::Stream { .. } | Receiver::Push { .. } => None,
+            Receiver::Stream { .. } | Receiver::Push { .. } | Receiver::Graph => None,
         };
         let queues = &mut self.endpoint.send_queues;
         if self.broker.receivers(event.topic).any(|receiver| link(receiver).is_none()) {

@@ -145,6 +145,7 @@ impl Leader {
                 let Some(identity) = self.shard.identity(stream) else { return };
                 effects.facts.push(Fact::Shed { stream: name_of(identity), sequence: sequence.0 });
             }
+            Output::Arrived { .. } => unreachable!("no checkpoint of a graph is sent"),
             Output::NotRequired { .. } => unreachable!("nobody is away for so long"),
             Output::TellLoss { .. } | Output::FellBehind { .. } => unreachable!("no queue is so short"),
             Output::Deliver { .. } => unreachable!("deliveries come with their work"),

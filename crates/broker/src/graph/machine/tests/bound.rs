@@ -83,7 +83,7 @@ fn run(graph: &Graph, cores: usize, more_us: &[u64]) -> Vec<(u64, usize)> {
                     *count += 1;
                     assert!(names.insert((output, record.lead)), "{:?} comes twice", record.lead);
                 }
-                Action::Shed { .. } | Action::Replicate(_) => panic!("{action:?}"),
+                Action::Shed { .. } => panic!("{action:?}"),
             }
         }
     }

@@ -10,7 +10,6 @@ pub struct Rig {
     pub jobs: Vec<JobId>,
     pub delivered: Vec<(Record, Sequence, u32)>,
     pub shed: Vec<(usize, u64, Invalid)>,
-    pub replicated: Vec<JobId>,
     /// Events of each input of the rounds that have begun.
     pub ran: Vec<Vec<u16>>,
 }
@@ -22,7 +21,7 @@ impl Rig {
 
     pub fn with(graph: Graph, policy: Policy) -> Self {
         let machine = Machine::new(graph, policy);
-        Self { machine, now_ns: 0, jobs: Vec::new(), delivered: Vec::new(), shed: Vec::new(), replicated: Vec::new(), ran: Vec::new() }
+        Self { machine, now_ns: 0, jobs: Vec::new(), delivered: Vec::new(), shed: Vec::new(), ran: Vec::new() }
     }
 
     /// An event of eight bytes, made now by publisher 1.
@@ -59,7 +58,6 @@ impl Rig {
                 }
                 Action::Deliver { record, follows, shed, .. } => self.delivered.push((record, follows, shed)),
                 Action::Shed { operator, lead, why } => self.shed.push((operator.index(), lead.sequence.0, why)),
-                Action::Replicate(job) => self.replicated.push(job),
             }
         }
     }

@@ -1,0 +1,387 @@
+//! Graphs of a pair: each is a required subscriber of its real-time suppliers, which acknowledges what the Backup has in a checkpoint (`docs/design/graphs.md`, "Through a fail-over").
+//!
+//! A checkpoint goes down the replica channel behind the results that the graph has published before it. A node that is promoted keeps the suppliers' events for the graphs whose checkpoints it has, until they
+//! are deployed there and go on from them.
+
+use std::collections::BTreeMap;
+
+use bodkin_broker::{
+    Attachment, BackupStanding, EventId, Input, Overflow, StreamIdentity, SubscriptionKey, TopicId, Work,
+    graph::{Cover, SupplierId, Taken, checkpoint::Checkpoint},
+    wire::{LINK_FRAME_BYTES_MAX, Replication, TEXT_BYTES_MAX, Watermark},
+};
+
+use super::{Deployed, Graphs};
+use crate::{
+    graph::GraphCounts,
+    shard::{Receiver, Shard},
+};
+
+/// A checkpoint is due so long behind the first event that is in none, and where a supplier's events have to be replicated earlier in half of that time: so most of them need not be.
+const CHECKPOINT_WITHIN_NS: u64 = 100_000_000;
+/// One is due with this part of what may be kept of a publisher.
+const BACKLOG_SHARE: u32 = 4;
+/// Longest checkpoint: one frame, less its other fields.
+const CHECKPOINT_BYTES_MAX: usize = LINK_FRAME_BYTES_MAX - TEXT_BYTES_MAX - 64;
+/// When a checkpoint is tried again for which the channel had no room.
+const RETRY_AFTER_NS: u64 = 1_000_000;
+/// What is kept for a graph is kept for so long while it is not deployed, or its checkpoints do not arrive.
+const GRAPH_WAIT: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// What is kept for a graph that runs.
+pub(super) struct Keeping {
+    cover: Cover,
+    /// Its subscriptions, by supplier; `None`: nothing of that one is kept.
+    keys: Vec<Option<SubscriptionKey>>,
+    /// The number of the last checkpoint.
+    checkpoint: u64,
+    /// Its checkpoints do not fit a frame: it begins anew at a fail-over.
+    is_too_large: bool,
+}
+
+/// What is kept for a graph that the leader before had.
+pub(super) struct Awaited {
+    checkpoint: Vec<u8>,
+    keys: Vec<(TopicId, SubscriptionKey)>,
+}
+
+/// Checkpoints on their way, and those that were inherited.
+#[derive(Default)]
+pub(super) struct Checkpoints {
+    awaited: BTreeMap<Box<str>, Awaited>,
+    /// Subscriptions of graphs that the event at work was handed to.
+    handed: Vec<SubscriptionKey>,
+    /// How many were sent.
+    count: u64,
+    buffer: Vec<u8>,
+    told: Vec<Taken>,
+}
+
+impl Keeping {
+    /// Whether the events of a supplier come by a subscription.
+    pub fn subscribes(&self, supplier: usize) -> bool {
+        self.keys[supplier].is_some()
+    }
+
+    /// Notes an event of a supplier of which nothing is kept: the next checkpoint has what came of it.
+    pub fn note(&mut self, now: bodkin_broker::Instant, supplier: SupplierId, EventId { publisher, incarnation, sequence, .. }: EventId) {
+        self.cover.take(now, Taken { supplier, publisher, incarnation, through: sequence });
+    }
+}
+
+impl Checkpoints {
+    /// Notes that the broker has handed an event to a graph.
+    pub fn hand(&mut self, subscription: SubscriptionKey) {
+        self.handed.push(subscription);
+    }
+}
+
+impl Deployed {
+    /// Of which supplier a subscription is.
+    fn supplier_of(&self, key: SubscriptionKey) -> Option<SupplierId> {
+        let keys = &self.keeping.as_ref()?.keys;
+        keys.iter().position(|own| *own == Some(key)).map(SupplierId::of)
+    }
+}
+
+impl Graphs {
+    /// When the next checkpoint is due.
+    pub fn next_checkpoint(&self) -> Option<bodkin_broker::Instant> {
+        self.deployed.iter().filter_map(|deployed| deployed.keeping.as_ref()?.cover.due_at()).min()
+    }
+
+    fn all_keeping(&mut self) -> impl Iterator<Item = &mut Keeping> {
+        self.deployed.iter_mut().filter_map(|deployed| deployed.keeping.as_mut())
+    }
+}
+
+impl Shard {
+    /// Goes on with the checkpoints that this node has kept as a Backup: what their graphs need is kept until they are deployed.
+    pub(in crate::shard) fn await_graphs(&mut self, checkpoints: impl IntoIterator<Item = (Box<str>, Vec<u8>)>) {
+        for (graph, bytes) in checkpoints {
+            let topics: Vec<Box<str>> = match Checkpoint::read(&bytes) {
+                Ok(checkpoint) => checkpoint.topics().iter().map(|topic| Box::from(*topic)).collect(),
+                Err(error) => {
+                    tracing::error!(%graph, %error, "the checkpoint of a graph is of no use: the graph begins anew");
+                    continue;
+                }
+            };
+            let mut keys = Vec::new();
+            for topic in topics {
+                if self.broker.terms(&topic).is_none() {
+                    continue;
+                }
+                match self.subscribe_graph(&topic, Attachment::Awaited) {
+                    Ok(key) => keys.push(key),
+                    Err(error) => tracing::error!(%graph, %topic, %error, "events are not kept for a graph"),
+                }
+            }
+            self.graphs.checkpoints.awaited.insert(graph, Awaited { checkpoint: bytes, keys });
+        }
+        self.count_subscriptions();
+    }
+
+    fn subscribe_graph(&mut self, topic: &str, attachment: Attachment) -> Result<(TopicId, SubscriptionKey), bodkin_broker::ShardError> {
+        let id = self.broker.topic(topic)?;
+        let key = self.broker.subscribe(topic, Receiver::Graph, Overflow::Loses)?;
+        self.broker.keep_for(self.clock.broker(), key, GRAPH_WAIT, attachment);
+        Ok((id, key))
+    }
+
+    /// Has a graph that was just deployed be covered, if this is a node of a pair; goes on from the checkpoint that is there of it.
+    pub(super) fn begin_keeping(&mut self, at: usize) {
+        if self.primary.is_none() {
+            return;
+        }
+        let Deployed { deployment, suppliers, .. } = &self.graphs.deployed[at];
+        let name = deployment.graph().name.clone();
+        let terms: Vec<_> =
+            suppliers.iter().map(|topic| self.broker.terms_of(*topic).filter(|terms| terms.replicate_within_ns.is_some())).collect();
+        let held_max = terms.iter().map(|terms| terms.map_or(0, |terms| u64::from((terms.backlog_max.get() / BACKLOG_SHARE).max(1))));
+        let within_ns = terms.iter().flatten().filter_map(|terms| terms.replicate_within_ns).min();
+        let mut cover = Cover::new(held_max, within_ns.map_or(CHECKPOINT_WITHIN_NS, |within_ns| (within_ns / 2).min(CHECKPOINT_WITHIN_NS)));
+        let awaited = self.graphs.checkpoints.awaited.remove(&*name);
+        let now_ns = self.clock.utc_ns_of(self.clock.broker());
+        let deployment = &mut self.graphs.deployed[at].deployment;
+        deployment.protect();
+        if let Some(Awaited { checkpoint, .. }) = &awaited {
+            let gone_on = Checkpoint::read(checkpoint)
+                .map_err(Into::into)
+                .and_then(|checkpoint| deployment.go_on_from(now_ns, &checkpoint, &mut cover));
+            match gone_on {
+                Ok(()) => tracing::info!(graph = name, bytes = checkpoint.len(), "a graph goes on where the leader before had it"),
+                Err(error) => tracing::error!(graph = name, %error, "a graph begins anew: its checkpoint is of no use"),
+            }
+        }
+        let keys = self.hear_suppliers(at, &cover, awaited.map_or(Vec::new(), |awaited| awaited.keys));
+        cover.hasten();
+        self.graphs.deployed[at].keeping = Some(Keeping { cover, keys, checkpoint: 0, is_too_large: false });
+        self.graphs.list_readers();
+        self.let_graphs_go();
+        self.carry_out_now();
+        self.count_subscriptions();
+    }
+
+    /// Subscribes a graph to those suppliers of which events are kept for it. Where they have been kept for it already it is brought what it has not had.
+    fn hear_suppliers(&mut self, at: usize, cover: &Cover, mut awaited: Vec<(TopicId, SubscriptionKey)>) -> Vec<Option<SubscriptionKey>> {
+        awaited.retain(|(_, key)| self.broker.receiver(*key).is_some());
+        let now = self.clock.broker();
+        let mut keys = Vec::new();
+        for supplier in 0..self.graphs.deployed[at].suppliers.len() {
+            let (id, topic) = (SupplierId::of(supplier), self.graphs.deployed[at].suppliers[supplier]);
+            if !cover.keeps(id) {
+                keys.push(None);
+                continue;
+            }
+            if let Some(known) = awaited.iter().position(|(of, _)| *of == topic) {
+                let (_, key) = awaited.swap_remove(known);
+                let watermarks = cover.taken().filter(|taken| taken.supplier == id);
+                let watermarks =
+                    watermarks.map(|Taken { publisher, incarnation, through, .. }| Watermark { publisher, incarnation, through });
+                self.broker.keep_for(now, key, GRAPH_WAIT, Attachment::New);
+                self.broker.attach(now, key, Receiver::Graph, watermarks, &mut self.outputs);
+                keys.push(Some(key));
+                continue;
+            }
+            let name = self.broker.topic_name(topic).clone();
+            match self.subscribe_graph(&name, Attachment::New) {
+                Ok((_, key)) => keys.push(Some(key)),
+                Err(error) => {
+                    tracing::error!(graph = self.graphs.deployed[at].deployment.graph().name, topic = &*name, %error, "events are not kept for a graph");
+                    keys.push(None);
+                }
+            }
+        }
+        awaited.into_iter().for_each(|(_, subscription)| self.broker.step(now, Input::Unsubscribe { subscription }, &mut self.outputs));
+        keys
+    }
+
+    /// Keeps nothing any more for a graph that was not deployed here again.
+    pub(super) fn await_graph_no_more(&mut self, graph: &str) {
+        let now = self.clock.broker();
+        let awaited = self.graphs.checkpoints.awaited.remove(graph);
+        for (_, subscription) in awaited.into_iter().flat_map(|awaited| awaited.keys) {
+            self.broker.step(now, Input::Unsubscribe { subscription }, &mut self.outputs);
+        }
+    }
+
+    /// Keeps nothing for a graph any more that is removed or replaced.
+    pub(super) fn end_keeping(&mut self, graph: &str, keeping: Option<Keeping>) {
+        let now = self.clock.broker();
+        for subscription in keeping.into_iter().flat_map(|keeping| keeping.keys).flatten() {
+            self.broker.step(now, Input::Unsubscribe { subscription }, &mut self.outputs);
+        }
+        if self.has_checkpoints()
+            && let Some(position) = self.next_checkpoint_position()
+        {
+            let primary = self.primary.as_mut().expect("who has checkpoints has a Backup");
+            primary.send(Replication::Graph { epoch: primary.epoch(), position, graph, checkpoint: &[] });
+            primary.owe(now);
+        }
+        self.carry_out_now();
+        self.count_subscriptions();
+    }
+
+    fn next_checkpoint_position(&mut self) -> Option<bodkin_broker::wire::Position> {
+        self.graphs.checkpoints.count += 1;
+        self.broker.checkpoint(self.graphs.checkpoints.count)
+    }
+
+    /// Whether the Backup takes checkpoints.
+    pub(in crate::shard) fn has_checkpoints(&self) -> bool {
+        self.primary.as_ref().is_some_and(|primary| primary.is_giving() && primary.knows_graphs())
+    }
+
+    /// Whether there is no Backup that could have a checkpoint, and none that might lead all the same.
+    fn nothing_will_arrive(&self) -> bool {
+        let Some(primary) = &self.primary else { return true };
+        !self.has_checkpoints() && (primary.is_giving() || primary.standing() == BackupStanding::Out)
+    }
+
+    /// Hands the event at work to the graphs that the broker has offered it to, as subscribers.
+    pub(in crate::shard) fn supply_subscribed(&mut self, slot: bodkin_broker::SlotId, event: EventId, created: bodkin_broker::Instant) {
+        if self.graphs.checkpoints.handed.is_empty() {
+            return;
+        }
+        let EventId { publisher, incarnation, sequence, .. } = event;
+        let now = self.clock.broker();
+        let (now_ns, created_ns) = (self.clock.utc_ns_of(now), self.clock.utc_ns_of(created));
+        let publication = self.real_time.kept(slot).publication();
+        let Graphs { deployed, checkpoints, .. } = &mut self.graphs;
+        let mut handed = std::mem::take(&mut checkpoints.handed);
+        let mut untracked = None;
+        for key in handed.drain(..) {
+            let found = deployed.iter_mut().enumerate().find_map(|(at, deployed)| Some((at, deployed.supplier_of(key)?, deployed)));
+            let Some((at, supplier, Deployed { deployment, keeping: Some(keeping), .. })) = found else { continue };
+            if !keeping.cover.has(supplier, publisher, incarnation, sequence) {
+                deployment.take_in(now_ns, supplier, event, created_ns, publication.payload());
+            }
+            let taken = Taken { supplier, publisher, incarnation, through: sequence };
+            if !keeping.cover.take(now, taken) {
+                untracked = Some((at, taken));
+            }
+        }
+        checkpoints.handed = handed;
+        if let Some((at, taken)) = untracked {
+            self.acknowledge_suppliers(at, &mut vec![taken]);
+        }
+        self.let_graphs_go();
+    }
+
+    /// Acknowledges what graphs have taken of which no checkpoint will arrive.
+    fn let_graphs_go(&mut self) {
+        let is_out = self.nothing_will_arrive();
+        let mut told = std::mem::take(&mut self.graphs.checkpoints.told);
+        for at in 0..self.graphs.deployed.len() {
+            let Some(keeping) = &mut self.graphs.deployed[at].keeping else { continue };
+            if keeping.is_too_large || is_out {
+                keeping.cover.let_go(&mut told);
+                self.acknowledge_suppliers(at, &mut told);
+            }
+        }
+        self.graphs.checkpoints.told = told;
+    }
+
+    fn acknowledge_suppliers(&mut self, at: usize, told: &mut Vec<Taken>) {
+        let now = self.clock.broker();
+        for Taken { supplier, publisher, incarnation, through } in told.drain(..) {
+            let Deployed { suppliers, keeping, .. } = &self.graphs.deployed[at];
+            let subscription = keeping.as_ref().and_then(|keeping| keeping.keys[supplier.index()]);
+            let stream = self.broker.stream(&StreamIdentity { topic: suppliers[supplier.index()], publisher, incarnation });
+            if let (Some(subscription), Some(stream)) = (subscription, stream) {
+                self.broker.step(now, Input::Delivered { subscription, stream, through }, &mut self.outputs);
+            }
+        }
+    }
+
+    /// Sends the checkpoints that are due.
+    pub(in crate::shard) fn send_checkpoints(&mut self) {
+        if !self.has_checkpoints() || !self.leads() {
+            return;
+        }
+        let now = self.clock.broker();
+        for at in 0..self.graphs.deployed.len() {
+            let keeping = self.graphs.deployed[at].keeping.as_ref();
+            if keeping.is_some_and(|keeping| !keeping.is_too_large && keeping.cover.due_at().is_some_and(|due_at| due_at <= now)) {
+                self.send_checkpoint(at);
+            }
+        }
+    }
+
+    fn send_checkpoint(&mut self, at: usize) {
+        let now = self.clock.broker();
+        for output in 0..self.graphs.deployed[at].outputs.len() {
+            let topic = self.graphs.deployed[at].outputs[output];
+            while let Some(work) = self.broker.replicate_next(now, topic, &mut self.outputs) {
+                self.carry_out_now();
+                let Work::Replicate { slot, position, number, event, created } = work else { unreachable!("a replica was asked for") };
+                self.replicate(slot, position, number, event, created);
+            }
+        }
+        let mut buffer = std::mem::take(&mut self.graphs.checkpoints.buffer);
+        buffer.clear();
+        let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
+        let keeping = keeping.as_mut().expect("its checkpoint is due");
+        deployment.checkpoint(&keeping.cover, &mut buffer);
+        if buffer.len() > CHECKPOINT_BYTES_MAX {
+            keeping.is_too_large = true;
+            let (graph, bytes) = (&deployment.graph().name, buffer.len());
+            tracing::warn!(
+                graph,
+                bytes,
+                bytes_max = CHECKPOINT_BYTES_MAX,
+                "a graph is too large for the Backup: it begins anew at a fail-over"
+            );
+            self.let_graphs_go();
+        } else if let Some(position) = self.next_checkpoint_position() {
+            let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
+            let keeping = keeping.as_mut().expect("its checkpoint is due");
+            let primary = self.primary.as_mut().expect("who has checkpoints has a Backup");
+            primary.send(Replication::Graph { epoch: primary.epoch(), position, graph: &deployment.graph().name, checkpoint: &buffer });
+            primary.owe(now);
+            keeping.cover.sent();
+            keeping.checkpoint = self.graphs.checkpoints.count;
+        } else {
+            // The channel is full.
+            let keeping = self.graphs.deployed[at].keeping.as_mut().expect("its checkpoint is due");
+            keeping.cover.postpone(now.plus_nanos(RETRY_AFTER_NS));
+        }
+        self.graphs.checkpoints.buffer = buffer;
+    }
+
+    /// The Backup has a checkpoint.
+    pub(in crate::shard) fn checkpoint_arrived(&mut self, checkpoint: u64) {
+        let is_it = |deployed: &Deployed| deployed.keeping.as_ref().is_some_and(|keeping| keeping.checkpoint == checkpoint);
+        // One of a graph that was removed meanwhile acknowledges nothing.
+        let Some(at) = self.graphs.deployed.iter().position(is_it) else { return };
+        let mut told = std::mem::take(&mut self.graphs.checkpoints.told);
+        let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
+        GraphCounts::one(&deployment.counts().checkpoints);
+        keeping.as_mut().expect("it was just found").cover.arrived(&mut told);
+        self.acknowledge_suppliers(at, &mut told);
+        self.graphs.checkpoints.told = told;
+    }
+
+    /// The Backup stands differently: what was under way to it counts for nothing, and where none will lead nothing is kept for it.
+    pub(in crate::shard) fn graphs_stand(&mut self, standing: BackupStanding) {
+        match standing {
+            BackupStanding::Settling | BackupStanding::InSync => {}
+            BackupStanding::Joining | BackupStanding::Lost => self.graphs.all_keeping().for_each(|keeping| keeping.cover.lost()),
+            BackupStanding::Absent | BackupStanding::Out => {
+                self.let_graphs_go();
+                self.carry_out_now();
+            }
+        }
+    }
+
+    /// Gives a Backup that joins the checkpoints of all graphs.
+    pub(in crate::shard) fn give_checkpoints(&mut self) {
+        let now = self.clock.broker();
+        for keeping in self.graphs.deployed.iter_mut().filter_map(|deployed| deployed.keeping.as_mut()) {
+            keeping.cover.hasten();
+            // Those that were not waited for any more are from now on.
+            keeping.keys.iter().flatten().for_each(|key| self.broker.keep_for(now, *key, GRAPH_WAIT, Attachment::New));
+        }
+        self.send_checkpoints();
+    }
+}
