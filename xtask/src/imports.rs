@@ -20,7 +20,7 @@ const TABLE: &[Row] = &[
     Row { name: "bodkin-broker", pure: true, imports: &[] },
     Row { name: "bodkin-operators", pure: true, imports: &["bodkin-broker"] },
     Row { name: "bodkin-arrowhead", pure: true, imports: &[] },
-    Row { name: "bodkin-simulator", pure: true, imports: &["bodkin-broker"] },
+    Row { name: "bodkin-simulator", pure: true, imports: &["bodkin-broker", "bodkin-operators"] },
     Row { name: "bodkin-zmtp", pure: true, imports: &[] },
     Row { name: "bodkin-petri", pure: true, imports: &[] },
     Row { name: "bodkin-store", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker"] },
