@@ -7,6 +7,7 @@ mod connection;
 mod event_log;
 mod form;
 mod net;
+mod relay;
 mod text;
 mod token;
 mod wire;
@@ -18,6 +19,7 @@ pub use self::{
     event_log::event_log,
     form::{event_filter, json_form, publication},
     net::net,
+    relay::relay,
     text::text,
     token::token,
     wire::wire,
@@ -28,7 +30,7 @@ pub use self::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     ("certificate", certificate),
     ("event_filter", event_filter),
     ("event_log", event_log),
@@ -37,6 +39,7 @@ pub const TARGETS: [Target; 13] = [
     ("json_form", json_form),
     ("net", net),
     ("publication", publication),
+    ("relay", relay),
     ("request_target", request_target),
     ("text", text),
     ("token", token),

@@ -1,0 +1,14 @@
+//! What gatekeepers and gateways of two clouds say to the relay between them, as pure codecs: no socket, clock or randomness.
+//!
+//! There are two protocols, and one kind of name ([`Destination`]) in both:
+//!
+//! * [`stomp`]: STOMP 1.2, spoken to brokers of Java clouds (ActiveMQ Classic, Artemis);
+//! * [`native`]: the frames of Bodkin's own relay, in which every destination has credit of its own.
+//!
+//! Neither knows what the messages say: they are sealed for the other cloud's gatekeeper or gateway.
+
+mod destination;
+pub mod native;
+pub mod stomp;
+
+pub use crate::destination::{Destination, DestinationError, NAME_BYTES_MAX};
