@@ -70,9 +70,18 @@ from = "peak"
 level = 1
 "#;
 
-/// A number, and 16 bytes: what goes in, and the length of what comes out.
-const EVENTS: [(&str, &str, &[(&str, usize)]); 2] =
-    [("hot", "21.5", &[("warm", "21.5".len())]), ("shaking", "AAAAAAAAAAAAAAAAAAAAAA==", &[("spectra", 96), ("peaks", "0.0".len())])];
+/// An event of a supplier, and topic and length of what comes out.
+struct Processed {
+    event_type: &'static str,
+    payload: &'static str,
+    results: &'static [(&'static str, usize)],
+}
+
+/// A number, and 16 bytes.
+const EVENTS: [Processed; 2] = [
+    Processed { event_type: "hot", payload: "21.5", results: &[("warm", "21.5".len())] },
+    Processed { event_type: "shaking", payload: "AAAAAAAAAAAAAAAAAAAAAA==", results: &[("spectra", 96), ("peaks", "0.0".len())] },
+];
 
 fn subscribe(address: std::net::SocketAddr, topic: &str) -> TcpStream {
     let mut socket = connect(address, SocketType::Sub);
@@ -99,7 +108,7 @@ fn processing_on_the_way_allocates_nothing() {
     let mut push = connect(address, SocketType::Push);
     let mut publish = |times: u32| {
         for n in 0..times as usize {
-            let (event_type, payload, results) = EVENTS[n % EVENTS.len()];
+            let Processed { event_type, payload, results } = EVENTS[n % EVENTS.len()];
             push.write_all(&message(&[event_type.as_bytes(), payload.as_bytes()])).unwrap();
             for (topic, length) in results {
                 let (_, subscriber) = subscribers.iter_mut().find(|(of, _)| of == topic).unwrap();

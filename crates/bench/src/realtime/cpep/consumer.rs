@@ -91,7 +91,8 @@ impl Consumers {
         let mut lines = Vec::new();
         for level in 0..LEVELS.len() {
             let topics = prefix(level);
-            let mut connection = Connection::open(broker, Tongue::Zmtp(Zmtp::of(End::Subscriber)), [topics.as_str()].into_iter())?;
+            let mut connection =
+                Connection::open(broker, Tongue::Zmtp(Box::new(Zmtp::of(End::Subscriber))), [topics.as_str()].into_iter())?;
             connection.watch(poll.registry(), Token(lines.len()))?;
             lines.push(connection);
         }

@@ -63,7 +63,7 @@ pub struct Pushed<'p> {
 /// One end of a connection.
 pub enum Tongue {
     /// A PUB or a SUB.
-    Zmtp(Zmtp),
+    Zmtp(Box<Zmtp>),
     /// Frames, which nothing is said in front of.
     Frames,
 }

@@ -73,7 +73,7 @@ impl Suppliers {
         let mut places = vec![0; order.streams.suppliers.len()];
         let mut lines = Vec::new();
         for timer in &order.streams.timers {
-            let mut connection = Connection::open(broker, Tongue::Zmtp(Zmtp::of(End::Publisher)), std::iter::empty())?;
+            let mut connection = Connection::open(broker, Tongue::Zmtp(Box::new(Zmtp::of(End::Publisher))), std::iter::empty())?;
             connection.watch(poll.registry(), Token(lines.len()))?;
             timer.suppliers.iter().for_each(|supplier| places[*supplier] = lines.len());
             lines.push(connection);

@@ -256,15 +256,20 @@ fn what_a_leader_gives_is_acknowledged_when_it_is_safe_and_given_away_as_it_is()
         Replication::SnapshotEnd { epoch, position: Position(7) },
         replica(8, 1, 2, &events[2]),
         Replication::Discard { epoch, stream: StreamNumber(1), through: Sequence(1) },
+        Replication::Graph { epoch, position: Position(9), graph: "press", checkpoint: b"older" },
+        Replication::Graph { epoch, position: Position(10), graph: "press", checkpoint: b"newest" },
+        Replication::Graph { epoch, position: Position(11), graph: "removed", checkpoint: b"it was there" },
+        Replication::Graph { epoch, position: Position(12), graph: "removed", checkpoint: b"" },
     ]);
-    scene.acknowledged(8);
+    scene.acknowledged(12);
     assert_eq!(scene.told(|message| if let Message::Warm(epoch) = message { Some(epoch) } else { None }), EPOCH);
     // What the connection still holds counts, although nobody will acknowledge it.
-    scene.say(&[replica(9, 1, 3, &events[3])]);
+    scene.say(&[replica(13, 1, 3, &events[3])]);
     scene.keeper.tell(KeeperMessage::Give);
     let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
-    let Promoted { backup, kept, asked } = given.promoted.expect("it has everything");
+    let Promoted { backup, kept, asked, graphs } = given.promoted.expect("it has everything");
     assert_eq!(backup.kept(), 3);
+    assert_eq!(graphs, [("press".into(), b"newest".to_vec())].into());
     assert_eq!(asked.iter().map(|(topic, _)| &**topic).collect::<Vec<_>>(), ["HOT"]);
     let told: Vec<String> = scene.prepared().iter().map(words).collect();
     let expected = [

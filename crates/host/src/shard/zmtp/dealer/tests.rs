@@ -125,7 +125,7 @@ impl Scene {
     /// This node leads, with a Backup's machine that keeps nothing.
     fn leads(&mut self) {
         self.leadership.lead(EPOCH, bodkin_broker::Instant::NEVER);
-        let promoted = Promoted { backup: Backup::new(), kept: Vec::new(), asked: Vec::new() };
+        let promoted = Promoted { backup: Backup::new(), kept: Vec::new(), asked: Vec::new(), graphs: BTreeMap::new() };
         self.shard.pair_tells(News::Given(Box::new(Given { promoted: Some(promoted), log_from: Position(0) })));
         self.shard.pair_tells(News::Leads { epoch: EPOCH });
     }
