@@ -11,7 +11,7 @@ use crate::imports;
 const SOURCE_LINES_MAX: usize = 600;
 
 /// Name endings of files that people write as code.
-const SOURCE_ENDINGS: &[&str] = &[".rs", ".c", ".h", ".ts", ".py", ".sh"];
+const SOURCE_ENDINGS: &[&str] = &[".rs", ".c", ".h", ".ts", ".svelte", ".css", ".mjs", ".py", ".sh"];
 
 /// Marks of unfinished work. In pieces, so that this file may be checked like any other.
 const UNFINISHED: &[&str] = &[

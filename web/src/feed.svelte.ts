@@ -1,0 +1,102 @@
+/** What is known of something that is asked again and again. */
+
+import { untrack } from "svelte";
+import { Refused } from "./api";
+
+/** A value with the instant at which it came (milliseconds since 1970 of the browser's clock). */
+export interface Reading<T> {
+    value: T;
+    at: number;
+}
+
+export type Feed<T> =
+    | { kind: "waiting" }
+    | ({ kind: "live" } & Reading<T>)
+    /** `isRefused`: there was an answer, and it was no. */
+    | { kind: "lost"; since: number; why: string; isRefused: boolean; last: Reading<T> | null };
+
+/** The newest value, if there has been any. */
+export const newest = <T>(feed: Feed<T>): Reading<T> | null => {
+    switch (feed.kind) {
+        case "waiting":
+            return null;
+        case "live":
+            return feed;
+        case "lost":
+            return feed.last;
+    }
+};
+
+const lost = <T>(before: Feed<T>, error: unknown): Feed<T> => ({
+    kind: "lost",
+    since: before.kind === "lost" ? before.since : Date.now(),
+    why: words(error),
+    isRefused: error instanceof Refused,
+    last: newest(before),
+});
+
+/** Asks every `periodMs`, never twice at a time, and not while nobody looks. */
+export class Poll<T> {
+    feed = $state.raw<Feed<T>>({ kind: "waiting" });
+    #again: () => void = () => undefined;
+
+    constructor(
+        readonly read: (stopped: AbortSignal) => Promise<T>,
+        readonly periodMs: number,
+    ) {}
+
+    /** Asks at once, as after a change of one's own. */
+    again(): void {
+        this.#again();
+    }
+
+    /** Begins; what it gives ends it. */
+    run(): () => void {
+        const stop = new AbortController();
+        let timer = 0;
+        let asking = false;
+        let dueAgain = false;
+        const ask = async (): Promise<void> => {
+            clearTimeout(timer);
+            if (asking) {
+                dueAgain = true;
+                return;
+            }
+            if (document.hidden) return;
+            asking = true;
+            try {
+                const value = await this.read(stop.signal);
+                this.feed = { kind: "live", value, at: Date.now() };
+            } catch (error) {
+                if (!stop.signal.aborted) this.feed = lost(this.feed, error);
+            }
+            asking = false;
+            if (!stop.signal.aborted) timer = window.setTimeout(ask, dueAgain ? 0 : this.periodMs);
+            dueAgain = false;
+        };
+        this.#again = ask;
+        document.addEventListener("visibilitychange", ask);
+        void ask();
+        return () => {
+            stop.abort();
+            clearTimeout(timer);
+            document.removeEventListener("visibilitychange", ask);
+        };
+    }
+}
+
+/** An error as a reader is told it. */
+export const words = (error: unknown): string => {
+    if (!(error instanceof Error)) return String(error);
+    if (error.name === "TimeoutError") return "no answer within 10 s";
+    // What fetch throws when there is no connection.
+    if (error instanceof TypeError) return "the server does not answer";
+    return error.message;
+};
+
+/** Asks while the component lives that this is called in. */
+export const poll = <T>(read: (stopped: AbortSignal) => Promise<T>, periodMs: number): Poll<T> => {
+    const made = new Poll(read, periodMs);
+    $effect(() => untrack(() => made.run()));
+    return made;
+};

@@ -1,0 +1,289 @@
+/** Members of the answers that pages show. `/openapi.json` has all of them with what they mean. */
+
+export interface List<T> {
+    data: T[];
+    count: number;
+}
+
+export interface Overview {
+    version: string;
+    at: string;
+    uptimeS: number;
+    cloud: string;
+    secure: boolean;
+    ports: Record<"serviceregistry" | "authorization" | "orchestrator" | "eventhandler" | "monitor", number>;
+    /** Metrics without labels, by name. */
+    numbers: Record<string, number>;
+}
+
+export type Guarantee = "pending" | "unstated" | "held" | "suspended";
+
+export interface Platform {
+    guarantee: Guarantee;
+    worstUs: number;
+    blockingUs: number;
+    machineStallUs: number | null;
+    longestTurnUs: number | null;
+    scheduling: { asked: string; policy: string; why: string; memoryLocked: boolean; memory: string; threads: Thread[] };
+    failoverUs: number;
+    lease: { leaseUs: number; heartbeatUs: number };
+    loadMaxPercent: number;
+    clockDifferenceUs: number;
+    clockErrorUs: number;
+    publisherExcessUs: number;
+    brokerBackupUs: number;
+    brokerBackupStatedUs: number;
+    timeOfDay: { isSynchronised: boolean; errorMaxUs: number } | null;
+    zmtp: { address: string | null; ipc: string | null };
+}
+
+export interface Thread {
+    name: string;
+    rank: string;
+    priority: number;
+    cores: number[];
+    refused: string | null;
+}
+
+/** Each bucket is its upper bound and its count. */
+export interface Histogram {
+    count: number;
+    sum_ns: number;
+    buckets: [number, number][];
+}
+
+export interface Stages {
+    unit: string;
+    systems: Record<string, Record<string, Histogram>>;
+}
+
+export interface EventLog {
+    segments: number;
+    bytes: number;
+    firstPosition: number;
+    nextPosition: number;
+    syncedPosition: number;
+    oldest: string | null;
+    skipped: number;
+    suspended: string | null;
+}
+
+export interface System {
+    id: number;
+    systemName: string;
+    address: string;
+    port: number;
+    authenticationInfo?: string;
+    metadata?: Record<string, string>;
+    createdAt: string;
+    updatedAt: string;
+}
+
+export interface ServiceLife {
+    id: number;
+    serviceDefinition: string;
+    provider: System;
+    serviceUri: string;
+    endOfValidity: string | null;
+    expiresInSeconds: number | null;
+    state: "fresh" | "expired" | "unreachable" | "unknown";
+    lastProbeAt: string | null;
+    lastProbe: string | null;
+    deregisterAt: string | null;
+}
+
+export interface Named {
+    id: number;
+    serviceDefinition: string;
+}
+
+export interface Interface {
+    id: number;
+    interfaceName: string;
+}
+
+export interface RegisteredService {
+    id: number;
+    serviceDefinition: Named;
+    provider: System;
+    serviceUri: string;
+    secure: string;
+    version: number;
+    interfaces: Interface[];
+}
+
+export interface Grant {
+    id: number;
+    systemName: string;
+    device?: string;
+    usesLeft: number;
+    expiresAt: string;
+}
+
+export interface EventTypeState {
+    eventType: string;
+    published: number;
+    subscriptions: number;
+    streams: number;
+    durable: boolean;
+}
+
+export interface RealTimeTopic {
+    eventType: string;
+    periodUs: number;
+    deadlineUs: number | null;
+    lossTolerance: number | null;
+    retention: number;
+    level: number;
+    publishers: number;
+    durable: boolean;
+    declaredBy: string;
+    guarantee: Guarantee | null;
+    accepted: number;
+    excess: number;
+    refused: number;
+    dispatched: number;
+    late: number;
+    shed: number;
+    lost: number;
+}
+
+export interface GraphState {
+    name: string;
+    declaredBy: string;
+    operators: number;
+    nodes: { name: string; level: number; inputs: string[]; outputs: string[] }[];
+    suppliers: string[];
+    outputs: string[];
+    suspended: string | null;
+    taken: number;
+    refused: number;
+    rounds: number;
+    failed: number;
+    shed: number;
+    published: number;
+    marked: number;
+    late: number;
+    lost: number;
+}
+
+export interface Delivery {
+    id: number;
+    eventType: string;
+    subscriber: { systemName: string; address: string; port: number } | null;
+    notifyUri: string;
+    state: "live" | "retrying" | "open" | "behind" | "paused";
+    delivered: number;
+    attempts: number;
+    failures: number;
+    lost: number;
+    deadLetters: number;
+    behind: number | null;
+    lastSuccessAt: string | null;
+    lastError: string | null;
+}
+
+export interface DeadLetter {
+    id: number;
+    subscription: number;
+    eventId: string | null;
+    eventType: string | null;
+    publishedAt: string | null;
+    attempts: number;
+    reason: string;
+    diedAt: string;
+}
+
+export interface IntraCloudRule {
+    id: number;
+    consumerSystem: System;
+    providerSystem: System;
+    serviceDefinition: Named;
+    interfaces: Interface[];
+    createdAt: string;
+}
+
+export interface StoreEntry {
+    id: number;
+    serviceDefinition: Named;
+    consumerSystem: System;
+    providerSystem: { systemName: string; address: string; port: number };
+    serviceInterface: Interface;
+    priority: number;
+    createdAt: string | null;
+}
+
+export interface SystemDescriber {
+    systemName?: string | null;
+    metadata?: Record<string, string> | null;
+}
+
+export interface FlexibleRule {
+    id: number;
+    consumerSystem: SystemDescriber;
+    providerSystem: SystemDescriber;
+    serviceDefinition: string;
+    serviceInterface: string | null;
+    priority: number;
+}
+
+export interface Step {
+    criterion: string;
+    row?: number;
+    asked: string;
+    found: string;
+    verdict: "passed" | "refused";
+}
+
+export interface Explanation {
+    outcome: "granted" | "denied" | "nothing";
+    why: string;
+    steps: Step[];
+    services: { service: RegisteredService; verdict: "passed" | "refused"; interfaces: Interface[]; steps: Step[] }[];
+    serviceCount: number;
+}
+
+export interface AccessExplanation {
+    caller: string;
+    method: string;
+    path: string;
+    allowed: boolean;
+    enforced: boolean;
+    steps: Step[];
+}
+
+export interface ExplainedOrchestration {
+    response: {
+        provider: System;
+        service: Named;
+        serviceUri: string;
+        secure: string;
+        interfaces: Interface[];
+        warnings: string[];
+    }[];
+    explanation?: Explanation;
+}
+
+export interface AuditEntry {
+    number: number;
+    at: string;
+    kind: string;
+    caller: string;
+    from?: string;
+    what: string;
+    status?: number;
+    detail?: unknown;
+}
+
+export interface AuditLog {
+    data: AuditEntry[];
+    head: { number: number; hash: string };
+}
+
+/** An event as a stream of events tells it. */
+export interface Event {
+    eventType: string;
+    metaData: Record<string, string> | null;
+    payload: string;
+    timeStamp: string;
+}

@@ -1,0 +1,42 @@
+/** Reads server-sent events (WHATWG HTML, section 9.2) out of a stream of octets. */
+
+export interface Message {
+    /** Empty where the stream named none. */
+    type: string;
+    data: string;
+    id: string;
+}
+
+/** Characters of a line or message that may wait for their end. Bodkin's events are 64 KiB at the most. */
+const CHARACTERS_MAX = 1 << 20;
+
+/** Gives every message of a body to `hear`, until the body ends. */
+export const listen = async (body: ReadableStream<Uint8Array>, hear: (message: Message) => void): Promise<void> => {
+    const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
+    let rest = "";
+    let type = "";
+    let data: string[] = [];
+    let id = "";
+    const line = (text: string): void => {
+        if (text === "") {
+            if (data.length > 0) hear({ type, data: data.join("\n"), id });
+            type = "";
+            data = [];
+            return;
+        }
+        const colon = text.indexOf(":");
+        const field = colon === -1 ? text : text.slice(0, colon);
+        const value = colon === -1 ? "" : text.slice(colon + 1).replace(/^ /, "");
+        if (field === "event") type = value;
+        else if (field === "data") data.push(value);
+        else if (field === "id") id = value;
+    };
+    for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        const lines = (rest + value).split("\n");
+        rest = lines.pop() ?? "";
+        if (rest.length > CHARACTERS_MAX) throw new Error("a line of the stream does not end");
+        for (const text of lines) line(text.replace(/\r$/, ""));
+    }
+};

@@ -1,0 +1,224 @@
+// Every page of the dashboard in a real browser: prints `ok NAME` or `not ok NAME: WHY` a test.
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+import { place, populate, start } from "./plant.mjs";
+import { expect, finish, test } from "./report.mjs";
+
+const { BODKIN, BROWSER, SHOTS } = process.env;
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+/** Findings below these do not fail. */
+const SEVERE = ["serious", "critical"];
+const PAGES = ["overview", "map", "services", "systems", "authorization", "orchestration", "events", "broker", "graphs", "audit", "api"];
+const PATIENCE_MS = 10_000;
+
+const cloud = await start(BODKIN, ["--insecure"]);
+const plant = await populate(cloud);
+const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+const base = `http://${place(cloud.ready, "monitor")}/`;
+
+/** A page whose errors and breaches of the content policy are noted. */
+const open = async (options = {}) => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light", ...options });
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    const said = [];
+    page.on("pageerror", (error) => said.push(String(error)));
+    page.on("console", (message) => message.type() === "error" && said.push(message.text()));
+    return { page, said, close: () => context.close() };
+};
+const show = async (page, hash) => {
+    await page.goto(`${base}#/${hash}`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+};
+/** Until every panel has its value. */
+const settle = async (page) => {
+    await page.waitForFunction(() => document.querySelector(".state.live") !== null && document.querySelector(".state.waiting") === null);
+};
+const severe = async (page) => {
+    await page.evaluate(AXE);
+    const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+    return violations.filter(({ impact }) => SEVERE.includes(impact)).map(({ id, nodes }) => `${id} at ${nodes[0].target} (${nodes[0].failureSummary.replaceAll("\n", " ")})`);
+};
+
+for (const colorScheme of ["light", "dark"]) {
+    const { page, said, close } = await open({ colorScheme });
+    for (const name of PAGES) {
+        await test(`web_page_${name}_${colorScheme}`, async () => {
+            await show(page, name);
+            await settle(page);
+            expect((await page.locator(".state.lost").count()) === 0, `a panel is unreachable: ${await page.locator(".why").allTextContents()}`);
+            const findings = await severe(page);
+            expect(findings.length === 0, findings.join("; "));
+            expect(said.length === 0, said.splice(0).join("; "));
+            if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}-${colorScheme}.png` });
+        });
+    }
+    await close();
+}
+
+await test("web_narrow", async () => {
+    const { page, close } = await open({ viewport: { width: 360, height: 740 } });
+    for (const name of PAGES) {
+        await show(page, name);
+        await settle(page);
+        const width = await page.evaluate(() => document.documentElement.scrollWidth);
+        expect(width <= 360, `${name} is ${width} px wide`);
+        if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}-narrow.png` });
+    }
+    await close();
+});
+
+await test("web_publish_is_seen_in_the_tail", async () => {
+    const { page, said, close } = await open();
+    await show(page, "events?type=BROWSER");
+    await settle(page);
+    await page.getByRole("button", { name: "Listen" }).click();
+    await page.getByText("Nothing has come yet.").waitFor();
+    const publish = page.getByRole("region", { name: "Publish" });
+    await publish.getByLabel("As").selectOption({ label: "sensor at 127.0.0.1:9000" });
+    await publish.getByLabel("Payload").fill("<b>21.5</b> °C");
+    await publish.getByLabel("Metadata").fill("hall = 3");
+    await publish.getByRole("button", { name: "Publish" }).click();
+    await publish.getByText("It is in the queue of everybody").waitFor();
+    const row = page.getByRole("region", { name: "Events that came" }).getByRole("row").nth(1);
+    const cells = await row.getByRole("cell").allTextContents();
+    expect(cells[1] === "sensor" && cells[2] === "<b>21.5</b> °C" && cells[3] === "hall=3", JSON.stringify(cells));
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.getByText("○ stopped").waitFor();
+    expect(said.length === 0, said.join("; "));
+    await close();
+});
+
+await test("web_tail_of_the_log_and_as_a_system", async () => {
+    const { page, close } = await open();
+    await show(page, "events?type=TEMPERATURE&since=0");
+    await settle(page);
+    await page.getByRole("button", { name: "Listen" }).click();
+    const came = page.getByText(/ came; the newest /);
+    await came.waitFor();
+    const heard = await page.getByRole("region", { name: "Events that came" }).getByRole("row").count();
+    expect(heard > 10, `${heard} rows of what was kept`);
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/tail.png` });
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await close();
+});
+
+await test("web_a_refused_tail_says_why", async () => {
+    const { page, close } = await open();
+    await show(page, "events?type=TEMPERATURE&since=yesterday");
+    await settle(page);
+    await page.getByRole("button", { name: "Listen" }).click();
+    const why = page.getByRole("region", { name: "Live tail" }).locator(".why");
+    await why.waitFor();
+    expect(((await why.textContent()) ?? "").length > 10, "it says nothing");
+    await page.getByRole("button", { name: "Listen" }).waitFor();
+    await close();
+});
+
+await test("web_a_denial_is_explained_and_a_rule_ends_it", async () => {
+    const { page, close } = await open();
+    await show(page, "authorization?consumer=display&service=temperature");
+    await settle(page);
+    const explain = async (outcome) => {
+        await page.getByRole("button", { name: "Explain" }).click();
+        await page.locator(".explanation > p .mark", { hasText: outcome }).waitFor();
+    };
+    await explain("denied");
+    await page.locator(".explanation .steps", { hasText: "authorization-rule" }).first().waitFor();
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/denial.png` });
+    const make = page.getByRole("region", { name: "Make a rule" });
+    await make.getByLabel("Consumer").selectOption({ label: "display at 127.0.0.1:9001" });
+    await make.getByLabel("may use").selectOption({ label: "temperature of sensor (HTTP-INSECURE-JSON)" });
+    await make.getByRole("button", { name: "Make the rule" }).click();
+    await make.getByText("The rule is made").waitFor();
+    await explain("granted");
+    const row = page.getByRole("region", { name: "Table of rules" }).getByRole("row", { name: /display/ });
+    await row.getByRole("button", { name: /^Remove/ }).click();
+    await row.getByRole("button", { name: /^Really remove/ }).click();
+    await page.getByText(/^● Rule \d+ is removed\.$/).waitFor();
+    await explain("denied");
+    await show(page, "audit?kind=change");
+    await settle(page);
+    const told = await page.getByRole("region", { name: "Table of entries" }).textContent();
+    expect(told.includes("POST /authorization/mgmt/intracloud") && told.includes("DELETE /authorization/mgmt/intracloud/"), told.slice(0, 500));
+    await close();
+});
+
+await test("web_an_orchestration_says_why_not", async () => {
+    const { page, close } = await open();
+    await show(page, "orchestration?service=temperature");
+    await settle(page);
+    const ask = page.getByRole("region", { name: "Try it" });
+    const asked = async (consumer, told) => {
+        await ask.getByLabel("Consumer").selectOption({ label: consumer });
+        await ask.getByRole("button", { name: "Ask" }).click();
+        await ask.getByText(told).waitFor();
+    };
+    await asked("display at 127.0.0.1:9001", "display would be given nothing.");
+    await ask.locator(".explanation .mark", { hasText: "denied" }).first().waitFor();
+    const historian = await ask.getByLabel("Consumer").locator("option", { hasText: "historian" }).textContent();
+    await asked(historian, "historian would be given 1 provider.");
+    await close();
+});
+
+await test("web_a_subscription_is_paused_and_goes_on", async () => {
+    const { page, close } = await open();
+    await show(page, "events");
+    await settle(page);
+    const row = page.getByRole("region", { name: "Table of subscriptions" }).getByRole("row").nth(1);
+    await row.getByRole("button", { name: /^Pause/ }).click();
+    await row.getByText("paused").waitFor();
+    await row.getByRole("button", { name: /^Resume/ }).click();
+    await row.getByText(/live|behind/).waitFor();
+    await close();
+});
+
+await test("web_what_is_chosen_is_in_the_address", async () => {
+    const { page, close } = await open();
+    await show(page, "services");
+    await settle(page);
+    const table = page.getByRole("region", { name: "Table of services" });
+    await page.getByLabel("Find").fill("vib");
+    await page.getByText(/^services: 1 of \d+$/).waitFor();
+    await table.getByRole("button", { name: /^Provider/ }).focus();
+    await page.keyboard.press("Enter");
+    expect(page.url().includes("services.find=vib") && page.url().includes("services.order=provider"), page.url());
+    await page.reload();
+    await settle(page);
+    expect((await table.getByRole("row").count()) === 2, "the filter is gone");
+    expect((await table.getByRole("columnheader", { name: /^Provider/ }).getAttribute("aria-sort")) === "ascending", "the order is gone");
+    await close();
+});
+
+await test("web_first_paint", async () => {
+    const times = [];
+    for (let round = 0; round < 5; round += 1) {
+        const { page, close } = await open();
+        await show(page, "overview");
+        times.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity));
+        await close();
+    }
+    times.sort((a, b) => a - b);
+    console.log(`note first contentful paint ${times.map((ms) => ms.toFixed(0)).join(", ")} ms, five loads without a cache`);
+    expect(Number.isFinite(times[2]), "nothing was painted");
+});
+
+await test("web_unreachable_is_drawn", async () => {
+    const { page, close } = await open();
+    await show(page, "overview");
+    await settle(page);
+    cloud.child.kill("SIGKILL");
+    await page.locator(".state.lost").first().waitFor();
+    await page.getByText(/What is shown is .* old\./).first().waitFor();
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/unreachable.png` });
+    await show(page, "services");
+    await page.locator(".panel .state.lost").waitFor();
+    await close();
+});
+
+plant.stop();
+await browser.close();
+await cloud.stop();
+finish();

@@ -1,0 +1,107 @@
+// The dashboard in secure mode: what each certificate sees. Prints `ok NAME` or `not ok NAME: WHY` a test.
+
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { place, start } from "./plant.mjs";
+import { expect, finish, test } from "./report.mjs";
+
+const { BODKIN, BROWSER, SHOTS } = process.env;
+const PATIENCE_MS = 10_000;
+
+const cloud = await start(BODKIN, []);
+const trust = cloud.ready.trust;
+const certificates = join(cloud.data, "issued");
+for (const system of ["display", "sensor"]) execFileSync(BODKIN, ["cert", "issue", "--trust", trust, "--system", system, "--out", join(certificates, system)]);
+const files = {
+    sysop: { certPath: join(trust, "systems", "sysop.crt"), keyPath: join(trust, "systems", "sysop.key") },
+    display: { certPath: join(certificates, "display", "display.crt"), keyPath: join(certificates, "display", "display.key") },
+    sensor: { certPath: join(certificates, "sensor", "sensor.crt"), keyPath: join(certificates, "sensor", "sensor.key") },
+};
+const [monitor, eventHandler] = ["monitor", "eventhandler"].map((name) => `https://${place(cloud.ready, name)}`);
+const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+
+/** A browser that shows a certificate at each port; none where there is none. */
+const as = async (atMonitor, atEventHandler) => {
+    const shown = [
+        [monitor, atMonitor],
+        [eventHandler, atEventHandler],
+    ].filter(([, whose]) => whose);
+    const clientCertificates = shown.map(([origin, whose]) => ({ origin, ...files[whose] }));
+    const context = await browser.newContext({ ignoreHTTPSErrors: true, clientCertificates, viewport: { width: 1280, height: 900 } });
+    context.setDefaultTimeout(PATIENCE_MS);
+    return context;
+};
+const post = async (context, url, data) => {
+    const answer = await context.request.post(url, { data });
+    expect(answer.ok(), `${url}: ${answer.status()} ${await answer.text()}`);
+};
+
+const operator = await as("sysop", "display");
+for (const [systemName, port] of [
+    ["sensor", 9000],
+    ["display", 9001],
+]) {
+    await post(operator, `${monitor}/serviceregistry/mgmt/systems`, { systemName, address: "127.0.0.1", port });
+}
+
+await test("web_without_a_certificate_nothing_is_shown", async () => {
+    const nobody = await as(null, null);
+    const answer = await nobody.request.get(`${monitor}/`);
+    expect(answer.status() === 401 && (await answer.text()).includes("Show the certificate of a system of this cloud."), `${answer.status()}`);
+    expect((await nobody.request.get(`${monitor}/healthz`)).status() === 200, "health needs no certificate");
+    await nobody.close();
+});
+
+await test("web_the_operator_sees_and_manages", async () => {
+    const page = await operator.newPage();
+    for (const name of ["overview", "systems", "audit"]) {
+        await page.goto(`${monitor}/#/${name}`);
+        await page.waitForFunction(() => document.querySelector(".state.live") !== null && document.querySelector(".state.waiting") === null);
+        expect((await page.locator(".state.lost").count()) === 0, `${name}: ${await page.locator(".why").allTextContents()}`);
+    }
+    await page.goto(`${monitor}/#/overview`);
+    await page.getByText("secure ·").waitFor();
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/secure.png` });
+    await page.close();
+});
+
+await test("web_a_system_is_refused_with_the_reason", async () => {
+    const system = await as("display", "display");
+    const page = await system.newPage();
+    await page.goto(`${monitor}/#/services`);
+    await page.getByText(/refused for/).first().waitFor();
+    const why = await page.locator(".panel .why").first().textContent();
+    expect(why.includes("this is for sysop only"), why);
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/refused.png` });
+    await system.close();
+});
+
+await test("web_events_are_heard_by_a_systems_certificate_only", async () => {
+    const sensor = await as(null, "sensor");
+    const publish = () =>
+        post(sensor, `${eventHandler}/eventhandler/publish`, {
+            eventType: "TEMPERATURE",
+            source: { systemName: "sensor", address: "127.0.0.1", port: 9000 },
+            payload: "21.5",
+        });
+    const page = await operator.newPage();
+    await page.goto(`${monitor}/#/events?type=TEMPERATURE`);
+    await page.getByRole("button", { name: "Listen" }).click();
+    await page.getByText("Nothing has come yet.").waitFor();
+    await publish();
+    expect((await page.getByText("21.5").count()) === 0, "no rule lets display hear sensor");
+    await page.close();
+
+    const blind = await as("sysop", "sysop");
+    const refused = await blind.newPage();
+    await refused.goto(`${monitor}/#/events?type=TEMPERATURE`);
+    await refused.getByRole("button", { name: "Listen" }).click();
+    await refused.getByRole("region", { name: "Live tail" }).locator("p.why").waitFor();
+    await blind.close();
+    await sensor.close();
+});
+
+await browser.close();
+await cloud.stop();
+finish();
