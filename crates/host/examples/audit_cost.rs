@@ -59,6 +59,7 @@ fn request() -> Request {
         url: String::new(),
         content_type: String::new(),
         bearer: None,
+        if_none_match: None,
         says_empty: false,
         body: Vec::new(),
     }

@@ -22,8 +22,10 @@ const ERROR_JSON: &str = "application/json";
 const DENIAL_JSON: &str = "application/json;charset=ISO-8859-1";
 
 /// Headers on every answer (reference 1.3).
-const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nX-XSS-Protection: 1; mode=block\r\n\
-    Cache-Control: no-cache, no-store, max-age=0, must-revalidate\r\nPragma: no-cache\r\nExpires: 0\r\nX-Frame-Options: DENY\r\n";
+const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nX-XSS-Protection: 1; mode=block\r\nX-Frame-Options: DENY\r\n";
+
+/// On every one besides that has no entity tag.
+const NOT_KEPT: &str = "Cache-Control: no-cache, no-store, max-age=0, must-revalidate\r\nPragma: no-cache\r\nExpires: 0\r\n";
 
 /// In secure mode also this, for so many seconds: browsers then call by https only (RFC 6797).
 const STRICT_TRANSPORT: &str = "Strict-Transport-Security: max-age=31536000\r\n";
@@ -39,6 +41,8 @@ pub struct Answer {
     pub header: Option<(&'static str, String)>,
     /// The method that a preflight asked for and may use.
     pub preflight_method: Option<&'static str>,
+    /// Of what may be kept, its entity tag with its quotes: it is asked for again each time, and not sent again while it is the same.
+    pub entity_tag: Option<&'static str>,
     /// The body.
     pub body: Vec<u8>,
     /// Whether the connection is closed behind it.
@@ -49,12 +53,30 @@ pub struct Answer {
 
 impl Answer {
     fn new(status: u16, content_type: &'static str, body: Vec<u8>) -> Self {
-        Self { status, content_type: Some(content_type), header: None, preflight_method: None, body, close: false, account: None }
+        Self {
+            status,
+            content_type: Some(content_type),
+            header: None,
+            preflight_method: None,
+            entity_tag: None,
+            body,
+            close: false,
+            account: None,
+        }
     }
 
     /// A status without a body.
     pub fn empty(status: u16) -> Self {
-        Self { status, content_type: None, header: None, preflight_method: None, body: Vec::new(), close: false, account: None }
+        Self {
+            status,
+            content_type: None,
+            header: None,
+            preflight_method: None,
+            entity_tag: None,
+            body: Vec::new(),
+            close: false,
+            account: None,
+        }
     }
 
     /// A JSON body.
@@ -210,7 +232,15 @@ impl Recipient<'_> {
 pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Recipient<'_>) {
     let reason = http::StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Unknown");
     let mut write = |part: std::fmt::Arguments<'_>| out.write_fmt(part).expect("a vector takes everything");
-    write(format_args!("HTTP/1.1 {} {reason}\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Length: {}\r\n", answer.status, answer.body.len()));
+    write(format_args!("HTTP/1.1 {} {reason}\r\n{COMMON_HEADERS}Date: {date}\r\n", answer.status));
+    match answer.entity_tag {
+        Some(tag) => write(format_args!("Cache-Control: no-cache\r\nETag: {tag}\r\n")),
+        None => write(format_args!("{NOT_KEPT}")),
+    }
+    // One that says "as before" has the length of what was before (RFC 9110, section 8.6).
+    if answer.status != 304 {
+        write(format_args!("Content-Length: {}\r\n", answer.body.len()));
+    }
     if recipient.is_secure {
         write(format_args!("{STRICT_TRANSPORT}"));
     }
@@ -234,7 +264,8 @@ const RETRY_MS: u32 = 1000;
 
 /// Appends the head of an endless event stream.
 pub fn push_stream_head(out: &mut Vec<u8>, date: &str, recipient: Recipient<'_>) {
-    let head = format_args!("HTTP/1.1 200 OK\r\n{COMMON_HEADERS}Date: {date}\r\nContent-Type: text/event-stream;charset=UTF-8\r\n");
+    let head =
+        format_args!("HTTP/1.1 200 OK\r\n{COMMON_HEADERS}{NOT_KEPT}Date: {date}\r\nContent-Type: text/event-stream;charset=UTF-8\r\n");
     out.write_fmt(head).expect("a vector takes everything");
     if recipient.is_secure {
         out.extend_from_slice(STRICT_TRANSPORT.as_bytes());

@@ -52,10 +52,15 @@ pub fn answer(port: Port, request: &Request) -> Option<Answer> {
         "/swagger-resources/configuration/ui" | "/swagger-resources/configuration/security" => Answer::json(200, &json!({})),
         _ => return None,
     };
-    match request.method {
-        Method::Get | Method::Head => Some(answer),
-        Method::Options => Some(Answer { header: Some(("Allow", "GET, HEAD, OPTIONS".into())), ..Answer::empty(200) }),
-        _ => Some(Answer { header: Some(("Allow", "GET".into())), ..Answer::empty(405) }),
+    Some(read_only(request.method, answer))
+}
+
+/// The answer to a request for what can only be read.
+pub fn read_only(method: Method, answer: Answer) -> Answer {
+    match method {
+        Method::Get | Method::Head => answer,
+        Method::Options => Answer { header: Some(("Allow", "GET, HEAD, OPTIONS".into())), ..Answer::empty(200) },
+        _ => Answer { header: Some(("Allow", "GET".into())), ..Answer::empty(405) },
     }
 }
 

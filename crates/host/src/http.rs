@@ -62,6 +62,8 @@ pub struct RawRequest<'b> {
     pub asked_method: Option<&'b str>,
     /// `Authorization`: a credential beside the certificate.
     pub authorization: Option<&'b str>,
+    /// `If-None-Match`: entity tags of what the client still has.
+    pub if_none_match: Option<&'b str>,
     /// Values of `Forwarded`, in the order they came.
     pub forwarded: Vec<&'b str>,
     /// Values of `X-Forwarded-For`.
@@ -99,6 +101,7 @@ struct Head {
     origin: Option<(usize, usize)>,
     asked_method: Option<(usize, usize)>,
     authorization: Option<(usize, usize)>,
+    if_none_match: Option<(usize, usize)>,
     forwarded: Vec<(usize, usize)>,
     forwarded_for: Vec<(usize, usize)>,
     body: BodyLength,
@@ -210,6 +213,7 @@ impl RequestReader {
             origin: head.origin.map(text).transpose().map_err(malformed)?,
             asked_method: head.asked_method.map(text).transpose().map_err(malformed)?,
             authorization: head.authorization.map(text).transpose().map_err(malformed)?,
+            if_none_match: head.if_none_match.map(text).transpose().map_err(malformed)?,
             forwarded: texts(head.forwarded).map_err(malformed)?,
             forwarded_for: texts(head.forwarded_for).map_err(malformed)?,
             says_empty: head.says_empty,
@@ -360,6 +364,7 @@ fn read_header(
         13 if is("Last-Event-ID") => head.last_event_id = Some(place(value)),
         13 if is("Authorization") && head.authorization.is_some() => return Err(HttpError::Malformed("Authorization was given twice.")),
         13 if is("Authorization") => head.authorization = Some(place(value)),
+        13 if is("If-None-Match") => head.if_none_match = Some(place(value)),
         14 if is("Content-Length") => lengths.content_length(value)?,
         29 if is("Access-Control-Request-Method") => head.asked_method = Some(place(value)),
         17 if is("Transfer-Encoding") => lengths.transfer_encoding(value)?,

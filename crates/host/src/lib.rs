@@ -13,6 +13,7 @@ pub mod audit;
 pub mod channel;
 pub mod config;
 pub mod control;
+pub mod dashboard;
 pub mod destination;
 pub mod document;
 pub mod frames;

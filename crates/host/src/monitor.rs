@@ -1,7 +1,10 @@
 //! Bodkin's own port: whether it lives, whether it is ready, and what it measures.
 
+mod overview;
+
 use std::{
     fmt::Write,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -18,7 +21,7 @@ use crate::{
     answer::Answer,
     api::{self, Api},
     control::now,
-    document,
+    dashboard, document,
     graph::GraphCounts,
     listener::Traffic,
     pair::PairHandle,
@@ -33,6 +36,21 @@ use crate::{
 
 /// Real-time topics that have their own lines in the metrics, in the order of their event types; what the others count is summed under the event type "".
 const METRICS_TOPICS_MAX: usize = 1_000;
+
+/// A metric without a label: its name, what it means, and its value.
+type Number = (&'static str, &'static str, u64);
+
+/// What is counted of each real-time topic: a part of the metric's name, what it means, and where it is.
+type TopicCount = (&'static str, &'static str, fn(&TopicCounts) -> &AtomicU64);
+const TOPIC_COUNTS: [TopicCount; 7] = [
+    ("accepted", "Events of real-time topics that were taken.", |counts| &counts.accepted),
+    ("excess", "Of these, events that came faster than their topic's period allows.", |counts| &counts.excess),
+    ("refused", "Events of real-time topics that were not taken.", |counts| &counts.refused),
+    ("dispatched", "Events of real-time topics handed to their subscribers.", |counts| &counts.dispatched),
+    ("late", "Of these, events that were due before.", |counts| &counts.late),
+    ("shed", "Events of real-time topics taken and dropped in front of their dispatch.", |counts| &counts.shed),
+    ("lost", "Events of real-time topics that full subscriber queues have cost, once for each subscriber.", |counts| &counts.lost),
+];
 
 /// What the shard and the push deliveries count.
 #[derive(Default)]
@@ -73,6 +91,8 @@ pub struct Monitor {
     pub api: Api,
     /// The node of the reliable pair; `None` of a cloud by itself.
     pub pair: Option<PairHandle>,
+    /// Where each port listens, in the order of [`Port::ALL`].
+    pub addresses: [SocketAddr; 5],
     /// Whether every listener answers, and no shutdown has begun.
     pub ready: AtomicBool,
 }
@@ -83,7 +103,12 @@ impl Monitor {
         if let Some(denial) = refuse_stranger(request) {
             return self.api.audit.denied(request, denial).await;
         }
-        if let Some(answer) = document::answer(Port::Monitor, request).or_else(|| unroutable(request)) {
+        // The operator manages the core systems here as on their own ports: a page calls one port, and shows one certificate.
+        if let Some(system) = managed(&request.path) {
+            return self.api.control.answer(system, request).await;
+        }
+        let file = dashboard::answer(request, self.port_of(CoreSystem::EventHandler));
+        if let Some(answer) = file.or_else(|| document::answer(Port::Monitor, request)).or_else(|| unroutable(request)) {
             return answer;
         }
         match request.path.as_str() {
@@ -92,14 +117,19 @@ impl Monitor {
             "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
             "/readyz" if self.api.graphs.table().is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
             "/readyz" => Answer::text(200, "ready\n"),
+            "/api/v1/overview" => self.overview(),
             "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },
             _ => self.api.answer(request).await,
         }
     }
 
-    /// Prometheus's text form.
-    fn metrics(&self) -> String {
-        let mut text = String::with_capacity(32 * 1024);
+    fn port_of(&self, system: CoreSystem) -> u16 {
+        let at = Port::ALL.iter().position(|port| *port == Port::System(system)).expect("every core system has a port");
+        self.addresses[at].port()
+    }
+
+    /// What stands at some value just now and has no label.
+    fn gauges(&self) -> Vec<Number> {
         let snapshot = self.store.snapshot();
         let gauges = [
             ("bodkin_services", "Service Registry entries.", snapshot.entries().len() as u64),
@@ -109,24 +139,6 @@ impl Monitor {
             ("bodkin_control_connections", "Open connections of the control plane.", self.traffic.connections.load(Relaxed) as u64),
             ("bodkin_event_connections", "Open connections of the Event Handler.", self.events.connections.load(Relaxed)),
             ("bodkin_resident_memory_bytes", "Memory in use.", resident_memory_bytes()),
-        ];
-        let counters = [
-            ("bodkin_events_published_total", "Accepted events.", &self.events.published),
-            ("bodkin_events_delivered_total", "Events put into subscribers' queues.", &self.events.delivered),
-            (
-                "bodkin_events_lost_total",
-                "Events lost to full subscriber queues, or gone from the event log before they were delivered.",
-                &self.events.lost,
-            ),
-            (
-                "bodkin_zmtp_events_refused_total",
-                "Events refused that came by PUB and PUSH sockets, which cannot be told.",
-                &self.events.refused_untold,
-            ),
-            ("bodkin_push_attempts_total", "Attempts to push an event.", &self.events.push_attempts),
-            ("bodkin_push_delivered_total", "Pushed events that the subscriber took.", &self.events.push_delivered),
-            ("bodkin_push_failures_total", "Attempts to push an event that failed.", &self.events.push_failures),
-            ("bodkin_dead_letters_total", "Pushed events that were given up.", &self.events.dead_letters),
         ];
         let log = self.api.log_state();
         let (bytes, records, suspended) =
@@ -194,12 +206,41 @@ impl Monitor {
                 u64::from(stalls.backup_is_far()),
             ),
         ]);
-        for (name, help, value) in gauges {
-            push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n"));
-        }
-        let syncs = ("bodkin_audit_syncs_total", "Syncs of the audit log to the disk.", audit.syncs());
-        for (name, help, value) in counters.map(|(name, help, value)| (name, help, value.load(Relaxed))).into_iter().chain([syncs]) {
-            push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n"));
+        gauges.collect()
+    }
+
+    /// What has been counted since the start and has no label.
+    fn counters(&self) -> Vec<Number> {
+        let counted = [
+            ("bodkin_events_published_total", "Accepted events.", &self.events.published),
+            ("bodkin_events_delivered_total", "Events put into subscribers' queues.", &self.events.delivered),
+            (
+                "bodkin_events_lost_total",
+                "Events lost to full subscriber queues, or gone from the event log before they were delivered.",
+                &self.events.lost,
+            ),
+            (
+                "bodkin_zmtp_events_refused_total",
+                "Events refused that came by PUB and PUSH sockets, which cannot be told.",
+                &self.events.refused_untold,
+            ),
+            ("bodkin_push_attempts_total", "Attempts to push an event.", &self.events.push_attempts),
+            ("bodkin_push_delivered_total", "Pushed events that the subscriber took.", &self.events.push_delivered),
+            ("bodkin_push_failures_total", "Attempts to push an event that failed.", &self.events.push_failures),
+            ("bodkin_dead_letters_total", "Pushed events that were given up.", &self.events.dead_letters),
+        ];
+        let counted = counted.map(|(name, help, value)| (name, help, value.load(Relaxed)));
+        let syncs = ("bodkin_audit_syncs_total", "Syncs of the audit log to the disk.", self.api.audit.log().syncs());
+        counted.into_iter().chain([syncs]).collect()
+    }
+
+    /// Prometheus's text form.
+    fn metrics(&self) -> String {
+        let mut text = String::with_capacity(32 * 1024);
+        for (kind, numbers) in [("gauge", self.gauges()), ("counter", self.counters())] {
+            for (name, help, value) in numbers {
+                push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"));
+            }
         }
         self.push_deliveries(&mut text);
         self.push_topics(&mut text);
@@ -210,19 +251,9 @@ impl Monitor {
 
     /// What became of the events of each real-time topic.
     fn push_topics(&self, text: &mut String) {
-        type Count = fn(&TopicCounts) -> &AtomicU64;
-        const COUNTS: [(&str, &str, Count); 7] = [
-            ("accepted", "Events of real-time topics that were taken.", |counts| &counts.accepted),
-            ("excess", "Of these, events that came faster than their topic's period allows.", |counts| &counts.excess),
-            ("refused", "Events of real-time topics that were not taken.", |counts| &counts.refused),
-            ("dispatched", "Events of real-time topics handed to their subscribers.", |counts| &counts.dispatched),
-            ("late", "Of these, events that were due before.", |counts| &counts.late),
-            ("shed", "Events of real-time topics taken and dropped in front of their dispatch.", |counts| &counts.shed),
-            ("lost", "Events of real-time topics that full subscriber queues have cost, once for each subscriber.", |counts| &counts.lost),
-        ];
         let topics = self.api.topics.all();
         let (told, summed) = topics.split_at(topics.len().min(METRICS_TOPICS_MAX));
-        for (name, help, count) in COUNTS {
+        for (name, help, count) in TOPIC_COUNTS {
             push(text, format_args!("# HELP bodkin_topic_{name}_total {help}\n# TYPE bodkin_topic_{name}_total counter\n"));
             for topic in told {
                 let event_type = label(&topic.event_type);
@@ -336,6 +367,13 @@ pub fn denied(denial: &Denial, request: &Request) -> Answer {
     answer.because(&denial.why.to_string())
 }
 
+/// The core system whose management a path is.
+fn managed(path: &str) -> Option<CoreSystem> {
+    let (base, below) = path.strip_prefix('/')?.split_once('/')?;
+    let is_management = below == "mgmt" || below.starts_with("mgmt/");
+    CoreSystem::ALL.into_iter().find(|system| is_management && system.name() == base)
+}
+
 /// The answer to a path or method that no operation is described for, and to the question which there are.
 fn unroutable(request: &Request) -> Option<Answer> {
     let path = &request.path;
@@ -405,6 +443,7 @@ mod tests {
             url: format!("http://h:8440{path}"),
             content_type: String::new(),
             bearer: None,
+            if_none_match: None,
             says_empty: false,
             body: Vec::new(),
         }
@@ -415,7 +454,7 @@ mod tests {
         check("/healthz", [None; 5]);
         check("/readyz", [None; 5]);
         check(ONBOARDING, [None; 5]);
-        for path in ["/", "/metrics", "/openapi.json", "/v2/api-docs", "/swagger-ui.html", "/nothing", "/healthz/x"] {
+        for path in ["/", "/dashboard.js", "/metrics", "/openapi.json", "/v2/api-docs", "/swagger-ui.html", "/nothing", "/healthz/x"] {
             check(path, [Some(401), Some(401), None, None, None]);
         }
         for row in document::monitor_paths().filter(|path| path.starts_with(api::BASE) && path != ONBOARDING) {

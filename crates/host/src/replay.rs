@@ -227,6 +227,7 @@ mod tests {
                 url: String::new(),
                 content_type: String::new(),
                 bearer: None,
+                if_none_match: None,
                 says_empty: false,
                 body: Vec::new(),
             };

@@ -81,6 +81,8 @@ pub struct Request {
     pub content_type: String,
     /// The token of `Authorization: Bearer` (RFC 6750).
     pub bearer: Option<String>,
+    /// `If-None-Match`: what the client still has of the answer (RFC 9110, section 13.1.2).
+    pub if_none_match: Option<String>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// The body, decoded of its transfer coding.
@@ -101,6 +103,7 @@ impl Request {
             url: format!("{scheme}://{}{}", raw.host, raw.target),
             content_type: raw.content_type.to_owned(),
             bearer: raw.authorization.and_then(bearer).map(str::to_owned),
+            if_none_match: raw.if_none_match.map(str::to_owned),
             says_empty: raw.says_empty,
             body: raw.body.to_owned(),
         }

@@ -304,6 +304,7 @@ impl Server {
                 },
             },
             pair: config.pair.clone(),
+            addresses,
             ready: AtomicBool::new(false),
         });
         let gate = Arc::new(gate(config, &addresses));

@@ -200,6 +200,7 @@ impl World {
             url: format!("https://h:1{target}"),
             content_type: if body.is_empty() { "" } else { "application/json" }.into(),
             bearer: None,
+            if_none_match: None,
             says_empty: false,
             body: body.to_vec(),
         };

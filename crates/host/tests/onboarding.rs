@@ -86,6 +86,7 @@ fn request(method: Method, path: &str, body: &Value, caller: Caller, from: &str)
         url: String::new(),
         content_type: "application/json".into(),
         bearer: None,
+        if_none_match: None,
         says_empty: false,
         body: if body.is_null() { Vec::new() } else { body.to_string().into_bytes() },
     }

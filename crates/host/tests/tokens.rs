@@ -95,6 +95,7 @@ impl Cloud {
             url: format!("https://cloud{path}"),
             content_type: "application/json".to_owned(),
             bearer: None,
+            if_none_match: None,
             says_empty: false,
             body: body.map(|body| body.to_string().into_bytes()).unwrap_or_default(),
         };

@@ -6,6 +6,7 @@ mod c_server;
 mod change_over;
 mod commands;
 mod conformance;
+mod dashboard;
 mod dealer;
 mod deliveries;
 mod demo;

@@ -139,7 +139,7 @@ impl Api {
     }
 
     /// The name of this cloud, and whether it works with certificates.
-    fn own_cloud(&self) -> (CloudCommonName, bool) {
+    pub(crate) fn own_cloud(&self) -> (CloudCommonName, bool) {
         let snapshot = self.store.snapshot();
         let own = snapshot.clouds().find(|cloud| cloud.own_cloud).expect("this cloud is made at the start");
         (CloudCommonName { cloud: own.name.clone(), operator: own.operator.clone() }, own.secure)

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use bodkin_broker::graph::{Graph, OperatorId, OperatorSpec, Source};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
@@ -28,6 +29,7 @@ struct GraphView<'g> {
     name: &'g str,
     declared_by: Declarer,
     operators: usize,
+    nodes: Vec<NodeView<'g>>,
     suppliers: Vec<&'g str>,
     outputs: Vec<&'g str>,
     /// Why it stands still; `null`: it runs.
@@ -41,6 +43,15 @@ struct GraphView<'g> {
     marked: u64,
     late: u64,
     lost: u64,
+}
+
+/// An operator as it is told, with what it is joined to.
+#[derive(Debug, Serialize)]
+struct NodeView<'g> {
+    name: &'g str,
+    level: u8,
+    inputs: Vec<&'g str>,
+    outputs: Vec<&'g str>,
 }
 
 impl Api {
@@ -136,6 +147,7 @@ fn view(graph: &DeployedGraph) -> GraphView<'_> {
         name: &file.graph.name,
         declared_by: *declarer,
         operators: file.graph.operators().len(),
+        nodes: nodes(&file.graph),
         suppliers: file.graph.suppliers().iter().map(|supplier| supplier.topic.as_str()).collect(),
         outputs: file.graph.outputs().iter().map(|output| output.topic.as_str()).collect(),
         suspended: counts.suspension().map(ToString::to_string),
@@ -149,6 +161,24 @@ fn view(graph: &DeployedGraph) -> GraphView<'_> {
         late: late.load(Relaxed),
         lost: lost.load(Relaxed),
     }
+}
+
+/// Operators in the order of the file.
+fn nodes(graph: &Graph) -> Vec<NodeView<'_>> {
+    let source = |source| match source {
+        Source::Supplier(id) => graph.suppliers()[id.index()].topic.as_str(),
+        Source::Operator(id) => graph.operator(id).name.as_str(),
+    };
+    let node = |(index, operator)| {
+        let (id, operator): (OperatorId, &OperatorSpec) = (OperatorId::of(index), operator);
+        NodeView {
+            name: &operator.name,
+            level: graph.level(id).get(),
+            inputs: operator.inputs.iter().map(|edge| source(edge.from)).collect(),
+            outputs: graph.outputs().iter().filter(|output| output.from == id).map(|output| output.topic.as_str()).collect(),
+        }
+    };
+    graph.operators().iter().enumerate().map(node).collect()
 }
 
 fn not_deployed(error: &GraphError) -> Answer {

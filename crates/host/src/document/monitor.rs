@@ -7,6 +7,7 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "healthz", "", "Whether the process answers.").saying(Content::Text),
     get(Bodkin, "readyz", "", "Whether every listener answers and, of a node of a reliable pair, whether it leads.").saying(Content::Text),
     get(Bodkin, "metrics", "", "Prometheus's text form.").saying(Content::Text),
+    get(Bodkin, "api/v1/overview", "Overview", "This node at a glance, and what it measures."),
     get(Bodkin, "api/v1/stages", "Stages", "Histograms of the stages of an answer's making."),
     get(Bodkin, "api/v1/platform", "Platform", "What deadlines and leases count on, and what this machine shows of it."),
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),

@@ -1,0 +1,151 @@
+//! The dashboard: the files that `web` builds, served on Bodkin's own port from inside the binary.
+//!
+//! They are few and their names do not change with what is in them, so a browser asks for each every time and is answered 304 while it has the
+//! same (RFC 9110, section 15.4.5): no page of one version runs with the script of another.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::LazyLock,
+};
+
+use crate::{answer::Answer, document, request::Request};
+
+/// A file of the dashboard.
+struct File {
+    path: &'static str,
+    content_type: &'static str,
+    bytes: &'static [u8],
+}
+
+/// `page!("/", "index.html", "text/html")`: a file of the build.
+macro_rules! file {
+    ($path:literal, $name:literal, $content_type:literal) => {
+        File { path: $path, content_type: $content_type, bytes: include_bytes!(concat!("../../../web/dist/", $name)) }
+    };
+}
+
+const FILES: [File; 5] = [
+    file!("/", "index.html", "text/html;charset=UTF-8"),
+    file!("/dashboard.js", "dashboard.js", "text/javascript;charset=UTF-8"),
+    file!("/dashboard.css", "dashboard.css", "text/css;charset=UTF-8"),
+    file!("/icon.svg", "icon.svg", "image/svg+xml"),
+    file!("/licences.txt", "licences.txt", "text/plain;charset=UTF-8"),
+];
+
+/// The entity tag of each, in the order of [`FILES`]: a hash, so that it is another one where a single byte is.
+static ENTITY_TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
+    FILES.each_ref().map(|file| {
+        let mut hasher = DefaultHasher::new();
+        file.bytes.hash(&mut hasher);
+        format!("\"{:016x}\"", hasher.finish())
+    })
+});
+
+/// The answer, if the path is one of the dashboard's. Its pages call this port and that of the Event Handler, and load nothing from elsewhere.
+pub fn answer(request: &Request, event_handler_port: u16) -> Option<Answer> {
+    let at = FILES.iter().position(|file| file.path == request.path)?;
+    let (file, tag) = (&FILES[at], ENTITY_TAGS[at].as_str());
+    let is_kept = request.if_none_match.as_deref().is_some_and(|tags| names(tags, tag));
+    let answer = if is_kept {
+        Answer::empty(304)
+    } else {
+        let header = Some(("Content-Security-Policy", policy(event_handler_port)));
+        Answer { content_type: Some(file.content_type), header, body: file.bytes.to_vec(), ..Answer::empty(200) }
+    };
+    Some(document::read_only(request.method, Answer { entity_tag: Some(tag), ..answer }))
+}
+
+/// What its pages may do. The Event Handler is called under whichever name this port was called by, in the scheme of the page.
+fn policy(event_handler_port: u16) -> String {
+    format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' *:{event_handler_port}; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+}
+
+/// Whether a list of entity tags names this one; weak ones are compared as strong ones are (RFC 9110, section 13.1.2).
+fn names(tags: &str, tag: &str) -> bool {
+    tags.split(',').map(|listed| listed.trim()).any(|listed| listed == "*" || listed.strip_prefix("W/").unwrap_or(listed) == tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_arrowhead::caller::Caller;
+
+    use super::*;
+    use crate::request::Method;
+
+    /// Bytes of all files together, as they are sent.
+    const BYTES_MAX: usize = 500_000;
+
+    fn ask(method: Method, path: &str, if_none_match: Option<&str>) -> Option<Answer> {
+        let request = Request {
+            caller: Caller::Anonymous,
+            sender: None,
+            method,
+            path: path.into(),
+            query: Vec::new(),
+            url: format!("http://h:8440{path}"),
+            content_type: String::new(),
+            bearer: None,
+            if_none_match: if_none_match.map(str::to_owned),
+            says_empty: false,
+            body: Vec::new(),
+        };
+        answer(&request, 8455)
+    }
+
+    #[test]
+    fn what_a_browser_has_is_not_sent_again() {
+        for file in &FILES {
+            let whole = ask(Method::Get, file.path, None).unwrap();
+            assert_eq!((whole.status, &*whole.body, whole.content_type), (200, file.bytes, Some(file.content_type)), "{}", file.path);
+            let tag = whole.entity_tag.unwrap();
+            for (listed, status) in [
+                (tag.to_owned(), 304),
+                (format!("\"other\", W/{tag}"), 304),
+                ("*".to_owned(), 304),
+                ("\"other\"".to_owned(), 200),
+                (tag.trim_matches('"').to_owned(), 200),
+                (String::new(), 200),
+            ] {
+                let again = ask(Method::Get, file.path, Some(&listed)).unwrap();
+                assert_eq!((again.status, again.entity_tag), (status, Some(tag)), "{} {listed}", file.path);
+                assert_eq!(again.body.is_empty(), status == 304);
+            }
+        }
+        assert!(ask(Method::Get, "/elsewhere", None).is_none());
+        assert_eq!(ask(Method::Post, "/", None).unwrap().status, 405);
+    }
+
+    #[test]
+    fn entity_tags_differ() {
+        let mut tags: Vec<&String> = ENTITY_TAGS.iter().collect();
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), FILES.len());
+    }
+
+    #[test]
+    fn the_page_loads_nothing_that_is_not_served_and_has_no_script_of_its_own() {
+        let page = std::str::from_utf8(FILES[0].bytes).unwrap();
+        let policy = ask(Method::Get, "/", None).unwrap().header.unwrap().1;
+        assert!(policy.starts_with("default-src 'none'; script-src 'self';") && policy.contains(" *:8455;"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        for (attribute, opening) in [("src=\"", "<script "), ("href=\"", "<link ")] {
+            for element in page.split(opening).skip(1) {
+                let target = element.split(attribute).nth(1).and_then(|rest| rest.split('"').next()).expect("it is loaded from a file");
+                let path = target.strip_prefix('.').unwrap_or(target);
+                assert!(FILES.iter().any(|file| file.path == path), "{target} is not served");
+            }
+        }
+        assert!(!page.contains("<script>") && !page.contains("<style"), "{page}");
+        assert!(!page.contains("//"), "the page names another place: {page}");
+    }
+
+    #[test]
+    fn the_dashboard_is_small() {
+        let bytes: usize = FILES.iter().map(|file| file.bytes.len()).sum();
+        assert!(bytes < BYTES_MAX, "{bytes}");
+    }
+}
