@@ -1,23 +1,6 @@
-//! Clouds to be made known.
-
-use std::sync::Arc;
+//! This cloud.
 
 use crate::name::CloudName;
-
-/// A cloud other than this one, to be made or changed. The Gatekeeper's management makes them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CloudPut {
-    /// Who runs it.
-    pub operator: CloudName,
-    /// Its name.
-    pub name: CloudName,
-    /// Whether it works with certificates.
-    pub secure: bool,
-    /// Whether it is asked when this cloud has no provider.
-    pub neighbor: bool,
-    /// Base64 of its gatekeeper's public key.
-    pub authentication_info: Option<Arc<str>>,
-}
 
 /// Operator and name of this cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What a core system answers when it does not do what was asked.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Arrowhead's kinds of failure; the names on the wire are the upper-case ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ExceptionType {
     /// The server failed; 500.
@@ -16,10 +16,17 @@ pub enum ExceptionType {
     InvalidParameter,
     /// The server cannot take the request now; 503.
     Unavailable,
+    /// Something is not there; another cloud's word, 404.
+    DataNotFound,
+    /// Nobody has answered in time; 504.
+    Timeout,
+    /// Whatever else another cloud says.
+    #[serde(other)]
+    Generic,
 }
 
 /// The error JSON of every core system: `errorMessage`, `errorCode`, `exceptionType`, `origin` (left out when unknown).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{error_message}")]
 pub struct ArrowheadError {
@@ -30,7 +37,7 @@ pub struct ArrowheadError {
     /// The kind.
     pub exception_type: ExceptionType,
     /// Path template of the operation that refused; only checks of the request's shape name one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
 
@@ -67,6 +74,11 @@ impl ArrowheadError {
     /// The server cannot take the request now; the message says why and what to do (503).
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ExceptionType::Unavailable, 503, message.into(), None)
+    }
+
+    /// Nobody has answered in time; the message says who and how long (504).
+    pub fn timeout(message: impl Into<String>) -> Self {
+        Self::new(ExceptionType::Timeout, 504, message.into(), None)
     }
 
     /// The sender is too fast; the message says what to do (429).

@@ -18,10 +18,11 @@ macro_rules! form {
     };
 }
 
+mod gatekeeper;
 mod orchestrator;
 mod token;
 
-pub use self::{orchestrator::*, token::*};
+pub use self::{gatekeeper::*, orchestrator::*, token::*};
 
 form! {
     /// A system, as requests name one.
@@ -186,18 +187,6 @@ form! {
         /// The publishers in question; absent means all.
         #[serde(deserialize_with = "json::objects")]
         publishers: Option<Vec<Option<SystemRequest>>>,
-    }
-}
-
-form! {
-    /// A cloud, as requests name one.
-    CloudRequest {
-        /// Name part rule.
-        #[serde(deserialize_with = "json::text")]
-        operator: Option<String>,
-        /// Name part rule.
-        #[serde(deserialize_with = "json::text")]
-        name: Option<String>,
     }
 }
 

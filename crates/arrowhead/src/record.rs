@@ -1,6 +1,7 @@
 //! The rows of the local cloud. Serialised, a system, definition or interface is its response DTO (reference section 2).
 
 mod cloud;
+mod relay;
 mod reservation;
 mod store;
 
@@ -16,7 +17,7 @@ use crate::{
     utc::UtcTime,
 };
 
-pub use self::{cloud::*, reservation::*, store::*};
+pub use self::{cloud::*, relay::*, reservation::*, store::*};
 
 macro_rules! id_type {
     ($($(#[$documentation:meta])* $name:ident,)*) => {$(
@@ -50,6 +51,8 @@ id_type! {
     SubscriptionId,
     /// A cloud's id, the own one's too.
     CloudId,
+    /// A relay's id.
+    RelayId,
     /// An intercloud authorization rule's id.
     InterCloudRuleId,
     /// A foreign system's id; its numbers are not those of systems.

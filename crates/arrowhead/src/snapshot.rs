@@ -60,6 +60,8 @@ pub enum Change {
     Subscription(Arc<Subscription>),
     /// A cloud was made or changed.
     Cloud(Arc<Cloud>),
+    /// A relay was made or changed.
+    Relay(Arc<Relay>),
     /// An intercloud rule was made.
     InterCloudRule(Arc<InterCloudRule>),
     /// A system of another cloud was made.
@@ -84,6 +86,8 @@ pub enum Change {
     SubscriptionRemoved(SubscriptionId),
     /// A cloud is gone, with its rules and systems.
     CloudRemoved(CloudId),
+    /// A relay is gone, from every cloud.
+    RelayRemoved(RelayId),
     /// An intercloud rule is gone.
     InterCloudRuleRemoved(InterCloudRuleId),
     /// An entry of the orchestration store is gone.
@@ -106,6 +110,7 @@ impl Snapshot {
             Change::EventType(event_type) => drop(self.event_types.insert(event_type.id, event_type)),
             Change::Subscription(subscription) => self.put_subscription(subscription),
             Change::Cloud(cloud) => self.clouds.put_cloud(cloud),
+            Change::Relay(relay) => self.clouds.put_relay(relay),
             Change::InterCloudRule(rule) => self.clouds.put_rule(rule),
             Change::ForeignSystem(system) => self.clouds.put_foreign_system(system),
             Change::StoreEntry(entry) => self.stores.put_entry(entry),
@@ -118,6 +123,7 @@ impl Snapshot {
             Change::RuleRemoved(id) => self.remove_rule(id),
             Change::SubscriptionRemoved(id) => self.remove_subscription(id),
             Change::CloudRemoved(id) => self.clouds.remove_cloud(id),
+            Change::RelayRemoved(id) => self.clouds.remove_relay(id),
             Change::InterCloudRuleRemoved(id) => self.clouds.remove_rule(id),
             Change::StoreEntryRemoved(id) => self.stores.remove_entry(id),
             Change::FlexibleRuleRemoved(id) => self.stores.remove_flexible_rule(id),

@@ -2,14 +2,7 @@
 
 use std::sync::Arc;
 
-use bodkin_arrowhead::{
-    cloud::{CloudPut, OwnCloud},
-    metadata::Metadata,
-    name::CloudName,
-    record::*,
-    snapshot::Change,
-    system::SystemKey,
-};
+use bodkin_arrowhead::{cloud::OwnCloud, metadata::Metadata, name::CloudName, record::*, snapshot::Change, system::SystemKey};
 use rusqlite::{Row, params};
 
 use crate::{
@@ -96,48 +89,11 @@ impl Draft<'_> {
                 neighbor: false,
                 own_cloud: true,
                 authentication_info: None,
+                relays: Vec::new(),
                 timestamps: self.timestamps(),
             })));
         }
         Ok(())
-    }
-
-    /// Makes another cloud known, or changes what is known of it. The own cloud is refused.
-    pub fn put_cloud(&mut self, put: &CloudPut) -> Result<CloudId, OperationError> {
-        let row = self.row(
-            "INSERT INTO cloud (operator, name, secure, neighbor, own_cloud, authentication_info, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?6)
-             ON CONFLICT DO UPDATE SET secure = excluded.secure, neighbor = excluded.neighbor,
-                 authentication_info = excluded.authentication_info, updated_at = excluded.updated_at WHERE NOT own_cloud
-             RETURNING id, created_at, updated_at",
-            params![
-                put.operator.as_str(),
-                put.name.as_str(),
-                put.secure,
-                put.neighbor,
-                put.authentication_info.as_deref(),
-                self.now_seconds()
-            ],
-            |row| Ok((CloudId(row.get(0)?), timestamps(row, 1)?)),
-        )?;
-        let own = || OperationError::invalid(format!("Cloud {}.{} is this cloud itself.", put.name, put.operator));
-        let (id, timestamps) = row.ok_or_else(own)?;
-        self.changed(Change::Cloud(Arc::new(Cloud {
-            id,
-            operator: put.operator.clone(),
-            name: put.name.clone(),
-            secure: put.secure,
-            neighbor: put.neighbor,
-            own_cloud: false,
-            authentication_info: put.authentication_info.clone(),
-            timestamps,
-        })));
-        Ok(id)
-    }
-
-    /// Removes a cloud with its rules and systems; entries of the orchestration store that name them stay. The own cloud is refused.
-    pub fn remove_cloud(&mut self, id: CloudId) -> Result<(), OperationError> {
-        self.remove("DELETE FROM cloud WHERE id = ?1 AND NOT own_cloud", id.0, "Cloud", Change::CloudRemoved(id))
     }
 
     /// The cloud of this operator and name.
@@ -185,7 +141,7 @@ impl Draft<'_> {
 pub(crate) const CLOUDS: Table = Table {
     name: "cloud",
     columns: "id, operator, name, secure, neighbor, own_cloud, authentication_info, created_at, updated_at",
-    members: None,
+    members: Some(Members { table: "cloud_relay", row: "cloud_id", member: "relay_id" }),
     read: cloud,
 };
 
@@ -207,7 +163,8 @@ pub(crate) const RULES: Table = Table {
     read: rule,
 };
 
-fn cloud(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
+/// A cloud of a row of [`CLOUDS`], and its relays.
+pub(crate) fn cloud(row: &Row<'_>, relays: Vec<i64>) -> rusqlite::Result<Change> {
     Ok(Change::Cloud(Arc::new(Cloud {
         id: CloudId(row.get(0)?),
         operator: CloudName::from_stored(&text(row, 1)?),
@@ -216,6 +173,7 @@ fn cloud(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
         neighbor: row.get(4)?,
         own_cloud: row.get(5)?,
         authentication_info: row.get::<_, Option<String>>(6)?.map(Arc::from),
+        relays: relays.into_iter().map(RelayId).collect(),
         timestamps: timestamps(row, 7)?,
     })))
 }

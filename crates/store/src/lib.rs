@@ -20,6 +20,7 @@ mod log;
 pub mod onboarding;
 mod open;
 mod orchestrator_store;
+mod relay;
 pub mod replica;
 pub mod replication;
 mod reservation;

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::{audit, cloud, delivery, flexible_store, graph, log, onboarding, orchestrator_store, reservation, topic};
+use crate::{audit, cloud, delivery, flexible_store, graph, log, onboarding, orchestrator_store, relay, reservation, topic};
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
 const MIGRATIONS: &[&str] = &[
@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     topic::MIGRATION,
     SUBSCRIPTION_BOUNDS,
     graph::MIGRATION,
+    relay::MIGRATION,
 ];
 
 const SPINE: &str = "

@@ -8,7 +8,7 @@ use bodkin_arrowhead::{
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::{cloud, flexible_store, load, orchestrator_store, reservation};
+use crate::{cloud, flexible_store, load, orchestrator_store, relay, reservation};
 
 /// A table, and how a row of it becomes a change of the snapshot.
 pub(crate) struct Table {
@@ -31,7 +31,7 @@ pub(crate) struct Members {
     pub member: &'static str,
 }
 
-/// Which table; its number is the one on the replica link (`docs/formats/replica-link.md`).
+/// Which table; its number is the one on the replica link (`docs/formats/replica-link.md`), where 14 is a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -48,11 +48,12 @@ pub(crate) enum Kind {
     StoreEntry = 11,
     FlexibleRule = 12,
     Reservation = 13,
+    Relay = 15,
 }
 
 impl Kind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::System,
         Self::Definition,
         Self::Interface,
@@ -66,11 +67,12 @@ impl Kind {
         Self::StoreEntry,
         Self::FlexibleRule,
         Self::Reservation,
+        Self::Relay,
     ];
 
     /// The kind of a number; `None` for one of a newer Bodkin.
     pub fn of_number(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
     /// Which row a change is about.
@@ -91,6 +93,8 @@ impl Kind {
             Change::SubscriptionRemoved(id) => (Self::Subscription, id.0),
             Change::Cloud(row) => (Self::Cloud, row.id.0),
             Change::CloudRemoved(id) => (Self::Cloud, id.0),
+            Change::Relay(row) => (Self::Relay, row.id.0),
+            Change::RelayRemoved(id) => (Self::Relay, id.0),
             Change::InterCloudRule(row) => (Self::InterCloudRule, row.id.0),
             Change::InterCloudRuleRemoved(id) => (Self::InterCloudRule, id.0),
             Change::ForeignSystem(row) => (Self::ForeignSystem, row.id.0),
@@ -113,6 +117,7 @@ impl Kind {
             Self::Rule => Some(Change::RuleRemoved(RuleId(id))),
             Self::Subscription => Some(Change::SubscriptionRemoved(SubscriptionId(id))),
             Self::Cloud => Some(Change::CloudRemoved(CloudId(id))),
+            Self::Relay => Some(Change::RelayRemoved(RelayId(id))),
             Self::InterCloudRule => Some(Change::InterCloudRuleRemoved(InterCloudRuleId(id))),
             Self::StoreEntry => Some(Change::StoreEntryRemoved(StoreEntryId(id))),
             Self::FlexibleRule => Some(Change::FlexibleRuleRemoved(FlexibleRuleId(id))),
@@ -131,6 +136,7 @@ impl Kind {
             Self::EventType => &load::EVENT_TYPES,
             Self::Subscription => &load::SUBSCRIPTIONS,
             Self::Cloud => &cloud::CLOUDS,
+            Self::Relay => &relay::RELAYS,
             Self::InterCloudRule => &cloud::RULES,
             Self::ForeignSystem => &cloud::FOREIGN_SYSTEMS,
             Self::StoreEntry => &orchestrator_store::ENTRIES,
@@ -191,6 +197,6 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Kind::of_number(kind as u8), Some(kind));
         }
-        assert_eq!((Kind::of_number(0), Kind::of_number(14)), (None, None));
+        assert_eq!([0, 14, 16].map(Kind::of_number), [None; 3]);
     }
 }

@@ -4,9 +4,10 @@ use bodkin_arrowhead::{
     access::Access,
     authorization::RuleInsertion,
     caller::Caller,
-    cloud::{CloudPut, OwnCloud},
+    cloud::OwnCloud,
     explanation::Unwatched,
     form::{CloudRequest, OrchestrationForm, ServiceQueryForm, ServiceRegistryRequest, StoreRequest, SystemRequest},
+    gatekeeper::{CloudPut, RelayAssignment},
     name::{CloudName, NamingRules},
     orchestrator::{
         Orchestration, OrchestrationResponse, Sender, StoreKind, candidates, orchestrate,
@@ -18,7 +19,7 @@ use bodkin_arrowhead::{
     system::CoreSystemNames,
     utc::UtcTime,
 };
-use bodkin_store::{Draft, Opened, OperationError, Store};
+use bodkin_store::{Draft, Opened, OperationError, Store, StoreError};
 
 fn system(name: &str) -> SystemRequest {
     SystemRequest { system_name: Some(name.into()), address: Some("10.0.0.1".into()), port: Some(1), ..SystemRequest::default() }
@@ -56,13 +57,24 @@ impl World {
         };
         world.write(move |draft| draft.insert_rules(&insertion).map(drop));
         let name = || CloudName::from_stored("neighbour");
-        let put = CloudPut { operator: name(), name: name(), secure: true, neighbor: true, authentication_info: Some("key".into()) };
-        world.write(move |draft| draft.put_cloud(&put).map(drop));
+        let put = CloudPut {
+            operator: name(),
+            name: name(),
+            secure: true,
+            neighbor: true,
+            authentication_info: Some("key".into()),
+            relays: RelayAssignment::default(),
+        };
+        world.write(move |draft| draft.insert_clouds(&[put]).map(drop));
         world
     }
 
     fn write(&self, operation: impl FnOnce(&mut Draft<'_>) -> Result<(), OperationError> + Send + 'static) {
-        self.runtime.block_on(self.opened.store.write(operation, |_, ()| ())).unwrap();
+        self.try_write(operation).unwrap();
+    }
+
+    fn try_write(&self, operation: impl FnOnce(&mut Draft<'_>) -> Result<(), OperationError> + Send + 'static) -> Result<(), StoreError> {
+        self.runtime.block_on(self.opened.store.write(operation, |_, ()| ()))
     }
 
     fn insert(&self, requests: Vec<StoreRequest>) {
@@ -76,7 +88,7 @@ impl World {
 }
 
 fn request(provider: &str, cloud: Option<&str>, definition: &str) -> StoreRequest {
-    let named = |name: &str| CloudRequest { operator: Some(name.into()), name: Some(name.into()) };
+    let named = |name: &str| CloudRequest { operator: Some(name.into()), name: Some(name.into()), ..CloudRequest::default() };
     StoreRequest {
         service_definition_name: Some(definition.into()),
         consumer_system_id: Some(1),
@@ -148,12 +160,19 @@ fn the_own_cloud_is_made_once_and_can_be_neither_put_nor_removed() {
     let snapshot = world.snapshot();
     let own: Vec<_> = snapshot.clouds().filter(|cloud| cloud.own_cloud).cloned().collect();
     assert_eq!(own.len(), 1);
-    let put =
-        CloudPut { operator: own[0].operator.clone(), name: own[0].name.clone(), secure: true, neighbor: true, authentication_info: None };
-    let id = own[0].id;
-    let put = world.runtime.block_on(world.opened.store.write(move |draft| draft.put_cloud(&put).map(drop), |_, ()| ()));
-    assert!(put.unwrap_err().to_string().contains("this cloud itself"));
-    let removed = world.runtime.block_on(world.opened.store.write(move |draft| draft.remove_cloud(id), |_, ()| ()));
-    assert!(removed.unwrap_err().to_string().contains("does not exist"));
+    let put = CloudPut {
+        operator: own[0].operator.clone(),
+        name: own[0].name.clone(),
+        secure: true,
+        neighbor: true,
+        authentication_info: None,
+        relays: RelayAssignment::default(),
+    };
+    let (id, again) = (own[0].id, put.clone());
+    let refused = |operation: Result<(), StoreError>, why: &str| assert!(operation.unwrap_err().to_string().contains(why));
+    refused(world.try_write(move |draft| draft.insert_clouds(&[again]).map(drop)), "already exists");
+    refused(world.try_write(move |draft| draft.update_cloud(id, &put)), "this cloud itself");
+    refused(world.try_write(move |draft| draft.assign_relays(id, &RelayAssignment::default())), "this cloud itself");
+    refused(world.try_write(move |draft| draft.remove_cloud(id)), "this cloud itself");
     assert_eq!(world.snapshot(), snapshot);
 }

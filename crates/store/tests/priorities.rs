@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bodkin_arrowhead::{
-    cloud::CloudPut,
     form::SystemRequest,
+    gatekeeper::{CloudPut, RelayAssignment},
     name::{CloudName, InterfaceName, NamingRules, ServiceDefinition},
     orchestrator::store::{Reordering, StoreInsertion},
     record::*,
@@ -59,8 +59,15 @@ impl World {
             }
         }
         let name = || CloudName::from_stored("elsewhere");
-        let put = CloudPut { operator: name(), name: name(), secure: false, neighbor: false, authentication_info: None };
-        world.write(move |draft| draft.put_cloud(&put).map(drop)).unwrap();
+        let put = CloudPut {
+            operator: name(),
+            name: name(),
+            secure: false,
+            neighbor: false,
+            authentication_info: None,
+            relays: RelayAssignment::default(),
+        };
+        world.write(move |draft| draft.insert_clouds(&[put]).map(drop)).unwrap();
         world
     }
 

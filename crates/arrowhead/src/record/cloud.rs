@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{CloudId, DefinitionId, ForeignSystemId, InterCloudRuleId, InterfaceId, SystemId, Timestamps};
+use super::{CloudId, DefinitionId, ForeignSystemId, InterCloudRuleId, InterfaceId, RelayId, SystemId, Timestamps};
 use crate::{metadata::Metadata, name::CloudName};
 
 /// A cloud, this one or another. Serialised it is `CloudResponse`, nulls kept.
@@ -25,6 +25,9 @@ pub struct Cloud {
     pub own_cloud: bool,
     /// Base64 of its gatekeeper's public key.
     pub authentication_info: Option<Arc<str>>,
+    /// The relays that are assigned to it, ascending. Which of them are for what their types say.
+    #[serde(skip)]
+    pub relays: Vec<RelayId>,
     /// Times of the row.
     #[serde(flatten)]
     pub timestamps: Timestamps,

@@ -1,4 +1,4 @@
-//! Clouds, intercloud rules and foreign systems in a snapshot.
+//! Clouds, relays, intercloud rules and foreign systems in a snapshot.
 
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ use crate::{name::CloudName, record::*};
 pub(super) struct Clouds {
     clouds: OrdMap<CloudId, Arc<Cloud>>,
     cloud_by_name: OrdMap<(CloudName, CloudName), CloudId>,
+    relays: OrdMap<RelayId, Arc<Relay>>,
+    relay_by_place: OrdMap<(Arc<str>, u16), RelayId>,
     rules: OrdMap<InterCloudRuleId, Arc<InterCloudRule>>,
     rule_by_cloud: OrdMap<(CloudId, SystemId, DefinitionId), InterCloudRuleId>,
     foreign_systems: OrdMap<ForeignSystemId, Arc<ForeignSystem>>,
@@ -19,8 +21,27 @@ pub(super) struct Clouds {
 
 impl Clouds {
     pub(super) fn put_cloud(&mut self, cloud: Arc<Cloud>) {
+        if let Some(former) = self.clouds.insert(cloud.id, cloud.clone()) {
+            self.cloud_by_name.remove(&(former.operator.clone(), former.name.clone()));
+        }
         self.cloud_by_name.insert((cloud.operator.clone(), cloud.name.clone()), cloud.id);
-        self.clouds.insert(cloud.id, cloud);
+    }
+
+    pub(super) fn put_relay(&mut self, relay: Arc<Relay>) {
+        if let Some(former) = self.relays.insert(relay.id, relay.clone()) {
+            self.relay_by_place.remove(&(former.address.clone(), former.port));
+        }
+        self.relay_by_place.insert((relay.address.clone(), relay.port), relay.id);
+    }
+
+    pub(super) fn remove_relay(&mut self, id: RelayId) {
+        let Some(relay) = self.relays.remove(&id) else { return };
+        self.relay_by_place.remove(&(relay.address.clone(), relay.port));
+        let clouds: Vec<Arc<Cloud>> = self.clouds.values().filter(|cloud| cloud.relays.contains(&id)).cloned().collect();
+        for mut cloud in clouds {
+            Arc::make_mut(&mut cloud).relays.retain(|relay| *relay != id);
+            self.clouds.insert(cloud.id, cloud);
+        }
     }
 
     pub(super) fn put_rule(&mut self, rule: Arc<InterCloudRule>) {
@@ -78,6 +99,26 @@ impl Snapshot {
     pub fn cloud_by_name(&self, operator: &str, name: &str) -> Option<&Arc<Cloud>> {
         let stored = |text: &str| CloudName::from_stored(&text.trim().to_lowercase());
         self.cloud(*self.clouds.cloud_by_name.get(&(stored(operator), stored(name)))?)
+    }
+
+    /// All relays.
+    pub fn relays(&self) -> impl ExactSizeIterator<Item = &Arc<Relay>> {
+        self.clouds.relays.values()
+    }
+
+    /// A relay by id.
+    pub fn relay(&self, id: RelayId) -> Option<&Arc<Relay>> {
+        self.clouds.relays.get(&id)
+    }
+
+    /// The relay at an address, in any case, and port.
+    pub fn relay_at(&self, address: &str, port: u16) -> Option<&Arc<Relay>> {
+        self.relay(*self.clouds.relay_by_place.get(&(address.trim().to_lowercase().into(), port))?)
+    }
+
+    /// The relays that are assigned to a cloud, by id.
+    pub fn relays_of<'s>(&'s self, cloud: &'s Cloud) -> impl Iterator<Item = &'s Arc<Relay>> {
+        cloud.relays.iter().map(|id| self.relay(*id).expect("a relay that is assigned is there"))
     }
 
     /// All intercloud rules.

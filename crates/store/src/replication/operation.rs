@@ -140,7 +140,7 @@ mod tests {
         };
         assert_eq!(changed(0, 2), Err(NoOperation::Form(2)));
         assert_eq!(changed(5, 0), Err(NoOperation::Kind(0)));
-        assert_eq!(changed(5, 15), Err(NoOperation::Kind(15)));
+        assert_eq!(changed(5, 16), Err(NoOperation::Kind(16)));
         assert_eq!(changed(bytes.len() - 1, 0xFF), Err(NoOperation::Text));
         assert_eq!(changed(1, 0xFF).map_err(|_| ()), Err(()), "more changes than there are bytes");
         let changes_end = bytes.len() - "DELETE FROM x;\n".len();

@@ -6,9 +6,10 @@ use bodkin_arrowhead::{
     access::Access,
     authorization::RuleInsertion,
     caller::Caller,
-    cloud::{CloudPut, OwnCloud},
+    cloud::OwnCloud,
     event_handler::SubscriptionPut,
     form::{CloudRequest, ServiceRegistryRequest, StoreRequest, SubscriptionRequest, SystemRequest},
+    gatekeeper::{CloudPut, RelayAssignment, RelayPut},
     metadata::Metadata,
     name::{CloudName, EventType, InterfaceName, NamingRules, ServiceDefinition, SystemName},
     orchestrator::{
@@ -50,7 +51,9 @@ pub enum Operation {
     Remove { kind: u8, id: i64 },
     CoreServices { port: u16 },
     OwnCloud,
-    PutCloud { cloud: u8, neighbor: bool },
+    PutCloud { id: Option<i64>, cloud: u8, neighbor: bool, relays: [Vec<i64>; 2] },
+    AssignRelays { cloud: i64, relays: [Vec<i64>; 2] },
+    PutRelay { id: Option<i64>, port: u16, key: Option<u8>, kind: u8, exclusive: bool },
     InsertInterCloudRules { cloud: i64, providers: Vec<i64>, interfaces: Vec<i64>, definition: i64 },
     InsertStoreEntries { entries: Vec<(i64, u8, u8, u8, i64, Option<u8>)> },
     Reorder { ids: Vec<i64> },
@@ -109,7 +112,7 @@ pub fn operation() -> impl Strategy<Value = Operation> {
         1 => (small.clone(), small.clone()).prop_map(|(event_type, system)| Operation::Unsubscribe { event_type, system }),
         1 => (small.clone(), small.clone()).prop_map(|(event_type, version)| Operation::DeclareTopic { event_type, version }),
         1 => small.prop_map(|event_type| Operation::ForgetTopic { event_type }),
-        2 => (0u8..10, id).prop_map(|(kind, id)| Operation::Remove { kind, id }),
+        2 => (0u8..11, id).prop_map(|(kind, id)| Operation::Remove { kind, id }),
         1 => (8000u16..8002).prop_map(|port| Operation::CoreServices { port }),
         5 => orchestration(),
     ]
@@ -123,7 +126,11 @@ fn orchestration() -> impl Strategy<Value = Operation> {
     let offers = prop::collection::vec((id.clone(), id.clone()), 1..4);
     prop_oneof![
         1 => Just(Operation::OwnCloud),
-        1 => (0u8..2, any::<bool>()).prop_map(|(cloud, neighbor)| Operation::PutCloud { cloud, neighbor }),
+        2 => (prop::option::of(id.clone()), 0u8..2, any::<bool>(), relays())
+            .prop_map(|(id, cloud, neighbor, relays)| Operation::PutCloud { id, cloud, neighbor, relays }),
+        1 => (id.clone(), relays()).prop_map(|(cloud, relays)| Operation::AssignRelays { cloud, relays }),
+        2 => (prop::option::of(id.clone()), 1u16..4, prop::option::of(0u8..3), 0u8..3, any::<bool>())
+            .prop_map(|(id, port, key, kind, exclusive)| Operation::PutRelay { id, port, key, kind, exclusive }),
         2 => (id.clone(), prop::collection::vec(id.clone(), 1..3), prop::collection::vec(id.clone(), 1..3), id.clone()).prop_map(
             |(cloud, providers, interfaces, definition)| Operation::InsertInterCloudRules { cloud, providers, interfaces, definition }
         ),
@@ -137,6 +144,17 @@ fn orchestration() -> impl Strategy<Value = Operation> {
         1 => (small, offers, 0u64..2).prop_map(|(consumer, offers, seconds)| Operation::Confirm { consumer, offers, seconds }),
         1 => Just(Operation::Expire),
     ]
+}
+
+/// For a gatekeeper, and for a gateway.
+fn relays() -> impl Strategy<Value = [Vec<i64>; 2]> {
+    let ids = || prop::collection::vec(1i64..4, 0..3);
+    (ids(), ids()).prop_map(|(gatekeeper, gateway)| [gatekeeper, gateway])
+}
+
+fn assignment(relays: [Vec<i64>; 2]) -> RelayAssignment {
+    let [gatekeeper, gateway] = relays.map(|ids| ids.into_iter().map(RelayId).collect());
+    RelayAssignment { gatekeeper, gateway }
 }
 
 fn system_form(system: u8) -> SystemRequest {
@@ -282,7 +300,8 @@ pub async fn carry_out(store: &Store, operation: Operation) -> Result<(), StoreE
                 6 => draft.remove_cloud(CloudId(id)),
                 7 => draft.remove_inter_cloud_rule(InterCloudRuleId(id)),
                 8 => draft.remove_store_entry(StoreEntryId(id)),
-                _ => draft.remove_flexible_rule(FlexibleRuleId(id)),
+                9 => draft.remove_flexible_rule(FlexibleRuleId(id)),
+                _ => draft.remove_relay(RelayId(id)),
             };
             store.write(remove, done).await
         }
@@ -300,9 +319,28 @@ async fn carry_out_orchestration(store: &Store, operation: Operation) -> Result<
     let done = |_: &Snapshot, ()| ();
     match operation {
         Operation::OwnCloud => store.write(|draft| draft.ensure_own_cloud(&OwnCloud::insecure()), done).await,
-        Operation::PutCloud { cloud, neighbor } => {
-            let put = CloudPut { operator: cloud_name(cloud), name: cloud_name(cloud), secure: true, neighbor, authentication_info: None };
-            store.write(move |draft| draft.put_cloud(&put).map(drop), done).await
+        Operation::PutCloud { id, cloud, neighbor, relays } => {
+            let (operator, name, relays) = (cloud_name(cloud), cloud_name(cloud), assignment(relays));
+            let put = CloudPut { operator, name, secure: true, neighbor, authentication_info: None, relays };
+            let put = move |draft: &mut bodkin_store::Draft<'_>| match id {
+                None => draft.insert_clouds(&[put]).map(drop),
+                Some(id) => draft.update_cloud(CloudId(id), &put),
+            };
+            store.write(put, done).await
+        }
+        Operation::AssignRelays { cloud, relays } => {
+            let further = assignment(relays);
+            store.write(move |draft| draft.assign_relays(CloudId(cloud), &further), done).await
+        }
+        Operation::PutRelay { id, port, key, kind, exclusive } => {
+            let relay_type = [None, Some(RelayType::GatewayRelay), Some(RelayType::GatekeeperRelay)][usize::from(kind)];
+            let authentication_info = key.map(|key| key.to_string().into());
+            let put = RelayPut { address: "relay".into(), port, authentication_info, secure: true, exclusive, relay_type };
+            let put = move |draft: &mut bodkin_store::Draft<'_>| match id {
+                None => draft.insert_relays(&[put]).map(drop),
+                Some(id) => draft.update_relay(RelayId(id), &put),
+            };
+            store.write(put, done).await
         }
         Operation::InsertInterCloudRules { cloud, providers, interfaces, definition } => {
             let insertion = RuleInsertion {
@@ -322,7 +360,7 @@ async fn carry_out_orchestration(store: &Store, operation: Operation) -> Result<
                     service_definition_name: Some(format!("service-{definition}")),
                     service_interface_name: Some(format!("P{interface}-INSECURE-JSON")),
                     priority: Some(priority),
-                    cloud: cloud.map(|name| CloudRequest { operator: Some(name.clone()), name: Some(name) }),
+                    cloud: cloud.map(|name| CloudRequest { operator: Some(name.clone()), name: Some(name), ..CloudRequest::default() }),
                     attribute: (priority == 1).then(|| BTreeMap::from([("a".into(), Some("b".into()))])),
                 })
             });

@@ -1,0 +1,163 @@
+//! Global service discovery (GSD): which other clouds offer a service, and what this one offers to another.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    authorization::{Consumer, permitted_service},
+    error::ArrowheadError,
+    explanation::Unwatched,
+    form::{CloudRequest, GsdPollRequest, GsdPollResponse},
+    metadata::MetadataForm,
+    record::*,
+    service_registry::{Query, query},
+    snapshot::Snapshot,
+};
+
+/// The clouds that are asked: the preferred ones that are known here, or, if none of them is, all neighbours. The own cloud is never asked.
+pub fn asked_clouds(snapshot: &Snapshot, preferred: &[Option<CloudRequest>]) -> Result<Vec<Arc<Cloud>>, ArrowheadError> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let known = preferred.iter().flatten().filter_map(|cloud| snapshot.cloud_by_name(&text(&cloud.operator), &text(&cloud.name)));
+    let ids: BTreeSet<CloudId> = known.filter(|cloud| !cloud.own_cloud).map(|cloud| cloud.id).collect();
+    let is_asked = |cloud: &&Arc<Cloud>| if ids.is_empty() { cloud.neighbor && !cloud.own_cloud } else { ids.contains(&cloud.id) };
+    let asked: Vec<Arc<Cloud>> = snapshot.clouds().filter(is_asked).cloned().collect();
+    if asked.is_empty() {
+        return Err(ArrowheadError::invalid_parameter(
+            "Neither a preferred cloud that is known here nor a neighbor cloud is there to be asked.",
+        ));
+    }
+    Ok(asked)
+}
+
+/// What one cloud offers of a service. Serialised it is `GSDPollResponse`, nulls kept; without a cloud nothing is offered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DiscoveryAnswer {
+    provider_cloud: Option<Arc<Cloud>>,
+    required_service_definition: Option<String>,
+    available_interfaces: Option<Vec<String>>,
+    num_of_providers: Option<i64>,
+    qos_measurements: Option<Vec<Value>>,
+    service_metadata: Option<MetadataForm>,
+    gateway_is_mandatory: bool,
+    /// Filled where relays were measured.
+    verified_relays: Vec<Arc<Relay>>,
+}
+
+/// What another cloud asks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    query: Query,
+    metadata: Option<MetadataForm>,
+    gateway_is_mandatory: bool,
+}
+
+impl Question {
+    /// Checks what `asker` asks, whose key has signed it.
+    pub fn parse(form: GsdPollRequest, asker: &Cloud, gateway_is_mandatory: bool) -> Result<Self, ArrowheadError> {
+        check_asker(form.requester_cloud.as_ref(), asker)?;
+        if gateway_is_mandatory && !form.gateway_is_present.unwrap_or_default() {
+            return Err(no_gateway());
+        }
+        let service = form.requested_service.ok_or_else(|| ArrowheadError::invalid_parameter("Requested service is null."))?;
+        let query = Query::parse(&service, super::negotiation::ORIGIN)?;
+        Ok(Self { query, metadata: service.metadata_requirements, gateway_is_mandatory })
+    }
+
+    /// Whether only providers are wanted that accept a TCP connection now; connecting is the host's part.
+    pub fn pings_providers(&self) -> bool {
+        self.query.ping_providers
+    }
+
+    /// The services that `asker` may use.
+    pub fn offered(&self, snapshot: &Snapshot, asker: &Cloud) -> Vec<EntryView> {
+        let found = query(snapshot, &self.query, &mut Unwatched).service_query_data;
+        found.into_iter().filter_map(|view| permitted_service(snapshot, Consumer::Cloud(asker), view, &mut Unwatched)).collect()
+    }
+
+    /// The answer, of what is offered.
+    pub fn answer(self, snapshot: &Snapshot, offered: &[EntryView]) -> DiscoveryAnswer {
+        if offered.is_empty() {
+            return DiscoveryAnswer::default();
+        }
+        let interfaces = offered.iter().flat_map(|view| &view.interfaces).map(|interface| interface.interface_name.to_string());
+        DiscoveryAnswer {
+            provider_cloud: snapshot.clouds().find(|cloud| cloud.own_cloud).cloned(),
+            required_service_definition: Some(self.query.definition),
+            available_interfaces: Some(interfaces.collect::<BTreeSet<_>>().into_iter().collect()),
+            num_of_providers: Some(offered.iter().map(|view| view.entry.provider).collect::<BTreeSet<_>>().len() as i64),
+            qos_measurements: None,
+            service_metadata: self.metadata,
+            gateway_is_mandatory: self.gateway_is_mandatory,
+            verified_relays: Vec::new(),
+        }
+    }
+}
+
+/// Refuses a question whose words name another cloud than the one whose key has signed it.
+pub(super) fn check_asker(said: Option<&CloudRequest>, asker: &Cloud) -> Result<(), ArrowheadError> {
+    let same = |text: &Option<String>, own: &str| text.as_deref().is_some_and(|text| text.trim().eq_ignore_ascii_case(own));
+    let is_asker = said.is_some_and(|said| same(&said.operator, asker.operator.as_str()) && same(&said.name, asker.name.as_str()));
+    let told =
+        || ArrowheadError::auth(format!("The question is from {}.{}, and its requesterCloud is another one.", asker.name, asker.operator));
+    if is_asker { Ok(()) } else { Err(told()) }
+}
+
+pub(super) fn no_gateway() -> ArrowheadError {
+    ArrowheadError::invalid_parameter("This cloud is reached through gateways only, and the asking cloud has none.")
+}
+
+/// What became of asking one cloud.
+type Outcome = Result<GsdPollResponse, ArrowheadError>;
+
+/// What was found. Serialised it is `GSDQueryResult`.
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DiscoveryResult {
+    results: Vec<DiscoveryAnswer>,
+    unsuccessful_requests: usize,
+}
+
+/// Puts the answers of the asked clouds together. Where none has answered, the first refusal is the answer.
+pub fn collect(outcomes: Vec<(Arc<Cloud>, Outcome)>) -> Result<DiscoveryResult, ArrowheadError> {
+    let mut result = DiscoveryResult::default();
+    let (mut answered, mut first_refusal) = (0_usize, None);
+    for (cloud, outcome) in outcomes {
+        match outcome {
+            Ok(answer) => {
+                answered += 1;
+                result.results.extend(DiscoveryAnswer::of(cloud, answer));
+            }
+            Err(refusal) => {
+                result.unsuccessful_requests += 1;
+                first_refusal.get_or_insert(refusal);
+            }
+        }
+    }
+    match first_refusal {
+        Some(refusal) if answered == 0 => Err(refusal),
+        _ => Ok(result),
+    }
+}
+
+impl DiscoveryAnswer {
+    /// What a cloud has answered, with what is known of it here; `None`: it offers nothing.
+    fn of(cloud: Arc<Cloud>, answer: GsdPollResponse) -> Option<Self> {
+        answer.provider_cloud?;
+        Some(Self {
+            provider_cloud: Some(cloud),
+            required_service_definition: answer.required_service_definition,
+            available_interfaces: answer.available_interfaces.map(|interfaces| interfaces.into_iter().flatten().collect()),
+            num_of_providers: answer.num_of_providers,
+            qos_measurements: answer.qos_measurements,
+            service_metadata: answer.service_metadata,
+            gateway_is_mandatory: answer.gateway_is_mandatory.unwrap_or_default(),
+            verified_relays: Vec::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
