@@ -3,7 +3,8 @@
 //! A [`Certificate`] is the one type that reads X.509; an [`Identity`] is a chain and the key that belongs to it, from PEM
 //! files or a PKCS#12 key store ([`keystore`]); an [`Authority`] issues. A [`TrustDirectory`] keeps a cloud's, with a [`Ledger`] of
 //! what was issued. [`tls`] makes rustls' configurations of them and nothing else does.
-//! [`jose`] signs and seals messages; a [`TokenSigner`] makes tokens of them, and a [`TokenVerifier`] reads these.
+//! [`jose`] signs and seals messages; a [`TokenSigner`] makes tokens of them, and a [`TokenVerifier`] reads these. What clouds say to each other is made by a
+//! [`MessageSealer`] and read, once, by a [`MessageOpener`].
 //! Names in certificates are [`bodkin_arrowhead::common_name`]'s.
 
 pub mod authority;
@@ -27,8 +28,10 @@ pub mod keystore;
 pub mod ledger;
 mod lock;
 pub mod onboarding;
+pub mod replay;
 pub mod request;
 pub mod revocation;
+pub mod sealed;
 pub mod tls;
 pub mod token;
 
@@ -43,5 +46,6 @@ pub use crate::{
     ledger::{Issued, Ledger},
     request::{RequestError, SigningRequest},
     revocation::{RevocationList, Revocations, Revoked},
+    sealed::{MessageFault, MessageOpener, MessageSealer, RelayMessage, SealError},
     token::{TokenRefused, TokenSigner, TokenVerifier},
 };
