@@ -42,7 +42,7 @@ pub struct Answer {
     /// The method that a preflight asked for and may use.
     pub preflight_method: Option<&'static str>,
     /// Of what may be kept, its entity tag with its quotes: it is asked for again each time, and not sent again while it is the same.
-    pub entity_tag: Option<&'static str>,
+    pub entity_tag: Option<&'static String>,
     /// The body.
     pub body: Vec<u8>,
     /// Whether the connection is closed behind it.

@@ -44,7 +44,7 @@ static ENTITY_TAGS: LazyLock<[String; FILES.len()]> = LazyLock::new(|| {
 /// The answer, if the path is one of the dashboard's. Its pages call this port and that of the Event Handler, and load nothing from elsewhere.
 pub fn answer(request: &Request, event_handler_port: u16) -> Option<Answer> {
     let at = FILES.iter().position(|file| file.path == request.path)?;
-    let (file, tag) = (&FILES[at], ENTITY_TAGS[at].as_str());
+    let (file, tag) = (&FILES[at], &ENTITY_TAGS[at]);
     let is_kept = request.if_none_match.as_deref().is_some_and(|tags| names(tags, tag));
     let answer = if is_kept {
         Answer::empty(304)
