@@ -6,6 +6,8 @@ use std::io;
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 /// Buffers that are kept while nobody has anything to write: as many links are written to in a turn without any memory being taken.
 const SPARE_MAX: usize = 1024;
+/// Larger ones stay with those who needed them: they would have all who borrow them one after the other keep as much.
+const SPARE_BYTES_MAX: usize = 8 * 1024;
 
 /// Empty buffers, of those who have written everything for those who have something to write: of thousands of links few have at the same time, and what each would keep of its own
 /// is more than what all of them write in a turn.
@@ -37,9 +39,9 @@ impl Outbox {
         }
     }
 
-    /// Gives its buffer to those that are spare, if everything is written.
+    /// Gives its buffer to those that are spare, if everything is written and it is not large.
     pub fn give_back(&mut self, spare: &mut Spare) {
-        if self.unsent_bytes() == 0 && self.bytes.capacity() > 0 {
+        if self.unsent_bytes() == 0 && (1..=SPARE_BYTES_MAX).contains(&self.bytes.capacity()) {
             let buffer = std::mem::take(&mut self.bytes);
             if spare.0.len() < SPARE_MAX {
                 spare.0.push(buffer);
@@ -132,5 +134,12 @@ mod tests {
             outbox.give_back(&mut spare);
         }
         assert_eq!(spare.0.len(), SPARE_MAX);
+        // Who has much to write keeps what it needs for that.
+        let mut outbox = Outbox::default();
+        outbox.borrow(&mut spare);
+        outbox.bytes().resize(SPARE_BYTES_MAX + 1, 0);
+        outbox.write_to(|bytes| Ok(bytes.len())).unwrap();
+        outbox.give_back(&mut spare);
+        assert_eq!((outbox.bytes.capacity() > SPARE_BYTES_MAX, spare.0.len()), (true, SPARE_MAX - 1));
     }
 }
