@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Longest name of a destination, in bytes. The longest one of Arrowhead's protocol has 223: `RESP-`, a common name, `-`, 48 characters, `-CONTROL`.
+/// Longest name of a destination, in bytes. Those of dialogues and tunnels have 210 at the most.
 pub const NAME_BYTES_MAX: usize = 255;
 
 /// A name that no destination can have.
