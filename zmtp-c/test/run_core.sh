@@ -35,7 +35,7 @@ compiles() { # OPTION...
 }
 
 report "the POSIX port is built without a warning" "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude -fsyntax-only port/*.c port/posix/*.c
-for example in examples/*.c; do
+for example in examples/*.c test/broker.c; do
     report "$example is built" "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude -fsyntax-only "$example"
 done
 
