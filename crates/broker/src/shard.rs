@@ -344,12 +344,19 @@ impl<R> Shard<R> {
             (opened.last, opened.released, opened.covered) = (numbered, numbered, numbered);
         }
         for at in 0..self.streams.of(identity.topic).len() {
-            let earlier = self.streams.of(identity.topic)[at];
-            let earlier_identity = self.streams.at(earlier).identity;
-            if earlier_identity.publisher == identity.publisher && earlier_identity.incarnation < identity.incarnation {
+            let other = self.streams.of(identity.topic)[at];
+            let (of, held_from) = (self.streams.at(other).identity, self.streams.at(other).held_from);
+            if of.publisher != identity.publisher {
+                continue;
+            }
+            if of.incarnation < identity.incarnation {
                 // Who has begun anew does not say any more what it kept: what a promoted node holds for it goes out in front of what is new.
-                self.resume(Instant::default(), self.streams.id(earlier), Sequence(1), Sequence(0));
-                self.end_stream(self.streams.id(earlier));
+                self.resume(Instant::default(), self.streams.id(other), Sequence(1), Sequence(0));
+                self.end_stream(self.streams.id(other));
+            } else if stream.index != other && held_from < Sequence(u64::MAX) {
+                // Numbered by this node, which began before the leader that has numbered what is held.
+                self.streams.at_mut(stream.index).is_behind = true;
+                self.held.push(stream);
             }
         }
         self.read_by_required(stream.index);

@@ -150,6 +150,8 @@ pub(crate) struct Stream {
     pub held_from: Sequence,
     /// The publisher sends again what it has up to here.
     pub resent_to: Sequence,
+    /// Behind a promotion an earlier run of the publisher is held, and goes first: so this one is held, too.
+    pub is_behind: bool,
     /// The publisher has said what it has; until then a promoted node cannot say what is covered.
     pub is_resumed: bool,
     pub bucket: Bucket,
@@ -192,6 +194,7 @@ impl Stream {
             covered: Sequence(0),
             held_from: Sequence(u64::MAX),
             resent_to: Sequence(0),
+            is_behind: false,
             is_resumed: true,
             bucket: Bucket::default(),
             since_mark: 0,

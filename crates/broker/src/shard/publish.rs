@@ -129,7 +129,7 @@ impl<R> Shard<R> {
     /// place in the queue, so that its events go out in order.
     pub(super) fn schedule(&mut self, now: Instant, index: u32) {
         let stream = self.streams.at(index);
-        let is_held = |message: &Message| message.sequence >= stream.held_from;
+        let is_held = |message: &Message| stream.is_behind || message.sequence >= stream.held_from;
         let mut slot = stream.cursor;
         if slot == NONE || is_held(self.streams.slots.at(slot)) {
             self.dispatches.remove(index);
@@ -186,7 +186,8 @@ impl<R> Shard<R> {
         }
         for at in 0..self.held.len() {
             if let Some(index) = self.streams.index(self.held[at]) {
-                self.streams.at_mut(index).held_from = Sequence(u64::MAX);
+                let stream = self.streams.at_mut(index);
+                (stream.held_from, stream.is_behind) = (Sequence(u64::MAX), false);
                 self.schedule(now, index);
             }
         }

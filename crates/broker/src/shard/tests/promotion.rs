@@ -205,6 +205,20 @@ fn a_new_run_is_a_stream_of_its_own_behind_what_is_left_of_the_one_before() {
 }
 
 #[test]
+fn events_that_this_node_numbers_are_behind_what_is_held_of_a_leader_that_began_later() {
+    let (mut driven, _) = promoted(backup(&[3], 0));
+    let ours = driven.stream_of(0, 1, 0);
+    driven.publish(ours, 1).unwrap();
+    driven.publish(ours, 2).unwrap();
+    driven.now = 1_499;
+    assert_eq!(driven.work(), "");
+    driven.now = 1_500;
+    assert_eq!(driven.work(), "A3! A1! A2");
+    driven.publish(ours, 3).unwrap();
+    assert_eq!(driven.work(), "A3", "nothing is held any more");
+}
+
+#[test]
 fn a_backup_keeps_frames_in_order_or_says_what_is_wrong() {
     use crate::BackupError::{Full, Number, NumberInUse, Topic};
     let mut backup = backup(&[3], 0);
