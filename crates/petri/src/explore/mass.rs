@@ -37,6 +37,16 @@ impl Mass {
         self.first = self.first.min(state);
     }
 
+    /// Adds `weight` times the numbers of a row, whose columns rise.
+    #[inline]
+    pub fn add_row(&mut self, weight: f64, columns: &[u32], numbers: &[f64]) {
+        let Some(first) = columns.first() else { return };
+        self.first = self.first.min(*first as usize);
+        for (column, number) in columns.iter().zip(numbers) {
+            self.values[*column as usize] += weight * number;
+        }
+    }
+
     /// Adds `weight` times another's.
     pub fn add_scaled(&mut self, weight: f64, other: &Self) {
         if self.values.len() < other.values.len() {
@@ -64,5 +74,8 @@ mod tests {
         mass.add(5, 1.0);
         mass.grow(8);
         assert_eq!((mass.first, mass.values.len()), (5, 8));
+        mass.add_row(2.0, &[4, 7], &[0.5, 0.25]);
+        mass.add_row(1.0, &[], &[]);
+        assert_eq!((mass.first, &mass.values[4..]), (4, [1.0, 1.0, 0.0, 0.5].as_slice()));
     }
 }

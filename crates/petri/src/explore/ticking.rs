@@ -121,7 +121,7 @@ impl<'a> Ticking<'a> {
             let share = probability / rate;
             after.add(state, share * (rate - self.exits[state]));
             let (columns, rates) = self.rates.row(state);
-            columns.iter().zip(rates).for_each(|(column, rate)| after.add(*column as usize, share * rate));
+            after.add_row(share, columns, rates);
         }
         Ok(lost)
     }
@@ -140,7 +140,7 @@ impl<'a> Ticking<'a> {
                 after.grow(self.states().len());
             }
             let (columns, probabilities) = self.ticks.row(state);
-            columns.iter().zip(probabilities).for_each(|(column, probability)| after.add(*column as usize, mass * probability));
+            after.add_row(*mass, columns, probabilities);
         }
         Ok(lost)
     }
