@@ -44,6 +44,17 @@ pub(super) struct Timed {
     pub weight: f64,
 }
 
+impl Timed {
+    /// Whether what is left of a clock does not depend on how long it has run.
+    pub fn forgets(&self) -> bool {
+        match self.delay {
+            Draw::Rate(_) => true,
+            Draw::Law(Sampler::Exponential(_)) => !matches!(self.memory, Memory::RepeatIdentical),
+            Draw::Law(_) => false,
+        }
+    }
+}
+
 /// Where a delay comes from.
 #[derive(Clone, Debug)]
 pub(super) enum Draw {

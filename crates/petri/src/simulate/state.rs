@@ -293,6 +293,29 @@ impl Program {
         Ok(())
     }
 
+    /// Draws anew what is left of the clocks that forget how long they have run.
+    pub fn redraw(&self, state: &mut State) -> Result<(), SimulationError> {
+        for (slot, transition) in self.timed.iter().enumerate() {
+            let timed = self.timing(slot);
+            if state.ends[slot] == f64::INFINITY || !timed.forgets() {
+                continue;
+            }
+            let Some(own) = timed.pool else {
+                let (delay, left) = self.delay(state, *transition as usize, timed, f64::NAN)?;
+                state.clocks[slot].delay = delay;
+                state.ends[slot] = state.time + left;
+                continue;
+            };
+            for clock in 0..state.pools[own as usize].running.len() {
+                let (delay, left) = self.delay(state, *transition as usize, timed, f64::NAN)?;
+                let running = &mut state.pools[own as usize].running[clock];
+                (running.ends, running.delay) = (state.time + left, delay);
+            }
+            state.ends[slot] = state.pools[own as usize].first_end();
+        }
+        Ok(())
+    }
+
     /// The delay of a clock that starts, and how much of it is to run: what was kept of it, or a new one.
     #[inline]
     fn delay(&self, state: &mut State, transition: usize, timed: &Timed, kept: f64) -> Result<(f64, f64), SimulationError> {
