@@ -8,6 +8,7 @@
 //! enabled before and behind a firing; the one that has fired draws anew. Of several servers each has a clock; a degree that falls
 //! stops the youngest. Clocks that run out at the same instant fire by priority, then by chance in proportion to their weights.
 
+mod counters;
 mod estimate;
 mod program;
 mod splitting;
@@ -17,6 +18,7 @@ mod tag;
 mod tally;
 
 pub use self::{
+    counters::Counters,
     estimate::Estimate,
     splitting::{RareEvent, Rarity, Splitting, split},
     tag::{Response, Tag, TagStart},

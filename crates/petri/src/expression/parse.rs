@@ -32,6 +32,9 @@ pub const TOKENS_MAX: usize = 2_000;
 /// Words of the language, which no unquoted place has for its name.
 const WORDS: [&str; 7] = ["and", "or", "not", "min", "max", "true", "false"];
 
+/// What counts a transition's firings, where something is in parentheses behind it; otherwise it may be a place.
+const FIRINGS: &str = "firings";
+
 fn starts_word(character: char) -> bool {
     character.is_alphabetic() || character == '_'
 }
@@ -263,6 +266,7 @@ impl Parser<'_> {
                 Ok(joined(Operator::Equal, Expression::Number(0.0), Expression::Number(right)))
             }
             Token::Word(word) if WORDS.contains(&word.as_str()) => Err(self.unexpected("a number, a place or (")),
+            Token::Word(word) if word == FIRINGS && self.tokens[self.next + 1].1 == Token::Symbol("(") => self.firings(),
             Token::Word(name) | Token::Quoted(name) => {
                 let place = (self.place)(&name).ok_or_else(|| self.refused(format!("{name} is no place of the net")))?;
                 self.take();
@@ -270,6 +274,20 @@ impl Parser<'_> {
             }
             Token::Symbol(_) | Token::End => Err(self.unexpected("a number, a place or (")),
         }
+    }
+
+    /// `firings(TRANSITION)` is looked up as a whole: a place that counts.
+    fn firings(&mut self) -> Result<Expression, ExpressionError> {
+        let column = self.column();
+        self.take();
+        self.take();
+        let (Token::Word(name) | Token::Quoted(name)) = self.take() else {
+            return Err(self.unexpected("a transition's name behind firings("));
+        };
+        self.closes()?;
+        let reason = || format!("{FIRINGS}({name}) is no place of the net, and counts none of its transitions");
+        let place = (self.place)(&format!("{FIRINGS}({name})")).ok_or_else(|| ExpressionError { column, reason: reason() })?;
+        Ok(Expression::Place(place))
     }
 
     fn call(&mut self, operator: Operator) -> Result<Expression, ExpressionError> {

@@ -79,8 +79,8 @@ fn check_throughputs(question: &Question) -> Result<(), SolveError> {
     match question.measures.iter().find_map(general) {
         None => Ok(()),
         Some(transition) => Err(SolveError::Question(format!(
-            "throughput({}) is not known to method lattice, for the transition's delay is general; simulate it",
-            transition.name
+            "throughput({name}) is not known to method lattice, for the transition's delay is general; count firings({name}) by simulation",
+            name = transition.name
         ))),
     }
 }
