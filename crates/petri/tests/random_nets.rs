@@ -94,6 +94,12 @@ fn simulation_and_numerical_methods_agree() {
         let asked = simulate::Question { instants: TIMES.to_vec(), measures: Vec::new(), target: None, tag: None };
         let options = simulate::Options { seed, confidence: CONFIDENCE, runs: 3_000, ..simulate::Options::default() };
         let simulated = simulate(&net, &asked, &options).unwrap_or_else(|error| panic!("{error}: {net:?}"));
+        // Every transition takes as many tokens as it gives.
+        let tokens = f64::from(net.initial().iter().sum::<u32>());
+        for values in &solved.values {
+            let found: f64 = values.iter().sum();
+            assert!((found - tokens).abs() <= ERROR * values.len() as f64, "net {seed}: {found} tokens of {tokens}\n{net:?}");
+        }
         for (place, estimates) in simulated.places.iter().enumerate() {
             for ((time, estimate), values) in TIMES.iter().zip(estimates).zip(&solved.values) {
                 let value = values[place];

@@ -63,14 +63,16 @@ impl Columns<'_> {
 
     fn steady(&self, chain: &Chain) -> Result<Found, SolveError> {
         let columns = (0..self.len()).map(|index| self.column(index));
-        let (mut values, mut ranges) = (Vec::new(), Vec::new());
+        let (mut values, mut errors) = (Vec::new(), Vec::new());
         let scale = (0..self.len()).map(|index| range(&self.column(index))).fold(1.0, f64::max);
         let steady = steady::steady(chain, self.question.error / scale)?;
         for column in columns {
+            let magnitude: f64 = column.iter().zip(&steady.probabilities).map(|(value, probability)| value.abs() * probability).sum();
+            let by_parts = steady.part.map_or(f64::INFINITY, |part| part * magnitude);
             values.push(expectation(&column, &steady.probabilities));
-            ranges.push(range(&column));
+            errors.push(by_parts.min(range(&column) * steady.error));
         }
-        Ok((vec![values], ranges.iter().map(|range| range * steady.error).collect(), 0))
+        Ok((vec![values], errors, 0))
     }
 }
 
