@@ -6,14 +6,15 @@ mod sheet;
 use std::{num::NonZeroU64, path::PathBuf, thread::available_parallelism};
 
 use bodkin_petri::{
+    expression::Expression,
     net::Net,
-    simulate::{Options, Question, Tag, TagStart, simulate},
+    simulate::{Counters, Options, Question, Tag, TagStart, simulate},
 };
 use clap::Args;
 
 use super::{
     Form,
-    expressions::{condition, expression},
+    expressions::condition,
     file::read_net,
     times::{Grid, Times},
 };
@@ -37,7 +38,8 @@ pub struct SimulateOptions {
     net: PathBuf,
     #[command(flatten)]
     when: WhenOptions,
-    /// Another value to expect: an expression over places; of a condition, as "A + B > 2", its probability
+    /// Another value to expect: an expression over places and over how often a transition has fired, firings(TRANSITION); of a
+    /// condition, as "A + B > 2", its probability
     #[arg(long = "measure", value_name = "EXPR")]
     measures: Vec<String>,
     /// End a run where this holds, and tell the distribution of the time until then
@@ -85,11 +87,13 @@ struct WhenOptions {
 /// Simulates and prints; gives the exit code.
 pub fn run(options: &SimulateOptions, form: Form) -> anyhow::Result<u8> {
     let asked = read_net(&options.net).and_then(|net| {
-        let question = options.question(&net)?;
+        let counters = Counters::new(&net);
+        let question = options.question(&net, &counters)?;
         let event = options.rare.event(&net, &question)?;
-        Ok((net, question, event))
+        let with_counts = counters.net();
+        Ok((net, with_counts, question, event))
     });
-    let (net, question, event) = match asked {
+    let (net, with_counts, question, event) = match asked {
         Ok(asked) => asked,
         Err(mistake) => {
             eprintln!("bodkin: {mistake}");
@@ -99,8 +103,10 @@ pub fn run(options: &SimulateOptions, form: Form) -> anyhow::Result<u8> {
     if let Some(event) = event {
         return rare::run(&net, &event, &options.rare, &options.how(), Printer::new(form == Form::Json));
     }
-    match simulate(&net, &question, &options.how()) {
-        Ok(answer) => {
+    match simulate(&with_counts, &question, &options.how()) {
+        Ok(mut answer) => {
+            // Behind the net's own are those that count.
+            answer.places.truncate(net.places().len());
             sheet::print(&net, &question, &options.measures, options.seed, &answer, form)?;
             if !answer.is_narrow {
                 eprintln!("bodkin: the widest interval reaches {:.1e} to one side; more --runs make it narrower", answer.half_width);
@@ -112,6 +118,11 @@ pub fn run(options: &SimulateOptions, form: Form) -> anyhow::Result<u8> {
             Ok(FAILED)
         }
     }
+}
+
+/// `--measure`, with counts of firings.
+fn counted(counters: &Counters<'_>, text: &str) -> Result<Expression, String> {
+    counters.expression(text).map_err(|error| format!("--measure {text}: {error}"))
 }
 
 /// `FROM:TO` of `--response`.
@@ -127,7 +138,7 @@ fn tag(net: &Net, text: &str) -> Result<Tag, String> {
 }
 
 impl SimulateOptions {
-    fn question(&self, net: &Net) -> Result<Question, String> {
+    fn question(&self, net: &Net, counters: &Counters<'_>) -> Result<Question, String> {
         let mut instants = match (&self.when.at, &self.when.transient) {
             (Some(Times(times)), _) | (None, Some(Grid(times))) => times.clone(),
             (None, None) => unreachable!("one of the group is required"),
@@ -135,7 +146,7 @@ impl SimulateOptions {
         instants.dedup();
         Ok(Question {
             instants,
-            measures: self.measures.iter().map(|text| expression(net, "--measure", text)).collect::<Result<_, _>>()?,
+            measures: self.measures.iter().map(|text| counted(counters, text)).collect::<Result<_, _>>()?,
             target: self.until.as_ref().map(|text| condition(net, "--until", text)).transpose()?,
             tag: self.response.as_ref().map(|text| tag(net, text)).transpose()?,
         })

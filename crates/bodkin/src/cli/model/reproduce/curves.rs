@@ -67,6 +67,13 @@ impl<'a> Curves<'a> {
         self.holds_from(|values| values[upper] > values[lower])
     }
 
+    /// The first time at which one value is above another.
+    pub fn first_above(&self, upper: &str, lower: &str) -> f64 {
+        let (upper, lower) = (self.column(upper), self.column(lower));
+        let first = self.answer.values.iter().position(|values| values[upper] > values[lower]);
+        first.map_or(f64::INFINITY, |index| self.times[index])
+    }
+
     /// The first time from which on a place is the most probable one.
     pub fn most_probable(&self, name: &str) -> f64 {
         let (column, places) = (self.column(name), self.net.places().len());
