@@ -4,6 +4,7 @@ mod cli;
 mod demo;
 mod doctor;
 mod environment;
+mod forecast;
 mod graph_file;
 mod log;
 mod nearest;

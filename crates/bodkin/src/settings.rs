@@ -32,6 +32,7 @@ use bodkin_host::{
 
 pub use self::options::Settings;
 use crate::{
+    forecast::forecast,
     passphrase,
     topic_file::{self, TopicFile},
 };
@@ -140,6 +141,7 @@ impl Settings {
                 reservation_check_interval: Duration::from_secs(check_interval_s),
                 quality_interval: self.enable_qos.expect(all).then(|| Duration::from_secs(measurement_interval_s)),
             },
+            forecast: Some(forecast),
             token_lifetimes,
             limits: Limits {
                 connections_max: self.connections_max.expect(all),

@@ -17,7 +17,7 @@ use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 use crate::{
     audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, graph::DeclaredGraphs, job::JobSchedule, limits::Limits,
-    log_book::LogBook, pair::PairHandle, realtime::Realtime, security::SecurityConfig, topics::DeclaredTopic,
+    log_book::LogBook, pair::PairHandle, quality::Forecast, realtime::Realtime, security::SecurityConfig, topics::DeclaredTopic,
 };
 
 /// Where systems publish and subscribe by ZMTP: in insecure mode by NULL, by which nobody shows who he is, in secure mode by CURVE.
@@ -116,6 +116,8 @@ pub struct HostConfig {
     pub cors_origins: Vec<Origin>,
     /// How the Orchestrator is configured.
     pub orchestrator: OrchestratorConfig,
+    /// What says how providers will answer from how they have; `None`: nothing is predicted of them.
+    pub forecast: Option<Forecast>,
     /// How long tokens count.
     pub token_lifetimes: TokenLifetimes,
     /// Certificates and keys; `None` is insecure mode.
@@ -156,6 +158,7 @@ impl HostConfig {
             host_names: Vec::new(),
             cors_origins: Vec::new(),
             orchestrator: OrchestratorConfig::default(),
+            forecast: None,
             token_lifetimes: TokenLifetimes::default(),
             security: None,
             adopt_data: false,

@@ -31,6 +31,8 @@ pub struct Measured {
     pub recent_loss_percent: f64,
     /// The same of all attempts since the provider is known, in percent.
     pub loss_percent: f64,
+    /// Within how many ms 99 % of the next attempts are predicted to be answered; none where too little is known, or more than that is lost.
+    pub predicted_ms: Option<f64>,
 }
 
 /// A figure that may be limited.
@@ -41,10 +43,11 @@ enum Figure {
     Jitter,
     RecentLoss,
     Loss,
+    Predicted,
 }
 
 impl Figure {
-    const ALL: [Self; 5] = [Self::ResponseMax, Self::ResponseMean, Self::Jitter, Self::RecentLoss, Self::Loss];
+    const ALL: [Self; 6] = [Self::ResponseMax, Self::ResponseMean, Self::Jitter, Self::RecentLoss, Self::Loss, Self::Predicted];
 
     /// The requirement's key.
     fn key(self) -> &'static str {
@@ -54,28 +57,32 @@ impl Figure {
             Self::Jitter => "qosJitterThreshold",
             Self::RecentLoss => "qosMaxRecentPacketLoss",
             Self::Loss => "qosMaxPacketLost",
+            // Bodkin's own: upstream predicts nothing.
+            Self::Predicted => "qosPredictedRespTime",
         }
     }
 
-    fn of(self, measured: &Measured) -> f64 {
-        match self {
+    /// What was found; none where nothing is predicted.
+    fn of(self, measured: &Measured) -> Option<f64> {
+        Some(match self {
             Self::ResponseMax => measured.response_max_ms,
             Self::ResponseMean => measured.response_mean_ms,
             Self::Jitter => measured.jitter_ms,
             Self::RecentLoss => measured.recent_loss_percent,
             Self::Loss => measured.loss_percent,
-        }
+            Self::Predicted => return measured.predicted_ms,
+        })
     }
 
     /// Whether it is a time, for which a provider has to have answered.
     fn is_time(self) -> bool {
-        matches!(self, Self::ResponseMax | Self::ResponseMean | Self::Jitter)
+        matches!(self, Self::ResponseMax | Self::ResponseMean | Self::Jitter | Self::Predicted)
     }
 
     /// Whether such a limit can be met, and another one not.
     fn takes(self, limit: f64) -> bool {
         match self {
-            Self::ResponseMax | Self::ResponseMean => limit > 0.0 && limit.is_finite(),
+            Self::ResponseMax | Self::ResponseMean | Self::Predicted => limit > 0.0 && limit.is_finite(),
             Self::Jitter => limit >= 0.0 && limit.is_finite(),
             Self::RecentLoss | Self::Loss => (0.0..=100.0).contains(&limit),
         }
@@ -83,7 +90,7 @@ impl Figure {
 
     fn expected(self) -> &'static str {
         match self {
-            Self::ResponseMax | Self::ResponseMean => "milliseconds above 0",
+            Self::ResponseMax | Self::ResponseMean | Self::Predicted => "milliseconds above 0",
             Self::Jitter => "milliseconds from 0",
             Self::RecentLoss | Self::Loss => "percent, 0 to 100",
         }
@@ -137,8 +144,11 @@ impl Quality {
                 Some(format!("{figure} {limit} is asked for, and it did not answer"))
             }
             Some(measured) => {
-                let found = figure.of(measured);
-                (found > *limit).then(|| format!("{figure} {limit} is asked for, and {found:.3} was measured"))
+                let Some(found) = figure.of(measured) else {
+                    return Some(format!("{figure} {limit} is asked for, and nothing can be predicted from what it answered"));
+                };
+                let how = if *figure == Figure::Predicted { "predicted" } else { "measured" };
+                (found > *limit).then(|| format!("{figure} {limit} is asked for, and {found:.3} was {how}"))
             }
         })
     }
@@ -198,6 +208,7 @@ mod tests {
         for (key, right, wrong) in [
             ("qosMaxRespTimeThreshold", ["1", "0.5", " 20 "], ["0", "-1", "fast"]),
             ("qosAvgRespTime", ["1", "0.5", "1e3"], ["0", "inf", ""]),
+            ("qosPredictedRespTime", ["1", "0.5", "1e3"], ["0", "NaN", "soon"]),
             ("qosJitterThreshold", ["0", "0.5", "20"], ["-1", "NaN", "x"]),
             ("qosMaxRecentPacketLoss", ["0", "50", "100"], ["-1", "101", "x"]),
             ("qosMaxPacketLost", ["0", "50", "100"], ["-1", "100.5", "x"]),
@@ -218,14 +229,21 @@ mod tests {
 
     #[test]
     fn every_limit_is_kept_up_to_itself() {
-        let measured =
-            Measured { response_max_ms: 5.0, response_mean_ms: 4.0, jitter_ms: 3.0, recent_loss_percent: 2.0, loss_percent: 1.0 };
+        let measured = Measured {
+            response_max_ms: 5.0,
+            response_mean_ms: 4.0,
+            jitter_ms: 3.0,
+            recent_loss_percent: 2.0,
+            loss_percent: 1.0,
+            predicted_ms: Some(6.0),
+        };
         for (key, found) in [
             ("qosMaxRespTimeThreshold", 5.0),
             ("qosAvgRespTime", 4.0),
             ("qosJitterThreshold", 3.0),
             ("qosMaxRecentPacketLoss", 2.0),
             ("qosMaxPacketLost", 1.0),
+            ("qosPredictedRespTime", 6.0),
         ] {
             let exceeded = |limit: f64| quality(&[(key, &limit.to_string())], &[]).unwrap().exceeded(Some(&measured));
             assert_eq!((exceeded(found), exceeded(found + 0.1)), (None, None), "{key}");
@@ -243,6 +261,11 @@ mod tests {
             assert!(asked(key).exceeded(None).is_some(), "{key}");
             assert_eq!(asked(key).exceeded(Some(&silent)).is_none(), keeps, "{key}");
         }
+        let unpredicted = asked("qosPredictedRespTime").exceeded(Some(&Measured::default()));
+        assert_eq!(
+            unpredicted.as_deref(),
+            Some("qosPredictedRespTime 100 is asked for, and nothing can be predicted from what it answered")
+        );
         assert_eq!(quality(&[], &[]).unwrap().exceeded(None), None, "who requires nothing gets whoever is there");
     }
 }

@@ -139,6 +139,7 @@ impl Lead {
             qualities: self.qualities.clone(),
             interval: self.config.orchestrator.quality_interval?,
             patience: self.config.ping_timeout,
+            forecast: self.config.forecast,
             destinations: self.destinations.clone(),
         })
     }

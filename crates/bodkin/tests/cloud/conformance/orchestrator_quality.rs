@@ -70,6 +70,8 @@ fn providers_that_do_not_keep_a_limit_are_left_out() {
         (json!({"qosMaxRecentPacketLoss": 99.9}), &["alive"]),
         (json!({"qosAvgRespTime": 10_000, "qosJitterThreshold": 10_000}), &["alive"]),
         (json!({"qosAvgRespTime": 0.000_001}), &[]),
+        (json!({"qosPredictedRespTime": 10_000}), &["alive"]),
+        (json!({"qosPredictedRespTime": 0.000_001}), &[]),
         (json!({"qosMaxRespTimeThreshold": 10_000, "qosMaxPacketLost": 0, "unheard-of": "x"}), &["alive"]),
     ] {
         assert_eq!(providers(&cloud, &unmatched(requirements.clone())), expected, "{requirements}");
@@ -96,6 +98,7 @@ fn limits_and_commands_that_mean_nothing_are_refused() {
             refused(json!({"qosMaxRespTimeThreshold": 0}), json!({}))
                 .saying("qosMaxRespTimeThreshold is 0; expected milliseconds above 0."),
             refused(json!({"qosAvgRespTime": "soon"}), json!({})),
+            refused(json!({"qosPredictedRespTime": 0}), json!({})),
             refused(json!({"qosJitterThreshold": -1}), json!({})),
             refused(json!({"qosMaxRecentPacketLoss": 101}), json!({})),
             refused(json!({"qosMaxPacketLost": -1}), json!({})),
