@@ -149,7 +149,7 @@ fn worked(loads: &[EventRun]) -> Costs {
     let send_variation = variation(|load| load.send.squared_variation(USUAL) * (f64::from(load.subscribers) + load.batch()));
     let (least, most) = PUBLISH_PART;
     let publish = send[0].clamp(least * publisher[0], most * publisher[0]);
-    let unknown = Wake { usual_us: 0.0, held_up: 0.0, held_up_us: 0.0 };
+    let unknown = Wake { usual_us: 0.0, held_up: 0.0, held_up_us: 0.0, held_up_busy: 0.0 };
     Costs {
         publisher_switch: work(publisher[1], send_variation),
         take: work(publisher[0] - publish, send_variation),
@@ -193,7 +193,7 @@ fn searched(
     measured: fn(&EventRun) -> &Durations,
     predict: impl Fn(&EventRun, Wake) -> Result<Prediction, PredictionError>,
 ) -> Result<Wake, PredictionError> {
-    let residuals = |point: [f64; 3]| -> Result<Vec<f64>, PredictionError> {
+    let residuals = |point: [f64; 4]| -> Result<Vec<f64>, PredictionError> {
         let mut residuals = Vec::new();
         for load in loads {
             let (predicted, measured) = (predict(load, at(point))?, measured(load));
@@ -203,11 +203,16 @@ fn searched(
         Ok(residuals)
     };
     let lightest = loads.iter().map(|load| measured(load)).min_by(|a, b| a.mean_us().total_cmp(&b.mean_us())).expect("some are closed");
-    // Logarithms: of the usual time, of the probability, of the time of being held up.
-    let first = [0.25 * lightest.quantile_us(0.5), HELD_UP_FIRST, lightest.quantile_us(0.99)].map(f64::ln);
+    // Logarithms: of the usual time, of the probability, of the time of being held up, of the probability where no processor is idle.
+    let first = [0.25 * lightest.quantile_us(0.5), HELD_UP_FIRST, lightest.quantile_us(0.99), HELD_UP_FIRST].map(f64::ln);
     Ok(at(least_squares(first, residuals)?))
 }
 
-fn at([usual, held_up, held_up_us]: [f64; 3]) -> Wake {
-    Wake { usual_us: usual.exp(), held_up: held_up.exp().min(HELD_UP_MAX), held_up_us: held_up_us.exp() }
+fn at([usual, held_up, held_up_us, busy]: [f64; 4]) -> Wake {
+    Wake {
+        usual_us: usual.exp(),
+        held_up: held_up.exp().min(HELD_UP_MAX),
+        held_up_us: held_up_us.exp(),
+        held_up_busy: busy.exp().min(HELD_UP_MAX),
+    }
 }

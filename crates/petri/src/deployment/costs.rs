@@ -153,6 +153,9 @@ pub struct Wake {
     pub held_up: f64,
     /// Mean of those that are in us.
     pub held_up_us: f64,
+    /// Probability of being held up where no processor is idle: the other work of the machine then has none to itself, either. 0 to 1.
+    #[serde(default)]
+    pub held_up_busy: f64,
 }
 
 impl Wake {
@@ -166,17 +169,25 @@ impl Wake {
         (1.0 - self.held_up) * self.usual_us + self.held_up * self.held_up_us
     }
 
-    /// The law.
+    /// The law where a processor is idle.
     ///
     /// # Errors
     /// Numbers that are no times or no probability.
     pub fn law(self) -> Result<Distribution, DistributionError> {
-        let erlang = |shape: u32, mean_us: f64| Erlang::new(shape, f64::from(shape) / mean_us.max(Work::MEAN_MIN_US));
-        let branches = [
-            (1.0 - self.held_up, erlang(Self::USUAL_SHAPE, self.usual_us)?),
-            (self.held_up, erlang(Self::HELD_UP_SHAPE, self.held_up_us)?),
-        ];
+        let branches = [(1.0 - self.held_up, erlang(Self::USUAL_SHAPE, self.usual_us)?), (self.held_up, self.held_up_law()?)];
         let branches = branches.into_iter().filter(|(probability, _)| *probability > 0.0);
         Ok(Distribution::HyperErlang(Mixture::new(branches.collect())?))
     }
+
+    /// The law of being held up.
+    ///
+    /// # Errors
+    /// No time.
+    pub fn held_up_law(self) -> Result<Erlang, DistributionError> {
+        erlang(Self::HELD_UP_SHAPE, self.held_up_us)
+    }
+}
+
+fn erlang(shape: u32, mean_us: f64) -> Result<Erlang, DistributionError> {
+    Erlang::new(shape, f64::from(shape) / mean_us.max(Work::MEAN_MIN_US))
 }

@@ -62,7 +62,7 @@ impl Draft {
 
     /// A further immediate transition; of the enabled ones the highest priority fires.
     pub fn immediate(&mut self, name: impl Into<String>, priority: u32, around: Around) -> usize {
-        self.transition(name.into(), Firing::Immediate { priority, weight: 1.0 }, around)
+        self.chance(name, priority, 1.0, around)
     }
 
     fn transition(&mut self, name: String, firing: Firing, around: Around) -> usize {
@@ -77,6 +77,11 @@ impl Draft {
             firing,
         });
         self.transitions.len() - 1
+    }
+
+    /// A further immediate transition, which fires in proportion to its weight beside others of its priority; gives its index.
+    pub fn chance(&mut self, name: impl Into<String>, priority: u32, weight: f64, around: Around) -> usize {
+        self.transition(name.into(), Firing::Immediate { priority, weight }, around)
     }
 
     /// The net.

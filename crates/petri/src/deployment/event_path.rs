@@ -1,8 +1,8 @@
 //! The way of an event from its publishers through the broker's shard to its subscribers, as a net.
 //!
 //! Three threads share the processors: that of all publishers, the shard, that of all subscribers. A thread that sleeps is woken by what comes to
-//! it: where a processor is idle, that has to wake up first; where none is, the thread waits for the next free one. It keeps its processor until it
-//! has nothing to do. The shard works in turns: it reads all requests that are there, serves them, writes once to each subscriber whatever the number
+//! it: where a processor is idle, that has to wake up first; where none is, the thread waits for the next free one. Either way it is held up now and
+//! then by other work of the machine. It keeps its processor until it has nothing to do. The shard works in turns: it reads all requests that are there, serves them, writes once to each subscriber whatever the number
 //! of events, writes the event log, and then answers the publishers. A subscriber's read brings all events that its stream has.
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     draft::{Around, Draft},
 };
 use crate::{
-    distribution::DistributionError,
+    distribution::{Distribution, DistributionError},
     net::{Net, Servers},
     simulate::{Tag, TagStart},
 };
@@ -65,7 +65,15 @@ impl Thread {
         let [asleep, waking, ready, switching, running] = ["asleep", "waking", "ready", "switching", "running"]
             .map(|state| draft.place(format!("{name} {state}"), u32::from(state == "asleep")));
         draft.immediate(format!("{name} is woken"), WAKE, Around::from(&[asleep]).to(&[waking]).while_in(&[work, cores]));
-        draft.immediate(format!("{name} is queued"), WAKE, Around::from(&[asleep]).to(&[ready]).while_in(&[work]).without(&[cores]));
+        // Where none is idle it waits for the next free one, or, now and then, for other work as well.
+        let queued = |place: usize| Around::from(&[asleep]).to(&[place]).while_in(&[work]).without(&[cores]);
+        if wake.held_up_busy > 0.0 {
+            let held_up = draft.place(format!("{name} held up"), 0);
+            draft.chance(format!("{name} is held up"), WAKE, wake.held_up_busy, queued(held_up));
+            let law = Distribution::Erlang(wake.held_up_law()?);
+            draft.timed(format!("{name} is let go"), &law, Servers::SINGLE, Around::from(&[held_up]).to(&[ready]));
+        }
+        draft.chance(format!("{name} is queued"), WAKE, 1.0 - wake.held_up_busy, queued(ready));
         draft.timed(format!("{name} wakes up"), &wake.law()?, Servers::SINGLE, Around::from(&[waking]).to(&[ready]));
         draft.immediate(format!("{name} gets a core"), priority, Around::from(&[ready, cores]).to(&[switching]));
         draft.timed(format!("{name} comes to run"), &switch.law()?, Servers::SINGLE, Around::from(&[switching]).to(&[running]));

@@ -3,7 +3,7 @@
 /// Sweeps over the coefficients of a regression.
 const SWEEPS: u32 = 5_000;
 /// Searched numbers.
-const AXES: usize = 3;
+const AXES: usize = 4;
 /// Most steps of a search.
 const STEPS_MAX: u32 = 8;
 /// Difference by which slopes are taken: small beside what matters, large beside the noise of a simulation.
@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn the_lowest_point_is_found_and_a_number_without_effect_stays() {
         let bent = |point: [f64; AXES]| Ok::<_, Infallible>(vec![point[0].exp() - 2.0, point[1] * point[0] - 1.0]);
-        let found = least_squares([0.3, 3.0, -7.0], bent).expect("nothing fails");
+        let found = least_squares([0.3, 3.0, -7.0, 5.0], bent).expect("nothing fails");
         assert!((found[0] - 2_f64.ln()).abs() < 1e-3 && (found[1] - 1.0 / 2_f64.ln()).abs() < 1e-3, "{found:?}");
-        assert_eq!(found[2], -7.0);
+        assert_eq!(found[2..], [-7.0, 5.0]);
         assert_eq!(least_squares([0.0; AXES], |_| Err("refused")), Err("refused"));
     }
 }

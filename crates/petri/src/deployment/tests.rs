@@ -9,7 +9,7 @@ fn fixed(mean_us: f64) -> Work {
 
 /// Costs that do not vary.
 fn costs() -> Costs {
-    let wake = Wake { usual_us: 10.0, held_up: 0.0, held_up_us: 0.0 };
+    let wake = Wake { usual_us: 10.0, held_up: 0.0, held_up_us: 0.0, held_up_busy: 0.0 };
     Costs {
         publisher_switch: fixed(1.25),
         take: fixed(2.0),
@@ -137,8 +137,8 @@ fn seen(predicted: &Prediction, responses: f64) -> Durations {
 #[test]
 fn a_calibration_from_two_loads_predicts_a_third() {
     let mut truth = costs();
-    truth.wake = Wake { usual_us: 15.0, held_up: 0.01, held_up_us: 400.0 };
-    truth.subscriber_wake = Wake { usual_us: 8.0, held_up: 0.02, held_up_us: 300.0 };
+    truth.wake = Wake { usual_us: 15.0, held_up: 0.01, held_up_us: 400.0, held_up_busy: 0.02 };
+    truth.subscriber_wake = Wake { usual_us: 8.0, held_up: 0.02, held_up_us: 300.0, held_up_busy: 0.02 };
     let runs = [run(&truth, 1), run(&truth, 3), run(&truth, 1)];
     // The same luck for all: with other luck 20,000 events with some hundred long wake-ups have means that differ by 5 % themselves.
     let calibration = calibrate(&runs, &Effort { threads: 2, ..EFFORT }).expect("there is everything");

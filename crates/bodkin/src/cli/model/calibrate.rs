@@ -97,8 +97,9 @@ impl CalibrateOptions {
 }
 
 fn wake_text(wake: Wake) -> String {
-    let Wake { usual_us, held_up, held_up_us } = wake;
-    format!("{usual_us:.2} us; in {:.2} % of all held up, {held_up_us:.0} us", 100.0 * held_up)
+    let Wake { usual_us, held_up, held_up_us, held_up_busy } = wake;
+    let [idle, busy] = [held_up, held_up_busy].map(|probability| 100.0 * probability);
+    format!("{usual_us:.2} us; in {idle:.2} % of all held up, {held_up_us:.0} us; where no processor is idle in {busy:.2} %")
 }
 
 fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
