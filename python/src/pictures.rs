@@ -1,0 +1,45 @@
+//! Nets and curves as SVG.
+
+use bodkin_petri::{
+    format::drawing,
+    plot::{Chart, Mark, svg},
+};
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+
+use crate::{mistake, net};
+
+/// The net, drawn.
+#[pyfunction]
+pub fn drawing(text: &str) -> PyResult<String> {
+    Ok(drawing::svg(&net(text)?))
+}
+
+/// A chart of lines over one axis: of each its name, its values, and the ends of its band, where it has one.
+#[pyfunction]
+pub fn chart(
+    title: String,
+    x_label: String,
+    y_label: String,
+    x: PyReadonlyArray1<'_, f64>,
+    lines: Vec<(String, PyReadonlyArray1<'_, f64>, Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>)>,
+) -> PyResult<String> {
+    let x = x.as_slice().map_err(mistake)?;
+    let mut marks = Vec::new();
+    for (name, values, band) in &lines {
+        let column = |values: &PyReadonlyArray1<'_, f64>| -> PyResult<Vec<f64>> {
+            let values = values.as_slice().map_err(mistake)?;
+            if values.len() == x.len() {
+                Ok(values.to_vec())
+            } else {
+                Err(mistake(format!("{name} has {} values for {} places on the axis", values.len(), x.len())))
+            }
+        };
+        if let Some((low, high)) = band {
+            let points = x.iter().zip(column(low)?).zip(column(high)?).map(|((x, low), high)| (*x, low, high)).collect();
+            marks.push(Mark::Band { points });
+        }
+        marks.push(Mark::Line { name: name.clone(), points: x.iter().copied().zip(column(values)?).collect() });
+    }
+    Ok(svg(&Chart { title, x_label, y_label, marks }))
+}

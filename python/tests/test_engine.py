@@ -1,0 +1,98 @@
+"""The package by its answers: closed forms, intervals that hold them, and mistakes that are told. ``python -m unittest``"""
+
+import math
+import runpy
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import bodkin_petri as bp
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def queue(room: int) -> bp.Net:
+    """M/M/1/room: arrivals at rate 1, served at rate 2."""
+    net = bp.Net("queue", time_unit="s").place("room", room).place("waiting")
+    net.timed("arrive", bp.exponential(1.0), ["room"], ["waiting"])
+    return net.timed("serve", bp.exponential(2.0), ["waiting"], ["room"])
+
+
+class Solving(unittest.TestCase):
+    def test_the_long_run_of_a_queue_is_its_closed_form(self):
+        solution = queue(4).solve(steady=True, measures=["throughput(serve)", "waiting == 0"])
+        weights = [0.5**n for n in range(5)]
+        mean = sum(n * weight for n, weight in enumerate(weights)) / sum(weights)
+        self.assertAlmostEqual(solution.of("waiting")[0], mean, delta=1e-9)
+        self.assertAlmostEqual(solution.of("waiting == 0")[0], 1 / sum(weights), delta=1e-9)
+        self.assertAlmostEqual(solution.of("throughput(serve)")[0], 2 * (1 - 1 / sum(weights)), delta=1e-9)
+        self.assertTrue(solution.is_bound)
+        self.assertEqual(solution.values.shape, (1, 4))
+
+    def test_curves_have_a_row_for_each_time(self):
+        net = bp.Net("decay").place("A", 1).place("B").timed("t", bp.exponential(0.5), ["A"], ["B"])
+        times = np.linspace(0, 5, 11)
+        solution = net.solve(times)
+        np.testing.assert_allclose(solution.of("A"), np.exp(-0.5 * times), atol=1e-9)
+        self.assertIn("<svg", solution.plot(["A", "B"], "Decay", "s"))
+
+    def test_a_net_is_read_and_written(self):
+        text = (ROOT / "vectors/petri/nets/event_handler_k1.json").read_text()
+        net = bp.Net.from_json(text)
+        self.assertEqual(net.places[0], "Publisher")
+        again = bp.Net.from_json(net.to_json())
+        np.testing.assert_array_equal(net.solve([5.0]).values, again.solve([5.0]).values)
+        self.assertIn("<svg", net.svg())
+
+    def test_mistakes_are_told_with_their_place(self):
+        net = bp.Net("wrong").place("A", 1).timed("t", bp.exponential(1.0), ["A"], ["B"])
+        with self.assertRaisesRegex(ValueError, "transition t, output 1: B is no place of the net"):
+            net.solve([1.0])
+        with self.assertRaisesRegex(ValueError, "rate"):
+            bp.Net("wrong").place("A", 1).timed("t", bp.exponential(-1.0), ["A"]).solve([1.0])
+        with self.assertRaises(ValueError):
+            queue(1).solve()
+        with self.assertRaisesRegex(ValueError, "no method"):
+            queue(1).solve([1.0], method="guess")
+
+
+class Simulating(unittest.TestCase):
+    def test_intervals_hold_the_exact_value_and_a_seed_repeats(self):
+        times = np.array([0.5, 1.0, 2.0])
+        exact = queue(3).solve(times)
+        found = queue(3).simulate(times, runs=20_000, seed=7)
+        self.assertEqual(found.values.shape, (3, 2))
+        self.assertTrue(np.all(found.low <= exact.values) and np.all(exact.values <= found.high))
+        np.testing.assert_array_equal(found.values, queue(3).simulate(times, runs=20_000, seed=7, threads=1).values)
+        self.assertIn("<svg", found.plot(["waiting"]))
+
+
+class Fitting(unittest.TestCase):
+    def test_the_law_that_made_the_times_is_found(self):
+        shares = (np.arange(400) + 0.5) / 400
+        best = bp.fit(-np.log(1 - shares) * 3.0, ["exponential", "uniform"], resamples=99)[0]
+        self.assertEqual(best.family, "exponential")
+        self.assertTrue(math.isclose(best.mean, 3.0, rel_tol=0.01))
+        self.assertTrue(best.fits())
+        net = bp.Net("fitted").place("A", 1).timed("t", best.law, ["A"])
+        self.assertAlmostEqual(net.solve([3.0]).of("A")[0], math.exp(-3.0 / best.mean), delta=1e-9)
+        with self.assertRaisesRegex(ValueError, "no family"):
+            bp.fit([1.0, 2.0, 3.0], ["unheard-of"])
+
+
+class Examples(unittest.TestCase):
+    def test_the_thesis_is_repeated(self):
+        main = runpy.run_path(str(ROOT / "python/examples/chapter8.py"))
+        net = main["event_handler"](1)
+        printed = bp.Net.read(ROOT / "vectors/petri/nets/event_handler_k1.json")
+        times = np.linspace(0, 20, 21)
+        np.testing.assert_allclose(net.solve(times).values, printed.solve(times).values, atol=1e-9)
+        with tempfile.TemporaryDirectory() as directory:
+            main["main"](Path(directory))
+            self.assertEqual(len(list(Path(directory).iterdir())), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
