@@ -258,7 +258,8 @@ fn four_messages(rows: &mut Vec<Row>, figures: &mut Figures) -> Result<(), Solve
     let any = |curves: &Curves| curves.at("Subscriber", 16.0) - curves.at("Subscriber", 8.0);
     row("share of single messages within 8 to 16 ms, in flight at once", "most", 0.25 * any(&at_once), 0.5 * at_once.error("Subscriber"));
     let line = |name: &str, curves: &Curves, column: &str, share: f64| {
-        let slopes = curves.times.windows(2).zip(curves.curve(column).windows(2)).map(density);
+        let values = curves.curve(column);
+        let slopes = curves.times.windows(2).zip(values.windows(2)).map(density);
         Mark::Line { name: name.to_owned(), points: slopes.map(|(time, slope)| (time, share * slope)).collect() }
     };
     let marks = vec![
