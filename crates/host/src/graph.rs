@@ -12,6 +12,7 @@ mod deployer;
 mod deployment;
 mod plant;
 mod table;
+mod throttle;
 
 pub use self::{
     counts::{GraphCounts, Suspension},
@@ -21,4 +22,5 @@ pub use self::{
     deployment::Deployment,
     plant::Ended,
     table::{DeployedGraph, GraphTable},
+    throttle::{Throttle, used},
 };

@@ -365,6 +365,7 @@ impl Shard {
         }
         let sweep = self.next_sweep.saturating_duration_since(Instant::now());
         let sweep = self.endpoint.send_queues.patience().map_or(sweep, |soon| sweep.min(soon));
+        let sweep = self.graphs.wait_until().map_or(sweep, |until| sweep.min(until.saturating_duration_since(Instant::now())));
         // Who does not lead does no work, whatever there is.
         let work = if self.leads() { self.broker.next_timer() } else { None };
         let backup = self.primary.as_ref().and_then(Primary::gives_up_at);

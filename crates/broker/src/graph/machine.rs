@@ -71,6 +71,8 @@ pub struct Machine {
     refused: u64,
     replaced_queued: u64,
     is_suspended: bool,
+    /// Whether less urgent levels wait for the host's word.
+    is_held: bool,
     dropped: Vec<EventSlot>,
 }
 
@@ -99,7 +101,20 @@ impl Machine {
         let levels = numbers.iter().map(|_| LevelQueues::new(nodes.len(), slots)).collect();
         let outputs = graph.outputs().iter().map(|_| OutputState::default()).collect();
         let dropped = Vec::with_capacity(super::EVENTS_MAX);
-        Self { graph, policy, store, nodes, outputs, levels, suppliers, refused: 0, replaced_queued: 0, is_suspended: false, dropped }
+        Self {
+            graph,
+            policy,
+            store,
+            nodes,
+            outputs,
+            levels,
+            suppliers,
+            refused: 0,
+            replaced_queued: 0,
+            is_suspended: false,
+            is_held: false,
+            dropped,
+        }
     }
 
     /// The graph.
@@ -234,6 +249,17 @@ impl Machine {
         })
     }
 
+    /// Lets less urgent levels begin nothing until [`Self::release`]: all but the most urgent one, or that where it is the only one.
+    pub fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Lets all levels go on.
+    pub fn release(&mut self, now_ns: u64, out: &mut Vec<Action>) {
+        self.is_held = false;
+        self.schedule(now_ns, out);
+    }
+
     /// Begins no more rounds and takes no more events; what runs may end.
     pub fn suspend(&mut self) {
         self.is_suspended = true;
@@ -310,7 +336,8 @@ impl Machine {
             return;
         }
         let mut running_above = 0;
-        for level in 0..self.levels.len() {
+        let go_on = if self.is_held { self.levels.len().min(2).saturating_sub(1) } else { self.levels.len() };
+        for level in 0..go_on {
             while self.step(now_ns, level, running_above, out) {}
             running_above += self.levels[level].running;
             if !self.policy.is_preemptive && self.levels[level].waits() {

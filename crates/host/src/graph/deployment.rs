@@ -251,6 +251,23 @@ impl Deployment {
         self.counts.late.fetch_add(u64::from(is_late), Relaxed);
     }
 
+    /// Whether more urgent rounds stop less urgent ones: workers are real-time threads.
+    pub fn preempts(&self) -> bool {
+        self.is_preemptive && !self.waits_to_preempt
+    }
+
+    /// Lets less urgent levels of real-time workers wait, or go on.
+    pub fn hold(&mut self, now_ns: u64, is_held: bool) {
+        if is_held {
+            return self.machine.hold();
+        }
+        let mut actions = std::mem::take(&mut self.actions);
+        self.machine.release(now_ns, &mut actions);
+        // No round is over.
+        actions.drain(..).for_each(|action| self.carry_out(action));
+        self.actions = actions;
+    }
+
     /// Looks, once a second, whether steps end, and whether real-time threads may stop less urgent ones.
     pub fn look(&mut self) {
         if self.waits_to_preempt && self.realtime.stops_less_urgent() {

@@ -21,7 +21,7 @@ use bodkin_broker::{
 
 use self::keep::{Checkpoints, Keeping};
 use super::{Shard, not_taken::NotTaken, publish::Numbering};
-use crate::graph::{Deployment, Ended};
+use crate::graph::{Deployment, Ended, Throttle, used};
 
 /// A graph, and the topics of its events.
 struct Deployed {
@@ -43,6 +43,9 @@ pub(super) struct Graphs {
     actions: Vec<Action>,
     results: Results,
     checkpoints: Checkpoints,
+    /// What real-time workers leave of the cores' time to others; none before there are any.
+    throttle: Option<Throttle>,
+    is_held: bool,
 }
 
 /// Results on their way out, in buffers that are kept.
@@ -76,6 +79,26 @@ impl Graphs {
     pub fn are_ordinary(&self) -> bool {
         let all = self.deployed.iter().flat_map(|deployed| std::iter::once(deployed).chain(deployed.successor.as_deref()));
         !all.into_iter().any(|deployed| deployed.deployment.is_preemptive())
+    }
+
+    /// Has less urgent levels wait as long as the process has used nearly all that real-time threads may.
+    fn hold(&mut self, now: std::time::Instant, now_ns: u64) {
+        let mut preempting =
+            self.deployed.iter_mut().map(|deployed| &mut deployed.deployment).filter(|deployment| deployment.preempts()).peekable();
+        if preempting.peek().is_none() {
+            (self.throttle, self.is_held) = (None, false);
+            return;
+        }
+        let is_held = self.throttle.get_or_insert_with(|| Throttle::begin(now)).holds(now, used);
+        if is_held != self.is_held {
+            self.is_held = is_held;
+            preempting.for_each(|deployment| deployment.hold(now_ns, is_held));
+        }
+    }
+
+    /// When levels that wait are to go on.
+    pub fn wait_until(&self) -> Option<std::time::Instant> {
+        self.throttle.as_ref().and_then(Throttle::ends)
     }
 
     /// Hands an event to the graphs that take those of its topic, and are no subscribers of it.
@@ -188,6 +211,7 @@ impl Shard {
             }
             self.replace_graph(at);
         }
+        self.graphs.hold(self.clock.now, self.clock.utc_ns_of(self.clock.broker()));
     }
 
     /// Looks over the graphs, once a second.

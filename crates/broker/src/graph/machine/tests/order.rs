@@ -84,6 +84,22 @@ fn with_preemption_each_level_has_its_own_workers() {
 }
 
 #[test]
+fn less_urgent_levels_wait_while_they_are_held() {
+    let mut rig = rig(2, true);
+    rig.machine.hold();
+    rig.arrive(2, 1);
+    rig.arrive(0, 1);
+    assert_eq!(rig.running(), [0], "the most urgent level goes on");
+    rig.finish(0);
+    assert_eq!(rig.running(), [0; 0], "what it shares waits too");
+    let mut out = Vec::new();
+    rig.machine.release(0, &mut out);
+    let begun: Vec<_> =
+        out.iter().filter_map(|action| if let Action::Run(job) = action { Some(job.operator.index()) } else { None }).collect();
+    assert_eq!(begun, [1, 3]);
+}
+
+#[test]
 fn independent_operators_of_a_level_run_at_once() {
     let mut rig = rig(2, false);
     rig.arrive(0, 1);
