@@ -205,6 +205,14 @@ await test("web_first_paint", async () => {
     expect(Number.isFinite(times[2]), "nothing was painted");
 });
 
+if (SHOTS) {
+    const { page, close } = await open();
+    await show(page, "overview");
+    await page.waitForTimeout(20_000);
+    await page.screenshot({ path: `${SHOTS}/overview.png` });
+    await close();
+}
+
 await test("web_unreachable_is_drawn", async () => {
     const { page, close } = await open();
     await show(page, "overview");
