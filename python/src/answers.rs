@@ -4,8 +4,8 @@ use bodkin_petri::{
     expression::Expression,
     measure::Measure,
     net::Net,
-    simulate::{self, Counters, Estimate},
-    solve::{self, Certainty, Method, When},
+    simulate::{self as simulation, Counters, Estimate},
+    solve::{self as analysis, Certainty, Method, When},
 };
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
@@ -37,12 +37,12 @@ pub fn solve<'py>(
 ) -> PyResult<Solved<'py>> {
     let net = net(text)?;
     let when = times.map_or(Ok(When::Steady), |times| Ok::<_, PyErr>(When::At(times.as_slice().map_err(mistake)?.to_vec())))?;
-    let mut question = solve::Question::new(&net, when);
+    let mut question = analysis::Question::new(&net, when);
     question.measures = measures.iter().map(|text| Measure::parse(text, &net).map_err(mistake)).collect::<PyResult<_>>()?;
     question.until = until.map(|text| condition(&net, &text)).transpose()?;
     question.error = error;
     question.method = method.map(|name| named(&name)).transpose()?;
-    let answer = py.detach(|| solve::solve(&question)).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let answer = py.detach(|| analysis::solve(&question)).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let values = PyArray2::from_vec2(py, &answer.values).map_err(mistake)?;
     let is_bound = answer.certainty == Certainty::Bound;
     Ok((values, PyArray1::from_vec(py, answer.errors), answer.method.name().to_owned(), answer.reason, is_bound))
@@ -64,15 +64,15 @@ pub fn simulate<'py>(
 ) -> PyResult<Simulated<'py>> {
     let net = net(text)?;
     let counters = Counters::new(&net);
-    let question = simulate::Question {
+    let question = simulation::Question {
         instants: times.as_slice().map_err(mistake)?.to_vec(),
         measures: measures.iter().map(|text| counters.expression(text).map_err(mistake)).collect::<PyResult<_>>()?,
         target: None,
         tag: None,
     };
     let counted = counters.net();
-    let options = simulate::Options { seed, confidence, half_width, runs, threads };
-    let answer = py.detach(|| simulate::simulate(&counted, &question, &options)).map_err(mistake)?;
+    let options = simulation::Options { seed, confidence, half_width, runs, threads };
+    let answer = py.detach(|| simulation::simulate(&counted, &question, &options)).map_err(mistake)?;
     let columns: Vec<&Vec<Estimate>> = answer.places.iter().take(net.places().len()).chain(&answer.measures).collect();
     let array = |of: fn(&Estimate) -> f64| {
         let row = |instant: usize| columns.iter().map(|column| of(&column[instant])).collect::<Vec<f64>>();

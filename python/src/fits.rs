@@ -2,7 +2,7 @@
 
 use bodkin_petri::{
     distribution::Form,
-    fit::{self, Family, Sample},
+    fit::{self as fitting, Family, Sample},
 };
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -25,12 +25,12 @@ pub fn fit(
 ) -> PyResult<Vec<Fitted>> {
     let sample = Sample::new(values.as_slice().map_err(mistake)?.to_vec()).map_err(mistake)?;
     let families = families.map_or(Ok(Family::ALL.to_vec()), |names| names.iter().map(|name| family(name)).collect::<PyResult<_>>())?;
-    let options = fit::Options { resamples, seed, threads, ..fit::Options::default() };
-    let report = py.detach(|| fit::fit(&sample, &families, &options));
+    let options = fitting::Options { resamples, seed, threads, ..fitting::Options::default() };
+    let report = py.detach(|| fitting::fit(&sample, &families, &options));
     Ok(report.fits.iter().map(told).collect())
 }
 
-fn told(fitted: &fit::Fitted) -> Fitted {
+fn told(fitted: &fitting::Fitted) -> Fitted {
     let law = serde_json::to_string(&Form::from(&fitted.distribution)).expect("a law has no number that JSON has not");
     let test = fitted.test.as_ref();
     (

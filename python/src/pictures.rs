@@ -1,7 +1,7 @@
 //! Nets and curves as SVG.
 
 use bodkin_petri::{
-    format::drawing,
+    format::drawing as net_drawing,
     plot::{Chart, Mark, svg},
 };
 use numpy::PyReadonlyArray1;
@@ -12,7 +12,7 @@ use crate::{mistake, net};
 /// The net, drawn.
 #[pyfunction]
 pub fn drawing(text: &str) -> PyResult<String> {
-    Ok(drawing::svg(&net(text)?))
+    Ok(net_drawing::svg(&net(text)?))
 }
 
 /// A chart of lines over one axis: of each its name, its values, and the ends of its band, where it has one.

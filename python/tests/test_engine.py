@@ -1,5 +1,7 @@
 """The package by its answers: closed forms, intervals that hold them, and mistakes that are told. ``python -m unittest``"""
 
+import contextlib
+import io
 import math
 import runpy
 import tempfile
@@ -68,6 +70,12 @@ class Simulating(unittest.TestCase):
         np.testing.assert_array_equal(found.values, queue(3).simulate(times, runs=20_000, seed=7, threads=1).values)
         self.assertIn("<svg", found.plot(["waiting"]))
 
+    def test_firings_are_counted(self):
+        net = bp.Net("clock").place("A").timed("tick", bp.deterministic(1.0), outputs=["A"])
+        found = net.simulate([0.5, 3.5], measures=["firings(tick)"], runs=100)
+        np.testing.assert_array_equal(found.of("firings(tick)"), [0.0, 3.0])
+        self.assertEqual(found.values.shape, (2, 2))
+
 
 class Fitting(unittest.TestCase):
     def test_the_law_that_made_the_times_is_found(self):
@@ -90,7 +98,10 @@ class Examples(unittest.TestCase):
         times = np.linspace(0, 20, 21)
         np.testing.assert_allclose(net.solve(times).values, printed.solve(times).values, atol=1e-9)
         with tempfile.TemporaryDirectory() as directory:
-            main["main"](Path(directory))
+            told = io.StringIO()
+            with contextlib.redirect_stdout(told):
+                main["main"](Path(directory))
+            self.assertIn("mean 8.962 ms", told.getvalue())
             self.assertEqual(len(list(Path(directory).iterdir())), 2)
 
 
