@@ -44,7 +44,7 @@ impl Throttle {
         Self::new(now, used(), cores, real_time_percent())
     }
 
-    /// Whether less urgent levels are to wait now; `used` is the process's time so far, which is asked for now and then.
+    /// Whether less urgent levels are to wait now; `used` is the process's time so far, which is asked for at intervals.
     pub fn holds(&mut self, now: Instant, used: impl FnOnce() -> Duration) -> bool {
         let (begin, before) = self.window;
         if now >= begin + WINDOW {
