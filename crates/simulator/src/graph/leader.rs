@@ -67,7 +67,7 @@ pub fn terms(topic: &str) -> Terms {
         period_ns: 1,
         jitter_ns: u64::MAX / 4,
         dispatch_within_ns: Some(30),
-        replicate_within_ns: Some(60),
+        replicate_within_ns: Some(200),
         mark_every: std::num::NonZeroU32::MIN,
         dispatch_cost_ns: 0,
         replica_cost_ns: 1,

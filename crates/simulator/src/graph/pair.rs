@@ -50,6 +50,8 @@ from = "mean"
 topic = "SEALED"
 from = "seal"
 "#;
+/// Events that the publisher keeps, covered or not.
+const RETENTION: u64 = 2;
 const PUBLISHER: PublisherId = PublisherId(1);
 const RUN: Incarnation = Incarnation(1);
 
@@ -318,8 +320,10 @@ impl Pair {
         self.leader = Leader::new(at(self.now), Epoch(self.epoch), &self.file, &keys, Some(promoted), has)?;
         self.stand(BackupStanding::Out)?;
         self.stream = self.leader.open(PUBLISHER, RUN);
-        self.leader.resumed(at(self.now), self.stream, Sequence(self.covered + 1), Sequence(self.taken));
-        for sequence in self.covered + 1..=self.taken {
+        // What is not covered, and the newest in any case.
+        let from = (self.covered + 1).min((self.taken + 1).saturating_sub(RETENTION)).max(1);
+        self.leader.resumed(at(self.now), self.stream, Sequence(from), Sequence(self.taken));
+        for sequence in from..=self.taken {
             for tries in 0.. {
                 if self.offer(sequence, true)? {
                     break;
@@ -353,7 +357,7 @@ impl Pair {
 
     /// Until nothing is left to be done.
     pub fn settle(&mut self) -> Result<(), Broken> {
-        for _ in 0..12 {
+        for _ in 0..16 {
             match self.leader.standing {
                 BackupStanding::Lost => self.stand(BackupStanding::Out)?,
                 BackupStanding::Absent | BackupStanding::Out => self.join()?,
