@@ -127,11 +127,15 @@ async fn next_streamed(events: &mut Events) -> anyhow::Result<Arrival> {
     }
 }
 
-/// The next number that a graph has made.
+/// The next number that a graph has made; what the stream says of results that were shed is passed over.
 async fn next_result<T: DeserializeOwned>(events: &mut Events) -> anyhow::Result<T> {
-    let event = timeout(WAIT_MAX, events.next()).await.context("no result of the graph came")?;
-    let event = event.context("the event stream has ended")?;
-    serde_json::from_str(&event.data).with_context(|| format!("a result is no number: {}", event.data))
+    loop {
+        let event = timeout(WAIT_MAX, events.next()).await.context("no result of the graph came")?;
+        let event = event.context("the event stream has ended")?;
+        if !event.event.starts_with("bodkin-") {
+            return serde_json::from_str(&event.data).with_context(|| format!("a result is no number: {}", event.data));
+        }
+    }
 }
 
 impl Consumer {
