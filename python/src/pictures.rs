@@ -15,19 +15,17 @@ pub fn drawing(text: &str) -> PyResult<String> {
     Ok(net_drawing::svg(&net(text)?))
 }
 
-/// A chart of lines over one axis: of each its name, its values, and the ends of its band, where it has one.
+/// A line's name, its values, and the ends of its band, where it has one.
+type Line<'py> = (String, Column<'py>, Option<(Column<'py>, Column<'py>)>);
+type Column<'py> = PyReadonlyArray1<'py, f64>;
+
+/// A chart of lines over one axis.
 #[pyfunction]
-pub fn chart(
-    title: String,
-    x_label: String,
-    y_label: String,
-    x: PyReadonlyArray1<'_, f64>,
-    lines: Vec<(String, PyReadonlyArray1<'_, f64>, Option<(PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>)>)>,
-) -> PyResult<String> {
+pub fn chart(title: String, x_label: String, y_label: String, x: Column<'_>, lines: Vec<Line<'_>>) -> PyResult<String> {
     let x = x.as_slice().map_err(mistake)?;
     let mut marks = Vec::new();
     for (name, values, band) in &lines {
-        let column = |values: &PyReadonlyArray1<'_, f64>| -> PyResult<Vec<f64>> {
+        let column = |values: &Column<'_>| -> PyResult<Vec<f64>> {
             let values = values.as_slice().map_err(mistake)?;
             if values.len() == x.len() {
                 Ok(values.to_vec())

@@ -9,6 +9,7 @@ if ! "$python" -c 'import numpy' 2>/dev/null; then
 fi
 build=$(realpath -m "${CARGO_TARGET_DIR:-../target}")/python
 cargo build --locked --target-dir "$build"
+cargo clippy --locked --target-dir "$build" -- -D warnings
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
