@@ -9,9 +9,10 @@ use crate::{nearest::nearest, passphrase, settings::moved};
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
 /// Variables of the script `x` and of the tests.
-const OF_THE_TREE: [&str; 8] = [
+const OF_THE_TREE: [&str; 9] = [
     "BODKIN_ARROWHEAD_CLIENT",
     "BODKIN_JOSERFC",
+    "BODKIN_NUMPY",
     "BODKIN_PYZMQ",
     "BODKIN_RUSTUP_URL",
     "BODKIN_SCHEMATHESIS",
