@@ -61,7 +61,7 @@ static void told(bodkin_node_t *of, bodkin_told_t what, const bodkin_topic_t *ab
     demand((what != BODKIN_DROPPED) || (number > covered));
 }
 
-/** Its stream is the one that has come as far as this event, or further if it is late. */
+/** Its stream is the one that has come as far as this event, or further if it is late: or as far, where its publisher had said that it was the last one. */
 static void hear(bodkin_subscriber_t *of, const bodkin_event_t *event)
 {
     uint32_t i = 0;
@@ -70,7 +70,7 @@ static void hear(bodkin_subscriber_t *of, const bodkin_event_t *event)
     while ((i < STREAMS) && (!streams[i].is_used || (streams[i].publisher != event->publisher) || (streams[i].incarnation != event->incarnation))) {
         i++;
     }
-    demand((i < STREAMS) && (event->is_late ? (event->sequence < streams[i].newest) : (event->sequence == streams[i].newest)));
+    demand((i < STREAMS) && (event->is_late ? (event->sequence <= streams[i].newest) : (event->sequence == streams[i].newest)));
     if (!event->is_late) {
         demand((before[i].publisher != event->publisher) || (before[i].incarnation != event->incarnation) || (event->sequence > before[i].newest));
         before[i] = streams[i];
