@@ -14,8 +14,10 @@ use super::dialect::Heard;
 use super::zmtp::Zmtp;
 use crate::event::payload::monotonic_ns;
 
-/// Time in front of an attempt to reach a broker while another one leads, or has a session and will say who does.
+/// Time in front of an attempt to reach a broker while another one leads.
 const ATTEMPT_EVERY_NS: u64 = 1_000_000_000;
+/// The same while another one has a session, and will soon say that it leads; behind a stall it is the broker that has ended the session.
+const ATTEMPT_BESIDE_NS: u64 = 100_000_000;
 /// The same while there is neither: doubled with each session that ends at once, to the greatest.
 const PAUSE_NS: std::ops::RangeInclusive<u64> = 10_000_000..=160_000_000;
 /// A session that lasts so long has not ended at once.
@@ -97,8 +99,11 @@ impl Sessions {
             self.links.iter_mut().for_each(|link| link.ended = None);
         }
         let now_ns = monotonic_ns();
-        let may_wait = is_led || self.links.iter().any(|link| link.is_ready);
-        let pause_ns = |link: &Link| if may_wait { ATTEMPT_EVERY_NS } else { link.pause_ns };
+        let pause_ns = match self.links.iter().any(|link| link.is_ready) {
+            _ if is_led => |_: &Link| ATTEMPT_EVERY_NS,
+            true => |_: &Link| ATTEMPT_BESIDE_NS,
+            false => |link: &Link| link.pause_ns,
+        };
         for link in self.links.iter_mut().filter(|link| link.connection.is_none() && link.attempted_ns + pause_ns(link) <= now_ns) {
             let mut connection = Connection::begin(link.address, Zmtp::dealer(&self.name)?)?;
             connection.watch(registry, link.token)?;
