@@ -249,7 +249,7 @@ impl Shard {
         let publication = self.real_time.kept(slot).publication();
         let Graphs { deployed, checkpoints, .. } = &mut self.graphs;
         let mut handed = std::mem::take(&mut checkpoints.handed);
-        let mut untracked = None;
+        let mut untracked = Vec::new();
         for key in handed.drain(..) {
             let found = deployed.iter_mut().enumerate().find_map(|(at, deployed)| Some((at, deployed.supplier_of(key)?, deployed)));
             let Some((at, supplier, Deployed { deployment, keeping: Some(keeping), .. })) = found else { continue };
@@ -258,11 +258,11 @@ impl Shard {
             }
             let taken = Taken { supplier, publisher, incarnation, through: sequence };
             if !keeping.cover.take(now, taken) {
-                untracked = Some((at, taken));
+                untracked.push((at, taken));
             }
         }
         checkpoints.handed = handed;
-        if let Some((at, taken)) = untracked {
+        for (at, taken) in untracked {
             self.acknowledge_suppliers(at, &mut vec![taken]);
         }
         self.let_graphs_go();
