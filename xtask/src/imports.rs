@@ -30,7 +30,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "bodkin-host",
         pure: false,
-        imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-operators", "bodkin-store", "bodkin-trust", "bodkin-zmtp"],
+        imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-operators", "bodkin-relay", "bodkin-store", "bodkin-trust", "bodkin-zmtp"],
     },
     // Drives any Arrowhead over the wire: of ours only the real-time machines and what they are spoken to in.
     Row { name: "bodkin-bench", pure: false, imports: &["bodkin-broker", "bodkin-client", "bodkin-zmtp"] },

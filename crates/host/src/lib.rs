@@ -36,6 +36,7 @@ pub mod probe;
 pub mod push;
 pub mod quality;
 pub mod realtime;
+pub mod relay;
 pub mod replay;
 pub mod request;
 pub mod route;

@@ -1,0 +1,156 @@
+//! A relay without a network, for tests: topics, queues that wait for a listener, and being away.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex},
+};
+
+use tokio::sync::mpsc;
+
+use super::{Asked, Delivered, Destination, LinkState, Messages, Notice, Protocol, Receipt, Relay, RelayError, RelayPlace, check_message};
+
+/// Clones of it are the same relay.
+#[derive(Clone)]
+pub(crate) struct MemoryRelay {
+    place: RelayPlace,
+    hub: Arc<Mutex<Hub>>,
+}
+
+#[derive(Default)]
+struct Hub {
+    is_down: bool,
+    next: u64,
+    listeners: BTreeMap<u64, (Destination, mpsc::UnboundedSender<Delivered>, mpsc::UnboundedReceiver<Notice>)>,
+    waiting: BTreeMap<Destination, VecDeque<String>>,
+    /// Everything that was sent, in its order.
+    sent: Vec<(Destination, String)>,
+}
+
+impl MemoryRelay {
+    pub(crate) fn new(name: &str) -> Self {
+        let place = RelayPlace { address: name.into(), port: 5571, secure: true, authentication_info: None };
+        Self { place, hub: Arc::default() }
+    }
+
+    /// Is away, or back: what was sent meanwhile was refused, and listeners are told.
+    pub(crate) fn set_down(&self, is_down: bool) {
+        let mut hub = self.hub.lock().unwrap();
+        if hub.is_down && !is_down {
+            hub.listeners.values().for_each(|listener| drop(listener.1.send(Delivered::Interrupted)));
+        }
+        hub.is_down = is_down;
+    }
+
+    /// What was sent so far: for tests of what a relay sees, and of what it may send once more.
+    pub(crate) fn sent(&self) -> Vec<(Destination, String)> {
+        self.hub.lock().unwrap().sent.clone()
+    }
+
+    fn with_hub<T>(&self, act: impl FnOnce(&mut Hub) -> Result<T, RelayError>) -> Result<T, RelayError> {
+        let mut hub = self.hub.lock().unwrap();
+        if hub.is_down {
+            return Err(RelayError::Down { place: self.place.to_string(), reason: "it is away".into() });
+        }
+        hub.forget_those_who_left();
+        act(&mut hub)
+    }
+}
+
+impl Hub {
+    fn forget_those_who_left(&mut self) {
+        self.listeners.retain(|_, (.., notices)| {
+            loop {
+                match notices.try_recv() {
+                    Ok(Notice::Left(_)) => return false,
+                    Ok(Notice::Taken(..)) => {}
+                    Err(_) => return true,
+                }
+            }
+        });
+    }
+
+    fn deliver(&mut self, destination: &Destination, message: String) {
+        let mut of_it = self.listeners.values().filter(|listener| listener.0 == *destination);
+        let give = |to: &mpsc::UnboundedSender<Delivered>, message| drop(to.send(Delivered::Message(message, Receipt::Credit(1))));
+        match destination {
+            Destination::Topic(_) => of_it.for_each(|listener| give(&listener.1, message.clone())),
+            Destination::Queue(_) => match of_it.next() {
+                Some(listener) => give(&listener.1, message),
+                None => self.waiting.entry(destination.clone()).or_default().push_back(message),
+            },
+        }
+    }
+}
+
+impl Relay for MemoryRelay {
+    fn place(&self) -> &RelayPlace {
+        &self.place
+    }
+
+    fn state(&self) -> LinkState {
+        if self.hub.lock().unwrap().is_down { LinkState::Down("it is away".into()) } else { LinkState::Open(Protocol::Native) }
+    }
+
+    fn send<'a>(&'a self, destination: &'a Destination, message: String) -> Asked<'a, ()> {
+        Box::pin(async move {
+            check_message(&message)?;
+            self.with_hub(|hub| {
+                hub.sent.push((destination.clone(), message.clone()));
+                hub.deliver(destination, message);
+                Ok(())
+            })
+        })
+    }
+
+    fn listen<'a>(&'a self, destination: &'a Destination) -> Asked<'a, Messages> {
+        Box::pin(async move {
+            self.with_hub(|hub| {
+                hub.next += 1;
+                let (listener, (deliver, delivered), (notices, told)) = (hub.next, mpsc::unbounded_channel(), mpsc::unbounded_channel());
+                hub.listeners.insert(listener, (destination.clone(), deliver, told));
+                for message in hub.waiting.remove(destination).unwrap_or_default() {
+                    hub.deliver(destination, message);
+                }
+                Ok(Messages::new(listener, delivered, notices, u32::MAX))
+            })
+        })
+    }
+
+    fn remove<'a>(&'a self, destination: &'a Destination) -> Asked<'a, ()> {
+        Box::pin(async move {
+            self.with_hub(|hub| {
+                hub.waiting.remove(destination);
+                for (.., (_, deliver, _)) in hub.listeners.extract_if(.., |_, listener| listener.0 == *destination) {
+                    let _ = deliver.send(Delivered::Over(RelayError::Removed(destination.clone())));
+                }
+                Ok(())
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Heard, *};
+
+    #[tokio::test]
+    async fn a_queue_waits_for_its_listener_and_a_topic_does_not() {
+        let relay = MemoryRelay::new("relay.example");
+        let (queue, topic) = (Destination::queue("q").unwrap(), Destination::topic("t").unwrap());
+        relay.send(&queue, "1".into()).await.unwrap();
+        relay.send(&topic, "1".into()).await.unwrap();
+        let (mut of_queue, mut of_topic) = (relay.listen(&queue).await.unwrap(), relay.listen(&topic).await.unwrap());
+        relay.send(&topic, "2".into()).await.unwrap();
+        assert_eq!(of_queue.next().await, Ok(Heard::Message("1".into())));
+        assert_eq!(of_topic.next().await, Ok(Heard::Message("2".into())));
+        relay.remove(&queue).await.unwrap();
+        assert_eq!(of_queue.next().await, Err(RelayError::Removed(queue.clone())));
+        relay.set_down(true);
+        assert!(matches!(relay.send(&topic, "3".into()).await, Err(RelayError::Down { .. })));
+        relay.set_down(false);
+        assert_eq!(of_topic.next().await, Ok(Heard::Interrupted));
+        drop(of_queue);
+        assert_eq!(relay.sent().len(), 3);
+        assert_eq!(relay.send(&topic, "a\0".into()).await, Err(RelayError::ZeroByte));
+    }
+}
