@@ -45,7 +45,8 @@ pub enum CertificateError {
 pub struct Fingerprint(pub [u8; 32]);
 
 impl Fingerprint {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    /// Of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
         let hash = digest::digest(&digest::SHA256, bytes);
         Self(hash.as_ref().try_into().expect("SHA-256 has 32 bytes"))
     }

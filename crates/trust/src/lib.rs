@@ -46,6 +46,6 @@ pub use crate::{
     ledger::{Issued, Ledger},
     request::{RequestError, SigningRequest},
     revocation::{RevocationList, Revocations, Revoked},
-    sealed::{MessageFault, MessageOpener, MessageSealer, RelayMessage, SealError},
+    sealed::{MessageFault, MessageOpener, MessageSealer, RelayMessage, SealError, draw_session},
     token::{TokenRefused, TokenSigner, TokenVerifier},
 };

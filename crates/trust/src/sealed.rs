@@ -7,9 +7,11 @@
 //! The relay can read none of it, and can change nothing unnoticed. What it still can do is to lose messages, to hold them up, and to send one again:
 //! the last is what a [`MessageOpener`] remembers them for.
 
+use std::sync::{Mutex, PoisonError};
+
 use aws_lc_rs::{digest, rand};
 use bodkin_arrowhead::{
-    dialogue::{SessionId, Subject},
+    dialogue::{SESSION_ID_LENGTH, SessionId, Subject},
     json,
     utc::UtcTime,
 };
@@ -31,6 +33,13 @@ const ID_BYTES: usize = 16;
 const RAW: &str = "raw";
 /// The message type of a gatekeeper that was called.
 const ACKNOWLEDGEMENT: &str = "ack";
+
+/// A session id that nobody can guess.
+pub fn draw_session() -> SessionId {
+    let mut random = [0; 2 * SESSION_ID_LENGTH];
+    rand::fill(&mut random).expect("the system gives random bytes");
+    SessionId::from_random(std::array::from_fn(|at| u16::from_be_bytes([random[2 * at], random[2 * at + 1]])))
+}
 
 /// What one cloud says to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,17 +163,18 @@ pub enum MessageFault {
 #[derive(Debug)]
 pub struct MessageOpener {
     key: OpeningKey,
-    taken: ReplayGuard,
+    /// Held for no longer than it is asked: keys work meanwhile.
+    taken: Mutex<ReplayGuard>,
 }
 
 impl MessageOpener {
     /// Takes the recipient's key.
     pub fn new(own: &PrivateKey) -> Result<Self, UnusableKey> {
-        Ok(Self { key: OpeningKey::new(own)?, taken: ReplayGuard::default() })
+        Ok(Self { key: OpeningKey::new(own)?, taken: Mutex::default() })
     }
 
     /// Opens a message that `sender` has to have signed.
-    pub fn open(&mut self, sealed: &str, sender: &VerifyingKey, now: UtcTime) -> Result<RelayMessage, MessageFault> {
+    pub fn open(&self, sealed: &str, sender: &VerifyingKey, now: UtcTime) -> Result<RelayMessage, MessageFault> {
         if sealed.len() > SEALED_BYTES_MAX {
             return Err(MessageFault::Unreadable);
         }
@@ -179,7 +189,7 @@ impl MessageOpener {
         }
         let sealed_s = claims.iat;
         let message = claims.message()?;
-        self.taken.take(identity(signed), sealed_s, now)?;
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).take(identity(signed), sealed_s, now)?;
         Ok(message)
     }
 }

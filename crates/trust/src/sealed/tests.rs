@@ -86,7 +86,7 @@ fn absent_claims_are_absent() {
 fn a_message_is_opened_once_however_often_it_is_sealed() {
     let message = RelayMessage::Raw(b"once".to_vec());
     let text = sealed(&message);
-    let mut opener = opener();
+    let opener = opener();
     assert_eq!(opener.open(&text, &CAST.senders_key, now()), Ok(message.clone()));
     assert_eq!(opener.open(&text, &CAST.senders_key, now()), Err(ReplayFault::Again.into()));
     let signed = jose::open(&text, &OpeningKey::new(&CAST.ours).unwrap()).unwrap();
@@ -110,7 +110,7 @@ fn a_message_of_another_time_is_refused() {
 #[test]
 fn another_recipient_and_another_sender_are_refused() {
     let text = sealed(&RelayMessage::Call(session()));
-    let mut elsewhere = MessageOpener::new(&CAST.other).unwrap();
+    let elsewhere = MessageOpener::new(&CAST.other).unwrap();
     assert_eq!(elsewhere.open(&text, &CAST.senders_key, now()), Err(MessageFault::Unreadable));
     let other = VerifyingKey::new(&CAST.other.public_key_info()).unwrap();
     assert_eq!(opener().open(&text, &other, now()), Err(MessageFault::Unreadable));
@@ -119,7 +119,7 @@ fn another_recipient_and_another_sender_are_refused() {
 #[test]
 fn what_is_refused_is_not_remembered() {
     let text = sealed(&RelayMessage::Call(session()));
-    let mut opener = opener();
+    let opener = opener();
     let other = VerifyingKey::new(&CAST.other.public_key_info()).unwrap();
     assert_eq!(opener.open(&text, &other, now()), Err(MessageFault::Unreadable));
     assert_eq!(opener.open(&text, &CAST.senders_key, now()), Ok(RelayMessage::Call(session())));
@@ -164,7 +164,7 @@ fn messages_of_other_implementations_are_opened() {
     let key = |name: &str| PrivateKey::from_pkcs8(&base64::decode(vectors[name].as_str().unwrap()).unwrap()).unwrap();
     let (sender, recipient) = (key("sender"), key("recipient"));
     let senders_key = VerifyingKey::new(&sender.public_key_info()).unwrap();
-    let mut opener = MessageOpener::new(&recipient).unwrap();
+    let opener = MessageOpener::new(&recipient).unwrap();
     let messages = vectors["messages"].as_array().unwrap();
     assert!(messages.len() >= 10, "{}", messages.len());
     for message in messages {
