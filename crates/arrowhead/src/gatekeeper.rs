@@ -1,15 +1,21 @@
 //! The Gatekeeper: which other clouds there are, by which relays they are reached, what they offer and what they are granted (reference section 7).
 
+mod asking;
 mod cloud;
 mod discovery;
+mod measurement;
 mod negotiation;
 mod relay;
 mod relay_choice;
+mod several;
 
 pub use self::{
-    cloud::{CloudPut, CloudView, RelayAssignment},
+    asking::{DiscoveryRequest, NegotiationRequest, SeveralRequest, asking_cloud, direct_results, target_cloud},
+    cloud::{CloudPut, CloudView, PublicCloudView, RelayAssignment},
     discovery::{DiscoveryAnswer, DiscoveryResult, Question, asked_clouds, collect},
+    measurement::{CloudAccess, check_questioner, no_quality_monitor, system_addresses},
     negotiation::{Proposal, chosen_provider, through_tunnel},
     relay::RelayPut,
     relay_choice::{TunnelRelays, dialogue_relay, tunnel_relay},
+    several::{SeveralAnswer, SeveralQuestion, SeveralResult, collect_several},
 };

@@ -284,3 +284,48 @@ form! {
         provider_gw_public_key: Option<String>,
     }
 }
+
+form! {
+    /// Asks another cloud where its systems are, or whether it is reached without a gateway (`system_address_list`, `access_type`).
+    RequesterCloudForm {
+        /// Who asks.
+        #[serde(deserialize_with = "json::object")]
+        requester_cloud: Option<CloudRequest>,
+    }
+}
+
+form! {
+    /// Where the systems of a cloud are.
+    SystemAddresses {
+        /// Host names and IP addresses.
+        #[serde(deserialize_with = "json::texts")]
+        addresses: Option<Vec<Option<String>>>,
+    }
+}
+
+form! {
+    /// Whether a cloud is reached without a gateway.
+    AccessType {
+        /// Absent is not.
+        #[serde(deserialize_with = "json::flag")]
+        direct_access: Option<bool>,
+    }
+}
+
+form! {
+    /// `POST /gatekeeper/init_relay_test`, and what the other cloud is sent (`qos_relay_test`).
+    RelayTestProposal {
+        /// Who asks; the Gatekeeper writes it.
+        #[serde(deserialize_with = "json::object")]
+        requester_cloud: Option<CloudRequest>,
+        /// Who is asked.
+        #[serde(deserialize_with = "json::object")]
+        target_cloud: Option<CloudRequest>,
+        /// The relay that is tested.
+        #[serde(deserialize_with = "json::object")]
+        relay: Option<RelayRequest>,
+        /// Base64 of the public key of the asking cloud's QoS Monitor.
+        #[serde(rename = "senderQoSMonitorPublicKey", deserialize_with = "json::text")]
+        sender_qos_monitor_public_key: Option<String>,
+    }
+}

@@ -131,6 +131,22 @@ impl CloudView {
     }
 }
 
+/// A cloud as the QoS Monitor is answered: the relays for tunnels to any cloud apart from its own.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PublicCloudView {
+    #[serde(flatten)]
+    cloud: CloudView,
+    public_relays: Vec<Arc<Relay>>,
+}
+
+impl PublicCloudView {
+    /// The cloud's view in the snapshot it is of.
+    pub fn new(snapshot: &Snapshot, cloud: &Arc<Cloud>) -> Self {
+        Self { cloud: CloudView::new(snapshot, cloud), public_relays: public_relays(snapshot).collect() }
+    }
+}
+
 /// The relays for tunnels to any cloud.
 fn public_relays(snapshot: &Snapshot) -> impl Iterator<Item = Arc<Relay>> {
     snapshot.relays().filter(|relay| relay.is_public_for_tunnels()).cloned()

@@ -112,6 +112,13 @@ pub(super) fn no_gateway() -> ArrowheadError {
 /// What became of asking one cloud.
 type Outcome = Result<GsdPollResponse, ArrowheadError>;
 
+impl DiscoveryResult {
+    /// The clouds that offer the service, in the order in which they were asked.
+    pub fn clouds(&self) -> impl Iterator<Item = &Arc<Cloud>> {
+        self.results.iter().filter_map(|answer| answer.provider_cloud.as_ref())
+    }
+}
+
 /// What was found. Serialised it is `GSDQueryResult`.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -122,23 +129,29 @@ pub struct DiscoveryResult {
 
 /// Puts the answers of the asked clouds together. Where none has answered, the first refusal is the answer.
 pub fn collect(outcomes: Vec<(Arc<Cloud>, Outcome)>) -> Result<DiscoveryResult, ArrowheadError> {
-    let mut result = DiscoveryResult::default();
-    let (mut answered, mut first_refusal) = (0_usize, None);
+    let (results, unsuccessful_requests) = gather(outcomes, DiscoveryAnswer::of)?;
+    Ok(DiscoveryResult { results, unsuccessful_requests })
+}
+
+/// The answers that offer something, and how many clouds have given none.
+pub(super) fn gather<A, R>(
+    outcomes: Vec<(Arc<Cloud>, Result<A, ArrowheadError>)>,
+    offer: impl Fn(Arc<Cloud>, A) -> Option<R>,
+) -> Result<(Vec<R>, usize), ArrowheadError> {
+    let asked = outcomes.len();
+    let (mut offers, mut unsuccessful, mut first_refusal) = (Vec::new(), 0, None);
     for (cloud, outcome) in outcomes {
         match outcome {
-            Ok(answer) => {
-                answered += 1;
-                result.results.extend(DiscoveryAnswer::of(cloud, answer));
-            }
+            Ok(answer) => offers.extend(offer(cloud, answer)),
             Err(refusal) => {
-                result.unsuccessful_requests += 1;
+                unsuccessful += 1;
                 first_refusal.get_or_insert(refusal);
             }
         }
     }
     match first_refusal {
-        Some(refusal) if answered == 0 => Err(refusal),
-        _ => Ok(result),
+        Some(refusal) if unsuccessful == asked => Err(refusal),
+        _ => Ok((offers, unsuccessful)),
     }
 }
 

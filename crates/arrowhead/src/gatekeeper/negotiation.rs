@@ -7,8 +7,9 @@ use super::{
     discovery::{check_asker, no_gateway},
 };
 use crate::{
+    access::EXTERNAL_SERVICE_REQUEST,
     error::ArrowheadError,
-    form::{IcnProposalRequest, IcnProposalResponse, RelayRequest, SystemRequest},
+    form::{CloudRequest, IcnProposalRequest, IcnProposalResponse, OrchestrationForm, PreferredProvider, RelayRequest, SystemRequest},
     record::Cloud,
     system::{SystemKey, SystemReference},
 };
@@ -51,6 +52,32 @@ impl Proposal {
             relays: TunnelRelays { preferred: relays(&form.preferred_gateway_relays)?, known: relays(&form.known_gateway_relays)? },
             consumer_gateway_key,
         })
+    }
+}
+
+impl Proposal {
+    /// What the own Orchestrator is asked for it, on behalf of `asker`.
+    pub fn orchestration(form: IcnProposalRequest, asker: &Cloud) -> OrchestrationForm {
+        let mut flags = form.negotiation_flags.unwrap_or_default();
+        // It is asked here and now, whatever the consumer has let its own Orchestrator do.
+        flags.retain(|flag, _| !["triggerInterCloud", "enableInterCloud"].contains(&flag.as_str()));
+        flags.extend([EXTERNAL_SERVICE_REQUEST, "overrideStore"].map(|flag| (flag.to_owned(), Some(true))));
+        let preferred = form.preferred_systems.unwrap_or_default().into_iter().flatten();
+        OrchestrationForm {
+            requester_system: form.requester_system,
+            requester_cloud: Some(CloudRequest {
+                operator: Some(asker.operator.as_str().to_owned()),
+                name: Some(asker.name.as_str().to_owned()),
+                ..CloudRequest::default()
+            }),
+            requested_service: form.requested_service,
+            orchestration_flags: Some(flags),
+            preferred_providers: Some(
+                preferred.map(|system| Some(PreferredProvider { provider_system: Some(system), provider_cloud: None })).collect(),
+            ),
+            commands: form.commands,
+            qos_requirements: None,
+        }
     }
 }
 
@@ -135,6 +162,20 @@ mod tests {
         check((r#""gatewayIsPresent":true"#, r#""gatewayIsPresent":false"#), false, Ok(()));
         check((r#""gatewayIsPresent":true"#, r#""gatewayIsPresent":false"#), true, Err("gateways only"));
         check((r#""consumerGatewayPublicKey":"gateway""#, r#""consumerGatewayPublicKey":" ""#), true, Err("gateways only"));
+    }
+
+    #[test]
+    fn the_own_orchestrator_is_asked_here_and_in_the_name_of_who_has_signed() {
+        let text = PROPOSAL.replace(r#""matchmaking":true"#, r#""matchmaking":true,"triggerInterCloud":true,"enableInterCloud":true"#);
+        let form = Proposal::orchestration(json::parse_object(&text).unwrap(), &asker());
+        let flags: Vec<&str> = form.orchestration_flags.iter().flatten().map(|(flag, _)| flag.as_str()).collect();
+        assert_eq!(flags, ["externalServiceRequest", "matchmaking", "overrideStore"]);
+        let cloud = form.requester_cloud.unwrap();
+        assert_eq!((cloud.operator.as_deref(), cloud.name.as_deref()), (Some("o"), Some("c")));
+        let preferred = form.preferred_providers.unwrap();
+        let preferred = preferred[0].as_ref().unwrap();
+        assert_eq!(preferred.provider_system.as_ref().unwrap().system_name.as_deref(), Some("Sensor"));
+        assert!(preferred.provider_cloud.is_none(), "to the other cloud it is one of its own");
     }
 
     #[test]
