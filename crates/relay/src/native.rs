@@ -12,12 +12,19 @@
 //!
 //! Credit is for each channel, so that a tunnel whose receiver is slow holds up its own sender and nobody else on the connection.
 
+mod assembly;
+mod client;
 mod codec;
+mod credit;
 mod error;
 mod frame;
+pub mod hub;
 
 pub use self::{
+    assembly::Assembly,
+    client::Client,
     codec::{FRAME_BYTES_MAX, HEAD_BYTES, MESSAGE_BYTES_MAX, read, write},
+    credit::{MESSAGE_COST, WINDOW_BYTES, cost},
     error::FrameError,
     frame::{Channel, Frame, Reason, Role},
 };

@@ -8,6 +8,7 @@
 //! Messages are texts, because JMS' TextMessage is what Java gatekeepers and gateways take. Whoever sends anything at all is alive
 //! ([`Pulse`]): the decoder passes over the line ends that are heart-beats.
 
+mod client;
 mod decoder;
 mod error;
 mod escape;
@@ -17,6 +18,7 @@ pub mod request;
 mod server;
 
 pub use self::{
+    client::Client,
     decoder::{Decoder, Limits},
     error::StompError,
     frame::{Command, Frame},

@@ -43,10 +43,11 @@ pub fn connect(client_id: u64, heart_beat: HeartBeat, login: Option<&Login>) -> 
 }
 
 /// Listens to a destination under a number of the caller's. The broker sends as many messages as `prefetch` says and then waits for [`ack`], each
-/// of which stands for one message: that is the backpressure of a tunnel.
-pub fn subscribe(subscription: u64, destination: &Destination, prefetch: u32) -> Frame {
+/// of which stands for one message: that is the backpressure of a tunnel. RECEIPT says that it listens.
+pub fn subscribe(subscription: u64, destination: &Destination, prefetch: u32, receipt: u64) -> Frame {
     let frame = Frame::new(Command::Subscribe).with("id", &subscription.to_string()).with("destination", &destination.to_string());
-    frame.with("ack", "client-individual").with("activemq.prefetchSize", &prefetch.to_string())
+    let frame = frame.with("ack", "client-individual").with("activemq.prefetchSize", &prefetch.to_string());
+    frame.with("receipt", &receipt.to_string())
 }
 
 /// Listens no more.
@@ -101,8 +102,8 @@ mod tests {
         let login = Login::new("admin", r"a:b\c").unwrap();
         check(connect(255, heart_beat, Some(&login)), &format!("{connected}login:admin\npasscode:a:b\\c\n\n\0"));
         check(
-            subscribe(7, &queue, 4),
-            "SUBSCRIBE\nid:7\ndestination:/queue/REQ-gatekeeper.c.o.arrowhead.eu-abc\nack:client-individual\nactivemq.prefetchSize:4\n\n\0",
+            subscribe(7, &queue, 4, 2),
+            "SUBSCRIBE\nid:7\ndestination:/queue/REQ-gatekeeper.c.o.arrowhead.eu-abc\nack:client-individual\nactivemq.prefetchSize:4\nreceipt:2\n\n\0",
         );
         check(unsubscribe(7), "UNSUBSCRIBE\nid:7\n\n\0");
         check(ack("ID:host-1:2"), "ACK\nid:ID\\chost-1\\c2\n\n\0");

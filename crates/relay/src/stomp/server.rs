@@ -37,6 +37,8 @@ pub enum ServerFrame {
     Error {
         /// Why, in its words.
         words: String,
+        /// The number of what it refuses, if that came with one and the broker says it.
+        receipt: Option<u64>,
     },
 }
 
@@ -47,7 +49,7 @@ impl ServerFrame {
             Command::Connected => Self::connected(&frame),
             Command::Message => Self::message(frame),
             Command::Receipt => Ok(Self::Receipt(number(&frame, "receipt-id")?)),
-            Command::Error => Ok(Self::Error { words: words(&frame) }),
+            Command::Error => Ok(Self::Error { words: words(&frame), receipt: frame.header("receipt-id").and_then(|id| id.parse().ok()) }),
             other => Err(StompError::NotOfServer(other.word())),
         }
     }
@@ -127,7 +129,10 @@ mod tests {
         assert_eq!(read("RECEIPT\nreceipt-id:3\n\n\0"), Ok(ServerFrame::Receipt(3)));
         let refused =
             read("ERROR\nmessage:User name [a] or password is invalid.\ncontent-type:text/plain\n\njava.lang.SecurityException\n\0");
-        assert_eq!(refused, Ok(ServerFrame::Error { words: "User name [a] or password is invalid. java.lang.SecurityException".into() }));
+        let words = "User name [a] or password is invalid. java.lang.SecurityException".to_owned();
+        assert_eq!(refused, Ok(ServerFrame::Error { words, receipt: None }));
+        let refused = read("ERROR\nreceipt-id:7\nmessage:not authorized\n\n\0");
+        assert_eq!(refused, Ok(ServerFrame::Error { words: "not authorized".into(), receipt: Some(7) }));
     }
 
     #[test]
