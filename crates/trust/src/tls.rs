@@ -6,6 +6,7 @@
 
 mod link;
 mod refusal;
+mod relay;
 mod verifier;
 
 use std::{
@@ -26,6 +27,7 @@ use self::verifier::{ClientVerifier, ServerVerifier};
 pub use self::{
     link::{LINK_PROTOCOL, LinkTls},
     refusal::{Refusal, process},
+    relay::{AdmittedKeys, RELAY_PROTOCOL, relay_server, towards_relay},
 };
 use crate::{
     certificate::{Certificate, KeyKind},

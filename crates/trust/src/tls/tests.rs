@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use bodkin_arrowhead::common_name::CloudCommonName;
 use rustls::{ClientConnection, Connection, HandshakeKind, ServerConnection, pki_types::ServerName};
@@ -165,4 +165,39 @@ fn a_server_for_another_host_is_refused_unless_the_host_does_not_matter() {
     assert!(refusal.to_string().contains("localhost"), "{refusal}");
     let any_host = client(None, &[world.cloud.certificate().clone()], ServerCheck::ChainOnly).unwrap();
     assert!(handshake(&any_host, &server)[0].1.is_none());
+}
+
+/// The relay is of another cloud: what its clients believe of it, and it of them, are keys.
+#[test]
+fn clouds_that_share_no_authority_know_each_other_by_their_keys_at_a_relay() {
+    let (of_relay, of_neighbour) = (World::new(), World::new());
+    let own = issue(&of_relay.cloud, "gatekeeper.testcloud.aitia.arrowhead.eu", now(), 9 * DAY);
+    let neighbour = &of_neighbour.server;
+    let stranger = issue(&of_neighbour.cloud, "gatekeeper.testcloud.aitia.arrowhead.eu", now(), 9 * DAY);
+    let key = |identity: &Identity| identity.certificate().public_key_info().to_vec();
+    let anchors = [of_relay.cloud.certificate().clone()];
+    let server =
+        |anchors: &[Certificate]| relay_server(&of_relay.server, anchors, Arc::new(BTreeSet::from([key(neighbour)])), PeerCheck::default()).unwrap();
+    let towards = |identity: &Identity, pinned: Option<Vec<u8>>| {
+        towards_relay(identity, &anchors, pinned, ServerCheck::HostName, PeerCheck::default()).unwrap()
+    };
+    let pinned = Some(key(&of_relay.server));
+
+    let [(client, of_client), (server_end, of_server)] = handshake(&towards(neighbour, pinned.clone()), &server(&[]));
+    assert!(of_client.is_none() && of_server.is_none(), "{of_client:?} {of_server:?}");
+    assert_eq!((client.alpn_protocol(), server_end.alpn_protocol()), (Some(RELAY_PROTOCOL), Some(RELAY_PROTOCOL)));
+
+    let [(_, of_client), (_, of_server)] = handshake(&towards(&own, None), &server(&anchors));
+    assert!(of_client.is_none() && of_server.is_none(), "the cloud's own need no key: {of_client:?} {of_server:?}");
+
+    for anchors in [&anchors[..], &[]] {
+        let [_, (_, of_server)] = handshake(&towards(&stranger, pinned.clone()), &server(anchors));
+        assert_eq!(of_server.expect("it is refused").name(), Some("gatekeeper.testcloud.aitia.arrowhead.eu"));
+    }
+    let [(_, of_client), _] = handshake(&towards(neighbour, Some(key(neighbour))), &server(&[]));
+    assert!(of_client.is_some(), "another key than that of the record is refused");
+    let without_pin =
+        towards_relay(neighbour, &[of_neighbour.cloud.certificate().clone()], None, ServerCheck::HostName, PeerCheck::default());
+    let [(_, of_client), _] = handshake(&without_pin.unwrap(), &server(&[]));
+    assert!(of_client.is_some(), "without a key the relay's certificate has to lead to an authority that is believed");
 }
