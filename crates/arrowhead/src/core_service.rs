@@ -11,11 +11,13 @@ pub enum CoreSystem {
     Orchestrator,
     /// What happened.
     EventHandler,
+    /// What other clouds offer, and what they are granted; in secure mode only.
+    Gatekeeper,
 }
 
 impl CoreSystem {
     /// All of them, in the order they are listed and registered.
-    pub const ALL: [Self; 4] = [Self::ServiceRegistry, Self::Authorization, Self::Orchestrator, Self::EventHandler];
+    pub const ALL: [Self; 5] = [Self::ServiceRegistry, Self::Authorization, Self::Orchestrator, Self::EventHandler, Self::Gatekeeper];
 
     /// The system's name, which is also the first segment of its paths.
     pub fn name(self) -> &'static str {
@@ -24,6 +26,7 @@ impl CoreSystem {
             Self::Authorization => "authorization",
             Self::Orchestrator => "orchestrator",
             Self::EventHandler => "eventhandler",
+            Self::Gatekeeper => "gatekeeper",
         }
     }
 
@@ -34,7 +37,13 @@ impl CoreSystem {
             Self::Authorization => 8445,
             Self::Orchestrator => 8441,
             Self::EventHandler => 8455,
+            Self::Gatekeeper => 8449,
         }
+    }
+
+    /// Whether it is there in secure mode only: without certificates nobody knows who another cloud is.
+    pub fn needs_keys(self) -> bool {
+        self == Self::Gatekeeper
     }
 
     /// Service definition and service URI of every service the system registers at start.
@@ -71,6 +80,16 @@ impl CoreSystem {
                 ("event-unsubscribe", "/eventhandler/unsubscribe"),
                 ("event-publish-auth-update", "/eventhandler/publish/authupdate"),
             ],
+            Self::Gatekeeper => &[
+                ("global-service-discovery", "/gatekeeper/init_gsd"),
+                ("multi-global-service-discovery", "/gatekeeper/init_multi_gsd"),
+                ("inter-cloud-negotiations", "/gatekeeper/init_icn"),
+                ("pull-clouds", "/gatekeeper/pull_clouds"),
+                ("collect-system-addresses", "/gatekeeper/collect_system_addresses"),
+                ("collect-access-types", "/gatekeeper/collect_access_types"),
+                ("gatekeeper-relay-test", "/gatekeeper/init_relay_test"),
+                ("gatekeeper-get-cloud", "/gatekeeper/cloud/{operator}/{name}"),
+            ],
         }
     }
 }
@@ -100,22 +119,9 @@ const RESERVED_SYSTEM_NAMES: [&str; 20] = [
 ];
 
 /// Services of core systems that nobody registers here, by the system whose they are: upstream reserves their definitions too.
-const OTHER_SERVICES: [(&str, &[&str]); 16] = [
+const OTHER_SERVICES: [(&str, &[&str]); 15] = [
     ("serviceregistry", &["pull-config"]),
     ("authorization", &["token-generation-multi-service"]),
-    (
-        "gatekeeper",
-        &[
-            "global-service-discovery",
-            "multi-global-service-discovery",
-            "inter-cloud-negotiations",
-            "pull-clouds",
-            "collect-system-addresses",
-            "collect-access-types",
-            "gatekeeper-relay-test",
-            "gatekeeper-get-cloud",
-        ],
-    ),
     ("gateway", &["gw-public-key", "gw-connect-provider", "gw-connect-consumer", "gw-close-sessions"]),
     ("datamanager", &["proxy", "historian"]),
     ("timemanager", &["time"]),

@@ -6,6 +6,7 @@
 
 mod account;
 mod decision;
+mod elsewhere;
 pub mod flexible_store;
 mod quality;
 mod request;
@@ -17,6 +18,7 @@ mod token;
 pub use self::{
     account::*,
     decision::*,
+    elsewhere::{Elsewhere, StoredProvider, When},
     quality::{Measured, with_quality},
     request::*,
     result::*,

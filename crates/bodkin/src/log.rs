@@ -26,7 +26,7 @@ use tracing_subscriber::{
 };
 
 /// Which system an entry is of that does not say so itself, by a part of its target; any other is every system's.
-const SYSTEM_BY_TARGET: [(&str, CoreSystem); 8] = [
+const SYSTEM_BY_TARGET: [(&str, CoreSystem); 10] = [
     ("::control::service_registry", CoreSystem::ServiceRegistry),
     ("::control::ping", CoreSystem::ServiceRegistry),
     ("::control::authorization", CoreSystem::Authorization),
@@ -35,6 +35,8 @@ const SYSTEM_BY_TARGET: [(&str, CoreSystem); 8] = [
     ("::shard", CoreSystem::EventHandler),
     ("::push", CoreSystem::EventHandler),
     ("::event_log", CoreSystem::EventHandler),
+    ("::gatekeeper", CoreSystem::Gatekeeper),
+    ("::relay", CoreSystem::Gatekeeper),
 ];
 
 /// Begins logging: to the console from `console` on, and into `book` where one is kept.

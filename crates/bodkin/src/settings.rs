@@ -158,6 +158,7 @@ impl Settings {
                 event_types_max: self.event_types_max.expect(all),
                 subscriber_queue_bytes_max: self.subscriber_queue_bytes_max.expect(all),
                 push_timeout: ms(self.push_timeout_ms),
+                neighbor_timeout: ms(self.neighbor_timeout_ms),
                 delivery,
                 dead_letters_max: self.dead_letters_max.expect(all),
             },
@@ -274,8 +275,8 @@ fn delivery(settings: &Settings) -> anyhow::Result<DeliveryPolicy> {
 }
 
 /// The port of every listener; without an offset any.
-pub fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 5]> {
-    let Some(offset) = offset else { return Ok([0; 5]) };
+pub fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 6]> {
+    let Some(offset) = offset else { return Ok([0; 6]) };
     let moved = Port::ALL.map(|port| port.default_port().checked_add(offset));
     if moved.contains(&None) {
         bail!("--port-offset {offset} moves a port beyond 65535; the largest standard port is 8455");

@@ -42,10 +42,11 @@ macro_rules! row {
 
 mod delivery;
 mod explanation;
+mod gatekeeper;
 mod onboarding;
 mod rule;
 
-pub use self::{delivery::*, explanation::*, onboarding::*, rule::*};
+pub use self::{delivery::*, explanation::*, gatekeeper::*, onboarding::*, rule::*};
 
 row! {
     /// A registered system. Its id is the same for all core systems.

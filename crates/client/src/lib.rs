@@ -72,6 +72,7 @@ mod error;
 mod event_handler;
 mod event_parser;
 mod event_stream;
+mod gatekeeper;
 mod limits;
 mod log;
 mod monitor;

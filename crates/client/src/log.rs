@@ -23,25 +23,35 @@ pub struct LogQuery {
     pub logger: Option<String>,
 }
 
-impl CoreSystems {
-    /// What a core system logged.
-    pub async fn logs(&self, system: CoreSystem, query: &LogQuery, page: &Page) -> Result<List<LogEntry>, CallError> {
+impl LogQuery {
+    /// Its query parameters.
+    pub(crate) fn parameters(&self) -> Vec<(&str, &str)> {
         let optional = [
-            ("level", query.level.map(LogLevel::as_str)),
-            ("from", query.from.as_deref()),
-            ("to", query.to.as_deref()),
-            ("logger", query.logger.as_deref()),
+            ("level", self.level.map(LogLevel::as_str)),
+            ("from", self.from.as_deref()),
+            ("to", self.to.as_deref()),
+            ("logger", self.logger.as_deref()),
         ];
-        let parameters: Vec<(&str, &str)> = optional.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-        self.connection(system).get(&page.of(&format!("/{}/mgmt/logs", system.name()), &parameters)).await
+        optional.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    }
+}
+
+impl CoreSystems {
+    /// What a core system logged. The Gatekeeper is not found through the Service Registry by operators: [`crate::Monitor::gatekeeper_logs`] has its log.
+    pub async fn logs(&self, system: CoreSystem, query: &LogQuery, page: &Page) -> Result<List<LogEntry>, CallError> {
+        self.connection(system)?.get(&page.of(&format!("/{}/mgmt/logs", system.name()), &query.parameters())).await
     }
 
-    fn connection(&self, system: CoreSystem) -> &Connection {
+    fn connection(&self, system: CoreSystem) -> Result<&Connection, CallError> {
         match system {
-            CoreSystem::ServiceRegistry => &self.service_registry,
-            CoreSystem::Authorization => &self.authorization,
-            CoreSystem::Orchestrator => &self.orchestrator,
-            CoreSystem::EventHandler => &self.event_handler,
+            CoreSystem::ServiceRegistry => Ok(&self.service_registry),
+            CoreSystem::Authorization => Ok(&self.authorization),
+            CoreSystem::Orchestrator => Ok(&self.orchestrator),
+            CoreSystem::EventHandler => Ok(&self.event_handler),
+            CoreSystem::Gatekeeper => Err(CallError::Unreachable {
+                address: system.name().to_owned(),
+                why: "the Service Registry tells only core systems where it is; its management is on Bodkin's own port as well".to_owned(),
+            }),
         }
     }
 }

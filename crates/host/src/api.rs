@@ -1,6 +1,7 @@
 //! Bodkin's own interface under `/api/v1`: what Arrowhead's has no word for. Errors are problem details (RFC 9457).
 
 mod audit;
+mod clouds;
 mod dead_letters;
 mod explain;
 mod graphs;
@@ -117,6 +118,7 @@ impl Api {
             "topics" => self.topics(request).await,
             "graphs" => self.graphs(request).await,
             "audit" => self.show_audit_log(request).await,
+            path if is_at(path, "clouds") => self.clouds(request).await,
             path if is_at(path, "onboarding") => self.onboarding.answer(request).await,
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,
             path if is_at(path, "dead-letters") => self.dead_letters(request).await,

@@ -9,6 +9,7 @@ use std::{
 
 use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
+    core_service::CoreSystem,
     name::{EventType, NamingRules, SystemName},
     service_registry::AddressDetection,
 };
@@ -79,7 +80,7 @@ pub struct HostConfig {
     /// Address the core systems register under.
     pub domain_name: String,
     /// The port of each listener, in the order of [`Port::ALL`]; 0 is any.
-    pub ports: [u16; 5],
+    pub ports: [u16; 6],
     /// ZMTP; `None` switches it off.
     pub zmtp: Option<ZmtpConfig>,
     /// Naming rules of the Service Registry.
@@ -133,13 +134,18 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
+    /// Whether the cloud has a Gatekeeper: in secure mode, if there is a certificate for one.
+    pub fn has_gatekeeper(&self) -> bool {
+        self.security.as_ref().is_some_and(|security| security.systems().contains(&CoreSystem::Gatekeeper))
+    }
+
     /// A cloud in insecure mode on any ports of the loopback address, without an event log, and all else as it is by default.
     pub fn on_loopback(data: impl Into<PathBuf>) -> Self {
         Self {
             data: data.into(),
             listen: Ipv4Addr::LOCALHOST.into(),
             domain_name: Ipv4Addr::LOCALHOST.to_string(),
-            ports: [0; 5],
+            ports: [0; 6],
             zmtp: None,
             naming: NamingRules::default(),
             address_detection: None,

@@ -2,6 +2,7 @@
 
 mod authorization;
 mod event_handler;
+mod gatekeeper;
 mod logs;
 mod orchestrator;
 mod ping;
@@ -37,6 +38,7 @@ use crate::{
     answer::{Answer, Refusal},
     audit::{Act, Audit},
     document,
+    gatekeeper::Gatekeeper,
     log_book::LogBook,
     quality::Qualities,
     request::Request,
@@ -73,6 +75,8 @@ pub struct Control {
     pub qualities: Arc<Qualities>,
     /// Issues Authorization's tokens; `None` in insecure mode, which has no keys.
     pub tokens: Option<Arc<TokenIssuer>>,
+    /// Speaks with the gatekeepers of other clouds; `None` of a cloud that has no Gatekeeper.
+    pub gatekeeper: Option<Arc<Gatekeeper>>,
 }
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -197,6 +201,26 @@ impl Control {
             Operation::SubscriptionShow => self.show_subscription(id),
             Operation::SubscriptionUpdate => self.update_subscription(request, admitted, id).await,
             Operation::SubscriptionRemove => self.remove_subscription(id).await,
+            Operation::CloudList => self.list_clouds(request),
+            Operation::CloudAdd => self.add_clouds(request).await,
+            Operation::CloudShow => self.show_cloud(id),
+            Operation::CloudReplace => self.replace_cloud(request, id).await,
+            Operation::CloudRemove => self.remove_cloud(id).await,
+            Operation::RelayAssign => self.assign_relays(request).await,
+            Operation::RelayList => self.list_relays(request),
+            Operation::RelayAdd => self.add_relays(request).await,
+            Operation::RelayShow => self.show_relay(id),
+            Operation::RelayShowAt => self.show_relay_at(&text),
+            Operation::RelayReplace => self.replace_relay(request, id).await,
+            Operation::RelayRemove => self.remove_relay(id).await,
+            Operation::Discover => self.discover(request).await,
+            Operation::DiscoverSeveral => self.discover_several(request).await,
+            Operation::Negotiate => self.negotiate(request).await,
+            Operation::CloudPull => Ok(self.pull_clouds()),
+            Operation::SystemAddressCollect => self.collect_system_addresses(request).await,
+            Operation::AccessTypeCollect => self.collect_access_types(request).await,
+            Operation::RelayTest => self.test_relay(request).await,
+            Operation::CloudShowNamed => self.show_cloud_named(&text),
             Operation::Publish | Operation::EventStream => unreachable!("the shard serves events itself"),
         }
     }

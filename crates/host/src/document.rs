@@ -7,6 +7,7 @@ mod authorization;
 mod description;
 mod event_handler;
 mod form;
+mod gatekeeper;
 mod monitor;
 mod open_api;
 mod orchestrator;
@@ -86,6 +87,7 @@ fn subject(port: Port, operations: &[Description]) -> Subject<'_> {
         Port::System(CoreSystem::Authorization) => ("Authorization Core System", "/authorization/"),
         Port::System(CoreSystem::Orchestrator) => ("Orchestrator Core System", "/orchestrator/"),
         Port::System(CoreSystem::EventHandler) => ("Event Handler Core System", "/eventhandler/"),
+        Port::System(CoreSystem::Gatekeeper) => ("Gatekeeper Core System", "/gatekeeper/"),
         Port::Monitor => return Subject { title: "Bodkin API".into(), base: "/".into(), operations },
     };
     Subject { title: format!("Arrowhead {name} API"), base: base.into(), operations }
@@ -105,6 +107,7 @@ fn description(system: CoreSystem, method: Method, path: &str) -> Option<Descrip
         CoreSystem::Authorization => authorization::OPERATIONS,
         CoreSystem::Orchestrator => orchestrator::OPERATIONS,
         CoreSystem::EventHandler => event_handler::OPERATIONS,
+        CoreSystem::Gatekeeper => gatekeeper::OPERATIONS,
     };
     own.iter().chain(ON_EVERY_SYSTEM).find(|row| row.method == method && row.path == path).copied()
 }

@@ -18,6 +18,7 @@ pub mod destination;
 pub mod document;
 pub mod frames;
 pub mod gate;
+pub mod gatekeeper;
 pub mod graph;
 pub mod host_name;
 pub mod http;

@@ -40,6 +40,8 @@ pub struct Limits {
     pub subscriber_queue_bytes_max: u64,
     /// For a subscriber to take a pushed event.
     pub push_timeout: Duration,
+    /// For each step of a dialogue with another cloud's gatekeeper; then whoever has asked is answered 504.
+    pub neighbor_timeout: Duration,
     /// How often and how long a subscriber that does not take pushed events is tried.
     pub delivery: DeliveryPolicy,
     /// Rows of dead letters; one more, and the oldest goes, told. A backlog that is given up is one row.
@@ -63,6 +65,7 @@ impl Default for Limits {
             event_types_max: 100_000,
             subscriber_queue_bytes_max: 1024 * 1024,
             push_timeout: Duration::from_secs(10),
+            neighbor_timeout: Duration::from_secs(30),
             delivery: DeliveryPolicy::default(),
             dead_letters_max: 100_000,
         }

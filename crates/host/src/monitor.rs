@@ -91,8 +91,8 @@ pub struct Monitor {
     pub api: Api,
     /// The node of the reliable pair; `None` of a cloud by itself.
     pub pair: Option<PairHandle>,
-    /// Where each port listens, in the order of [`Port::ALL`].
-    pub addresses: [SocketAddr; 5],
+    /// Where each port listens that is served, in the order of [`Port::ALL`].
+    pub addresses: Vec<SocketAddr>,
     /// Whether every listener answers, and no shutdown has begun.
     pub ready: AtomicBool,
 }
@@ -104,7 +104,7 @@ impl Monitor {
             return self.api.audit.denied(request, denial).await;
         }
         // The operator manages the core systems here as on their own ports: a page calls one port, and shows one certificate.
-        if let Some(system) = managed(&request.path) {
+        if let Some(system) = managed(&request.path).filter(|system| self.serves(*system)) {
             return self.api.control.answer(system, request).await;
         }
         let file = dashboard::answer(request, self.port_of(CoreSystem::EventHandler));
@@ -121,6 +121,10 @@ impl Monitor {
             "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },
             _ => self.api.answer(request).await,
         }
+    }
+
+    fn serves(&self, system: CoreSystem) -> bool {
+        Port::ALL.iter().take(self.addresses.len()).any(|port| *port == Port::System(system))
     }
 
     fn port_of(&self, system: CoreSystem) -> u16 {

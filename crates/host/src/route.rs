@@ -7,7 +7,7 @@ use bodkin_arrowhead::{
 
 use crate::request::Method;
 
-/// The operations of the four core systems.
+/// The operations of the core systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// `Got it!`
@@ -174,6 +174,46 @@ pub enum Operation {
     SubscriptionRemove,
     /// An event stream; only the shard can serve it.
     EventStream,
+    /// Gatekeeper: all clouds, with their relays.
+    CloudList,
+    /// Makes clouds known.
+    CloudAdd,
+    /// One cloud.
+    CloudShow,
+    /// Replaces what is known of a cloud.
+    CloudReplace,
+    /// Forgets a cloud by id.
+    CloudRemove,
+    /// Assigns further relays to a cloud.
+    RelayAssign,
+    /// All relays.
+    RelayList,
+    /// Makes relays known.
+    RelayAdd,
+    /// One relay.
+    RelayShow,
+    /// The relay at an address and port.
+    RelayShowAt,
+    /// Replaces what is known of a relay.
+    RelayReplace,
+    /// Forgets a relay by id.
+    RelayRemove,
+    /// Which other clouds offer a service?
+    Discover,
+    /// Which other clouds offer which of several services?
+    DiscoverSeveral,
+    /// What does another cloud grant a consumer of this one?
+    Negotiate,
+    /// All clouds, with the relays for tunnels to them.
+    CloudPull,
+    /// Where are the systems of another cloud?
+    SystemAddressCollect,
+    /// Are other clouds reached without a gateway?
+    AccessTypeCollect,
+    /// Asks another cloud to test a relay together.
+    RelayTest,
+    /// The cloud of an operator and name.
+    CloudShowNamed,
 }
 
 /// An operation, and the parameter of its path.
@@ -185,7 +225,7 @@ pub struct Route {
     pub access: Access,
     /// The path's `{id}`; `None` where the path has none.
     pub id: Option<i64>,
-    /// The path's parameter of another name; `None` where the path has none.
+    /// The path's parameter of another name, or two with a slash between them; `None` where the path has none.
     pub text: Option<String>,
 }
 
@@ -219,7 +259,7 @@ pub const PUBLISH: Access = Access::Own;
 /// Every operation with its path below the system's base path, and whom it is for in secure mode (reference section 11).
 const ROUTES: &[Row] = {
     use Access::{Cloud, CoreSystems, Only, Operator, OperatorAnd, Own, OwnNeeds, OwnServices, OwnSystem, Query};
-    use CoreSystem::{Authorization, EventHandler, Orchestrator, ServiceRegistry};
+    use CoreSystem::{Authorization, EventHandler, Gatekeeper, Orchestrator, ServiceRegistry};
     use Method::{Delete, Get, Patch, Post, Put};
     &[
         (ServiceRegistry, Get, "echo", Operation::Echo, Cloud),
@@ -313,6 +353,28 @@ const ROUTES: &[Row] = {
         (EventHandler, Delete, "mgmt/subscriptions/{id}", Operation::SubscriptionRemove, Operator),
         (EventHandler, Get, "subscription", Operation::EventStream, Own),
         (EventHandler, Get, "events", Operation::EventStream, Own),
+        (Gatekeeper, Get, "echo", Operation::Echo, Cloud),
+        (Gatekeeper, Get, "mgmt/logs", Operation::LogList, Operator),
+        (Gatekeeper, Get, "mgmt/clouds", Operation::CloudList, Operator),
+        (Gatekeeper, Post, "mgmt/clouds", Operation::CloudAdd, Operator),
+        (Gatekeeper, Get, "mgmt/clouds/{id}", Operation::CloudShow, Operator),
+        (Gatekeeper, Put, "mgmt/clouds/{id}", Operation::CloudReplace, Operator),
+        (Gatekeeper, Delete, "mgmt/clouds/{id}", Operation::CloudRemove, Operator),
+        (Gatekeeper, Post, "mgmt/clouds/assign", Operation::RelayAssign, Operator),
+        (Gatekeeper, Get, "mgmt/relays", Operation::RelayList, Operator),
+        (Gatekeeper, Post, "mgmt/relays", Operation::RelayAdd, Operator),
+        (Gatekeeper, Get, "mgmt/relays/{id}", Operation::RelayShow, Operator),
+        (Gatekeeper, Put, "mgmt/relays/{id}", Operation::RelayReplace, Operator),
+        (Gatekeeper, Delete, "mgmt/relays/{id}", Operation::RelayRemove, Operator),
+        (Gatekeeper, Get, "mgmt/relays/{address}/{port}", Operation::RelayShowAt, Operator),
+        (Gatekeeper, Post, "init_gsd", Operation::Discover, Only(&["orchestrator"])),
+        (Gatekeeper, Post, "init_multi_gsd", Operation::DiscoverSeveral, Only(&["choreographer"])),
+        (Gatekeeper, Post, "init_icn", Operation::Negotiate, Only(&["orchestrator"])),
+        (Gatekeeper, Get, "pull_clouds", Operation::CloudPull, Only(&["qosmonitor"])),
+        (Gatekeeper, Post, "collect_system_addresses", Operation::SystemAddressCollect, Only(&["qosmonitor"])),
+        (Gatekeeper, Post, "collect_access_types", Operation::AccessTypeCollect, Only(&["qosmonitor"])),
+        (Gatekeeper, Post, "init_relay_test", Operation::RelayTest, Only(&["qosmonitor"])),
+        (Gatekeeper, Get, "cloud/{operator}/{name}", Operation::CloudShowNamed, Only(&["orchestrator", "qosmonitor"])),
     ]
 };
 
@@ -360,11 +422,12 @@ pub fn access(routed: &Result<Route, NoRoute>, path: &str) -> Access {
     }
 }
 
-/// The name of the pattern's parameter, and what stands in its place.
+/// The names of the pattern's parameters (which end it), and what stands in their place.
 fn parameter<'p>(pattern: &'static str, path: &'p str) -> Option<(&'static str, &'p str)> {
-    let (prefix, name) = pattern.strip_suffix('}')?.split_once('{')?;
-    let value = path.strip_prefix(prefix).filter(|value| !value.is_empty() && !value.contains('/'))?;
-    Some((name, value))
+    let (prefix, names) = pattern.strip_suffix('}')?.split_once('{')?;
+    let value = path.strip_prefix(prefix)?;
+    let fits = value.split('/').count() == names.split('/').count() && value.split('/').all(|part| !part.is_empty());
+    fits.then_some((names, value))
 }
 
 /// The `Allow` header of a 405.
@@ -403,6 +466,20 @@ mod tests {
         check(Method::Post, "/serviceregistry/mgmt/7", Err(NoRoute::MethodNotAllowed { allow: "GET, PUT, PATCH, DELETE".into() }));
         check(Method::Patch, "/serviceregistry/mgmt/services/7", Ok((Operation::DefinitionRename, Some(7))));
         check(Method::Get, "/serviceregistry/mgmt/grouped", Ok((Operation::EntryGroups, None)));
+    }
+
+    #[test]
+    fn a_path_may_end_with_two_texts() {
+        let found = |path| route(CoreSystem::Gatekeeper, Method::Get, path).map(|route| (route.operation, route.id, route.text));
+        assert_eq!(
+            found("/gatekeeper/mgmt/relays/relay.example/61617"),
+            Ok((Operation::RelayShowAt, None, Some("relay.example/61617".into())))
+        );
+        assert_eq!(found("/gatekeeper/mgmt/relays/7"), Ok((Operation::RelayShow, Some(7), None)));
+        assert_eq!(found("/gatekeeper/cloud/aitia/two"), Ok((Operation::CloudShowNamed, None, Some("aitia/two".into()))));
+        for path in ["/gatekeeper/cloud/aitia", "/gatekeeper/cloud/aitia/", "/gatekeeper/cloud//two", "/gatekeeper/cloud/a/b/c"] {
+            assert_eq!(found(path), Err(NoRoute::NotFound), "{path}");
+        }
     }
 
     #[test]

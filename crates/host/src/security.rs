@@ -67,7 +67,7 @@ pub struct SecurityConfig {
 /// Key stores as an Arrowhead cloud has them.
 #[derive(Clone, Debug)]
 pub struct KeyStores {
-    /// Where `NAME.p12` of each core system is, and `revoked.crl` if anything is revoked.
+    /// Where `NAME.p12` of each core system is (that of the Gatekeeper may be missing, and then there is none), and `revoked.crl` if anything is revoked.
     pub folder: PathBuf,
     /// The certificates of the authorities whose systems are believed: the cloud's.
     pub trust_store: PathBuf,
@@ -116,6 +116,13 @@ pub enum SecurityError {
         found: CloudCommonName,
         /// Who was asked for.
         expected: CloudCommonName,
+    },
+    /// A key store of the Gatekeeper has come or gone.
+    #[error("gatekeeper.p12 was {} since the start: start again to be a cloud {} a Gatekeeper", if *.is_there { "put there" } else { "taken away" },
+        if *.is_there { "with" } else { "without" })]
+    Gatekeeper {
+        /// Whether it is there now.
+        is_there: bool,
     },
     /// The directory holds another cloud's certificates than at the start.
     #[error("the certificates are those of {found} now, and this is {running}: start again to be another cloud")]
@@ -205,6 +212,9 @@ impl Security {
         let (trust, running) = (Trust::read(&self.config)?, self.trust());
         if trust.cloud != running.cloud {
             return Err(SecurityError::OtherCloud { found: trust.cloud, running: running.cloud.clone() });
+        }
+        if trust.systems() != running.systems() {
+            return Err(SecurityError::Gatekeeper { is_there: trust.systems().len() > running.systems().len() });
         }
         self.current.store(Arc::new(trust.succeed(&running)));
         self.changes.send_replace(());

@@ -42,6 +42,7 @@ use crate::{
     control::{self, Control, Pings},
     destination::Destinations,
     gate::Gate,
+    gatekeeper::GatekeeperError,
     graph::{DeployError, Deployer},
     host_name::OwnNames,
     inbox::{Inbox, Message},
@@ -87,14 +88,23 @@ pub enum Port {
 }
 
 impl Port {
-    /// All ports, in the order they are told.
-    pub const ALL: [Self; 5] = [
+    /// All ports, in the order they are told. Behind the others is what is not in every cloud.
+    pub const ALL: [Self; 6] = [
         Self::System(CoreSystem::ServiceRegistry),
         Self::System(CoreSystem::Authorization),
         Self::System(CoreSystem::Orchestrator),
         Self::System(CoreSystem::EventHandler),
         Self::Monitor,
+        Self::System(CoreSystem::Gatekeeper),
     ];
+    /// Where the monitor's is among them.
+    pub const MONITOR: usize = 4;
+
+    /// Those of a cloud with a Gatekeeper, or without.
+    pub fn served(has_gatekeeper: bool) -> &'static [Self] {
+        let all: &'static [Self] = &Self::ALL;
+        if has_gatekeeper { all } else { &all[..=Self::MONITOR] }
+    }
 
     /// The name it is told by.
     pub fn name(self) -> &'static str {
@@ -154,6 +164,9 @@ pub enum StartError {
     /// Tokens cannot be signed.
     #[error(transparent)]
     Tokens(#[from] IssuerError),
+    /// No other cloud can be spoken with.
+    #[error(transparent)]
+    Gatekeeper(#[from] GatekeeperError),
     /// The data was written in the other mode.
     #[error(
         "{directory} was used in {} mode. {} Start with another --data, or take what is there over as it is with --adopt-data.",
@@ -183,8 +196,8 @@ pub enum StartError {
 
 /// A running local cloud.
 pub struct Server {
-    /// Where each port listens, in the order of [`Port::ALL`].
-    pub addresses: [SocketAddr; 5],
+    /// Where each port listens that is served, in the order of [`Port::ALL`].
+    pub addresses: Vec<SocketAddr>,
     /// Where ZMTP is spoken.
     pub zmtp: Option<SocketAddr>,
     /// On which path of this machine.
@@ -223,13 +236,14 @@ impl Server {
         // Before certificates are made for a cloud that does not start.
         lead::refuse_other_mode(&opened.store, config)?;
         let listeners = bind::ports(config)?;
-        let addresses = listeners.each_ref().map(|group| group[0].local_addr().expect("a bound listener has an address"));
+        let addresses: Vec<SocketAddr> =
+            listeners.iter().map(|group| group[0].local_addr().expect("a bound listener has an address")).collect();
         let security = open_security(config).await?;
         let trust = security.as_ref().map(|security| security.trust());
         let (endpoint, zmtp_ipc) = bind::zmtp(config, trust.as_deref())?;
         let zmtp = endpoint.listeners.first().map(|listener| listener.local_addr().expect("a bound listener has an address"));
 
-        let destinations = Destinations::new(&addresses.into_iter().chain(zmtp).collect::<Vec<_>>());
+        let destinations = Destinations::new(&addresses.iter().copied().chain(zmtp).collect::<Vec<_>>());
         let mode = if config.security.is_some() { "secure" } else { "insecure" };
         let (audit, audit_thread) = Audit::open(&config.data, config.audit, &opened.store, mode).await?;
         let stages = Arc::new(Stages::default());
@@ -253,6 +267,7 @@ impl Server {
             orchestrator: config.orchestrator,
             qualities: qualities.clone(),
             tokens: tokens.clone(),
+            gatekeeper: None,
         });
         let from = opened.store.read(|draft| draft.positions_end()).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
@@ -304,7 +319,7 @@ impl Server {
                 },
             },
             pair: config.pair.clone(),
-            addresses,
+            addresses: addresses.clone(),
             ready: AtomicBool::new(false),
         });
         let gate = Arc::new(gate(config, &addresses));
@@ -332,7 +347,7 @@ impl Server {
         };
         let lead = Lead {
             config: config.clone(),
-            addresses,
+            addresses: addresses.clone(),
             store: opened.store.clone(),
             topics: topics.clone(),
             inbox: inbox.clone(),
@@ -343,6 +358,7 @@ impl Server {
             destinations,
             security: security.clone(),
             tokens,
+            control: control.clone(),
             audit: audit.clone(),
             graphs,
         };
@@ -499,11 +515,11 @@ fn open_event_log(config: &HostConfig, from: Position, inbox: &Arc<Inbox>) -> Re
 }
 
 /// The checks in front of every operation. Where the machine tells no name of its own there is none to take.
-fn gate(config: &HostConfig, addresses: &[SocketAddr; 5]) -> Gate {
+fn gate(config: &HostConfig, addresses: &[SocketAddr]) -> Gate {
     let machine = machine_name();
     let listen = config.listen.to_string();
     let own = [machine.as_str(), &config.domain_name, &listen].into_iter().chain(config.host_names.iter().map(String::as_str));
-    let gate = Gate::new(OwnNames::new(own), config.cors_origins.clone(), addresses[4].port(), config.security.is_some());
+    let gate = Gate::new(OwnNames::new(own), config.cors_origins.clone(), addresses[Port::MONITOR].port(), config.security.is_some());
     match &config.pair {
         None => gate,
         Some(pair) => gate.led_by(pair.leadership().clone()),

@@ -26,7 +26,7 @@ use bodkin_store::{
 };
 use serde_json::{Value, json};
 
-use CoreSystem::{Authorization, EventHandler, Orchestrator, ServiceRegistry};
+use CoreSystem::{Authorization, EventHandler, Gatekeeper, Orchestrator, ServiceRegistry};
 use Method::{Delete, Get, Patch, Post, Put};
 
 /// Reference 1.1.
@@ -144,6 +144,15 @@ fn rows() -> Vec<Row> {
         row(EventHandler, Post, "publish/authupdate", event, "authorization"),
         row(EventHandler, Post, "subscribe", subscription, "sensor"),
         row(EventHandler, Delete, "unsubscribe?event_type=hot&system_name=sensor&address=10.0.0.1&port=1", Value::Null, "*"),
+        row(Gatekeeper, Get, "echo", Value::Null, "*"),
+        row(Gatekeeper, Post, "init_gsd", json!({"requestedService": query("heat")}), "orchestrator"),
+        row(Gatekeeper, Post, "init_multi_gsd", json!({"requestedServices": [query("heat")]}), "choreographer"),
+        row(Gatekeeper, Post, "init_icn", json!({}), "orchestrator"),
+        row(Gatekeeper, Get, "pull_clouds", Value::Null, "qosmonitor"),
+        row(Gatekeeper, Post, "collect_system_addresses", json!({}), "qosmonitor"),
+        row(Gatekeeper, Post, "collect_access_types", json!([]), "qosmonitor"),
+        row(Gatekeeper, Post, "init_relay_test", json!({}), "qosmonitor"),
+        row(Gatekeeper, Get, "cloud/{operator}/{name}", Value::Null, "orchestrator qosmonitor"),
     ]
 }
 
@@ -166,6 +175,7 @@ impl World {
         let control = Control {
             audit: Audit::new(log),
             tokens: None,
+            gatekeeper: None,
             store: opened.store.clone(),
             stages: Arc::default(),
             naming: Default::default(),

@@ -62,6 +62,7 @@ impl Cloud {
         let opened = Store::open(data.path()).unwrap();
         let (log, audit_thread) = AuditLog::open(&data.path().join("audit"), AUDIT_LIMITS, None, now(), start_event("test")).unwrap();
         let control = Control {
+            gatekeeper: None,
             store: opened.store.clone(),
             stages: Arc::default(),
             naming: NamingRules { secure_services: tokens.is_some(), ..NamingRules::default() },

@@ -143,7 +143,7 @@ fn a_foreign_entry_is_passed_over_while_there_is_no_gatekeeper() {
         let one = requested_service.is_some();
         let form = OrchestrationForm { requester_system: Some(system("here-consumer")), requested_service, ..OrchestrationForm::default() };
         let form = Access::Own.admit(&Caller::Anonymous).unwrap().permit(form).unwrap();
-        let orchestration = Orchestration::parse(form, Sender::Requester, StoreKind::Plain, None).unwrap();
+        let orchestration = Orchestration::parse(form, Sender::Requester, StoreKind::Plain, None, false).unwrap();
         let now = UtcTime::from_unix_seconds(0);
         let found = candidates(&snapshot, &orchestration, &mut Unwatched).unwrap();
         let usable = orchestrate(&snapshot, &orchestration, found, now, |_| 0, &mut Unwatched).unwrap();

@@ -2,9 +2,10 @@
 
 use super::{
     Kind, Orchestration,
+    elsewhere::StoredProvider,
     flexible_store::flexible_candidates,
     reservation::is_free_for,
-    store::{stored_service_candidates, stored_top_candidates},
+    store::{stored_service_providers, stored_top_candidates},
 };
 use crate::{
     authorization::{Consumer, permitted_service, registered_consumer},
@@ -26,9 +27,31 @@ pub fn candidates(
     let requester = &orchestration.requester;
     match &orchestration.kind {
         Kind::Dynamic(query) => Ok(service_registry::query(snapshot, query, witness).service_query_data),
-        Kind::StoredService { query, interface } => stored_service_candidates(snapshot, requester, query, interface, witness),
+        Kind::OtherClouds(_) => {
+            let found = "the request is for other clouds only";
+            witness.see(|| Step::new(Criterion::ServiceDefinition, true, "who offers it in this cloud?", found));
+            Ok(Vec::new())
+        }
+        Kind::StoredService { query, interface } => {
+            let providers = stored_service_providers(snapshot, requester, query, interface, witness)?.into_iter();
+            Ok(providers.flat_map(StoredProvider::here).collect())
+        }
         Kind::StoredTops(kinds) => stored_top_candidates(snapshot, requester, kinds, witness),
         Kind::Flexible { form, requester_metadata } => flexible_candidates(snapshot, requester, form, requester_metadata, witness),
+    }
+}
+
+/// The providers that the orchestration store names for one service, by priority, where those of other clouds can be asked; `None` of any other orchestration.
+pub fn stored_providers(
+    snapshot: &Snapshot,
+    orchestration: &Orchestration,
+    witness: &mut impl Witness,
+) -> Result<Option<Vec<StoredProvider>>, ArrowheadError> {
+    match (&orchestration.kind, &orchestration.elsewhere) {
+        (Kind::StoredService { query, interface }, Some(_)) => {
+            stored_service_providers(snapshot, &orchestration.requester, query, interface, witness).map(Some)
+        }
+        _ => Ok(None),
     }
 }
 
@@ -56,12 +79,12 @@ pub fn orchestrate(
 ) -> Result<Vec<EntryView>, ArrowheadError> {
     let mut usable = candidates;
     if orchestration.asks_rules && !usable.is_empty() {
-        let consumer = registered_consumer(snapshot, &orchestration.requester)?;
-        usable = usable.into_iter().filter_map(|view| permitted_service(snapshot, Consumer::System(consumer), view, witness)).collect();
+        let consumer = orchestration.rules_consumer(snapshot)?;
+        usable = usable.into_iter().filter_map(|view| permitted_service(snapshot, consumer, view, witness)).collect();
     }
     usable.retain(|view| is_free_for(snapshot, &orchestration.requester.key, view, now, witness));
     match &orchestration.kind {
-        Kind::Dynamic(_) | Kind::Flexible { .. } => {
+        Kind::Dynamic(_) | Kind::Flexible { .. } | Kind::OtherClouds(_) => {
             if orchestration.only_preferred {
                 usable.retain(|view| is_preferred(orchestration, view, witness));
             }
@@ -97,6 +120,17 @@ fn keep_one(usable: &mut Vec<EntryView>, chosen: usize, witness: &mut impl Witne
 }
 
 impl Orchestration {
+    /// Whom the rules are asked about: the requester, or the other cloud on behalf of which its Gatekeeper asks.
+    fn rules_consumer<'s>(&self, snapshot: &'s Snapshot) -> Result<Consumer<'s>, ArrowheadError> {
+        let Some(cloud) = &self.requester_cloud else {
+            return registered_consumer(snapshot, &self.requester).map(|consumer| Consumer::System(consumer));
+        };
+        let (operator, name) = (cloud.operator.as_str(), cloud.cloud.as_str());
+        let unknown =
+            || ArrowheadError::invalid_parameter(format!("No cloud exists with the following operator and name: {operator}, {name}"));
+        snapshot.cloud_by_name(operator, name).map(|cloud| Consumer::Cloud(cloud)).ok_or_else(unknown)
+    }
+
     fn prefers(&self, view: &EntryView) -> bool {
         self.preferred.contains(&SystemKey::of(&view.provider))
     }
@@ -105,6 +139,7 @@ impl Orchestration {
     pub fn explain(&self, snapshot: &Snapshot, steps: Vec<Step>, usable: &[EntryView]) -> Explanation {
         let definition = match &self.kind {
             Kind::Dynamic(query) | Kind::StoredService { query, .. } => query.definition.as_str(),
+            Kind::OtherClouds(definition) => definition,
             Kind::StoredTops(_) => "what the orchestration store names",
             Kind::Flexible { form, .. } => form.service_definition_requirement.as_deref().unwrap_or_default().trim(),
         };

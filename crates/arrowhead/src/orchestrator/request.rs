@@ -2,14 +2,16 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::quality::Quality;
+use super::{elsewhere::Elsewhere, quality::Quality};
 use crate::{
     access::EXTERNAL_SERVICE_REQUEST,
     address::AddressKind,
     caller::Authorized,
+    common_name::CloudCommonName,
     error::ArrowheadError,
-    form::{OrchestrationForm, PreferredProvider, ServiceQueryForm},
+    form::{CloudRequest, OrchestrationForm, PreferredProvider, ServiceQueryForm},
     metadata::Metadata,
+    name::CloudName,
     record::System,
     service_registry::Query,
     system::{SystemKey, SystemReference},
@@ -27,6 +29,10 @@ pub struct Orchestration {
     pub(super) only_preferred: bool,
     /// What is required of the provider, where quality of service is managed and asked for.
     pub(super) quality: Option<Quality>,
+    /// The cloud that the requester is of, if it is another one, which its Gatekeeper has shown to be.
+    pub(super) requester_cloud: Option<CloudCommonName>,
+    /// What other clouds may be asked for it.
+    pub elsewhere: Option<Elsewhere>,
     /// Whether only candidates are wanted that accept a TCP connection now; connecting is the host's part.
     pub ping_providers: bool,
 }
@@ -34,6 +40,8 @@ pub struct Orchestration {
 /// Where the candidates come from.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
+    /// Other clouds only (flag `triggerInterCloud`), for the service of this name: here there are none.
+    OtherClouds(String),
     /// The registry (flag `overrideStore`).
     Dynamic(Query),
     /// The orchestration store, for one service over one interface.
@@ -73,10 +81,11 @@ pub enum StoreKind {
     Flexible,
 }
 
-struct Flags(BTreeMap<String, Option<bool>>);
+/// Those of a form, by name.
+pub(super) struct Flags(pub(super) BTreeMap<String, Option<bool>>);
 
 impl Flags {
-    fn set(&self, name: &str) -> bool {
+    pub(super) fn set(&self, name: &str) -> bool {
         self.0.get(name).copied().flatten().unwrap_or(false)
     }
 
@@ -92,13 +101,14 @@ impl Flags {
 }
 
 impl Orchestration {
-    /// Checks a form in upstream's order (reference 5.1). There is no Gatekeeper in this cloud. `exclusivity_max` is for how long a provider may be
-    /// kept for one consumer, where quality of service is managed (option `enable_qos`).
+    /// Checks a form in upstream's order (reference 5.1). `exclusivity_max` is for how long a provider may be kept for one consumer, where quality of
+    /// service is managed (option `enable_qos`); other clouds are asked where there is a Gatekeeper.
     pub fn parse(
         form: Authorized<OrchestrationForm>,
         sender: Sender,
         store: StoreKind,
         exclusivity_max: Option<Duration>,
+        has_gatekeeper: bool,
     ) -> Result<Self, ArrowheadError> {
         let mut form = form.into_inner();
         let origin = sender.origin();
@@ -110,7 +120,8 @@ impl Orchestration {
         }
         let preferred = parse_preferred(form.preferred_providers.as_deref().unwrap_or_default(), origin)?;
         let (local, other_clouds): (Vec<_>, Vec<_>) = preferred.into_iter().partition(|(_, is_local)| *is_local);
-        let preferred_elsewhere = flags.set("enableInterCloud") && !other_clouds.is_empty();
+        let asks_elsewhere = flags.set("enableInterCloud") || flags.set("triggerInterCloud");
+        let preferred_elsewhere = asks_elsewhere && !other_clouds.is_empty();
         if flags.set("onlyPreferred") && local.is_empty() && !preferred_elsewhere {
             return Err(refused("There is no valid preferred provider, but flag onlyPreferred is set."));
         }
@@ -126,10 +137,14 @@ impl Orchestration {
             .transpose()?;
         // Upstream's proxies make no external requests: the flag says nothing there.
         let external = flags.set(EXTERNAL_SERVICE_REQUEST) && sender != Sender::Proxy;
-        if external || flags.set("triggerInterCloud") {
+        if !has_gatekeeper && (external || flags.set("triggerInterCloud")) {
             return Err(refused("Inter-cloud orchestration is not available: Orchestrator runs in NO GATEKEEPER mode."));
         }
+        let requester_cloud = external.then(|| parse_requester_cloud(form.requester_cloud.as_ref(), origin)).transpose()?;
+        let elsewhere = (has_gatekeeper && !external).then(|| Elsewhere::parse(&form, &flags, store)).flatten();
         let kind = match store {
+            _ if external => Kind::Dynamic(Query::parse(&service_form(form, &flags), origin)?),
+            _ if flags.set("triggerInterCloud") => Kind::OtherClouds(Query::parse(&service_form(form, &flags), origin)?.definition),
             _ if flags.set("overrideStore") => Kind::Dynamic(Query::parse(&service_form(form, &flags), origin)?),
             StoreKind::Plain => plain_store(form, &flags, origin)?,
             StoreKind::Flexible => flexible_store(form, &flags, origin)?,
@@ -137,7 +152,7 @@ impl Orchestration {
         Ok(Self {
             requester,
             asks_rules: match kind {
-                Kind::Dynamic(_) => sender != Sender::Proxy,
+                Kind::Dynamic(_) | Kind::OtherClouds(_) => sender != Sender::Proxy,
                 Kind::StoredService { .. } | Kind::StoredTops(_) => true,
                 Kind::Flexible { .. } => false,
             },
@@ -146,6 +161,8 @@ impl Orchestration {
             preferred: local.into_iter().map(|(key, _)| key).collect(),
             only_preferred: flags.set("onlyPreferred"),
             quality,
+            requester_cloud,
+            elsewhere,
             ping_providers: flags.set("pingProviders"),
         })
     }
@@ -165,13 +182,15 @@ impl Orchestration {
             preferred: Vec::new(),
             only_preferred: false,
             quality: None,
+            requester_cloud: None,
+            elsewhere: None,
             ping_providers: false,
         }
     }
 }
 
 /// The requested service as the flags have it.
-fn service_form(form: OrchestrationForm, flags: &Flags) -> ServiceQueryForm {
+pub(super) fn service_form(form: OrchestrationForm, flags: &Flags) -> ServiceQueryForm {
     let mut service = form.requested_service.unwrap_or_default();
     if !flags.set("metadataSearch") {
         service.metadata_requirements = None;
@@ -217,6 +236,16 @@ fn flexible_store(form: OrchestrationForm, flags: &Flags, origin: &str) -> Resul
     // Checked here, so that a rule can only narrow what is right.
     Query::parse(&form, origin)?;
     Ok(Kind::Flexible { form, requester_metadata })
+}
+
+/// The cloud on behalf of which a Gatekeeper asks.
+fn parse_requester_cloud(form: Option<&CloudRequest>, origin: &str) -> Result<CloudCommonName, ArrowheadError> {
+    let form = form.ok_or_else(|| ArrowheadError::bad_payload("Requester cloud is null; an external request has one.", origin))?;
+    let name = |text: &Option<String>, what: &str| {
+        let refused = |error| ArrowheadError::bad_payload(format!("Requester cloud: {what} {error}"), origin);
+        CloudName::parse(text.as_deref().unwrap_or_default()).map_err(refused)
+    };
+    Ok(CloudCommonName { operator: name(&form.operator, "operator")?, cloud: name(&form.name, "name")? })
 }
 
 /// Keys of the preferred providers, with whether each is of this cloud.

@@ -7,6 +7,7 @@ use std::{
 
 use serde::Serialize;
 
+use super::elsewhere::StoredProvider;
 use crate::{
     address::AddressKind,
     error::ArrowheadError,
@@ -173,29 +174,37 @@ pub(super) fn known_requester<'s>(snapshot: &'s Snapshot, requester: &SystemRefe
     snapshot.system_by_key(requester.key.as_str()).ok_or_else(missing)
 }
 
-/// What the providers of a group's entries offer, by priority. Providers in other clouds are passed over: there is no
-/// Gatekeeper to negotiate with their cloud.
-pub(super) fn stored_service_candidates(
+/// The providers of a group's entries, by priority, with what those of this cloud offer.
+pub(super) fn stored_service_providers(
     snapshot: &Snapshot,
     requester: &SystemReference,
     query: &Query,
     interface: &str,
     witness: &mut impl Witness,
-) -> Result<Vec<EntryView>, ArrowheadError> {
+) -> Result<Vec<StoredProvider>, ArrowheadError> {
     let consumer = known_requester(snapshot, requester)?.id;
     let definition = known_definition(snapshot, &query.definition)?.id;
     let interface = known_interface(snapshot, interface)?.id;
     let group = StoreGroup { consumer, definition, interface };
-    let mut candidates = Vec::new();
+    let mut providers = Vec::new();
     let mut named = 0;
     for entry in snapshot.store_entries_of(group) {
         named += 1;
-        for offered in offered_by(snapshot, entry, witness) {
-            candidates.extend(query.select(snapshot, offered, witness));
+        let offered = offered_by(snapshot, entry, witness).into_iter().filter_map(|offered| query.select(snapshot, offered, witness));
+        match foreign(snapshot, entry) {
+            Some((cloud, system)) => providers.push(StoredProvider::Elsewhere(cloud, system)),
+            None => providers.push(StoredProvider::Here(offered.collect())),
         }
     }
     tell_named(named, witness);
-    Ok(candidates)
+    Ok(providers)
+}
+
+/// The provider of an entry that is of another cloud, which is still known.
+fn foreign(snapshot: &Snapshot, entry: &StoreEntry) -> Option<(Arc<Cloud>, Arc<ForeignSystem>)> {
+    let StoreProvider::Foreign(id) = entry.provider else { return None };
+    let system = snapshot.foreign_system(id)?;
+    Some((snapshot.cloud(system.cloud)?.clone(), system.clone()))
 }
 
 /// What the provider of an entry offers of the entry's service now.

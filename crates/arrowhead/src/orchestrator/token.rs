@@ -13,12 +13,12 @@ use crate::{
 };
 
 impl Orchestration {
-    /// Whom tokens for this orchestration are made for: the requester, which is of the own cloud.
+    /// Whom tokens for this orchestration are made for: the requester, which is of the own cloud if it is not said to be of another.
     pub fn consumer(&self, own_cloud: &CloudCommonName) -> Result<SystemCommonName, ArrowheadError> {
         let name = SystemName::parse(&self.requester.name);
         let refused =
             |error| ArrowheadError::invalid_parameter(format!("A token cannot be made for the requester: its system name {error}"));
-        Ok(SystemCommonName { system: name.map_err(refused)?, cloud: own_cloud.clone() })
+        Ok(SystemCommonName { system: name.map_err(refused)?, cloud: self.requester_cloud.as_ref().unwrap_or(own_cloud).clone() })
     }
 }
 

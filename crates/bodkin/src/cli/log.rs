@@ -45,9 +45,11 @@ fn level() -> impl TypedValueParser<Value = LogLevel> {
 
 /// Prints the log; gives the exit code.
 pub async fn run(options: LogOptions, printer: Printer) -> anyhow::Result<u8> {
-    let cloud = options.registry.discover().await?;
     let query = LogQuery { level: options.level, from: options.from, to: options.to, logger: options.logger };
-    let entries = cloud.logs(options.system, &query, &options.page.into()).await?;
+    let entries = match options.system {
+        CoreSystem::Gatekeeper => options.registry.monitor()?.gatekeeper_logs(&query, &options.page.into()).await?,
+        system => options.registry.discover().await?.logs(system, &query, &options.page.into()).await?,
+    };
     printer.rows(&entries, &table(&entries.data), "nothing of that kind was logged")?;
     Ok(DONE)
 }

@@ -53,7 +53,9 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let mut own_runs = false;
     let is_zmtp = settings.zmtp.expect(all);
     let zmtp = is_zmtp.then(|| ("zmtp", zmtp_port(settings.port_offset)));
-    for (name, number) in Port::ALL.map(Port::name).into_iter().zip(numbers).chain(zmtp) {
+    // Whether key stores have a certificate for a Gatekeeper is told when they are read.
+    let served = Port::served(settings.insecure != Some(true));
+    for (name, number) in served.iter().map(|port| port.name()).zip(numbers).chain(zmtp) {
         let Some(socket) = taken(number) else {
             found.push(Finding::ok("port", format!("{number} ({name}) is free")));
             continue;
@@ -62,7 +64,7 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
         own_runs |= holder.as_ref().is_some_and(|holder| holder.name == OWN_NAME);
         found.push(taken_port(number, name, holder));
     }
-    found.extend(running(settings, listen, numbers[Port::ALL.len() - 1], own_runs).await);
+    found.extend(running(settings, listen, numbers[Port::MONITOR], own_runs).await);
     found
 }
 

@@ -203,6 +203,8 @@ settings! {
     subscriber_queue_bytes_max: u64 = "BODKIN_SUBSCRIBER_QUEUE_BYTES_MAX",
     /// Milliseconds a subscriber may take to accept a pushed event
     push_timeout_ms: u64 = "BODKIN_PUSH_TIMEOUT_MS",
+    /// Milliseconds another cloud's gatekeeper may take for each step of a dialogue
+    neighbor_timeout_ms: u64 = "BODKIN_NEIGHBOR_TIMEOUT_MS",
     /// Refusals (4xx) after which a pushed event is a dead letter
     push_attempts_max: u32 = "BODKIN_PUSH_ATTEMPTS_MAX",
     /// Failures in a row after which a subscriber is only probed now and then
@@ -315,6 +317,7 @@ impl Settings {
             log_entries_max: Some(host.log_entries_max),
             subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
             push_timeout_ms: ms(limits.push_timeout),
+            neighbor_timeout_ms: ms(limits.neighbor_timeout),
             push_attempts_max: Some(limits.delivery.attempts_max),
             push_breaker_failures: Some(limits.delivery.breaker_failures),
             push_backoff_min_ms: ms(limits.delivery.backoff_min),

@@ -1,5 +1,6 @@
 //! Endpoints of the Orchestrator (reference section 5).
 
+mod elsewhere;
 mod flexible_store;
 mod reservation;
 mod store;
@@ -22,6 +23,8 @@ use bodkin_arrowhead::{
     snapshot::Snapshot,
     utc::UtcTime,
 };
+
+use serde_json::{Map, Value};
 
 pub use self::reservation::expire_reservations;
 use super::{Control, Result, check_id, found, now};
@@ -67,13 +70,13 @@ impl Control {
         self.answer_orchestration(&Orchestration::stored_tops(&consumer)).await
     }
 
-    fn parse_orchestration(
+    pub(super) fn parse_orchestration(
         &self,
         form: Authorized<OrchestrationForm>,
         sender: Sender,
     ) -> std::result::Result<Orchestration, ArrowheadError> {
         let OrchestratorConfig { store, reservations, quality_interval, .. } = self.orchestrator;
-        Orchestration::parse(form, sender, store, quality_interval.map(|_| reservations.maximum))
+        Orchestration::parse(form, sender, store, quality_interval.map(|_| reservations.maximum), self.gatekeeper.is_some())
     }
 
     /// Only one of the two stores is served.
@@ -89,31 +92,53 @@ impl Control {
     }
 
     async fn answer_orchestration(&self, orchestration: &Orchestration) -> Result<Answer> {
+        if let Some(elsewhere) = &orchestration.elsewhere
+            && let Some(answer) = self.orchestrate_elsewhere(orchestration, elsewhere).await?
+        {
+            return Ok(answer);
+        }
+        let (response, account) = self.orchestrate_here(orchestration).await?;
+        Ok(Answer { account: Some(Box::new(account)), ..Answer::json(200, &response) })
+    }
+
+    /// What the consumer may use in this cloud, with its tokens, and what the audit log keeps of it.
+    pub(super) async fn orchestrate_here(&self, orchestration: &Orchestration) -> Result<(OrchestrationResponse, Map<String, Value>)> {
         let now = now();
         // Held while providers are pinged, so as a count of its own.
         let mut snapshot = Arc::clone(&self.store.snapshot());
         let mut usable = self.decide(&snapshot, orchestration, now, &mut Unwatched).await?;
-        if let Some(duration) = orchestration.exclusivity() {
-            // Each attempt that fails has lost one of them to somebody faster.
-            let mut attempts = usable.len();
-            while let Some(chosen) = usable.first() {
-                let confirmation = orchestration.reservation_of(chosen, duration);
-                if self.write(SYSTEM, move |draft| draft.reserve_exclusively(&confirmation), |_, is_kept| is_kept).await? {
-                    break;
-                }
-                // The next snapshot has the other's reservation, and another provider is chosen, or nobody when all were lost.
-                snapshot = Arc::clone(&self.store.snapshot());
-                attempts -= 1;
-                usable = if attempts == 0 { Vec::new() } else { self.decide(&snapshot, orchestration, now, &mut Unwatched).await? };
-            }
+        // Each attempt that fails has lost one of them to somebody faster.
+        let mut attempts = usable.len();
+        while !self.keeps(orchestration, &usable).await? {
+            // The next snapshot has the other's reservation, and another provider is chosen, or nobody when all were lost.
+            snapshot = Arc::clone(&self.store.snapshot());
+            attempts -= 1;
+            usable = if attempts == 0 { Vec::new() } else { self.decide(&snapshot, orchestration, now, &mut Unwatched).await? };
         }
+        self.respond(&snapshot, orchestration, usable, now).await
+    }
+
+    /// Keeps the chosen provider for the consumer, where that is asked for; gives whether nobody was faster.
+    async fn keeps(&self, orchestration: &Orchestration, usable: &[EntryView]) -> Result<bool> {
+        let (Some(duration), Some(chosen)) = (orchestration.exclusivity(), usable.first()) else { return Ok(true) };
+        let confirmation = orchestration.reservation_of(chosen, duration);
+        Ok(self.write(SYSTEM, move |draft| draft.reserve_exclusively(&confirmation), |_, is_kept| is_kept).await?)
+    }
+
+    async fn respond(
+        &self,
+        snapshot: &Snapshot,
+        orchestration: &Orchestration,
+        usable: Vec<EntryView>,
+        now: UtcTime,
+    ) -> Result<(OrchestrationResponse, Map<String, Value>)> {
         let response = match orchestration.exclusivity() {
             Some(duration) => OrchestrationResponse::new(usable, now).kept_for(duration),
             None => OrchestrationResponse::new(usable, now),
         };
         let response = self.with_tokens(orchestration, response).await?;
-        let account = orchestrator::account(&snapshot, orchestration, &response);
-        Ok(Answer { account: Some(Box::new(account)), ..Answer::json(200, &response) })
+        let account = orchestrator::account(snapshot, orchestration, &response);
+        Ok((response, account))
     }
 
     async fn decide(
@@ -124,8 +149,19 @@ impl Control {
         witness: &mut (impl Witness + Send),
     ) -> std::result::Result<Vec<EntryView>, ArrowheadError> {
         let started = Instant::now();
-        let mut candidates = orchestrator::candidates(snapshot, orchestration, witness)?;
+        let candidates = orchestrator::candidates(snapshot, orchestration, witness)?;
         self.record(SYSTEM, Stage::Execute, started);
+        self.decide_among(snapshot, orchestration, candidates, now, witness).await
+    }
+
+    async fn decide_among(
+        &self,
+        snapshot: &Snapshot,
+        orchestration: &Orchestration,
+        mut candidates: Vec<EntryView>,
+        now: UtcTime,
+        witness: &mut (impl Witness + Send),
+    ) -> std::result::Result<Vec<EntryView>, ArrowheadError> {
         if orchestration.ping_providers {
             let pinged: Vec<EntryId> = candidates.iter().map(|view| view.entry.id).collect();
             candidates = self.pings.reachable(candidates).await;

@@ -53,6 +53,9 @@ pub const OPERATIONS: &[Description] = &[
         .created()
         .needing_keys(),
     delete(Bodkin, "api/v1/onboarding/grants/{id}", "Takes a grant back.").needing_keys(),
+    get(Bodkin, "api/v1/clouds/introduction", "Introduction", "What another cloud's operator needs to know of this one.").needing_keys(),
+    get(Bodkin, "api/v1/clouds/relays", "Page[RelayState]", "How it is with the connections to relays.").needing_keys(),
+    act("api/v1/clouds/{id}/ping", "PingedCloud", "Asks another cloud's gatekeeper whether it is there.").needing_keys(),
     get(Bodkin, "api/v1/audit", "AuditLog", "Entries of the audit log: the newest, or those from a number on.").asking(&[
         "from? int - number of the first entry",
         "since? time - not earlier",

@@ -46,6 +46,21 @@ impl MemoryRelay {
         self.hub.lock().unwrap().sent.clone()
     }
 
+    /// How many listen to a destination.
+    pub(crate) fn listeners(&self, destination: &Destination) -> usize {
+        let mut hub = self.hub.lock().unwrap();
+        hub.forget_those_who_left();
+        hub.listeners.values().filter(|listener| listener.0 == *destination).count()
+    }
+
+    /// Queues that somebody listens to, or in which something waits.
+    pub(crate) fn queues(&self) -> Vec<Destination> {
+        let mut hub = self.hub.lock().unwrap();
+        hub.forget_those_who_left();
+        let listened = hub.listeners.values().map(|listener| listener.0.clone());
+        listened.chain(hub.waiting.keys().cloned()).filter(|destination| matches!(destination, Destination::Queue(_))).collect()
+    }
+
     fn with_hub<T>(&self, act: impl FnOnce(&mut Hub) -> Result<T, RelayError>) -> Result<T, RelayError> {
         let mut hub = self.hub.lock().unwrap();
         if hub.is_down {

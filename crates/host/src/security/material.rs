@@ -32,7 +32,7 @@ pub(super) struct Material {
     /// Who certifies devices.
     pub(super) device_anchors: Vec<Certificate>,
     pub(super) revocations: Revocations,
-    /// In the order of [`CoreSystem::ALL`].
+    /// Of [`SecurityConfig::systems`], in their order.
     pub(super) identities: Vec<Arc<Identity>>,
     /// Of the ZMTP port; `None` with key stores, beside which nothing says whose a key is.
     pub(super) curve: Option<CurveKeys>,
@@ -45,7 +45,7 @@ impl Material {
     /// renewed or is not made out for the names of this machine. Key stores are only read.
     pub(super) fn read(config: &SecurityConfig, now: UtcTime) -> Result<Self, SecurityError> {
         let mut material = match &config.key_stores {
-            Some(stores) => Self::of_key_stores(stores)?,
+            Some(stores) => Self::of_key_stores(stores, config.systems())?,
             None => Self::of_directory(config, now)?,
         };
         if let Some(path) = &config.device_authorities {
@@ -65,26 +65,24 @@ impl Material {
             let ensured = directory.ensure_identity(&name, &host_names, now, LEAF_LIFETIME);
             ensured.or_else(|error| kept(directory, &name, error, now)).map(Arc::new)
         };
-        let systems = CoreSystem::ALL.map(|system| directory.system_files(&SystemName::from_stored(system.name())));
+        let systems = config.systems();
+        let of_systems = systems.iter().map(|system| directory.system_files(&SystemName::from_stored(system.name())));
         let files = files_of_all(directory).into_iter();
         Ok(Self {
             cloud: directory.cloud()?,
             anchors: vec![directory.anchor()?],
             device_anchors: Vec::new(),
             revocations: directory.revocations()?,
-            identities: CoreSystem::ALL.into_iter().map(identity).collect::<Result<_, _>>()?,
+            identities: systems.iter().copied().map(identity).collect::<Result<_, _>>()?,
             curve: Some(CurveKeys::read(directory)?),
-            files: files
-                .chain(systems.into_iter().flat_map(|(certificate, key)| [certificate, key]))
-                .chain(CurveKeys::files(directory))
-                .collect(),
+            files: files.chain(of_systems.flat_map(|(certificate, key)| [certificate, key])).chain(CurveKeys::files(directory)).collect(),
         })
     }
 
-    fn of_key_stores(stores: &KeyStores) -> Result<Self, SecurityError> {
+    fn of_key_stores(stores: &KeyStores, systems: &[CoreSystem]) -> Result<Self, SecurityError> {
         let password = stores.password_file.as_deref().map(file::read_password).transpose()?;
         let password = password.as_ref().map(|password| password.as_str());
-        let paths = CoreSystem::ALL.map(|system| stores.folder.join(format!("{}.p12", system.name())));
+        let paths: Vec<PathBuf> = systems.iter().map(|system| stores.key_store(*system)).collect();
         let identities: Vec<_> = paths.iter().map(|path| Identity::read(path, password).map(Arc::new)).collect::<Result<_, _>>()?;
         let anchors = file::read_anchors(&stores.trust_store, password)?;
         let list = revocation_list(stores);
@@ -122,7 +120,23 @@ pub(super) fn kept(
     }
 }
 
+impl KeyStores {
+    /// Where a core system's certificate and key are.
+    fn key_store(&self, system: CoreSystem) -> PathBuf {
+        self.folder.join(format!("{}.p12", system.name()))
+    }
+}
+
 impl SecurityConfig {
+    /// The core systems that there are certificates for. A folder of key stores may have none for the Gatekeeper: then the cloud has none, as clouds
+    /// that know no others.
+    pub fn systems(&self) -> &'static [CoreSystem] {
+        let all: &'static [CoreSystem] = &CoreSystem::ALL;
+        let is_there = |system: &CoreSystem| self.key_stores.as_ref().is_none_or(|stores| stores.key_store(*system).exists());
+        let missing = all.iter().position(|system| *system == CoreSystem::Gatekeeper && !is_there(system));
+        &all[..missing.unwrap_or(all.len())]
+    }
+
     /// Makes a cloud's authority and the operator's identity where there are none.
     pub(super) fn ensure_authority(&self, now: UtcTime) -> Result<(), DirectoryError> {
         if !self.directory.exists() {

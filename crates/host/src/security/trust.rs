@@ -30,9 +30,9 @@ pub struct Trust {
     device_anchors: Vec<Certificate>,
     /// How often since the start an authority was taken from those that are believed.
     pub(super) withdrawals: u64,
-    /// In the order of [`CoreSystem::ALL`].
+    /// Of [`Self::systems`], in their order.
     identities: Vec<Arc<Identity>>,
-    /// In the order of [`Port::ALL`].
+    /// Of the ports that are served, in the order of [`Port::ALL`].
     servers: Vec<Arc<ServerConfig>>,
     /// The Event Handler's, towards subscribers.
     pub(super) towards_subscribers: Arc<ClientConfig>,
@@ -64,11 +64,12 @@ impl Trust {
                 }
             }
         };
-        let servers = Port::ALL.into_iter().map(server).collect::<Result<_, _>>()?;
+        let has_gatekeeper = identities.len() == CoreSystem::ALL.len();
+        let servers = Port::served(has_gatekeeper).iter().copied().map(server).collect::<Result<_, _>>()?;
         let server_check = if config.verify_host_names { ServerCheck::HostName } else { ServerCheck::ChainOnly };
         let event_handler = &identities[CoreSystem::EventHandler as usize];
         let towards_subscribers = tls::client_with_check(Some(event_handler), &anchors, server_check, check.clone())?;
-        let renewal_due = identities.iter().map(|identity| identity.certificate().renewal_due()).min().expect("there are four");
+        let renewal_due = identities.iter().map(|identity| identity.certificate().renewal_due()).min().expect("there are some");
         let withdrawals = 0;
         Ok(Self { cloud, check, anchors, device_anchors, withdrawals, identities, servers, towards_subscribers, curve, renewal_due, files })
     }
@@ -89,7 +90,13 @@ impl Trust {
         all.map(|anchor| format!("{} {}", anchor.told_name(), anchor.fingerprint())).collect()
     }
 
-    /// Who a core system is.
+    /// The core systems that there are certificates for.
+    pub fn systems(&self) -> &'static [CoreSystem] {
+        let all: &'static [CoreSystem] = &CoreSystem::ALL;
+        &all[..self.identities.len()]
+    }
+
+    /// Who a core system of [`Self::systems`] is.
     pub fn identity(&self, system: CoreSystem) -> &Arc<Identity> {
         &self.identities[system as usize]
     }

@@ -13,15 +13,16 @@ use crate::{
     shard::EndpointConfig,
 };
 
-/// The listening sockets of every port.
-pub(super) fn ports(config: &HostConfig) -> Result<[Vec<std::net::TcpListener>; 5], StartError> {
-    let mut listeners = Vec::with_capacity(Port::ALL.len());
-    for (port, number) in Port::ALL.into_iter().zip(config.ports) {
+/// The listening sockets of every port that is served.
+pub(super) fn ports(config: &HostConfig) -> Result<Vec<Vec<std::net::TcpListener>>, StartError> {
+    let served = Port::served(config.has_gatekeeper());
+    let mut listeners = Vec::with_capacity(served.len());
+    for (port, number) in served.iter().zip(config.ports) {
         let address = SocketAddr::new(config.listen, number);
         let group = listener::bind(address).map_err(|error| StartError::Listen { address, name: port.name(), error })?;
         listeners.push(group);
     }
-    Ok(listeners.try_into().expect("there is a listener for every port"))
+    Ok(listeners)
 }
 
 /// The listening sockets of the ZMTP port, and of the path beside it.

@@ -10,8 +10,9 @@ use super::{Server, StartError};
 use crate::{
     audit::Audit,
     config::HostConfig,
-    control,
+    control::{self, Control},
     destination::Destinations,
+    gatekeeper::{self, Gatekeeper},
     graph::{self, DeclaredGraph, Deployer},
     inbox::{Inbox, Message},
     job,
@@ -28,7 +29,7 @@ use crate::{
 /// What is needed for it.
 pub(super) struct Lead {
     pub config: HostConfig,
-    pub addresses: [SocketAddr; 5],
+    pub addresses: Vec<SocketAddr>,
     pub store: Store,
     pub topics: Arc<RealTimeTopics>,
     pub inbox: Arc<Inbox>,
@@ -39,6 +40,7 @@ pub(super) struct Lead {
     pub destinations: Destinations,
     pub security: Option<Arc<Security>>,
     pub tokens: Option<Arc<TokenIssuer>>,
+    pub control: Arc<Control>,
     pub audit: Audit,
     pub graphs: Arc<Deployer>,
 }
@@ -90,13 +92,14 @@ impl Lead {
         let interval = config.orchestrator.reservation_check_interval;
         let mut jobs = job::start(&config.jobs, store, &self.probes, config.ping_timeout, &self.destinations);
         jobs.push(tokio::spawn(control::expire_reservations(store.clone(), interval)));
+        jobs.push(tokio::spawn(gatekeeper::answer_calls(self.control.clone())));
         jobs.extend(self.quality_monitor().map(|monitor| tokio::spawn(monitor.run())));
         if let Some(security) = &self.security {
-            let tokens = self.tokens.clone();
-            jobs.extend(
-                tokens
-                    .map(|tokens| tokio::spawn(follow_identities(security.clone(), tokens, store.clone(), config.clone(), self.addresses))),
-            );
+            let (security, gatekeeper) = (security.clone(), self.control.gatekeeper.clone());
+            jobs.extend(self.tokens.clone().map(|tokens| {
+                let signers = Signers { tokens, gatekeeper };
+                tokio::spawn(follow_identities(security, signers, store.clone(), config.clone(), self.addresses.clone()))
+            }));
         }
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let ledger = authority.map(|directory| self.audit.clone().follow_certificates(directory, store.clone()));
@@ -184,23 +187,23 @@ async fn ensure_own_cloud(store: &Store, trust: Option<&Trust>) -> Result<(), St
     store.write(move |draft| draft.ensure_own_cloud(&own), |_, ()| ()).await
 }
 
-/// Takes new identities over where more than connections depends on them: tokens, and the core systems' registered keys.
-async fn follow_identities(
-    security: Arc<Security>,
+/// What is signed with core systems' keys.
+struct Signers {
     tokens: Arc<TokenIssuer>,
-    store: Store,
-    config: HostConfig,
-    addresses: [SocketAddr; 5],
-) {
+    gatekeeper: Option<Arc<Gatekeeper>>,
+}
+
+/// Takes new identities over where more than connections depends on them: tokens, messages to other clouds, and the core systems' registered keys.
+async fn follow_identities(security: Arc<Security>, signers: Signers, store: Store, config: HostConfig, addresses: Vec<SocketAddr>) {
     let mut changes = security.changes();
     let mut known = security.trust();
     // A node of a pair may have got a new key while it followed.
-    sign_by(&tokens, &known);
+    signers.sign_by(&known);
     while changes.changed().await.is_ok() {
         let trust = security.trust();
-        sign_by(&tokens, &trust);
+        signers.sign_by(&trust);
         let key_is_new = |system: &CoreSystem| trust.authentication_info(*system) != known.authentication_info(*system);
-        if CoreSystem::ALL.iter().any(key_is_new)
+        if trust.systems().iter().any(key_is_new)
             && let Err(error) = own_services::register(&store, &config, &addresses, Some(&trust)).await
         {
             tracing::error!(%error, "the core systems' new keys are not in the registry");
@@ -209,9 +212,16 @@ async fn follow_identities(
     }
 }
 
-fn sign_by(tokens: &TokenIssuer, trust: &Trust) {
-    if let Err(error) = tokens.replace_identity(trust.identity(CoreSystem::Authorization)) {
-        tracing::error!(%error, "Authorization's new key signs no tokens; the old one goes on");
+impl Signers {
+    fn sign_by(&self, trust: &Trust) {
+        if let Err(error) = self.tokens.replace_identity(trust.identity(CoreSystem::Authorization)) {
+            tracing::error!(%error, "Authorization's new key signs no tokens; the old one goes on");
+        }
+        if let Some(gatekeeper) = &self.gatekeeper
+            && let Err(error) = gatekeeper.replace_identity(trust.identity(CoreSystem::Gatekeeper))
+        {
+            tracing::error!(%error, "the Gatekeeper's new key seals nothing; the old one goes on");
+        }
     }
 }
 

@@ -187,7 +187,7 @@ fn orchestration(question: &Question, providers: &[Provider], snapshot: &Snapsho
         ..OrchestrationForm::default()
     };
     let form = Access::OwnNeeds.admit(&Caller::Anonymous).unwrap().permit(form).unwrap();
-    Orchestration::parse(form, Sender::Requester, question.store, None).ok()
+    Orchestration::parse(form, Sender::Requester, question.store, None, false).ok()
 }
 
 fn decide(snapshot: &Snapshot, orchestration: &Orchestration, witness: &mut impl Witness) -> Vec<EntryView> {

@@ -37,6 +37,7 @@ fn posting(system: System) -> &'static str {
         System::Authorization => "/authorization/intracloud/check",
         System::Orchestrator => "/orchestrator/orchestration",
         System::EventHandler | System::Monitor => "/eventhandler/publish",
+        System::Gatekeeper => "/gatekeeper/init_gsd",
     }
 }
 

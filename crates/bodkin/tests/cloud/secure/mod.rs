@@ -3,6 +3,7 @@
 mod commands;
 mod connections;
 mod encrypted_authority;
+mod gatekeeper;
 mod half_handshakes;
 mod onboarding;
 mod permissions;
@@ -30,14 +31,22 @@ fn wait_for_log(cloud: &Cloud, parts: &[&str]) {
     assert!(eventually(said), "no line with {parts:?} in:\n{}", cloud.stderr());
 }
 
-/// The key stores that an Arrowhead cloud has, with a trust store of these authorities; their password is in the file `password`.
+/// Of key stores.
+const PASSWORD: &str = "123456";
+
+/// Puts the key store of a core system there.
+fn put_key_store(folder: &Path, system: &str) {
+    let identity = issue(&authority(), &format!("{system}.{CLOUD}"), &["localhost", "127.0.0.1"], tls::now(), 365 * DAY);
+    let content = keystore::write_identity(&identity, system, PASSWORD).expect("a key store");
+    replace(&folder.join(format!("{system}.p12")), &content);
+}
+
+/// The key stores that an Arrowhead cloud without a Gatekeeper has, with a trust store of these authorities; their password is in the file `password`.
 fn key_stores(anchors: &[Certificate]) -> TempDir {
-    const PASSWORD: &str = "123456";
     let place = TempDir::new().expect("a temporary directory");
     let write = |name: &str, content: &[u8]| replace(&place.path().join(name), content);
     for system in ["serviceregistry", "authorization", "orchestrator", "eventhandler"] {
-        let identity = issue(&authority(), &format!("{system}.{CLOUD}"), &["localhost", "127.0.0.1"], tls::now(), 365 * DAY);
-        write(&format!("{system}.p12"), &keystore::write_identity(&identity, system, PASSWORD).expect("a key store"));
+        put_key_store(place.path(), system);
     }
     write("truststore.p12", &keystore::write_anchors(anchors, PASSWORD).expect("a trust store"));
     write("password", PASSWORD.as_bytes());

@@ -31,10 +31,12 @@ pub enum System {
     EventHandler,
     /// Port 8440 by default: health, metrics and Bodkin's own interface.
     Monitor,
+    /// Port 8449 by default, in secure mode only.
+    Gatekeeper,
 }
 
 impl System {
-    /// The four core systems.
+    /// The core systems of every cloud.
     pub const CORE: [Self; 4] = [Self::ServiceRegistry, Self::Authorization, Self::Orchestrator, Self::EventHandler];
 
     /// Its name in the ready line, which is also its base path without the slash.
@@ -45,6 +47,7 @@ impl System {
             Self::Orchestrator => "orchestrator",
             Self::EventHandler => "eventhandler",
             Self::Monitor => "monitor",
+            Self::Gatekeeper => "gatekeeper",
         }
     }
 }
@@ -241,7 +244,7 @@ impl Drop for Cloud {
 /// The system whose base path `target` starts with, the monitor where none fits.
 pub fn system_of(target: &str) -> System {
     let base = target.trim_start_matches('/').split(['/', '?']).next().unwrap_or_default();
-    System::CORE.into_iter().find(|system| system.name() == base).unwrap_or(System::Monitor)
+    System::CORE.into_iter().chain([System::Gatekeeper]).find(|system| system.name() == base).unwrap_or(System::Monitor)
 }
 
 /// What a child says on standard error, read as it says it so that it never blocks on a full pipe.

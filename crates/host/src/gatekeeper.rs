@@ -1,0 +1,313 @@
+//! Dialogues with the gatekeepers of other clouds (reference section 9.1), carried by relays: [`asking`] has this cloud's side of those that it begins,
+//! [`answering`] the other.
+//!
+//! ```text
+//! Control ── ask ──> Gatekeeper ── call, question ──> Relay ══ ... ══ another cloud's gatekeeper
+//!         <─ answer_question ── listener at every relay of every other cloud
+//! ```
+//!
+//! What is right is decided in `arrowhead::{dialogue, gatekeeper}`; what is sealed how in `trust::sealed`. Here are the waits, the queues and the places.
+
+mod answering;
+mod asking;
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use bodkin_arrowhead::{
+    common_name::{CommonNameError, SystemCommonName},
+    dialogue::{GENERAL_TOPIC, SessionId, gatekeeper_of},
+    error::ArrowheadError,
+    record::{Cloud, CloudId},
+};
+use bodkin_trust::{
+    Identity, MessageFault, MessageOpener, MessageSealer, RelayMessage, SealError, base64,
+    jose::{SealingKey, UnusableKey, VerifyingKey},
+};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+
+pub use self::answering::answer_calls;
+use crate::{
+    control::now,
+    relay::{Destination, Heard, Messages, Relay, RelayError, RelayPlace},
+    seldom::SeldomOf,
+};
+
+/// Dialogues that this cloud has begun and that are under way at the same time; more wait for their turn, no longer than a neighbour may take.
+pub const DIALOGUES_MAX: usize = 50;
+/// Dialogues that other clouds have begun and that are under way at the same time; more wait for their turn.
+const ANSWERS_MAX: usize = 50;
+/// Calls that wait for their turn, those under way among them; one more is dropped and told, and its caller calls again or gives up.
+const CALLS_MAX: usize = 4_096;
+/// Bytes of a call on the topic of all gatekeepers; a longer one is none.
+const CALL_BYTES_MAX: usize = 16 * 1024;
+/// Messages in one wait that are not what is waited for; behind them the dialogue is given up.
+const STRAY_MESSAGES_MAX: usize = 16;
+
+/// Connections to relays.
+pub trait Links: Send + Sync {
+    /// The connection to a relay; asked again, the same one.
+    fn link(&self, place: &RelayPlace) -> Arc<dyn Relay>;
+
+    /// Ends those to other relays than these.
+    fn keep(&self, wanted: &BTreeSet<RelayPlace>);
+
+    /// All that there are.
+    fn all(&self) -> Vec<Arc<dyn Relay>>;
+}
+
+/// Why there can be no Gatekeeper.
+#[derive(Debug, thiserror::Error)]
+pub enum GatekeeperError {
+    /// Its key does not seal.
+    #[error("the Gatekeeper's key cannot be used between clouds: {0}")]
+    Key(#[from] UnusableKey),
+    /// Its name says no cloud.
+    #[error("the Gatekeeper's certificate does not say which cloud it is of: {0}")]
+    Name(#[from] CommonNameError),
+}
+
+/// Speaks with the gatekeepers of other clouds.
+pub struct Gatekeeper {
+    own: SystemCommonName,
+    keys: ArcSwap<Keys>,
+    links: Box<dyn Links>,
+    /// For each step of a dialogue.
+    patience: Duration,
+    asked: Semaphore,
+    calls: Arc<Semaphore>,
+    answered: Semaphore,
+    told: SeldomOf,
+}
+
+/// What it signs, seals and opens with.
+struct Keys {
+    sealer: MessageSealer,
+    opener: MessageOpener,
+    authentication_info: String,
+}
+
+impl Keys {
+    fn new(identity: &Identity) -> Result<Self, UnusableKey> {
+        Ok(Self {
+            sealer: MessageSealer::new(identity.key())?,
+            opener: MessageOpener::new(identity.key())?,
+            authentication_info: base64::encode(identity.certificate().public_key_info()),
+        })
+    }
+}
+
+impl Gatekeeper {
+    /// For the Gatekeeper's identity. `patience` is for how long each step of a dialogue may take.
+    pub fn new(identity: &Identity, patience: Duration, links: Box<dyn Links>) -> Result<Self, GatekeeperError> {
+        Ok(Self {
+            own: identity.certificate().system()?,
+            keys: ArcSwap::from_pointee(Keys::new(identity)?),
+            links,
+            patience,
+            asked: Semaphore::new(DIALOGUES_MAX),
+            calls: Arc::new(Semaphore::new(CALLS_MAX)),
+            answered: Semaphore::new(ANSWERS_MAX),
+            told: SeldomOf::default(),
+        })
+    }
+
+    /// Who it is.
+    pub fn own_name(&self) -> &SystemCommonName {
+        &self.own
+    }
+
+    /// How it is with the connection to each relay: where it is, and in which state.
+    pub fn relays(&self) -> Vec<(String, String)> {
+        self.links.all().iter().map(|relay| (relay.place().to_string(), relay.state().to_string())).collect()
+    }
+
+    /// Base64 of its public key, by which other clouds know it.
+    pub fn authentication_info(&self) -> String {
+        self.keys.load().authentication_info.clone()
+    }
+
+    /// Goes on with another identity. Other clouds refuse it until they are told its key.
+    pub fn replace_identity(&self, identity: &Identity) -> Result<(), GatekeeperError> {
+        let keys = Keys::new(identity)?;
+        if keys.authentication_info != self.keys.load().authentication_info {
+            tracing::warn!(system = "gatekeeper", "the Gatekeeper has another key: neighbor clouds refuse it until they have the new one");
+            self.keys.store(Arc::new(keys));
+        }
+        Ok(())
+    }
+
+    /// Signs and seals a message; off the threads that carry others.
+    async fn seal(&self, message: RelayMessage, partner: &Arc<Partner>) -> Result<String, Fault> {
+        let (keys, partner) = (self.keys.load_full(), partner.clone());
+        let sealed = tokio::task::spawn_blocking(move || keys.sealer.seal(&message, &partner.sealing, now()));
+        Ok(sealed.await.map_err(|_| Fault::Stopping)??)
+    }
+
+    /// Opens a message that the partner has to have signed; off the threads that carry others.
+    async fn open(&self, sealed: String, partner: &Arc<Partner>) -> Result<Result<RelayMessage, MessageFault>, Fault> {
+        let (keys, partner) = (self.keys.load_full(), partner.clone());
+        let opened = tokio::task::spawn_blocking(move || keys.opener.open(&sealed, &partner.verifying, now()));
+        opened.await.map_err(|_| Fault::Stopping)
+    }
+
+    /// Waits for the message that `take` takes; what else comes, forged or repeated, is told to the log and to nobody else.
+    async fn hear<T>(
+        &self,
+        messages: &mut Messages,
+        partner: &Arc<Partner>,
+        awaited: &'static str,
+        take: impl Fn(RelayMessage) -> Option<T>,
+    ) -> Result<T, Fault> {
+        let deadline = Instant::now() + self.patience;
+        for _ in 0..STRAY_MESSAGES_MAX {
+            let heard = timeout_at(deadline, messages.next()).await.map_err(|_| Fault::Silence(awaited))??;
+            let Heard::Message(sealed) = heard else { return Err(Fault::Interrupted) };
+            match self.open(sealed, partner).await? {
+                Ok(message) => match take(message) {
+                    Some(taken) => return Ok(taken),
+                    None => self.tell(partner, &format!("sends something else than {awaited}")),
+                },
+                Err(fault) => self.tell(partner, &format!("is said to send a message that is not taken: {fault}")),
+            }
+        }
+        Err(Fault::Garbage(awaited))
+    }
+
+    /// Sends a message within the patience.
+    async fn send(&self, relay: &dyn Relay, to: &Destination, message: String) -> Result<(), Fault> {
+        let sent = timeout_at(Instant::now() + self.patience, relay.send(to, message)).await;
+        Ok(sent.map_err(|_| Fault::Silence("the relay to take a message"))??)
+    }
+
+    /// Listens within the patience.
+    async fn listen(&self, relay: &dyn Relay, to: &Destination) -> Result<Messages, Fault> {
+        let listening = timeout_at(Instant::now() + self.patience, relay.listen(to)).await;
+        Ok(listening.map_err(|_| Fault::Silence("the relay to listen"))??)
+    }
+
+    /// Removes a queue; that it cannot be is the relay's to settle, by its idle time.
+    async fn remove(&self, relay: &dyn Relay, queue: &Destination) {
+        let removed = timeout_at(Instant::now() + self.patience, relay.remove(queue)).await;
+        if let Ok(Err(error)) = removed {
+            tracing::debug!(system = "gatekeeper", %error, "a queue was not removed");
+        }
+    }
+
+    /// Tells the log, of the same by the same cloud once a minute.
+    fn tell(&self, partner: &Partner, what: &str) {
+        if let Some(times) = self.told.due(&format!("{} {what}", partner.cloud)) {
+            tracing::warn!(system = "gatekeeper", cloud = partner.told(), times, "the other cloud's gatekeeper {what}");
+        }
+    }
+}
+
+/// The cloud at the other side of a dialogue.
+struct Partner {
+    cloud: CloudId,
+    name: SystemCommonName,
+    sealing: SealingKey,
+    verifying: VerifyingKey,
+}
+
+impl Partner {
+    fn new(cloud: &Cloud) -> Result<Self, ArrowheadError> {
+        let name = gatekeeper_of(cloud);
+        let key = cloud.authentication_info.as_deref().unwrap_or_default();
+        let refused = |error: UnusableKey| {
+            ArrowheadError::invalid_parameter(format!("The authenticationInfo of cloud {}.{}: {error}.", cloud.name, cloud.operator))
+        };
+        Ok(Self {
+            cloud: cloud.id,
+            name,
+            sealing: SealingKey::from_authentication_info(key).map_err(refused)?,
+            verifying: VerifyingKey::from_authentication_info(key).map_err(refused)?,
+        })
+    }
+
+    /// The cloud, as it is told.
+    fn told(&self) -> String {
+        format!("{}.{}", self.name.cloud.cloud, self.name.cloud.operator)
+    }
+}
+
+/// The two queues of a dialogue.
+struct Queues {
+    request: Destination,
+    response: Destination,
+}
+
+impl Queues {
+    /// Of a dialogue in which `answerer` is called.
+    fn new(session: &SessionId, answerer: &SystemCommonName) -> Result<Self, Fault> {
+        let queue = |name: String| Destination::queue(&name).map_err(|error| Fault::Name(error.to_string()));
+        Ok(Self { request: queue(session.request_queue(answerer))?, response: queue(session.response_queue(answerer))? })
+    }
+}
+
+/// The topic of all gatekeepers.
+fn topic() -> Destination {
+    Destination::topic(GENERAL_TOPIC).expect("it is a name")
+}
+
+/// Why a dialogue came to nothing.
+#[derive(Debug)]
+enum Fault {
+    /// The time was over while this was waited for.
+    Silence(&'static str),
+    /// The relay does not do its part.
+    Relay(RelayError),
+    /// The connection to the relay broke, and messages may be missing.
+    Interrupted,
+    /// What came instead of this could not be read.
+    Garbage(&'static str),
+    /// What was to be said cannot be.
+    Seal(SealError),
+    /// The cloud's name makes no queue.
+    Name(String),
+    /// The cloud stops.
+    Stopping,
+}
+
+impl From<RelayError> for Fault {
+    fn from(error: RelayError) -> Self {
+        Self::Relay(error)
+    }
+}
+
+impl From<SealError> for Fault {
+    fn from(error: SealError) -> Self {
+        Self::Seal(error)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silence(awaited) => write!(f, "the time was over while it was waited for {awaited}"),
+            Self::Relay(error) => error.fmt(f),
+            Self::Interrupted => f.write_str("the connection to the relay broke in the middle of the dialogue"),
+            Self::Garbage(awaited) => write!(f, "{STRAY_MESSAGES_MAX} messages came, and none was {awaited}"),
+            Self::Seal(error) => error.fmt(f),
+            Self::Name(error) => write!(f, "its name makes no queue: {error}"),
+            Self::Stopping => f.write_str("this cloud stops"),
+        }
+    }
+}
+
+/// Any index below `count`: relays of a cloud share its dialogues.
+fn choose(count: usize) -> usize {
+    (RandomState::new().hash_one(0) % count as u64) as usize
+}
+
+#[cfg(test)]
+mod tests;

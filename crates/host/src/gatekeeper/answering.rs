@@ -1,0 +1,183 @@
+//! Dialogues that other clouds begin.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use bodkin_arrowhead::{
+    dialogue::{NotCalled, SessionId, Subject, caller},
+    error::ArrowheadError,
+    form::Advertisement,
+    json,
+    record::Cloud,
+    snapshot::Snapshot,
+};
+use bodkin_trust::{RelayMessage, SealError};
+use tokio::{task::JoinSet, time::timeout};
+
+use super::{CALL_BYTES_MAX, CALLS_MAX, Fault, Gatekeeper, Partner, Queues, topic};
+use crate::{
+    control::Control,
+    relay::{Heard, RETRY_MAX, RETRY_MIN, Relay, RelayPlace},
+};
+
+/// How often it is looked for relays that were made known, or are not wanted any more.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Listens at every relay of every other cloud, and answers, until the task is aborted. Returns at once where there is no Gatekeeper.
+pub async fn answer_calls(control: Arc<Control>) {
+    let Some(gatekeeper) = control.gatekeeper.clone() else { return };
+    let mut listeners = JoinSet::new();
+    let mut listening = BTreeMap::new();
+    loop {
+        let wanted = places(&control.store.snapshot());
+        listening.retain(|place, listener: &mut tokio::task::AbortHandle| {
+            let stays = wanted.contains(place);
+            if !stays {
+                listener.abort();
+            }
+            stays
+        });
+        gatekeeper.links.keep(&wanted);
+        for place in wanted {
+            let listen = || listeners.spawn(gatekeeper.clone().listen_at(gatekeeper.links.link(&place), control.clone()));
+            listening.entry(place.clone()).or_insert_with(listen);
+        }
+        tokio::time::sleep(LOOK).await;
+        // Those that were aborted.
+        while listeners.try_join_next().is_some() {}
+    }
+}
+
+/// Where gatekeepers of other clouds are met.
+fn places(snapshot: &Snapshot) -> BTreeSet<RelayPlace> {
+    let others = snapshot.clouds().filter(|cloud| !cloud.own_cloud && cloud.secure);
+    let relays = others.flat_map(|cloud| snapshot.relays_of(cloud)).filter(|relay| relay.is_for_gatekeepers());
+    relays.map(|relay| RelayPlace::from(&**relay)).collect()
+}
+
+impl Gatekeeper {
+    /// Hears the calls at one relay, for ever.
+    async fn listen_at(self: Arc<Self>, relay: Arc<dyn Relay>, control: Arc<Control>) {
+        let (topic, mut pause) = (topic(), RETRY_MIN);
+        loop {
+            match relay.listen(&topic).await {
+                Ok(mut messages) => {
+                    tracing::info!(system = "gatekeeper", relay = %relay.place(), "listening to the gatekeepers of other clouds");
+                    pause = RETRY_MIN;
+                    loop {
+                        match messages.next().await {
+                            Ok(Heard::Message(call)) => self.clone().called(call, &relay, &control),
+                            // Who has called meanwhile calls again.
+                            Ok(Heard::Interrupted) => {}
+                            Err(error) => break self.tell_relay(&*relay, &error.to_string()),
+                        }
+                    }
+                }
+                Err(error) => self.tell_relay(&*relay, &error.to_string()),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RETRY_MAX);
+        }
+    }
+
+    fn tell_relay(&self, relay: &dyn Relay, error: &str) {
+        if let Some(times) = self.told.due(&format!("{} {error}", relay.place())) {
+            tracing::warn!(system = "gatekeeper", relay = %relay.place(), error, times, "other clouds cannot call by this relay");
+        }
+    }
+
+    /// Takes a call, if it is one for this cloud. Who is no neighbour is told nothing.
+    fn called(self: Arc<Self>, call: String, relay: &Arc<dyn Relay>, control: &Arc<Control>) {
+        let not_taken = |why: String| {
+            if let Some(times) = self.told.due(&why) {
+                tracing::warn!(system = "gatekeeper", relay = %relay.place(), why, times, "a call was not taken");
+            }
+        };
+        if call.len() > CALL_BYTES_MAX {
+            return not_taken(format!("a call has at most {CALL_BYTES_MAX} bytes, and one has come that is longer"));
+        }
+        let Ok(call) = json::parse_object::<Advertisement>(&call) else { return not_taken("what has come is no call".to_owned()) };
+        let snapshot = control.store.snapshot();
+        let cloud = match caller(&snapshot, &call, &self.own) {
+            Ok(id) => snapshot.cloud(id).expect("it was found there").clone(),
+            Err(NotCalled::Other) => return,
+            Err(refused) => return not_taken(refused.to_string()),
+        };
+        let partner = match Partner::new(&cloud) {
+            Ok(partner) => Arc::new(partner),
+            Err(error) => return not_taken(error.error_message),
+        };
+        let Ok(waiting) = self.calls.clone().try_acquire_owned() else {
+            return not_taken(format!("{CALLS_MAX} calls wait already"));
+        };
+        let (gatekeeper, relay, control) = (self.clone(), relay.clone(), control.clone());
+        tokio::spawn(async move {
+            // Who has waited for longer has given up.
+            let Ok(place) = timeout(gatekeeper.patience, gatekeeper.answered.acquire()).await else {
+                return gatekeeper.tell(&partner, "has called, and its turn has not come in time");
+            };
+            let sealed = call.session_id.unwrap_or_default();
+            if let Err(fault) = gatekeeper.answer(&*relay, &partner, sealed, &cloud, &control).await {
+                gatekeeper.tell(&partner, &format!("has called, and was not answered: {fault}"));
+            }
+            drop((place, waiting));
+        });
+    }
+
+    /// The whole dialogue. Its queues are the caller's to remove, unless it is not there any more.
+    async fn answer(
+        &self,
+        relay: &dyn Relay,
+        partner: &Arc<Partner>,
+        sealed: String,
+        cloud: &Arc<Cloud>,
+        control: &Control,
+    ) -> Result<(), Fault> {
+        let session = match self.open(sealed, partner).await? {
+            Ok(RelayMessage::Call(session)) => session,
+            Ok(_) => {
+                self.tell(partner, "calls with a message that is no call");
+                return Ok(());
+            }
+            Err(fault) => {
+                self.tell(partner, &format!("is said to call, and the call is not taken: {fault}"));
+                return Ok(());
+            }
+        };
+        let queues = Queues::new(&session, &self.own)?;
+        let said = async {
+            let mut questions = self.listen(relay, &queues.request).await?;
+            let heard = self.seal(RelayMessage::Acknowledgement(session.clone()), partner).await?;
+            self.send(relay, &queues.response, heard).await?;
+            let is_question = |message| match message {
+                RelayMessage::Dialogue { subject, session: of, json } if of == session => Some((subject, json)),
+                _ => None,
+            };
+            let (subject, question) = self.hear(&mut questions, partner, "a question", is_question).await?;
+            let answer = control.answer_question(cloud, subject, &question).await;
+            let answer = self.seal_answer(partner, subject, &session, answer).await?;
+            self.send(relay, &queues.response, answer).await
+        };
+        let said = said.await;
+        if said.is_err() {
+            self.remove(relay, &queues.request).await;
+            self.remove(relay, &queues.response).await;
+        }
+        said
+    }
+
+    /// An answer that is too long is told to be.
+    async fn seal_answer(&self, partner: &Arc<Partner>, subject: Subject, session: &SessionId, answer: String) -> Result<String, Fault> {
+        let message = |json: String| RelayMessage::Dialogue { subject, session: session.clone(), json };
+        match self.seal(message(answer), partner).await {
+            Err(Fault::Seal(error @ SealError::TooLong(_))) => {
+                let told = ArrowheadError::arrowhead(format!("The answer cannot be sent: {error}. Ask for less."));
+                self.seal(message(serde_json::to_string(&told).expect("an error is JSON")), partner).await
+            }
+            sealed => sealed,
+        }
+    }
+}

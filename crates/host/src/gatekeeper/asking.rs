@@ -1,0 +1,97 @@
+//! Dialogues that this cloud begins.
+
+use std::sync::Arc;
+
+use bodkin_arrowhead::{
+    dialogue::{self, Subject},
+    error::ArrowheadError,
+    form::Advertisement,
+    gatekeeper::dialogue_relay,
+    record::Cloud,
+    snapshot::Snapshot,
+};
+use bodkin_trust::{RelayMessage, draw_session};
+use tokio::time::timeout;
+
+use super::{DIALOGUES_MAX, Fault, Gatekeeper, Partner, Queues, choose, topic};
+use crate::relay::{Relay, RelayPlace};
+
+impl Gatekeeper {
+    /// Asks another cloud. The dialogue comes to its end, and its queues are removed, even if nobody waits for the answer any more.
+    ///
+    /// # Errors
+    /// The other cloud's own error; 504 with its name where it does not answer in time; 503 where it cannot be asked now; 400 where it cannot be asked
+    /// with what is known of it.
+    pub async fn ask(
+        self: Arc<Self>,
+        snapshot: Arc<Snapshot>,
+        cloud: Arc<Cloud>,
+        subject: Subject,
+        question: String,
+    ) -> Result<String, ArrowheadError> {
+        let relay = self.links.link(&RelayPlace::from(&**dialogue_relay(&snapshot, &cloud, choose)?));
+        let partner = Arc::new(Partner::new(&cloud)?);
+        drop(snapshot);
+        let dialogue = tokio::spawn(async move {
+            let told = partner.told();
+            let Ok(place) = timeout(self.patience, self.asked.acquire()).await else {
+                let (limit, patience) = (DIALOGUES_MAX, self.patience.as_secs_f32());
+                let why = format!(
+                    "Cloud {told} was not asked: {limit} dialogues are under way, and none has ended within {patience} s. Try again."
+                );
+                return Err(ArrowheadError::unavailable(why));
+            };
+            let answer = self.converse(&*relay, &partner, subject, question).await;
+            drop(place);
+            let answer = answer.map_err(|fault| self.refusal(&told, &relay.place().to_string(), &fault))?;
+            dialogue::answer(&answer).map(str::to_owned)
+        });
+        dialogue.await.unwrap_or_else(|_| Err(ArrowheadError::unavailable("This cloud stops.")))
+    }
+
+    /// The whole dialogue; its queues are removed.
+    async fn converse(&self, relay: &dyn Relay, partner: &Arc<Partner>, subject: Subject, question: String) -> Result<String, Fault> {
+        let session = draw_session();
+        let queues = Queues::new(&session, &partner.name)?;
+        let said = async {
+            let mut answers = self.listen(relay, &queues.response).await?;
+            let call = Advertisement {
+                sender_cn: Some(self.own.to_string()),
+                sender_public_key: Some(self.authentication_info()),
+                recipient_cn: Some(partner.name.to_string()),
+                session_id: Some(self.seal(RelayMessage::Call(session.clone()), partner).await?),
+            };
+            self.send(relay, &topic(), serde_json::to_string(&call).expect("a call is JSON")).await?;
+            let is_heard =
+                |message| matches!(message, RelayMessage::Acknowledgement(acknowledged) if acknowledged == session).then_some(());
+            self.hear(&mut answers, partner, "an acknowledgement of the call", is_heard).await?;
+            let question = RelayMessage::Dialogue { subject, session: session.clone(), json: question };
+            let question = self.seal(question, partner).await?;
+            self.send(relay, &queues.request, question).await?;
+            let is_answer = |message| match message {
+                RelayMessage::Dialogue { subject: about, session: of, json } if about == subject && of == session => Some(json),
+                _ => None,
+            };
+            self.hear(&mut answers, partner, "an answer", is_answer).await
+        };
+        let answer = said.await;
+        self.remove(relay, &queues.request).await;
+        self.remove(relay, &queues.response).await;
+        answer
+    }
+
+    /// What whoever has asked is told.
+    fn refusal(&self, cloud: &str, relay: &str, fault: &Fault) -> ArrowheadError {
+        let patience = self.patience.as_secs_f32();
+        match fault {
+            Fault::Silence(awaited) => ArrowheadError::timeout(format!(
+                "Cloud {cloud} has not answered by the relay {relay}: waited {patience} s for {awaited}. Is its Gatekeeper there, and does it know this cloud's key?"
+            )),
+            Fault::Relay(_) | Fault::Interrupted | Fault::Stopping => {
+                ArrowheadError::unavailable(format!("Cloud {cloud} cannot be asked by the relay {relay} now: {fault}. Try again."))
+            }
+            Fault::Garbage(_) => ArrowheadError::arrowhead(format!("Cloud {cloud} was asked by the relay {relay}: {fault}.")),
+            Fault::Seal(_) | Fault::Name(_) => ArrowheadError::invalid_parameter(format!("Cloud {cloud} cannot be asked: {fault}.")),
+        }
+    }
+}
