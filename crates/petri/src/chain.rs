@@ -118,8 +118,8 @@ impl Chain {
     }
 
     /// One step of the uniformized chain: `after = before (I + Q / rate)`. Probabilities up to `cutoff` are left out, and given back
-    /// added up. `rate` is [`Chain::exit_max`] or more.
-    pub(crate) fn step(&self, rate: f64, before: &[f64], after: &mut [f64], cutoff: f64) -> f64 {
+    /// added up. None where a state with more is left faster than `rate`; then `after` means nothing.
+    pub(crate) fn step(&self, rate: f64, before: &[f64], after: &mut [f64], cutoff: f64) -> Option<f64> {
         after.fill(0.0);
         let mut lost = 0.0;
         let mut start = 0;
@@ -130,12 +130,16 @@ impl Chain {
                 lost += probability;
                 continue;
             }
+            let exit = self.exits[state];
+            if exit > rate {
+                return None;
+            }
             let share = probability / rate;
-            after[state] += share * (rate - self.exits[state]);
+            after[state] += share * (rate - exit);
             for (column, rate) in self.columns[range.clone()].iter().zip(&self.rates[range]) {
                 after[*column as usize] += share * rate;
             }
         }
-        lost
+        Some(lost)
     }
 }

@@ -84,6 +84,38 @@ fn a_queue_of_one_has_its_closed_form_at_any_time() {
     }
 }
 
+/// Lengths of an M/M/1/K queue at any time (Takacs, Introduction to the Theory of Queues, 1962, section 1.2): its long run, and a sum over the
+/// chain's `K` other eigenvalues.
+#[test]
+fn queues_have_their_closed_form_at_any_time() {
+    let (service, room, first) = (1.3, 6_u32, 2_u32);
+    for arrival in [0.2, 0.7, 2.9] {
+        let load: f64 = arrival / service;
+        let ends = [exponential("arrive", arrival, &[0], &[1]), exponential("serve", service, &[1], &[0])];
+        let net = net("queue", &[("room", room - first), ("waiting", first)], ends.into());
+        let measures: Vec<Measure> =
+            (0..=room).map(|length| Measure::parse(&format!("waiting == {length}"), &net).expect("a condition")).collect();
+        let times = [0.0, 0.05, 0.6, 3.0, 20.0, 4_000.0, 1e11];
+        let answer = solve(&Question { measures, ..Question::new(&net, When::At(times.to_vec())) }).expect("an answer");
+        let long_run = queue_lengths(arrival, service, 1, room);
+        for (time, values) in times.iter().zip(&answer.values) {
+            for length in 0..=room {
+                let mut sum = 0.0;
+                for number in 1..=room {
+                    let angle = f64::from(number) * std::f64::consts::PI / f64::from(room + 1);
+                    let wave = |length: u32| (f64::from(length) * angle).sin() - load.sqrt() * (f64::from(length + 1) * angle).sin();
+                    let decay = arrival + service - 2.0 * (arrival * service).sqrt() * angle.cos();
+                    sum += wave(first) * wave(length) / (1.0 - 2.0 * load.sqrt() * angle.cos() + load) * (-decay * time).exp();
+                }
+                let shape = 2.0 / f64::from(room + 1) * load.powf(0.5 * (f64::from(length) - f64::from(first)));
+                let expected = long_run[length as usize] + shape * sum;
+                let column = 2 + length as usize;
+                assert_near(values[column], expected, answer.errors[column] + 1e-13, &format!("{length} at {time}, arrivals {arrival}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_race_is_won_in_proportion_to_the_rates() {
     let transitions = vec![exponential("a", 2.0, &[0], &[1]), exponential("b", 3.0, &[0], &[2])];
