@@ -4,6 +4,8 @@
 //! cargo build --release -p bodkin-petri --example references
 //! perf stat target/release/examples/references intracloud
 //! ```
+//!
+//! `references build kanban5` makes the chain only, which is all states and their rates, by asking for its first moment.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "an example reads its arguments and prints")]
 
 #[path = "../tests/nets/mod.rs"]
@@ -49,8 +51,16 @@ fn case(name: &str) -> (Net, Vec<f64>, f64) {
 }
 
 fn main() {
-    let name = std::env::args().nth(1).expect("the name of a case");
-    let (net, times, error) = case(&name);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (name, is_build) = match &words[..] {
+        [name] => (name, false),
+        [build, name] if build == "build" => (name, true),
+        _ => panic!("the name of a case, or `build` and its name"),
+    };
+    let (net, mut times, error) = case(name);
+    if is_build {
+        times = vec![0.0];
+    }
     // Where there are messages, the probability that all were delivered.
     let messages: u32 = net.places().iter().map(|place| place.initial).sum();
     let delivered = net.place("Subscriber").map(|_| Measure::parse(&format!("Subscriber == {messages}"), &net).expect("a condition"));

@@ -21,7 +21,7 @@ pub(crate) use self::{
 pub use self::{rules::Unsuited, vanishing::VanishingError};
 use crate::{
     chain::Chain,
-    states::{States, push_number},
+    states::{States, push_numbers},
 };
 
 /// A net whose states were not all found.
@@ -91,6 +91,10 @@ pub(crate) struct Frontier<'a> {
     state: State,
     found: Vec<(f64, State)>,
     bytes: Vec<u8>,
+    /// A marking, where each of several packed ones ends, and their numbers.
+    after: Vec<u32>,
+    ends: Vec<usize>,
+    numbers: Vec<u32>,
 }
 
 impl<'a> Frontier<'a> {
@@ -106,6 +110,9 @@ impl<'a> Frontier<'a> {
             state: State::default(),
             found: Vec::new(),
             bytes: Vec::new(),
+            after: Vec::new(),
+            ends: Vec::new(),
+            numbers: Vec::new(),
         };
         for (probability, mut state) in found {
             let number = frontier.number(&mut state)?;
@@ -135,7 +142,7 @@ impl<'a> Frontier<'a> {
         let done = if self.rules.is_over(&state.marking) {
             Ok(())
         } else if self.rules.is_plain() {
-            self.plain_rates(&mut state.marking, row)
+            self.plain_rates(&state.marking, row)
         } else {
             self.all_rates(&state, row)
         };
@@ -143,21 +150,27 @@ impl<'a> Frontier<'a> {
         done
     }
 
-    /// Of a net whose states are markings only: fires in place, and takes back.
-    fn plain_rates(&mut self, marking: &mut Vec<u32>, row: &mut Vec<(u32, f64)>) -> Result<(), ExploreError> {
+    /// Of a net whose states are markings only: all that follow are packed, and then numbered together.
+    fn plain_rates(&mut self, marking: &[u32], row: &mut Vec<(u32, f64)>) -> Result<(), ExploreError> {
+        let (mut bytes, mut after) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.after));
+        bytes.clear();
+        self.ends.clear();
         for transition in 0..self.rules.clocks.len() {
             let Some(rate) = self.rate(transition, marking)? else { continue };
-            let before = marking.clone();
-            self.fire_marking(transition, marking)?;
-            self.bytes.clear();
-            marking.iter().for_each(|tokens| push_number(&mut self.bytes, *tokens));
-            let number = self.states.number(&self.bytes);
-            if self.states.len() > self.states_max {
-                return Err(self.too_many(marking));
-            }
-            row.push((number, rate));
-            *marking = before;
+            after.clear();
+            after.extend_from_slice(marking);
+            self.fire_marking(transition, &mut after)?;
+            push_numbers(&mut bytes, &after);
+            self.ends.push(bytes.len());
+            row.push((0, rate));
         }
+        self.numbers.clear();
+        self.states.number_all(&bytes, &self.ends, &mut self.numbers);
+        row.iter_mut().zip(&self.numbers).for_each(|((number, _), found)| *number = *found);
+        if self.states.len() > self.states_max {
+            return Err(self.too_many(&after));
+        }
+        (self.bytes, self.after) = (bytes, after);
         Ok(())
     }
 

@@ -200,7 +200,11 @@ impl Net {
             Firing::Timed(_) if transition.inputs.is_empty() => 1,
             Firing::Timed(_) => u32::MAX,
         };
-        let degree = transition.inputs.iter().fold(limit, |degree, arc| degree.min(marking[arc.place] / arc.weight));
+        let degree = match limit {
+            // One clock at most: nothing has to be divided.
+            1 => u32::from(transition.inputs.iter().all(|arc| marking[arc.place] >= arc.weight)),
+            _ => transition.inputs.iter().fold(limit, |degree, arc| degree.min(marking[arc.place] / arc.weight)),
+        };
         let degree = if transition.inputs.is_empty() { degree.min(1) } else { degree };
         match &transition.guard {
             Some(guard) if degree > 0 && !guard.holds(marking) => 0,

@@ -3,6 +3,8 @@
 //! A state is any string of bytes; the explorations decide what stands in it. Small numbers take one byte each ([`push_number`]), so
 //! that a marking of sixteen places takes sixteen bytes and a million states some tens of megabytes.
 
+use std::ops::Range;
+
 /// Most states of one exploration unless the caller says otherwise: about 1 GB with their transitions.
 pub const STATES_MAX_DEFAULT: usize = 4_000_000;
 
@@ -16,11 +18,22 @@ pub struct States {
     ends: Vec<usize>,
     /// The hash's upper half above the state's number; a power of two of them.
     table: Vec<u64>,
+    /// Kept from one [`States::number_all`] to the next.
+    looked: Vec<Looked>,
+}
+
+/// What was looked up for a state.
+struct Looked {
+    hash: u64,
+    /// The table's first entry for the hash.
+    entry: u64,
+    /// Where the bytes of that entry's state are, if it may be the one; otherwise empty.
+    place: Range<usize>,
 }
 
 impl Default for States {
     fn default() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new(), table: vec![FREE; 1024] }
+        Self { bytes: Vec::new(), ends: Vec::new(), table: vec![FREE; 1024], looked: Vec::new() }
     }
 }
 
@@ -37,16 +50,52 @@ impl States {
 
     /// The bytes of the state of that number.
     pub fn get(&self, state: usize) -> &[u8] {
+        &self.bytes[self.place(state)]
+    }
+
+    fn place(&self, state: usize) -> Range<usize> {
         let start = if state == 0 { 0 } else { self.ends[state - 1] };
-        &self.bytes[start..self.ends[state]]
+        start..self.ends[state]
     }
 
     /// The number of a state, which is the next one if it is new.
     pub fn number(&mut self, state: &[u8]) -> u32 {
-        if self.ends.len() * 4 >= self.table.len() * 3 {
+        self.make_room(1);
+        self.number_hashed(state, hash(state))
+    }
+
+    /// Puts the numbers of several states behind `numbers`, as [`Self::number`] gives them; in `bytes` one stands behind the other, and each ends where `ends`
+    /// says.
+    ///
+    /// A table of millions is not in the processor's caches. What is looked up for one state does not wait here for what is looked up for the one before.
+    pub fn number_all(&mut self, bytes: &[u8], ends: &[usize], numbers: &mut Vec<u32>) {
+        self.make_room(ends.len());
+        let mut looked = std::mem::take(&mut self.looked);
+        looked.clear();
+        let starts = || std::iter::once(0).chain(ends.iter().copied());
+        looked.extend(starts().zip(ends).map(|(start, end)| {
+            let hash = hash(&bytes[start..*end]);
+            Looked { hash, entry: self.table[self.first_slot(hash)], place: 0..0 }
+        }));
+        for looked in looked.iter_mut().filter(|looked| looked.entry != FREE && looked.entry >> 32 == looked.hash >> 32) {
+            looked.place = self.place(looked.entry as u32 as usize);
+        }
+        for ((start, end), looked) in starts().zip(ends).zip(&looked) {
+            let state = &bytes[start..*end];
+            let is_it = !looked.place.is_empty() && self.bytes[looked.place.clone()] == *state;
+            numbers.push(if is_it { looked.entry as u32 } else { self.number_hashed(state, looked.hash) });
+        }
+        self.looked = looked;
+    }
+
+    /// So many states find a free slot.
+    fn make_room(&mut self, states: usize) {
+        while (self.ends.len() + states) * 4 > self.table.len() * 3 {
             self.grow();
         }
-        let hash = hash(state);
+    }
+
+    fn number_hashed(&mut self, state: &[u8], hash: u64) -> u32 {
         let mut slot = self.first_slot(hash);
         loop {
             let entry = self.table[slot];
@@ -113,6 +162,15 @@ pub fn push_number(bytes: &mut Vec<u8>, mut number: u32) {
     bytes.push(number as u8);
 }
 
+/// Appends numbers one behind the other, each as [`push_number`] does.
+pub fn push_numbers(bytes: &mut Vec<u8>, numbers: &[u32]) {
+    if numbers.iter().all(|number| *number < 0x80) {
+        bytes.extend(numbers.iter().map(|number| *number as u8));
+    } else {
+        numbers.iter().for_each(|number| push_number(bytes, *number));
+    }
+}
+
 /// Takes the first number off bytes that [`push_number`] has written.
 pub fn take_number(bytes: &mut &[u8]) -> u32 {
     let (mut number, mut shift) = (0, 0);
@@ -148,10 +206,33 @@ mod tests {
     }
 
     #[test]
+    fn states_are_numbered_together_as_one_by_one() {
+        let (mut together, mut singly) = (States::default(), States::default());
+        for first in (0..60_000_u32).step_by(7) {
+            // Known ones, new ones, and some of either twice.
+            let batch: Vec<u32> = (0..11).map(|index| (first + index * index * 37) % 50_000).chain([first, first]).collect();
+            let (mut bytes, mut ends, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+            for value in &batch {
+                push_numbers(&mut bytes, &[*value, value / 300, 5]);
+                ends.push(bytes.len());
+            }
+            together.number_all(&bytes, &ends, &mut numbers);
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            let expected: Vec<u32> = starts.zip(&ends).map(|(start, end)| singly.number(&bytes[start..*end])).collect();
+            assert_eq!(numbers, expected, "from {first}");
+        }
+        assert_eq!(together.len(), singly.len());
+        assert!((0..together.len()).all(|state| together.get(state) == singly.get(state)));
+    }
+
+    #[test]
     fn numbers_are_read_back() {
         let numbers = [0, 1, 127, 128, 300, 16_383, 16_384, u32::MAX];
         let mut bytes = Vec::new();
         numbers.into_iter().for_each(|number| push_number(&mut bytes, number));
+        let mut all = Vec::new();
+        push_numbers(&mut all, &numbers);
+        assert_eq!(all, bytes);
         let mut rest = bytes.as_slice();
         assert_eq!(numbers.map(|_| take_number(&mut rest)), numbers);
         assert!(rest.is_empty());
