@@ -5,6 +5,8 @@
 //! the first, and the product of the shares that reach the next level is an estimate without bias, whatever the levels are. Good
 //! levels only make it narrow. Whole replicates of this are independent; the interval is from their spread.
 
+use std::ops::Range;
+
 use super::{
     SimulationError,
     estimate::{Estimate, Interval, Sums},
@@ -16,6 +18,10 @@ use crate::{expression::Expression, net::Net};
 
 /// Fewest replicates: an interval is made of their spread.
 const REPLICATES_MIN: u32 = 10;
+
+/// By how much the replicates may become more at once, and what is added to those that the last interval says are needed.
+const GROWTH_MAX: f64 = 4.0;
+const GROWTH_MARGIN: f64 = 1.05;
 
 /// Most replicates, levels and particles: run numbers hold all three.
 const PARTS_MAX: usize = 60_000;
@@ -44,8 +50,10 @@ pub struct Splitting {
     pub confidence: f64,
     /// Particles that start at each level.
     pub particles: u32,
-    /// Independent repetitions, 10 or more.
+    /// Independent repetitions, 10 to 60,000; where `within` is given the fewest.
     pub replicates: u32,
+    /// Replicates are added until the interval reaches no further to one side than this part of the probability, or there are 60,000.
+    pub within: Option<f64>,
     /// Threads to use; the answer does not depend on it.
     pub threads: usize,
 }
@@ -53,7 +61,7 @@ pub struct Splitting {
 impl Default for Splitting {
     /// Seed 1, 99 %, 1,000 particles, 50 replicates, one thread.
     fn default() -> Self {
-        Self { seed: 1, confidence: 0.99, particles: 1_000, replicates: 50, threads: 1 }
+        Self { seed: 1, confidence: 0.99, particles: 1_000, replicates: 50, within: None, threads: 1 }
     }
 }
 
@@ -66,6 +74,10 @@ pub struct Rarity {
     pub shares: Vec<f64>,
     /// Firings in all runs.
     pub events: u64,
+    /// Replicates that were made.
+    pub replicates: u32,
+    /// Whether the interval is as narrow as was asked.
+    pub is_narrow: bool,
 }
 
 /// One independent repetition.
@@ -103,16 +115,25 @@ pub fn split(net: &Net, event: &RareEvent, options: &Splitting) -> Result<Rarity
         event,
         options,
     };
-    let replicates = search.replicates()?;
-    let count = f64::from(options.replicates);
-    let stages = event.levels.len() + 1;
-    let values: Vec<f64> = replicates.iter().map(|replicate| replicate.shares.iter().product()).collect();
-    let sums = Sums { runs: count, value: values.iter().sum(), square: values.iter().map(|value| value * value).sum() };
-    Ok(Rarity {
-        probability: Interval::new(options.confidence).mean_of_few(sums),
-        shares: (0..stages).map(|stage| replicates.iter().map(|replicate| replicate.shares[stage]).sum::<f64>() / count).collect(),
-        events: replicates.iter().map(|replicate| replicate.events).sum(),
-    })
+    let mut replicates = Vec::new();
+    let mut wanted = options.replicates;
+    loop {
+        replicates.extend(search.replicates(replicates.len() as u32..wanted)?);
+        let rarity = search.summed(&replicates);
+        match wanted_for(&rarity, options.within) {
+            Some(more) if !rarity.is_narrow && wanted < PARTS_MAX as u32 => wanted = more,
+            _ => return Ok(rarity),
+        }
+    }
+}
+
+/// How many replicates the interval is likely to take that is asked for.
+fn wanted_for(rarity: &Rarity, within: Option<f64>) -> Option<u32> {
+    let asked = within? * rarity.probability.value;
+    // Where nothing was found yet that cannot be told.
+    let factor = if asked > 0.0 { (rarity.probability.half_width() / asked).powi(2) } else { GROWTH_MAX };
+    let wanted = f64::from(rarity.replicates) * (GROWTH_MARGIN * factor).clamp(GROWTH_MARGIN, GROWTH_MAX);
+    Some((wanted.ceil() as u32).min(PARTS_MAX as u32))
 }
 
 fn check(event: &RareEvent, options: &Splitting) -> Result<(), SimulationError> {
@@ -129,15 +150,35 @@ fn check(event: &RareEvent, options: &Splitting) -> Result<(), SimulationError> 
     if !(options.confidence > 0.0 && options.confidence < 1.0) {
         return refuse("a confidence is above 0 and below 1");
     }
+    if options.within.is_some_and(|within| within.is_nan() || within <= 0.0) {
+        return refuse("a part of the probability is above 0");
+    }
     Ok(())
 }
 
 impl Search<'_> {
-    /// All replicates in their order, whichever thread makes one.
-    fn replicates(&self) -> Result<Vec<Replicate>, SimulationError> {
-        let threads = (self.options.threads as u32).clamp(1, self.options.replicates);
-        let numbers: Vec<u32> = (0..self.options.replicates).collect();
-        let share = numbers.len().div_ceil(threads as usize);
+    fn summed(&self, replicates: &[Replicate]) -> Rarity {
+        let count = replicates.len() as f64;
+        let values: Vec<f64> = replicates.iter().map(|replicate| replicate.shares.iter().product()).collect();
+        let sums = Sums { runs: count, value: values.iter().sum(), square: values.iter().map(|value| value * value).sum() };
+        let probability = Interval::new(self.options.confidence).mean_of_few(sums);
+        let stages = self.event.levels.len() + 1;
+        Rarity {
+            probability,
+            shares: (0..stages).map(|stage| replicates.iter().map(|replicate| replicate.shares[stage]).sum::<f64>() / count).collect(),
+            events: replicates.iter().map(|replicate| replicate.events).sum(),
+            replicates: replicates.len() as u32,
+            is_narrow: self
+                .options
+                .within
+                .is_none_or(|within| probability.value > 0.0 && probability.half_width() <= within * probability.value),
+        }
+    }
+
+    /// These replicates in their order, whichever thread makes one.
+    fn replicates(&self, numbers: Range<u32>) -> Result<Vec<Replicate>, SimulationError> {
+        let numbers: Vec<u32> = numbers.collect();
+        let share = numbers.len().div_ceil(self.options.threads.max(1)).max(1);
         std::thread::scope(|scope| {
             let make = |numbers: &[u32]| numbers.iter().map(|number| self.replicate(*number)).collect::<Result<Vec<_>, _>>();
             let threads: Vec<_> = numbers.chunks(share).map(|numbers| scope.spawn(move || make(numbers))).collect();
@@ -240,6 +281,23 @@ mod tests {
         assert!(rarity.probability.half_width() < 0.5 * exact(29), "{:?}", rarity.probability);
         assert_eq!(rarity.shares.len(), 28);
         assert_eq!(split(&net, &event, &Splitting { threads: 3, ..options }), Ok(rarity), "for any number of threads");
+    }
+
+    /// The same to 5 % of it, by as many replicates as that takes.
+    #[test]
+    fn replicates_are_added_until_the_interval_is_narrow_enough() {
+        let (net, event) = overflow(29);
+        let options = Splitting { particles: 2_000, replicates: 20, within: Some(0.05), threads: 2, ..Splitting::default() };
+        let rarity = split(&net, &event, &options).expect("an answer");
+        let Estimate { value, .. } = rarity.probability;
+        assert!(rarity.is_narrow && rarity.probability.half_width() <= 0.05 * value, "{:?}", rarity.probability);
+        assert!((20..200).contains(&rarity.replicates), "{}", rarity.replicates);
+        // Five standard deviations of what the interval says.
+        assert!((value / exact(29) - 1.0).abs() < 0.1, "{value:e} for {:e}", exact(29));
+        assert_eq!(split(&net, &event, &Splitting { threads: 1, ..options }), Ok(rarity), "for any number of threads");
+        let (net, event) = overflow(3);
+        let wrong = Splitting { within: Some(0.0), ..Splitting::default() };
+        assert_eq!(split(&net, &event, &wrong).expect_err("no part").to_string(), "a part of the probability is above 0");
     }
 
     /// No levels at all: plain simulation, of the same probability.

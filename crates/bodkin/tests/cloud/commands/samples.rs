@@ -98,11 +98,18 @@ fn a_rare_event_is_found_by_splitting() {
     fs::write(&net, content).expect("written");
     let options =
         ["--at", "1e6", "--until", "Queue >= 12", "--rare", "Queue", "--levels", "2:1:11", "--stop", "Queue == 0", "--particles", "500"];
-    let found = document("simulate", &net, &options);
+    let found = document("simulate", &net, &[&options[..], &["--within", "15"]].concat());
     // The gambler's ruin.
     let exact = 2.0 / (3_f64.powi(12) - 1.0);
     let probability = &found["probability"];
     assert!(number(&probability["low"]) <= exact && exact <= number(&probability["high"]), "{probability} for {exact}");
+    assert!(number(&probability["high"]) <= 1.15 * number(&probability["value"]), "{probability}");
+    let output = model(
+        "simulate",
+        &net,
+        &[&options[..6], &["--levels", "6:1:6", "--stop", "Queue == 0", "--particles", "1", "--within", "1e-9"]].concat(),
+    );
+    assert_eq!(output.status.code(), Some(4), "60,000 replicates of a particle are no such interval: {output:?}");
 }
 
 #[test]

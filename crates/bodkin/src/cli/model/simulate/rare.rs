@@ -7,6 +7,7 @@ use bodkin_petri::{
 use clap::Args;
 use serde_json::json;
 
+use super::TOO_WIDE;
 use crate::{
     DONE, FAILED,
     cli::{
@@ -34,9 +35,12 @@ pub struct RareOptions {
     /// Runs that start at each level
     #[arg(long, value_name = "N", default_value_t = Splitting::default().particles, requires = "rare")]
     particles: u32,
-    /// Independent repetitions of the whole, 10 or more
+    /// Independent repetitions of the whole, 10 to 60,000; with --within the fewest
     #[arg(long, value_name = "N", default_value_t = Splitting::default().replicates, requires = "rare")]
     replicates: u32,
+    /// Add repetitions until the interval reaches no further to one side than this part of the probability, in percent
+    #[arg(long, value_name = "PERCENT", requires = "rare")]
+    within: Option<f64>,
 }
 
 impl RareOptions {
@@ -60,12 +64,19 @@ pub fn run(net: &Net, event: &RareEvent, options: &RareOptions, how: &Options, p
         confidence: how.confidence,
         particles: options.particles,
         replicates: options.replicates,
+        within: options.within.map(|percent| percent / 100.0),
         threads: how.threads,
     };
     match split(net, event, &splitting) {
         Ok(rarity) => {
             print(net, &splitting, &rarity, printer)?;
-            Ok(DONE)
+            if !rarity.is_narrow {
+                eprintln!(
+                    "bodkin: the interval is wider than was asked after {} replicates; more --particles make it narrower",
+                    rarity.replicates
+                );
+            }
+            Ok(if rarity.is_narrow { DONE } else { TOO_WIDE })
         }
         Err(error) => {
             eprintln!("bodkin: {error}");
@@ -80,7 +91,7 @@ fn print(net: &Net, splitting: &Splitting, rarity: &Rarity, printer: Printer) ->
         .with("net", net.name())
         .with("probability", format!("{:.4e}", probability.value))
         .with("interval", format!("{:.4e} to {:.4e}", probability.low, probability.high))
-        .with("replicates", splitting.replicates)
+        .with("replicates", rarity.replicates)
         .with("particles", splitting.particles)
         .with("firings", rarity.events);
     let document = json!({
@@ -89,7 +100,7 @@ fn print(net: &Net, splitting: &Splitting, rarity: &Rarity, printer: Printer) ->
         "seed": splitting.seed,
         "probability": { "value": probability.value, "low": probability.low, "high": probability.high },
         "shares": rarity.shares,
-        "replicates": splitting.replicates,
+        "replicates": rarity.replicates,
         "particles": splitting.particles,
         "firings": rarity.events,
     });
