@@ -232,6 +232,11 @@ impl Cloud {
         self.pid.map(processor_time::of).transpose()
     }
 
+    /// How long the server's threads stood in front of a processor so far, where its process is known and the kernel counts it.
+    pub fn queued_time(&self) -> Option<Duration> {
+        processor_time::queued(self.pid?)
+    }
+
     /// How long the own server was held back by its processor limit so far, where it has one.
     pub fn throttled(&self) -> Option<Throttled> {
         self.own.as_ref()?.server.cgroup()?.throttled()

@@ -11,6 +11,34 @@ use nix::unistd::{Pid, SysconfVar, sysconf};
 const USER_FIELD: usize = 11;
 const KERNEL_FIELD: usize = 12;
 
+/// What this process has used of the processors, so far or since then.
+#[derive(Clone, Copy, Debug)]
+pub struct Used {
+    /// Time on them.
+    pub processor_ns: u64,
+    /// How often a thread had nothing to do.
+    pub sleeps: u64,
+    /// Time in front of them, where the kernel counts it.
+    pub queued_ns: Option<u64>,
+}
+
+impl Used {
+    /// So far.
+    pub fn now() -> Self {
+        Self { processor_ns: own().as_nanos() as u64, sleeps: own_sleeps(), queued_ns: own_queued().map(|queued| queued.as_nanos() as u64) }
+    }
+
+    /// Since then.
+    pub fn since(self) -> Self {
+        let now = Self::now();
+        Self {
+            processor_ns: now.processor_ns - self.processor_ns,
+            sleeps: now.sleeps - self.sleeps,
+            queued_ns: now.queued_ns.zip(self.queued_ns).map(|(now, before)| now.saturating_sub(before)),
+        }
+    }
+}
+
 /// Of a process, all its threads and those that have ended; in steps of the kernel's tick, 10 ms.
 ///
 /// # Errors
@@ -32,6 +60,29 @@ pub fn own() -> Duration {
 pub fn own_sleeps() -> u64 {
     let usage = getrusage(UsageWho::RUSAGE_SELF).expect("every process has used something");
     usage.voluntary_context_switches().unsigned_abs()
+}
+
+/// How long the threads of a process that are there now were ready to run while others had the processors, together; none where the kernel does not count it
+/// (it does if it was made with `CONFIG_SCHED_INFO`).
+pub fn queued(pid: Pid) -> Option<Duration> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let waited = |thread: std::io::Result<std::fs::DirEntry>| {
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        queued_ns(&text)
+    };
+    // A thread that ends meanwhile takes its time with it: only if none is known nothing is.
+    let known: Vec<u64> = threads.filter_map(waited).collect();
+    (!known.is_empty()).then(|| Duration::from_nanos(known.iter().sum()))
+}
+
+/// The same of this process.
+pub fn own_queued() -> Option<Duration> {
+    queued(Pid::this())
+}
+
+/// Of a line of /proc: time on a processor, time in front of one, turns.
+fn queued_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Of a line of /proc: ticks in user mode and in the kernel. The name may have blanks and brackets in it.
@@ -61,6 +112,27 @@ mod tests {
         }
         let counted = of(Pid::this()).unwrap() - before;
         assert!(counted >= Duration::from_millis(20), "{counted:?}");
+    }
+
+    #[test]
+    fn who_shares_a_processor_waits_in_front_of_it() {
+        assert_eq!((queued_ns("123 456 7"), queued_ns("123"), queued_ns("1 x 2")), (Some(456), None, None));
+        let Some(before) = own_queued() else { return };
+        // Twice as many as there are processors: half of them wait at any time.
+        let threads = 2 * std::thread::available_parallelism().unwrap().get();
+        let work = || {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < Duration::from_millis(100) {
+                std::hint::black_box((0..1000u64).sum::<u64>());
+            }
+            // Before the thread ends, and its time with it.
+            own_queued().unwrap()
+        };
+        let seen = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            all.into_iter().map(|thread| thread.join().unwrap()).max().unwrap()
+        });
+        assert!(seen >= before + Duration::from_millis(20), "{before:?} and then {seen:?}");
     }
 
     #[test]

@@ -54,14 +54,23 @@ pub struct EventRun {
     pub publisher_processor_ns: u64,
     /// How often that slept.
     pub publisher_sleeps: u64,
+    /// How long its threads were ready while others had the processors, where the kernel counts it.
+    #[serde(default)]
+    pub publisher_queued_ns: Option<u64>,
     /// Processor time of the process of all subscribers.
     pub subscriber_processor_ns: u64,
     /// How often that slept.
     pub subscriber_sleeps: u64,
+    /// How long its threads were ready while others had the processors, where the kernel counts it.
+    #[serde(default)]
+    pub subscriber_queued_ns: Option<u64>,
     /// Reads by the subscribers that brought something.
     pub stream_reads: u64,
     /// Processor time of the server, in the kernel's ticks of 10 ms, where its process is known.
     pub server_processor_ns: Option<u64>,
+    /// How long its threads were ready while others had the processors, where its process is known and the kernel counts it.
+    #[serde(default)]
+    pub server_queued_ns: Option<u64>,
     /// The server's stages during the run, by system.
     pub stages: StageTimes,
 }

@@ -18,7 +18,7 @@ use crate::answer::AnswerReader;
 use crate::client::ANSWER_WAIT_MAX;
 use crate::event::payload::{PAYLOAD_BYTES, Payload, monotonic_ns};
 use crate::expectation::{Expectation, Faults};
-use crate::processor_time;
+use crate::processor_time::Used;
 use crate::statistics::{Counts, Latencies};
 use crate::wire::Wire;
 
@@ -78,6 +78,9 @@ pub struct PublisherReport {
     /// How often the side slept meanwhile.
     #[serde(default)]
     pub sleeps: u64,
+    /// How long the side's threads stood in front of a processor meanwhile, where the kernel counts it.
+    #[serde(default)]
+    pub queued_ns: Option<u64>,
 }
 
 /// One connection of a publisher and the event that is under way on it.
@@ -113,13 +116,14 @@ pub fn publish(order: &PublisherOrder) -> anyhow::Result<PublisherReport> {
             streams.push(connect(order.address, &callers[usize::from(publisher)]).context("the publisher gets no connection")?);
         }
     }
-    let (first_ns, processor, sleeps) = (monotonic_ns(), processor_time::own(), processor_time::own_sleeps());
+    let side = Used::now();
+    let first_ns = monotonic_ns();
     let (sent, receipts) = match order.rate_per_s {
         Some(rate_per_s) => paced::publish(order, rate_per_s, connections, streams)?,
         None => closed_loop(order, connections, streams)?,
     };
-    let (worked, sleeps) = (processor_time::own() - processor, processor_time::own_sleeps() - sleeps);
-    Ok(PublisherReport { processor_ns: worked.as_nanos() as u64, sleeps, ..receipts.report(sent, first_ns) })
+    let Used { processor_ns, sleeps, queued_ns } = side.since();
+    Ok(PublisherReport { processor_ns, sleeps, queued_ns, ..receipts.report(sent, first_ns) })
 }
 
 fn closed_loop(
@@ -258,6 +262,7 @@ impl Receipts {
             refusals: self.faults.first,
             processor_ns: 0,
             sleeps: 0,
+            queued_ns: None,
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::event::manner::Manner;
 use crate::event::payload::monotonic_ns;
 use crate::event::sse::SseReader;
 use crate::event::tally::{Sent, SubscriberReport, Tally};
-use crate::processor_time;
+use crate::processor_time::Used;
 use crate::wire::Wire;
 
 /// What a slow subscriber reads before it pauses: two or three events.
@@ -111,15 +111,15 @@ impl Subscribed {
     /// # Errors
     /// A connection broke, or a stream is malformed.
     pub fn receive(mut self, sent: &OnceLock<Sent>) -> anyhow::Result<SubscriberReport> {
-        let (processor, sleeps) = (processor_time::own(), processor_time::own_sleeps());
+        let side = Used::now();
         if matches!(self.streams[..], [Stream { manner: Manner::Prompt, .. }]) {
             self.receive_alone(sent)?;
         } else {
             self.receive_together(sent)?;
         }
         // Streams that ended leave the publishers to be waited for; how long, the one who gave the order decides.
-        let (worked, sleeps) = (processor_time::own() - processor, processor_time::own_sleeps() - sleeps);
-        Ok(SubscriberReport { processor_ns: worked.as_nanos() as u64, sleeps, ..self.tally.report(&sent.wait().0) })
+        let Used { processor_ns, sleeps, queued_ns } = side.since();
+        Ok(SubscriberReport { processor_ns, sleeps, queued_ns, ..self.tally.report(&sent.wait().0) })
     }
 
     /// One stream needs no epoll: its thread waits in the read.

@@ -53,6 +53,9 @@ pub struct SubscriberReport {
     /// How often the side slept meanwhile.
     #[serde(default)]
     pub sleeps: u64,
+    /// How long the side's threads stood in front of a processor meanwhile, where the kernel counts it.
+    #[serde(default)]
+    pub queued_ns: Option<u64>,
 }
 
 /// The running count. Nothing is allocated between events.
@@ -167,6 +170,7 @@ impl Tally {
             time_line: self.time_line.clone(),
             processor_ns: 0,
             sleeps: 0,
+            queued_ns: None,
         }
     }
 }

@@ -31,9 +31,10 @@ pub fn record(options: &RecordOptions, told: &mut dyn FnMut(String)) -> anyhow::
 fn one(load: EventLoad, rig: &mut Rig, seconds: u32) -> anyhow::Result<EventRun> {
     let monitor = rig.cloud.monitor.clone().context("no stage recorder: give --monitor http://HOST:PORT of a Bodkin")?;
     let before = Stages::read(&monitor)?;
-    let server_before = rig.cloud.processor_time()?;
+    let (server_before, queued_before) = (rig.cloud.processor_time()?, rig.cloud.queued_time());
     let Run { published, received, .. } = rig.broker_run(Transport::Sse, Afflictions::NONE, seconds)?;
     let server = rig.cloud.processor_time()?.zip(server_before).map(|(after, before)| (after - before).as_nanos() as u64);
+    let queued = rig.cloud.queued_time().zip(queued_before).map(|(after, before)| after.saturating_sub(before).as_nanos() as u64);
     Ok(EventRun {
         publishers: load.publishers,
         subscribers: load.subscribers,
@@ -44,10 +45,13 @@ fn one(load: EventLoad, rig: &mut Rig, seconds: u32) -> anyhow::Result<EventRun>
         answered_ns: published.acknowledged,
         publisher_processor_ns: published.processor_ns,
         publisher_sleeps: published.sleeps,
+        publisher_queued_ns: published.queued_ns,
         subscriber_processor_ns: received.processor_ns,
         subscriber_sleeps: received.sleeps,
+        subscriber_queued_ns: received.queued_ns,
         stream_reads: received.reads,
         server_processor_ns: server,
+        server_queued_ns: queued,
         stages: Stages::read(&monitor)?.since(&before),
     })
 }

@@ -11,8 +11,9 @@ use crate::distribution::DistributionError;
 
 /// Stages are held to be as variable as those that this share of all are not above: what is beyond is the scheduler's, and in the latencies.
 const USUAL: f64 = 0.99;
-/// Probability of being held up that the search begins with, and the most that it comes to.
-const HELD_UP_FIRST: f64 = 0.01;
+/// Probabilities of being held up that the search begins with, and the most that it comes to.
+const HELD_UP_OFTEN: f64 = 0.01;
+const HELD_UP_SELDOM: f64 = 0.001;
 const HELD_UP_MAX: f64 = 0.5;
 /// Parts of a publisher's work that its write is at least and at most.
 const PUBLISH_PART: (f64, f64) = (0.3, 0.8);
@@ -55,7 +56,8 @@ pub enum CalibrationError {
     Prediction(#[from] PredictionError),
 }
 
-/// Estimates the costs of the event path. Runs of one load are taken together.
+/// Estimates the costs of the event path. Of the runs of one load those in the middle, by their mean latency, are taken together: one in which the
+/// machine was taken away for a while would outweigh all others.
 ///
 /// # Errors
 /// Runs without stages or latencies.
@@ -92,7 +94,7 @@ pub fn deployment(run: &EventRun) -> Deployment {
 }
 
 fn merged(runs: &[EventRun]) -> Result<Vec<EventRun>, CalibrationError> {
-    let mut loads: Vec<EventRun> = Vec::new();
+    let mut loads: Vec<Vec<&EventRun>> = Vec::new();
     for run in runs {
         let stages = [&run.receive, &run.parse, &run.authorise, &run.execute, &run.send];
         let missing = |what| CalibrationError::Missing { publishers: run.publishers, subscribers: run.subscribers, what };
@@ -105,11 +107,12 @@ fn merged(runs: &[EventRun]) -> Result<Vec<EventRun>, CalibrationError> {
         if run.answered.count() == 0 {
             return Err(missing("answers"));
         }
-        match loads.iter_mut().find(|load| load.is_like(run)) {
-            Some(load) => load.add(run),
-            None => loads.push(run.clone()),
+        match loads.iter_mut().find(|load| load[0].is_like(run)) {
+            Some(load) => load.push(run),
+            None => loads.push(vec![run]),
         }
     }
+    let loads: Vec<EventRun> = loads.into_iter().map(typical).collect();
     if loads.is_empty() {
         Err(CalibrationError::Empty)
     } else if loads.iter().all(|load| load.rate_per_s.is_some()) {
@@ -117,6 +120,17 @@ fn merged(runs: &[EventRun]) -> Result<Vec<EventRun>, CalibrationError> {
     } else {
         Ok(loads)
     }
+}
+
+/// The middle half of the runs of one load, by mean latency, as one; at least one of them.
+fn typical(mut runs: Vec<&EventRun>) -> EventRun {
+    runs.sort_by(|a, b| a.latency.mean_us().total_cmp(&b.latency.mean_us()));
+    // As many are left out at either end; of two runs neither is in the middle.
+    let apart = if runs.len() == 2 { 0 } else { runs.len().div_ceil(4).min((runs.len() - 1) / 2) };
+    let (first, others) = runs[apart..runs.len() - apart].split_first().expect("one is in the middle");
+    let mut whole = (*first).clone();
+    others.iter().for_each(|run| whole.add(run));
+    whole
 }
 
 /// Everything but wake-ups.
@@ -202,10 +216,21 @@ fn searched(
         }
         Ok(residuals)
     };
-    let lightest = loads.iter().map(|load| measured(load)).min_by(|a, b| a.mean_us().total_cmp(&b.mean_us())).expect("some are closed");
-    // Logarithms: of the usual time, of the probability, of the time of being held up, of the probability where no processor is idle.
-    let first = [0.25 * lightest.quantile_us(0.5), HELD_UP_FIRST, lightest.quantile_us(0.99), HELD_UP_FIRST].map(f64::ln);
-    Ok(at(least_squares(first, residuals)?))
+    let all = || loads.iter().map(|load| measured(load));
+    let lightest = all().min_by(|a, b| a.mean_us().total_cmp(&b.mean_us())).expect("some are closed");
+    let latest_us = all().map(|durations| durations.quantile_us(0.99)).fold(0.0, f64::max);
+    // A thread is held up often for a short while or seldom for a long one: between the two lies a ridge that a search does not cross.
+    let mut best: Option<([f64; 4], f64)> = None;
+    for (held_up, held_up_us) in [(HELD_UP_OFTEN, lightest.quantile_us(0.99)), (HELD_UP_SELDOM, latest_us)] {
+        // Logarithms: of the usual time, of the probability, of the time of being held up, of the probability where no processor is idle.
+        let first = [0.25 * lightest.quantile_us(0.5), held_up, held_up_us, held_up].map(f64::ln);
+        let (point, squares) = least_squares(first, residuals)?;
+        if best.is_none_or(|(_, least)| squares < least) {
+            best = Some((point, squares));
+        }
+    }
+    let (point, _) = best.expect("it was searched from two points");
+    Ok(at(point))
 }
 
 fn at([usual, held_up, held_up_us, busy]: [f64; 4]) -> Wake {

@@ -42,6 +42,8 @@ pub struct EventRun {
     pub subscriber_us: f64,
     /// Times that the subscribers' thread slept.
     pub subscriber_sleeps: u64,
+    /// How long it was ready while others had the processors, where that is known.
+    pub subscriber_queued_us: Option<f64>,
     /// Reads of streams that brought something.
     pub stream_reads: u64,
     /// Processor time of the broker, where it is known.
@@ -52,6 +54,11 @@ impl EventRun {
     /// Events of a turn, on average.
     pub fn batch(&self) -> f64 {
         self.events as f64 / self.send.count().max(1) as f64
+    }
+
+    /// How long the subscribers' thread stood in front of a processor for each time that it had slept, in us, where that is known.
+    pub fn queued_us(&self) -> Option<f64> {
+        Some(self.subscriber_queued_us? / self.subscriber_sleeps.max(1) as f64)
     }
 
     /// Whether it is another run of the same load.
@@ -75,6 +82,7 @@ impl EventRun {
         self.publisher_sleeps += other.publisher_sleeps;
         self.subscriber_us += other.subscriber_us;
         self.subscriber_sleeps += other.subscriber_sleeps;
+        self.subscriber_queued_us = self.subscriber_queued_us.zip(other.subscriber_queued_us).map(|(ours, theirs)| ours + theirs);
         self.stream_reads += other.stream_reads;
         self.broker_us = self.broker_us.zip(other.broker_us).map(|(ours, theirs)| ours + theirs);
     }

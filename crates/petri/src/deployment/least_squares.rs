@@ -39,11 +39,11 @@ pub fn regression(rows: &[(Vec<f64>, f64)], starts: &[bool]) -> Vec<f64> {
 }
 
 /// The point of the least sum of squared residuals that damped steps come to from `first` (Levenberg 1944, Marquardt 1963). Where nothing depends on a
-/// number it stays as it was.
+/// number it stays as it was. Gives the sum, too.
 ///
 /// # Errors
 /// Those of `residuals`.
-pub fn least_squares<E>(first: [f64; AXES], residuals: impl Fn([f64; AXES]) -> Result<Vec<f64>, E>) -> Result<[f64; AXES], E> {
+pub fn least_squares<E>(first: [f64; AXES], residuals: impl Fn([f64; AXES]) -> Result<Vec<f64>, E>) -> Result<([f64; AXES], f64), E> {
     let (mut point, mut damping) = (first, DAMPING_FIRST);
     let mut here = residuals(point)?;
     for _ in 0..STEPS_MAX {
@@ -63,7 +63,7 @@ pub fn least_squares<E>(first: [f64; AXES], residuals: impl Fn([f64; AXES]) -> R
             }
             damping *= DAMPING_FACTOR;
             if damping > DAMPING_MAX {
-                return Ok(point);
+                return Ok((point, squares(&here)));
             }
         };
         let longest = next.iter().zip(point).map(|(next, value)| (next - value).abs()).fold(0.0, f64::max);
@@ -73,7 +73,7 @@ pub fn least_squares<E>(first: [f64; AXES], residuals: impl Fn([f64; AXES]) -> R
             break;
         }
     }
-    Ok(point)
+    Ok((point, squares(&here)))
 }
 
 fn squares(values: &[f64]) -> f64 {
@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn the_lowest_point_is_found_and_a_number_without_effect_stays() {
         let bent = |point: [f64; AXES]| Ok::<_, Infallible>(vec![point[0].exp() - 2.0, point[1] * point[0] - 1.0]);
-        let found = least_squares([0.3, 3.0, -7.0, 5.0], bent).expect("nothing fails");
+        let (found, left) = least_squares([0.3, 3.0, -7.0, 5.0], bent).expect("nothing fails");
+        assert!(left < 1e-6, "{left}");
         assert!((found[0] - 2_f64.ln()).abs() < 1e-3 && (found[1] - 1.0 / 2_f64.ln()).abs() < 1e-3, "{found:?}");
         assert_eq!(found[2..], [-7.0, 5.0]);
         assert_eq!(least_squares([0.0; AXES], |_| Err("refused")), Err("refused"));

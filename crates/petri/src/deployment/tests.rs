@@ -116,6 +116,7 @@ fn run(costs: &Costs, subscribers: u32) -> EventRun {
         publisher_sleeps: EVENTS,
         subscriber_us: (costs.subscriber_switch.mean_us + of_each * (costs.read.mean_us + costs.note.mean_us)) * EVENTS as f64,
         subscriber_sleeps: EVENTS,
+        subscriber_queued_us: Some(2.0 * EVENTS as f64),
         stream_reads: u64::from(subscribers) * EVENTS,
         broker_us: Some((costs.turn.mean_us + broker_stages_us(costs, of_each)) * EVENTS as f64),
     }
@@ -148,6 +149,21 @@ fn a_calibration_from_two_loads_predicts_a_third() {
         assert_near(found.mean_us.value, expected.mean_us.value, 0.05);
         assert_near(found.quantile_us(0.99), expected.quantile_us(0.99), 0.15);
     }
+}
+
+/// A run in which the machine was somewhere else for a while has no say.
+#[test]
+fn of_three_runs_the_one_in_the_middle_counts() {
+    let (usual, slow) = (run(&costs(), 1), run(&Costs { execute: Work { mean_us: 400.0, squared_variation: 0.0 }, ..costs() }, 1));
+    let effort = Effort { events: 2_000, seed: 1, threads: 2 };
+    let of = |runs: &[EventRun]| calibrate(runs, &effort).expect("there is everything");
+    let (load, _) = &of(&[slow.clone(), usual.clone(), usual.clone()]).loads[0];
+    assert_eq!(*load, usual);
+    assert_eq!(load.queued_us(), Some(2.0));
+    let (both, _) = &of(&[slow.clone(), usual.clone()]).loads[0];
+    assert_eq!(both.events, 2 * usual.events, "of two runs neither is in the middle");
+    let (middle, _) = &of(&[slow.clone(), usual.clone(), usual.clone(), usual.clone(), slow]).loads[0];
+    assert_eq!((middle.events, middle.latency.mean_us()), (usual.events, usual.latency.mean_us()));
 }
 
 #[test]

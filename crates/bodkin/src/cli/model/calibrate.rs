@@ -28,7 +28,7 @@ use crate::{
 #[command(
     after_help = "Puts loads on a cloud and reads its stages (or takes a recording of that), estimates what each step of an event's and of an \
                         orchestration's way costs, and writes DIR/calibration.json for `predict` and `validate`, DIR/recording.json, and the \
-                        fitted nets.\nExit codes: 0 done, 1 the cloud cannot be recorded or nothing can be estimated."
+                        fitted nets.\nQUEUED US is how long the subscribers' thread stood ready in front of a processor, for each time that it had slept, as the kernel counts it.\nExit codes: 0 done, 1 the cloud cannot be recorded or nothing can be estimated."
 )]
 pub struct CalibrateOptions {
     /// Where the files are written; the directory is made where it is not there
@@ -36,7 +36,7 @@ pub struct CalibrateOptions {
     out: PathBuf,
     #[command(flatten)]
     source: SourceOptions,
-    /// Events with which a net is tried, for each load and about thirty times
+    /// Events with which a net is tried, for each load and some hundred times
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     events: u64,
     /// Decides the random numbers of the nets
@@ -102,7 +102,8 @@ fn wake_text(wake: Wake) -> String {
     format!("{usual_us:.2} us; in {idle:.2} % of all held up, {held_up_us:.0} us; where no processor is idle in {busy:.2} %")
 }
 
-fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
+/// As a file has it.
+pub fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
@@ -115,6 +116,7 @@ fn print(calibration: &Calibration, laws: Option<&OrchestrationLaws>, printer: P
             json!({
                 "load": load_text(load), "events": load.events, "measured_mean_us": load.latency.mean_us(), "net_mean_us": predicted.mean_us.value,
                 "measured_p99_us": load.latency.quantile_us(0.99), "net_p99_us": predicted.quantile_us(0.99),
+                "subscribers_queued_us": load.queued_us(),
             })
         })
         .collect();
@@ -136,7 +138,7 @@ fn print(calibration: &Calibration, laws: Option<&OrchestrationLaws>, printer: P
             .with("wake-up", wake_text(costs.wake))
             .with("of subscribers", wake_text(costs.subscriber_wake)),
     )?;
-    let mut table = Table::new(&["LOAD", "EVENTS", "MEAN US", "BY NET", "P99 US", "BY NET"]);
+    let mut table = Table::new(&["LOAD", "EVENTS", "MEAN US", "BY NET", "P99 US", "BY NET", "QUEUED US"]);
     for (load, predicted) in &calibration.loads {
         let us = |value: f64| format!("{value:.1}");
         let (mean, p99) = (load.latency.mean_us(), load.latency.quantile_us(0.99));
@@ -147,6 +149,7 @@ fn print(calibration: &Calibration, laws: Option<&OrchestrationLaws>, printer: P
             us(predicted.mean_us.value),
             us(p99),
             us(predicted.quantile_us(0.99)),
+            load.queued_us().map_or_else(|| "unknown".to_owned(), us),
         ]);
     }
     printer.table(&table, "no loads")?;

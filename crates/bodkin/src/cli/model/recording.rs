@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bodkin_bench::{
-    Counts, RecordOptions, Stage,
+    Counts, EventLoad, RecordOptions, Stage,
     recording::{self, Recording, SCHEMA},
 };
 use bodkin_petri::deployment::{Durations, EventRun};
@@ -30,10 +30,20 @@ impl SourceOptions {
     /// # Errors
     /// The file is none, or the cloud does not take the loads.
     pub fn recording(&self) -> anyhow::Result<Recording> {
-        match &self.recording {
-            Some(path) => read(path).map_err(anyhow::Error::msg),
-            None => recording::record(&self.record, &mut |what| eprintln!("bodkin: {what}")),
-        }
+        self.recording_with(&[])
+    }
+
+    /// The same with further loads, which take turns with the others.
+    ///
+    /// # Errors
+    /// As of [`Self::recording`].
+    pub fn recording_with(&self, further: &[EventLoad]) -> anyhow::Result<Recording> {
+        let Some(path) = &self.recording else {
+            let mut record = self.record.clone();
+            record.loads.extend_from_slice(further);
+            return recording::record(&record, &mut |what| eprintln!("bodkin: {what}"));
+        };
+        read(path).map_err(anyhow::Error::msg)
     }
 }
 
@@ -69,6 +79,7 @@ fn event_run(run: &recording::EventRun, cores: usize) -> EventRun {
         publisher_sleeps: run.publisher_sleeps,
         subscriber_us: us(run.subscriber_processor_ns),
         subscriber_sleeps: run.subscriber_sleeps,
+        subscriber_queued_us: run.subscriber_queued_ns.map(us),
         stream_reads: run.stream_reads,
         broker_us: run.server_processor_ns.map(us),
     }
