@@ -9,6 +9,7 @@ mod csv;
 mod expressions;
 mod file;
 mod fit;
+mod peers;
 mod plot;
 mod predict;
 mod recording;
@@ -55,6 +56,8 @@ enum ModelCommand {
     Sweep(sweep::SweepOptions),
     /// The models of the thesis that Bodkin's began with: what it printed of them beside what they are, and its figures
     Reproduce(reproduce::ReproduceOptions),
+    /// The same nets by Sirio and Storm, where they are there: what each takes, and how far it is off
+    Peers(peers::PeersOptions),
     /// Write a net in another form, or draw it
     Convert(convert::ConvertOptions),
     /// Record a cloud under load, and fit what each step of an event and of an orchestration costs
@@ -85,12 +88,13 @@ pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
         | ModelCommand::Fit(_)
         | ModelCommand::Plot(_)
         | ModelCommand::Reproduce(_)
+        | ModelCommand::Peers(_)
         | ModelCommand::Calibrate(_)
         | ModelCommand::Validate(_)
             if form == Form::Csv =>
         {
             eprintln!(
-                "bodkin: --output csv is for curves and sweeps; check, fit, plot, reproduce, convert, calibrate and validate print none"
+                "bodkin: --output csv is for curves and sweeps; check, fit, plot, reproduce, peers, convert, calibrate and validate print none"
             );
             Ok(USAGE)
         }
@@ -101,6 +105,7 @@ pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
         ModelCommand::Plot(options) => plot::run(&options, printer),
         ModelCommand::Sweep(options) => sweep::run(&options, form),
         ModelCommand::Reproduce(options) => reproduce::run(&options, printer),
+        ModelCommand::Peers(options) => peers::run(&options, printer),
         ModelCommand::Convert(options) => convert::run(&options, printer),
         ModelCommand::Calibrate(options) => calibrate::run(&options, printer),
         ModelCommand::Predict(options) => predict::run(&options, form),

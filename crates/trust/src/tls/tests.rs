@@ -176,8 +176,9 @@ fn clouds_that_share_no_authority_know_each_other_by_their_keys_at_a_relay() {
     let stranger = issue(&of_neighbour.cloud, "gatekeeper.testcloud.aitia.arrowhead.eu", now(), 9 * DAY);
     let key = |identity: &Identity| identity.certificate().public_key_info().to_vec();
     let anchors = [of_relay.cloud.certificate().clone()];
-    let server =
-        |anchors: &[Certificate]| relay_server(&of_relay.server, anchors, Arc::new(BTreeSet::from([key(neighbour)])), PeerCheck::default()).unwrap();
+    let server = |anchors: &[Certificate]| {
+        relay_server(&of_relay.server, anchors, Arc::new(BTreeSet::from([key(neighbour)])), PeerCheck::default()).unwrap()
+    };
     let towards = |identity: &Identity, pinned: Option<Vec<u8>>| {
         towards_relay(identity, &anchors, pinned, ServerCheck::HostName, PeerCheck::default()).unwrap()
     };

@@ -23,10 +23,10 @@ use crate::{
     cli::{printer::Printer, table::Table},
 };
 
-const INTRACLOUD: &str = include_str!("../../../../../vectors/petri/nets/intracloud.json");
-const INTERCLOUD: &str = include_str!("../../../../../vectors/petri/nets/intercloud.json");
-const EVENT_HANDLER: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k1.json");
-const FOUR_MESSAGES: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json");
+pub const INTRACLOUD: &str = include_str!("../../../../../vectors/petri/nets/intracloud.json");
+pub const INTERCLOUD: &str = include_str!("../../../../../vectors/petri/nets/intercloud.json");
+pub const EVENT_HANDLER: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k1.json");
+pub const FOUR_MESSAGES: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json");
 const FOUR_MESSAGES_AT_ONCE: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json");
 const LISTING: &str = include_str!("../../../../../vectors/petri/listing_6_1.csv");
 

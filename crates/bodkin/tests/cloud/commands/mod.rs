@@ -10,6 +10,7 @@ mod graphs;
 mod models;
 mod nets;
 mod orchestration;
+mod peers;
 mod registry;
 mod registry_changes;
 mod samples;
