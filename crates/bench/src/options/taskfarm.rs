@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::value::percent;
+use super::value::{percent, positive};
 
 /// The two use cases of Müller 2019 on an emulated radio channel, which need the sources of `zmtp-c`, `cc` and lwIP (Debian: liblwip-dev).
 #[derive(Debug, Clone, Args)]
@@ -27,6 +27,12 @@ pub struct TaskfarmOptions {
     /// What all randomness follows from: the same figures come again
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// What a node's processor takes while it runs, in milliampere [assumed: STM32F103xE, 72 MHz, from flash, peripherals without a clock]
+    #[arg(long, value_name = "MA", default_value_t = 30.5, value_parser = positive)]
+    pub processor_runs_ma: f64,
+    /// What it takes while it sleeps between interrupts, in milliampere [assumed: likewise]
+    #[arg(long, value_name = "MA", default_value_t = 6.4, value_parser = positive)]
+    pub processor_sleeps_ma: f64,
     /// The library's sources
     #[arg(long, value_name = "DIR", default_value = "zmtp-c")]
     pub library: PathBuf,

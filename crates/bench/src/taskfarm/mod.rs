@@ -23,6 +23,7 @@ use crate::report::{Outcome, Report};
 use crate::statistics::Figure;
 
 use self::configuration::{Configuration, UseCase};
+use self::energy::Processor;
 use self::programs::Programs;
 use self::tables::{Measured, Results};
 
@@ -63,7 +64,7 @@ fn measure(configuration: &Configuration, options: &TaskfarmOptions, programs: &
     for repeat in 0..options.repeat {
         let seed = options.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(repeat));
         let mut nothing = Nothing::default();
-        match run::run(configuration, programs, options.loss / 100.0, seed) {
+        match run::run(configuration, programs, Processor::of(options), options.loss / 100.0, seed) {
             Ok(run) => runs.push(run),
             Err(error) => nothing.faults.add(format!("{}, seed {seed}: {error:#}", configuration.label())),
         }
@@ -104,7 +105,9 @@ fn notes(report: &mut Report, options: &TaskfarmOptions) {
     if options.part.contains(&Part::Tables) {
         report.note("word and line count by the farm: one measurement beside all numbers of passages, as it makes its own".into());
     }
-    report.note(
-        "floor s: what the same frames take without random delays, losses and pauses. mJ and mW: by datasheets of an M3 node whose radio listens whenever it does not send".into(),
-    );
+    report.note("floor s: what the same frames take without random delays, losses and pauses".into());
+    report.note(format!(
+        "mJ and mW: of an M3 node whose radio, by its datasheet, listens whenever it does not send, and whose processor takes {} mA running and {} mA asleep",
+        options.processor_runs_ma, options.processor_sleeps_ma
+    ));
 }

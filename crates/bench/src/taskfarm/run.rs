@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 
 use super::cell::{self, Ended};
 use super::configuration::Configuration;
-use super::energy::{self, Energy};
+use super::energy::{self, Energy, Processor};
 use super::programs::Programs;
 
 /// What a run has come to. Times in seconds of the cell's own clock.
@@ -51,7 +51,7 @@ impl Run {
 ///
 /// # Errors
 /// A station fails, the run does not end, or something else was counted than there is.
-pub fn run(configuration: &Configuration, programs: &Programs, loss: f64, seed: u64) -> anyhow::Result<Run> {
+pub fn run(configuration: &Configuration, programs: &Programs, processor: Processor, loss: f64, seed: u64) -> anyhow::Result<Run> {
     let ended = cell::run(&configuration.calls(programs), loss, seed)?;
     let (master, workers) = ended.split_first().context("a cell has a master")?;
     let by_workers: u64 = workers.iter().map(|worker| worker.said.counted).sum();
@@ -59,7 +59,7 @@ pub fn run(configuration: &Configuration, programs: &Programs, loss: f64, seed: 
         bail!("the master has counted {}, the workers {by_workers}, and there are {}", master.said.counted, configuration.expected());
     }
     let sum = |of: fn(&Ended) -> u64| ended.iter().map(of).sum::<u64>() as f64;
-    let energies: Vec<Energy> = workers.iter().map(energy::estimate).collect();
+    let energies: Vec<Energy> = workers.iter().map(|worker| energy::estimate(worker, processor)).collect();
     let mean = |of: fn(&Energy) -> f64| energies.iter().map(of).sum::<f64>() / energies.len() as f64;
     Ok(Run {
         connect_s: master.said.connect_us as f64 / 1e6,
@@ -74,7 +74,7 @@ pub fn run(configuration: &Configuration, programs: &Programs, loss: f64, seed: 
         octets: sum(|ended| ended.usage.octets),
         air_s: sum(|ended| ended.usage.air_us) / 1e6,
         floor_s: sum(|ended| ended.usage.least_us) / 1e6,
-        master: energy::estimate(master),
+        master: energy::estimate(master, processor),
         worker: Energy { millijoules: mean(|energy| energy.millijoules), milliwatts: mean(|energy| energy.milliwatts) },
     })
 }
