@@ -3,6 +3,7 @@
 
 mod audit;
 mod c_server;
+mod c_sockets;
 mod change_over;
 mod commands;
 mod conformance;

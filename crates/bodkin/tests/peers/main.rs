@@ -7,6 +7,7 @@ mod support;
 
 mod arrowhead_client;
 mod browser;
+mod c_sockets;
 mod crash;
 mod java_client;
 mod jersey;

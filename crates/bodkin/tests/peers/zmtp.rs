@@ -14,19 +14,20 @@ use crate::support::link::{Heard, Link};
 use crate::support::patience::eventually_some;
 
 /// Names the Python that `./x test --all` has installed pyzmq for.
-const PYTHON_VARIABLE: &str = "BODKIN_PYZMQ";
+pub const PYTHON_VARIABLE: &str = "BODKIN_PYZMQ";
 const CONNECTIONS: usize = 20;
 
 #[derive(Clone, Copy, Debug)]
-enum Mechanism {
+pub enum Mechanism {
     Null,
     Plain,
     Curve,
 }
 
-const MECHANISMS: [Mechanism; 3] = [Mechanism::Null, Mechanism::Plain, Mechanism::Curve];
+pub const MECHANISMS: [Mechanism; 3] = [Mechanism::Null, Mechanism::Plain, Mechanism::Curve];
 
-fn keys(octet: u8) -> (Arc<KeyPair>, String) {
+/// The same pair for the same octet, and its secret key in Z85.
+pub fn keys(octet: u8) -> (Arc<KeyPair>, String) {
     let secret = SecretKey::from_bytes(&mut [octet; 32]);
     let text = secret.to_z85().to_string();
     (Arc::new(KeyPair::new(secret)), text)
@@ -51,7 +52,7 @@ impl Mechanism {
     }
 
     /// As the peer is told it.
-    fn peer(self) -> Value {
+    pub fn peer(self) -> Value {
         match self {
             Self::Null => json!({"mechanism": "NULL"}),
             Self::Plain => json!({"mechanism": "PLAIN", "username": "admin", "password": "secret"}),

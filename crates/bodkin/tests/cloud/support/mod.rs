@@ -2,6 +2,9 @@
 
 pub mod arrowhead;
 pub mod c_program;
+/// What listens is for the other target.
+#[allow(dead_code)]
+pub mod c_socket;
 pub mod certificates;
 pub mod cloud;
 pub mod double;

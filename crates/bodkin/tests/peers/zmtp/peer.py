@@ -2,7 +2,7 @@
 
 `peer.py SETTINGS`, SETTINGS a JSON object:
   bind       whether it binds; it prints the port of each socket then, else it connects to `port`
-  port       where it connects to
+  port       where it connects to, or `ports`, one for each socket
   sockets    the exchanges, by the name of the socket type or another one of EXCHANGES
   security   {"mechanism": "NULL"}, {"mechanism": "PLAIN", "username", "password"} or
              {"mechanism": "CURVE", "public", "secret", "server"} (keys in Z85; `server` is whose it connects to)
@@ -98,6 +98,19 @@ def converse(peer):
     return [b"the same"] if echo == frames else echo
 
 
+def answer_behind_an_envelope(peer):
+    """As a ROUTER hears a REQ: the message stands behind an empty frame."""
+    identity, delimiter, question = peer.receive()
+    peer.send(identity, delimiter, b"pong")
+    return [question]
+
+
+def ask_behind_an_envelope(peer):
+    """As a DEALER asks a REP."""
+    peer.send(b"", b"pong")
+    return peer.receive()
+
+
 def route(peer):
     identity, greeting = peer.receive()
     peer.send(identity, b"back", b"forth")
@@ -164,6 +177,8 @@ EXCHANGES = {
     "REP": (zmq.REP, answer),
     "DEALER": (zmq.DEALER, converse),
     "ROUTER": (zmq.ROUTER, route),
+    "ROUTER of a REQ": (zmq.ROUTER, answer_behind_an_envelope),
+    "DEALER of a REP": (zmq.DEALER, ask_behind_an_envelope),
     "PUB": (zmq.PUB, publish),
     "XPUB": (zmq.XPUB, publish_when_asked),
     "SUB": (zmq.SUB, subscribe),
@@ -184,6 +199,7 @@ def main():
     authenticator.start()
     authenticator.configure_plain(domain="*", passwords=PASSWORDS)
     authenticator.configure_curve(domain="*", location=zmq.auth.CURVE_ALLOW_ANY)
+    ports = iter(settings.get("ports") or [settings.get("port")] * len(settings["sockets"]))
     for name in settings["sockets"]:
         kind, exchange = EXCHANGES[name]
         peer = Peer(context, kind, security, bind)
@@ -192,7 +208,7 @@ def main():
         if bind:
             print(peer.socket.bind_to_random_port("tcp://127.0.0.1"), flush=True)
         else:
-            peer.socket.connect(f"tcp://127.0.0.1:{settings['port']}")
+            peer.socket.connect(f"tcp://127.0.0.1:{next(ports)}")
         received = exchange(peer)
         print(json.dumps([frame.decode("latin-1") for frame in received]), flush=True)
         peer.close()
