@@ -6,6 +6,9 @@
 
 #include "bodkin_sessions.h"
 #include "net/gnrc/netif.h"
+#ifdef MODULE_RIOT_NATIVE
+#include "riot_native.h"
+#endif
 #include "zmtp_riot.h"
 #include "ztimer.h"
 
@@ -57,6 +60,9 @@ int main(void)
     gnrc_netif_t *netif = gnrc_netif_iter(NULL);
     ipv6_addr_t address;
     unsigned long number;
+#ifdef MODULE_RIOT_NATIVE
+    riot_native_begin();
+#endif
     (void)ipv6_addr_from_str(&address, ADDRESS);
     (void)gnrc_netif_ipv6_addr_add(netif, &address, PREFIX_BITS, 0);
     ztimer_sleep(ZTIMER_MSEC, 2000); /* until the address is known to be nobody else's */

@@ -7,6 +7,9 @@
 #include "../station.h"
 #include "use_case.h"
 #include "net/gnrc/netif.h"
+#ifdef MODULE_RIOT_NATIVE
+#include "riot_native.h"
+#endif
 #include "zmtp_riot.h"
 #include "ztimer.h"
 
@@ -90,6 +93,9 @@ int main(void)
     int count = 1;
     char *next;
     ipv6_addr_t address;
+#ifdef MODULE_RIOT_NATIVE
+    riot_native_begin();
+#endif
     (void)snprintf(call, sizeof call, "%s", told("CALL", CALL));
     next = strtok(call, ",");
     while ((next != NULL) && (count < ARGUMENTS_MAX)) {
