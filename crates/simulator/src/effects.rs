@@ -1,6 +1,9 @@
 //! What processes want done, and what an observer sees of them.
 
-use bodkin_broker::{BackupError, Epoch, Instant, Node, wire::Record};
+use bodkin_broker::{
+    BackupError, Epoch, Instant, Node,
+    wire::{Record, RefusalReason},
+};
 
 use crate::{network::ProcessId, packet::Packet, violation::StreamName};
 
@@ -36,12 +39,21 @@ pub enum Fact {
         /// The last one.
         through: u64,
     },
-    /// A message will not be delivered, and its publisher knows.
-    NotPromised {
+    /// A broker calls a message excess, and promises nothing of it.
+    Excess {
         /// Of which stream.
         stream: StreamName,
         /// Which one.
         sequence: u64,
+    },
+    /// A publisher was told that a message is refused for good.
+    NotTaken {
+        /// Of which stream.
+        stream: StreamName,
+        /// Which one.
+        sequence: u64,
+        /// Why.
+        reason: RefusalReason,
     },
     /// A publisher that keeps its newest messages only has dropped one that was not covered.
     Dropped {

@@ -215,7 +215,9 @@ impl State {
             Fact::ChannelBroken { .. } => self.check(false, "the replica channel is broken"),
             Fact::Contradiction { what } => self.check(false, what),
             Fact::TookOver { .. } => self.is_promoted = self.created > 0,
-            Fact::NotPromised { .. } | Fact::Dropped { .. } | Fact::Shed { .. } => self.check(false, "a message is given up"),
+            Fact::Excess { .. } | Fact::NotTaken { .. } | Fact::Dropped { .. } | Fact::Shed { .. } => {
+                self.check(false, "a message is given up")
+            }
             Fact::Leads { .. } | Fact::Fenced { .. } | Fact::Answered { .. } => {}
         }
     }

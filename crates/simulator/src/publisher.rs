@@ -131,9 +131,9 @@ impl PublisherProcess {
                 let stream = StreamName { publisher: self.publisher, incarnation: self.incarnation, topic: topic.topic };
                 effects.facts.push(Fact::Covered { stream, through: through.0 });
             }
-            Output::NotTaken { topic: key, sequence, .. } => {
+            Output::NotTaken { topic: key, sequence, reason } => {
                 let topic = self.topics.iter().find(|topic| topic.key == key).expect("the topic is its own").topic;
-                effects.facts.push(Fact::NotPromised { stream: self.name(topic), sequence: sequence.0 });
+                effects.facts.push(Fact::NotTaken { stream: self.name(topic), sequence: sequence.0, reason });
             }
             Output::TwoLeaders { .. } => effects.facts.push(Fact::Contradiction { what: "a publisher hears of two leaders in one epoch" }),
             Output::CoveredUnpublished { .. } => {

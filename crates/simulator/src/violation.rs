@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bodkin_broker::BackupError;
+use bodkin_broker::{BackupError, wire::RefusalReason};
 
 use crate::clock::Time;
 
@@ -51,6 +51,24 @@ pub enum Broken {
         subscriber: u16,
         /// Which one.
         sequence: u64,
+    },
+    /// A broker called a message excess, and promised nothing of it, although its publisher keeps T and J.
+    #[error("{stream}: {sequence} was called excess, and its publisher keeps its period and jitter")]
+    Excess {
+        /// Whose message.
+        stream: StreamName,
+        /// Which one.
+        sequence: u64,
+    },
+    /// A message was refused for good although it is one that its topic was admitted for.
+    #[error("{stream}: {sequence} was refused for good ({reason:?}), and its publisher keeps to what was admitted")]
+    NotTaken {
+        /// Whose message.
+        stream: StreamName,
+        /// Which one.
+        sequence: u64,
+        /// What its publisher was told.
+        reason: RefusalReason,
     },
     /// A subscriber's application got a message twice, or behind a later one.
     #[error("{stream}: subscriber {subscriber} got {sequence} behind {last}")]

@@ -17,7 +17,7 @@ const HOUR_NS: f64 = 3.6e12;
 
 /// What every step of a run was checked for, a few promises a line.
 const CHECKED: [&str; 4] = [
-    "losses in a row within L, nothing covered lost where L is 0, every loss told",
+    "losses in a row within L, nothing covered lost where L is 0, every loss told, nothing called excess",
     "no duplicate, order, deadlines where no fault is near",
     "never two leaders, no epoch twice, no act without a lease",
     "control commits, fail-over and recovery in their time",

@@ -83,9 +83,10 @@ impl Cloud {
                 let index = self.stream(stream);
                 self.ledger.covered(index, through);
             }
-            Fact::NotPromised { stream, sequence } => {
-                let index = self.stream(stream);
-                self.ledger.given_up(index, sequence, GivenUp::ByPublisher);
+            // Every publisher keeps T and J: nothing that it publishes may be taken out of the promise.
+            Fact::Excess { stream, sequence } => return Err(Violation { at, broken: Broken::Excess { stream, sequence } }),
+            Fact::NotTaken { stream, sequence, reason } => {
+                return Err(Violation { at, broken: Broken::NotTaken { stream, sequence, reason } });
             }
             Fact::Dropped { stream, sequence } => {
                 if self.scenario.excuses_drops() {

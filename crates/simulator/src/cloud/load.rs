@@ -95,3 +95,31 @@ impl Cloud {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bodkin_broker::topic::Period;
+
+    use super::*;
+    use crate::violation::Broken;
+
+    /// A cloud whose publishers create two events of each topic in the time of one, which its brokers know nothing of.
+    fn hurried(seed: u64) -> Cloud {
+        let mut cloud = Cloud::new(seed, 5);
+        for topic in &mut Arc::make_mut(&mut cloud.workload).topics {
+            let half = topic.spec.period.gap().get() / 2;
+            topic.spec.period = Period::Every(bodkin_broker::timing::Nanos::new(half));
+        }
+        cloud
+    }
+
+    #[test]
+    fn an_event_that_is_called_excess_is_no_event_that_may_be_lost_in_silence() {
+        for seed in 0..4 {
+            let violation = hurried(seed).run().expect_err("no publisher keeps its period");
+            assert!(matches!(violation.broken, Broken::Excess { .. }), "{violation}");
+        }
+    }
+}

@@ -13,8 +13,7 @@ use crate::{
 pub enum GivenUp {
     /// The broker shed or expired it: it counts against L as a crash's losses do (timing theory, section 8.4).
     ByBroker,
-    /// It was never covered by a promise, and its publisher was told: not conforming to T, refused, dropped by its full publisher, or
-    /// not handed over when the publisher died.
+    /// It was never covered by a promise, and its publisher knows: dropped by its full publisher, or not handed over when the publisher died.
     ByPublisher,
 }
 

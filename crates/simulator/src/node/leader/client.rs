@@ -36,7 +36,7 @@ impl Leader {
                 }
                 self.payloads[slot.index()] = payload;
                 if is_excess {
-                    effects.facts.push(Fact::NotPromised { stream: name_of(identity), sequence: sequence.0 });
+                    effects.facts.push(Fact::Excess { stream: name_of(identity), sequence: sequence.0 });
                 }
             }
             Ok(Accepted::Known) => {}
