@@ -484,6 +484,11 @@ impl<R> Shard<R> {
         self.streams.slots.kept()
     }
 
+    /// Events that wait for their turn: the depth of the queue that goes by deadlines.
+    pub fn waiting(&self) -> u64 {
+        self.streams.waiting()
+    }
+
     /// What real-time streams have seen.
     pub fn counters(&self) -> Counters {
         self.counters

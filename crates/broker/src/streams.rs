@@ -25,6 +25,8 @@ pub(crate) struct Streams {
     free: Vec<u32>,
     /// Streams that keep something, in no order: what a promotion or a change of the pair has to look at.
     occupied: Vec<u32>,
+    /// Messages that are neither dispatched nor dropped.
+    waiting: u64,
     pub slots: Slots,
     /// Slots that closed streams have left.
     spare_slots: usize,
@@ -168,6 +170,7 @@ impl Streams {
             self.occupied.push(index);
         }
         stream.length += 1;
+        self.waiting += 1;
         stream.last = stream.last.max(message.sequence);
         (message.previous, message.next) = (previous, next);
         let sequence = message.sequence;
@@ -191,6 +194,7 @@ impl Streams {
         let stream = &mut self.streams[index as usize];
         let message = self.slots.at_mut(stream.cursor);
         message.is_dispatched = true;
+        self.waiting -= 1;
         stream.cursor = message.next;
         while stream.cursor != NONE && self.slots.at(stream.cursor).is_dispatched {
             stream.cursor = self.slots.at(stream.cursor).next;
@@ -219,6 +223,11 @@ impl Streams {
             }
         }
         slot
+    }
+
+    /// Messages that are neither dispatched nor dropped.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
     }
 
     /// The streams that keep something. Whoever goes through them from the last on may release what they keep meanwhile.
@@ -314,6 +323,7 @@ mod tests {
                 let next = model.iter().find(|kept| !kept.1).map(|kept| kept.0);
                 prop_assert_eq!((cursor != NONE).then(|| streams.slots.at(cursor).sequence.0), next);
                 prop_assert_eq!(streams.slots.kept(), model.len());
+                prop_assert_eq!(streams.waiting(), model.iter().filter(|kept| !kept.1).count() as u64);
                 prop_assert_eq!(streams.occupied(), &[index][..usize::from(!model.is_empty())]);
             }
         }
