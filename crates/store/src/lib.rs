@@ -15,6 +15,7 @@ mod followed;
 pub mod following;
 mod graph;
 pub mod inspection;
+pub mod leader;
 mod load;
 mod log;
 pub mod onboarding;

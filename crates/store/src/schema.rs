@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::{audit, cloud, delivery, flexible_store, graph, log, onboarding, orchestrator_store, relay, reservation, topic};
+use crate::{audit, cloud, delivery, flexible_store, graph, leader, log, onboarding, orchestrator_store, relay, reservation, topic};
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
 const MIGRATIONS: &[&str] = &[
@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     SUBSCRIPTION_BOUNDS,
     graph::MIGRATION,
     relay::MIGRATION,
+    leader::MIGRATION,
 ];
 
 const SPINE: &str = "
