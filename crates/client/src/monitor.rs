@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     answer::{
         AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, GraphState, List,
-        OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
+        NodeOverview, OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -155,6 +155,11 @@ impl Monitor {
     /// All real-time topics.
     pub async fn topics(&self) -> Result<List<RealTimeTopic>, CallError> {
         self.connection.get(TOPICS).await
+    }
+
+    /// The node at a glance.
+    pub async fn overview(&self) -> Result<NodeOverview, CallError> {
+        self.connection.get("/api/v1/overview").await
     }
 
     /// What deadlines and leases count on, and what the machine shows of it.

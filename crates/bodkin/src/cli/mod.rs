@@ -1,4 +1,4 @@
-//! The client commands: `service`, `system`, `auth`, `rule`, `orchestrate`, `event` and `log`, the management of one thing each by
+//! The client commands: `status`, `service`, `system`, `auth`, `rule`, `orchestrate`, `event` and `log`, the management of one thing each by
 //! its name; and those that need no cloud: `cert`, `audit`, `topic`, `graph` and `model`, which work on files, and `simulate`.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
@@ -26,6 +26,7 @@ mod registry;
 mod rule;
 mod service;
 mod simulate;
+mod status;
 mod system;
 mod table;
 mod topic;
@@ -48,6 +49,8 @@ const DENIED: u8 = 3;
 /// A command to a local cloud that runs.
 #[derive(Subcommand, Clone, Debug)]
 pub enum ClientCommand {
+    /// A node at a glance: who leads, what is guaranteed, what it holds, and what is wrong
+    Status(status::StatusOptions),
     /// Services: who offers what
     Service(service::ServiceOptions),
     /// Systems: who takes part
@@ -72,6 +75,7 @@ pub enum ClientCommand {
 pub async fn run(command: ClientCommand, json_output: bool) -> anyhow::Result<u8> {
     let printer = Printer::new(json_output);
     let done = match command {
+        ClientCommand::Status(options) => status::run(options, printer).await,
         ClientCommand::Service(options) => service::run(options, printer).await,
         ClientCommand::System(options) => system::run(options, printer).await,
         ClientCommand::Auth(options) => auth::run(options, printer).await,

@@ -1,8 +1,30 @@
 //! What Bodkin's own interface (port 8440) tells: deliveries, dead letters, event types, the event log, services' states.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{NameOrRow, PushedEvent, ServiceDefinition, System};
+
+answer! {
+    /// A node at a glance.
+    NodeOverview {
+        /// Of the server.
+        version: String,
+        /// What its clock showed (UTC).
+        at: String,
+        /// Since its start, in seconds.
+        uptime_s: u64,
+        /// The end of its systems' names in certificates.
+        cloud: String,
+        /// Whether it works with certificates.
+        secure: bool,
+        /// Of every listener, by its name.
+        ports: BTreeMap<String, u16>,
+        /// Metrics without labels, by name.
+        numbers: BTreeMap<String, f64>,
+    }
+}
 
 answer! {
     /// What deadlines count on, and what the machine shows of it. Times are in microseconds.

@@ -13,6 +13,7 @@ use crate::support::ports::free_offset;
 /// Commands of which each must end with exit code 0, in this order. `-> name` keeps the id of what it prints, which `{name}` stands
 /// for afterwards; `{provider}` is a port where somebody answers, `{monitor}` Bodkin's own.
 const BY_OPERATOR: &[&str] = &[
+    "status",
     "service add heat --system sensor --address 127.0.0.1 --port {provider} --uri /heat -> heat",
     "service list --definition heat",
     "service list --state",
