@@ -1,5 +1,6 @@
 /** The only file that calls the network: what each operation answers, and how an error reads. */
 
+import { Refused, refusal, refused } from "./answer";
 import type {
     AccessExplanation,
     AuditLog,
@@ -9,51 +10,30 @@ import type {
     EventTypeState,
     Explanation,
     ExplainedOrchestration,
+    Fits,
     FlexibleRule,
     GraphState,
     Grant,
     IntraCloudRule,
+    IssuedCertificate,
     List,
+    NeighbourCloud,
     Overview,
     Platform,
     RealTimeTopic,
     RegisteredService,
+    RelayState,
+    ReportDocument,
     ServiceLife,
+    ShelfFile,
     Stages,
     StoreEntry,
     System,
 } from "./forms";
+import { live } from "./live";
 
 /** Milliseconds that an answer may take. */
 const ANSWER_MS_MAX = 10_000;
-
-/** An answer that is no success. The message is the server's own words where it has said any. */
-export class Refused extends Error {
-    constructor(
-        readonly status: number,
-        message: string,
-    ) {
-        super(message);
-    }
-}
-
-const member = (body: unknown, name: string): string | undefined => {
-    const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[name] : undefined;
-    return typeof value === "string" && value !== "" ? value : undefined;
-};
-
-/** What an error's body says: a problem's detail (RFC 9457), a core system's message, or plain words. */
-const reason = async (answer: Response): Promise<Refused> => {
-    const text = await answer.text().catch(() => "");
-    let told: string | undefined;
-    try {
-        const body: unknown = JSON.parse(text);
-        told = member(body, "detail") ?? member(body, "errorMessage") ?? member(body, "title");
-    } catch {
-        told = text.trim() === "" ? undefined : text.trim();
-    }
-    return new Refused(answer.status, told ?? `${answer.status} ${answer.statusText}`.trim());
-};
 
 const send = async (method: string, path: string, body?: unknown, stopped?: AbortSignal): Promise<Response> => {
     const late = AbortSignal.timeout(ANSWER_MS_MAX);
@@ -64,11 +44,19 @@ const send = async (method: string, path: string, body?: unknown, stopped?: Abor
         request.headers = { "Content-Type": "application/json" };
     }
     const answer = await fetch(path, request);
-    if (!answer.ok) throw await reason(answer);
+    if (!answer.ok) throw await refusal(answer);
     return answer;
 };
 
-const read = async <T>(path: string, stopped?: AbortSignal): Promise<T> => (await send("GET", path, undefined, stopped)).json() as Promise<T>;
+/** What is told of a path by the live stream, or else what it answers. */
+const read = async <T>(path: string, stopped?: AbortSignal): Promise<T> => {
+    const told = live.newest(path);
+    if (told && told.status >= 400) throw refused(told.status, told.body);
+    if (told) return told.body as T;
+    const body: unknown = await (await send("GET", path, undefined, stopped)).json();
+    live.keep(path, body);
+    return body as T;
+};
 const readList = async <T>(path: string, stopped?: AbortSignal): Promise<T[]> => (await read<List<T>>(path, stopped)).data;
 
 /** `null` where the answer has this status: there is no such thing in this cloud. */
@@ -81,6 +69,18 @@ const orNone = async <T>(status: number, answer: Promise<T>): Promise<T | null> 
     }
 };
 
+/** A question to these paths, whose answers the live stream may tell. */
+export interface Asked<T> {
+    (stopped: AbortSignal): Promise<T>;
+    readonly paths: readonly string[];
+}
+const whole = <T>(path: string): Asked<T> => Object.assign((stopped: AbortSignal) => read<T>(path, stopped), { paths: [path] });
+const list = <T>(path: string): Asked<T[]> => Object.assign((stopped: AbortSignal) => readList<T>(path, stopped), { paths: [path] });
+
+/** A question that is made of others. */
+export const together = <T>(others: readonly Asked<unknown>[], read: (stopped: AbortSignal) => Promise<T>): Asked<T> =>
+    Object.assign(read, { paths: others.flatMap(({ paths }) => paths) });
+
 /** `?a=1&b=2` of those that have a value. */
 const query = (parameters: Record<string, string | number | undefined>): string => {
     const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== "");
@@ -88,25 +88,37 @@ const query = (parameters: Record<string, string | number | undefined>): string 
 };
 
 export const api = {
-    overview: (stopped: AbortSignal) => read<Overview>("/api/v1/overview", stopped),
-    platform: (stopped: AbortSignal) => read<Platform>("/api/v1/platform", stopped),
-    stages: (stopped: AbortSignal) => read<Stages>("/api/v1/stages", stopped),
-    eventLog: (stopped: AbortSignal) => orNone(404, read<EventLog>("/api/v1/event-log", stopped)),
-    services: (stopped: AbortSignal) => readList<ServiceLife>("/api/v1/services", stopped),
-    registered: (stopped: AbortSignal) => readList<RegisteredService>("/serviceregistry/mgmt", stopped),
-    systems: (stopped: AbortSignal) => readList<System>("/serviceregistry/mgmt/systems", stopped),
-    grants: (stopped: AbortSignal) => readList<Grant>("/api/v1/onboarding/grants", stopped),
-    eventTypes: (stopped: AbortSignal) => readList<EventTypeState>("/api/v1/event-types", stopped),
-    topics: (stopped: AbortSignal) => readList<RealTimeTopic>("/api/v1/topics", stopped),
-    graphs: (stopped: AbortSignal) => readList<GraphState>("/api/v1/graphs", stopped),
-    subscriptions: (stopped: AbortSignal) => readList<Delivery>("/api/v1/subscriptions", stopped),
-    deadLetters: (stopped: AbortSignal) => read<List<DeadLetter>>("/api/v1/dead-letters", stopped),
-    rules: (stopped: AbortSignal) => readList<IntraCloudRule>("/authorization/mgmt/intracloud", stopped),
-    storeEntries: (stopped: AbortSignal) => readList<StoreEntry>("/orchestrator/mgmt/store", stopped),
-    flexibleRules: (stopped: AbortSignal) => readList<FlexibleRule>("/orchestrator/mgmt/store/flexible", stopped),
+    overview: whole<Overview>("/api/v1/overview"),
+    platform: whole<Platform>("/api/v1/platform"),
+    stages: whole<Stages>("/api/v1/stages"),
+    eventLog: together([whole<EventLog>("/api/v1/event-log")], (stopped) => orNone(404, read<EventLog>("/api/v1/event-log", stopped))),
+    services: list<ServiceLife>("/api/v1/services"),
+    registered: list<RegisteredService>("/serviceregistry/mgmt"),
+    systems: list<System>("/serviceregistry/mgmt/systems"),
+    grants: list<Grant>("/api/v1/onboarding/grants"),
+    eventTypes: list<EventTypeState>("/api/v1/event-types"),
+    topics: list<RealTimeTopic>("/api/v1/topics"),
+    graphs: list<GraphState>("/api/v1/graphs"),
+    subscriptions: list<Delivery>("/api/v1/subscriptions"),
+    deadLetters: whole<List<DeadLetter>>("/api/v1/dead-letters"),
+    certificates: together([whole<List<IssuedCertificate>>("/api/v1/certificates")], (stopped) =>
+        orNone(409, read<List<IssuedCertificate>>("/api/v1/certificates", stopped)),
+    ),
+    clouds: list<NeighbourCloud>("/api/v1/clouds"),
+    relays: list<RelayState>("/api/v1/relays"),
+    reports: (stopped: AbortSignal) => readList<ShelfFile>("/api/v1/reports", stopped),
+    report: (name: string, stopped: AbortSignal) => read<ReportDocument>(`/api/v1/reports/${encodeURIComponent(name)}`, stopped),
+    models: (stopped: AbortSignal) => readList<ShelfFile>("/api/v1/models", stopped),
+    model: (name: string, stopped: AbortSignal) => read<unknown>(`/api/v1/models/${encodeURIComponent(name)}`, stopped),
+    fits: (asked: { system: string; stage: string }, stopped: AbortSignal) =>
+        orNone(409, read<{ fits: Fits }>(`/api/v1/stages/fits${query(asked)}`, stopped)),
+    rules: list<IntraCloudRule>("/authorization/mgmt/intracloud"),
+    storeEntries: list<StoreEntry>("/orchestrator/mgmt/store"),
+    flexibleRules: list<FlexibleRule>("/orchestrator/mgmt/store/flexible"),
     audit: (asked: { kind: string; caller: string; count: number }, stopped: AbortSignal) =>
         read<AuditLog>(`/api/v1/audit${query(asked)}`, stopped),
 
+    revoke: (serial: string) => send("POST", `/api/v1/certificates/${encodeURIComponent(serial)}/revoke`),
     pause: (id: number) => send("POST", `/api/v1/subscriptions/${id}/pause`),
     resume: (id: number) => send("POST", `/api/v1/subscriptions/${id}/resume`),
     replay: async (subscription: number) =>
@@ -129,11 +141,3 @@ export const api = {
 
 /** Where a listener of this host is: the same name that the page was called by, another port. */
 export const origin = (port: number): string => `${location.protocol}//${location.hostname}:${port}`;
-
-/** An event stream's answer, whose body goes on for ever. */
-export const openStream = async (url: string, lastEventId: string, stopped: AbortSignal): Promise<ReadableStream<Uint8Array>> => {
-    const headers: Record<string, string> = lastEventId === "" ? {} : { "Last-Event-ID": lastEventId };
-    const answer = await fetch(url, { headers, signal: stopped, credentials: "include", cache: "no-store" });
-    if (!answer.ok || !answer.body) throw await reason(answer);
-    return answer.body;
-};

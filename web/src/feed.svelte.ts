@@ -1,7 +1,8 @@
 /** What is known of something that is asked again and again. */
 
 import { untrack } from "svelte";
-import { Refused } from "./api";
+import { Refused } from "./answer";
+import { live } from "./live";
 
 /** A value with the instant at which it came (milliseconds since 1970 of the browser's clock). */
 export interface Reading<T> {
@@ -35,18 +36,30 @@ const lost = <T>(before: Feed<T>, error: unknown): Feed<T> => ({
     last: newest(before),
 });
 
-/** Asks every `periodMs`, never twice at a time, and not while nobody looks. */
+/** A question, with the paths that it asks where the live stream may tell their answers. */
+type Question<T> = ((stopped: AbortSignal) => Promise<T>) & { readonly paths?: readonly string[] };
+
+/**
+ * Asks when the live stream tells that there is something new. Where it does not, asks every `periodMs`; never twice at a time, and not while nobody
+ * looks.
+ */
 export class Poll<T> {
     feed = $state.raw<Feed<T>>({ kind: "waiting" });
+    /** Whether changes are told. */
+    isTold = $state(false);
+    readonly #paths: readonly string[];
     #again: () => void = () => undefined;
 
     constructor(
-        readonly read: (stopped: AbortSignal) => Promise<T>,
+        readonly read: Question<T>,
         readonly periodMs: number,
-    ) {}
+    ) {
+        this.#paths = read.paths ?? [];
+    }
 
     /** Asks at once, as after a change of one's own. */
     again(): void {
+        live.forget(this.#paths);
         this.#again();
     }
 
@@ -71,13 +84,17 @@ export class Poll<T> {
                 if (!stop.signal.aborted) this.feed = lost(this.feed, error);
             }
             asking = false;
-            if (!stop.signal.aborted) timer = window.setTimeout(ask, dueAgain ? 0 : this.periodMs);
+            if (stop.signal.aborted) return;
+            this.isTold = live.tells(this.#paths);
+            if (dueAgain || !this.isTold) timer = window.setTimeout(ask, dueAgain ? 0 : this.periodMs);
             dueAgain = false;
         };
         this.#again = ask;
         document.addEventListener("visibilitychange", ask);
+        const unwatch = live.watch(this.#paths, ask);
         void ask();
         return () => {
+            unwatch();
             stop.abort();
             clearTimeout(timer);
             document.removeEventListener("visibilitychange", ask);
@@ -95,7 +112,7 @@ export const words = (error: unknown): string => {
 };
 
 /** Asks while the component lives that this is called in. */
-export const poll = <T>(read: (stopped: AbortSignal) => Promise<T>, periodMs: number): Poll<T> => {
+export const poll = <T>(read: Question<T>, periodMs: number): Poll<T> => {
     const made = new Poll(read, periodMs);
     $effect(() => untrack(() => made.run()));
     return made;

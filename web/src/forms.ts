@@ -146,6 +146,68 @@ export interface RealTimeTopic {
     late: number;
     shed: number;
     lost: number;
+    longestLossRun: number;
+    /** `null`: none went out. */
+    latency: { p50Us: number; p99Us: number; worstUs: number; bucketsUs: [number, number][] } | null;
+}
+
+export interface IssuedCertificate {
+    state: "valid" | "expired" | "revoked";
+    serial: string;
+    name: string;
+    notBefore: string;
+    notAfter: string;
+    issuedAt: string;
+    revokedAt: string | null;
+    expiresInSeconds: number;
+}
+
+export interface NeighbourCloud {
+    id: number;
+    operator: string;
+    name: string;
+    own: boolean;
+    secure: boolean;
+    neighbor: boolean;
+    hasKey: boolean;
+    relays: string[];
+    rules: number;
+}
+
+export interface RelayState {
+    id: number;
+    place: string;
+    type: string;
+    secure: boolean;
+    exclusive: boolean;
+    hasKey: boolean;
+    clouds: string[];
+}
+
+/** A file of the data directory's folders `reports` and `models`. */
+export interface ShelfFile {
+    name: string;
+    bytes: number;
+    modifiedAt: string | null;
+}
+
+/** Laws fitted to a stage; times in microseconds, shares from 0 to 1. */
+export interface Fits {
+    count: number;
+    values: number;
+    meanUs: number;
+    p99Us: number | null;
+    us: number[];
+    measured: number[];
+    laws: { family: string; parameters: Record<string, number>; distance: number; meanUs: number; p99Us: number; shares: number[] }[];
+}
+
+/** What `bodkin bench --json` writes, as far as pages show it. Members of an outcome that are numbers or lists of numbers are its figures. */
+export interface ReportDocument {
+    experiment?: unknown;
+    conditions?: unknown;
+    outcomes?: unknown;
+    reports?: unknown;
 }
 
 export interface GraphState {

@@ -1,7 +1,7 @@
 /** This node at a glance, asked while the dashboard is open, with what its numbers were in the last minutes. */
 
 import { untrack } from "svelte";
-import { api } from "./api";
+import { api, together } from "./api";
 import { Poll } from "./feed.svelte";
 import type { Overview } from "./forms";
 
@@ -17,7 +17,10 @@ interface Reading {
 }
 
 class Node {
-    readonly poll = new Poll<Overview>(async (stopped) => this.#keep(await api.overview(stopped)), PERIOD_MS);
+    readonly poll = new Poll<Overview>(
+        together([api.overview], async (stopped) => this.#keep(await api.overview(stopped))),
+        PERIOD_MS,
+    );
     #readings = $state.raw<readonly Reading[]>([]);
 
     run(): () => void {

@@ -1,5 +1,7 @@
 /** Reads server-sent events (WHATWG HTML, section 9.2) out of a stream of octets. */
 
+import { refusal } from "./answer";
+
 export interface Message {
     /** Empty where the stream named none. */
     type: string;
@@ -7,11 +9,19 @@ export interface Message {
     id: string;
 }
 
-/** Characters of a line or message that may wait for their end. Bodkin's events are 64 KiB at the most. */
+/** Characters of a line that may wait for its end. Bodkin's events are 64 KiB at the most. */
 const CHARACTERS_MAX = 1 << 20;
 
+/** An event stream's answer, whose body goes on for ever. */
+export const openStream = async (url: string, lastEventId: string, stopped: AbortSignal): Promise<ReadableStream<Uint8Array>> => {
+    const headers: Record<string, string> = lastEventId === "" ? {} : { "Last-Event-ID": lastEventId };
+    const answer = await fetch(url, { headers, signal: stopped, credentials: "include", cache: "no-store" });
+    if (!answer.ok || !answer.body) throw await refusal(answer);
+    return answer.body;
+};
+
 /** Gives every message of a body to `hear`, until the body ends. */
-export const listen = async (body: ReadableStream<Uint8Array>, hear: (message: Message) => void): Promise<void> => {
+export const listen = async (body: ReadableStream<Uint8Array>, hear: (message: Message) => void, charactersMax = CHARACTERS_MAX): Promise<void> => {
     const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
     let rest = "";
     let type = "";
@@ -36,7 +46,7 @@ export const listen = async (body: ReadableStream<Uint8Array>, hear: (message: M
         if (done) return;
         const lines = (rest + value).split("\n");
         rest = lines.pop() ?? "";
-        if (rest.length > CHARACTERS_MAX) throw new Error("a line of the stream does not end");
+        if (rest.length > charactersMax) throw new Error("a line of the stream does not end");
         for (const text of lines) line(text.replace(/\r$/, ""));
     }
 };

@@ -1,9 +1,9 @@
 /** The live tail of an event type: what is heard of it, drawn seldom enough to stay fluent. */
 
-import { openStream, Refused } from "./api";
+import { Refused } from "./answer";
 import { words } from "./feed.svelte";
 import type { Event } from "./forms";
-import { listen, type Message } from "./sse";
+import { listen, openStream, type Message } from "./sse";
 
 /** Events that are kept and shown: the newest. */
 export const EVENTS_MAX = 500;

@@ -12,4 +12,5 @@ export BODKIN BROWSER
 failed=0
 timeout 300 node test/browser.mjs || failed=1
 timeout 300 node test/secure.mjs || failed=1
+timeout 120 node test/pair.mjs || failed=1
 exit "$failed"

@@ -1,7 +1,8 @@
 // Every page of the dashboard in a real browser: prints `ok NAME` or `not ok NAME: WHY` a test.
 
-import { readFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { place, populate, start } from "./plant.mjs";
 import { expect, finish, test } from "./report.mjs";
@@ -10,8 +11,15 @@ const { BODKIN, BROWSER, SHOTS } = process.env;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** Findings below these do not fail. */
 const SEVERE = ["serious", "critical"];
-const PAGES = ["overview", "map", "services", "systems", "authorization", "orchestration", "events", "broker", "graphs", "audit", "api"];
+const PAGES = ["overview", "map", "services", "systems", "authorization", "orchestration", "events", "broker", "graphs", "clouds", "models", "experiments", "audit", "api"];
 const PATIENCE_MS = 10_000;
+/** A row as `bodkin model validate --output json` prints it. */
+const VALIDATION = {
+    load: "1x1",
+    runs: 3,
+    mean: { measured_us: 80, predicted_us: 81, error_percent: 1.25, is_within: true, is_in_spread: true },
+    p99: { measured_us: 150, predicted_us: 132, error_percent: -12, is_within: true, is_in_spread: false },
+};
 
 const cloud = await start(BODKIN, ["--insecure"]);
 const plant = await populate(cloud);
@@ -189,6 +197,89 @@ await test("web_what_is_chosen_is_in_the_address", async () => {
     await settle(page);
     expect((await table.getByRole("row").count()) === 2, "the filter is gone");
     expect((await table.getByRole("columnheader", { name: /^Provider/ }).getAttribute("aria-sort")) === "ascending", "the order is gone");
+    await close();
+});
+
+await test("web_changes_are_told_by_one_stream", async () => {
+    const { page, close } = await open();
+    const asked = [];
+    page.on("request", (request) => asked.push(new URL(request.url())));
+    await show(page, "systems");
+    await settle(page);
+    await page.getByText(/^● live, /).first().waitFor();
+    const before = asked.length;
+    const name = "late-comer";
+    const answer = await page.request.post(`${base}serviceregistry/mgmt/systems`, { data: { systemName: name, address: "127.0.0.1", port: 7 } });
+    expect(answer.ok(), `${answer.status()}`);
+    await page.getByRole("cell", { name, exact: true }).waitFor();
+    const polled = asked.slice(before).map(({ pathname }) => pathname);
+    expect(!polled.includes("/serviceregistry/mgmt/systems") && !polled.includes("/api/v1/overview"), `asked although it is told: ${polled}`);
+    expect(asked.filter(({ pathname }) => pathname === "/api/v1/live").length <= 2, "one stream is enough");
+    await close();
+});
+
+await test("web_without_a_stream_pages_ask", async () => {
+    const { page, close } = await open();
+    await page.route("**/api/v1/live**", (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: '{"title":"Too many streams"}' }));
+    await show(page, "overview");
+    await settle(page);
+    await page.getByText(/old, asked every 1\.0 s/).first().waitFor();
+    await page.waitForFunction(() => /^● 0\.\d s old/.test(document.querySelector(".state.live")?.textContent.trim() ?? ""));
+    await close();
+});
+
+await test("web_what_brokers_keep_is_shown", async () => {
+    const { page, close } = await open();
+    await show(page, "broker");
+    await settle(page);
+    await page.getByRole("region", { name: "Ages of VIBRATION at dispatch" }).waitFor();
+    const row = page.getByRole("region", { name: "Table of real-time topics" }).getByRole("row", { name: /VIBRATION/ });
+    expect(/µs|ms/.test(await row.textContent()), await row.textContent());
+    await page.getByRole("region", { name: "Queue and replication" }).getByText("Replicas saved").waitFor();
+    await close();
+});
+
+await test("web_laws_and_nets_are_drawn", async () => {
+    mkdirSync(join(cloud.data, "models"), { recursive: true });
+    copyFileSync(join(import.meta.dirname, "../../fuzz/seeds/net/event-handler.json"), join(cloud.data, "models", "event-handler.json"));
+    writeFileSync(join(cloud.data, "models", "validation.json"), JSON.stringify([VALIDATION]));
+    const { page, said, close } = await open();
+    await show(page, "models");
+    await settle(page);
+    await page.getByRole("region", { name: "Shares of all that took no longer" }).locator("polyline").nth(3).waitFor();
+    await page.getByRole("button", { name: "event-handler.json" }).click();
+    const net = page.getByAltText(/^The net event-handler\.json/);
+    await net.waitFor();
+    await page.waitForFunction(() => [...document.images].every((image) => image.complete && image.naturalWidth > 100));
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/net.png`, fullPage: true });
+    await page.getByRole("button", { name: "validation.json" }).click();
+    const row = page.getByRole("region", { name: "Table of predictions" }).getByRole("row", { name: /p99/ });
+    expect((await row.textContent()).includes("−12"), await row.textContent());
+    const findings = await severe(page);
+    expect(findings.length === 0 && said.length === 0, [...findings, ...said].join("; "));
+    await close();
+});
+
+await test("web_reports_are_compared", async () => {
+    mkdirSync(join(cloud.data, "reports"), { recursive: true });
+    const report = (median) => ({
+        experiment: "query",
+        conditions: { cpu: "a processor", cores: 2 },
+        outcomes: [{ label: "bodkin", repeats: { p99_ms: { values: [median], median, min: median, max: median + 0.1 } } }],
+    });
+    writeFileSync(join(cloud.data, "reports", "one.json"), JSON.stringify(report(2)));
+    writeFileSync(join(cloud.data, "reports", "two.json"), JSON.stringify(report(3)));
+    const { page, said, close } = await open();
+    await show(page, "experiments?report=one.json&with=two.json");
+    await settle(page);
+    const row = page.getByRole("region", { name: "Table of figures" }).getByRole("row", { name: /p99_ms/ });
+    const cells = await row.getByRole("cell").allTextContents();
+    expect(cells.some((cell) => cell.trim() === "× 1.5") && cells.some((cell) => cell.includes("apart")), JSON.stringify(cells));
+    await page.getByLabel("Files of this computer").setInputFiles({ name: "mine.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(report(2.05))) });
+    await row.getByText("overlap").waitFor();
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/compared.png` });
+    const findings = await severe(page);
+    expect(findings.length === 0 && said.length === 0, [...findings, ...said].join("; "));
     await close();
 });
 

@@ -8,15 +8,18 @@ import { join } from "node:path";
 
 const READY_MS_MAX = 60_000;
 
-/** Starts a local cloud on ports that the system chooses; `flags` besides. */
-export const start = async (binary, flags) => {
-    const data = await mkdtemp(join(tmpdir(), "bodkin-web-"));
-    const child = spawn(binary, ["up", "--any-port", "--data", data, "--output", "json", ...flags], { stdio: ["ignore", "pipe", "ignore"] });
-    const ended = new Promise((resolve) => child.once("exit", resolve));
+/** Runs the binary, which tells what it does in lines of JSON. */
+export const run = (binary, words) => {
+    const child = spawn(binary, words, { stdio: ["ignore", "pipe", "ignore"] });
+    return { child, ended: new Promise((resolve) => child.once("exit", resolve)) };
+};
+
+/** The first line that it tells. */
+export const firstLine = async ({ child, ended }) => {
     const line = await new Promise((resolve, reject) => {
         let text = "";
-        const late = setTimeout(() => reject(new Error("the cloud did not get ready")), READY_MS_MAX);
-        ended.then((code) => reject(new Error(`the cloud ended with ${code}`)));
+        const late = setTimeout(() => reject(new Error("it did not get ready")), READY_MS_MAX);
+        ended.then((code) => reject(new Error(`it ended with ${code}`)));
         child.stdout.on("data", (chunk) => {
             text += chunk;
             const [first, rest] = text.split("\n", 2);
@@ -25,7 +28,14 @@ export const start = async (binary, flags) => {
             resolve(first);
         });
     });
-    const ready = JSON.parse(line);
+    return JSON.parse(line);
+};
+
+/** Starts a local cloud on ports that the system chooses; `flags` besides. */
+export const start = async (binary, flags) => {
+    const data = await mkdtemp(join(tmpdir(), "bodkin-web-"));
+    const { child, ended } = run(binary, ["up", "--any-port", "--data", data, "--output", "json", ...flags]);
+    const ready = await firstLine({ child, ended });
     const stop = async () => {
         child.kill("SIGKILL");
         await ended;

@@ -66,6 +66,30 @@ await test("web_the_operator_sees_and_manages", async () => {
     await page.close();
 });
 
+await test("web_a_certificate_is_revoked_by_the_operator", async () => {
+    execFileSync(BODKIN, ["cert", "issue", "--trust", trust, "--system", "stolen", "--out", join(certificates, "stolen")]);
+    files.stolen = { certPath: join(certificates, "stolen", "stolen.crt"), keyPath: join(certificates, "stolen", "stolen.key") };
+    const thief = await as("stolen", null);
+    expect((await thief.request.get(`${monitor}/metrics`)).status() === 200, "it counts until it is revoked");
+    const page = await operator.newPage();
+    await page.goto(`${monitor}/#/systems?certificates.find=stolen`);
+    const row = page.getByRole("region", { name: "Table of certificates" }).getByRole("row", { name: /^stolen\./ });
+    await row.getByText("valid").waitFor();
+    await row.getByRole("button", { name: /^Revoke/ }).click();
+    await row.getByRole("button", { name: /^Really revoke/ }).click();
+    await row.getByText("revoked").waitFor();
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/certificates.png` });
+    await page.close();
+    await thief.close();
+    for (const until = Date.now() + PATIENCE_MS; ; ) {
+        const late = await as("stolen", null);
+        const comesIn = await late.request.get(`${monitor}/metrics`).then((answer) => answer.ok(), () => false);
+        await late.close();
+        if (!comesIn) break;
+        expect(Date.now() < until, "a revoked certificate still comes in");
+    }
+});
+
 await test("web_a_system_is_refused_with_the_reason", async () => {
     const system = await as("display", "display");
     const page = await system.newPage();

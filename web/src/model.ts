@@ -1,0 +1,57 @@
+/** What a file of models is, by what is in it. */
+
+/** A prediction beside a measurement. */
+export interface Validated {
+    load: string;
+    figure: string;
+    measuredUs: number;
+    predictedUs: number;
+    errorPercent: number;
+    holds: boolean;
+}
+
+export type Content =
+    | { kind: "net"; places: number; transitions: number; unit: string }
+    | { kind: "calibration"; machine: string; cores: number; loads: string[]; meanOffPercent: number }
+    | { kind: "validation"; rows: Validated[] }
+    | { kind: "other" };
+
+type Fields = Record<string, unknown>;
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
+
+const validated = (row: unknown): Validated[] => {
+    if (!isFields(row) || typeof row["load"] !== "string") return [];
+    const load = row["load"];
+    return ["mean", "p99"].flatMap((figure) => {
+        const compared = row[figure];
+        if (!isFields(compared)) return [];
+        const { measured_us: measuredUs, predicted_us: predictedUs, error_percent: errorPercent, is_within, is_in_spread } = compared;
+        if (typeof measuredUs !== "number" || typeof predictedUs !== "number" || typeof errorPercent !== "number") return [];
+        return [{ load, figure, measuredUs, predictedUs, errorPercent, holds: is_within === true || is_in_spread === true }];
+    });
+};
+
+export const contentOf = (document: unknown): Content => {
+    // A printed list has its rows at the top or below `data`.
+    const rows = list(isFields(document) ? document["data"] : document).flatMap(validated);
+    if (rows.length > 0) return { kind: "validation", rows };
+    if (!isFields(document)) return { kind: "other" };
+    const { places, transitions, schema } = document;
+    if (typeof schema === "string" && schema.startsWith("bodkin-calibration-")) {
+        const { machine, cores, loads, mean_off_percent: meanOffPercent } = document;
+        return {
+            kind: "calibration",
+            machine: String(machine ?? ""),
+            cores: Number(cores ?? 0),
+            loads: list(loads).map(String),
+            meanOffPercent: Number(meanOffPercent ?? 0),
+        };
+    }
+    if (places !== undefined && transitions !== undefined) {
+        const size = (parts: unknown): number => (Array.isArray(parts) ? parts.length : isFields(parts) ? Object.keys(parts).length : 0);
+        const unit = document["time_unit"];
+        return { kind: "net", places: size(places), transitions: size(transitions), unit: typeof unit === "string" ? unit : "" };
+    }
+    return { kind: "other" };
+};

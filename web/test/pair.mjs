@@ -1,0 +1,71 @@
+// A fail-over as a browser sees it: the page of the node that follows, and the dashboard on either side of the change. Prints `ok NAME` or `not ok NAME: WHY` a test.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { firstLine, place, run } from "./plant.mjs";
+import { expect, finish, test } from "./report.mjs";
+
+const { BODKIN, BROWSER, SHOTS } = process.env;
+/** A fail-over, and what a page waits between two attempts. */
+const PATIENCE_MS = 20_000;
+
+const data = await mkdtemp(join(tmpdir(), "bodkin-pair-"));
+const begun = [];
+const begin = async (...words) => {
+    const node = run(BODKIN, [...words, "--insecure", "--data", join(data, words[0] + begun.length), "--output", "json"]);
+    begun.push(node);
+    return { ...node, first: await firstLine(node) };
+};
+const witness = await begin("witness", "--witness-listen", "127.0.0.1:0");
+const backup = await begin("backup", "--any-port", "--pair-listen", "127.0.0.1:0", "--witness", witness.first.pair);
+const primary = await begin("up", "--any-port", "--role", "primary", "--peer", backup.first.pair, "--witness", witness.first.pair);
+const dashboard = (node) => `http://${place(node.first, "monitor")}/`;
+
+const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+const open = async () => {
+    const page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    return page;
+};
+
+const leader = await open();
+const follower = await open();
+
+await test("web_a_follower_says_who_leads", async () => {
+    await leader.goto(`${dashboard(primary)}#/overview`);
+    await leader.getByText("its Backup has everything").waitFor();
+    await follower.goto(dashboard(backup));
+    await follower.getByRole("heading", { name: "Another node of the pair leads" }).waitFor();
+    await follower.getByRole("link", { name: dashboard(primary) }).waitFor();
+    if (SHOTS) await follower.screenshot({ path: `${SHOTS}/follower.png` });
+});
+
+await test("web_a_fail_over_is_watched", async () => {
+    const killed = Date.now();
+    primary.child.kill("SIGKILL");
+    await leader.locator(".state.lost").first().waitFor();
+    await leader.getByText(/What is shown is .* old\./).first().waitFor();
+    // The page of the node that followed looks again by itself, and is the dashboard then.
+    await follower.getByText("and its Backup is out").waitFor();
+    console.log(`note the Backup's dashboard was there ${Date.now() - killed} ms after the kill; its page looks again every 5 s`);
+    if (SHOTS) await follower.screenshot({ path: `${SHOTS}/failed-over.png` });
+});
+
+await test("web_a_leaders_page_stays_and_who_comes_back_follows", async () => {
+    // The Backup that leads goes on telling its page over one stream, through the time in which the other node comes back.
+    await follower.getByText(/^● live, /).first().waitFor();
+    const back = await begin("up", "--any-port", "--role", "primary", "--peer", backup.first.pair, "--witness", witness.first.pair);
+    const page = await open();
+    await page.goto(dashboard(back));
+    await page.getByRole("link", { name: dashboard(backup) }).waitFor();
+    await follower.getByText(/^● live, /).first().waitFor();
+    expect((await follower.locator(".state.lost").count()) === 0, "the leader's page lost its node");
+});
+
+await browser.close();
+for (const { child } of begun) child.kill("SIGKILL");
+await Promise.all(begun.map(({ ended }) => ended));
+await rm(data, { recursive: true, force: true });
+finish();
