@@ -181,6 +181,8 @@ export interface RelayState {
     secure: boolean;
     exclusive: boolean;
     hasKey: boolean;
+    /** How it is with the Gatekeeper's connection to it. */
+    state: string | null;
     clouds: string[];
 }
 

@@ -7,6 +7,7 @@ mod environment;
 mod forecast;
 mod graph_file;
 mod log;
+mod modelling;
 mod nearest;
 mod passphrase;
 mod settings;

@@ -27,13 +27,13 @@ use bodkin_arrowhead::{
 };
 use bodkin_host::{
     AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port, SecurityConfig,
-    gate::Origin, realtime::Realtime,
+    api::Modeller, gate::Origin, realtime::Realtime,
 };
 
 pub use self::options::Settings;
 use crate::{
     forecast::forecast,
-    passphrase,
+    modelling, passphrase,
     topic_file::{self, TopicFile},
 };
 
@@ -142,6 +142,7 @@ impl Settings {
                 quality_interval: self.enable_qos.expect(all).then(|| Duration::from_secs(measurement_interval_s)),
             },
             forecast: Some(forecast),
+            modeller: Some(Modeller { draw: modelling::draw, fit: modelling::fit }),
             token_lifetimes,
             limits: Limits {
                 connections_max: self.connections_max.expect(all),

@@ -10,12 +10,14 @@ use bodkin_store::StoreError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::gate;
+use crate::{gate, live::Part};
 
 /// `Content-Type` of what operations answer.
 pub const JSON: &str = "application/json;charset=UTF-8";
 /// `Content-Type` of plain words.
 pub const TEXT: &str = "text/plain;charset=UTF-8";
+/// `Content-Type` of streams of events.
+pub const EVENT_STREAM: &str = "text/event-stream;charset=UTF-8";
 /// `Content-Type` of errors.
 const ERROR_JSON: &str = "application/json";
 /// `Content-Type` of what the rules of access answer.
@@ -47,6 +49,8 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether the connection is closed behind it.
     pub close: bool,
+    /// What is told from here on without end, in the place of the body; only Bodkin's own port does that.
+    pub live: Option<Vec<Part>>,
     /// What the audit log keeps of it beyond what the route tells; it is not sent.
     pub account: Option<Box<Map<String, Value>>>,
 }
@@ -61,6 +65,7 @@ impl Answer {
             entity_tag: None,
             body,
             close: false,
+            live: None,
             account: None,
         }
     }
@@ -75,6 +80,7 @@ impl Answer {
             entity_tag: None,
             body: Vec::new(),
             close: false,
+            live: None,
             account: None,
         }
     }
@@ -264,8 +270,7 @@ const RETRY_MS: u32 = 1000;
 
 /// Appends the head of an endless event stream.
 pub fn push_stream_head(out: &mut Vec<u8>, date: &str, recipient: Recipient<'_>) {
-    let head =
-        format_args!("HTTP/1.1 200 OK\r\n{COMMON_HEADERS}{NOT_KEPT}Date: {date}\r\nContent-Type: text/event-stream;charset=UTF-8\r\n");
+    let head = format_args!("HTTP/1.1 200 OK\r\n{COMMON_HEADERS}{NOT_KEPT}Date: {date}\r\nContent-Type: {EVENT_STREAM}\r\n");
     out.write_fmt(head).expect("a vector takes everything");
     if recipient.is_secure {
         out.extend_from_slice(STRICT_TRANSPORT.as_bytes());

@@ -1,13 +1,16 @@
 //! Bodkin's own interface under `/api/v1`: what Arrowhead's has no word for. Errors are problem details (RFC 9457).
 
 mod audit;
+mod certificates;
 mod clouds;
 mod dead_letters;
 mod explain;
 mod graphs;
+mod neighbours;
 mod onboarding;
 mod platform;
 mod services;
+mod shelves;
 mod subscriptions;
 mod topics;
 
@@ -22,7 +25,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-pub use self::{audit::AuditReaders, onboarding::OnboardingApi, platform::ZmtpPlaces};
+pub use self::{audit::AuditReaders, onboarding::OnboardingApi, platform::ZmtpPlaces, shelves::Modeller};
 use crate::{
     answer::Answer,
     audit::{Act, Audit},
@@ -33,6 +36,7 @@ use crate::{
     push::PushContext,
     realtime::Realtime,
     request::Request,
+    shelf::Shelf,
     stage::Stages,
     stall::Stalls,
     topics::RealTimeTopics,
@@ -77,6 +81,12 @@ pub struct Api {
     pub audit_readers: AuditReaders,
     /// How new systems come to their certificates.
     pub onboarding: OnboardingApi,
+    /// Reports of measurements.
+    pub reports: Shelf,
+    /// Nets, calibrations and validations.
+    pub models: Shelf,
+    /// What draws and fits them.
+    pub modeller: Option<Modeller>,
 }
 
 /// What an event type has seen since the start.
@@ -118,7 +128,13 @@ impl Api {
             "topics" => self.topics(request).await,
             "graphs" => self.graphs(request).await,
             "audit" => self.show_audit_log(request).await,
+            "clouds" => self.list_clouds(),
+            "relays" => self.list_relays(),
             path if is_at(path, "clouds") => self.clouds(request).await,
+            "stages/fits" => self.fits(request).await,
+            path if is_at(path, "reports") => self.shelf(&self.reports, request).await,
+            path if is_at(path, "models") => self.shelf(&self.models, request).await,
+            path if is_at(path, "certificates") => self.certificates(request).await,
             path if is_at(path, "onboarding") => self.onboarding.answer(request).await,
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,
             path if is_at(path, "dead-letters") => self.dead_letters(request).await,

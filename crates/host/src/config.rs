@@ -17,7 +17,7 @@ use bodkin_broker::{ReplicationPace, topic::Platform};
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 use crate::{
-    audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, graph::DeclaredGraphs, job::JobSchedule, limits::Limits,
+    api::Modeller, audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, graph::DeclaredGraphs, job::JobSchedule, limits::Limits,
     log_book::LogBook, pair::PairHandle, quality::Forecast, realtime::Realtime, security::SecurityConfig, topics::DeclaredTopic,
 };
 
@@ -119,6 +119,8 @@ pub struct HostConfig {
     pub orchestrator: OrchestratorConfig,
     /// What says how providers will answer from how they have; `None`: nothing is predicted of them.
     pub forecast: Option<Forecast>,
+    /// What draws nets and fits laws for the operator; `None`: nothing is drawn or fitted.
+    pub modeller: Option<Modeller>,
     /// How long tokens count.
     pub token_lifetimes: TokenLifetimes,
     /// Certificates and keys; `None` is insecure mode.
@@ -165,6 +167,7 @@ impl HostConfig {
             cors_origins: Vec::new(),
             orchestrator: OrchestratorConfig::default(),
             forecast: None,
+            modeller: None,
             token_lifetimes: TokenLifetimes::default(),
             security: None,
             adopt_data: false,

@@ -3,6 +3,8 @@
 //! They are few and their names do not change with what is in them, so a browser asks for each every time and is answered 304 while it has the
 //! same (RFC 9110, section 15.4.5): no page of one version runs with the script of another.
 
+pub mod follower;
+
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::LazyLock,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     answer::Answer,
+    dashboard::follower,
     host_name::{self, OwnNames},
     http::{RawRequest, RequestReader},
     pair::Leadership,
@@ -93,8 +94,18 @@ impl Gate {
         self.leadership.as_ref().is_none_or(|leadership| leadership.leads())
     }
 
-    /// Checks one request.
+    /// Checks one request to a core system.
     pub fn admit(&self, raw: &RawRequest<'_>) -> Admission {
+        self.admit_watching(raw, &[])
+    }
+
+    /// Checks one request to Bodkin's own port, where a node that does not lead has a page that says so.
+    pub fn admit_at_monitor(&self, raw: &RawRequest<'_>) -> Admission {
+        self.admit_watching(raw, &follower::FILES)
+    }
+
+    /// Checks one request; `shown` is told by a node that does not lead, too.
+    fn admit_watching(&self, raw: &RawRequest<'_>, shown: &[&str]) -> Admission {
         if !self.names.accept(raw.host) {
             if let Some(times) = self.refused.due() {
                 tracing::warn!(
@@ -105,7 +116,7 @@ impl Gate {
             }
             return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))) };
         }
-        if !self.leads() && !WATCHED.contains(&raw.target) {
+        if !self.leads() && !WATCHED.contains(&raw.target) && !shown.contains(&raw.target) {
             return Admission { reader: None, answer: Some(Box::new(fenced())) };
         }
         let Some(origin) = raw.origin else { return Admission { reader: None, answer: None } };

@@ -1,5 +1,7 @@
 //! The control plane's connections: requests in, answers out, each with its deadline.
 
+mod live;
+
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -282,10 +284,20 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
                 return Ok(Some(channel));
             }
         };
-        let answer = match answer {
+        let mut answer = match answer {
             Some(answer) => *answer,
             None => service.answer(&request).await,
         };
+        if let (Some(parts), Service::Monitor(monitor)) = (answer.live.take(), service) {
+            match monitor.streams.clone().try_acquire_owned() {
+                Ok(_place) => {
+                    let asked = (&request, page.as_deref());
+                    live::tell(&mut channel, context, (&**monitor, &parts[..]), asked, &peer, &mut serving).await?;
+                    return Ok(Some(channel));
+                }
+                Err(_) => answer = crate::live::too_many(),
+            }
+        }
         let keep_alive = keep_alive && !answer.close && !serving.is_over();
         let started = Instant::now();
         let mut out = Vec::with_capacity(512 + answer.body.len());
@@ -335,7 +347,10 @@ async fn receive(
         match reader.next() {
             Ok(Some(raw)) => {
                 service.record(Stage::Receive, first_byte.map_or(Duration::ZERO, |first| first.elapsed()));
-                let Admission { reader: page, answer } = gate.admit(&raw);
+                let Admission { reader: page, answer } = match service {
+                    Service::System(..) => gate.admit(&raw),
+                    Service::Monitor(_) => gate.admit_at_monitor(&raw),
+                };
                 let request = Request::from_raw(&raw, peer.caller.clone()).over(&raw, ends.0, ends.1);
                 return Ok(Received::Request(Box::new(Arrived { request, keep_alive: raw.keep_alive, page, answer })));
             }

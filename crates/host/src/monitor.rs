@@ -16,6 +16,7 @@ use bodkin_arrowhead::{
     core_service::CoreSystem,
 };
 use bodkin_store::Store;
+use tokio::sync::Semaphore;
 
 use crate::{
     answer::Answer,
@@ -24,6 +25,7 @@ use crate::{
     dashboard, document,
     graph::GraphCounts,
     listener::Traffic,
+    live,
     pair::PairHandle,
     push::delivery::State,
     request::{Method, Request},
@@ -37,8 +39,17 @@ use crate::{
 /// Real-time topics that have their own lines in the metrics, in the order of their event types; what the others count is summed under the event type "".
 const METRICS_TOPICS_MAX: usize = 1_000;
 
-/// A metric without a label: its name, what it means, and its value.
+/// A metric without a label: its name, what it means, and its value; durations are whole nanoseconds, and told in seconds by names that end so.
 type Number = (&'static str, &'static str, u64);
+
+/// A number as it is told: whole, or in seconds.
+fn told(name: &str, value: u64) -> serde_json::Number {
+    let seconds = || serde_json::Number::from_f64(value as f64 / 1e9).expect("it is finite");
+    if name.ends_with("_seconds") { seconds() } else { value.into() }
+}
+
+const BUILD: &str = "bodkin_build_info";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What is counted of each real-time topic: a part of the metric's name, what it means, and where it is.
 type TopicCount = (&'static str, &'static str, fn(&TopicCounts) -> &AtomicU64);
@@ -75,6 +86,14 @@ pub struct EventCounts {
     pub connections: AtomicU64,
     /// Event streams and pushed subscriptions.
     pub subscriptions: AtomicU64,
+    /// As of the last second: events of real-time topics that wait for their turn.
+    pub waiting: AtomicU64,
+    /// Likewise: replicas that were sent to the Backup since the start.
+    pub replicated: AtomicU64,
+    /// Likewise, of these, those that were due before.
+    pub replicated_late: AtomicU64,
+    /// Likewise: replicas that were not needed, because their events were covered before.
+    pub replicas_saved: AtomicU64,
 }
 
 /// Answers on the monitor's port.
@@ -93,6 +112,8 @@ pub struct Monitor {
     pub pair: Option<PairHandle>,
     /// Where each port listens that is served, in the order of [`Port::ALL`].
     pub addresses: Vec<SocketAddr>,
+    /// Places for live streams.
+    pub streams: Arc<Semaphore>,
     /// Whether every listener answers, and no shutdown has begun.
     pub ready: AtomicBool,
 }
@@ -107,6 +128,12 @@ impl Monitor {
         if let Some(system) = managed(&request.path).filter(|system| self.serves(*system)) {
             return self.api.control.answer(system, request).await;
         }
+        if let Some(pair) = self.pair.as_ref().filter(|pair| request.path == "/" && !pair.leadership().leads()) {
+            // A database that cannot be read is no reason to say nothing.
+            let leader = self.store.read(|draft| draft.leader()).await.ok().flatten();
+            let page = dashboard::follower::page(request, pair.leadership(), leader.as_ref(), self.port_of(CoreSystem::EventHandler));
+            return document::read_only(request.method, page);
+        }
         let file = dashboard::answer(request, self.port_of(CoreSystem::EventHandler));
         if let Some(answer) = file.or_else(|| document::answer(Port::Monitor, request)).or_else(|| unroutable(request)) {
             return answer;
@@ -118,6 +145,7 @@ impl Monitor {
             "/readyz" if self.api.graphs.table().is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
             "/readyz" => Answer::text(200, "ready\n"),
             "/api/v1/overview" => self.overview(),
+            "/api/v1/live" => live::answer(request),
             "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },
             _ => self.api.answer(request).await,
         }
@@ -140,6 +168,11 @@ impl Monitor {
             ("bodkin_systems", "Registered systems.", snapshot.systems().len() as u64),
             ("bodkin_authorization_rules", "Intracloud authorization rules.", snapshot.rules().len() as u64),
             ("bodkin_event_subscriptions", "Event streams and pushed subscriptions.", self.events.subscriptions.load(Relaxed)),
+            (
+                "bodkin_events_waiting",
+                "Events of real-time topics that wait for their turn by deadline, as of the last second.",
+                self.events.waiting.load(Relaxed),
+            ),
             ("bodkin_control_connections", "Open connections of the control plane.", self.traffic.connections.load(Relaxed) as u64),
             ("bodkin_event_connections", "Open connections of the Event Handler.", self.events.connections.load(Relaxed)),
             ("bodkin_resident_memory_bytes", "Memory in use.", resident_memory_bytes()),
@@ -160,7 +193,6 @@ impl Monitor {
                 "1 while the audit log cannot be written and changes are refused.",
                 u64::from(audit.check().is_err()),
             ),
-            ("bodkin_audit_lost", "Entries that could not be written since the start.", audit.lost()),
         ]);
         let pair = self.pair.as_ref().map(PairHandle::leadership);
         let gauges = gauges.chain(pair.into_iter().flat_map(|leadership| {
@@ -182,10 +214,10 @@ impl Monitor {
                 "Real-time topics; beyond 1,000 their counts are summed under the event type \"\".",
                 self.api.topics.count() as u64,
             ),
-            ("bodkin_stall_worst_nanoseconds", "Longest stall of the machine in the last minute.", stalls.machine_ns().unwrap_or_default()),
-            ("bodkin_turn_worst_nanoseconds", "Longest turn of a shard in the last minute.", stalls.shard_ns().unwrap_or_default()),
+            ("bodkin_stall_worst_seconds", "Longest stall of the machine in the last minute.", stalls.machine_ns().unwrap_or_default()),
+            ("bodkin_turn_worst_seconds", "Longest turn of a shard in the last minute.", stalls.shard_ns().unwrap_or_default()),
             (
-                "bodkin_clock_difference_nanoseconds",
+                "bodkin_clock_difference_seconds",
                 "By how much the farthest clock of a DEALER's host differs from ours for certain.",
                 stalls.clock_difference_ns(),
             ),
@@ -195,12 +227,12 @@ impl Monitor {
                 u64::from(is_suspended),
             ),
             (
-                "bodkin_publisher_excess_nanoseconds",
+                "bodkin_publisher_excess_seconds",
                 "By how much events came later than the longest way from their publishers in the last minute.",
                 stalls.publisher_excess_ns(),
             ),
             (
-                "bodkin_backup_way_nanoseconds",
+                "bodkin_backup_way_seconds",
                 "How long a replica took to the Backup in the last minute at the most, half of the way there and back.",
                 stalls.backup_way_ns(),
             ),
@@ -232,10 +264,18 @@ impl Monitor {
             ("bodkin_push_delivered_total", "Pushed events that the subscriber took.", &self.events.push_delivered),
             ("bodkin_push_failures_total", "Attempts to push an event that failed.", &self.events.push_failures),
             ("bodkin_dead_letters_total", "Pushed events that were given up.", &self.events.dead_letters),
+            ("bodkin_replicas_sent_total", "Replicas of events that were sent to the Backup.", &self.events.replicated),
+            ("bodkin_replicas_late_total", "Of these, replicas that were due before.", &self.events.replicated_late),
+            (
+                "bodkin_replicas_saved_total",
+                "Replicas that did not have to be sent, because their events were covered before.",
+                &self.events.replicas_saved,
+            ),
         ];
         let counted = counted.map(|(name, help, value)| (name, help, value.load(Relaxed)));
         let syncs = ("bodkin_audit_syncs_total", "Syncs of the audit log to the disk.", self.api.audit.log().syncs());
-        counted.into_iter().chain([syncs]).collect()
+        let lost = ("bodkin_audit_lost_total", "Entries of the audit log that could not be written.", self.api.audit.log().lost());
+        counted.into_iter().chain([syncs, lost]).collect()
     }
 
     /// Prometheus's text form.
@@ -243,9 +283,11 @@ impl Monitor {
         let mut text = String::with_capacity(32 * 1024);
         for (kind, numbers) in [("gauge", self.gauges()), ("counter", self.counters())] {
             for (name, help, value) in numbers {
+                let value = told(name, value);
                 push(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"));
             }
         }
+        push(&mut text, format_args!("# HELP {BUILD} Which Bodkin this is.\n# TYPE {BUILD} gauge\n{BUILD}{{version=\"{VERSION}\"}} 1\n"));
         self.push_deliveries(&mut text);
         self.push_topics(&mut text);
         self.push_graphs(&mut text);

@@ -7,7 +7,9 @@ use std::{
 
 use bodkin_arrowhead::{common_name::SystemCommonName, utc::UtcTime};
 use bodkin_store::onboarding::Spent;
-use bodkin_trust::{Certificate, DirectoryError, Fingerprint, Profile, TrustDirectory, directory::LEAF_LIFETIME, request::SigningRequest};
+use bodkin_trust::{
+    Certificate, DirectoryError, Fingerprint, Profile, TrustDirectory, directory::LEAF_LIFETIME, ledger::Ledger, request::SigningRequest,
+};
 use tokio::sync::Semaphore;
 
 use crate::attempts::Attempts;
@@ -25,6 +27,8 @@ pub struct Onboarding {
     pub places: Semaphore,
     /// Held from looking whether a name is taken until the ledger has it.
     issuing: Mutex<()>,
+    /// Held while the ledger is read for an operator.
+    pub reading: tokio::sync::Mutex<()>,
 }
 
 /// Why nothing was issued.
@@ -41,12 +45,28 @@ pub enum IssueError {
 impl Onboarding {
     /// Issues by the authority of this directory.
     pub fn new(directory: TrustDirectory) -> Self {
-        Self { directory, attempts: Attempts::new(Instant::now()), places: Semaphore::new(PLACES), issuing: Mutex::new(()) }
+        Self {
+            directory,
+            attempts: Attempts::new(Instant::now()),
+            places: Semaphore::new(PLACES),
+            issuing: Mutex::new(()),
+            reading: tokio::sync::Mutex::new(()),
+        }
     }
 
     /// What new systems are told to believe: the certificate of the cloud's authority.
     pub fn anchor(&self) -> Result<Fingerprint, DirectoryError> {
         Ok(self.directory.anchor()?.fingerprint())
+    }
+
+    /// Everything that the authority has issued. Blocks while it is read.
+    pub fn ledger(&self) -> Result<Ledger, DirectoryError> {
+        self.directory.ledger()
+    }
+
+    /// Revokes what the ledger names by this serial number, and signs the list anew. Blocks for some milliseconds; the authority's key is read for it.
+    pub fn revoke(&self, serial: &str, now: UtcTime) -> Result<(), DirectoryError> {
+        self.directory.revoke(&[serial.to_owned()], now)
     }
 
     /// Issues a certificate for the key of a request; gives its chain. Everything that it says is the grant's. The authority's key is

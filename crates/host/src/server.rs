@@ -48,6 +48,7 @@ use crate::{
     inbox::{Inbox, Message},
     limits::Limits,
     listener::{self, Places, PortContext, Service, Traffic},
+    live,
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
     onboarding::Onboarding,
@@ -61,6 +62,7 @@ use crate::{
     replay::{READERS_MAX, ReplayContext},
     security::{SecurePort, Security, SecurityConfig, SecurityError, machine_name},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext, ShardThread},
+    shelf::Shelf,
     stage::Stages,
     stall::{StallWatch, Stalls},
     stopping::Stopping,
@@ -313,6 +315,9 @@ impl Server {
                 deregistration: config.jobs.deregistration,
                 audit: audit.clone(),
                 audit_readers: AuditReaders::default(),
+                reports: Shelf::new(config.data.join("reports")),
+                models: Shelf::new(config.data.join("models")),
+                modeller: config.modeller,
                 onboarding: OnboardingApi {
                     store: opened.store.clone(),
                     onboarding: authority.clone().map(|own| Arc::new(Onboarding::new(own))),
@@ -320,6 +325,7 @@ impl Server {
             },
             pair: config.pair.clone(),
             addresses: addresses.clone(),
+            streams: Arc::new(Semaphore::new(live::STREAMS_MAX)),
             ready: AtomicBool::new(false),
         });
         let gate = Arc::new(gate(config, &addresses));

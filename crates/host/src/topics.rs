@@ -2,6 +2,7 @@
 
 pub mod asking;
 pub mod declaration;
+mod latency;
 pub mod pushed;
 mod table;
 pub mod wish;
@@ -21,7 +22,7 @@ use bodkin_broker::{
 use bodkin_store::{Store, StoreError};
 use serde::Serialize;
 
-pub use self::table::TopicTable;
+pub use self::{latency::Latency, table::TopicTable};
 use crate::{config::HostConfig, stall::Assumed};
 
 /// Shards of this process: a topic is on one of them.
@@ -80,6 +81,10 @@ pub struct TopicCounts {
     pub shed: AtomicU64,
     /// Events that a subscriber has not got because its queue was full, once for each subscriber.
     pub lost: AtomicU64,
+    /// The most events in a row that a full queue has cost an event stream.
+    pub longest_loss_run: AtomicU64,
+    /// From the creation of its events to their dispatch.
+    pub latency: Latency,
 }
 
 /// Why a topic is not served in real time.

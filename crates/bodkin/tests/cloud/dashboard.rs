@@ -1,10 +1,13 @@
 //! The dashboard's files, and what its pages ask of port 8440.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::http::Answer;
+use crate::support::patience::eventually;
+use crate::support::sse::EventStream;
+use crate::support::stream::Told;
 
 fn get(cloud: &Cloud, target: &str, headers: &[(&str, &str)]) -> Answer {
     cloud.connect(System::Monitor).request("GET", target, headers, None).expect("an answer")
@@ -91,4 +94,86 @@ fn the_overview_has_the_numbers_of_the_metrics() {
         assert_eq!(overview["ports"][name], cloud.address(system).port(), "{name}");
     }
     assert_eq!((&overview["secure"], &overview["version"]), (&json!(false), &json!(env!("CARGO_PKG_VERSION"))));
+}
+
+/// The parts of a live stream that were told until now.
+fn parts(told: &[Told]) -> Vec<Value> {
+    let part = |told: &Told| match told {
+        Told::Event(event) if event.event_type == "part" => Some(serde_json::from_str(&event.data).expect("a part is JSON")),
+        _ => None,
+    };
+    told.iter().filter_map(part).collect()
+}
+
+#[test]
+fn a_live_stream_has_each_part_as_its_path_answers_it_and_again_when_it_has_changed() {
+    let cloud = Launch::new().start();
+    let asked = "/serviceregistry/mgmt/systems,/api/v1/event-log,/api/v1/onboarding/grants";
+    let stream = EventStream::open(cloud.address(System::Monitor), &format!("/api/v1/live?of={asked}"), &[]);
+    let first = parts(&stream.wait_until(|told| parts(told).len() == 3, "three parts"));
+    for (part, path) in first.iter().zip(asked.split(',')) {
+        let alone = get(&cloud, path, &[]);
+        assert_eq!((&part["path"], &part["status"]), (&json!(path), &json!(alone.status)), "{part}");
+        // Positions of the log move by themselves.
+        if path != "/api/v1/event-log" {
+            assert_eq!(part["body"], alone.json(), "{path}");
+        }
+    }
+    assert_eq!(first[2]["status"], 409, "insecure mode has no grants, and its part says so");
+    cloud.register_system("newcomer", 1);
+    let has_newcomer = |told: &[Told]| parts(told)[3..].iter().any(|part| part["body"].to_string().contains("newcomer"));
+    let told = parts(&stream.wait_until(has_newcomer, "part with the new system"));
+    assert_eq!(told.iter().filter(|part| part["path"] == "/api/v1/onboarding/grants").count(), 1, "what has not changed is not told again");
+}
+
+#[test]
+fn live_streams_are_limited_and_leave_room_for_others() {
+    let cloud = Launch::new().start();
+    let target = "/api/v1/live?of=/api/v1/overview";
+    let mut streams: Vec<EventStream> = (0..32).map(|_| EventStream::open(cloud.address(System::Monitor), target, &[])).collect();
+    let problem = get(&cloud, target, &[]).expect_status(503).json();
+    assert_eq!(problem["title"], "Too many streams");
+    get(&cloud, "/api/v1/overview", &[]).expect_status(200);
+    streams.pop();
+    let has_place = || {
+        let mut connection = cloud.connect(System::Monitor);
+        connection.send_request("GET", target, &[], None).expect("it is sent");
+        connection.read_head().expect("a head").status == 200
+    };
+    assert!(eventually(has_place), "the place of one that has gone stays taken");
+    get(&cloud, "/api/v1/live?of=/metrics", &[]).expect_status(400);
+    get(&cloud, "/api/v1/live", &[]).expect_status(400);
+}
+
+#[test]
+fn reports_and_nets_are_read_from_the_data_directory_and_laws_are_fitted_to_stages() {
+    let place = tempfile::TempDir::new().expect("a temporary directory");
+    let folder = |name: &str| place.path().join(name);
+    std::fs::create_dir_all(folder("reports")).expect("a folder");
+    std::fs::write(folder("reports/one.json"), "{\"experiment\": \"query\"}\n").expect("a report");
+    let cloud = Launch::new().data(place.path()).start();
+    assert_eq!(get(&cloud, "/api/v1/models", &[]).expect_status(200).json(), json!({"data": [], "count": 0}), "a folder need not be there");
+    let listed = get(&cloud, "/api/v1/reports", &[]).expect_status(200).json();
+    assert_eq!((&listed["count"], &listed["data"][0]["name"], &listed["data"][0]["bytes"]), (&json!(1), &json!("one.json"), &json!(24)));
+    assert_eq!(get(&cloud, "/api/v1/reports/one.json", &[]).expect_status(200).json(), json!({"experiment": "query"}));
+    for (name, status) in [("two.json", 404), ("one.txt", 400), ("%2e%2e%2fbodkin.sqlite", 400)] {
+        get(&cloud, &format!("/api/v1/reports/{name}"), &[]).expect_status(status);
+    }
+
+    std::fs::create_dir_all(folder("models")).expect("a folder");
+    std::fs::write(folder("models/no-net.json"), "{}").expect("a file");
+    let problem = get(&cloud, "/api/v1/models/no-net.json/drawing", &[]).expect_status(409).json();
+    assert!(problem["detail"].as_str().is_some_and(|told| told.starts_with("no-net.json is no net: ")), "{problem}");
+    std::fs::write(folder("models/net.json"), include_str!("../../../../fuzz/seeds/net/event-handler.json")).expect("a net");
+    let drawing = get(&cloud, "/api/v1/models/net.json/drawing", &[]).expect_status(200);
+    assert_eq!(drawing.header("content-type"), Some("image/svg+xml"));
+    assert!(drawing.text().starts_with("<svg") && !drawing.text().contains("<script"), "{}", drawing.text());
+
+    (0..20).for_each(|_| drop(cloud.get("/serviceregistry/mgmt/systems").expect_status(200)));
+    let fits = get(&cloud, "/api/v1/stages/fits?system=serviceregistry&stage=execute", &[]).expect_status(200).json();
+    let laws = fits["fits"]["laws"].as_array().expect("laws");
+    assert!(laws.iter().any(|law| law["family"] == "gamma" && law["meanUs"].as_f64().is_some_and(|mean| mean > 0.0)), "{fits}");
+    assert!(fits["fits"]["count"].as_u64().is_some_and(|count| count >= 20), "{fits}");
+    get(&cloud, "/api/v1/stages/fits?system=serviceregistry&stage=idle", &[]).expect_status(400);
+    get(&cloud, "/api/v1/stages/fits?system=authorization&stage=send", &[]).expect_status(409);
 }

@@ -21,6 +21,7 @@ mod kill;
 mod laboratory;
 mod laboratory_realtime;
 mod laboratory_secure;
+mod metrics;
 mod options;
 mod outage;
 mod pages_of_others;

@@ -142,9 +142,18 @@ fn a_node_that_follows_has_its_ports_open_and_answers_none_but_those_who_watch_i
         let asks_again = target != "/readyz" && status == 503;
         assert_eq!((answer.status, answer.header("retry-after").is_some()), (status, asks_again), "{target}: {}", answer.text());
     }
+    let page = |node: &Node| node.call(System::Monitor, "GET", "/", None).unwrap();
+    let leads_there = || {
+        let page = page(&backup);
+        page.status == 503 && page.text().contains(&format!("href=\"http://{}/\"", primary.address(System::Monitor)))
+    };
+    assert!(eventually(leads_there), "{}", page(&backup).text());
+    assert_eq!(backup.call(System::Monitor, "GET", "/dashboard.css", None).unwrap().status, 200);
+    assert_eq!(backup.call(System::ServiceRegistry, "GET", "/", None).unwrap().status, 503);
     let killed = Instant::now();
     primary.signal(Signal::SIGKILL);
     backup.served();
+    assert_eq!(page(&backup).status, 200, "it is the dashboard");
     let since_the_kill_ms = killed.elapsed().as_secs_f64() * 1e3;
     let ready_ms = backup.ready()["ready_ms"].as_f64().expect("a number");
     assert!(ready_ms <= since_the_kill_ms, "it counts from the promotion: {ready_ms} of {since_the_kill_ms} ms");

@@ -253,7 +253,7 @@ fn certified(system: &SystemName, grant: i64, granted: &str, chain: &[Certificat
 }
 
 /// Carries out what takes time; `None` if the runtime is gone.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     tokio::task::spawn_blocking(work).await.ok()
 }
 

@@ -19,7 +19,7 @@ use crate::{
     inbox::Message,
     request::{Method, Request},
     stall::Guarantee,
-    topics::{Declarer, RealTimeTopic, TopicCounts, TopicError, declaration},
+    topics::{Declarer, Latency, RealTimeTopic, TopicCounts, TopicError, declaration},
 };
 
 /// A topic as it is told. Times are whole microseconds, rounded up; `null` is infinite.
@@ -43,6 +43,32 @@ struct TopicView<'t> {
     late: u64,
     shed: u64,
     lost: u64,
+    longest_loss_run: u64,
+    /// `null`: none went out.
+    latency: Option<LatencyView>,
+}
+
+/// How old a topic's events were when they went out, in whole microseconds, rounded up.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LatencyView {
+    p50_us: u64,
+    p99_us: u64,
+    worst_us: u64,
+    /// Upper bound and count of each bucket that is not empty.
+    buckets_us: Vec<(u64, u64)>,
+}
+
+impl LatencyView {
+    fn of(latency: &Latency) -> Option<Self> {
+        let us = |ns: u64| ns.div_ceil(1_000);
+        Some(Self {
+            p50_us: us(latency.quantile_ns(0.5)?),
+            p99_us: us(latency.quantile_ns(0.99)?),
+            worst_us: us(latency.worst_ns()?),
+            buckets_us: latency.buckets().into_iter().map(|(upper, count)| (us(upper), count)).collect(),
+        })
+    }
 }
 
 impl Api {
@@ -135,7 +161,7 @@ impl Api {
 
 fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
     let TopicSpec { period, deadline, loss_tolerance, retention, level, publishers, .. } = *topic.spec;
-    let TopicCounts { accepted, excess, refused, dispatched, late, shed, lost } = &*topic.counts;
+    let TopicCounts { accepted, excess, refused, dispatched, late, shed, lost, longest_loss_run, latency } = &*topic.counts;
     TopicView {
         event_type: &topic.event_type,
         period_us: period.gap().micros_up(),
@@ -160,6 +186,8 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
         late: late.load(Relaxed),
         shed: shed.load(Relaxed),
         lost: lost.load(Relaxed),
+        longest_loss_run: longest_loss_run.load(Relaxed),
+        latency: LatencyView::of(latency),
     }
 }
 

@@ -36,6 +36,8 @@ pub enum Content {
     Json(&'static str),
     /// Plain words.
     Text,
+    /// A drawing (SVG).
+    Drawing,
     /// Server-sent events, without end.
     Events,
 }

@@ -8,7 +8,22 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "readyz", "", "Whether every listener answers and, of a node of a reliable pair, whether it leads.").saying(Content::Text),
     get(Bodkin, "metrics", "", "Prometheus's text form.").saying(Content::Text),
     get(Bodkin, "api/v1/overview", "Overview", "This node at a glance, and what it measures."),
+    get(Bodkin, "api/v1/live", "", "What has changed of some lists, as events: each part at the begin, and again when it is another.")
+        .asking(&["of text - paths of the parts, with commas between them"])
+        .saying(Content::Events),
     get(Bodkin, "api/v1/stages", "Stages", "Histograms of the stages of an answer's making."),
+    get(Bodkin, "api/v1/stages/fits", "StageFits", "Laws fitted to what a stage has taken since the start.")
+        .asking(&["system text - a core system, as in /api/v1/stages", "stage text"]),
+    get(Bodkin, "api/v1/reports", "Page[ShelfFile]", "Reports of measurements in the data directory's folder reports, the newest first."),
+    get(Bodkin, "api/v1/reports/{name}", "any", "A report, as it was written."),
+    get(
+        Bodkin,
+        "api/v1/models",
+        "Page[ShelfFile]",
+        "Files of nets and predictions in the data directory's folder models, the newest first.",
+    ),
+    get(Bodkin, "api/v1/models/{name}", "any", "A file of a net or of predictions, as it was written."),
+    get(Bodkin, "api/v1/models/{name}/drawing", "", "A net, drawn.").saying(Content::Drawing),
     get(Bodkin, "api/v1/platform", "Platform", "What deadlines and leases count on, and what this machine shows of it."),
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),
     get(Bodkin, "api/v1/services", "Page[ServiceLife]", "Which services may still be there.")
@@ -56,6 +71,12 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "api/v1/clouds/introduction", "Introduction", "What another cloud's operator needs to know of this one.").needing_keys(),
     get(Bodkin, "api/v1/clouds/relays", "Page[RelayState]", "How it is with the connections to relays.").needing_keys(),
     act("api/v1/clouds/{id}/ping", "PingedCloud", "Asks another cloud's gatekeeper whether it is there.").needing_keys(),
+    get(Bodkin, "api/v1/certificates", "Page[IssuedCertificate]", "What the cloud's authority has issued, the newest first.")
+        .asking(&["state? valid|expired|revoked", "page? int - from 0", "item_per_page? int - 1000 if absent, 10000 at the most"])
+        .needing_keys(),
+    act("api/v1/certificates/{serial}/revoke", "IssuedCertificate", "Revokes a certificate.").needing_keys(),
+    get(Bodkin, "api/v1/clouds", "Page[NeighbourCloud]", "This cloud, and others that it knows."),
+    get(Bodkin, "api/v1/relays", "Page[RelayRow]", "Where clouds meet."),
     get(Bodkin, "api/v1/audit", "AuditLog", "Entries of the audit log: the newest, or those from a number on.").asking(&[
         "from? int - number of the first entry",
         "since? time - not earlier",

@@ -89,6 +89,7 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
         Content::Nothing => json!({"description": "Done."}),
         Content::Json(kind) => with_content("Done.", answer::JSON, &form::schema(kind)),
         Content::Text => with_content("Done.", "text/plain", &form::schema("text")),
+        Content::Drawing => with_content("Done.", "image/svg+xml", &form::schema("text")),
         Content::Events => with_content("The stream, without end.", "text/event-stream", &form::schema("text")),
     };
     let mut responses = json!({ description.status.to_string(): success });
@@ -101,8 +102,8 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
     if takes_parameters && description.tag == Tag::Bodkin {
         responses["404"] = error("There is no such row.");
     }
-    if description.method == Method::Post && description.tag == Tag::Bodkin && description.body.is_none() {
-        responses["409"] = error("Not while the subscription is as it is. The message says why.");
+    if (description.method == Method::Post || takes_parameters) && description.tag == Tag::Bodkin && description.body.is_none() {
+        responses["409"] = error("Not while things are as they are. The message says why.");
     }
     if description.body.is_some() {
         responses["413"] = json!({"description": "The body is longer than its limit."});

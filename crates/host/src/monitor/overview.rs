@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed};
 
 use bodkin_arrowhead::utc::UtcTime;
 use serde::Serialize;
+use serde_json::Number;
 
-use super::{Monitor, TOPIC_COUNTS};
+use super::{Monitor, TOPIC_COUNTS, VERSION, told};
 use crate::{answer::Answer, control::now, server::Port};
 
 /// The node as it is told.
@@ -21,23 +22,23 @@ struct Overview {
     /// Of every listener, by its name.
     ports: BTreeMap<&'static str, u16>,
     /// By the metric's name; those of real-time topics summed over all.
-    numbers: BTreeMap<String, u64>,
+    numbers: BTreeMap<String, Number>,
 }
 
 impl Monitor {
     pub(super) fn overview(&self) -> Answer {
         let (cloud, secure) = self.api.own_cloud();
         let unlabelled = self.gauges().into_iter().chain(self.counters());
-        let mut numbers: BTreeMap<String, u64> = unlabelled.map(|(name, _, value)| (name.to_owned(), value)).collect();
+        let mut numbers: BTreeMap<String, Number> = unlabelled.map(|(name, _, value)| (name.to_owned(), told(name, value))).collect();
         let topics = self.api.topics.all();
         for (name, _, count) in TOPIC_COUNTS {
-            let sum = topics.iter().map(|topic| count(&topic.counts).load(Relaxed)).sum();
-            numbers.insert(format!("bodkin_topic_{name}_total"), sum);
+            let sum: u64 = topics.iter().map(|topic| count(&topic.counts).load(Relaxed)).sum();
+            numbers.insert(format!("bodkin_topic_{name}_total"), sum.into());
         }
         Answer::json(
             200,
             &Overview {
-                version: env!("CARGO_PKG_VERSION"),
+                version: VERSION,
                 at: now(),
                 uptime_s: self.api.push.started.elapsed().as_secs(),
                 cloud: cloud.to_string(),

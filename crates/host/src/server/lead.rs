@@ -3,10 +3,10 @@
 use std::{io, net::SocketAddr, sync::Arc};
 
 use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem};
-use bodkin_store::{Store, StoreError, event_log::EventLogReader};
+use bodkin_store::{Store, StoreError, event_log::EventLogReader, leader::LeaderPlace};
 use tokio::{sync::oneshot, task::JoinHandle as Task};
 
-use super::{Server, StartError};
+use super::{Port, Server, StartError};
 use crate::{
     audit::Audit,
     config::HostConfig,
@@ -82,6 +82,7 @@ impl Lead {
         ensure_own_cloud(store, trust.as_deref()).await?;
         own_services::register(store, config, &self.addresses, trust.as_deref()).await?;
         if config.pair.is_some() {
+            note_place(store, config, &self.addresses).await?;
             // A question that the shard answers behind what the pair has told it: its log begins where it has to.
             let (asked, answered) = oneshot::channel();
             inbox.post(Message::Topics(asked));
@@ -178,6 +179,13 @@ pub(super) fn refuse_other_mode(store: &Store, config: &HostConfig) -> Result<()
         Some(was_secure) => Err(StartError::OtherMode { directory: config.data.clone(), was_secure }),
         None => Ok(()),
     }
+}
+
+/// Notes where this node is, which leads, so that the one that follows can say it.
+async fn note_place(store: &Store, config: &HostConfig, addresses: &[SocketAddr]) -> Result<(), StoreError> {
+    let at = Port::ALL.iter().position(|port| *port == Port::Monitor).expect("it is a port");
+    let place = LeaderPlace { host: config.domain_name.clone(), monitor_port: addresses[at].port(), secure: config.security.is_some() };
+    store.write(move |draft| draft.note_leader(&place), |_, ()| ()).await
 }
 
 /// Notes which cloud this is.

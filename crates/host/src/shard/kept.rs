@@ -24,6 +24,8 @@ pub struct Kept {
     pub(super) publisher: Option<Waiting>,
     /// Its place in the event log, from its dispatch on.
     pub(super) position: Option<Position>,
+    /// Whether it has gone out from here: who is behind is brought it once more.
+    pub(super) is_out: bool,
     /// Whether the graphs that read its topic have had it.
     pub(super) is_supplied: bool,
 }
@@ -37,7 +39,7 @@ impl std::fmt::Debug for Kept {
 impl Kept {
     pub fn empty() -> Self {
         let facts = EventFacts { source: SystemId(0), time: UtcTime::from_unix_seconds(0) };
-        Self { texts: KeptTexts::default(), facts, publisher: None, position: None, is_supplied: false }
+        Self { texts: KeptTexts::default(), facts, publisher: None, position: None, is_out: false, is_supplied: false }
     }
 
     /// The place of a slot in a table, which grows.
@@ -51,7 +53,8 @@ impl Kept {
     /// Keeps a publication.
     pub(super) fn fill(&mut self, publication: &Publication<'_>, publisher: Option<Waiting>) {
         self.texts.keep(publication);
-        (self.facts, self.publisher, self.position, self.is_supplied) = (publication.facts(), publisher, None, false);
+        (self.facts, self.publisher, self.position) = (publication.facts(), publisher, None);
+        (self.is_out, self.is_supplied) = (false, false);
     }
 
     /// Keeps what [`Self::payload`] has made on another node; an error says why it cannot be meant.

@@ -237,7 +237,7 @@ impl Shard {
         match work {
             Some(Work::Dispatch { slot, stream, event, created, is_late }) => {
                 self.real_time.counts(event.topic).lost.fetch_add(lost, Relaxed);
-                self.dispatched(slot, stream, event, is_late);
+                self.dispatched((slot, stream), event, created, is_late);
                 self.supply_graphs(slot, event, created);
                 true
             }
@@ -275,11 +275,21 @@ impl Shard {
     }
 
     /// Hands a dispatched event over, and answers its publisher if this is the first time.
-    fn dispatched(&mut self, slot: SlotId, stream: StreamId, event: bodkin_broker::EventId, is_late: bool) {
+    fn dispatched(
+        &mut self,
+        (slot, stream): (SlotId, StreamId),
+        event: bodkin_broker::EventId,
+        created: bodkin_broker::Instant,
+        is_late: bool,
+    ) {
         let topic = self.real_time.topics.of_kept(event.topic);
         topic.counts.dispatched.fetch_add(1, Relaxed);
         topic.counts.late.fetch_add(u64::from(is_late), Relaxed);
         let kept = &mut self.real_time.kept[slot.index()];
+        // Who was behind is brought it later than it went out.
+        if !std::mem::replace(&mut kept.is_out, true) {
+            topic.counts.latency.record(u64::try_from(self.clock.broker().since(created).as_nanos()).unwrap_or(u64::MAX));
+        }
         if kept.position.is_none()
             && let Some(log) = &mut self.log
         {
@@ -339,6 +349,13 @@ impl Shard {
         }
         if let Some(publisher) = self.real_time.kept[slot.index()].publisher.take() {
             self.answer_publisher(publisher, Err(&why_dropped(reason)));
+        }
+    }
+
+    /// Notes a run of losses that is being told: of a real-time topic it counts.
+    pub(super) fn note_loss_run(&self, event_type: &str, events: u64) {
+        if let Some(topic) = self.real_time_topic(event_type) {
+            topic.counts.longest_loss_run.fetch_max(events, Relaxed);
         }
     }
 

@@ -102,7 +102,8 @@ impl Shard {
     /// Tells a subscriber, behind what it was sent before, how many events its full queue has cost it.
     pub(super) fn tell_loss(&mut self, subscription: SubscriptionKey, events: u64, during: Duration) {
         match self.broker.receiver(subscription) {
-            Some(Receiver::Stream { slot, .. }) => {
+            Some(Receiver::Stream { slot, listening }) => {
+                self.note_loss_run(listening.event_type.as_str(), events);
                 let out = self.connections[*slot].out();
                 write!(out, ": lost {events} events in {} ms\nevent: bodkin-lost\ndata: {{\"lost\":{events}}}\n\n", during.as_millis())
                     .expect("a vector takes everything");

@@ -19,6 +19,7 @@ impl Shard {
         self.close_unpermitted(snapshot);
         self.end_silent_streams();
         self.look_over_graphs();
+        self.count_work();
         let (now, limits) = (self.clock.now, self.context.limits);
         for (slot, connection) in &mut self.connections {
             if connection.wants_heartbeat(now, limits.heartbeat) {

@@ -32,6 +32,15 @@ impl Shard {
         self.broker.subscription_count() - self.pushed.len() + self.replaying
     }
 
+    /// Lets those who watch know what the broker has done, and what waits.
+    pub(super) fn count_work(&self) {
+        let (counts, seen) = (&self.context.counts, self.broker.counters());
+        counts.waiting.store(self.broker.waiting(), Relaxed);
+        counts.replicated.store(seen.replicated, Relaxed);
+        counts.replicated_late.store(seen.replicated_late, Relaxed);
+        counts.replicas_saved.store(seen.cancelled, Relaxed);
+    }
+
     /// Lets those who watch know how many subscriptions there are.
     pub(super) fn count_subscriptions(&self) {
         self.context.counts.subscriptions.store((self.broker.subscription_count() + self.replaying) as u64, Relaxed);
