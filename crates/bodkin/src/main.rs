@@ -10,6 +10,7 @@ mod log;
 mod modelling;
 mod nearest;
 mod passphrase;
+mod relay;
 mod settings;
 mod shell;
 mod topic_file;
@@ -71,6 +72,8 @@ enum Task {
     Backup(up::UpOptions),
     /// The witness of a reliable pair: votes who of the two may serve; holds nothing else
     Witness(witness::WitnessOptions),
+    /// Relays, where clouds meet
+    Relay(cli::RelayOptions),
     /// Show a local cloud at work: real sensors, denied and allowed, events by stream and by push
     Demo(demo::DemoOptions),
     #[command(flatten)]
@@ -127,6 +130,7 @@ fn main() -> ExitCode {
         Task::Up(options) => up::run(options, log_book, started, json_output),
         Task::Backup(options) => up::run(options.into_backup(), log_book, started, json_output),
         Task::Witness(options) => witness::run(options, json_output),
+        Task::Relay(cli::RelayOptions { command: cli::RelayCommand::Serve(options) }) => relay::run(&options, json_output),
         Task::Demo(_) if json_output => {
             eprintln!("bodkin: the demo speaks to people only; leave out --output json (or BODKIN_OUTPUT), and see its exit code");
             return USAGE.into();

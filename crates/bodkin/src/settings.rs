@@ -9,6 +9,7 @@ pub mod moved;
 mod options;
 pub mod pair;
 mod platform;
+mod relay;
 pub mod zmtp;
 
 use std::{
@@ -73,7 +74,8 @@ impl Settings {
         let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
         let (listen, delivery) = (self.listen.expect(all), delivery(&self)?);
         let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
-        let (token_lifetimes, platform, zmtp) = (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?);
+        let (token_lifetimes, platform, zmtp, relay) =
+            (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?, self.relay_config()?);
         let offset = self.offset();
         let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
@@ -100,6 +102,7 @@ impl Settings {
             domain_name,
             ports: ports(offset)?,
             zmtp,
+            relay,
             log_book: Arc::default(),
             audit: AuditLimits {
                 bytes_max: self.audit_bytes_max.expect(all),

@@ -144,7 +144,8 @@ fn listeners(server: &Server) -> Map<String, Value> {
     let listeners = Port::ALL.iter().zip(&server.addresses).map(|(port, address)| (port.name(), address));
     let zmtp = server.zmtp.iter().map(|address| ("zmtp", address));
     let ipc = server.zmtp_ipc.iter().map(|file| ("zmtp-ipc".to_owned(), json!(file.path().display().to_string())));
-    listeners.chain(zmtp).map(|(name, address)| (name.to_owned(), json!(address.to_string()))).chain(ipc).collect()
+    let relay = server.relay.iter().map(|address| ("relay", address));
+    listeners.chain(zmtp).chain(relay).map(|(name, address)| (name.to_owned(), json!(address.to_string()))).chain(ipc).collect()
 }
 
 fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Instant, json_output: bool) {
@@ -173,6 +174,7 @@ fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Insta
     listeners.for_each(|(port, address)| println!("  {:<16} {scheme}://{address}", port.name()));
     zmtp.for_each(|(name, address)| println!("  {name:<16} tcp://{address}"));
     server.zmtp_ipc.iter().for_each(|file| println!("  {:<16} ipc://{}", "zmtp", file.path().display()));
+    server.relay.iter().for_each(|address| println!("  {:<16} {address} (bodkin-relay/1 over TLS)", "relay"));
     println!("ready in {ready_ms:.0} ms");
 }
 

@@ -1,7 +1,7 @@
 //! What a local cloud is started with.
 
 use std::{
-    net::{IpAddr, Ipv4Addr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -14,6 +14,7 @@ use bodkin_arrowhead::{
     service_registry::AddressDetection,
 };
 use bodkin_broker::{ReplicationPace, topic::Platform};
+use bodkin_relay::native::hub::HubLimits;
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 use crate::{
@@ -70,6 +71,20 @@ impl ZmtpConfig {
     pub const DEFAULT_PORT: u16 = 5570;
 }
 
+/// Bodkin's own relay, inside this cloud (`docs/design/between-clouds.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// What its clients may take.
+    pub limits: HubLimits,
+}
+
+impl RelayConfig {
+    /// The usual port.
+    pub const DEFAULT_PORT: u16 = 5573;
+}
+
 /// What a local cloud is started with.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
@@ -83,6 +98,8 @@ pub struct HostConfig {
     pub ports: [u16; 6],
     /// ZMTP; `None` switches it off.
     pub zmtp: Option<ZmtpConfig>,
+    /// A relay for this cloud and those that it knows, in secure mode; `None`: there is none.
+    pub relay: Option<RelayConfig>,
     /// Naming rules of the Service Registry.
     pub naming: NamingRules,
     /// How the addresses of systems are found that do not know their own; `None` takes what they give.
@@ -149,6 +166,7 @@ impl HostConfig {
             domain_name: Ipv4Addr::LOCALHOST.to_string(),
             ports: [0; 6],
             zmtp: None,
+            relay: None,
             naming: NamingRules::default(),
             address_detection: None,
             jobs: JobSchedule::default(),

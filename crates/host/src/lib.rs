@@ -54,11 +54,12 @@ pub mod token;
 pub mod topics;
 
 pub use bodkin_broker::DeliveryPolicy;
+pub use bodkin_relay::native::hub::HubLimits;
 pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 pub use crate::{
     audit::AUDIT_LIMITS,
-    config::{HostConfig, IpcAccess, IpcConfig, ZmtpConfig},
+    config::{HostConfig, IpcAccess, IpcConfig, RelayConfig, ZmtpConfig},
     control::OrchestratorConfig,
     job::JobSchedule,
     limits::Limits,

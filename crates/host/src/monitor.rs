@@ -1,6 +1,7 @@
 //! Bodkin's own port: whether it lives, whether it is ready, and what it measures.
 
 mod overview;
+mod relay;
 
 use std::{
     fmt::Write,
@@ -28,6 +29,7 @@ use crate::{
     live,
     pair::PairHandle,
     push::delivery::State,
+    relay::server::RelayServer,
     request::{Method, Request},
     route,
     server::Port,
@@ -110,6 +112,8 @@ pub struct Monitor {
     pub api: Api,
     /// The node of the reliable pair; `None` of a cloud by itself.
     pub pair: Option<PairHandle>,
+    /// The relay inside this cloud.
+    pub relay: Option<RelayServer>,
     /// Where each port listens that is served, in the order of [`Port::ALL`].
     pub addresses: Vec<SocketAddr>,
     /// Places for live streams.
@@ -242,7 +246,7 @@ impl Monitor {
                 u64::from(stalls.backup_is_far()),
             ),
         ]);
-        gauges.collect()
+        gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts()))).collect()
     }
 
     /// What has been counted since the start and has no label.
@@ -275,7 +279,8 @@ impl Monitor {
         let counted = counted.map(|(name, help, value)| (name, help, value.load(Relaxed)));
         let syncs = ("bodkin_audit_syncs_total", "Syncs of the audit log to the disk.", self.api.audit.log().syncs());
         let lost = ("bodkin_audit_lost_total", "Entries of the audit log that could not be written.", self.api.audit.log().lost());
-        counted.into_iter().chain([syncs, lost]).collect()
+        let relay = self.relay.iter().flat_map(|relay| relay::counters(relay.counts()));
+        counted.into_iter().chain([syncs, lost]).chain(relay).collect()
     }
 
     /// Prometheus's text form.

@@ -7,15 +7,32 @@
 //! A relay keeps nothing that was sent over a connection that breaks: whoever counts on a message says so in an answer of its own. So [`Relay::send`] is done
 //! when the message is on its way, and a listener is told where messages may be missing ([`Heard::Interrupted`]).
 
+mod admission;
+mod dialer;
+mod flow;
+#[cfg(test)]
+mod lab;
+mod link;
 #[cfg(test)]
 pub(crate) mod memory;
+pub mod server;
+mod task;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bodkin_arrowhead::record;
-use bodkin_relay::native::Reason;
 pub use bodkin_relay::{Destination, native::MESSAGE_BYTES_MAX};
+use bodkin_relay::{
+    native::{Reason, WINDOW_BYTES},
+    session::{Listener, Receipt},
+};
 use tokio::sync::mpsc;
+
+pub use self::{
+    admission::{CloudAdmission, Guests, ListedAdmission},
+    dialer::{DialError, Dialer},
+    link::Relays,
+};
 
 /// Connecting, with the TLS handshake and the protocol's greeting.
 pub const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
@@ -131,7 +148,7 @@ pub enum RelayError {
         /// Why.
         reason: Arc<str>,
     },
-    /// The connection broke before a message had gone: whether it arrives is not known.
+    /// The connection broke before the message had gone.
     #[error("the connection to the relay {place} broke: {reason}")]
     Lost {
         /// Which relay.
@@ -185,56 +202,54 @@ pub enum Heard {
 
 /// What the connection's task gives a listener.
 #[derive(Debug)]
-pub enum Delivered {
-    /// A message, and what taking it is told by.
-    Message(String, Receipt),
+pub(crate) enum Delivered {
+    /// A message of this connection, and what taking it is told by.
+    Message(String, Taken),
     /// As [`Heard::Interrupted`].
     Interrupted,
     /// Nothing more comes.
     Over(RelayError),
 }
 
-/// What the other end is told when a message was taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Receipt {
-    /// So many bytes may come in their place.
-    Credit(u32),
-    /// What a broker's message came with.
-    Ack(String),
+/// A message was taken. It says nothing to another connection than the one that the message has come by.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    pub(crate) connection: u64,
+    pub(crate) receipt: Receipt,
 }
 
 /// Told the connection's task by whoever listens.
 #[derive(Debug)]
-pub enum Notice {
+pub(crate) enum Notice {
     /// A listener has taken messages.
-    Taken(u64, Receipt),
+    Taken(Listener, Taken),
     /// A listener is gone.
-    Left(u64),
+    Left(Listener),
 }
 
 /// What comes from a destination. The relay sends no more than is taken: whoever stops calling [`Self::next`] holds up those who send to this destination, and nobody else.
 /// Dropped, it listens no more.
 #[derive(Debug)]
 pub struct Messages {
-    listener: u64,
+    listener: Listener,
     /// Bounded by the credit, or the prefetch, that the task gives.
     delivered: mpsc::UnboundedReceiver<Delivered>,
     notices: mpsc::UnboundedSender<Notice>,
-    /// Bytes that were taken and not told: they are told some thousands at a time.
-    untold: u32,
-    told_from: u32,
+    /// Credit of a connection that is to be given back: it is told some thousands of bytes at a time.
+    untold: Untold,
     over: Option<RelayError>,
 }
 
+#[derive(Debug, Default)]
+struct Untold {
+    connection: u64,
+    bytes: u32,
+}
+
 impl Messages {
-    /// Of a listener. Taken bytes are told when there are `told_from` of them.
-    pub fn new(
-        listener: u64,
-        delivered: mpsc::UnboundedReceiver<Delivered>,
-        notices: mpsc::UnboundedSender<Notice>,
-        told_from: u32,
-    ) -> Self {
-        Self { listener, delivered, notices, untold: 0, told_from, over: None }
+    /// Of a listener.
+    pub(crate) fn new(listener: Listener, delivered: mpsc::UnboundedReceiver<Delivered>, notices: mpsc::UnboundedSender<Notice>) -> Self {
+        Self { listener, delivered, notices, untold: Untold::default(), over: None }
     }
 
     /// Waits for the next message. May be given up: nothing is lost by that.
@@ -245,34 +260,32 @@ impl Messages {
         if let Some(over) = &self.over {
             return Err(over.clone());
         }
-        match self.delivered.recv().await {
-            Some(Delivered::Message(message, receipt)) => {
-                self.tell(receipt);
+        let ended = || Delivered::Over(RelayError::Ended("that was listened to".to_owned()));
+        match self.delivered.recv().await.unwrap_or_else(ended) {
+            Delivered::Message(message, taken) => {
+                self.tell(taken);
                 Ok(Heard::Message(message))
             }
-            Some(Delivered::Interrupted) => {
-                // Credit of the connection that broke went with it.
-                self.untold = 0;
-                Ok(Heard::Interrupted)
-            }
-            Some(Delivered::Over(error)) => Err(self.over.insert(error).clone()),
-            None => Err(self.over.insert(RelayError::Ended("that was listened to".to_owned())).clone()),
+            Delivered::Interrupted => Ok(Heard::Interrupted),
+            Delivered::Over(error) => Err(self.over.insert(error).clone()),
         }
     }
 
-    /// A task that is gone needs to be told nothing.
-    fn tell(&mut self, receipt: Receipt) {
+    fn tell(&mut self, Taken { connection, receipt }: Taken) {
         let receipt = match receipt {
             Receipt::Credit(bytes) => {
-                self.untold += bytes;
-                if self.untold < self.told_from {
+                // Credit of a connection that broke went with it.
+                let before = if self.untold.connection == connection { self.untold.bytes } else { 0 };
+                self.untold = Untold { connection, bytes: before.saturating_add(bytes) };
+                if self.untold.bytes < WINDOW_BYTES / 2 {
                     return;
                 }
-                Receipt::Credit(std::mem::take(&mut self.untold))
+                Receipt::Credit(std::mem::take(&mut self.untold.bytes))
             }
             ack => ack,
         };
-        let _ = self.notices.send(Notice::Taken(self.listener, receipt));
+        // A task that is gone needs to be told nothing.
+        let _ = self.notices.send(Notice::Taken(self.listener, Taken { connection, receipt }));
     }
 }
 

@@ -25,7 +25,7 @@ use bodkin_arrowhead::{
 use bodkin_trust::{
     Certificate, DirectoryError, TrustDirectory, base64,
     file::FileError,
-    tls::{self, PeerError, Refusal, TlsError},
+    tls::{self, PeerError, Refusal, ServerCheck, TlsError},
 };
 use rustls::Connection;
 use tokio::sync::watch;
@@ -38,7 +38,7 @@ pub use self::{
     trust::Trust,
 };
 
-pub(crate) use self::node::NodeMaterial;
+pub(crate) use self::{node::NodeMaterial, outgoing::host_name};
 
 /// A certificate counts until the end of its last second.
 const LAST_SECOND: Duration = Duration::from_secs(1);
@@ -62,6 +62,13 @@ pub struct SecurityConfig {
     pub verify_host_names: bool,
     /// Host names and IP addresses that the core systems' certificates are made out for, besides this machine's own.
     pub host_names: Vec<String>,
+}
+
+impl SecurityConfig {
+    /// What is asked of the certificates of those that are connected to.
+    fn server_check(&self) -> ServerCheck {
+        if self.verify_host_names { ServerCheck::HostName } else { ServerCheck::ChainOnly }
+    }
 }
 
 /// Key stores as an Arrowhead cloud has them.

@@ -204,6 +204,8 @@ pub struct Server {
     pub zmtp: Option<SocketAddr>,
     /// On which path of this machine.
     pub zmtp_ipc: Option<SocketFile>,
+    /// Where the relay listens.
+    pub relay: Option<SocketAddr>,
     opened: Opened,
     monitor: Arc<Monitor>,
     /// Ends who accepts connections, and those.
@@ -289,6 +291,8 @@ impl Server {
             started: Instant::now(),
         };
         let probes = Arc::new(Probes::default());
+        let relay = bind::relay(config, security.as_ref(), &opened.store)?;
+        let relay_address = relay.as_ref().map(|relay| relay.address);
         let keys = config.graphs.keys().clone();
         let graphs =
             Arc::new(Deployer::new(keys, config.limits.event_bytes_max, config.realtime.clone(), inbox.clone(), config.pair.clone()));
@@ -324,6 +328,7 @@ impl Server {
                 },
             },
             pair: config.pair.clone(),
+            relay,
             addresses: addresses.clone(),
             streams: Arc::new(Semaphore::new(live::STREAMS_MAX)),
             ready: AtomicBool::new(false),
@@ -421,12 +426,16 @@ impl Server {
         if let Some(file) = &zmtp_ipc {
             tracing::info!(system = "zmtp", path = %file.path().display(), "serving");
         }
+        if let Some(address) = relay_address {
+            tracing::info!(system = "relay", %address, "serving");
+        }
         monitor.ready.store(true, Relaxed);
         let (log_book, log_entries_max) = (config.log_book.clone(), config.log_entries_max);
         Ok(Self {
             addresses,
             zmtp,
             zmtp_ipc,
+            relay: relay_address,
             opened,
             monitor,
             stopping,
@@ -465,6 +474,9 @@ impl Server {
         let deliveries = self.monitor.api.push.deliveries.clone();
         deliveries.end();
         let begun = Instant::now();
+        if let Some(relay) = &self.monitor.relay {
+            relay.stop().await;
+        }
         let (all_answered, posting) = tokio::join!(self.stopping.stop(DRAIN_MAX), self.shard.drain());
         if !all_answered {
             tracing::warn!("the time to stop was over before everything was answered");

@@ -23,6 +23,7 @@ mod pair;
 mod printer;
 mod probe;
 mod registry;
+mod relay;
 mod rule;
 mod service;
 mod simulate;
@@ -39,6 +40,7 @@ pub use self::{
     graph::{GraphOptions, run as run_graph},
     model::{Form as ModelForm, ModelOptions, run as run_model},
     printer::{Printer, write_out},
+    relay::{RelayCommand, RelayOptions},
     simulate::{SimulateOptions, run as run_simulate},
     topic::{TopicOptions, run as run_topic},
 };

@@ -115,6 +115,8 @@ settings! {
     zmtp_ipc: String = "BODKIN_ZMTP_IPC",
     /// Who may come there: owner, processes of Bodkin's user, or group, those of its group as well
     zmtp_ipc_access: String = "BODKIN_ZMTP_IPC_ACCESS",
+    /// IP address and port of a relay inside this cloud, where it and the clouds that it knows meet, such as 0.0.0.0:5573; empty: there is none. In secure mode
+    relay_listen: String = "BODKIN_RELAY_LISTEN",
     /// Service definitions must be 1 to 63 letters, digits and dashes
     @flag use_strict_service_definition_verifier: bool = "BODKIN_USE_STRICT_SERVICE_DEFINITION_VERIFIER",
     /// Interface names must be HTTP or HTTPS with JSON or XML
@@ -273,6 +275,7 @@ impl Settings {
             zmtp_system: Some(String::new()),
             zmtp_ipc: Some(zmtp::AUTO.into()),
             zmtp_ipc_access: Some(zmtp::OWNER.into()),
+            relay_listen: Some(String::new()),
             use_strict_service_definition_verifier: Some(naming.strict_service_definition),
             use_strict_service_intf_name_verifier: Some(naming.strict_interface_name),
             allow_self_addressing: Some(naming.allow_self_addressing),

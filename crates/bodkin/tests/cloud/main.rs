@@ -31,6 +31,7 @@ mod races;
 mod real_time;
 mod real_time_client;
 mod real_time_pushes;
+mod relay;
 mod replay;
 mod secure;
 mod stops;

@@ -5,9 +5,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use bodkin_relay::session::Receipt;
 use tokio::sync::mpsc;
 
-use super::{Asked, Delivered, Destination, LinkState, Messages, Notice, Protocol, Receipt, Relay, RelayError, RelayPlace, check_message};
+use super::{Asked, Delivered, Destination, LinkState, Messages, Notice, Protocol, Relay, RelayError, RelayPlace, Taken, check_message};
 
 /// Clones of it are the same relay.
 #[derive(Clone)]
@@ -86,7 +87,8 @@ impl Hub {
 
     fn deliver(&mut self, destination: &Destination, message: String) {
         let mut of_it = self.listeners.values().filter(|listener| listener.0 == *destination);
-        let give = |to: &mpsc::UnboundedSender<Delivered>, message| drop(to.send(Delivered::Message(message, Receipt::Credit(1))));
+        let taken = Taken { connection: 0, receipt: Receipt::Credit(1) };
+        let give = |to: &mpsc::UnboundedSender<Delivered>, message| drop(to.send(Delivered::Message(message, taken.clone())));
         match destination {
             Destination::Topic(_) => of_it.for_each(|listener| give(&listener.1, message.clone())),
             Destination::Queue(_) => match of_it.next() {
@@ -126,7 +128,7 @@ impl Relay for MemoryRelay {
                 for message in hub.waiting.remove(destination).unwrap_or_default() {
                     hub.deliver(destination, message);
                 }
-                Ok(Messages::new(listener, delivered, notices, u32::MAX))
+                Ok(Messages::new(listener, delivered, notices))
             })
         })
     }

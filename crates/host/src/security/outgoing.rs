@@ -1,13 +1,16 @@
-//! TLS towards subscribers, as the Event Handler.
+//! TLS towards subscribers, as the Event Handler, and towards relays.
 
-use std::{io, net::IpAddr};
+use std::{io, net::IpAddr, sync::Arc};
 
-use bodkin_arrowhead::{name::SystemName, record::System};
-use bodkin_trust::tls::Refusal;
-use rustls::{ClientConnection, pki_types::ServerName};
+use bodkin_arrowhead::{core_service::CoreSystem, name::SystemName, record::System};
+use bodkin_trust::{
+    base64,
+    tls::{self, Refusal},
+};
+use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
 use tokio::net::TcpStream;
 
-use super::{Peer, Security};
+use super::{Peer, Security, SecurityError};
 use crate::{
     async_channel::{AsyncChannel, Socket},
     channel::Channel,
@@ -64,10 +67,24 @@ impl Security {
         }
         Ok((channel, peer))
     }
+
+    /// What a core system connects to a relay with, whose key is `authentication_info` where its record has one. `None`: that is no Base64.
+    pub(crate) fn towards_relay(
+        &self,
+        system: CoreSystem,
+        authentication_info: Option<&str>,
+    ) -> Result<Option<Arc<ClientConfig>>, SecurityError> {
+        let key = match authentication_info.map(base64::decode) {
+            Some(None) => return Ok(None),
+            key => key.flatten(),
+        };
+        let trust = self.trust();
+        Ok(Some(tls::towards_relay(trust.identity(system), trust.anchors(), key, self.config.server_check(), trust.check.clone())?))
+    }
 }
 
 /// A registered address as certificates have it; the registry keeps IPv6 addresses in their longest form.
-fn host_name(address: &str) -> Option<ServerName<'static>> {
+pub(crate) fn host_name(address: &str) -> Option<ServerName<'static>> {
     match address.parse::<IpAddr>() {
         Ok(address) => Some(ServerName::from(address)),
         Err(_) => ServerName::try_from(address.to_owned()).ok(),

@@ -10,7 +10,7 @@ use bodkin_arrowhead::{
 };
 use bodkin_trust::{
     Certificate, Identity, base64,
-    tls::{self, ClientCertificate, PeerCheck, ServerCheck},
+    tls::{self, ClientCertificate, PeerCheck},
 };
 use rustls::{ClientConfig, ServerConfig, pki_types::CertificateDer};
 
@@ -66,9 +66,8 @@ impl Trust {
         };
         let has_gatekeeper = identities.len() == CoreSystem::ALL.len();
         let servers = Port::served(has_gatekeeper).iter().copied().map(server).collect::<Result<_, _>>()?;
-        let server_check = if config.verify_host_names { ServerCheck::HostName } else { ServerCheck::ChainOnly };
         let event_handler = &identities[CoreSystem::EventHandler as usize];
-        let towards_subscribers = tls::client_with_check(Some(event_handler), &anchors, server_check, check.clone())?;
+        let towards_subscribers = tls::client_with_check(Some(event_handler), &anchors, config.server_check(), check.clone())?;
         let renewal_due = identities.iter().map(|identity| identity.certificate().renewal_due()).min().expect("there are some");
         let withdrawals = 0;
         Ok(Self { cloud, check, anchors, device_anchors, withdrawals, identities, servers, towards_subscribers, curve, renewal_due, files })
@@ -88,6 +87,11 @@ impl Trust {
     pub fn authorities(&self) -> Vec<String> {
         let all = self.anchors.iter().chain(&self.device_anchors);
         all.map(|anchor| format!("{} {}", anchor.told_name(), anchor.fingerprint())).collect()
+    }
+
+    /// Whose systems are believed.
+    pub(crate) fn anchors(&self) -> &[Certificate] {
+        &self.anchors
     }
 
     /// The core systems that there are certificates for.

@@ -1,15 +1,18 @@
 //! Taking the ports.
 
-use std::{net::SocketAddr, os::unix::net::UnixListener};
+use std::{net::SocketAddr, os::unix::net::UnixListener, sync::Arc};
+
+use bodkin_store::Store;
 
 use super::{
     Port, StartError,
     ipc::{self, SocketFile},
 };
 use crate::{
-    config::{HostConfig, IpcConfig, ZmtpConfig},
+    config::{HostConfig, IpcConfig, RelayConfig, ZmtpConfig},
     listener,
-    security::Trust,
+    relay::{CloudAdmission, server::RelayServer},
+    security::{Security, SecurityError, Trust},
     shard::EndpointConfig,
 };
 
@@ -36,6 +39,14 @@ pub(super) fn zmtp(config: &HostConfig, trust: Option<&Trust>) -> Result<(Endpoi
     let listeners = listener::bind(address).map_err(|error| StartError::Listen { address, name: "zmtp", error })?;
     let (ipc, file) = ipc.as_ref().map(|ipc| self::ipc(config, ipc)).transpose()?.flatten().unzip();
     Ok((EndpointConfig { listeners, ipc, system: system.clone() }, file))
+}
+
+/// The relay inside this cloud, where one is configured.
+pub(super) fn relay(config: &HostConfig, security: Option<&Arc<Security>>, store: &Store) -> Result<Option<RelayServer>, StartError> {
+    let (Some(RelayConfig { listen, limits }), Some(security)) = (config.relay, security) else { return Ok(None) };
+    let admission = CloudAdmission::new(security.clone(), store.clone()).map_err(SecurityError::from)?;
+    let started = RelayServer::start(listen, limits, Arc::new(admission));
+    started.map(Some).map_err(|error| StartError::Listen { address: listen, name: "relay", error })
 }
 
 /// Where nobody has named a path, a cloud does not fail for it.

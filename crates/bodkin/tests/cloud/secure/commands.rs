@@ -200,6 +200,7 @@ fn no_client_command_is_forgotten() {
             "graph",
             "man",
             "model",
+            "relay",
             "simulate",
             "topic",
             "up",

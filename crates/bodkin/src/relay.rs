@@ -1,0 +1,175 @@
+//! `bodkin relay serve`: a relay by itself, where clouds meet that share no authority.
+
+use std::{collections::BTreeSet, future::pending, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use bodkin_arrowhead::name::SystemName;
+use bodkin_host::{
+    HubLimits, RelayConfig,
+    relay::{Guests, ListedAdmission, server::RelayServer},
+};
+use bodkin_trust::{
+    Identity, TrustDirectory, base64,
+    directory::{LEAF_LIFETIME, default_cloud_name},
+    file, tls,
+};
+use clap::Args;
+use serde_json::json;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::interval,
+};
+
+use crate::{DONE, FAILED, USAGE};
+
+/// The system whose certificate it shows.
+const RELAY: &str = "relay";
+/// How often it is looked whether its certificate is to be made anew, whose key stays.
+const RENEWAL_PERIOD: Duration = Duration::from_secs(3600);
+/// Threads that carry what passes.
+const THREADS: usize = 2;
+
+/// Options of `bodkin relay serve`.
+#[derive(Args, Clone, Debug)]
+pub struct ServeOptions {
+    /// Directory of its certificate and key, which are made where there are none: the key is what clouds know it by
+    #[arg(long, env = "BODKIN_DATA", value_name = "DIR", default_value = "./.bodkin-relay")]
+    data: PathBuf,
+    /// IP address and port where it listens
+    #[arg(long, value_name = "IP:PORT", default_value_t = SocketAddr::from(([127, 0, 0, 1], RelayConfig::DEFAULT_PORT)))]
+    listen: SocketAddr,
+    /// Host name or IP address that its certificate is made out for; may be given several times
+    #[arg(long, value_name = "NAME")]
+    host_name: Vec<String>,
+    /// File with certificates (PEM): of an authority all its systems are let in, of a system who has its key; may be given several times, read again at SIGHUP
+    #[arg(long, value_name = "FILE")]
+    admit: Vec<PathBuf>,
+    /// Public key of a gatekeeper that is let in, as the authenticationInfo of its cloud; may be given several times
+    #[arg(long, value_name = "BASE64")]
+    admit_key: Vec<String>,
+    /// Connections at the same time; each cloud has one
+    #[arg(long, value_name = "NUMBER", default_value_t = HubLimits::default().connections_max)]
+    connections_max: usize,
+    /// Topics and queues at the same time; a tunnel has four
+    #[arg(long, value_name = "NUMBER", default_value_t = HubLimits::default().destinations_max)]
+    destinations_max: usize,
+    /// Bytes that wait in a queue before its senders wait
+    #[arg(long, value_name = "BYTES", default_value_t = HubLimits::default().queue_bytes_max)]
+    queue_bytes_max: u64,
+    /// Bytes that wait in all queues before messages are refused
+    #[arg(long, value_name = "BYTES", default_value_t = HubLimits::default().bytes_max)]
+    bytes_max: u64,
+    /// Seconds after which a queue is removed to which nobody listens or sends
+    #[arg(long, value_name = "SECONDS", default_value_t = HubLimits::default().queue_idle.as_secs())]
+    queue_idle_s: u64,
+}
+
+impl ServeOptions {
+    fn limits(&self) -> HubLimits {
+        HubLimits {
+            connections_max: self.connections_max,
+            destinations_max: self.destinations_max,
+            queue_bytes_max: self.queue_bytes_max,
+            bytes_max: self.bytes_max,
+            queue_idle: Duration::from_secs(self.queue_idle_s),
+            ..HubLimits::default()
+        }
+    }
+
+    /// What it shows. Made where there is nothing, and made anew with the same key when it is due.
+    fn identity(&self) -> anyhow::Result<Identity> {
+        let directory = TrustDirectory::new(self.data.join("trust"));
+        if !directory.exists() {
+            directory.init(&default_cloud_name(), tls::now())?;
+        }
+        Ok(directory.ensure_identity(&SystemName::from_stored(RELAY), &self.host_name, tls::now(), LEAF_LIFETIME)?)
+    }
+
+    /// Whom it lets in.
+    fn guests(&self) -> anyhow::Result<Guests> {
+        let mut guests = Guests::default();
+        for path in &self.admit {
+            for certificate in file::read_certificates(path)? {
+                if certificate.is_authority() {
+                    guests.authorities.push(certificate);
+                } else {
+                    guests.keys.insert(certificate.public_key_info().to_vec());
+                }
+            }
+        }
+        let keys = self.admit_key.iter().map(|key| {
+            let key = base64::decode(key.trim()).filter(|key| !key.is_empty());
+            key.context("an --admit-key is no Base64: expected is the authenticationInfo of a cloud")
+        });
+        guests.keys.extend(keys.collect::<anyhow::Result<BTreeSet<_>>>()?);
+        if guests.authorities.is_empty() && guests.keys.is_empty() {
+            bail!("nobody would be let in: name authorities or gatekeepers with --admit or --admit-key");
+        }
+        Ok(guests)
+    }
+}
+
+/// Runs until SIGTERM or SIGINT; gives the exit code.
+pub fn run(options: &ServeOptions, json_output: bool) -> anyhow::Result<u8> {
+    let guests = match options.guests() {
+        Ok(guests) => guests,
+        Err(error) => {
+            eprintln!("bodkin: {error:#}");
+            return Ok(USAGE);
+        }
+    };
+    let identity = options.identity()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build().context("cannot start a thread")?;
+    let done = runtime.block_on(serve(options, identity, guests, json_output));
+    runtime.shutdown_background();
+    match done {
+        Err(error) if error.is::<io::Error>() => {
+            eprintln!("bodkin: cannot listen on {}: {error:#}", options.listen);
+            Ok(FAILED)
+        }
+        done => done.map(|()| DONE),
+    }
+}
+
+async fn serve(options: &ServeOptions, identity: Identity, guests: Guests, json_output: bool) -> anyhow::Result<()> {
+    let admission = Arc::new(ListedAdmission::new(&identity, guests)?);
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let server = RelayServer::start(options.listen, options.limits(), admission.clone())?;
+    let key = base64::encode(identity.certificate().public_key_info());
+    if json_output {
+        println!("{}", json!({"relay": server.address, "authenticationInfo": key, "pid": std::process::id()}));
+    } else {
+        println!(
+            "relay on {} (bodkin-relay/1 over TLS); clouds know it by its key, the authenticationInfo of their record of it:\n{key}",
+            server.address
+        );
+    }
+    let mut renewal = interval(RENEWAL_PERIOD);
+    renewal.reset();
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            received = hang_up.recv() => match received {
+                Some(()) => reload(options, &admission, "SIGHUP"),
+                None => pending().await,
+            },
+            _ = renewal.tick() => reload(options, &admission, "the hour"),
+        }
+    }
+    let counts = server.counts();
+    server.stop().await;
+    tracing::info!(?counts, "what the relay has counted");
+    Ok(())
+}
+
+/// Reads everything again. If something is wrong everything stays as it is.
+fn reload(options: &ServeOptions, admission: &ListedAdmission, why: &str) {
+    let reloaded = options.identity().and_then(|identity| Ok(admission.replace(&identity, options.guests()?)?));
+    match reloaded {
+        Ok(()) => tracing::info!(why, "certificates and guests were read again"),
+        Err(error) => tracing::error!(why, error = format!("{error:#}"), "certificates and guests stay as they were"),
+    }
+}

@@ -1,0 +1,110 @@
+//! The bytes of a connection to a relay, or of a client's to ours: both directions at once, without waiting for either.
+
+use std::{io, time::Duration};
+
+use tokio::{
+    io::Interest,
+    time::{Instant, timeout},
+};
+
+use crate::async_channel::AsyncChannel;
+
+/// Bytes that are read at once.
+pub(super) const PIECE_BYTES: usize = 64 * 1024;
+/// Reads in a row before others have their turn.
+pub(super) const READS_MAX: usize = 16;
+/// An end that takes nothing of what is written for so long is given up.
+pub(super) const STALL_MAX: Duration = Duration::from_secs(30);
+/// Room that is kept for what is written.
+const ROOM_KEPT: usize = 256 * 1024;
+/// For the last words to be taken.
+const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
+
+/// A connection, and what is being written to it.
+pub(super) struct Flow {
+    channel: AsyncChannel,
+    out: Vec<u8>,
+    written: usize,
+    /// When something was last taken, or nothing waited.
+    moved: Instant,
+}
+
+impl Flow {
+    pub(super) fn new(channel: AsyncChannel) -> Self {
+        Self { channel, out: Vec::new(), written: 0, moved: Instant::now() }
+    }
+
+    /// What is to be written next may be put here; `None`: what was put before is not written yet.
+    pub(super) fn room(&mut self) -> Option<&mut Vec<u8>> {
+        self.out.is_empty().then_some(&mut self.out)
+    }
+
+    /// Whether the system has taken everything.
+    pub(super) fn is_written(&self) -> bool {
+        self.out.is_empty() && self.channel.is_flushed()
+    }
+
+    /// When the other end is to be given up, if nothing moves until then.
+    pub(super) fn stalled_from(&self) -> Option<Instant> {
+        (!self.is_written()).then(|| self.moved + STALL_MAX)
+    }
+
+    /// Writes as much as is taken.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        loop {
+            let done = if self.written < self.out.len() {
+                match self.channel.write(&self.out[self.written..]) {
+                    Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+                    Ok(bytes) => {
+                        self.written += bytes;
+                        self.moved = Instant::now();
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                }
+            } else {
+                self.out.clear();
+                self.out.shrink_to(ROOM_KEPT);
+                self.written = 0;
+                self.channel.flush()
+            };
+            return match done {
+                Ok(()) => {
+                    self.moved = Instant::now();
+                    Ok(())
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+                Err(error) => Err(error),
+            };
+        }
+    }
+
+    /// Reads what is there; `None`: nothing, 0: the end.
+    pub(super) fn read(&mut self, space: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.channel.read(space) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until there is something to read, or room for what is to be written. May be given up.
+    pub(super) async fn ready(&mut self) -> io::Result<()> {
+        if self.channel.holds_bytes()? {
+            return Ok(());
+        }
+        let interest = if self.is_written() { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
+        self.channel.socket().0.ready(interest).await.map(drop)
+    }
+
+    /// Writes what is left, as far as it is taken within a moment, and closes so that it can be read.
+    pub(super) async fn close(mut self) {
+        let last_words = async {
+            let rest = std::mem::take(&mut self.out);
+            self.channel.write_all(&rest[self.written..]).await?;
+            self.channel.linger().await
+        };
+        // How the end goes does not matter any more.
+        let _ = timeout(LAST_WORDS_MAX, last_words).await;
+    }
+}
