@@ -32,27 +32,40 @@ enum Name {
     Matrices,
 }
 
-/// What is known of the signal beforehand.
+/// What is known of the signal beforehand. `SIDE`: no matrix has more rows or columns.
 #[derive(Clone, Debug)]
-struct Model {
+struct Model<const SIDE: usize> {
     /// State to the next state: F, Q.
-    transition: Matrix,
-    process_noise: Matrix,
+    transition: Matrix<SIDE>,
+    process_noise: Matrix<SIDE>,
     /// State to measurement: H, R.
-    measurement: Matrix,
-    measurement_noise: Matrix,
+    measurement: Matrix<SIDE>,
+    measurement_noise: Matrix<SIDE>,
 }
 
-impl Model {
+/// One as it is read.
+type ReadModel = Model<SIDE_MAX>;
+
+impl<const SIDE: usize> Model<SIDE> {
+    /// The same with matrices that have room for no more than they need.
+    fn resized<const OTHER: usize>(&self) -> Model<OTHER> {
+        Model {
+            transition: self.transition.resized(),
+            process_noise: self.process_noise.resized(),
+            measurement: self.measurement.resized(),
+            measurement_noise: self.measurement_noise.resized(),
+        }
+    }
+
     /// F and H at a state: of a linear model the same everywhere.
-    fn predict(&self, estimate: &mut Estimate) {
+    fn predict(&self, estimate: &mut Estimate<SIDE>) {
         estimate.state = self.transition.times(&estimate.state);
         let moved = self.transition.times(&estimate.covariance).times(&self.transition.transposed());
         estimate.covariance = moved.plus(&self.process_noise);
     }
 
     /// Takes a measurement; gives whether there was an answer.
-    fn correct(&self, estimate: &mut Estimate, measured: &Matrix) -> bool {
+    fn correct(&self, estimate: &mut Estimate<SIDE>, measured: &Matrix<SIDE>) -> bool {
         let across = self.measurement.times(&estimate.covariance);
         let innovation = across.times(&self.measurement.transposed()).plus(&self.measurement_noise);
         // K^T = S^-1 (H P), for P and S are symmetric.
@@ -72,17 +85,40 @@ impl Model {
 
 /// What is known of the signal now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Estimate {
-    state: Matrix,
-    covariance: Matrix,
+struct Estimate<const SIDE: usize> {
+    state: Matrix<SIDE>,
+    covariance: Matrix<SIDE>,
 }
 
-struct Filter {
+struct Filter<const SIDE: usize> {
     element: Element,
-    model: Model,
-    estimate: Estimate,
+    model: Model<SIDE>,
+    estimate: Estimate<SIDE>,
     gives_state: bool,
     points: Vec<f64>,
+}
+
+/// A filter whose matrices are not of the size yet with which it runs.
+struct Blueprint {
+    element: Element,
+    model: ReadModel,
+    start: Vec<f64>,
+    start_variance: f64,
+    gives_state: bool,
+    points_max: usize,
+}
+
+impl Blueprint {
+    fn filter<const SIDE: usize>(&self) -> Filter<SIDE> {
+        let states = self.model.transition.rows();
+        Filter {
+            element: self.element,
+            model: self.model.resized(),
+            estimate: Estimate { state: Matrix::column(&self.start), covariance: Matrix::diagonal(states, self.start_variance) },
+            gives_state: self.gives_state,
+            points: Vec::with_capacity(self.points_max),
+        }
+    }
 }
 
 fn make(parameters: &mut Parameters, inputs: &[Input]) -> Result<Made, Misfit> {
@@ -104,12 +140,17 @@ fn make(parameters: &mut Parameters, inputs: &[Input]) -> Result<Made, Misfit> {
     let points = u32::try_from(steps * if gives_state { states } else { measurements }).unwrap_or(u32::MAX);
     let count = if matches!(inputs[0].shape.count(), Count::Exactly(_)) { Count::Exactly(points) } else { Count::AtMost(points) };
     let shape = Shape::new(Element::F64, count).map_err(Misfit::Result)?;
-    let estimate = Estimate { state: Matrix::column(&start), covariance: Matrix::diagonal(states, start_variance) };
-    let points = Vec::with_capacity(inputs[0].shape.points_max());
-    Ok(Made::new(Filter { element: inputs[0].shape.element(), model, estimate, gives_state, points }, shape))
+    let (element, points_max) = (inputs[0].shape.element(), inputs[0].shape.points_max());
+    let blueprint = Blueprint { element, model, start, start_variance, gives_state, points_max };
+    Ok(match states.max(measurements) {
+        1 => Made::new(blueprint.filter::<1>(), shape),
+        2 => Made::new(blueprint.filter::<2>(), shape),
+        3 | 4 => Made::new(blueprint.filter::<4>(), shape),
+        _ => Made::new(blueprint.filter::<SIDE_MAX>(), shape),
+    })
 }
 
-fn random_walk(parameters: &mut Parameters) -> Result<Model, ParameterError> {
+fn random_walk(parameters: &mut Parameters) -> Result<ReadModel, ParameterError> {
     let one = Matrix::diagonal(1, 1.0);
     Ok(Model {
         transition: one,
@@ -120,7 +161,7 @@ fn random_walk(parameters: &mut Parameters) -> Result<Model, ParameterError> {
 }
 
 /// A velocity that changes at random: each step adds white noise to it, half of which the value has moved by (Bar-Shalom et al. 2001, section 6.3.2).
-fn constant_velocity(parameters: &mut Parameters) -> Result<Model, ParameterError> {
+fn constant_velocity(parameters: &mut Parameters) -> Result<ReadModel, ParameterError> {
     let noise = parameters.positive("process_noise", None)?;
     Ok(Model {
         transition: Matrix::new(2, 2, &[1.0, 1.0, 0.0, 1.0]),
@@ -130,10 +171,11 @@ fn constant_velocity(parameters: &mut Parameters) -> Result<Model, ParameterErro
     })
 }
 
-fn matrices(parameters: &mut Parameters) -> Result<(Model, Vec<f64>), ParameterError> {
+fn matrices(parameters: &mut Parameters) -> Result<(ReadModel, Vec<f64>), ParameterError> {
     let states = parameters.rows("transition", 1..=SIDE_MAX)?;
     let measurements = parameters.rows("measurement", 1..=SIDE_MAX)?;
-    let mut matrix = |key, rows, columns| Ok::<Matrix, ParameterError>(Matrix::new(rows, columns, &parameters.matrix(key, rows, columns)?));
+    let mut matrix =
+        |key, rows, columns| Ok::<Matrix<SIDE_MAX>, ParameterError>(Matrix::new(rows, columns, &parameters.matrix(key, rows, columns)?));
     let model = Model {
         transition: matrix("transition", states, states)?,
         process_noise: matrix("process_noise", states, states)?,
@@ -153,7 +195,7 @@ fn matrices(parameters: &mut Parameters) -> Result<(Model, Vec<f64>), ParameterE
     Ok((model, start))
 }
 
-impl Operator for Filter {
+impl<const SIDE: usize> Operator for Filter<SIDE> {
     fn run(&mut self, inputs: &Inputs<'_>, out: &mut Vec<u8>) -> Result<Emission, Fault> {
         read(self.element, inputs.all(), &mut self.points);
         for measured in self.points.chunks_exact(self.model.measurement.rows()) {

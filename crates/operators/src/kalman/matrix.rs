@@ -3,18 +3,18 @@
 /// Rows or columns of the largest.
 pub const SIDE_MAX: usize = 6;
 
-/// A matrix of at most [`SIDE_MAX`] rows and columns.
+/// A matrix of at most `SIDE` rows and columns: the smaller that is, the less is copied and the more is unrolled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Matrix {
+pub struct Matrix<const SIDE: usize> {
     rows: usize,
     columns: usize,
-    cells: [[f64; SIDE_MAX]; SIDE_MAX],
+    cells: [[f64; SIDE]; SIDE],
 }
 
-impl Matrix {
+impl<const SIDE: usize> Matrix<SIDE> {
     pub fn zero(rows: usize, columns: usize) -> Self {
-        assert!(rows <= SIDE_MAX && columns <= SIDE_MAX, "{rows} x {columns} is too large");
-        Self { rows, columns, cells: [[0.0; SIDE_MAX]; SIDE_MAX] }
+        assert!(rows <= SIDE && columns <= SIDE, "{rows} x {columns} is too large");
+        Self { rows, columns, cells: [[0.0; SIDE]; SIDE] }
     }
 
     /// From its cells, row by row.
@@ -34,6 +34,15 @@ impl Matrix {
     /// A column.
     pub fn column(cells: &[f64]) -> Self {
         Self::new(cells.len(), 1, cells)
+    }
+
+    /// The same in a type for other sizes.
+    pub fn resized<const OTHER: usize>(&self) -> Matrix<OTHER> {
+        let mut resized = Matrix::zero(self.rows, self.columns);
+        for (row, own) in resized.cells.iter_mut().zip(&self.cells) {
+            row.iter_mut().zip(own).for_each(|(cell, own)| *cell = *own);
+        }
+        resized
     }
 
     pub fn rows(&self) -> usize {
@@ -137,7 +146,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_solved_is_the_answer(cells in prop::collection::vec(-10.0..10.0f64, 16), right in prop::collection::vec(-10.0..10.0f64, 8)) {
-            let (square, right) = (Matrix::new(4, 4, &cells), Matrix::new(4, 2, &right));
+            let (square, right) = (Matrix::<SIDE_MAX>::new(4, 4, &cells), Matrix::new(4, 2, &right));
             let definite = square.times(&square.transposed()).plus(&Matrix::diagonal(4, 0.5));
             let solved = definite.cholesky().expect("it is positive definite").solve(&right);
             let error = definite.times(&solved).minus(&right).cells().map(f64::abs).fold(0.0, f64::max);
@@ -148,8 +157,8 @@ mod tests {
     #[test]
     fn what_is_not_positive_definite_has_no_root() {
         for cells in [[1.0, 2.0, 2.0, 1.0], [0.0, 0.0, 0.0, 0.0], [f64::NAN, 0.0, 0.0, 1.0], [f64::INFINITY, 0.0, 0.0, 1.0]] {
-            assert_eq!(Matrix::new(2, 2, &cells).cholesky(), None, "{cells:?}");
+            assert_eq!(Matrix::<2>::new(2, 2, &cells).cholesky(), None, "{cells:?}");
         }
-        assert!(Matrix::diagonal(3, 2.0).is_symmetric() && !Matrix::new(2, 2, &[1.0, 0.1, 0.0, 1.0]).is_symmetric());
+        assert!(Matrix::<3>::diagonal(3, 2.0).is_symmetric() && !Matrix::<2>::new(2, 2, &[1.0, 0.1, 0.0, 1.0]).is_symmetric());
     }
 }

@@ -48,6 +48,30 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn room_in_the_matrices_changes_no_bit(points in prop::collection::vec(prop_oneof![9 => -1e3..1e3f64, 1 => Just(f64::INFINITY)], 0..60), is_moving: bool) {
+        let parameters = [("process_noise", number(0.25)), ("measurement_noise", number(4.0))];
+        let mut parameters = Parameters::new(parameters.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        let model = if is_moving { constant_velocity(&mut parameters) } else { random_walk(&mut parameters) }.expect("it is one");
+        let start = vec![0.0; model.transition.rows()];
+        let blueprint = Blueprint { element: Element::F64, model, start, start_variance: 1e6, gives_state: true, points_max: 64 };
+        let shape = "f64[<=128]".parse().expect("it is a shape");
+        let results = |operator: Box<dyn Operator>| {
+            let mut bench = Bench { shape, operator, now_ns: 0, publisher: 0 };
+            let found: Vec<u64> = run(&mut bench, &points).into_iter().map(f64::to_bits).collect();
+            let mut state = Vec::new();
+            bench.operator.save(&mut state);
+            (found, state)
+        };
+        let expected = results(Box::new(blueprint.filter::<SIDE_MAX>()));
+        prop_assert_eq!(&results(Box::new(blueprint.filter::<2>())), &expected);
+        if !is_moving {
+            prop_assert_eq!(&results(Box::new(blueprint.filter::<1>())), &expected);
+        }
+    }
+}
+
 #[test]
 fn a_steady_velocity_is_found() {
     let parameters = [
