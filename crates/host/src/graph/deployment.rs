@@ -12,7 +12,7 @@ use bodkin_broker::{
     EventId,
     graph::{
         Graph, OperatorId, SupplierId,
-        machine::{Action, Arrival, EventSlot, JobId, Machine, Outcome, Policy, Record},
+        machine::{Action, Arrival, JobId, Machine, Outcome, Policy, Record},
     },
     timing::Span,
 };
@@ -85,7 +85,7 @@ impl Deployment {
         let machine = Machine::new(file.graph.clone(), policy);
         let operators =
             file.recipes.iter().map(|recipe| recipe.make(Some(keys)).expect("it was made when the graph was declared").operator);
-        let plant = Arc::new(Plant::new(&machine, operators));
+        let plant = Arc::new(Plant::new(&machine, &file.forms, operators));
         let crew = Crew::start(&file.graph, &workers, &plant, realtime, inbox)?;
         Ok(Self {
             machine,
@@ -233,10 +233,9 @@ impl Deployment {
         }
     }
 
-    /// Appends the text of a result.
-    pub fn push_text(&self, output: usize, slot: EventSlot, text: &mut String) {
-        let shape = self.graph().operator(self.graph().outputs()[output].from).shape;
-        self.forms.outputs[output].write(shape, &self.plant.payload(slot), text);
+    /// Appends the text of the last result of an output's operator, which is at rest since.
+    pub fn push_text(&self, output: usize, text: &mut String) {
+        self.plant.push_text(self.graph().outputs()[output].from, self.forms.outputs[output], text);
     }
 
     /// Counts a result that was published, or could not be.

@@ -6,9 +6,10 @@
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use bodkin_broker::graph::{
-    EVENTS_MAX, Emission, Event, Fault, Inputs, Operator, OperatorId, StateError,
+    EVENTS_MAX, Emission, Event, Fault, Graph, Inputs, Operator, OperatorId, Shape, StateError,
     machine::{EventSlot, JobId, Machine},
 };
+use bodkin_operators::text::{Form, Forms};
 
 use super::contain::contain;
 
@@ -26,6 +27,9 @@ pub enum Ended {
 /// An operator, and its round.
 struct Station {
     operator: Box<dyn Operator>,
+    shape: Shape,
+    /// What its last result is in the topics that it goes to, once for each form. It is written where it is made, so that a long one keeps nobody waiting but its own level.
+    texts: Vec<(Form, String)>,
     events: Vec<RoundEvent>,
     /// How many of them each input has.
     counts: Vec<u16>,
@@ -52,14 +56,15 @@ const NOBODY_ELSE: &str = "the machine hands a slot or an operator to one at a t
 
 impl Plant {
     /// With room for the largest event of every slot, and all operators at rest.
-    pub fn new(machine: &Machine, operators: impl Iterator<Item = Box<dyn Operator>>) -> Self {
-        let station = |operator| {
+    pub fn new(machine: &Machine, forms: &Forms, operators: impl Iterator<Item = Box<dyn Operator>>) -> Self {
+        let station = |(at, operator)| {
             let (events, counts) = (Vec::with_capacity(EVENTS_MAX), Vec::with_capacity(EVENTS_MAX));
-            Mutex::new(Station { operator, events, counts, result: None })
+            let (id, graph) = (OperatorId::of(at), machine.graph());
+            Mutex::new(Station { operator, shape: graph.operator(id).shape, texts: texts(graph, forms, id), events, counts, result: None })
         };
         Self {
             payloads: machine.slot_bytes_max().map(|bytes| RwLock::new(Vec::with_capacity(bytes))).collect(),
-            stations: operators.map(station).collect(),
+            stations: operators.enumerate().map(station).collect(),
         }
     }
 
@@ -77,6 +82,13 @@ impl Plant {
 
     fn station(&self, operator: OperatorId) -> MutexGuard<'_, Station> {
         self.stations[operator.index()].try_lock().expect(NOBODY_ELSE)
+    }
+
+    /// Appends the text of an operator's last result, which one of its outputs has in this form. The operator is at rest since then.
+    pub fn push_text(&self, operator: OperatorId, form: Form, text: &mut String) {
+        let station = self.station(operator);
+        let (_, written) = station.texts.iter().find(|(other, _)| *other == form).expect("every form of its outputs is written");
+        text.push_str(written);
     }
 
     /// Says which events a round has, before a worker runs it.
@@ -107,7 +119,7 @@ impl Plant {
     /// Runs the round of an operator, on a worker.
     pub fn run(&self, operator: OperatorId) -> Ended {
         let mut station = self.station(operator);
-        let Station { operator, events, counts, result } = &mut *station;
+        let Station { operator, shape, texts, events, counts, result } = &mut *station;
         let payloads: [_; EVENTS_MAX] = std::array::from_fn(|at| events.get(at).map(|event| self.payload(event.slot)));
         let mut seen = [Event { payload: &[], created_ns: 0, publisher: 0 }; EVENTS_MAX];
         for (place, (event, payload)) in seen.iter_mut().zip(events.iter().zip(payloads.iter().flatten())) {
@@ -118,9 +130,30 @@ impl Plant {
         let mut result = self.payloads[result.index()].try_write().expect(NOBODY_ELSE);
         result.clear();
         match contain(|| operator.run(&inputs, &mut result)) {
-            Ok(Ok(emission)) => Ended::Done(emission, result.len()),
+            Ok(Ok(emission)) => {
+                // One of another length goes nowhere.
+                if emission == Emission::Emit && shape.fits(result.len()) {
+                    for (form, text) in texts {
+                        text.clear();
+                        form.write(*shape, &result, text);
+                    }
+                }
+                Ended::Done(emission, result.len())
+            }
             Ok(Err(fault)) => Ended::Refused(fault),
             Err(told) => Ended::Panicked(told),
         }
     }
+}
+
+/// A place for each form in which an operator's outputs write its results.
+fn texts(graph: &Graph, forms: &Forms, operator: OperatorId) -> Vec<(Form, String)> {
+    let mut texts: Vec<(Form, String)> = Vec::new();
+    for (output, form) in graph.outputs().iter().zip(&forms.outputs) {
+        if output.from == operator && texts.iter().all(|(other, _)| other != form) {
+            let bytes_max = form.bytes_max(graph.operator(operator).shape);
+            texts.push((*form, String::with_capacity(bytes_max)));
+        }
+    }
+    texts
 }

@@ -15,7 +15,7 @@ use bodkin_broker::{
     Accepted, Epoch, EventId, Input, Instant, Refusal, Sequence, ShardError, StreamIdentity, SubscriptionKey, Terms, TopicId,
     graph::{
         SupplierId,
-        machine::{Action, EventSlot, JobId, Record},
+        machine::{Action, JobId, Record},
     },
 };
 
@@ -146,9 +146,9 @@ impl Graphs {
 }
 
 impl Results {
-    fn add(&mut self, deployment: &Deployment, output: usize, slot: EventSlot, record: Record, shed: u32) {
+    fn add(&mut self, deployment: &Deployment, output: usize, record: Record, shed: u32) {
         let from = self.payloads.len();
-        deployment.push_text(output, slot, &mut self.payloads);
+        deployment.push_text(output, &mut self.payloads);
         self.waiting.push(GraphResult { output, payload: from..self.payloads.len(), record, shed });
     }
 }
@@ -227,8 +227,8 @@ impl Shard {
         deployment.finish(now_ns, job, ended, actions);
         for action in actions.drain(..) {
             match action {
-                // Its slot may be another event's from the next action on.
-                Action::Deliver { output, slot, record, shed, .. } => results.add(deployment, output, slot, record, shed),
+                // Its operator may run its next round from the next action on.
+                Action::Deliver { output, record, shed, .. } => results.add(deployment, output, record, shed),
                 action => deployment.carry_out(action),
             }
         }
