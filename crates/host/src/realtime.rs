@@ -62,7 +62,7 @@ pub struct RealtimeConfig {
     pub pin_cores: Vec<usize>,
     /// Keep all memory in memory, where that is allowed without a limit.
     pub lock_memory: bool,
-    /// Per cent of a core that admitted topics may ask for.
+    /// Per cent of a core that admitted topics may ask for, and of each that workers of graphs may use; 0: as much as the kernel lets real-time threads have.
     pub load_max_percent: u32,
 }
 
@@ -201,6 +201,13 @@ impl Realtime {
         Arc::new(Self { config: RealtimeConfig::default(), state: Mutex::new(State { decision, ..State::default() }) })
     }
 
+    /// Real-time threads of which the more urgent ones stop the others, wherever the system lets them be.
+    #[cfg(test)]
+    pub(crate) fn preempting() -> Arc<Self> {
+        let decision = Some(Decision { is_fifo: true, prefers: false, why: "a test needs them".to_owned(), measured: None });
+        Arc::new(Self { config: RealtimeConfig::default(), state: Mutex::new(State { decision, ..State::default() }) })
+    }
+
     /// Carries out what is configured; what has to be measured is, on a thread of its own, while the process goes on.
     pub fn start(config: RealtimeConfig) -> Result<Arc<Self>, NoCore> {
         let allowed = kernel::cores().unwrap_or_default();
@@ -257,6 +264,14 @@ impl Realtime {
     /// Whether operators of different levels are real-time threads, of which the more urgent ones stop the others.
     pub fn stops_less_urgent(&self) -> bool {
         self.lock().decision.as_ref().is_some_and(|decision| decision.is_fifo && !decision.prefers)
+    }
+
+    /// Per cent of each core that real-time threads of this process may use: what the kernel allows all of them together, or less where the configuration leaves some to others.
+    pub fn share_percent(&self) -> u32 {
+        match self.config.load_max_percent {
+            0 => real_time_percent(),
+            percent => percent.min(real_time_percent()),
+        }
     }
 
     /// Has a thread run only when nobody else wants to; it does not belong to the data plane any more.

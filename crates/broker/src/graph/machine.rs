@@ -254,6 +254,11 @@ impl Machine {
         self.is_held = true;
     }
 
+    /// Whether less urgent levels wait.
+    pub fn is_held(&self) -> bool {
+        self.is_held
+    }
+
     /// Lets all levels go on.
     pub fn release(&mut self, now_ns: u64, out: &mut Vec<Action>) {
         self.is_held = false;

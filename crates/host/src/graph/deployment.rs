@@ -255,6 +255,11 @@ impl Deployment {
         self.is_preemptive && !self.waits_to_preempt
     }
 
+    /// Whether less urgent levels wait.
+    pub fn is_held(&self) -> bool {
+        self.machine.is_held()
+    }
+
     /// Lets less urgent levels of real-time workers wait, or go on.
     pub fn hold(&mut self, now_ns: u64, is_held: bool) {
         if is_held {

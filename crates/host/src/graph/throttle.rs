@@ -10,13 +10,11 @@ use std::{
 
 use nix::time::{ClockId, clock_gettime};
 
-use crate::realtime::real_time_percent;
-
 /// Windows are short against the kernel's second, so that nobody waits for long, and long against a round.
 const WINDOW: Duration = Duration::from_millis(50);
 /// Between two looks at what was used.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
-/// What is left besides of what the kernel allows, in per cent of a core: rounds that have begun go on.
+/// What is left besides of what may be used, in per cent of a core: rounds that have begun go on.
 const SPARE_PERCENT: u32 = 5;
 
 /// What the process has used of a window.
@@ -31,17 +29,17 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Of a process that has used so much before, on so many cores, of which the kernel lets real-time threads have so many per cent.
-    pub fn new(now: Instant, used: Duration, cores: usize, real_time_percent: u32) -> Self {
-        let percent = real_time_percent.saturating_sub(SPARE_PERCENT).max(1);
+    /// Of a process that has used so much before, on so many cores, of which its real-time threads may have so many per cent.
+    pub fn new(now: Instant, used: Duration, cores: usize, percent: u32) -> Self {
+        let percent = percent.saturating_sub(SPARE_PERCENT).max(1);
         let limit = WINDOW * u32::try_from(cores).unwrap_or(u32::MAX) * percent / 100;
         Self { limit, window: (now, used), looked: now, is_over: false }
     }
 
-    /// Of this process, on this machine.
-    pub fn begin(now: Instant) -> Self {
+    /// Of this process, on this machine, whose real-time threads may use so many per cent of each core.
+    pub fn begin(now: Instant, percent: u32) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self::new(now, used(), cores, real_time_percent())
+        Self::new(now, used(), cores, percent)
     }
 
     /// Whether less urgent levels are to wait now; `used` is the process's time so far, which is asked for at intervals.

@@ -21,7 +21,10 @@ use bodkin_broker::{
 
 use self::keep::{Checkpoints, Keeping};
 use super::{Shard, not_taken::NotTaken, publish::Numbering};
-use crate::graph::{Deployment, Ended, Throttle, used};
+use crate::{
+    graph::{Deployment, Ended, Throttle, used},
+    realtime::Realtime,
+};
 
 /// A graph, and the topics of its events.
 struct Deployed {
@@ -45,7 +48,6 @@ pub(super) struct Graphs {
     checkpoints: Checkpoints,
     /// What real-time workers leave of the cores' time to others; none before there are any.
     throttle: Option<Throttle>,
-    is_held: bool,
 }
 
 /// Results on their way out, in buffers that are kept.
@@ -81,19 +83,17 @@ impl Graphs {
         !all.into_iter().any(|deployed| deployed.deployment.is_preemptive())
     }
 
-    /// Has less urgent levels wait as long as the process has used nearly all that real-time threads may.
-    fn hold(&mut self, now: std::time::Instant, now_ns: u64) {
+    /// Has less urgent levels wait as long as the process has used nearly all that its real-time threads may.
+    fn hold(&mut self, now: std::time::Instant, now_ns: u64, realtime: &Realtime) {
         let mut preempting =
             self.deployed.iter_mut().map(|deployed| &mut deployed.deployment).filter(|deployment| deployment.preempts()).peekable();
         if preempting.peek().is_none() {
-            (self.throttle, self.is_held) = (None, false);
+            self.throttle = None;
             return;
         }
-        let is_held = self.throttle.get_or_insert_with(|| Throttle::begin(now)).holds(now, used);
-        if is_held != self.is_held {
-            self.is_held = is_held;
-            preempting.for_each(|deployment| deployment.hold(now_ns, is_held));
-        }
+        let is_held = self.throttle.get_or_insert_with(|| Throttle::begin(now, realtime.share_percent())).holds(now, used);
+        // A graph that came meanwhile waits with the others.
+        preempting.filter(|deployment| deployment.is_held() != is_held).for_each(|deployment| deployment.hold(now_ns, is_held));
     }
 
     /// When levels that wait are to go on.
@@ -211,7 +211,7 @@ impl Shard {
             }
             self.replace_graph(at);
         }
-        self.graphs.hold(self.clock.now, self.clock.utc_ns_of(self.clock.broker()));
+        self.graphs.hold(self.clock.now, self.clock.utc_ns_of(self.clock.broker()), &self.context.realtime);
     }
 
     /// Looks over the graphs, once a second.
@@ -289,5 +289,45 @@ impl Shard {
         }
         self.publishers.heard(stream, self.clock.now);
         accepted.map_err(NotTaken::Broker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use bodkin_operators::Keys;
+
+    use super::*;
+    use crate::graph::{GraphCounts, GraphTable, parse};
+
+    /// A graph whose workers are real-time threads.
+    fn deployed(realtime: &Arc<Realtime>) -> Deployed {
+        let text = "[graph]\nname = \"means\"\npreemption = true\n[[supplier]]\ntopic = \"level\"\nshape = \"f64\"\nperiod_ms = 1\n\
+            [[operator]]\nname = \"mean\"\nkind = \"moving_average\"\ninputs = [\"level\"]\nwindow = 4\n\
+            [[output]]\ntopic = \"mean\"\nfrom = \"mean\"\n";
+        let file = parse(text).expect("it is a graph");
+        let (_, inbox) = Shard::inbox().expect("there is an inbox");
+        let (counts, table) = (Arc::<GraphCounts>::default(), Arc::<GraphTable>::default());
+        let mut deployment = Deployment::start(&file, &Keys::default(), counts, realtime, &inbox, &table).expect("it starts");
+        deployment.look();
+        assert!(deployment.preempts());
+        Deployed { deployment, suppliers: vec![TopicId(0)], outputs: vec![TopicId(1)], keeping: None, successor: None }
+    }
+
+    #[test]
+    fn a_graph_that_comes_while_others_wait_waits_with_them() {
+        let (begin, realtime) = (std::time::Instant::now(), Realtime::preempting());
+        // This process has used more than a hundredth of a window since it began.
+        let throttle = Throttle::new(begin, Duration::ZERO, 1, 6);
+        let mut graphs = Graphs { deployed: vec![deployed(&realtime)], throttle: Some(throttle), ..Graphs::default() };
+        let are_held = |graphs: &mut Graphs, ms: u64| {
+            graphs.hold(begin + Duration::from_millis(ms), 0, &realtime);
+            graphs.deployed.iter().map(|deployed| deployed.deployment.is_held()).collect::<Vec<_>>()
+        };
+        assert_eq!(are_held(&mut graphs, 1), [true]);
+        graphs.deployed.push(deployed(&realtime));
+        assert_eq!(are_held(&mut graphs, 2), [true, true]);
+        assert_eq!(are_held(&mut graphs, 50), [false, false], "a new window begins");
     }
 }
