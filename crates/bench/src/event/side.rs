@@ -1,6 +1,7 @@
 //! The bench's end of a [`role`](super::role): starts the process, gives it its order, hears what it tells.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -25,8 +26,16 @@ impl Side {
     /// # Errors
     /// It does not start.
     pub fn start(name: &'static str, order: &RoleOrder) -> anyhow::Result<Self> {
+        Self::start_by(name, order, |program| Command::new(program))
+    }
+
+    /// The same by another command that runs it.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_by(name: &'static str, order: &RoleOrder, command: impl FnOnce(&Path) -> Command) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot tell the path of this program")?;
-        let mut child = Command::new(program)
+        let mut child = command(&program)
             .args(["bench", "role"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -30,6 +30,9 @@ pub struct CpepOptions {
     /// Worker threads of a graph, of each level where these differ
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub cores: u32,
+    /// How suppliers and consumers share the machine with the service: first, as real-time threads in front of all of its, or beside it, as ordinary ones. What cannot be had is told, and they are beside it
+    #[arg(long, value_enum, default_value = "first")]
+    pub sides: Precedence,
     /// The Flink program's sources
     #[arg(long, value_name = "DIR", default_value = "bench/peers/flink")]
     pub flink: PathBuf,
@@ -39,6 +42,15 @@ pub struct CpepOptions {
     #[command(flatten)]
     /// How each row is measured.
     pub series: SeriesOptions,
+}
+
+/// Who goes first where suppliers and consumers share processors with the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Precedence {
+    /// They do, as if they had processors of their own.
+    First,
+    /// Whoever the kernel takes: they are ordinary threads.
+    Beside,
 }
 
 /// What processes events.

@@ -14,7 +14,7 @@ mod taskfarm;
 mod tests;
 pub mod value;
 
-pub use cpep::{CpepOptions, Processor};
+pub use cpep::{CpepOptions, Precedence, Processor};
 pub use crash::CrashOptions;
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};

@@ -3,7 +3,7 @@
 use super::figures::Figure;
 use super::graph_file::Terms;
 use super::streams::Arrivals;
-use crate::options::{CpepOptions, Processor};
+use crate::options::{CpepOptions, Precedence, Processor};
 
 /// What suppliers' events of set 4 are valid for.
 const VALIDITY_NS: u64 = 10_000_000;
@@ -11,6 +11,10 @@ const VALIDITY_NS: u64 = 10_000_000;
 const RELATIVE_NS: u64 = 5_000_000;
 /// The same of the middle level, one after the other.
 const RELATIVE_MIDDLE_NS: [u64; 4] = [5_500_000, 7_000_000, 8_500_000, 10_000_000];
+/// Per cent of the cores that the kernel lets real-time threads have, unless it is told otherwise.
+const LOAD_MAX_PERCENT: u32 = 95;
+/// What suppliers and consumers take of them at the most, where they are real-time threads.
+const SIDES_PERCENT: u32 = 10;
 /// What sporadic events of set 2 are early or late by.
 const JITTER_NS: u64 = 2_500_000;
 
@@ -38,6 +42,8 @@ pub struct Case {
     pub terms: Terms,
     /// Streams of the high and the low level.
     pub beside: [u32; 2],
+    /// Whether suppliers and consumers go in front of it.
+    sides: Precedence,
     shape: Shape,
     arrivals: Arrivals,
     validity_ns: Option<u64>,
@@ -56,7 +62,8 @@ impl Case {
 
     /// What its rows are called, but for the size.
     pub fn configuration(&self) -> String {
-        format!("set {}, {}", self.set, self.name)
+        let sides = if self.sides == Precedence::First { "" } else { ", sides beside" };
+        format!("set {}, {}{sides}", self.set, self.name)
     }
 
     /// What its outcome is called.
@@ -72,7 +79,8 @@ pub fn cases(options: &CpepOptions) -> Vec<Case> {
 }
 
 fn of_set(set: u32, options: &CpepOptions) -> Vec<Case> {
-    let terms = Terms { is_prioritised: true, is_shared: true, sheds: true, cores: options.cores };
+    let load_max_percent = if options.sides == Precedence::First { LOAD_MAX_PERCENT - SIDES_PERCENT } else { LOAD_MAX_PERCENT };
+    let terms = Terms { is_prioritised: true, is_shared: true, sheds: true, cores: options.cores, load_max_percent };
     let plain = Case {
         set,
         name: String::new(),
@@ -80,6 +88,7 @@ fn of_set(set: u32, options: &CpepOptions) -> Vec<Case> {
         processor: Processor::Bodkin,
         terms,
         beside: [options.high, options.low],
+        sides: options.sides,
         shape: Shape::Separate { relative_ns: [None; 3] },
         arrivals: Arrivals::TOGETHER,
         validity_ns: None,
@@ -172,6 +181,7 @@ mod tests {
         assert_eq!(labels("--sets 1 --middle 3"), ["set 1, bodkin, 3 middle streams", "set 1, flink, 3 middle streams"]);
         let two = labels("--sets 2 --middle 3,6");
         assert_eq!((two.len(), two[3].as_str()), (8, "set 2, prioritised, sporadic, 6 middle streams"));
+        assert_eq!(labels("--sets 1 --middle 3 --sides beside")[0], "set 1, bodkin, sides beside, 3 middle streams");
         assert_eq!(labels("--sets 3 --copies 5"), ["set 3, shared, 5 copies", "set 3, not shared, 5 copies"]);
         assert_eq!(
             labels("--sets 4 --copies 5"),

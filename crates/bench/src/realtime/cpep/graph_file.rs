@@ -50,6 +50,8 @@ pub struct Terms {
     pub sheds: bool,
     /// Worker threads of a level.
     pub cores: u32,
+    /// Per cent of the cores that its real-time threads may use.
+    pub load_max_percent: u32,
 }
 
 impl Kind {
@@ -82,7 +84,7 @@ const FILTER_POINTS_PER_US: u32 = 4;
 
 /// The text of a graph file.
 pub fn graph_file(figure: &Figure, terms: Terms) -> String {
-    let Terms { is_prioritised, is_shared, sheds, cores } = terms;
+    let Terms { is_prioritised, is_shared, sheds, cores, .. } = terms;
     let mut text = String::new();
     let mut put = |part: std::fmt::Arguments<'_>| text.write_fmt(part).expect("text takes text");
     let on_invalid = if sheds { "shed" } else { "mark" };
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_figure_is_written_with_its_terms() {
-        let terms = Terms { is_prioritised: true, is_shared: false, sheds: true, cores: 2 };
+        let terms = Terms { is_prioritised: true, is_shared: false, sheds: true, cores: 2, load_max_percent: 95 };
         let figure = Figure::in_common(1, Arrivals { jitter_ns: 2_500_000, ..Arrivals::TOGETHER }, Some(10_000_000));
         let file = graph_file(&figure, terms);
         for part in [
@@ -135,7 +137,7 @@ mod tests {
     #[test]
     fn relative_validity_is_where_suppliers_meet() {
         let figure = Figure::separate([1; 3], Arrivals::TOGETHER, None, [Some(5_000_000), Some(5_500_000), None]);
-        let file = graph_file(&figure, Terms { is_prioritised: true, is_shared: true, sheds: true, cores: 1 });
+        let file = graph_file(&figure, Terms { is_prioritised: true, is_shared: true, sheds: true, cores: 1, load_max_percent: 95 });
         assert_eq!(file.matches("relative_validity_us").count(), 2);
         assert!(file.contains("name = \"m1 all\"\nkind = \"concatenate\"\n") && file.contains("relative_validity_us = 5500\n"), "{file}");
         assert!(!file.contains("\nvalidity_us"));

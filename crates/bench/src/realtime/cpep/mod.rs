@@ -9,6 +9,7 @@ mod consumer;
 mod figures;
 mod flink;
 mod graph_file;
+mod precedence;
 mod service;
 mod speech;
 mod streams;
@@ -27,11 +28,12 @@ use std::cell::OnceCell;
 use self::{
     cases::{Case, cases},
     flink::FlinkProgram,
+    precedence::InFront,
     service::Service,
     trial::Trial,
 };
 use super::row::{Key, Row, Rows};
-use crate::options::{CpepOptions, Processor};
+use crate::options::{CpepOptions, Precedence, Processor};
 use crate::published;
 use crate::report::Report;
 
@@ -45,7 +47,13 @@ pub fn run(options: &CpepOptions) -> anyhow::Result<Report> {
     let mut report = Report::new(format!("CPEP: sets {list}"));
     let mut conditions = options.series.conditions();
     notes(options, &mut report);
-    let all = cases(options);
+    let in_front = InFront::of(options.sides).unwrap_or_else(|why| {
+        report.note(format!("suppliers and consumers are ordinary threads: {why:#}"));
+        None
+    });
+    // A row says how it was measured.
+    let sides = if in_front.is_some() { Precedence::First } else { Precedence::Beside };
+    let all = cases(&CpepOptions { sides, ..options.clone() });
     let program = OnceCell::new();
     for case in &all {
         if case.processor == Processor::Flink
@@ -57,7 +65,7 @@ pub fn run(options: &CpepOptions) -> anyhow::Result<Report> {
         let (seconds, runs) = (options.series.seconds, options.series.runs);
         let first = Key { configuration: case.configuration(), topics: case.size, is_crash: false, seconds, run: 0 };
         let flink = program.get().and_then(|program| program.as_ref().ok());
-        report.outcomes.push(rows.outcome(case.label(), &first, runs, |key| measure(options, case, flink, key))?);
+        report.outcomes.push(rows.outcome(case.label(), &first, runs, |key| measure(options, case, flink, in_front.as_ref(), key))?);
     }
     report.comparisons = tables::beside(&all, &report.outcomes);
     report.published = published::of_cpep();
@@ -66,7 +74,7 @@ pub fn run(options: &CpepOptions) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn measure(options: &CpepOptions, case: &Case, flink: Option<&FlinkProgram>, key: &Key) -> anyhow::Result<Row> {
+fn measure(options: &CpepOptions, case: &Case, flink: Option<&FlinkProgram>, in_front: Option<&InFront>, key: &Key) -> anyhow::Result<Row> {
     let graph = case.figure(key.run);
     let copies = [case.beside[0], case.size, case.beside[1]];
     let start = |sides: Option<_>| match (sides, flink) {
@@ -74,7 +82,7 @@ fn measure(options: &CpepOptions, case: &Case, flink: Option<&FlinkProgram>, key
         _ => Service::bodkin(&graph, case.terms, options.series.data.as_deref()),
     };
     let comes_itself = case.processor == Processor::Flink;
-    let trial = Trial { graph: &graph, comes_itself, start: &start, warm_up: options.series.warm_up() };
+    let trial = Trial { graph: &graph, comes_itself, start: &start, warm_up: options.series.warm_up(), in_front };
     trial::measure(&trial, key.clone())
 }
 

@@ -40,8 +40,10 @@ impl Service {
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).context("cannot keep the key from others")?;
         let scheduling = if terms.is_prioritised { "fifo" } else { "default" };
         let configuration = format!(
-            "zmtp_system = \"{SYSTEM}\"\nevent_log = false\nevent_bytes_max = {EVENT_BYTES_MAX}\nscheduling = \"{scheduling}\"\ngraphs = [{graph:?}]\ngraph_keys = {:?}\n",
-            directory.path()
+            "zmtp_system = \"{SYSTEM}\"\nevent_log = false\nevent_bytes_max = {EVENT_BYTES_MAX}\nscheduling = \"{scheduling}\"\ngraphs = [{graph:?}]\ngraph_keys = {:?}\n\
+            [platform]\nload_max_percent = {}\n",
+            directory.path(),
+            terms.load_max_percent
         );
         let arguments = vec!["--config".into(), directory.file("bodkin.toml", &configuration)?];
         let cloud = Cloud::start(directory, &ServerOptions { arguments, ..ServerOptions::default() })?;

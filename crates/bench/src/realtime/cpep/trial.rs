@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 
 use super::consumer::{ConsumeOrder, ConsumeReport};
 use super::figures::Figure as Graph;
+use super::precedence::InFront;
 use super::service::Service;
 use super::streams::{LEVELS, Streams};
 use super::supplier::{SupplyOrder, SupplyReport};
@@ -44,6 +45,17 @@ pub struct Trial<'s> {
     pub start: &'s Start<'s>,
     /// Time in front of the measured one.
     pub warm_up: Duration,
+    /// Puts suppliers and consumers in front of the service; none: they are beside it.
+    pub in_front: Option<&'s InFront>,
+}
+
+impl Trial<'_> {
+    fn side(&self, name: &'static str, order: &RoleOrder) -> anyhow::Result<Side> {
+        match self.in_front {
+            Some(in_front) => Side::start_by(name, order, |program| in_front.command(program)),
+            None => Side::start(name, order),
+        }
+    }
 }
 
 /// Both sides of a run.
@@ -109,9 +121,9 @@ pub fn measure(trial: &Trial<'_>, key: Key) -> anyhow::Result<Row> {
 fn call(trial: &Trial<'_>) -> anyhow::Result<(Service, Sides)> {
     let service = (trial.start)(None)?;
     let [supply, consume] = orders(&trial.graph.streams, service.broker()?);
-    let mut consumers = Side::start("consuming side", &consume)?;
+    let mut consumers = trial.side("consuming side", &consume)?;
     let Told::Subscribed = consumers.hear(CONNECT_WAIT_MAX)? else { bail!("the consuming side told something else than its start") };
-    let mut suppliers = Side::start("supplying side", &supply)?;
+    let mut suppliers = trial.side("supplying side", &supply)?;
     let Told::Connected = suppliers.hear(CONNECT_WAIT_MAX)? else { bail!("the supplying side told something else than its start") };
     Ok((service, Sides { suppliers, consumers }))
 }
@@ -119,7 +131,7 @@ fn call(trial: &Trial<'_>) -> anyhow::Result<(Service, Sides)> {
 /// A service that comes to both sides.
 fn meet(trial: &Trial<'_>) -> anyhow::Result<(Service, Sides)> {
     let [supply, consume] = orders(&trial.graph.streams, None);
-    let (mut suppliers, mut consumers) = (Side::start("supplying side", &supply)?, Side::start("consuming side", &consume)?);
+    let (mut suppliers, mut consumers) = (trial.side("supplying side", &supply)?, trial.side("consuming side", &consume)?);
     let Told::At { address: supplied_at } = suppliers.hear(CONNECT_WAIT_MAX)? else { bail!("the supplying side did not tell where it is") };
     let Told::At { address: consumed_at } = consumers.hear(CONNECT_WAIT_MAX)? else { bail!("the consuming side did not tell where it is") };
     let service = (trial.start)(Some([supplied_at, consumed_at]))?;
