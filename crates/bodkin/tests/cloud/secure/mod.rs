@@ -5,6 +5,7 @@ mod commands;
 mod connections;
 mod encrypted_authority;
 mod gatekeeper;
+mod graphs;
 mod half_handshakes;
 mod onboarding;
 mod permissions;
