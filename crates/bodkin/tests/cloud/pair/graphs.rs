@@ -23,23 +23,53 @@ const MEANS: &str = "[graph]\nname = \"means\"\n[[supplier]]\ntopic = \"level\"\
 const TOPICS: &str = "[[topic]]\nevent_type = \"level\"\nperiod_ms = 5\ndeadline_s = 60\nloss_tolerance = 0\nretention = 132\nbroker_subscriber_max_s = 2\n\
     [[topic]]\nevent_type = \"mean\"\nperiod_ms = 5\ndeadline_s = 60\nloss_tolerance = 0\nretention = 132\nbroker_subscriber_max_s = 2\n";
 
-/// A pair whose nodes have the graph in their configurations.
-fn pair(place: &TempDir, tables: &str) -> (Pair, Node, Node, Node) {
-    let path = place.path().join("means.toml");
-    fs::write(&path, MEANS).expect("written");
-    let (pair, witness, backup, primary) = Pair::protected_with(&format!("graphs = [\"{}\"]\n", path.display()), tables);
-    let sensor = system("sensor", 1);
-    primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&sensor)).unwrap().expect_status(201);
+/// A pair whose nodes have these graphs in their configurations.
+fn pair_with(place: &TempDir, graphs: &[&str], tables: &str) -> (Pair, Node, Node, Node) {
+    let write = |(at, text): (usize, &&str)| {
+        let path = place.path().join(format!("graph-{at}.toml"));
+        fs::write(&path, text).expect("written");
+        format!("\"{}\"", path.display())
+    };
+    let files: Vec<String> = graphs.iter().enumerate().map(write).collect();
+    let (pair, witness, backup, primary) = Pair::protected_with(&format!("graphs = [{}]\n", files.join(", ")), tables);
+    register(&primary, "sensor");
     (pair, witness, backup, primary)
+}
+
+fn pair(place: &TempDir, tables: &str) -> (Pair, Node, Node, Node) {
+    pair_with(place, &[MEANS], tables)
+}
+
+#[track_caller]
+fn register(node: &Node, name: &str) {
+    let form = system(name, 1);
+    node.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&form)).unwrap().expect_status(201);
 }
 
 #[track_caller]
 fn publish(node: &Node, level: u64) {
-    let publication = event("level", system("sensor", 1), &level.to_string());
-    let status = || node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&publication)).ok().map(|answer| answer.status);
-    assert!(eventually(|| status() == Some(200)), "{}", node.said());
+    publish_as(node, "sensor", level);
     // Far slower than the topic's period, which a busy machine must not make it exceed: what is faster may be lost.
     thread::sleep(Duration::from_millis(25));
+}
+
+#[track_caller]
+fn publish_as(node: &Node, name: &str, level: u64) {
+    let publication = event("level", system(name, 1), &level.to_string());
+    let status = || node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&publication)).ok().map(|answer| answer.status);
+    assert!(eventually(|| status() == Some(200)), "{}", node.said());
+}
+
+/// Waits until the last checkpoint of a graph has arrived: it comes a tenth of a second behind the last event.
+#[track_caller]
+fn wait_for_checkpoints(node: &Node, graph: &str) {
+    let arrived = || node.gauge(&format!("bodkin_graph_checkpoints_total{{graph=\"{graph}\"}}"));
+    let is_last = || {
+        let before = arrived();
+        thread::sleep(Duration::from_millis(500));
+        before > 0 && arrived() == before
+    };
+    assert!(eventually(is_last), "{}", node.said());
 }
 
 fn means(node: &Node) -> EventStream {
@@ -73,14 +103,7 @@ fn a_filter_goes_on_at_the_node_that_leads_next() {
         publish(&primary, 3);
         assert_eq!(stream.wait_for(2)[1].data, "2.0");
         if tables.is_empty() {
-            let arrived = || primary.gauge("bodkin_graph_checkpoints_total{graph=\"means\"}");
-            // The last one comes a tenth of a second behind the last event.
-            let is_last = || {
-                let before = arrived();
-                thread::sleep(Duration::from_millis(500));
-                before > 0 && arrived() == before
-            };
-            assert!(eventually(is_last), "{}", primary.said());
+            wait_for_checkpoints(&primary, "means");
         }
         primary.signal(Signal::SIGKILL);
         backup.served();
@@ -115,4 +138,30 @@ fn each_answered_event_has_its_result_here_or_there_whenever_its_leader_dies() {
         };
         assert!(eventually(|| is_all(all())), "killed behind {killed_behind}: {:?} where {expected:?} belong: {}", all(), backup.said());
     }
+}
+
+#[test]
+fn events_of_more_publishers_than_two_graphs_keep_track_of_are_acknowledged_for_both() {
+    const PUBLISHERS: u64 = bodkin_broker::graph::RUNS_MAX as u64 + 24;
+    let other = MEANS.replace("\"means\"", "\"others\"").replace("\"mean\"\nfrom", "\"other-mean\"\nfrom");
+    let topic = format!(
+        "[[topic]]\nevent_type = \"level\"\nperiod_ms = 5\ndeadline_s = 60\nloss_tolerance = 0\nretention = 132\npublishers = {PUBLISHERS}\n"
+    );
+    let place = TempDir::new().expect("a directory");
+    let (_pair, _witness, mut backup, primary) = pair_with(&place, &[MEANS, &other], &topic);
+    for number in 1..=PUBLISHERS {
+        let name = format!("sensor-{number}");
+        register(&primary, &name);
+        publish_as(&primary, &name, number);
+    }
+    for graph in ["means", "others"] {
+        assert_eq!(primary.gauge(&format!("bodkin_graph_taken_total{{graph=\"{graph}\"}}")), PUBLISHERS);
+        wait_for_checkpoints(&primary, graph);
+    }
+    primary.signal(Signal::SIGKILL);
+    backup.served();
+    // What a graph has not acknowledged is with the Backup, and kept there until it does.
+    let said = backup.said();
+    let line = said.lines().find(|line| line.contains("this node goes on with what it has kept")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains("events=0 "), "{line}");
 }
