@@ -83,8 +83,13 @@ impl Terms {
     /// A creation time as deadlines are counted from: a wrong clock buys no laxity, and costs nobody else any.
     pub(crate) fn created(&self, arrival: Instant, stamped: Instant, is_resent: bool) -> Instant {
         // A message that is sent again is older than its way.
-        let earliest = if is_resent { Instant::default() } else { arrival.minus_nanos(self.created_before_ns) };
+        let earliest = if is_resent { Instant::default() } else { self.created_at_the_earliest(arrival) };
         self.policed(arrival, stamped).max(earliest)
+    }
+
+    /// When a message that comes now was created at the earliest: what deadlines are counted from where its publisher's clock says nothing.
+    pub(crate) fn created_at_the_earliest(&self, arrival: Instant) -> Instant {
+        arrival.minus_nanos(self.created_before_ns)
     }
 
     /// A creation time as the period is policed by: events that a link has held back come together and were not created together. Who stamps what is new

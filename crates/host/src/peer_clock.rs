@@ -51,6 +51,11 @@ impl PeerClock {
     pub fn difference_ns(&self) -> Option<u64> {
         self.watch.offset().map(|offset| offset.offset_ns.unsigned_abs().saturating_sub(offset.error_ns))
     }
+
+    /// Whether the clocks differ by more than this for certain, in nanoseconds.
+    pub fn differs_by_more_than(&self, most_ns: u64) -> bool {
+        self.difference_ns().is_some_and(|difference_ns| difference_ns > most_ns)
+    }
 }
 
 #[cfg(test)]
@@ -67,13 +72,14 @@ mod tests {
             ClockExchange { sent_utc_ns, received_utc_ns: there, replied_utc_ns: there, returned_utc_ns: sent_utc_ns + 2 * way_ns }
         };
         clock.told(exchange(1_000, 500, 100));
-        assert_eq!(clock.difference_ns(), None, "nobody has asked");
+        assert_eq!((clock.difference_ns(), clock.differs_by_more_than(0)), (None, false), "nobody has asked");
         (clock.asked_utc_ns, clock.asked) = (Some(1_000), start);
         assert!(!clock.is_due(start + ASK_PERIOD), "it is not answered");
         clock.told(exchange(999, 500, 100));
         assert_eq!(clock.difference_ns(), None, "another question's answer");
         clock.told(exchange(1_000, 500, 100));
         assert_eq!((clock.difference_ns(), clock.is_due(start + ASK_PERIOD)), (Some(400), true));
+        assert_eq!([399, 400].map(|most_ns| clock.differs_by_more_than(most_ns)), [true, false]);
         clock.asked_utc_ns = Some(2_000);
         clock.told(exchange(2_000, 10, 30));
         assert_eq!(clock.difference_ns(), Some(0), "it may be the way");

@@ -23,7 +23,10 @@ use bodkin_broker::wire;
 use serde::Serialize;
 
 use self::memory::{Memory, Noted};
-use crate::realtime::{Rank, Realtime};
+use crate::{
+    peer_clock::PeerClock,
+    realtime::{Rank, Realtime},
+};
 
 /// How long stalls are measured, from the decision on how threads are scheduled, before anything is said about them.
 const MEASURE: Duration = Duration::from_millis(1_500);
@@ -156,6 +159,11 @@ impl Stalls {
     /// Whether it matters what other clocks show.
     pub fn asks_for_clocks(&self) -> bool {
         self.assumed.clock_error_ns > 0
+    }
+
+    /// Whether a clock is known to be wrong: to differ by more than is stated.
+    pub fn is_wrong(&self, clock: &PeerClock) -> bool {
+        self.asks_for_clocks() && clock.differs_by_more_than(self.assumed.clock_error_ns)
     }
 
     /// So many clients' clocks are known, and the farthest differs from ours by so much at the least.

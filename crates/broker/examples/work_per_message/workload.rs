@@ -78,8 +78,13 @@ impl Workload {
         for first in (0..self.streams.len()).step_by(burst) {
             self.now = self.now.plus(Duration::from_micros(1));
             for &(stream, _) in &self.streams[first..(first + burst).min(self.streams.len())] {
-                let publication =
-                    Publication { epoch: Epoch::NONE, sequence: Sequence(self.sequence), created: self.now, is_resent: false };
+                let publication = Publication {
+                    epoch: Epoch::NONE,
+                    sequence: Sequence(self.sequence),
+                    created: self.now,
+                    is_resent: false,
+                    has_wrong_clock: false,
+                };
                 self.primary.accept(self.now, stream, publication).expect("the last event is covered");
             }
             self.turn();

@@ -35,7 +35,7 @@ impl<R> Shard<R> {
     }
 
     fn take(&mut self, now: Instant, index: u32, publication: Publication) -> Result<Accepted, Refusal> {
-        let Publication { sequence, created, is_resent, .. } = publication;
+        let Publication { sequence, created, is_resent, has_wrong_clock, .. } = publication;
         let stream = self.streams.at(index);
         let last = stream.last;
         if sequence.0 == 0 || (last.0 > 0 && sequence.0.saturating_sub(last.0) > SEQUENCE_GAP_MAX) {
@@ -47,7 +47,7 @@ impl<R> Shard<R> {
             return Err(full(stream.length, awaited));
         }
         let policed = terms.policed(now, created);
-        let created = terms.created(now, created, is_resent);
+        let created = if has_wrong_clock { terms.created_at_the_earliest(now) } else { terms.created(now, created, is_resent) };
         let message = Message::new(index, sequence, created, terms.dispatch_by(created));
         let accepted = match self.streams.insert(index, message) {
             Ok(slot) => Accepted::Kept { slot, is_excess: !self.enrol(slot.index, policed) },

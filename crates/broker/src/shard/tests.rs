@@ -56,7 +56,13 @@ impl Driven {
 
     /// Publishes an event that is created when it arrives.
     fn publish(&mut self, stream: StreamId, sequence: u64) -> Result<Accepted, Refusal> {
-        let publication = Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created: at(self.now), is_resent: false };
+        let publication = Publication {
+            epoch: Epoch::NONE,
+            sequence: Sequence(sequence),
+            created: at(self.now),
+            is_resent: false,
+            has_wrong_clock: false,
+        };
         self.shard.accept(at(self.now), stream, publication)
     }
 

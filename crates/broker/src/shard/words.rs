@@ -104,6 +104,9 @@ pub struct Publication {
     pub created: Instant,
     /// The publisher sends it again.
     pub is_resent: bool,
+    /// The publisher's clock is known to differ by more than deadlines were admitted with: they are counted from the arrival, and the longest way
+    /// before it, and not from `created`.
+    pub has_wrong_clock: bool,
 }
 
 /// What became of a publication.

@@ -289,7 +289,8 @@ impl Server {
         let stream = self.stream(id, header.incarnation);
         let publisher = self.shard.identity(stream).expect("it is open").publisher;
         let (sequence, is_resent, now) = (header.sequence, header.flags.resend, self.now());
-        match self.shard.accept(now, stream, Publication { epoch: header.epoch, sequence, created: now, is_resent }) {
+        match self.shard.accept(now, stream, Publication { epoch: header.epoch, sequence, created: now, is_resent, has_wrong_clock: false })
+        {
             Ok(Accepted::Kept { slot, .. }) => {
                 self.kept.insert(slot, (EventHeader { publisher, epoch: self.epoch, ..*header }, payload.to_vec()));
             }

@@ -280,7 +280,7 @@ impl Shard {
         let identity = StreamIdentity { topic, publisher, incarnation };
         let stream = self.broker.open_stream(identity).map_err(|_| NotTaken::too_many_publishers(terms))?;
         let created = self.clock.local_of_utc_ns(created_ns);
-        let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence, created, is_resent: false };
+        let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence, created, is_resent: false, has_wrong_clock: false };
         let accepted = self.broker.accept(self.clock.broker(), stream, event);
         if let Err(Refusal::Full { .. }) = accepted {
             // It does not come again: those behind it are not to wait for it.

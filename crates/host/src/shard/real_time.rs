@@ -190,7 +190,13 @@ impl Shard {
         let last = self.broker.last(stream).expect("it was just opened");
         let now = self.clock.broker();
         let created = now.minus_nanos(terms.created_before_ns);
-        let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence: Sequence(last.0 + 1), created, is_resent: false };
+        let event = bodkin_broker::Publication {
+            epoch: Epoch::NONE,
+            sequence: Sequence(last.0 + 1),
+            created,
+            is_resent: false,
+            has_wrong_clock: false,
+        };
         let accepted = self.broker.accept(now, stream, event).map_err(NotTaken::Broker);
         self.publishers.heard(stream, self.clock.now);
         accepted

@@ -182,7 +182,13 @@ impl<'a> Trial<'a> {
         while let Some((_, send)) = self.coming.pop_front_if(|(at, _)| *at <= self.now) {
             match send {
                 Send::Event { sequence, created_utc_ns, is_resent, .. } => {
-                    let publication = Publication { epoch: Epoch::NONE, sequence, created: Instant::from_nanos(created_utc_ns), is_resent };
+                    let publication = Publication {
+                        epoch: Epoch::NONE,
+                        sequence,
+                        created: Instant::from_nanos(created_utc_ns),
+                        is_resent,
+                        has_wrong_clock: false,
+                    };
                     let primary = self.primary.as_mut().expect("what comes to nobody is dropped");
                     primary.accept(reading, self.stream, publication).expect("one stream is not too much");
                 }

@@ -311,8 +311,13 @@ impl Leader {
                 Action::Deliver { output, slot, record, .. } => {
                     let EventId { topic, publisher, incarnation, sequence } = record.lead.identity(self.topics[output + 1]);
                     let stream = self.shard.open_stream(StreamIdentity { topic, publisher, incarnation }).expect("there is room");
-                    let event =
-                        Publication { epoch: Epoch::NONE, sequence, created: Instant::from_nanos(record.begin_ns), is_resent: false };
+                    let event = Publication {
+                        epoch: Epoch::NONE,
+                        sequence,
+                        created: Instant::from_nanos(record.begin_ns),
+                        is_resent: false,
+                        has_wrong_clock: false,
+                    };
                     match self.shard.accept(now, stream, event) {
                         Ok(Accepted::Kept { slot: kept, .. }) => drop(self.kept.insert(kept, self.payloads[&slot].clone())),
                         Ok(Accepted::Known) => {}

@@ -151,7 +151,8 @@ impl Pair {
     /// Offers an event to the leader; one that is refused comes again.
     fn offer(&mut self, sequence: u64, is_resent: bool) -> Result<bool, Broken> {
         let bytes = self.points[sequence as usize - 1].to_le_bytes();
-        let event = Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created: at(self.now), is_resent };
+        let event =
+            Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created: at(self.now), is_resent, has_wrong_clock: false };
         let is_taken = self.leader.accept(at(self.now), self.stream, event, &bytes)?;
         self.taken = self.taken.max(if is_taken { sequence } else { 0 });
         Ok(is_taken)

@@ -32,7 +32,16 @@ fn the_events_of_a_stream_keep_their_order_and_the_first_inherits_the_earliest_d
     let mut driven = Driven::new(&[Terms { created_before_ns: 90, jitter_ns: 1_000, ..due_within(0, 100) }, due_within(0, 60)]);
     let (slow, rival) = (driven.stream(0, 1), driven.stream(1, 1));
     let created = |now: u64, sequence, created| {
-        (at(now), Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created: at(created), is_resent: false })
+        (
+            at(now),
+            Publication {
+                epoch: Epoch::NONE,
+                sequence: Sequence(sequence),
+                created: at(created),
+                is_resent: false,
+                has_wrong_clock: false,
+            },
+        )
     };
     // The second event was created before the first one, says its publisher, and so is due at 1010 and not at 1098.
     for (now, publication) in [created(1_000, 1, 998), created(1_000, 2, 910)] {
@@ -40,6 +49,55 @@ fn the_events_of_a_stream_keep_their_order_and_the_first_inherits_the_earliest_d
     }
     driven.publish(rival, 1).unwrap();
     assert_eq!(driven.work(), "A1 A2 B1");
+}
+
+/// The first event of a fresh stream, from a publisher whose clock is known to be wrong: what it stamps, and whether it sends it again.
+fn wrongly_stamped(stamped: u64, is_resent: bool) -> (Driven, StreamId) {
+    let mut driven = Driven::new(&[due_within(0, 40)]);
+    let stream = driven.stream(0, 1);
+    let publication = Publication { epoch: Epoch::NONE, sequence: Sequence(1), created: at(stamped), is_resent, has_wrong_clock: true };
+    assert!(matches!(driven.shard.accept(at(driven.now), stream, publication), Ok(Accepted::Kept { is_excess: false, .. })));
+    (driven, stream)
+}
+
+#[test]
+fn deadlines_of_a_publisher_with_a_wrong_clock_count_from_the_arrival_and_the_longest_way_before_it() {
+    // It came at 1000, and its way takes 10 at the longest: whatever it stamps, it is due at 1030.
+    for (stamped, is_resent) in [(1_000, false), (u64::MAX, false), (990, false), (0, false), (0, true), (u64::MAX, true)] {
+        for (now, expected) in [(1_030, "A1"), (1_031, "A1!")] {
+            let (mut driven, _) = wrongly_stamped(stamped, is_resent);
+            driven.now = now;
+            assert_eq!(driven.work(), expected, "stamped {stamped}, sent again {is_resent}");
+        }
+    }
+}
+
+#[test]
+fn a_replica_of_a_publisher_with_a_wrong_clock_is_due_as_if_it_had_taken_the_longest_way() {
+    let starts = |has_wrong_clock| {
+        let mut driven = Driven::new(&[Terms { replicate_within_ns: Some(60), ..due_within(0, 1_000) }]);
+        let stream = driven.stream(0, 1);
+        driven.subscribe(0, 1_000);
+        driven.step(Input::Backup(BackupStanding::InSync));
+        let publication =
+            Publication { epoch: Epoch::NONE, sequence: Sequence(1), created: at(driven.now), is_resent: false, has_wrong_clock };
+        driven.shard.accept(at(driven.now), stream, publication).unwrap();
+        driven.work();
+        driven.shard.next_timer().expect("the replica waits for its latest safe start").nanos()
+    };
+    assert_eq!((starts(false), starts(true)), (1_057, 1_049), "within 60, of which it takes 1: behind 998, and behind 990");
+}
+
+#[test]
+fn the_period_of_a_publisher_with_a_wrong_clock_is_policed_by_what_it_stamps() {
+    let (mut driven, stream) = wrongly_stamped(500, false);
+    let publish = |driven: &mut Driven, sequence, created| {
+        let publication =
+            Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created: at(created), is_resent: false, has_wrong_clock: true };
+        driven.shard.accept(at(driven.now), stream, publication).map(|accepted| matches!(accepted, Accepted::Kept { is_excess: true, .. }))
+    };
+    assert_eq!(publish(&mut driven, 2, 600), Ok(false), "a link has held both back");
+    assert_eq!(publish(&mut driven, 3, 650), Ok(true));
 }
 
 #[test]
@@ -197,7 +255,8 @@ fn events_that_a_link_has_held_back_are_no_excess() {
     let stream = driven.stream(0, 1);
     for sequence in 1..=3 {
         let created = at(400 + sequence * 100);
-        let publication = Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created, is_resent: false };
+        let publication =
+            Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created, is_resent: false, has_wrong_clock: false };
         let accepted = driven.shard.accept(at(driven.now), stream, publication);
         assert!(matches!(accepted, Ok(Accepted::Kept { is_excess: false, .. })), "{sequence}");
     }
@@ -221,7 +280,13 @@ fn who_does_not_lead_neither_accepts_nor_dispatches_nor_covers() {
     let stream = driven.stream(0, 1);
     driven.step(Input::Authority(Authority { epoch: Epoch(3), until: at(1_010) }));
     let publish = |driven: &mut Driven, epoch, sequence| {
-        let publication = Publication { epoch: Epoch(epoch), sequence: Sequence(sequence), created: at(driven.now), is_resent: false };
+        let publication = Publication {
+            epoch: Epoch(epoch),
+            sequence: Sequence(sequence),
+            created: at(driven.now),
+            is_resent: false,
+            has_wrong_clock: false,
+        };
         driven.shard.accept(at(driven.now), stream, publication).err()
     };
     let other = |found| Some(Refusal::Epoch { found: Epoch(found), epoch: Epoch(3) });

@@ -170,8 +170,13 @@ impl Pair {
 
     fn publish(&mut self, later: u64) {
         self.now += 10 + later;
-        let publication =
-            Publication { epoch: Epoch::NONE, sequence: Sequence(self.published + 1), created: at(self.now - 2), is_resent: false };
+        let publication = Publication {
+            epoch: Epoch::NONE,
+            sequence: Sequence(self.published + 1),
+            created: at(self.now - 2),
+            is_resent: false,
+            has_wrong_clock: false,
+        };
         match self.primary.accept(at(self.now), self.stream, publication) {
             Ok(Accepted::Kept { slot, is_excess: false }) => {
                 self.at_primary.insert(slot, self.published + 1);
@@ -382,7 +387,8 @@ impl Pair {
         self.step(Input::Resumed { stream, from, to });
         for sequence in from.0..=to.0 {
             let created = self.created[sequence as usize - 1];
-            let publication = Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created, is_resent: true };
+            let publication =
+                Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created, is_resent: true, has_wrong_clock: false };
             loop {
                 match self.primary.accept(at(self.now), stream, publication) {
                     Ok(Accepted::Kept { slot, is_excess: false }) => drop(self.at_primary.insert(slot, sequence)),

@@ -42,7 +42,7 @@ fn promoted(backup: Backup) -> (Driven, StreamId) {
 
 fn resend(driven: &mut Driven, stream: StreamId, sequence: u64) -> Accepted {
     let created = at(sequence * TERMS.period_ns);
-    let publication = Publication { epoch: Epoch(2), sequence: Sequence(sequence), created, is_resent: true };
+    let publication = Publication { epoch: Epoch(2), sequence: Sequence(sequence), created, is_resent: true, has_wrong_clock: false };
     driven.shard.accept(at(driven.now), stream, publication).unwrap()
 }
 

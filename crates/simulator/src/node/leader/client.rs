@@ -26,7 +26,7 @@ impl Leader {
         };
         let created = i128::from(created_utc_ns) - here.clock.utc_minus_local_ns(here.now);
         let created = Instant::from_nanos(u64::try_from(created).unwrap_or(0));
-        let publication = Publication { epoch, sequence, created, is_resent: flags.resend };
+        let publication = Publication { epoch, sequence, created, is_resent: flags.resend, has_wrong_clock: false };
         let accepted = self.shard.accept(here.reading, stream, publication);
         match accepted {
             Ok(Accepted::Kept { slot, is_excess }) => {

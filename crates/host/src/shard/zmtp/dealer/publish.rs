@@ -38,6 +38,8 @@ pub struct Numbered {
     header: EventHeader,
     /// When it was created, by the broker's clock.
     created: Instant,
+    /// Its publisher's clock is known to be wrong, so that this says nothing.
+    has_wrong_clock: bool,
     /// Where it came.
     link: LinkKey,
 }
@@ -119,7 +121,8 @@ impl Shard {
             return Err(NotTaken::Header(ArrowheadError::bad_payload(told, ORIGIN)));
         }
         let local = self.clock.local_of_utc_ns(header.created_utc_ns);
-        let numbered = Numbered { header, created: local, link: self.dealer_key(slot) };
+        let has_wrong_clock = self.context.stalls.is_wrong(&self.endpoint.dealer(slot).clock);
+        let numbered = Numbered { header, created: local, has_wrong_clock, link: self.dealer_key(slot) };
         self.publish_texts((slot, &system), texts, Created::Checked(created), Numbering::Publisher(numbered))
     }
 
@@ -146,8 +149,8 @@ impl Shard {
         if self.endpoint.runs.heard(stream, numbered.link) {
             self.endpoint.links[numbered.link.slot].publishes(Urgency::within(terms.dispatch_within_ns));
         }
-        let Numbered { header: EventHeader { epoch, sequence, flags, .. }, created, .. } = *numbered;
-        let event = bodkin_broker::Publication { epoch, sequence, created, is_resent: flags.resend };
+        let Numbered { header: EventHeader { epoch, sequence, flags, .. }, created, has_wrong_clock, .. } = *numbered;
+        let event = bodkin_broker::Publication { epoch, sequence, created, is_resent: flags.resend, has_wrong_clock };
         self.broker.accept(self.clock.broker(), id, event).map_err(NotTaken::Broker)
     }
 
