@@ -1,4 +1,11 @@
+#![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "how long a search takes is what is promised of it")]
+
+use std::time::{Duration, Instant};
+
 use super::*;
+
+/// A search beyond the bound ends within this, in a debug build on a busy machine too: all twelve together take less.
+const SEARCH_MAX: Duration = Duration::from_secs(10);
 
 /// Loss bounds without any slack: one unit more of anything is one too many. In the first one every term counts; in the second one clocks are
 /// exact, so that nothing makes up for an event that comes late.
@@ -47,13 +54,16 @@ fn check_holds(bound: &Bound) -> u64 {
     }
 }
 
-/// One unit beyond the bound in one term a breach is found, in one of `bounds` at least, and within the bound there is none.
+/// One unit beyond the bound in one term a breach is found, in one of `bounds` at least and within [`SEARCH_MAX`], and within the bound there is none.
 fn check_counts(bounds: &[Bound], term: Term) {
     bounds.iter().for_each(|bound| {
         check_holds(bound);
     });
     let is_found = |bound: &Bound| matches!(bound.search(&Nature::beyond(bound, term)), Found::Breach(..));
+    let begun = Instant::now();
     assert!(bounds.iter().any(is_found), "{term:?} may be exceeded by a unit, and nothing breaks");
+    let took = begun.elapsed();
+    assert!(took < SEARCH_MAX, "{term:?}: the breach was found after {took:?}, {SEARCH_MAX:?} are allowed");
 }
 
 macro_rules! each_term_counts {
