@@ -157,7 +157,7 @@ pub(crate) struct Stream {
     pub bucket: Bucket,
     /// Messages since the last mark, with it; 0: the next one is a mark.
     pub since_mark: u32,
-    /// Messages in a row that were dropped as late.
+    /// Messages in a row that were dropped as late; [`SHED_UNKNOWN`] until one was dispatched in this epoch.
     pub shed_run: u32,
     pub linked: Linked,
     /// Of a stream that keeps something: where the list of such streams has it.
@@ -173,6 +173,9 @@ pub(crate) struct Stream {
     /// Ends when it is empty: its publisher has begun anew, or has gone.
     pub is_ending: bool,
 }
+
+/// Another leader may have dropped all that the topic allows right before this one, and the crash have taken the rest of L.
+pub const SHED_UNKNOWN: u32 = u32::MAX;
 
 impl Stream {
     pub fn new(identity: StreamIdentity, generation: u32, capacity: u32) -> Self {
@@ -198,7 +201,7 @@ impl Stream {
             is_resumed: true,
             bucket: Bucket::default(),
             since_mark: 0,
-            shed_run: 0,
+            shed_run: SHED_UNKNOWN,
             linked: Linked::default(),
             place: 0,
             readers: Few::default(),

@@ -30,6 +30,8 @@ pub struct Tally {
     pub late_near_faults: u64,
     /// Losses, of all subscribers.
     pub lost: u64,
+    /// Messages that brokers dropped as late; the new leader of a fail-over may have handed one over nevertheless.
+    pub shed: u64,
     /// The longest run of losses.
     pub longest_run: u64,
     /// Control commits that were answered.
@@ -47,6 +49,7 @@ impl Tally {
         self.delivered += other.delivered;
         self.late_near_faults += other.late_near_faults;
         self.lost += other.lost;
+        self.shed += other.shed;
         self.longest_run = self.longest_run.max(other.longest_run);
         self.control_answered += other.control_answered;
         self.leads += other.leads;
@@ -92,6 +95,7 @@ impl Ledger {
 
     /// A message will not be delivered, and this was told.
     pub fn given_up(&mut self, stream: StreamIndex, sequence: u64, by: GivenUp) {
+        self.tally.shed += u64::from(by == GivenUp::ByBroker);
         self.stream(stream).given_up(sequence, by);
     }
 
@@ -269,6 +273,18 @@ mod tests {
         assert_eq!(deliver(&mut ledger, stream, &[3]), Err(Broken::Order { stream: NAME, subscriber: 0, last: 4, sequence: 3 }));
         assert_eq!(deliver(&mut ledger, stream, &[1]), Err(Broken::Order { stream: NAME, subscriber: 0, last: 4, sequence: 1 }));
         assert_eq!(deliver(&mut ledger, stream, &[5]), Ok(()));
+    }
+
+    #[test]
+    fn what_a_broker_has_dropped_as_late_may_come_behind_a_later_one_but_once_and_nothing_else_may() {
+        let (mut ledger, stream) = ten(2);
+        ledger.given_up(stream, 2, GivenUp::ByBroker);
+        assert_eq!(deliver(&mut ledger, stream, &[1, 4, 2]), Ok(()));
+        for sequence in [2, 3] {
+            let broken = Broken::Order { stream: NAME, subscriber: 0, last: 4, sequence };
+            assert_eq!(deliver(&mut ledger.clone(), stream, &[sequence]), Err(broken));
+        }
+        assert_eq!((ledger.tally().shed, ledger.tally().lost), (1, 2));
     }
 
     #[test]

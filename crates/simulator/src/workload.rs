@@ -57,7 +57,7 @@ impl Topic {
     }
 }
 
-/// The platform of every run: a fail-over within 16 ms.
+/// The platform of every run but for its batches: a fail-over within 16 ms.
 pub fn platform() -> Platform {
     Platform {
         failover: None,
@@ -88,7 +88,8 @@ impl Workload {
 
     /// The workload that `random` gives.
     pub fn draw(random: &mut Random) -> Self {
-        let platform = platform();
+        let batch_window = random.pick(&[Nanos::ZERO, Nanos::from_micros(100), Nanos::from_millis(2)]);
+        let platform = Platform { batch_window, ..platform() };
         let topics = (0..TOPICS).map(|index| topic(index, &platform, random)).collect();
         Self { platform, topics }
     }
@@ -124,14 +125,20 @@ fn draw_spec(random: &mut Random) -> TopicSpec {
         LossTolerance::AtMost(3),
         LossTolerance::Any,
     ]);
+    // What is late may be dropped, and what may be lost in a crash is what is left of L.
+    let shed_max = match loss_tolerance {
+        LossTolerance::AtMost(losses) => random.between(0, losses.into()) as u32,
+        LossTolerance::Any => random.pick(&[0, 2]),
+    };
     let mark_every = match loss_tolerance {
-        LossTolerance::AtMost(losses) => random.between(1, u64::from(losses) + 1) as u32,
+        LossTolerance::AtMost(losses) => random.between(1, u64::from(losses - shed_max) + 1) as u32,
         LossTolerance::Any => 1,
     };
     let deadline = random.pick(&[Span::Infinite, period.into(), Nanos::from_millis(20).into(), Nanos::from_millis(60).into()]);
     TopicSpec {
         deadline,
         loss_tolerance,
+        shed_max,
         mark_every: NonZeroU32::new(mark_every).expect("at least 1"),
         jitter: random.pick(&[Nanos::ZERO, Nanos::from_millis(1), period]),
         level: Level::new(random.below(3) as u8).expect("one of the first levels"),
@@ -158,14 +165,21 @@ mod tests {
 
     #[test]
     fn what_is_drawn_is_feasible_and_has_publishers_and_subscribers() {
-        let mut tolerances = Vec::new();
+        let (mut tolerances, mut shares, mut windows) = (Vec::new(), Vec::new(), Vec::new());
         for seed in 0..50 {
-            for topic in Workload::draw(&mut Random::new(seed)).topics {
-                assert!(feasible(topic.spec, &platform()).is_some());
+            let Workload { platform, topics } = Workload::draw(&mut Random::new(seed));
+            windows.push(platform.batch_window);
+            for topic in topics {
+                assert!(feasible(topic.spec, &platform).is_some());
                 assert!(!topic.publishers.is_empty() && !topic.subscribers.is_empty());
                 tolerances.push(topic.spec.loss_tolerance);
+                shares.push((topic.spec.loss_tolerance, topic.spec.shed_max));
             }
         }
+        for shed_max in 0..=3 {
+            assert!(shares.contains(&(LossTolerance::AtMost(3), shed_max)), "{shed_max} of 3 was never drawn");
+        }
+        assert!(windows.contains(&Nanos::ZERO) && windows.contains(&Nanos::from_millis(2)), "{windows:?}");
         for tolerance in [LossTolerance::AtMost(0), LossTolerance::AtMost(3), LossTolerance::Any] {
             assert!(tolerances.contains(&tolerance), "{tolerance:?} was never drawn");
         }

@@ -105,6 +105,7 @@ fn tell(seed: u64, report: &Report, failure: Option<&Failure>, spent: Duration, 
         "delivered": tally.delivered,
         "late_near_faults": tally.late_near_faults,
         "lost": tally.lost,
+        "shed": tally.shed,
         "longest_loss_run": tally.longest_run,
         "control_answered": tally.control_answered,
         "leads": tally.leads,
@@ -125,7 +126,7 @@ fn tell(seed: u64, report: &Report, failure: Option<&Failure>, spent: Duration, 
         .with("faults", faults)
         .with("messages", format!("{} published, {} delivered", tally.created, tally.delivered))
         .with("losses", format!("{}, at most {} in a row", tally.lost, tally.longest_run))
-        .with("late", format!("{} near faults", tally.late_near_faults))
+        .with("late", format!("{} near faults, {} dropped as late", tally.late_near_faults, tally.shed))
         .with("leaders", tally.leads)
         .with("longest gap", format!("{:.3} ms from a Primary's death until another node led", tally.longest_gap_ns as f64 / 1e6))
         .with("control commits", format!("{} answered", tally.control_answered))

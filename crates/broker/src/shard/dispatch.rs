@@ -109,7 +109,7 @@ impl<R> Shard<R> {
         self.counters.shed += 1;
         outputs.push(Output::Shed { stream: self.streams.id(index), sequence, slot: self.streams.slots.id(slot), reason });
         let stream = self.streams.at_mut(index);
-        stream.shed_run += u32::from(reason == ShedReason::Late);
+        stream.shed_run = stream.shed_run.saturating_add(u32::from(reason == ShedReason::Late));
         stream.readers.iter_mut().filter(|reader| !reader.is_behind).for_each(|reader| reader.pass(sequence));
         self.release(index, outputs);
     }

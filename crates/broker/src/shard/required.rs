@@ -6,7 +6,7 @@ use super::{Authority, Output, Shard};
 use crate::{
     event::Sequence,
     slot::NONE,
-    stream::{Reader, StreamIdentity},
+    stream::{Reader, SHED_UNKNOWN, StreamIdentity},
     subscription::{Required, SubscriptionKey},
     time::Instant,
     wire::Watermark,
@@ -134,6 +134,10 @@ impl<R> Shard<R> {
         // A node that leads for the first time has handed nobody anything, so that nothing is to be brought again: it need not go through them all.
         if self.counters.dispatched == 0 {
             return;
+        }
+        // What the leader of the epoch between has dropped is not known here.
+        for index in self.streams.open_streams().collect::<Vec<_>>() {
+            self.streams.at_mut(index).shed_run = SHED_UNKNOWN;
         }
         for index in 0..self.subscriptions.indexes() as u32 {
             let key = self.subscriptions.key(index);

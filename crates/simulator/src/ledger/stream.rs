@@ -35,13 +35,13 @@ struct Reader {
     last: u64,
     lost: u64,
     told: u64,
-    /// What somebody who is owed nothing has missed, newest last: it may come late, once, when a new Primary is sent again what the subscriber
-    /// had come too late for at the old one.
+    /// What it has missed and may come late, once, newest last: to who is owed nothing, when a new Primary is sent again what the subscriber had
+    /// come too late for at the old one; to all others, what the old one had dropped as late, which the new one does not know.
     missed: VecDeque<u64>,
 }
 
 impl Reader {
-    /// Notes what somebody who is owed nothing has missed.
+    /// Notes what it has missed and may come late.
     fn misses(&mut self, sequences: Range<u64>) {
         let newest = sequences.start.max(sequences.end.saturating_sub(MISSED_MAX as u64))..sequences.end;
         self.missed.extend(newest);
@@ -159,10 +159,13 @@ impl StreamAccount {
         let missing = next - last - 1;
         self.readers[reader].lost += missing;
         tally.lost += missing;
-        let Some(tolerance) = self.tolerance else { return Ok(()) };
+        let tolerance = self.tolerance.unwrap_or(u64::MAX);
         let mut run = 0;
         for sequence in last + 1..next {
             let by = self.message(sequence).expect("what is above the last one is kept").given_up;
+            if by == Some(GivenUp::ByBroker) {
+                self.readers[reader].misses(sequence..sequence + 1);
+            }
             if sequence <= self.excused || by == Some(GivenUp::ByPublisher) {
                 continue;
             }

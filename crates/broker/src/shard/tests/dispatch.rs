@@ -124,11 +124,11 @@ fn a_topic_that_drops_what_is_late_drops_no_more_in_a_row_than_its_share_of_the_
     }
     driven.now += 1_000;
     assert_eq!(driven.shard.waiting(), 7);
-    assert_eq!(driven.work(), "A3! A6!");
+    assert_eq!(driven.work(), "A1! A4! A7!", "the leader before may have dropped as many in front of the first one");
     assert_eq!(driven.shard.waiting(), 0, "what was dropped waits no more");
     let shed: Vec<_> =
         driven.told().iter().filter_map(|told| if let Output::Shed { sequence, .. } = told { Some(sequence.0) } else { None }).collect();
-    assert_eq!(shed, [1, 2, 4, 5, 7]);
+    assert_eq!(shed, [2, 3, 5, 6]);
 }
 
 #[test]

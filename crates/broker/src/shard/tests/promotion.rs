@@ -250,3 +250,25 @@ fn what_comes_behind_a_control_operation_is_acknowledged_when_that_is_on_the_dis
     backup.saved(Position(4));
     assert_eq!(backup.acknowledgement(), Some(Position(4)));
 }
+
+#[test]
+fn what_the_leader_before_has_dropped_as_late_is_not_known_so_that_the_first_late_event_goes_out() {
+    let sheds = Terms { shed_max: Some(1), ..roomy() };
+    let mut driven = following();
+    driven.shard.admit("A", sheds).unwrap();
+    let stream = leads(&mut driven, backup(&[3, 4, 5], 0));
+    driven.step(Input::Resumed { stream, from: Sequence(6), to: Sequence(5) });
+    driven.now += 1_000;
+    assert_eq!(driven.work(), "A3! A5!", "2 may have been dropped, and 3 with it were two in a row");
+    driven.publish(stream, 6).unwrap();
+    driven.now += 1_000;
+    assert_eq!(driven.work(), "");
+    driven.publish(stream, 7).unwrap();
+    driven.step(Input::Authority(Authority { epoch: Epoch(4), until: Instant::NEVER }));
+    driven.now += 1_000;
+    assert_eq!(driven.work(), "A7!", "another one has led in between");
+    driven.publish(stream, 8).unwrap();
+    driven.step(Input::Authority(Authority { epoch: Epoch(6), until: Instant::NEVER }));
+    driven.now += 1_000;
+    assert_eq!(driven.work(), "A8!", "8 might have been dropped here, but the one in front of it elsewhere");
+}
