@@ -5,6 +5,7 @@
 #[path = "../cloud/support/mod.rs"]
 mod support;
 
+mod activemq;
 mod arrowhead_client;
 mod browser;
 mod c_sockets;
