@@ -170,10 +170,10 @@ fn reports_and_nets_are_read_from_the_data_directory_and_laws_are_fitted_to_stag
     assert!(drawing.text().starts_with("<svg") && !drawing.text().contains("<script"), "{}", drawing.text());
 
     (0..20).for_each(|_| drop(cloud.get("/serviceregistry/mgmt/systems").expect_status(200)));
-    let fits = get(&cloud, "/api/v1/stages/fits?system=serviceregistry&stage=execute", &[]).expect_status(200).json();
+    let fits = get(&cloud, "/api/v1/stages/fits?system=serviceregistry&stage=receive", &[]).expect_status(200).json();
     let laws = fits["fits"]["laws"].as_array().expect("laws");
     assert!(laws.iter().any(|law| law["family"] == "gamma" && law["meanUs"].as_f64().is_some_and(|mean| mean > 0.0)), "{fits}");
     assert!(fits["fits"]["count"].as_u64().is_some_and(|count| count >= 20), "{fits}");
     get(&cloud, "/api/v1/stages/fits?system=serviceregistry&stage=idle", &[]).expect_status(400);
-    get(&cloud, "/api/v1/stages/fits?system=authorization&stage=send", &[]).expect_status(409);
+    get(&cloud, "/api/v1/stages/fits?system=authorization&stage=database", &[]).expect_status(409);
 }

@@ -63,11 +63,16 @@ fn a_real_time_event_reaches_streams_and_pushed_subscribers_in_order_and_is_coun
     assert_eq!(sequences, (1..=50).collect::<Vec<_>>());
     subscriber.wait_until(|pushed| pushed.len() >= 50, "50 events");
     assert_eq!(subscriber.payloads(), payloads);
-    let row = told(&cloud, "HOT");
+    let mut row = told(&cloud, "HOT");
+    let latency = row.as_object_mut().and_then(|row| row.remove("latency")).expect("events have gone out");
+    let us = |name: &str| latency[name].as_u64().expect("a number");
+    assert!(us("p50Us") <= us("p99Us") && us("p99Us") <= us("worstUs") && us("worstUs") < 60_000_000, "{latency}");
+    let counted = |bucket: &Value| bucket[1].as_u64().expect("a count");
+    assert_eq!(latency["bucketsUs"].as_array().expect("buckets").iter().map(counted).sum::<u64>(), 50, "each event once");
     let expected = json!({
         "eventType": "HOT", "periodUs": 1, "deadlineUs": 60_000_000, "lossTolerance": null, "retention": 0, "level": 3, "publishers": 1,
         "durable": false, "declaredBy": "configuration", "guarantee": "unstated", "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
-        "lost": 0,
+        "lost": 0, "longestLossRun": 0,
     });
     assert_eq!(row, expected);
     let metrics = cloud.get("/metrics").expect_status(200).text();
@@ -282,7 +287,7 @@ fn a_stream_that_asks_for_more_than_fits_is_refused_alone_and_the_topic_is_as_st
 fn what_a_full_queue_costs_a_subscriber_is_counted_for_the_topic() {
     let data = tempfile::tempdir().expect("a directory");
     let cloud = start(data.path(), "subscriber_queue_bytes_max = 4096\n[[topic]]\nevent_type = \"hot\"\nperiod_us = 1\n");
-    let _unread = UnreadStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
+    let unread = UnreadStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
     let body = event("hot", system("sensor", 1), &"x".repeat(60_000));
     let lost = (0..1_000).any(|_| {
         cloud.publish(&body);
@@ -291,6 +296,10 @@ fn what_a_full_queue_costs_a_subscriber_is_counted_for_the_topic() {
     assert!(lost, "{}", told(&cloud, "HOT"));
     let metrics = cloud.get("/metrics").expect_status(200).text();
     assert!(!metrics.contains("\nbodkin_topic_lost_total{event_type=\"HOT\"} 0\n"), "{metrics}");
+    assert_eq!(told(&cloud, "HOT")["longestLossRun"], 0, "a run is counted when it is over");
+    let _read = unread.read();
+    let run = || told(&cloud, "HOT")["longestLossRun"].as_u64().expect("a number");
+    assert!(eventually(|| run() > 0), "{}", told(&cloud, "HOT"));
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn the_operator_does_from_the_command_line_what_is_the_operators() {
 #[test]
 fn no_client_command_is_forgotten() {
     let mut found = BTreeSet::new();
-    for command in ["service", "system", "auth", "rule", "orchestrate", "event", "log", "audit", "onboard"] {
+    for command in ["status", "service", "system", "auth", "rule", "orchestrate", "event", "log", "audit", "onboard"] {
         leaves(command, &mut found);
     }
     assert!(found.len() > 50 && found.contains("event dead replay"), "{found:?}");
