@@ -78,7 +78,8 @@ fn a_replica_of_a_publisher_with_a_wrong_clock_is_due_as_if_it_had_taken_the_lon
         let mut driven = Driven::new(&[Terms { replicate_within_ns: Some(60), ..due_within(0, 1_000) }]);
         let stream = driven.stream(0, 1);
         driven.subscribe(0, 1_000);
-        driven.step(Input::Backup(BackupStanding::InSync));
+        driven.step(Input::Backup(BackupStanding::Out));
+        driven.join();
         let publication =
             Publication { epoch: Epoch::NONE, sequence: Sequence(1), created: at(driven.now), is_resent: false, has_wrong_clock };
         driven.shard.accept(at(driven.now), stream, publication).unwrap();
