@@ -314,6 +314,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_broker_has_dropped_at_the_end_of_a_stream_is_not_told_but_counts() {
+        let (mut ledger, stream) = ten(1);
+        deliver(&mut ledger, stream, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
+        ledger.given_up(stream, 10, GivenUp::ByBroker);
+        assert_eq!(ledger.clone().settle(Time(99)), Ok(()));
+        let mut strict = ten(0);
+        deliver(&mut strict.0, strict.1, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
+        strict.0.given_up(strict.1, 10, GivenUp::ByBroker);
+        let broken = Broken::LossRun { stream: NAME, subscriber: 0, last: 9, next: 11, run: 1, tolerance: 0 };
+        assert_eq!(strict.0.settle(Time(99)).map_err(|v| v.broken), Err(broken));
+    }
+
+    #[test]
     fn losses_that_nobody_had_are_not_told() {
         let (mut ledger, stream) = ten(3);
         deliver(&mut ledger, stream, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).unwrap();

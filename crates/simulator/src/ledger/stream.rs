@@ -211,10 +211,12 @@ impl StreamAccount {
 
     pub(super) fn settle(&mut self, tally: &mut Tally) -> Result<(), Broken> {
         let behind_all = self.created_through() + 1;
+        // A subscriber sees by the next event what was dropped in front of it, and there is none.
+        let ends_unseen = self.is_over || self.messages.back().is_some_and(|message| message.given_up == Some(GivenUp::ByBroker));
         for index in 0..self.readers.len() {
             let lost_before = self.readers[index].lost;
             self.gap(index, behind_all, tally)?;
-            if self.is_over {
+            if ends_unseen {
                 self.readers[index].lost = lost_before;
             }
             let Reader { subscriber, is_owed, last, lost, told, .. } = self.readers[index];
