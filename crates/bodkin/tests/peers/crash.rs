@@ -33,7 +33,7 @@ fn nothing_that_was_promised_is_broken_by_a_fault() {
     let outcomes = report["outcomes"].as_array().expect("one for each fault");
     assert_eq!(outcomes.len(), FAULTS.split(',').count());
     for outcome in outcomes {
-        for figure in ["broken_promises", "l0_covered_and_lost", "not_taken"] {
+        for figure in ["broken_promises", "l0_covered_and_lost", "not_taken", "excess"] {
             assert_eq!(outcome[figure], 0, "{figure} of {}: {outcome:#}", outcome["label"]);
         }
         assert!(outcome["l0_published"].as_u64().is_some_and(|published| published > 100), "{outcome:#}");
