@@ -27,6 +27,10 @@ pub use self::{
 /// How long wake-ups are measured.
 pub const MEASURE: Duration = Duration::from_millis(1_500);
 
+/// What to do where real-time threads are denied.
+const REMEDY: &str = "grant CAP_SYS_NICE or RLIMIT_RTPRIO of 20 (systemd: LimitRTPRIO=20), keep platform.load_max_percent at or below what kernel.sched_rt_runtime_us \
+    leaves, or say scheduling = \"default\" if ordinary threads will do";
+
 /// What the configuration says of scheduling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -150,6 +154,13 @@ struct Decision {
     prefers: bool,
     why: String,
     measured: Option<Comparison>,
+}
+
+impl Decision {
+    /// Whether there are no real-time threads although somebody wants them where they help, and nobody has found that they do not.
+    fn denies(&self, asked: Scheduling) -> bool {
+        !self.is_fifo && asked != Scheduling::Default && self.measured.is_none()
+    }
 }
 
 impl ThreadView {
@@ -299,9 +310,11 @@ impl Realtime {
     }
 
     fn decide(&self, decision: Decision) {
-        match (self.config.scheduling, decision.is_fifo) {
-            (Scheduling::Fifo, false) => tracing::warn!(why = decision.why, "scheduling is fifo, and the data plane has ordinary threads"),
-            (_, is_fifo) => tracing::info!(is_fifo, why = decision.why, measured = ?decision.measured, "scheduling of the data plane"),
+        let Decision { is_fifo, why, measured, .. } = &decision;
+        if decision.denies(self.config.scheduling) {
+            tracing::warn!(why, "the data plane has ordinary threads, which others can hold up: {REMEDY}");
+        } else {
+            tracing::info!(is_fifo, why, ?measured, "scheduling of the data plane");
         }
         let mut state = self.lock();
         state.decision = Some(decision);
@@ -432,6 +445,18 @@ mod tests {
             let (is_fifo, why) = before(scheduling, load_max_percent, rights).unwrap();
             assert!(!is_fifo && why.contains(expected), "{why}");
         }
+        for (asked, rights, expected) in [
+            (Scheduling::Auto, NONE, true),
+            (Scheduling::Fifo, NONE, true),
+            (Scheduling::Default, NONE, false),
+            (Scheduling::Default, ALL, false),
+        ] {
+            let config = RealtimeConfig { scheduling: asked, ..RealtimeConfig::default() };
+            assert_eq!(beforehand(&config, rights, 95).unwrap().denies(asked), expected, "{asked:?} {rights:?}");
+        }
+        let as_soon = measured(Scheduling::Auto, Ok(Comparison { default: figures(50), fifo: Some(figures(60)) }));
+        assert!(!as_soon.denies(Scheduling::Auto), "nothing is lacking where ordinary threads do as well");
+        assert!(measured(Scheduling::Auto, Err(io::ErrorKind::PermissionDenied.into())).denies(Scheduling::Auto));
         let compared = |scheduling, default, fifo| {
             measured(scheduling, Ok(Comparison { default: figures(default), fifo: Some(figures(fifo)) })).is_fifo
         };
