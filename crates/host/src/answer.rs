@@ -10,7 +10,7 @@ use bodkin_store::StoreError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{gate, live::Part};
+use crate::{gate, live::Parts};
 
 /// `Content-Type` of what operations answer.
 pub const JSON: &str = "application/json;charset=UTF-8";
@@ -50,7 +50,7 @@ pub struct Answer {
     /// Whether the connection is closed behind it.
     pub close: bool,
     /// What is told from here on without end, in the place of the body; only Bodkin's own port does that.
-    pub live: Option<Vec<Part>>,
+    pub live: Parts,
     /// What the audit log keeps of it beyond what the route tells; it is not sent.
     pub account: Option<Box<Map<String, Value>>>,
 }
@@ -65,7 +65,7 @@ impl Answer {
             entity_tag: None,
             body,
             close: false,
-            live: None,
+            live: Parts::default(),
             account: None,
         }
     }
@@ -80,7 +80,7 @@ impl Answer {
             entity_tag: None,
             body: Vec::new(),
             close: false,
-            live: None,
+            live: Parts::default(),
             account: None,
         }
     }

@@ -288,11 +288,13 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
             Some(answer) => *answer,
             None => service.answer(&request).await,
         };
-        if let (Some(parts), Service::Monitor(monitor)) = (answer.live.take(), service) {
+        if let (parts, Service::Monitor(monitor)) = (answer.live, service)
+            && !parts.is_empty()
+        {
             match monitor.streams.clone().try_acquire_owned() {
                 Ok(_place) => {
                     let asked = (&request, page.as_deref());
-                    live::tell(&mut channel, context, (&**monitor, &parts[..]), asked, &peer, &mut serving).await?;
+                    live::tell(&mut channel, context, (&**monitor, parts), asked, &peer, &mut serving).await?;
                     return Ok(Some(channel));
                 }
                 Err(_) => answer = crate::live::too_many(),

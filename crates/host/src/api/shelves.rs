@@ -2,7 +2,7 @@
 //! to the stages of the running cloud.
 
 use bodkin_arrowhead::core_service::CoreSystem;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Api, BASE, list, onboarding::blocking};
 use crate::{
@@ -12,13 +12,16 @@ use crate::{
     stage::Stage,
 };
 
+/// Fits laws to a histogram: the upper bound in nanoseconds and the count of each bucket, ascending.
+pub type Fit = fn(&[(u64, u64)]) -> Result<Value, String>;
+
 /// Draws nets and fits laws. The host links no Petri nets: who starts it gives what does.
 #[derive(Clone, Copy, Debug)]
 pub struct Modeller {
     /// A net's file, JSON, as SVG; or what is wrong with it.
     pub draw: fn(&str) -> Result<String, String>,
-    /// Laws fitted to a histogram (upper bounds in nanoseconds and counts, ascending), as JSON; or why there are none.
-    pub fit: fn(&[(u64, u64)]) -> Result<serde_json::Value, String>,
+    /// The laws as JSON; or why there are none.
+    pub fit: Fit,
 }
 
 /// What a drawing may do, opened by itself: nothing.

@@ -11,7 +11,7 @@ use super::{PortContext, refused, send};
 use crate::{
     answer::{self, DateText, Recipient},
     async_channel::AsyncChannel,
-    live::{Live, Part},
+    live::{Live, Parts},
     monitor::Monitor,
     request::Request,
     security::{self, Peer},
@@ -27,7 +27,7 @@ const DROPPED_BYTES: usize = 512;
 pub(super) async fn tell(
     channel: &mut AsyncChannel,
     context: &PortContext,
-    (monitor, parts): (&Monitor, &[Part]),
+    (monitor, parts): (&Monitor, Parts),
     (request, page): (&Request, Option<&str>),
     peer: &Peer,
     serving: &mut Serving,
@@ -35,7 +35,7 @@ pub(super) async fn tell(
     let mut out = Vec::new();
     let recipient = Recipient { reader: page, is_secure: channel.is_tls(), ..Recipient::CLOSED };
     answer::push_stream_head(&mut out, DateText::default().at(SystemTime::now()), recipient);
-    let mut live = Live::new(parts);
+    let mut live = Live::new(parts.iter());
     let mut seconds = interval(SECOND);
     // Who could not be told in time is not told faster afterwards.
     seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
