@@ -66,13 +66,13 @@ enum Output {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Serve the local cloud: Service Registry, Authorization, Orchestrator, Event Handler
+    /// Serve the local cloud: Service Registry, Authorization, Orchestrator, Event Handler, Gatekeeper
     Up(up::UpOptions),
     /// The Backup of a reliable pair: `up --role backup`. It repeats the Primary, and serves when that one is gone
     Backup(up::UpOptions),
     /// The witness of a reliable pair: votes who of the two may serve; holds nothing else
     Witness(witness::WitnessOptions),
-    /// Relays, where clouds meet
+    /// Relays, where clouds meet: be one, or make them known to a cloud
     Relay(cli::RelayOptions),
     /// Show a local cloud at work: real sensors, denied and allowed, events by stream and by push
     Demo(demo::DemoOptions),
@@ -139,6 +139,7 @@ fn main() -> ExitCode {
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
         Task::Cert(options) => cli::run_cert(options, cli::Printer::new(json_output)),
         Task::Topic(options) => on_one_thread(cli::run_topic(options, cli::Printer::new(json_output))),
+        Task::Relay(options) => on_one_thread(cli::run_relay(options, cli::Printer::new(json_output))),
         Task::Graph(options) => on_one_thread(cli::run_graph(options, cli::Printer::new(json_output))),
         Task::Model(options) => cli::run_model(options, command.output.into()),
         Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),

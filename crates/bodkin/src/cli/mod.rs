@@ -1,4 +1,4 @@
-//! The client commands: `status`, `service`, `system`, `auth`, `rule`, `orchestrate`, `event` and `log`, the management of one thing each by
+//! The client commands: `status`, `service`, `system`, `auth`, `rule`, `orchestrate`, `event`, `cloud`, `relay` and `log`, the management of one thing each by
 //! its name; and those that need no cloud: `cert`, `audit`, `topic`, `graph` and `model`, which work on files, and `simulate`.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
@@ -7,6 +7,7 @@
 mod audit;
 mod auth;
 mod cert;
+mod cloud;
 mod credentials;
 mod details;
 mod event;
@@ -40,7 +41,7 @@ pub use self::{
     graph::{GraphOptions, run as run_graph},
     model::{Form as ModelForm, ModelOptions, run as run_model},
     printer::{Printer, write_out},
-    relay::{RelayCommand, RelayOptions},
+    relay::{RelayCommand, RelayOptions, run as run_relay},
     simulate::{SimulateOptions, run as run_simulate},
     topic::{TopicOptions, run as run_topic},
 };
@@ -65,6 +66,8 @@ pub enum ClientCommand {
     Orchestrate(orchestrate::OrchestrateOptions),
     /// Events: publish, subscribe, tail, replay, dead letters
     Event(event::EventOptions),
+    /// Other clouds: make them known, ask whether they are there
+    Cloud(cloud::CloudOptions),
     /// What a core system logged
     Log(log::LogOptions),
     /// The audit log: who did what, who was given what; is it whole?
@@ -87,7 +90,13 @@ pub async fn run(command: ClientCommand, json_output: bool) -> anyhow::Result<u8
         ClientCommand::Audit(options) => audit::run(options, printer).await,
         ClientCommand::Onboard(options) => onboard::run(options, printer).await,
         ClientCommand::Event(options) => event::run(options, printer).await,
+        ClientCommand::Cloud(options) => cloud::run(options, printer).await,
     };
+    told(done)
+}
+
+/// A denied call is told, and has an exit code of its own.
+fn told(done: anyhow::Result<u8>) -> anyhow::Result<u8> {
     match done {
         Err(error) if error.downcast_ref::<CallError>().is_some_and(CallError::is_denied) => {
             eprintln!("bodkin: {error:#}");
