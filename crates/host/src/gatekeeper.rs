@@ -15,7 +15,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     hash::{BuildHasher, RandomState},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -38,7 +38,7 @@ use tokio::{
 pub use self::answering::answer_calls;
 use crate::{
     control::now,
-    relay::{Destination, Heard, Messages, Relay, RelayError, RelayPlace},
+    relay::{Destination, Heard, Messages, Relay, RelayError, RelayPlace, Relays},
     seldom::SeldomOf,
 };
 
@@ -65,6 +65,20 @@ pub trait Links: Send + Sync {
     fn all(&self) -> Vec<Arc<dyn Relay>>;
 }
 
+impl Links for Relays {
+    fn link(&self, place: &RelayPlace) -> Arc<dyn Relay> {
+        Self::link(self, place)
+    }
+
+    fn keep(&self, wanted: &BTreeSet<RelayPlace>) {
+        Self::keep(self, |place| wanted.contains(place));
+    }
+
+    fn all(&self) -> Vec<Arc<dyn Relay>> {
+        Self::all(self)
+    }
+}
+
 /// Why there can be no Gatekeeper.
 #[derive(Debug, thiserror::Error)]
 pub enum GatekeeperError {
@@ -74,6 +88,19 @@ pub enum GatekeeperError {
     /// Its name says no cloud.
     #[error("the Gatekeeper's certificate does not say which cloud it is of: {0}")]
     Name(#[from] CommonNameError),
+}
+
+/// What became of dialogues since the start.
+#[derive(Debug, Default)]
+pub struct DialogueCounts {
+    /// Begun by this cloud.
+    pub asked: AtomicU64,
+    /// Of these, those that came to nothing.
+    pub failed: AtomicU64,
+    /// Begun by others, and answered.
+    pub answered: AtomicU64,
+    /// Calls that were not taken, and dialogues behind them that came to nothing.
+    pub not_answered: AtomicU64,
 }
 
 /// Speaks with the gatekeepers of other clouds.
@@ -87,6 +114,8 @@ pub struct Gatekeeper {
     calls: Arc<Semaphore>,
     answered: Semaphore,
     told: SeldomOf,
+    /// For whoever watches.
+    pub counts: DialogueCounts,
 }
 
 /// What it signs, seals and opens with.
@@ -118,6 +147,7 @@ impl Gatekeeper {
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             answered: Semaphore::new(ANSWERS_MAX),
             told: SeldomOf::default(),
+            counts: DialogueCounts::default(),
         })
     }
 

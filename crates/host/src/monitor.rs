@@ -24,6 +24,7 @@ use crate::{
     api::{self, Api},
     control::now,
     dashboard, document,
+    gatekeeper::DialogueCounts,
     graph::GraphCounts,
     listener::Traffic,
     live,
@@ -280,7 +281,8 @@ impl Monitor {
         let syncs = ("bodkin_audit_syncs_total", "Syncs of the audit log to the disk.", self.api.audit.log().syncs());
         let lost = ("bodkin_audit_lost_total", "Entries of the audit log that could not be written.", self.api.audit.log().lost());
         let relay = self.relay.iter().flat_map(|relay| relay::counters(relay.counts()));
-        counted.into_iter().chain([syncs, lost]).chain(relay).collect()
+        let dialogues = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| dialogues(&gatekeeper.counts));
+        counted.into_iter().chain([syncs, lost]).chain(relay).chain(dialogues).collect()
     }
 
     /// Prometheus's text form.
@@ -448,6 +450,17 @@ fn unroutable(request: &Request) -> Option<Answer> {
         _ => Answer::empty(405),
     };
     Some(Answer { header: Some(("Allow", allow)), ..answer })
+}
+
+/// Dialogues with the gatekeepers of other clouds.
+fn dialogues(counts: &DialogueCounts) -> [Number; 4] {
+    [
+        ("bodkin_dialogues_asked_total", "Dialogues that were begun with other clouds.", &counts.asked),
+        ("bodkin_dialogues_failed_total", "Of these, those that came to nothing.", &counts.failed),
+        ("bodkin_dialogues_answered_total", "Dialogues that other clouds have begun, and that were answered.", &counts.answered),
+        ("bodkin_dialogues_refused_total", "Calls and dialogues of other clouds that were not answered.", &counts.not_answered),
+    ]
+    .map(|(name, help, value)| (name, help, value.load(Relaxed)))
 }
 
 fn push(text: &mut String, part: std::fmt::Arguments<'_>) {

@@ -42,7 +42,7 @@ use crate::{
     control::{self, Control, Pings},
     destination::Destinations,
     gate::Gate,
-    gatekeeper::GatekeeperError,
+    gatekeeper::{Gatekeeper, GatekeeperError},
     graph::{DeployError, Deployer},
     host_name::OwnNames,
     inbox::{Inbox, Message},
@@ -59,6 +59,7 @@ use crate::{
     probe::Probes,
     push::{PushContext, backlog::BacklogSource, delivery::Deliveries},
     quality::Qualities,
+    relay::{Dialer, Relays},
     replay::{READERS_MAX, ReplayContext},
     security::{SecurePort, Security, SecurityConfig, SecurityError, machine_name},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext, ShardThread},
@@ -256,6 +257,7 @@ impl Server {
         let counts = Arc::new(EventCounts::default());
         let tokens = trust.as_deref().map(|trust| TokenIssuer::start(trust.identity(CoreSystem::Authorization), config.token_lifetimes));
         let tokens = tokens.transpose()?.map(Arc::new);
+        let gatekeeper = gatekeeper(config, security.as_ref(), &destinations)?.map(Arc::new);
         let (poll, inbox) = Shard::inbox()?;
         let qualities = Arc::new(Qualities::default());
         let control = Arc::new(Control {
@@ -271,7 +273,7 @@ impl Server {
             orchestrator: config.orchestrator,
             qualities: qualities.clone(),
             tokens: tokens.clone(),
-            gatekeeper: None,
+            gatekeeper,
         });
         let from = opened.store.read(|draft| draft.positions_end()).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
@@ -542,6 +544,18 @@ fn gate(config: &HostConfig, addresses: &[SocketAddr]) -> Gate {
         None => gate,
         Some(pair) => gate.led_by(pair.leadership().clone()),
     }
+}
+
+/// Who speaks with other clouds, in a cloud that has a Gatekeeper.
+fn gatekeeper(
+    config: &HostConfig,
+    security: Option<&Arc<Security>>,
+    destinations: &Destinations,
+) -> Result<Option<Gatekeeper>, StartError> {
+    let Some(security) = security.filter(|security| security.trust().systems().contains(&CoreSystem::Gatekeeper)) else { return Ok(None) };
+    let relays = Relays::new(Dialer::new(destinations.clone(), security.clone(), CoreSystem::Gatekeeper));
+    let patience = config.limits.neighbor_timeout;
+    Ok(Some(Gatekeeper::new(security.trust().identity(CoreSystem::Gatekeeper), patience, Box::new(relays))?))
 }
 
 /// Reads certificates and keys, which takes its time: not on a thread that serves others.

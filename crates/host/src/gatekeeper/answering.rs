@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
@@ -20,11 +20,14 @@ use tokio::{task::JoinSet, time::timeout};
 use super::{CALL_BYTES_MAX, CALLS_MAX, Fault, Gatekeeper, Partner, Queues, topic};
 use crate::{
     control::Control,
-    relay::{Heard, RETRY_MAX, RETRY_MIN, Relay, RelayPlace},
+    relay::{Heard, RETRY_MIN, Relay, RelayPlace},
 };
 
 /// How often it is looked for relays that were made known, or are not wanted any more.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Longest time between two attempts to listen at a relay, which begin with [`RETRY_MIN`]: a relay that lets this cloud in at last is not kept waiting for long.
+const LISTEN_AGAIN_MAX: Duration = Duration::from_secs(10);
 
 /// Listens at every relay of every other cloud, and answers, until the task is aborted. Returns at once where there is no Gatekeeper.
 pub async fn answer_calls(control: Arc<Control>) {
@@ -79,7 +82,7 @@ impl Gatekeeper {
                 Err(error) => self.tell_relay(&*relay, &error.to_string()),
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(RETRY_MAX);
+            pause = (pause * 2).min(LISTEN_AGAIN_MAX);
         }
     }
 
@@ -92,6 +95,7 @@ impl Gatekeeper {
     /// Takes a call, if it is one for this cloud. Who is no neighbour is told nothing.
     fn called(self: Arc<Self>, call: String, relay: &Arc<dyn Relay>, control: &Arc<Control>) {
         let not_taken = |why: String| {
+            self.counts.not_answered.fetch_add(1, Relaxed);
             if let Some(times) = self.told.due(&why) {
                 tracing::warn!(system = "gatekeeper", relay = %relay.place(), why, times, "a call was not taken");
             }
@@ -120,14 +124,19 @@ impl Gatekeeper {
                 return gatekeeper.tell(&partner, "has called, and its turn has not come in time");
             };
             let sealed = call.session_id.unwrap_or_default();
-            if let Err(fault) = gatekeeper.answer(&*relay, &partner, sealed, &cloud, &control).await {
-                gatekeeper.tell(&partner, &format!("has called, and was not answered: {fault}"));
+            match gatekeeper.answer(&*relay, &partner, sealed, &cloud, &control).await {
+                Ok(true) => _ = gatekeeper.counts.answered.fetch_add(1, Relaxed),
+                Ok(false) => _ = gatekeeper.counts.not_answered.fetch_add(1, Relaxed),
+                Err(fault) => {
+                    gatekeeper.counts.not_answered.fetch_add(1, Relaxed);
+                    gatekeeper.tell(&partner, &format!("has called, and was not answered: {fault}"));
+                }
             }
             drop((place, waiting));
         });
     }
 
-    /// The whole dialogue. Its queues are the caller's to remove, unless it is not there any more.
+    /// The whole dialogue; gives whether there was one. Its queues are the caller's to remove, unless it is not there any more.
     async fn answer(
         &self,
         relay: &dyn Relay,
@@ -135,16 +144,16 @@ impl Gatekeeper {
         sealed: String,
         cloud: &Arc<Cloud>,
         control: &Control,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let session = match self.open(sealed, partner).await? {
             Ok(RelayMessage::Call(session)) => session,
             Ok(_) => {
                 self.tell(partner, "calls with a message that is no call");
-                return Ok(());
+                return Ok(false);
             }
             Err(fault) => {
                 self.tell(partner, &format!("is said to call, and the call is not taken: {fault}"));
-                return Ok(());
+                return Ok(false);
             }
         };
         let queues = Queues::new(&session, &self.own)?;
@@ -166,7 +175,7 @@ impl Gatekeeper {
             self.remove(relay, &queues.request).await;
             self.remove(relay, &queues.response).await;
         }
-        said
+        said.map(|()| true)
     }
 
     /// An answer that is too long is told to be.

@@ -1,6 +1,6 @@
 //! Dialogues that this cloud begins.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use bodkin_arrowhead::{
     dialogue::{self, Subject},
@@ -41,7 +41,9 @@ impl Gatekeeper {
                 );
                 return Err(ArrowheadError::unavailable(why));
             };
+            self.counts.asked.fetch_add(1, Relaxed);
             let answer = self.converse(&*relay, &partner, subject, question).await;
+            self.counts.failed.fetch_add(answer.is_err().into(), Relaxed);
             drop(place);
             let answer = answer.map_err(|fault| self.refusal(&told, &relay.place().to_string(), &fault))?;
             dialogue::answer(&answer).map(str::to_owned)

@@ -1,12 +1,14 @@
 //! The Gatekeeper's port: where it is, what it tells of clouds and relays, and what it refuses.
 
+use std::process::{Command, Output};
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{key_stores, put_key_store, with_key_stores};
-use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::cloud::{BINARY, Cloud, Launch, System};
 use crate::support::http::Answer;
-use crate::support::secure::{Client, SecureCloud, anchor};
+use crate::support::secure::{CLOUD, Client, SecureCloud, anchor};
 
 const CLOUDS: &str = "/gatekeeper/mgmt/clouds";
 const RELAYS: &str = "/gatekeeper/mgmt/relays";
@@ -131,4 +133,56 @@ fn clouds_are_made_known_with_their_relays() {
         sysop(cloud, "DELETE", &format!("{CLOUDS}/{id}"), None, 200);
     }
     sysop(cloud, "GET", &format!("{CLOUDS}/{id}"), None, 400);
+}
+
+/// Runs `bodkin` as the operator of the cloud whose certificates are in `trust`.
+fn command(cloud: &Cloud, trust: &std::path::Path, line: &str) -> Output {
+    let mut command = Command::new(BINARY);
+    command.args(line.split_whitespace()).current_dir(trust).arg("--trust").arg(trust).arg("--output=json");
+    command.env("BODKIN_MONITOR", cloud.address(System::Monitor).to_string()).output().expect("the binary starts")
+}
+
+#[test]
+fn two_operators_hand_each_other_a_file_and_read_its_fingerprint_aloud() {
+    let (one, place) = (SecureCloud::start([]), TempDir::new().expect("a temporary directory"));
+    let two = Launch::new().secure().data(place.path()).flags(["--cloud", "two", "--operator", "other"]).start();
+    let (file, two_trust) = (place.path().join("two.toml"), place.path().join("trust"));
+    let file = file.to_str().expect("text");
+    let nobody = command(&two, &two_trust, &format!("cloud introduce --out {file}"));
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("bodkin relay add"), "{nobody:?}");
+    assert!(command(&two, &two_trust, "relay add 127.0.0.1:1").status.success());
+    let keyless = command(&two, &two_trust, &format!("cloud introduce --out {file}"));
+    assert!(String::from_utf8_lossy(&keyless.stderr).contains("without its key"), "{keyless:?}");
+    assert!(command(&two, &two_trust, "relay remove 127.0.0.1:1").status.success());
+    assert!(command(&two, &two_trust, "relay add 127.0.0.1:1 --own").status.success());
+    let written = command(&two, &two_trust, &format!("cloud introduce --out {file}"));
+    let written: Value = serde_json::from_slice(&written.stdout).unwrap_or_else(|error| panic!("{error}: {written:?}"));
+    let fingerprint = written["fingerprint"].as_str().expect("a fingerprint");
+
+    let trust = one.trust("");
+    let unchecked = command(&one.cloud, &trust, &format!("cloud add {file}"));
+    assert!(unchecked.status.code() == Some(2) && String::from_utf8_lossy(&unchecked.stderr).contains(fingerprint), "{unchecked:?}");
+    let forged = command(&one.cloud, &trust, &format!("cloud add {file} --fingerprint {}", fingerprint.replace(['0', '1'], "2")));
+    assert!(forged.status.code() == Some(1) && String::from_utf8_lossy(&forged.stderr).contains("nothing was changed"), "{forged:?}");
+    let heard = fingerprint.to_uppercase().replace('-', ":");
+    let added = command(&one.cloud, &trust, &format!("cloud add {file} --fingerprint {heard}"));
+    assert!(added.status.success(), "{added:?}");
+    let row: Value = serde_json::from_slice(&added.stdout).expect("a row");
+    assert_eq!((&row["name"], &row["neighbor"], &row["secure"]), (&json!("two"), &json!(true), &json!(true)));
+    assert_eq!(row["gatekeeperRelays"][0]["address"], json!("127.0.0.1"));
+    let again = command(&one.cloud, &trust, &format!("cloud add {file} --fingerprint {heard}"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("--replace"), "{again:?}");
+    let replaced = command(&one.cloud, &trust, &format!("cloud add {file} --fingerprint {heard} --replace --neighbor false"));
+    let replaced: Value = serde_json::from_slice(&replaced.stdout).unwrap_or_else(|error| panic!("{error}: {replaced:?}"));
+    assert_eq!((&replaced["id"], &replaced["neighbor"]), (&row["id"], &json!(false)));
+    let itself = command(&two, &two_trust, &format!("cloud add {file} --fingerprint {heard}"));
+    assert!(String::from_utf8_lossy(&itself.stderr).contains("this cloud itself"), "{itself:?}");
+    // Nobody is at the relay.
+    let pinged = command(&one.cloud, &trust, "cloud ping two");
+    assert!(pinged.status.code() == Some(1) && String::from_utf8_lossy(&pinged.stdout).contains("two.other"), "{pinged:?}");
+    let relays: Value = serde_json::from_slice(&command(&one.cloud, &trust, "relay list").stdout).expect("a list");
+    assert!(relays["data"][0]["state"].as_str().is_some_and(|state| state.starts_with("down")), "{relays}");
+    assert!(command(&one.cloud, &trust, "cloud rm two.other").status.success());
+    let left = sysop(&one.cloud, "GET", CLOUDS, None, 200).json();
+    assert_eq!((&left["count"], left["data"][0]["name"].as_str()), (&json!(1), CLOUD.split('.').next()), "{left}");
 }

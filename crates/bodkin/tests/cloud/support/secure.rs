@@ -112,6 +112,11 @@ impl Client {
         Self(tls::client(identity, &[anchor()], ServerCheck::HostName).expect("a configuration"))
     }
 
+    /// The same in another cloud than that of these tests.
+    pub fn believing(identity: &Identity, anchor: Certificate) -> Self {
+        Self(tls::client(Some(identity), &[anchor], ServerCheck::HostName).expect("a configuration"))
+    }
+
     /// What it is configured with.
     pub fn config(&self) -> Arc<ClientConfig> {
         self.0.clone()
