@@ -1,9 +1,10 @@
 """Expected tokens of places at given times by Storm, as CSV: FILE STEP LAST PLACE...
 
 The net is what `bodkin model peers` writes: a line for each place, transition and arc. Storm reads it as a PRISM program: a variable for
-each place, a command for each transition. Only nets whose delays are all exponential have one.
+each place, a command for each transition. Only nets whose delays are all exponential have one. Written for stormpy 2.0.
 """
 
+import itertools
 import sys
 import tempfile
 
@@ -39,8 +40,6 @@ def program(places, transitions):
         update = " & ".join(f"({place}' = {place} + {by})" for place, by in change.items() if by) or "true"
         lines.append(f"  [] {guard} -> {transition['rate']} : {update};")
     lines.append("endmodule")
-    for place in places:
-        lines += [f'rewards "{place}"', f"  true : {place};", "endrewards"]
     return "\n".join(lines) + "\n"
 
 
@@ -51,18 +50,29 @@ def main(path, step, last, *wanted):
     with tempfile.NamedTemporaryFile("w", suffix=".prism") as file:
         file.write(program(places, transitions))
         file.flush()
-        read = stormpy.parse_prism_program(file.name, True)
+        read = stormpy.parse_prism_program(file.name, prism_compatibility=True)
     count = round(float(last) / float(step))
     times = [float(last)] if count == 1 else [index * float(step) for index in range(count + 1)]
-    asked = [f'R{{"{place}"}}=? [ I={time} ]' for time in times for place in wanted]
-    formulas = [stormpy.parse_properties_for_prism_program(text, read)[0] for text in asked]
-    model = stormpy.build_sparse_model_with_options(read, stormpy.BuilderOptions([formula.raw_formula for formula in formulas]))
+    tokens = range(1, sum(places.values()) + 1)
+    # Expected tokens are the sum of the probabilities of one and more, two and more, and so on. Storm has instantaneous rewards for that, but
+    # those of 2.0.0 at a time t were seen to be the right ones for 2 t.
+    asked = {key: f"P=? [ F[{key[0]},{key[0]}] {key[1]} >= {key[2]} ]" for key in itertools.product(times, wanted, tokens)}
+    formulas = {key: stormpy.parse_properties(text, read)[0] for key, text in asked.items()}
+    model = stormpy.build_model(read, list(formulas.values()))
     first = model.initial_states[0]
+
+    def expected(time, place):
+        total = 0.0
+        for number in tokens:
+            found = stormpy.model_checking(model, formulas[time, place, number], only_initial_states=True).get_value(first)
+            if found == 0.0:
+                break
+            total += found
+        return total
+
     print("t," + ",".join(wanted), flush=True)
-    answers = iter(formulas)
     for time in times:
-        values = [stormpy.model_checking(model, next(answers), only_initial_states=True).at(first) for _ in wanted]
-        print(",".join(repr(value) for value in [time, *values]), flush=True)
+        print(",".join(repr(value) for value in [time, *(expected(time, place) for place in wanted)]), flush=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ use crate::{
 #[command(
     after_help = "Each program solves each net in a process of its own: processor seconds are those of the process, with its start and with what it \
                         compiles on the way. Off is the largest difference from Bodkin's own values, which are right to the error in its row. Sirio \
-                        is built from its sources here, which wants Java 17 and Maven; Storm is the Python package stormpy.\n\
+                        is built from its sources here, which wants Java 17 and Maven; Storm is the Python package stormpy (2.0), and is asked for one place, by the \
+                        probability of each number of tokens.\n\
                         Exit codes: 0 done, with or without peers, 1 Bodkin has no answer itself."
 )]
 pub struct PeersOptions {

@@ -79,7 +79,8 @@ fn children_cpu_s() -> f64 {
 impl Solution {
     fn read(text: &str, cpu_s: f64) -> Option<Self> {
         let mut lines = text.lines();
-        let names: Vec<&str> = lines.next()?.strip_prefix("t,")?.split(',').collect();
+        // Storm's warnings go where its answers go.
+        let names: Vec<&str> = lines.find_map(|line| line.strip_prefix("t,"))?.split(',').collect();
         let mut times = Vec::new();
         let mut values: BTreeMap<String, Vec<f64>> = names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
         for line in lines {
@@ -152,6 +153,7 @@ mod tests {
         assert_eq!(read("t,b,c\n0.0,0.0,9\n1.0,0.7,9\n").off(&right), Some(0.75 - 0.7));
         assert_eq!(read("t,a\n0.25,7\n").off(&right), None, "no time in common");
         assert_eq!(read("t,c\n1,7\n").off(&right), None, "no place in common");
+        assert_eq!(read("WARN (where): what\nt,a\n1,1\n").off(&right), Some(0.75), "what is told in front of the table");
         assert_eq!(read("t,a\n1,NaN\n").off(&right), Some(f64::INFINITY));
         assert!(["", "x,a\n", "t,a\n1\n", "t,a\n1,x\n"].iter().all(|text| Solution::read(text, 1.0).is_none()));
     }
