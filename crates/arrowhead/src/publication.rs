@@ -3,6 +3,7 @@
 //! A publication's texts stay the JSON literals they came as: what a subscriber gets as Event JSON is written from the
 //! same bytes, and only a `data:` line with the payload itself needs the escapes resolved.
 
+mod escape;
 mod kept;
 
 use std::{borrow::Cow, fmt::Write as _};
@@ -10,6 +11,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
+use self::escape::first_escaped;
 pub use self::kept::KeptTexts;
 use crate::{
     access::{Claim, Claims},
@@ -118,17 +120,6 @@ impl<'a> JsonText<'a> {
         }
         rest.is_empty()
     }
-}
-
-/// Bytes that are looked at in one go: without a branch for each, so that several are compared at a time.
-const LOOKED_AT_BYTES: usize = 64;
-
-/// Where the first character is that JSON has an escape for. All of them are ASCII, and no byte of another character is.
-fn first_escaped(text: &str) -> Option<usize> {
-    let is_escaped = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
-    let mut pieces = text.as_bytes().chunks(LOOKED_AT_BYTES);
-    let at = pieces.position(|piece| piece.iter().fold(false, |found, byte| found | is_escaped(byte)))? * LOOKED_AT_BYTES;
-    text.as_bytes()[at..].iter().position(is_escaped).map(|place| at + place)
 }
 
 /// Whether an escape of the literal is half a surrogate pair without the other half.
