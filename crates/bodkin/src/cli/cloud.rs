@@ -136,7 +136,7 @@ async fn introduce(monitor: &Monitor, named: &[String], out: Option<PathBuf>, pr
     if let Some(relay) = relays.iter().find(|relay| relay.secure && relay.authentication_info.is_none()) {
         let place = relay.host_and_port();
         bail!(
-            "the relay {place} is known here without its key, by which the other cloud would know it: bodkin relay remove {place}, and add it with --own, --certificate or --key"
+            "the relay {place} is known here without its key, by which the other cloud would know it: bodkin relay remove {place}, and add it with --own, --certificate or --authentication-info"
         );
     }
     let introduction = Introduction {

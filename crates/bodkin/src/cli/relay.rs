@@ -63,16 +63,16 @@ pub struct NewRelay {
     #[arg(long)]
     exclusive: bool,
     /// Certificate (PEM) of the relay: whoever shows another key is not it [default: its certificate has to lead to this cloud's authority]
-    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    #[arg(long, value_name = "FILE", conflicts_with = "authentication_info")]
     certificate: Option<PathBuf>,
     /// Base64 of its public key, instead
     #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    authentication_info: Option<String>,
     /// It is the one inside this cloud (`relay_listen`): it shows the Gatekeeper's key
-    #[arg(long, conflicts_with_all = ["certificate", "key"])]
+    #[arg(long, conflicts_with_all = ["certificate", "authentication_info"])]
     own: bool,
     /// It is reached without TLS: a broker that speaks STOMP, in a network that is closed
-    #[arg(long, conflicts_with_all = ["certificate", "key", "own"])]
+    #[arg(long, conflicts_with_all = ["certificate", "authentication_info", "own"])]
     plain: bool,
 }
 
@@ -108,7 +108,7 @@ impl NewRelay {
                 Some(base64::encode(own.public_key_info()))
             }
             None if self.own => Some(monitor.introduction().await?.gatekeeper_key),
-            None => self.key,
+            None => self.authentication_info,
         };
         Ok(RelayRequest {
             address: Some(host.trim_matches(['[', ']']).to_owned()),
