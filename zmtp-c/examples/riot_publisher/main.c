@@ -2,7 +2,13 @@
 
 #include <stdio.h>
 #include <string.h>
+#ifdef MODULE_SNTP
+#include "net/ntp_packet.h"
+#include "net/sntp.h"
+#include "net/sock/util.h"
+#else
 #include <time.h>
+#endif
 
 #include "bodkin_sessions.h"
 #include "net/gnrc/netif.h"
@@ -34,13 +40,44 @@ static uint8_t payloads[CAPACITY * PAYLOAD_MAX];
 static bodkin_topic_t topic = {.name = "HOT", .kept = kept, .payloads = payloads, .capacity = CAPACITY, .payload_max = PAYLOAD_MAX,
                                .retention = RETENTION};
 
-/** Nanoseconds since 1970, of the host that runs native; a board asks its clock, or a time server. */
+#ifdef MODULE_SNTP
+/** How long the time server may take, and how long after that it is asked again. */
+#define TIME_SERVER_US 1000000u
+
+/** Asks the time server until it has told the time; zero, if TIME_SERVER is no address. */
+static int set_clock(void)
+{
+    sock_udp_ep_t server;
+    if (sock_udp_str2ep(&server, "[" TIME_SERVER "]") != 0) {
+        return 0;
+    }
+    server.port = NTP_PORT;
+    while (sntp_sync(&server, TIME_SERVER_US) != 0) {
+        ztimer_sleep(ZTIMER_USEC, TIME_SERVER_US);
+    }
+    return 1;
+}
+
+/** Nanoseconds since 1970, by the time server and the board's timer. */
+static uint64_t utc_ns(void)
+{
+    return sntp_get_unix_usec() * 1000u;
+}
+#else
+/** That of the host is right. */
+static int set_clock(void)
+{
+    return 1;
+}
+
+/** Nanoseconds since 1970, of the host that runs native. */
 static uint64_t utc_ns(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     return ((uint64_t)now.tv_sec * 1000000000u) + (uint64_t)now.tv_nsec;
 }
+#endif
 
 static void told(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *of, uint64_t number, uint8_t reason)
 {
@@ -66,6 +103,10 @@ int main(void)
     (void)ipv6_addr_from_str(&address, ADDRESS);
     (void)gnrc_netif_ipv6_addr_add(netif, &address, PREFIX_BITS, 0);
     ztimer_sleep(ZTIMER_MSEC, 2000); /* until the address is known to be nobody else's */
+    if (!set_clock()) {
+        puts("TIME_SERVER is no address");
+        return 1;
+    }
     node.incarnation = utc_ns();
     if ((zmtp_net_open(&net) != 0) || (bodkin_open(&node) != 0) || (bodkin_sessions_open(&sessions) != 0)) {
         puts("the settings are not possible");
