@@ -11,6 +11,7 @@ mod modelling;
 mod nearest;
 mod passphrase;
 mod relay;
+mod service_manager;
 mod settings;
 mod shell;
 mod topic_file;

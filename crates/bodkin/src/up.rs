@@ -21,10 +21,13 @@ use serde_json::{Map, Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::paired::obey_signals;
-use crate::{FAILED, USAGE, settings::Settings};
+use crate::{FAILED, USAGE, service_manager::ServiceManager, settings::Settings};
 
 /// How long tasks may take to end once everything under way is answered.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(2);
+
+/// What a service manager shows while everything answers.
+const SERVES: &str = "serves the local cloud";
 
 /// Options of `bodkin up`.
 #[derive(Args, Clone, Debug)]
@@ -77,10 +80,11 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
     };
     let config = HostConfig { realtime: realtime.clone(), ..config };
     raise_open_files();
+    let manager = ServiceManager::of_environment();
     match pair {
         Some(pair) => {
             let pair = PairConfig { is_forced: options.force_lead, realtime, security: config.security.clone(), ..pair };
-            return paired::run(config, pair, json_output);
+            return paired::run(config, pair, &manager, json_output);
         }
         None if options.force_lead => return Ok(fail(USAGE, &anyhow::anyhow!("--force-lead is for a node of a pair: name its --role"))),
         None => {}
@@ -100,6 +104,8 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
         if is_new && !json_output {
             tell_new(&config);
         }
+        manager.ready(SERVES);
+        let pulse = server.pulse();
         if config.security.is_none() && !config.listen.is_loopback() {
             tracing::warn!(listen = %config.listen, "INSECURE MODE ON THE NETWORK: whoever reaches these ports may change and read everything");
         }
@@ -107,9 +113,15 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
-                () = hung_up(hang_up.as_mut()) => server.reload("SIGHUP").await,
+                () = hung_up(hang_up.as_mut()) => {
+                    manager.reloading();
+                    server.reload("SIGHUP").await;
+                    manager.ready(SERVES);
+                }
+                () = manager.watch(&pulse) => {}
             }
         }
+        manager.stopping();
         if !json_output {
             println!("stopping: what is under way is answered");
         }

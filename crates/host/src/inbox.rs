@@ -112,6 +112,8 @@ pub enum Message {
     GuaranteesChanged,
     /// The admission test has said what becomes of what a subscriber asks.
     Asked(Box<Answered>),
+    /// Somebody asks whether the shard takes its turns.
+    Beat(oneshot::Sender<()>),
     /// Somebody asks for the topics.
     Topics(oneshot::Sender<Vec<TopicState>>),
     /// What the reliable pair says.

@@ -35,6 +35,7 @@ pub mod own_services;
 pub mod pair;
 pub mod peer_clock;
 pub mod probe;
+pub mod pulse;
 pub mod push;
 pub mod quality;
 pub mod realtime;
@@ -63,6 +64,7 @@ pub use crate::{
     control::OrchestratorConfig,
     job::JobSchedule,
     limits::Limits,
+    pulse::Pulse,
     security::{KeyStores, SecurityConfig},
     server::{Port, Server, StartError},
     token::{IssuerError, TokenIssuer},

@@ -208,7 +208,7 @@ pub struct Server {
     /// Where the relay listens.
     pub relay: Option<SocketAddr>,
     opened: Opened,
-    monitor: Arc<Monitor>,
+    pub(crate) monitor: Arc<Monitor>,
     /// Ends who accepts connections, and those.
     stopping: Arc<Stopping>,
     shard: ShardThread,

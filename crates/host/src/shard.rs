@@ -478,6 +478,7 @@ impl Shard {
                 }
                 Message::GuaranteesChanged => self.tell_guarantees(&[Promise::Deadline, Promise::LossBound]),
                 Message::Asked(answer) => self.wish_answered(*answer),
+                Message::Beat(asked) => drop(asked.send(())),
                 Message::Topics(asked) => drop(asked.send(self.topics())),
                 Message::Synced { end, result } => self.synced(end, result),
                 Message::Pair(news) => self.pair_tells(news),

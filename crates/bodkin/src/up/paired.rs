@@ -14,14 +14,17 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use super::{SHUTDOWN_MAX, fail, hung_up, listeners, tell_ready};
-use crate::{DONE, FAILED};
+use super::{SERVES, SHUTDOWN_MAX, fail, hung_up, listeners, tell_ready};
+use crate::{DONE, FAILED, service_manager::ServiceManager};
+
+/// What a service manager shows while another node leads.
+const FOLLOWS: &str = "follows: another node of the pair leads";
 
 /// Pause in front of another attempt to serve.
 const LEAD_AGAIN: Duration = Duration::from_millis(100);
 
 /// Runs until SIGTERM or SIGINT; gives the exit code.
-pub fn run(config: HostConfig, pair: PairConfig, json_output: bool) -> anyhow::Result<u8> {
+pub fn run(config: HostConfig, pair: PairConfig, manager: &ServiceManager, json_output: bool) -> anyhow::Result<u8> {
     let node = pair.node;
     // Lives as long as the process; each local cloud has a runtime of its own, whose end closes what holds the database.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().context("cannot start the pair's thread")?;
@@ -38,7 +41,7 @@ pub fn run(config: HostConfig, pair: PairConfig, json_output: bool) -> anyhow::R
                 tell_begun(server, pair, node, json_output);
             }
         };
-        if let Some(code) = serve(&config, &mut pair, tell, json_output)? {
+        if let Some(code) = serve(&config, &mut pair, manager, tell, json_output)? {
             break code;
         }
     };
@@ -57,12 +60,26 @@ fn tell_begun(server: &Server, pair: &PairNode, node: Node, json_output: bool) {
 }
 
 /// Runs a local cloud, which follows, and leads if it is to. Gives the exit code, or nothing if another node leads: then one that follows is to begin anew.
-fn serve(config: &HostConfig, pair: &mut PairNode, tell: impl FnOnce(&Server, &PairNode), json_output: bool) -> anyhow::Result<Option<u8>> {
+fn serve(
+    config: &HostConfig,
+    pair: &mut PairNode,
+    manager: &ServiceManager,
+    tell: impl FnOnce(&Server, &PairNode),
+    json_output: bool,
+) -> anyhow::Result<Option<u8>> {
     let runtime = Builder::new_multi_thread().enable_all().build().context("cannot start the control plane's threads")?;
     let served = runtime.block_on(async {
         let mut server = Server::start(config).await?;
         tell(&server, pair);
-        let code = duties(&mut server, config, pair, json_output).await?;
+        manager.ready(FOLLOWS);
+        let pulse = server.pulse();
+        let code = tokio::select! {
+            code = duties(&mut server, config, pair, manager, json_output) => code?,
+            () = manager.watch(&pulse) => unreachable!("who watches does so until it is dropped"),
+        };
+        if code.is_some() {
+            manager.stopping();
+        }
         if !json_output {
             println!("this node leads no more: what is under way is answered");
         }
@@ -81,7 +98,13 @@ fn serve(config: &HostConfig, pair: &mut PairNode, tell: impl FnOnce(&Server, &P
 }
 
 /// Does what this node's part in the pair asks for, until the local cloud has to end; gives the exit code, if the process ends with it.
-async fn duties(server: &mut Server, config: &HostConfig, pair: &mut PairNode, json_output: bool) -> Result<Option<u8>, StartError> {
+async fn duties(
+    server: &mut Server,
+    config: &HostConfig,
+    pair: &mut PairNode,
+    manager: &ServiceManager,
+    json_output: bool,
+) -> Result<Option<u8>, StartError> {
     // Insecure mode has nothing to read again, and ends with its terminal.
     let mut hang_up = config.security.is_some().then(|| signal(SignalKind::hangup())).transpose()?;
     loop {
@@ -92,7 +115,9 @@ async fn duties(server: &mut Server, config: &HostConfig, pair: &mut PairNode, j
                 Duty::End => return Ok(Some(DONE)),
             },
             () = hung_up(hang_up.as_mut()) => {
+                manager.reloading();
                 server.reload("SIGHUP").await;
+                manager.ready(if pair.handle().leadership().leads() { SERVES } else { FOLLOWS });
                 continue;
             }
         }
@@ -101,7 +126,10 @@ async fn duties(server: &mut Server, config: &HostConfig, pair: &mut PairNode, j
         let leadership = pair.handle().leadership().clone();
         tokio::select! {
             led = lead(server, &leadership) => match led {
-                Ok(()) => tell_ready(server, config.security.as_ref(), promoted, json_output),
+                Ok(()) => {
+                    manager.status(SERVES);
+                    tell_ready(server, config.security.as_ref(), promoted, json_output);
+                }
                 Err(error) => return Ok(Some(fail(FAILED, &error.into()))),
             },
             // Before it has come to serve everything.

@@ -35,6 +35,7 @@ mod real_time_pushes;
 mod relay;
 mod replay;
 mod secure;
+mod service_manager;
 mod stops;
 mod support;
 mod zmtp;
