@@ -157,8 +157,9 @@ pub(crate) struct Stream {
     pub bucket: Bucket,
     /// Messages since the last mark, with it; 0: the next one is a mark.
     pub since_mark: u32,
-    /// Messages in a row that were dropped as late; [`SHED_UNKNOWN`] until one was dispatched in this epoch.
-    pub shed_run: u32,
+    /// The last message that was dispatched in this epoch: what is missing behind it, dropped here or lost in a crash, is one row. `None`: none was, and another leader may
+    /// have dropped all that the topic allows in front of the first one.
+    pub shed_from: Option<Sequence>,
     pub linked: Linked,
     /// Of a stream that keeps something: where the list of such streams has it.
     pub place: u32,
@@ -173,9 +174,6 @@ pub(crate) struct Stream {
     /// Ends when it is empty: its publisher has begun anew, or has gone.
     pub is_ending: bool,
 }
-
-/// Another leader may have dropped all that the topic allows right before this one, and the crash have taken the rest of L.
-pub const SHED_UNKNOWN: u32 = u32::MAX;
 
 impl Stream {
     pub fn new(identity: StreamIdentity, generation: u32, capacity: u32) -> Self {
@@ -201,7 +199,7 @@ impl Stream {
             is_resumed: true,
             bucket: Bucket::default(),
             since_mark: 0,
-            shed_run: SHED_UNKNOWN,
+            shed_from: None,
             linked: Linked::default(),
             place: 0,
             readers: Few::default(),

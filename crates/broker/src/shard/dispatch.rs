@@ -76,7 +76,8 @@ impl<R> Shard<R> {
         let slot = self.streams.slots.id(stream.cursor);
         let &Message { sequence, created, dispatch_by, is_excess, .. } = self.streams.slots.at(slot.index);
         let is_late = now > dispatch_by;
-        let may_shed = terms.shed_max.is_some_and(|shed_max| stream.shed_run < shed_max);
+        let missing = stream.shed_from.map(|from| sequence.0.saturating_sub(from.0));
+        let may_shed = terms.shed_max.zip(missing).is_some_and(|(shed_max, missing)| missing <= u64::from(shed_max));
         // The cost may have been declared anew since it was added.
         self.dispatches_ns = self.dispatches_ns.saturating_sub(terms.dispatch_cost_ns.into());
         self.streams.advance_cursor(index);
@@ -94,7 +95,7 @@ impl<R> Shard<R> {
         }
         self.counters.dispatched += 1;
         self.counters.late += u64::from(is_late);
-        self.streams.at_mut(index).shed_run = 0;
+        self.streams.at_mut(index).shed_from = Some(sequence);
         self.hand_to_all(now, slot, offer, outputs);
         let stream = self.streams.id(index);
         self.worked_on = Some(stream);
@@ -109,7 +110,6 @@ impl<R> Shard<R> {
         self.counters.shed += 1;
         outputs.push(Output::Shed { stream: self.streams.id(index), sequence, slot: self.streams.slots.id(slot), reason });
         let stream = self.streams.at_mut(index);
-        stream.shed_run = stream.shed_run.saturating_add(u32::from(reason == ShedReason::Late));
         stream.readers.iter_mut().filter(|reader| !reader.is_behind).for_each(|reader| reader.pass(sequence));
         self.release(index, outputs);
     }

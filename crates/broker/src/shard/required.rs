@@ -6,7 +6,7 @@ use super::{Authority, Output, Shard};
 use crate::{
     event::Sequence,
     slot::NONE,
-    stream::{Reader, SHED_UNKNOWN, StreamIdentity},
+    stream::{Reader, StreamIdentity},
     subscription::{Required, SubscriptionKey},
     time::Instant,
     wire::Watermark,
@@ -137,7 +137,7 @@ impl<R> Shard<R> {
         }
         // What the leader of the epoch between has dropped is not known here.
         for index in self.streams.open_streams().collect::<Vec<_>>() {
-            self.streams.at_mut(index).shed_run = SHED_UNKNOWN;
+            self.streams.at_mut(index).shed_from = None;
         }
         for index in 0..self.subscriptions.indexes() as u32 {
             let key = self.subscriptions.key(index);

@@ -272,3 +272,15 @@ fn what_the_leader_before_has_dropped_as_late_is_not_known_so_that_the_first_lat
     driven.now += 1_000;
     assert_eq!(driven.work(), "A8!", "8 might have been dropped here, but the one in front of it elsewhere");
 }
+
+#[test]
+fn what_a_crash_has_taken_between_late_events_counts_as_dropped() {
+    let sheds = Terms { shed_max: Some(2), ..roomy() };
+    let mut driven = following();
+    driven.shard.admit("A", sheds).unwrap();
+    // The marks of every other event: 4, 6 and 8 died with the host.
+    let stream = leads(&mut driven, backup(&[3, 5, 7, 9, 10], 0));
+    driven.step(Input::Resumed { stream, from: Sequence(11), to: Sequence(10) });
+    driven.now += 1_000;
+    assert_eq!(driven.work(), "A3! A7! A10!", "4 to 6 and 8 to 9: as many as may be dropped, and one that was lost");
+}
