@@ -242,6 +242,12 @@ impl Monitor {
                 stalls.backup_way_ns(),
             ),
             (
+                "bodkin_failover_seconds",
+                "From the last grant to the leader before until a publisher was back, at the last fail-over to this node; 0 without one.",
+                stalls.failover_ns(),
+            ),
+            ("bodkin_failover_long", "1 for a minute behind a fail-over that took longer than x.", u64::from(stalls.failover_was_long())),
+            (
                 "bodkin_backup_far",
                 "1 while replicas take longer to the Backup than bounds on losses were admitted with.",
                 u64::from(stalls.backup_is_far()),

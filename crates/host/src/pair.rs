@@ -152,12 +152,14 @@ pub struct Leadership {
     is_protected: AtomicBool,
     /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; the greatest number: it is not known.
     clock_difference_ns: AtomicU64,
+    /// When this node last granted the other candidate a lease; 0: not since its start.
+    granted_ns: AtomicU64,
 }
 
 impl Default for Leadership {
     fn default() -> Self {
-        let [until_ns, epoch] = [0; 2].map(AtomicU64::new);
-        Self { until_ns, epoch, is_protected: AtomicBool::new(false), clock_difference_ns: AtomicU64::new(u64::MAX) }
+        let [until_ns, epoch, granted_ns] = [0; 3].map(AtomicU64::new);
+        Self { until_ns, epoch, granted_ns, is_protected: AtomicBool::new(false), clock_difference_ns: AtomicU64::new(u64::MAX) }
     }
 }
 
@@ -191,6 +193,16 @@ impl Leadership {
 
     fn clock_differs(&self, difference_ns: Option<u64>) {
         self.clock_difference_ns.store(difference_ns.unwrap_or(u64::MAX), SeqCst);
+    }
+
+    /// The other candidate has been granted its lease.
+    pub(crate) fn grants(&self, at: Instant) {
+        self.granted_ns.store(at.nanos(), SeqCst);
+    }
+
+    /// When the other candidate was granted its lease last, by this node, in this run.
+    pub(crate) fn granted_at(&self) -> Option<Instant> {
+        Some(self.granted_ns.load(SeqCst)).filter(|granted_ns| *granted_ns > 0).map(Instant::from_nanos)
     }
 
     fn protect(&self, is_protected: bool) {

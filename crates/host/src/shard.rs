@@ -8,6 +8,7 @@ mod accept;
 mod clock;
 mod connection;
 mod drain;
+mod failover;
 mod graph;
 mod guarantee;
 mod kept;
@@ -242,6 +243,8 @@ pub struct Shard {
     is_serving: bool,
     /// Connections that were refused.
     refused: Seldom,
+    /// Of a node that was promoted, until a publisher is back.
+    failover: Option<failover::Failover>,
     /// What the connections' certificates were checked by.
     trust: Option<Arc<Trust>>,
     /// Since there are real-time topics, or graphs with real-time threads, the thread is scheduled as one of the data plane.
@@ -312,6 +315,7 @@ impl Shard {
             is_ending: false,
             is_serving: false,
             refused: Seldom::default(),
+            failover: None,
             trust,
             membership: None,
         };

@@ -2,7 +2,7 @@
 //!
 //! Every deadline is admitted with the longest section that nothing preempts, as the platform states it (`blocking`). Whether that is so is measured after
 //! the start, and watched from then on; while it is not, the deadlines' guarantee is suspended, and told. So it is where a clock differs by more than is stated, or events
-//! take longer to the broker; and that of losses, where replicas take longer to the Backup.
+//! take longer to the broker; and that of losses, where replicas take longer to the Backup, or a fail-over has taken longer than x.
 
 mod memory;
 
@@ -79,6 +79,10 @@ pub struct Stalls {
     publisher_excess: Noted,
     /// How long replicas took to the Backup.
     backup_way: Noted,
+    /// By how much a fail-over took longer than x.
+    failover_excess: Noted,
+    /// How long the last one took; 0: there was none.
+    failover_ns: AtomicU64,
     /// Clients whose clocks are known, and by how much one differs from ours at the least.
     clocks: AtomicU64,
     clock_difference_ns: AtomicU64,
@@ -124,10 +128,22 @@ impl Stalls {
     /// For deadlines that were admitted with this.
     pub fn new(assumed: Assumed) -> Self {
         let turn = Turn { start: Instant::now(), begun_ns: AtomicU64::new(0), longest_ns: AtomicU64::new(0) };
-        let [clocks, clock_difference_ns, machine_ns, shard_ns] = [0; 4].map(AtomicU64::new);
-        let (publisher_excess, backup_way) = (Noted::default(), Noted::default());
+        let [clocks, clock_difference_ns, machine_ns, shard_ns, failover_ns] = [0; 5].map(AtomicU64::new);
+        let [publisher_excess, backup_way, failover_excess] = [(); 3].map(|()| Noted::default());
         let is_measured = AtomicBool::new(false);
-        Self { assumed, publisher_excess, backup_way, clocks, clock_difference_ns, is_measured, machine_ns, shard_ns, turn }
+        Self {
+            assumed,
+            publisher_excess,
+            backup_way,
+            failover_excess,
+            failover_ns,
+            clocks,
+            clock_difference_ns,
+            is_measured,
+            machine_ns,
+            shard_ns,
+            turn,
+        }
     }
 
     /// An event came so much later than its topic's longest way from a publisher, clocks included.
@@ -138,6 +154,22 @@ impl Stalls {
     /// A replica was acknowledged after so long, there and back.
     pub fn backup_has_answered(&self, round_trip_ns: u64) {
         self.backup_way.note(round_trip_ns / 2);
+    }
+
+    /// A fail-over to this node took so long, of x.
+    pub fn failover_took(&self, took: Duration, stated: Duration) {
+        self.failover_ns.store(nanos(took), Relaxed);
+        self.failover_excess.note(nanos(took.saturating_sub(stated)));
+    }
+
+    /// How long the last fail-over to this node took, in nanoseconds; 0: there was none since the start.
+    pub fn failover_ns(&self) -> u64 {
+        self.failover_ns.load(Relaxed)
+    }
+
+    /// Whether one of the last minute took longer than losses were bounded with.
+    pub fn failover_was_long(&self) -> bool {
+        self.failover_excess.worst_ns() > 0
     }
 
     /// By how much events came later than their longest way in the last minute, in nanoseconds.
@@ -281,13 +313,13 @@ impl Drop for StallWatch {
 }
 
 fn watch(stalls: &Stalls, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends: &AtomicBool) {
-    let mut last = (stalls.guarantee(), stalls.backup_is_far());
+    let mut last = (stalls.guarantee(), stalls.backup_is_far(), stalls.failover_was_long());
     let _membership = realtime.enlist(Rank::Detector);
     while !ends.load(Relaxed) && !realtime.is_decided() {
         std::thread::sleep(WATCH_PERIOD);
     }
     let start = Instant::now();
-    let [mut machine, mut shard, mut publisher_excess, mut backup_way] = [(); 4].map(|()| Memory::default());
+    let [mut machine, mut shard, mut publisher_excess, mut backup_way, mut failover_excess] = [(); 5].map(|()| Memory::default());
     while !ends.load(Relaxed) {
         let is_measured = start.elapsed() >= MEASURE;
         let period = if is_measured { WATCH_PERIOD } else { MEASURE_PERIOD };
@@ -298,16 +330,18 @@ fn watch(stalls: &Stalls, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends:
         stalls.shard_ns.store(shard.take(now - start, nanos(stalls.turn.look(now))), Relaxed);
         stalls.publisher_excess.look(&mut publisher_excess, now - start);
         stalls.backup_way.look(&mut backup_way, now - start);
+        stalls.failover_excess.look(&mut failover_excess, now - start);
         stalls.is_measured.store(is_measured, Release);
-        let (notice, is_far) = (stalls.notice(), stalls.backup_is_far());
-        let (guarantee_before, was_far) = std::mem::replace(&mut last, (notice.guarantee, is_far));
+        let (notice, is_far, was_long) = (stalls.notice(), stalls.backup_is_far(), stalls.failover_was_long());
+        let before = std::mem::replace(&mut last, (notice.guarantee, is_far, was_long));
+        let (guarantee_before, was_far, _) = before;
         if guarantee_before != notice.guarantee {
             log(notice);
         }
         if was_far != is_far {
             log_backup(is_far, notice);
         }
-        if (guarantee_before, was_far) != (notice.guarantee, is_far) {
+        if before != last {
             told(notice);
         }
     }
@@ -346,6 +380,21 @@ mod tests {
 
     fn stalls(blocking_ns: u64, clock_error_ns: u64) -> Stalls {
         Stalls::new(Assumed { blocking_ns, clock_error_ns, broker_backup_ns: 20 })
+    }
+
+    #[test]
+    fn a_failover_that_takes_longer_than_x_is_remembered_for_a_minute() {
+        let (stalls, mut memory) = (stalls(10, 50), Memory::default());
+        let x = Duration::from_millis(20);
+        stalls.failover_took(x, x);
+        stalls.failover_excess.look(&mut memory, Duration::ZERO);
+        assert_eq!((stalls.failover_ns(), stalls.failover_was_long()), (20_000_000, false));
+        stalls.failover_took(x + Duration::from_nanos(1), x);
+        for (at_s, expected) in [(1, true), (59, true), (70, false)] {
+            stalls.failover_excess.look(&mut memory, Duration::from_secs(at_s));
+            assert_eq!(stalls.failover_was_long(), expected, "{at_s} s");
+        }
+        assert_eq!(stalls.failover_ns(), 20_000_001, "how long the last one took is told on");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::{
 use bodkin_broker::{
     Epoch, Incarnation, Instant, Node,
     member::{Input, Member, MemberConfig, Output, Protection, Tell},
-    wire::{LinkFrame, Record, Replication, Role},
+    wire::{Ballot, LinkFrame, Record, Replication, Role},
 };
 use mio::{Events, Poll, Token};
 use tokio::sync::mpsc::UnboundedSender;
@@ -262,6 +262,9 @@ impl PairThread {
         match output {
             Output::Send { to, ballot } => {
                 self.beat.with_ballot();
+                if matches!(ballot, Ballot::Grant { .. }) {
+                    self.leadership.grants(boot_time());
+                }
                 self.links.send(to, LinkFrame::Ballot(ballot));
             }
             Output::Persist(record) => self.records.send(record).expect("the record's thread lives as long as this one"),

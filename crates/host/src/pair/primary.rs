@@ -95,6 +95,8 @@ pub struct TooFar(pub &'static str);
 /// What a leader counts on.
 #[derive(Clone, Copy, Debug)]
 pub struct PairTerms {
+    /// x: how long publishers may be without a broker that takes their events, when the leader has stopped.
+    pub failover: Duration,
     /// How long publishers may take to come back behind a promotion.
     pub redirect: Duration,
     /// When replicas go out.
@@ -104,9 +106,10 @@ pub struct PairTerms {
 impl PairTerms {
     /// As the configuration has them.
     pub fn of(config: &HostConfig) -> Self {
-        let redirect = Duration::from_nanos(config.platform.lease.redirect.get().unsigned_abs());
+        let [failover, redirect] =
+            [config.platform.failover(), config.platform.lease.redirect].map(|time| Duration::from_nanos(time.get().unsigned_abs()));
         let (pace, backup_keeps) = (config.replication_pace, config.backup_keeps);
-        Self { redirect, replication: ReplicationPolicy { pace, backup_keeps, ..ReplicationPolicy::of(&config.platform) } }
+        Self { failover, redirect, replication: ReplicationPolicy { pace, backup_keeps, ..ReplicationPolicy::of(&config.platform) } }
     }
 }
 
@@ -203,6 +206,11 @@ impl Primary {
     /// Whether it may act at this instant.
     pub fn leads(&self, now: Instant) -> bool {
         now < self.until
+    }
+
+    /// When this node granted the leader before it its lease for the last time.
+    pub fn granted_at(&self) -> Option<Instant> {
+        self.pair.leadership().granted_at()
     }
 
     /// The epoch that it leads in, or has led in last.

@@ -39,8 +39,8 @@ impl Promise {
 
 impl Shard {
     pub(super) fn guarantees(&self) -> Guarantees {
-        let is_far = self.losses == Guarantee::Held && self.context.stalls.backup_is_far();
-        let losses = if is_far { Guarantee::Suspended } else { self.losses };
+        let is_broken = self.losses == Guarantee::Held && (self.context.stalls.backup_is_far() || self.context.stalls.failover_was_long());
+        let losses = if is_broken { Guarantee::Suspended } else { self.losses };
         Guarantees { deadlines: self.context.stalls.notice(), losses }
     }
 

@@ -146,6 +146,9 @@ impl Shard {
             Numbering::Publisher(numbered) => self.accept_numbered(numbered.stream(topic, publisher), numbered, &terms),
             Numbering::Derived(name) => self.accept_derived(*name, publication.facts().time.unix_nanos(), &terms),
         };
+        if let (Ok(_), Numbering::Publisher(numbered)) = (&accepted, &numbering) {
+            self.publisher_is_heard(numbered.created(), numbered.is_resent());
+        }
         let counts = self.real_time.counts(topic);
         match accepted {
             Ok(Accepted::Kept { slot: kept, is_excess }) => {

@@ -14,7 +14,7 @@ use bodkin_store::{
 };
 use mio::{Interest, Token, event::Event as Readiness};
 
-use super::{Shard, Waiting, zmtp::Turn};
+use super::{Shard, Waiting, failover::Failover, zmtp::Turn};
 use crate::pair::{
     Given, News, Promoted, RequiredSubscriber, boot_time,
     primary::{Change, NOT_KNOWN, Primary, TooFar},
@@ -63,6 +63,7 @@ impl Shard {
                 self.real_time.ways_count_from = self.clock.now + BACKLOG_SENT;
                 self.renew_authority();
                 self.stand(standing);
+                self.failover_is_told();
                 self.tell_leadership();
                 // Publishers turn to this node meanwhile.
                 self.write_links(Turn::All);
@@ -113,6 +114,7 @@ impl Shard {
         let (events, subscriptions, begun) = (backup.kept(), self.broker.subscription_count(), std::time::Instant::now());
         let primary = self.primary.as_mut().expect("who was a Backup is a node of a pair");
         let promotion = Promotion { authority: primary.authority(), redirect: primary.terms.redirect };
+        self.failover = primary.granted_at().map(Failover::new);
         let outlived = backup.promote(boot_time(), promotion, &mut self.broker);
         // Not on this thread: publishers wait.
         self.context.runtime.spawn_blocking(move || drop(outlived));

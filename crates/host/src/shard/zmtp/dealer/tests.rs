@@ -234,3 +234,24 @@ fn links_that_come_too_late_in_a_turn_are_read_in_the_next_one() {
     scene.shard.read_links_again(Instant::now() + WAIT);
     assert!(scene.shard.endpoint.is_idle());
 }
+
+#[test]
+fn how_long_a_failover_took_is_noted_once_when_a_publisher_that_waited_is_heard() {
+    let mut scene = Scene::new();
+    let granted = boot_time();
+    scene.leadership.grants(granted);
+    scene.leads();
+    let stalls = scene.shard.context.stalls.clone();
+    assert_eq!(stalls.failover_ns(), 0, "nobody is back");
+    std::thread::sleep(Duration::from_millis(2));
+    scene.shard.clock.advance();
+    scene.shard.publisher_is_heard(granted, false);
+    let took_ns = stalls.failover_ns();
+    assert!((2_000_000..=boot_time().nanos() - granted.nanos()).contains(&took_ns), "{took_ns}");
+    scene.shard.publisher_is_heard(granted, true);
+    assert_eq!(stalls.failover_ns(), took_ns, "the first one counts");
+    let mut alone = Scene::new();
+    alone.leads();
+    alone.shard.publisher_is_heard(granted, true);
+    assert_eq!(alone.shard.context.stalls.failover_ns(), 0, "nobody led before");
+}
