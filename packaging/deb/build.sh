@@ -20,6 +20,8 @@ architecture=$(dpkg --print-architecture)
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
+# It becomes the package's root, which everybody may enter.
+chmod 0755 "$stage"
 put() { install -D --mode="$1" "$2" "$stage/$3"; }
 
 put 0755 "$BODKIN" usr/bin/bodkin
