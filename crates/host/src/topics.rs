@@ -28,6 +28,9 @@ use crate::{config::HostConfig, stall::Assumed};
 /// Shards of this process: a topic is on one of them.
 const SHARDS: NonZeroU32 = NonZeroU32::MIN;
 
+/// Topics of a node whose latencies are kept, 400 bytes each; of those that are declared while there are so many, none is.
+pub const LATENCY_TOPICS_MAX: usize = 10_000;
+
 /// A topic as the configuration declares it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredTopic {
@@ -83,8 +86,8 @@ pub struct TopicCounts {
     pub lost: AtomicU64,
     /// The most events in a row that a full queue has cost an event stream.
     pub longest_loss_run: AtomicU64,
-    /// From the creation of its events to their dispatch.
-    pub latency: Latency,
+    /// From the creation of its events to their dispatch; `None`: there were [`LATENCY_TOPICS_MAX`] topics before it.
+    pub latency: Option<Box<Latency>>,
 }
 
 /// Why a topic is not served in real time.
@@ -186,7 +189,8 @@ impl RealTimeTopics {
         admitted.admission.admit(event_type, *spec).map_err(refused)?;
         let is_durable = spec.durable || self.durable.contains(event_type);
         let event_type = Arc::<str>::from(event_type);
-        let (asked, counts) = (Wish::default(), Arc::default());
+        let latency = (admitted.topics.len() < LATENCY_TOPICS_MAX).then(Box::default);
+        let (asked, counts) = (Wish::default(), Arc::new(TopicCounts { latency, ..TopicCounts::default() }));
         let topic = Arc::new(RealTimeTopic { event_type: event_type.clone(), spec, asked, declarer, is_durable, counts });
         admitted.topics.insert(event_type, topic.clone());
         Ok((topic.clone(), Terms::of(&topic.spec, &self.platform)))
@@ -279,4 +283,23 @@ pub async fn restore(topics: &RealTimeTopics, store: &Store) -> Result<Vec<(Arc<
     };
     let tell = |error: String| tracing::error!(error, "a topic that was declared while the cloud ran is not in force");
     Ok(declarations.iter().filter_map(|declaration| admit(declaration).map_err(tell).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_are_kept_of_so_many_topics_and_of_none_beyond() {
+        let topics = RealTimeTopics::new(Platform::default(), BTreeSet::new()).unwrap();
+        let spec = Arc::new(TopicSpec::best_effort(Period::Every(Nanos::from_millis(1_000))));
+        let admit = |number: usize| {
+            let declared = DeclaredTopic { event_type: EventType::parse(&format!("t{number}")).unwrap(), spec: spec.clone() };
+            topics.admit(&declared, Declarer::Operator).unwrap().0.counts.latency.is_some()
+        };
+        assert!((0..LATENCY_TOPICS_MAX).all(admit));
+        assert!(!admit(LATENCY_TOPICS_MAX));
+        topics.withdraw("T0").unwrap();
+        assert!(admit(LATENCY_TOPICS_MAX + 1), "there is room again");
+    }
 }

@@ -44,7 +44,7 @@ struct TopicView<'t> {
     shed: u64,
     lost: u64,
     longest_loss_run: u64,
-    /// `null`: none went out.
+    /// `null`: none went out, or it is none of the topics whose latencies are kept.
     latency: Option<LatencyView>,
 }
 
@@ -187,7 +187,7 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
         shed: shed.load(Relaxed),
         lost: lost.load(Relaxed),
         longest_loss_run: longest_loss_run.load(Relaxed),
-        latency: LatencyView::of(latency),
+        latency: latency.as_deref().and_then(LatencyView::of),
     }
 }
 

@@ -296,8 +296,8 @@ impl Shard {
         topic.counts.late.fetch_add(u64::from(is_late), Relaxed);
         let kept = &mut self.real_time.kept[slot.index()];
         // Who was behind is brought it later than it went out.
-        if !std::mem::replace(&mut kept.is_out, true) {
-            topic.counts.latency.record(u64::try_from(self.clock.broker().since(created).as_nanos()).unwrap_or(u64::MAX));
+        if let (false, Some(latency)) = (std::mem::replace(&mut kept.is_out, true), &topic.counts.latency) {
+            latency.record(u64::try_from(self.clock.broker().since(created).as_nanos()).unwrap_or(u64::MAX));
         }
         if kept.position.is_none()
             && let Some(log) = &mut self.log
