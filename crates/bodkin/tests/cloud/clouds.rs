@@ -110,8 +110,11 @@ fn a_consumer_of_one_cloud_uses_a_service_of_the_other() {
     assert!(verifier.verify(token, &caller("sysop.two"), tls::now()).is_ok());
     assert!(verifier.verify(token, &caller("sysop.one"), tls::now()).is_err());
     // The audit log of the cloud that has granted it says to whom.
-    let entries = one.run("audit tail --count 20");
-    assert!(String::from_utf8_lossy(&entries.stdout).contains("gatekeeper.two.test.arrowhead.eu"), "{entries:?}");
+    let is_told = || {
+        let entries = one.run("audit tail --count 100 --kind orchestration");
+        String::from_utf8_lossy(&entries.stdout).contains("gatekeeper.two.test.arrowhead.eu")
+    };
+    assert!(eventually(is_told), "{:?}", one.run("audit tail --count 100"));
 }
 
 #[test]
