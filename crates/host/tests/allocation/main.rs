@@ -159,7 +159,7 @@ fn config(data: &std::path::Path, security: Option<SecurityConfig>) -> HostConfi
 fn allocations_of(config: HostConfig, clients: &Clients) -> u64 {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let server = runtime.block_on(Server::start(&config)).unwrap();
-    let [registry, authorization, _, event_handler, _] = server.addresses[..] else { panic!("five ports in insecure mode") };
+    let [registry, authorization, _, event_handler, ..] = server.addresses[..] else { panic!("four core systems are everywhere") };
     let service = format!(r#"{{"serviceDefinition":"heat","providerSystem":{SOURCE},"interfaces":["HTTP-INSECURE-JSON"]}}"#);
     let entry = post(&mut clients.sensor.connect(registry), "/serviceregistry/register", &service, 201);
     let entry: serde_json::Value = serde_json::from_str(&entry).unwrap();

@@ -27,7 +27,7 @@ fn init_makes_the_chain_and_who_needs_it_first() {
     let place = Certificates::empty();
     let told = place.done("cert init --cloud TestCloud1 --operator aitia --san cloud.example");
     assert!(told.contains("testcloud1.aitia.arrowhead.eu") && told.contains(".bodkin/trust/systems"), "{told}");
-    for system in ["serviceregistry", "authorization", "orchestrator", "eventhandler", "sysop"] {
+    for system in ["serviceregistry", "authorization", "orchestrator", "eventhandler", "gatekeeper", "sysop"] {
         let own = identity(&place.trust(&format!("systems/{system}.crt")));
         let full = format!("{system}.testcloud1.aitia.arrowhead.eu");
         assert_eq!(names(own.chain()), [full.as_str(), "testcloud1.aitia.arrowhead.eu", "arrowhead.eu"]);
@@ -38,7 +38,7 @@ fn init_makes_the_chain_and_who_needs_it_first() {
         assert_eq!(rights(&place.trust(key)), 0o600, "{key}");
     }
     assert!(place.refused("cert init").contains("already"));
-    assert_eq!(place.json("cert list")["certificates"].as_array().map(Vec::len), Some(5));
+    assert_eq!(place.json("cert list")["certificates"].as_array().map(Vec::len), Some(6));
 }
 
 #[test]

@@ -240,6 +240,8 @@ fn how_long_a_failover_took_is_noted_once_when_a_publisher_that_waited_is_heard(
     let mut scene = Scene::new();
     let granted = boot_time();
     scene.leadership.grants(granted);
+    std::thread::sleep(Duration::from_millis(2));
+    scene.shard.clock.advance();
     scene.leads();
     let stalls = scene.shard.context.stalls.clone();
     assert_eq!(stalls.failover_ns(), 0, "nobody is back");
