@@ -11,6 +11,9 @@ read -ra includes <<<"$(pkg-config --cflags-only-I lwip | sed 's/-I/-isystem /g'
 "$compiler" "${warnings[@]}" "${sanitizers[@]}" "${posix[@]}" -D_DEFAULT_SOURCE -Iinclude "${includes[@]}" src/*.c port/net.c port/lwip/*.c test/test_lwip.c \
     $(pkg-config --libs lwip) -o "$build/test_lwip" && timeout 120 "$build/test_lwip" || failed=1
 
+# Debian's lwIP has a thread of its own; without one (NO_SYS) a turn runs the timers.
+report "the lwIP port is built for NO_SYS" "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude -Itest/no_sys "${includes[@]}" -fsyntax-only port/net.c port/lwip/zmtp_net.c
+
 # A port is a page or two of code: what it has of lines beside comments.
 for port in port/*/zmtp_net.c; do
     lines=$(grep -cvE '^\s*(/\*.*\*/|\*.*|/\*.*|)$' "$port")

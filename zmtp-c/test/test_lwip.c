@@ -204,6 +204,23 @@ static void who_is_refused_is_told_gone(void)
     CHECK(links[1][0].state == (uint8_t)ZMTP_LINK_FREE);
 }
 
+/** What was begun for it is given back: else the sanitizer tells the leak. */
+static void who_cannot_listen_is_told_and_nothing_is_lost(void)
+{
+    int32_t port;
+    begin();
+    LOCK_TCPIP_CORE();
+    port = zmtp_net_listen(&nets[0], "10.9.0.1", 0);
+    CHECK(port > 0);
+    CHECK(zmtp_net_listen(&nets[1], "10.9.0.1", (uint16_t)port) == (int32_t)ZMTP_GONE);
+    CHECK(zmtp_net_listen(&nets[1], "no address", 0) == (int32_t)ZMTP_GONE);
+    zmtp_net_listen_no_more(&nets[1]);
+    zmtp_net_listen_no_more(&nets[0]);
+    CHECK(zmtp_net_listen(&nets[1], "10.9.0.1", (uint16_t)port) == port);
+    zmtp_net_listen_no_more(&nets[1]);
+    UNLOCK_TCPIP_CORE();
+}
+
 int main(void)
 {
     ip4_addr_t address;
@@ -223,5 +240,6 @@ int main(void)
     TEST(a_message_is_one_segment_and_queued_ones_share_it);
     TEST(long_messages_come_both_ways);
     TEST(who_is_refused_is_told_gone);
+    TEST(who_cannot_listen_is_told_and_nothing_is_lost);
     return checks_failed != 0;
 }

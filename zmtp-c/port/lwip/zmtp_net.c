@@ -78,14 +78,15 @@ int32_t zmtp_net_listen(zmtp_net_t *net, const char *address, uint16_t port)
 {
     struct tcp_pcb *pcb = tcp_new_ip_type(IPADDR_TYPE_ANY);
     ip_addr_t at = *IP_ANY_TYPE;
-    if ((pcb == NULL) || ((address != NULL) && !ipaddr_aton(address, &at)) || (tcp_bind(pcb, &at, port) != ERR_OK)) {
+    int binds = (pcb != NULL) && ((address == NULL) || ipaddr_aton(address, &at)) && (tcp_bind(pcb, &at, port) == ERR_OK);
+    net->listener.socket = binds ? tcp_listen(pcb) : NULL; /* a smaller pcb, for which lwIP takes the first one back; unless there is no memory for it */
+    if (net->listener.socket == NULL) {
+        (void)tcp_close(pcb); /* of none it says ERR_ARG */
         return ZMTP_GONE;
     }
-    pcb = tcp_listen(pcb);
-    net->listener.socket = pcb;
-    tcp_arg(pcb, net);
-    tcp_accept(pcb, accepted);
-    return pcb->local_port;
+    tcp_arg(net->listener.socket, net);
+    tcp_accept(net->listener.socket, accepted);
+    return ((struct tcp_pcb *)net->listener.socket)->local_port;
 }
 
 void zmtp_net_listen_no_more(zmtp_net_t *net)
@@ -99,13 +100,12 @@ zmtp_link_t *zmtp_net_connect(zmtp_net_t *net, const char *address, uint16_t por
     ip_addr_t to;
     struct tcp_pcb *pcb = ipaddr_aton(address, &to) ? tcp_new_ip_type(IP_GET_TYPE(&to)) : NULL;
     zmtp_link_t *link = (pcb == NULL) ? NULL : zmtp_net_begin(net, end, ZMTP_LINK_CONNECTING);
-    if (link != NULL) {
-        attach(link, pcb);
-        link->found = tcp_connect(pcb, &to, port, connected) != ERR_OK; /* told in the next turn */
+    if (link == NULL) {
+        (void)tcp_close(pcb);
+        return NULL;
     }
-    if ((link == NULL) && (pcb != NULL)) {
-        tcp_abort(pcb);
-    }
+    attach(link, pcb);
+    link->found = tcp_connect(pcb, &to, port, connected) != ERR_OK; /* told in the next turn */
     return link;
 }
 
