@@ -1,8 +1,9 @@
 /**
  * Links over TCP: what each of the ports offers, so that a program runs on all of them. One of port/posix, port/lwip and port/riot is compiled with it.
  *
- * One loop serves all links of a zmtp_net_t, on the thread that calls zmtp_net_turn. Nothing here blocks but the wait of a turn. What is sent in a turn
- * goes out at its end, or by zmtp_net_flush, in one write a link: so queued messages share segments, and a lone one is one.
+ * One loop serves all links of a zmtp_net_t, on the thread that calls zmtp_net_turn. On POSIX and lwIP nothing here blocks but the wait of a turn; on RIOT a connect and a
+ * write do, for CONFIG_GNRC_TCP_CONNECTION_TIMEOUT_DURATION_MS at the most. What is sent in a turn goes out at its end, or by zmtp_net_flush, in one write a link: so queued
+ * messages share segments, and a lone one is one.
  */
 #ifndef ZMTP_NET_H
 #define ZMTP_NET_H
@@ -30,6 +31,14 @@
  */
 #ifndef ZMTP_NET_SEGMENTS_MAX
 #define ZMTP_NET_SEGMENTS_MAX 8u
+#endif
+
+/**
+ * Octets of one write at the most; 0: all that waits, which TCP cuts to segments of its MSS. On a radio: what a frame has room for, so that queued messages join up to a frame and none is cut by
+ * 6LoWPAN. The message at the border goes on in the next write.
+ */
+#ifndef ZMTP_NET_WRITE_MAX
+#define ZMTP_NET_WRITE_MAX 0u
 #endif
 
 /** What happens at either end of a link: how it speaks, who is told, and a pointer for who is told. */

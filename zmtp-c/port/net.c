@@ -23,13 +23,23 @@ zmtp_link_t *zmtp_net_begin(zmtp_net_t *net, const zmtp_end_t *end, zmtp_link_st
     return link;
 }
 
+/** Of so many octets that wait, those that go out in one write. */
+static uint32_t one_write(uint32_t size)
+{
+#if ZMTP_NET_WRITE_MAX > 0
+    return (size < ZMTP_NET_WRITE_MAX) ? size : ZMTP_NET_WRITE_MAX;
+#else
+    return size;
+#endif
+}
+
 void zmtp_net_flush(zmtp_net_t *net, zmtp_link_t *link)
 {
     zmtp_slice_t waiting = zmtp_link_waiting(link);
     int32_t sent = 1;
     (void)net;
     while ((link->state == (uint8_t)ZMTP_LINK_OPEN) && (waiting.size > 0u) && (sent > 0)) {
-        sent = zmtp_port_send(link, waiting.octets, waiting.size);
+        sent = zmtp_port_send(link, waiting.octets, one_write(waiting.size));
         zmtp_link_sent(link, (sent > 0) ? (uint32_t)sent : 0u); /* what ails the connection is found by the next read */
         waiting = zmtp_link_waiting(link);
     }

@@ -18,6 +18,7 @@ run test_vectors test/test_vectors.c -- ../vectors/zmtp
 run test_hostile test/test_hostile.c
 run test_types test/test_types.c
 run test_net port/net.c test/test_net.c
+run test_net_in_frames port/net.c test/test_net.c -DZMTP_NET_WRITE_MAX=48u
 run test_node test/test_node.c -- ../vectors/wire
 run test_subscriber test/test_subscriber.c -- ../vectors/wire
 run test_taskfarm test/test_taskfarm.c
@@ -29,8 +30,8 @@ done
 
 compiles() { # OPTION...
     local source
-    for source in src/*.c; do
-        "$compiler" "${warnings[@]}" -O1 -Iinclude "$@" -S -o /dev/null "$source" || return 1
+    for source in src/*.c port/*.c port/posix/*.c; do
+        "$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude "$@" -S -o /dev/null "$source" || return 1
     done
 }
 

@@ -16,6 +16,8 @@ static uint32_t incoming_size;
 static uint8_t outgoing[512];
 static uint32_t outgoing_size;
 static int takes_nothing; /* the peer */
+static uint32_t writes;
+static uint32_t largest_write;
 
 uint32_t zmtp_net_now_ms(void)
 {
@@ -30,6 +32,8 @@ int32_t zmtp_port_send(zmtp_link_t *link, const uint8_t *octets, uint32_t size)
     }
     memcpy(&outgoing[outgoing_size], octets, size);
     outgoing_size += size;
+    writes++;
+    largest_write = (size > largest_write) ? size : largest_write;
     return (int32_t)size;
 }
 
@@ -94,6 +98,8 @@ static void begin_ready(uint32_t silence_ms)
     turn(0);
     CHECK(zmtp_is_ready(&links[0].zmtp));
     outgoing_size = 0;
+    writes = 0;
+    largest_write = 0;
 }
 
 static void answer(void)
@@ -181,6 +187,24 @@ static void who_is_slow_to_take_is_not_silent(void)
     }
 }
 
+/** Ten messages of eight octets are a hundred on the wire: one write, or as many as ZMTP_NET_WRITE_MAX makes of them, each but the last one full. */
+static void what_waits_shares_writes_up_to_the_cap(void)
+{
+    static const uint8_t BODY[8] = {0};
+    uint32_t cap = (ZMTP_NET_WRITE_MAX > 0u) ? ZMTP_NET_WRITE_MAX : 100u;
+    int i;
+    begin_ready(0);
+    for (i = 0; i < 10; i++) {
+        CHECK(zmtp_link_send_one(&links[0], BODY, sizeof BODY) == 0);
+    }
+    CHECK(writes == 0u);
+    turn(0);
+    CHECK((outgoing_size == 100u) && (writes == ((100u + cap - 1u) / cap)) && (largest_write == cap));
+    for (i = 0; i < 10; i++) {
+        CHECK(memcmp(&outgoing[10 * i], "\0\10\0\0\0\0\0\0\0\0", 10) == 0);
+    }
+}
+
 int main(void)
 {
     TEST(a_handshake_ends_in_time_or_the_link_is_gone);
@@ -189,5 +213,6 @@ int main(void)
     TEST(what_has_come_while_nobody_turned_is_read_in_front_of_the_verdict);
     TEST(nobody_is_asked_without_a_silence_or_while_the_link_is_held);
     TEST(who_is_slow_to_take_is_not_silent);
+    TEST(what_waits_shares_writes_up_to_the_cap);
     return checks_failed != 0;
 }
