@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# On RIOT native (RIOTBASE: a RIOT source tree): a node publishes to a reliable pair of Bodkin over a tap, and everything is covered although the Primary is killed.
+# On RIOT native (RIOTBASE: a RIOT source tree): a node publishes to a reliable pair of Bodkin over a tap, with deadlines and bounds on losses guaranteed. The Primary is killed, everything is
+# covered all the same, and a required subscriber in C hears each event once.
 source "$(dirname "${BASH_SOURCE[0]}")/build.sh"
 
 skip() {
@@ -43,6 +44,8 @@ ip -6 address add "$broker/64" dev "$tap" nodad
 
 cat >"$place/bodkin.toml" <<'TOML'
 [platform]
+clock_error_ms = 100
+blocking_ms = 100
 lease_ms = 400
 heartbeat_ms = 50
 drift_ppm = 200
@@ -75,19 +78,52 @@ start backup backup --listen $broker --port-offset $((offset + 100)) --pair-list
 start primary up --role primary --listen $broker --port-offset $offset --peer "127.0.0.1:$((offset + 4))" --witness "$witness"
 primary=${processes[-1]}
 until_says "$place/primary.err" 'protection=Protected' || { cat "$place"/*.err; echo "not ok the pair is there"; exit 1; }
-curl --globoff --silent --fail --output /dev/null --header 'Content-Type: application/json' \
-    --data '{"systemName": "sensor", "address": "localhost", "port": 1}' "http://[$broker]:$((8443 + offset))/serviceregistry/mgmt/systems"
+add_system() { # NAME PORT
+    curl --globoff --silent --fail --output /dev/null --header 'Content-Type: application/json' \
+        --data "{\"systemName\": \"$1\", \"address\": \"localhost\", \"port\": $2}" "http://[$broker]:$((8443 + offset))/serviceregistry/mgmt/systems"
+}
+add_system sensor 1
+add_system display 2
+
+"$compiler" "${warnings[@]}" "${posix[@]}" -O1 -Iinclude src/*.c port/*.c port/posix/*.c examples/bodkin_subscriber.c -o "$build/bodkin_subscriber"
+"$build/bodkin_subscriber" display HOT "$events" $broker $((5570 + offset)) $broker $((5570 + offset + 100)) >"$place/display.out" 2>&1 &
+display=$!
+processes+=("$display")
+until_says "$place/display.out" '^subscribed' || { cat "$place/display.out"; echo "not ok the display has subscribed"; exit 1; }
 
 "$build/riot/native64/bodkin_publisher.elf" "$tap" >"$place/node.out" 2>&1 &
 processes+=($!)
 until_says "$place/node.out" '^leads 0' || { cat "$place/node.out"; echo "not ok the node has found the Primary"; exit 1; }
-sleep 3 # amid the 8 s of its events
+if until_says "$place/node.out" '^guarantee 3 3'; then
+    echo "ok deadlines and bounds on losses are guaranteed to a node on RIOT"
+else
+    cat "$place/node.out" "$place/primary.err"
+    echo "not ok deadlines and bounds on losses are guaranteed to a node on RIOT"
+    failed=1
+fi
+sleep 2 # amid the 8 s of its events
+last_guarantee=$(grep '^guarantee' "$place/node.out" | tail -1)
+report "they still are when the Primary is killed: $last_guarantee" test "$last_guarantee" = "guarantee 3 3"
+heard=$(grep -c '^heard' "$place/display.out" || true)
+report "which is amid the events: $heard of $events were heard" test "$heard" -gt 0 -a "$heard" -lt "$events"
 kill -9 "$primary"
-if until_says "$place/node.out" "all $events events are covered" && grep -q '^leads 1' "$place/node.out"; then
+if until_says "$place/node.out" "all $events events are covered" && grep -q '^leads 1' "$place/node.out" && ! grep -E '^(lost|dropped|not taken) ' "$place/node.out"; then
     echo "ok a node on RIOT publishes through a fail-over"
 else
     cat "$place/node.out" "$place/backup.err"
     echo "not ok a node on RIOT publishes through a fail-over"
+    failed=1
+fi
+
+# The display ends when it has heard so many; a message that came twice, or none, would show in its numbers.
+left=$((deadline_s * 10))
+while kill -0 "$display" 2>/dev/null && ((left-- > 0)); do sleep 0.1; done
+if diff <(seq "$events") <(awk '$1 == "heard" { print $3 }' "$place/display.out") >"$place/difference" && ! grep -E '^(missed|not subscribed|too many streams) ' "$place/display.out"; then
+    echo "ok a required subscriber in C hears each event once and in order"
+else
+    head -20 "$place/difference"
+    grep -v '^heard' "$place/display.out" || true
+    echo "not ok a required subscriber in C hears each event once and in order"
     failed=1
 fi
 exit "$failed"
