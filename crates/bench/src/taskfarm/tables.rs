@@ -92,7 +92,8 @@ impl Results {
         (!rows.is_empty()).then(|| Comparison { title: format!("Table {number}, {what}. Theirs: {}", thesis_source()), columns, rows })
     }
 
-    /// What every configuration has taken: means over its runs.
+    /// What every configuration has taken, and how much sooner it was over than with one worker (nothing, if none was measured): means over
+    /// its runs.
     pub fn costs(&self) -> Comparison {
         const COLUMNS: [Column; 15] = [
             ("connect s", |run| run.connect_s),
@@ -111,14 +112,16 @@ impl Results {
             ("worker mJ", |run| run.worker.millijoules),
             ("worker mW", |run| run.worker.milliwatts),
         ];
-        let row = |measured: &Measured| ComparedRow {
-            what: measured.configuration.label(),
-            figures: COLUMNS.iter().map(|(_, of)| Some(measured.mean(of))).collect(),
+        let row = |measured: &Measured| {
+            let gain = gain(self.speed_up(measured, Measured::total_s), measured.configuration.workers);
+            let taken = COLUMNS.iter().map(|(_, of)| Some(measured.mean(of)));
+            ComparedRow { what: measured.configuration.label(), figures: gain.into_iter().chain(taken).collect() }
         };
         Comparison {
-            title: "What it took: means over the runs, of all stations together; octets and seconds on the air with acknowledgements"
+            title: "What it took: means over the runs, of all stations together; octets and seconds on the air with acknowledgements; speed-up and \
+                    efficiency against one worker, connections included"
                 .into(),
-            columns: COLUMNS.iter().map(|(name, _)| (*name).to_string()).collect(),
+            columns: ["speed-up", "efficiency %"].into_iter().chain(COLUMNS.iter().map(|(name, _)| *name)).map(String::from).collect(),
             rows: self.0.iter().filter(|measured| !measured.runs.is_empty()).map(row).collect(),
         }
     }
@@ -167,6 +170,15 @@ mod tests {
         assert!(near(&first.figures, &expected), "{first:?}");
         let strong = tables[1].rows.iter().find(|row| row.what == "10 workers, 1000 numbers").unwrap();
         assert!(near(&strong.figures, &[Some(2.09), Some(20.9), None, None, Some(5.0), Some(50.0)]), "{strong:?}");
-        assert_eq!(results.costs().rows.len(), 2);
+    }
+
+    #[test]
+    fn every_configuration_tells_how_it_scales() {
+        let results = Results(vec![measured(100_000, 1, &[4.0, 6.0]), measured(100_000, 16, &[2.0]), measured(2000, 4, &[1.0])]);
+        let costs = results.costs();
+        assert_eq!(costs.columns[..3], ["speed-up", "efficiency %", "connect s"]);
+        let told: Vec<_> = costs.rows.iter().map(|row| (row.figures.len() == costs.columns.len(), &row.figures[..3])).collect();
+        let expected = [[Some(1.0), Some(100.0), Some(0.5)], [Some(2.5), Some(15.625), Some(0.5)], [None, None, Some(0.5)]];
+        assert_eq!(told, expected.each_ref().map(|figures| (true, &figures[..])), "nothing stands for one worker among 2000");
     }
 }
