@@ -352,14 +352,19 @@ impl Hub {
         self.pay_withheld();
     }
 
+    /// The end of a client's channel; a number that is not in use is a fault. `None` too of one that was closed from here: the frame was on its way.
+    fn end_of(&mut self, id: ConnectionId, channel: Channel) -> Option<EndId> {
+        match self.connections.get(&id)?.channels.get(&channel) {
+            Some(end) => *end,
+            None => {
+                self.fault(id, Reason::Channel, "the channel's number is not in use");
+                None
+            }
+        }
+    }
+
     fn message(&mut self, id: ConnectionId, channel: Channel, bytes: &[u8], now: Duration) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        let end_id = match connection.channels.get(&channel) {
-            None => return self.fault(id, Reason::Channel, "the channel's number is not in use"),
-            // It was on its way when the channel was closed.
-            Some(None) => return,
-            Some(Some(end_id)) => *end_id,
-        };
+        let Some(end_id) = self.end_of(id, channel) else { return };
         let end = self.ends.get_mut(&end_id).expect("an open channel has an end");
         if !matches!(end.kind, Kind::Sender { .. }) {
             return self.fault(id, Reason::Channel, "the channel is one to listen");
@@ -388,12 +393,7 @@ impl Hub {
     }
 
     fn credit(&mut self, id: ConnectionId, channel: Channel, bytes: u32) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        let end_id = match connection.channels.get(&channel) {
-            None => return self.fault(id, Reason::Channel, "the channel's number is not in use"),
-            Some(None) => return,
-            Some(Some(end_id)) => *end_id,
-        };
+        let Some(end_id) = self.end_of(id, channel) else { return };
         let end = self.ends.get_mut(&end_id).expect("an open channel has an end");
         if !matches!(end.kind, Kind::Listener { .. }) {
             return self.fault(id, Reason::Channel, "the channel is one to send");
