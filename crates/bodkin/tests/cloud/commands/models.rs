@@ -38,8 +38,8 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     let off = |load: &Value| 100.0 * (number(load, "/net_mean_us") / number(load, "/measured_mean_us") - 1.0).abs();
     let off_percent = loads.iter().map(off).fold(0.0, f64::max);
     assert!(
-        loads.iter().all(|load| number(load, "/measured_mean_us") > 0.0) && off_percent < 4000.0,
-        "a net is somewhere near what it was made from, however much else the machine does: {loads:?}"
+        loads.iter().all(|load| number(load, "/measured_mean_us") > 0.0) && off_percent < 400.0,
+        "a net is near what it was made from: {loads:?}"
     );
     let sent = number(&calibrated, "/costs/answer/mean_us") + number(&calibrated, "/costs/write/mean_us");
     assert!(sent > 0.0 && number(&calibrated, "/costs/execute/mean_us") > 0.0, "how `sent` is shared is a fit's to say: {calibrated}");
@@ -71,7 +71,7 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
         assert!(text(&refused.stderr).contains(told), "{refused:?}");
     }
 
-    let rows = document(&place, &format!("validate {file} --recording DIR/nets/recording.json --mean-within 1e5 --p99-within 1e6"));
+    let rows = document(&place, &format!("validate {file} --recording DIR/nets/recording.json --mean-within 100 --p99-within 1000"));
     assert_eq!((rows[1]["load"].as_str(), &rows[1]["was_calibrated_with"]), (Some("1x3"), &Value::Bool(true)), "{rows}");
     let (predicted, measured) = (number(&rows, "/0/mean/predicted_us"), number(&rows, "/0/mean/measured_us"));
     assert!((number(&rows, "/0/mean/error_percent") - 100.0 * (predicted / measured - 1.0)).abs() < 1e-9, "{rows}");
