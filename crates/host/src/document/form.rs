@@ -105,6 +105,7 @@ pub fn schema(kind: &str) -> Value {
         "bool" => json!({"type": "boolean"}),
         "int" => json!({"type": "integer", "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX}),
         "int32" => json!({"type": "integer", "format": "int32", "minimum": i32::MIN, "maximum": i32::MAX}),
+        "number" => json!({"type": "number"}),
         "id" => json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": i64::MAX}),
         "port" => json!({"type": "integer", "minimum": 0, "maximum": u16::MAX}),
         "any" => json!({}),
