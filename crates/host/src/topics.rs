@@ -299,7 +299,9 @@ mod tests {
         };
         assert!((0..LATENCY_TOPICS_MAX).all(admit));
         assert!(!admit(LATENCY_TOPICS_MAX));
-        ["T0", "T1"].map(|withdrawn| topics.withdraw(withdrawn).unwrap());
+        for withdrawn in ["T0", "T1"] {
+            topics.withdraw(withdrawn).unwrap();
+        }
         assert!(admit(LATENCY_TOPICS_MAX + 1), "there is room again");
     }
 }
