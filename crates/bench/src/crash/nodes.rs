@@ -30,6 +30,8 @@ const HOST: &str = "pair.bodkin.test";
 /// Longest wait for a pair that protects what it answers.
 const PROTECTED_WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Lines of each node that are told when something went wrong: those of the last fault and of the one in front of it.
+const WORDS_MAX: usize = 40;
 const CALL_MAX: Duration = Duration::from_secs(1);
 
 /// A broker of the pair, by its place in the configuration.
@@ -204,7 +206,7 @@ impl<'p> Nodes<'p> {
         let mut words = String::new();
         for site in [Site::First, Site::Second, Site::Witness] {
             let said = std::fs::read_to_string(self.log(site)).unwrap_or_default();
-            let from = said.lines().count().saturating_sub(12);
+            let from = said.lines().count().saturating_sub(WORDS_MAX);
             let _ = write!(words, "\n{}:", site.name());
             said.lines().skip(from).for_each(|line| words.extend(["\n  ", line]));
         }
