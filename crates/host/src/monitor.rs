@@ -209,6 +209,7 @@ impl Monitor {
                     "1 while every change is on the Backup's disk before it is answered.",
                     u64::from(leadership.is_protected()),
                 ),
+                ("bodkin_pair_unreached", "Other nodes of the pair that this one is not connected to.", leadership.unreached()),
             ]
         }));
         let stalls = &self.api.stalls;

@@ -150,6 +150,8 @@ pub struct Leadership {
     until_ns: AtomicU64,
     epoch: AtomicU64,
     is_protected: AtomicBool,
+    /// Other nodes of the pair that this one is not connected to.
+    unreached: AtomicU64,
     /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; the greatest number: it is not known.
     clock_difference_ns: AtomicU64,
     /// When this node last granted the other candidate a lease; 0: not since its start.
@@ -158,8 +160,9 @@ pub struct Leadership {
 
 impl Default for Leadership {
     fn default() -> Self {
-        let [until_ns, epoch, granted_ns] = [0; 3].map(AtomicU64::new);
-        Self { until_ns, epoch, granted_ns, is_protected: AtomicBool::new(false), clock_difference_ns: AtomicU64::new(u64::MAX) }
+        let [until_ns, epoch, unreached, granted_ns] = [0; 4].map(AtomicU64::new);
+        let clock_difference_ns = AtomicU64::new(u64::MAX);
+        Self { until_ns, epoch, granted_ns, unreached, is_protected: AtomicBool::new(false), clock_difference_ns }
     }
 }
 
@@ -203,6 +206,15 @@ impl Leadership {
     /// When the other candidate was granted its lease last, by this node, in this run.
     pub(crate) fn granted_at(&self) -> Option<Instant> {
         Some(self.granted_ns.load(SeqCst)).filter(|granted_ns| *granted_ns > 0).map(Instant::from_nanos)
+    }
+
+    /// How many of the pair's other nodes this one is not connected to. A Backup that does not reach the witness cannot take over.
+    pub fn unreached(&self) -> u64 {
+        self.unreached.load(SeqCst)
+    }
+
+    fn reaches(&self, connected: usize, others: usize) {
+        self.unreached.store(others.saturating_sub(connected) as u64, SeqCst);
     }
 
     fn protect(&self, is_protected: bool) {

@@ -51,22 +51,27 @@ struct Standing {
     leads: bool,
     /// It leads, and has a Backup in sync.
     is_protected: bool,
+    /// It is connected to both other nodes. A Backup that is not cannot take over: to strike then would be a second fault.
+    reaches_all: bool,
 }
 
 impl Standing {
     /// As its metrics tell it; one that tells nothing does not lead.
     fn told(metrics: &str) -> Self {
         let [leads, is_protected] = ["bodkin_pair_leads", "bodkin_pair_protected"].map(|name| gauge(metrics, name) == Some(1));
-        Self { leads, is_protected }
+        Self { leads, is_protected, reaches_all: gauge(metrics, "bodkin_pair_unreached") == Some(0) }
     }
 }
 
-/// The one of [`BROKERS`] that may be struck so that the other one goes on: it leads, nobody else says so, and its Backup has everything. A stall beside the traffic may have let
+/// The one of [`BROKERS`] that may be struck so that the other one goes on: it leads, nobody else says so, its Backup has everything, and all nodes reach each other. A stall beside the traffic may have let
 /// the other one lead, alone at first, and what only that one has would be killed with it.
 fn protected([first, second]: [Standing; 2]) -> Option<Site> {
+    if !(first.reaches_all && second.reaches_all) {
+        return None;
+    }
     match (first, second) {
-        (Standing { leads: true, is_protected: true }, Standing { leads: false, .. }) => Some(Site::First),
-        (Standing { leads: false, .. }, Standing { leads: true, is_protected: true }) => Some(Site::Second),
+        (Standing { leads: true, is_protected: true, .. }, Standing { leads: false, .. }) => Some(Site::First),
+        (Standing { leads: false, .. }, Standing { leads: true, is_protected: true, .. }) => Some(Site::Second),
         _ => None,
     }
 }
@@ -258,15 +263,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_leads_alone_is_not_struck() {
-        let standing = |leads: u64, is_protected: u64| {
-            Standing::told(&format!("bodkin_pair_leads_since 1\nbodkin_pair_leads {leads}\nbodkin_pair_protected {is_protected}\n"))
+    fn who_leads_alone_is_not_struck_nor_who_has_a_backup_that_reaches_nobody_else() {
+        let reaching = |leads: u64, is_protected: u64, unreached: u64| {
+            Standing::told(&format!(
+                "bodkin_pair_leads_since 1\nbodkin_pair_leads {leads}\nbodkin_pair_protected {is_protected}\nbodkin_pair_unreached {unreached}\n"
+            ))
         };
+        let standing = |leads: u64, is_protected: u64| reaching(leads, is_protected, 0);
         let away = Standing::told("");
         let cases = [
             ([standing(1, 1), standing(0, 0)], Some(Site::First)),
             ([standing(0, 0), standing(1, 1)], Some(Site::Second)),
-            ([standing(1, 1), away], Some(Site::First)),
+            ([standing(1, 1), away], None),
+            ([standing(1, 1), reaching(0, 0, 1)], None),
+            ([reaching(1, 1, 1), standing(0, 0)], None),
             ([standing(0, 0), standing(1, 0)], None),
             ([standing(1, 0), away], None),
             ([standing(1, 1), standing(1, 0)], None),

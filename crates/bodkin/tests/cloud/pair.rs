@@ -203,7 +203,10 @@ fn short_stops_change_nothing() {
 fn a_dead_witness_or_backup_stops_nobody() {
     let (mut pair, witness, backup, primary) = Pair::protected();
     let epoch = primary.gauge("bodkin_pair_epoch");
+    let unreached = |node: &Node| node.gauge("bodkin_pair_unreached");
+    assert!(eventually(|| unreached(&primary) + unreached(&backup) == 0), "all reach each other");
     drop(witness);
+    assert!(eventually(|| (unreached(&primary), unreached(&backup)) == (1, 1)), "nobody reaches the witness");
     for number in 0..20 {
         assert_eq!(register(&primary, number), Some(201), "without a witness");
     }

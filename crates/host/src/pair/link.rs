@@ -115,6 +115,11 @@ impl Link {
         self.channel.socket_mut()
     }
 
+    /// Whether this node has begun to connect it and the other host has not answered.
+    pub fn is_being_dialled(&mut self) -> bool {
+        self.peer.is_none() && self.dialled.is_some() && self.socket().peer_addr().is_err()
+    }
+
     /// The TLS session, in secure mode.
     pub fn session(&self) -> Option<&Connection> {
         self.channel.session()

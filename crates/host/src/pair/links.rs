@@ -48,6 +48,10 @@ const REDIAL: Duration = Duration::from_millis(50);
 const SILENCE_LEASES: u32 = 4;
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 
+/// A connection that the other host has not even accepted by then is made anew, at the latest after this part of a silence: where its first segment was lost, as it is while
+/// a wire comes up, the system would repeat that a second later, and no ballot passes meanwhile.
+const DIAL_PART: u32 = 5;
+
 /// When a connection on which nothing comes is dead.
 pub fn silence(lease: Duration) -> Duration {
     (lease * SILENCE_LEASES).max(SILENCE_MIN)
@@ -175,8 +179,12 @@ impl Links {
         if self.own.trust.is_some() {
             self.accept(now, role, epoch);
         }
-        let silent = |link: &Link| now.since(link.heard_at) > self.silence;
-        let dead: Vec<usize> = self.links.iter().filter(|(_, link)| silent(link)).map(|(slot, _)| slot).collect();
+        let dial_max = self.silence / DIAL_PART;
+        let is_dead = |link: &mut Link| {
+            let silent = now.since(link.heard_at);
+            silent > self.silence || silent > dial_max && link.is_being_dialled()
+        };
+        let dead: Vec<usize> = self.links.iter_mut().filter_map(|(slot, link)| is_dead(link).then_some(slot)).collect();
         let lost = dead.into_iter().filter_map(|slot| self.close(slot, now)).collect();
         for index in 0..self.dials.len() {
             let (node, address, at) = self.dials[index];
@@ -296,6 +304,11 @@ impl Links {
         self.by_node.contains_key(&node)
     }
 
+    /// How many nodes are connected.
+    pub fn connected(&self) -> usize {
+        self.by_node.len()
+    }
+
     /// Sends a frame, unless the node is not there or takes nothing.
     pub fn send(&mut self, to: Node, frame: LinkFrame<'_>) {
         let Some(&slot) = self.by_node.get(&to) else { return };
@@ -373,5 +386,71 @@ impl Links {
         let node = link.peer.filter(|node| self.by_node.get(node) == Some(&slot))?;
         self.by_node.remove(&node);
         Some(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use mio::Poll;
+    use socket2::{Domain, Socket, Type};
+
+    use super::*;
+
+    /// A listener whose queue is full: whoever connects now is not answered.
+    fn deaf() -> (Socket, Vec<Socket>, SocketAddr) {
+        let new = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let listener = new();
+        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let waiting = (0..8).map(|_| {
+            let socket = new();
+            socket.set_nonblocking(true).unwrap();
+            // It is under way, or waits for ever.
+            let _ = socket.connect(&address);
+            socket
+        });
+        let waiting = waiting.collect();
+        (listener, waiting, address.as_socket().unwrap())
+    }
+
+    fn dial(address: SocketAddr, now: Instant) -> (Poll, Links) {
+        let poll = Poll::new().unwrap();
+        let own = OwnName { node: Node::First, incarnation: Incarnation(1), protocol: PROTOCOL, trust: None };
+        let registry = poll.registry().try_clone().unwrap();
+        let mut links = Links::new(own, SILENCE_MIN, registry, None, Token(99), &[(Node::Witness, address)], now).unwrap();
+        links.beat(now, 0, Role::Follower, Epoch(1));
+        (poll, links)
+    }
+
+    fn dialled_from(links: &mut Links) -> Option<SocketAddr> {
+        links.links.iter_mut().next().map(|(_, link)| link.socket().local_addr().unwrap())
+    }
+
+    #[test]
+    fn who_is_not_answered_dials_anew_and_who_is_answered_waits_for_the_greeting() {
+        let start = crate::pair::boot_time();
+        let at = |milliseconds: u64| start.plus(Duration::from_millis(milliseconds));
+        let beat = |links: &mut Links, milliseconds: u64| {
+            links.beat(at(milliseconds), 0, Role::Follower, Epoch(1));
+            dialled_from(links)
+        };
+        let (_listener, _waiting, address) = deaf();
+        let (_poll, mut links) = dial(address, start);
+        let first = dialled_from(&mut links);
+        assert!(first.is_some());
+        assert_eq!(beat(&mut links, 200), first, "the other host has a fifth of the silence to answer");
+        assert_eq!(beat(&mut links, 201), None);
+        let second = beat(&mut links, 251);
+        assert!(second.is_some() && second != first, "{second:?}, and {first:?} before");
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (_poll, mut links) = dial(listener.local_addr().unwrap(), start);
+        let _accepted = listener.accept().unwrap();
+        let first = dialled_from(&mut links);
+        assert_eq!(beat(&mut links, 1000), first);
+        assert_eq!(beat(&mut links, 1001), None, "it has said nothing for a whole silence");
     }
 }

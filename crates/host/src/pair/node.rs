@@ -13,7 +13,7 @@ use std::{
 
 use bodkin_broker::{
     Epoch, Incarnation, Instant, Node,
-    member::{Input, Member, MemberConfig, Output, Protection, Tell},
+    member::{Input, Member, MemberConfig, Mode, Output, Protection, Tell},
     wire::{Ballot, LinkFrame, Record, Replication, Role},
 };
 use mio::{Events, Poll, Token};
@@ -164,6 +164,7 @@ impl PairThread {
     pub fn run(mut self) -> io::Result<()> {
         let _membership = self.config.realtime.clone().enlist(Rank::Detector);
         let mut events = Events::with_capacity(TURN_EVENTS_MAX);
+        self.tell_reached();
         if self.config.is_forced {
             self.step(Input::Force);
         }
@@ -450,6 +451,7 @@ impl PairThread {
                     self.links.close(replaced, boot_time());
                 }
                 tracing::info!(?node, "a node of the pair is connected");
+                self.tell_reached();
             }
             (peer, LinkFrame::Replication(Replication::Channel { epoch, protocol, protocol_min, node })) => {
                 return self.take_channel(slot, peer, epoch, (node, protocol, protocol_min));
@@ -503,9 +505,15 @@ impl PairThread {
         }
     }
 
+    fn tell_reached(&self) {
+        let others = if self.config.mode == Mode::Majority { 2 } else { 1 };
+        self.leadership.reaches(self.links.connected(), others);
+    }
+
     /// A node is not connected any more.
     fn lost(&mut self, node: Node) {
         tracing::info!(?node, "a node of the pair is not connected any more");
+        self.tell_reached();
         if Some(node) != self.partner() {
             return;
         }
