@@ -58,6 +58,9 @@ pub enum Input {
     },
     /// An operator wants this node to lead although it is out of sync. Answered commits and covered messages may be lost.
     Force,
+    /// Leader: an operator wants the Backup to lead. Where that one is in sync ([`Protection::Protected`]) and may be voted for ([`Mode::Majority`]), this
+    /// node stops at once, and asks for no votes until another node has led, or for four leases. Otherwise nothing happens.
+    HandOver,
     /// Somebody who is no member has shown an epoch.
     Stranger {
         /// Which one.
@@ -170,6 +173,8 @@ pub struct Member {
     /// Of which epoch this process has the messages.
     warm: Epoch,
     forced: bool,
+    /// It has handed the lead over, and leaves it to the other candidate until here.
+    yields_until: Instant,
     /// The reserved epoch that this run has not used yet.
     spare: Epoch,
     campaign: Option<Campaign>,
@@ -198,6 +203,7 @@ impl Member {
             warm_at: now,
             warm: Epoch::NONE,
             forced: false,
+            yields_until: Instant::default(),
             spare: record.reserved,
             campaign: None,
             lead: None,
@@ -221,6 +227,7 @@ impl Member {
             Input::BackupInSync => self.state_backup(true),
             Input::Warm { epoch } => self.warm = epoch,
             Input::Force => self.forced = true,
+            Input::HandOver => self.hand_over(outputs),
             Input::Stranger { epoch } if epoch > self.known() => outputs.push(Output::Tell(Tell::StrangerEpoch(epoch))),
             Input::Stranger { .. } => {}
         }

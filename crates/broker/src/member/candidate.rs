@@ -43,7 +43,7 @@ impl Member {
             return None;
         }
         let promised = self.promise.filter(|promise| promise.to != node).map_or(self.silent_until, |promise| promise.until);
-        Some(promised.max(self.silent_until))
+        Some(promised.max(self.silent_until).max(self.yields_until))
     }
 
     /// Becomes a candidate if nobody leads any more, asks for votes, and leads if they suffice.
@@ -112,6 +112,7 @@ impl Member {
         self.wanted.standing = Lead::first_standing(epoch, self.config.node, self.wanted.standing, self.forced);
         self.promise = None;
         self.followed = None;
+        self.yields_until = Instant::default();
         self.campaign = None;
         (self.warm, self.forced) = (epoch, false);
         self.refusals_told = [None; 3];

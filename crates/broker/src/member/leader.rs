@@ -94,6 +94,14 @@ impl Member {
         }
     }
 
+    /// Stops so that the other candidate may lead, which has everything. Voters keep their promises until these run out; this node votes at once.
+    pub(super) fn hand_over(&mut self, outputs: &mut Vec<Output>) {
+        let may_be_led = self.config.is_by_majority();
+        let Some(lead) = self.lead.take_if(|lead| may_be_led && lead.protection == Protection::Protected) else { return };
+        self.yields_until = self.now.plus(self.config.cold_wait);
+        outputs.push(Output::Fenced { epoch: lead.epoch });
+    }
+
     /// Tells when what may be counted on has changed.
     pub(super) fn settle(&mut self, outputs: &mut Vec<Output>) {
         let stated = self.wanted.standing;

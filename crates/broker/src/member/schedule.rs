@@ -24,16 +24,19 @@ const RECOVERY_NS: u64 = 14 * LEASE_NS;
 fn there_are_never_two_leaders_and_every_leader_has_what_was_answered() {
     let mut led = 0;
     let mut answered = 0;
-    for seed in 0..300 {
+    let mut handed_over = 0;
+    for seed in 0..400 {
         let mut world = World::new(seed);
         world.run_for(4 * LEASE_NS);
-        world.faults = true;
+        (world.faults, world.operators) = (true, seed >= 300);
         world.at(world.now, Event::Fault);
         world.run_for(200 * LEASE_NS);
         led += world.led.len();
         answered += world.answered.count_ones();
+        handed_over += world.handed_over;
     }
     assert!(led > 600 && answered > 6_000, "the schedules show little: {led} epochs, {answered} commits");
+    assert!(handed_over > 100, "the schedules show little: {handed_over} leads were handed over");
 }
 
 #[test]
@@ -78,11 +81,34 @@ fn nothing_stops_while_one_node_that_follows_is_dead_or_one_link_is_cut() {
     }
 }
 
+/// The grant by a slow clock in true time, its way, one more round of asking, two timers, the voter's disk.
+const FAILOVER_NS: u64 = {
+    let slow = LEASE_NS + LEASE_NS * 3 * DRIFT_PPM as u64 / 1_000_000 + 1;
+    slow + DELAY_NS + HEARTBEAT_NS + 3 * DELAY_NS + 2 * TIMER_LATE_NS + DISK_NS
+};
+
+#[test]
+fn the_backup_leads_in_time_when_the_lead_is_handed_over() {
+    for seed in 0..200 {
+        let mut world = World::new(seed);
+        world.run_for(RECOVERY_NS + seed * 37);
+        let leader = world.leader().expect("nothing is broken");
+        world.longest_gap = 0;
+        world.hand_over(leader);
+        assert_eq!((world.handed_over, world.leader()), (1, None), "seed {seed}");
+        world.run_for(3 * LEASE_NS);
+        assert_eq!(world.leader(), Some(1 - leader), "seed {seed}");
+        assert!(world.longest_gap <= FAILOVER_NS, "seed {seed}: {} ns without a leader, more than {FAILOVER_NS}", world.longest_gap);
+        // The one that has handed over follows, and is in sync again.
+        world.run_for(RECOVERY_NS);
+        world.hand_over(1 - leader);
+        world.run_for(3 * LEASE_NS);
+        assert_eq!((world.handed_over, world.leader()), (2, Some(leader)), "seed {seed}: back again");
+    }
+}
+
 #[test]
 fn the_backup_leads_in_time_when_the_leader_dies() {
-    // The grant by a slow clock in true time, its way, one more round of asking, two timers, the voter's disk.
-    let slow = LEASE_NS + LEASE_NS * 3 * u64::from(DRIFT_PPM) / 1_000_000 + 1;
-    let bound = slow + DELAY_NS + HEARTBEAT_NS + 3 * DELAY_NS + 2 * TIMER_LATE_NS + DISK_NS;
     for seed in 0..200 {
         let mut world = World::new(seed);
         world.run_for(RECOVERY_NS + seed * 37);
@@ -92,6 +118,6 @@ fn the_backup_leads_in_time_when_the_leader_dies() {
         world.longest_gap = 0;
         world.run_for(3 * LEASE_NS);
         assert_eq!(world.leader(), Some(1 - leader), "seed {seed}");
-        assert!(world.longest_gap <= bound, "seed {seed}: {} ns without a leader, more than {bound}", world.longest_gap);
+        assert!(world.longest_gap <= FAILOVER_NS, "seed {seed}: {} ns without a leader, more than {FAILOVER_NS}", world.longest_gap);
     }
 }

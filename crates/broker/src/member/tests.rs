@@ -408,3 +408,60 @@ fn times_that_make_no_pair_are_refused() {
     let good = MemberConfig::new(Node::First, Mode::Majority, ns(9), ns(3), 0).expect("good times");
     assert!(good.with_lease_max(ns(8)).is_err());
 }
+
+/// A leader whose Backup is recorded in sync.
+fn protected() -> Trial {
+    let mut first = leader();
+    first.take(Input::BackupInSync);
+    first.settle();
+    let standing = first.member.durable.standing;
+    first.receive(Node::Witness, Ballot::Grant { epoch: Epoch(1), sent_at_ns: SILENCE_NS, standing });
+    assert_eq!(first.member.protection(), Protection::Protected);
+    first
+}
+
+#[test]
+fn a_leader_that_hands_over_stops_at_once_and_votes_for_its_backup() {
+    let mut first = protected();
+    assert_eq!(first.take(Input::HandOver), [Output::Fenced { epoch: Epoch(1) }]);
+    assert_eq!(first.member.leading(), None);
+    first.at(first.now + LEASE_NS);
+    assert_eq!(first.member.campaign, None, "it leaves it to the other one");
+    let mut voted = first.receive(Node::Second, request(2));
+    voted.extend(first.settle());
+    assert_eq!(votes(&voted).len(), 1, "its own word is not in the way: {voted:?}");
+    let followed = first.renewed_by(Node::Second, 2);
+    assert!(followed.contains(&Output::Follow { leader: Node::Second, epoch: Epoch(2) }), "{followed:?}");
+    // The new leader dies at once: what was handed over is not waited for any longer than a lease.
+    first.at(first.now + LEASE_NS);
+    assert!(first.member.campaign.is_some());
+}
+
+#[test]
+fn what_nobody_takes_is_led_again_by_who_has_handed_it_over() {
+    let mut first = protected();
+    let handed_over = first.now;
+    first.take(Input::HandOver);
+    assert_eq!(first.member.next_timer(), Some(Instant::from_nanos(handed_over + COLD_NS)));
+    first.at(handed_over + COLD_NS - 1);
+    assert_eq!(first.member.campaign, None);
+    first.at(handed_over + COLD_NS);
+    first.voted();
+    first.settle();
+    assert_eq!(first.member.leading().map(|(epoch, _)| epoch), Some(Epoch(3)));
+}
+
+#[test]
+fn nothing_is_handed_over_to_who_lacks_something_or_could_not_lead() {
+    let mut alone = leader();
+    assert_eq!(alone.take(Input::HandOver), []);
+    assert!(alone.member.leading().is_some());
+    let winner = Mode::Pair { winner: Node::First };
+    let mut first = Trial::new(Node::First, winner, Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC });
+    first.at(SILENCE_NS);
+    first.take(Input::BackupInSync);
+    first.settle();
+    assert_eq!(first.member.protection(), Protection::Protected);
+    assert_eq!(first.take(Input::HandOver), [], "without a witness the other one leads only by force");
+    assert!(first.member.leading().is_some());
+}

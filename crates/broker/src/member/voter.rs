@@ -84,6 +84,7 @@ impl Member {
                 self.warm = Epoch::NONE;
             }
             self.followed = Some(epoch);
+            self.yields_until = Instant::default();
             self.refusals_told = [None; 3];
             self.forced = false;
             outputs.push(Output::Follow { leader, epoch });

@@ -26,12 +26,15 @@ pub(super) struct World {
     pub(super) cut: [[bool; 3]; 3],
     pub(super) lossy: bool,
     pub(super) faults: bool,
+    /// Whether operators have leaders hand over now and then.
+    pub(super) operators: bool,
     pub(super) channel: Option<Channel>,
     pub(super) connections: u64,
     pub(super) last_arrival: [[u64; 3]; 3],
     pub(super) led: BTreeMap<Epoch, (usize, u64)>,
     pub(super) commits: u32,
     pub(super) answered: u64,
+    pub(super) handed_over: u32,
     pub(super) outputs: Vec<Output>,
     pub(super) leaderless_since: Option<u64>,
     pub(super) longest_gap: u64,
@@ -62,12 +65,14 @@ impl World {
             cut: [[false; 3]; 3],
             lossy: false,
             faults: false,
+            operators: false,
             channel: None,
             connections: 0,
             last_arrival: [[0; 3]; 3],
             led: BTreeMap::new(),
             commits: 0,
             answered: 0,
+            handed_over: 0,
             outputs: Vec::new(),
             leaderless_since: Some(0),
             longest_gap: 0,
@@ -191,6 +196,9 @@ impl World {
             }
             self.commits += 1;
         }
+        if self.operators && self.random.one_in(12) {
+            return self.hand_over(leader);
+        }
         let follows = self.nodes[partner].member.as_ref().is_some_and(|member| member.epoch() == epoch && member.leading().is_none());
         let connected = follows && !self.cut[leader][partner] && !self.cut[partner][leader];
         match &self.channel {
@@ -207,6 +215,13 @@ impl World {
             None if self.random.one_in(4) => self.step(leader, Input::BackupOut),
             _ => {}
         }
+    }
+
+    /// An operator wants the other candidate to lead.
+    pub(super) fn hand_over(&mut self, leader: usize) {
+        let led = self.nodes[leader].accepting(self.now);
+        self.step(leader, Input::HandOver);
+        self.handed_over += u32::from(led.is_some() && self.nodes[leader].accepting(self.now).is_none());
     }
 
     fn deliver(&mut self, from: usize, to: usize, connection: Option<u64>, message: Message) {
