@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{open::DATABASE_FILE, schema};
+use crate::{open::DATABASE_FILE, schema as tables};
 
 /// Faults that are told; one is enough to know.
 const FAULTS_MAX: usize = 10;
@@ -36,13 +36,41 @@ pub enum InspectionError {
 /// Looks at the database in `directory`; `None` if there is none.
 pub fn inspect(directory: &Path) -> Result<Option<Inspection>, InspectionError> {
     let Some(connection) = open_in(directory)? else { return Ok(None) };
-    let faults = {
-        let mut check = connection.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
-        let lines = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-        lines.into_iter().filter(|line| line != "ok").collect()
-    };
-    let schema = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok(Some(Inspection { faults, schema, schema_known: schema::newest(), bytes: fs::metadata(directory.join(DATABASE_FILE))?.len() }))
+    let (faults, schema) = (faults(&connection)?, schema(&connection)?);
+    Ok(Some(Inspection { faults, schema, schema_known: tables::newest(), bytes: fs::metadata(directory.join(DATABASE_FILE))?.len() }))
+}
+
+/// The relays that the database in `directory` has, `HOST:PORT` each; none where it has no such table yet.
+pub fn relays(directory: &Path) -> Result<Vec<String>, InspectionError> {
+    let Some(connection) = open_in(directory)? else { return Ok(Vec::new()) };
+    if !has_table(&connection, "relay")? {
+        return Ok(Vec::new());
+    }
+    let mut query = connection.prepare("SELECT address, port FROM relay ORDER BY id")?;
+    let place = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u16>(1)?));
+    let places = query.query_map([], place)?.collect::<Result<Vec<_>, _>>()?;
+    // An IPv6 address is told from its port by brackets.
+    let told =
+        |(address, port): (String, u16)| if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") };
+    Ok(places.into_iter().map(told).collect())
+}
+
+/// Whether there is a table of this name.
+pub(crate) fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+    connection.query_row(count, [name], |row| Ok(row.get::<_, i64>(0)? > 0))
+}
+
+/// What SQLite's quick check finds wrong.
+pub(crate) fn faults(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut check = connection.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
+    let lines = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// The version of a database's tables.
+pub(crate) fn schema(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// Opens the database in `directory` to be read; `None` if there is none.
@@ -53,7 +81,7 @@ pub(crate) fn open_in(directory: &Path) -> Result<Option<Connection>, Inspection
 
 /// Without a write-ahead log nobody has the database open and nothing is left to recover: it is read as it is, and SQLite
 /// makes no files beside it.
-fn open(file: &Path) -> Result<Connection, InspectionError> {
+pub(crate) fn open(file: &Path) -> Result<Connection, InspectionError> {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;

@@ -25,6 +25,7 @@ mod relay;
 pub mod replica;
 pub mod replication;
 mod reservation;
+pub mod safety_copy;
 mod schema;
 mod service_registry;
 mod subscription;
