@@ -81,6 +81,8 @@ enum Task {
     Client(cli::ClientCommand),
     /// The cloud's authority and the certificates of its systems; the cloud need not run
     Cert(cli::CertOptions),
+    /// The database of a local cloud: copy it into a file while the cloud runs, and put such a copy back
+    Db(cli::DbOptions),
     /// Real-time topics: will they meet their deadlines and bounds on losses? Nothing need run
     Topic(cli::TopicOptions),
     /// Event-processing graphs: what becomes of which events, and is it in time? And those of a running cloud
@@ -139,6 +141,7 @@ fn main() -> ExitCode {
         Task::Demo(options) => on_one_thread(demo::run(options)),
         Task::Client(command) => on_one_thread(cli::run(command, json_output)),
         Task::Cert(options) => cli::run_cert(options, cli::Printer::new(json_output)),
+        Task::Db(options) => cli::run_db(options, cli::Printer::new(json_output)),
         Task::Topic(options) => on_one_thread(cli::run_topic(options, cli::Printer::new(json_output))),
         Task::Relay(options) => on_one_thread(cli::run_relay(options, cli::Printer::new(json_output))),
         Task::Graph(options) => on_one_thread(cli::run_graph(options, cli::Printer::new(json_output))),

@@ -1,5 +1,5 @@
 //! The client commands: `status`, `service`, `system`, `auth`, `rule`, `orchestrate`, `event`, `cloud`, `relay` and `log`, the management of one thing each by
-//! its name; and those that need no cloud: `cert`, `audit`, `topic`, `graph` and `model`, which work on files, and `simulate`.
+//! its name; and those that need no cloud: `cert`, `db`, `audit`, `topic`, `graph` and `model`, which work on files, and `simulate`.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
 //! stdout, errors and remarks to stderr.
@@ -9,6 +9,7 @@ mod auth;
 mod cert;
 mod cloud;
 mod credentials;
+mod db;
 mod details;
 mod event;
 mod explanation;
@@ -38,6 +39,7 @@ use clap::Subcommand;
 
 pub use self::{
     cert::{CertOptions, run as run_cert},
+    db::{DbOptions, run as run_db},
     graph::{GraphOptions, run as run_graph},
     model::{Form as ModelForm, ModelOptions, run as run_model},
     printer::{Printer, write_out},

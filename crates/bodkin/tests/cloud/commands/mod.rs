@@ -3,6 +3,7 @@
 
 mod authorization;
 mod certificates;
+mod database;
 mod deliveries;
 mod doctor;
 mod events;
