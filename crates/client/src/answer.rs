@@ -232,6 +232,20 @@ answer! {
 }
 
 answer! {
+    /// What came of a planned hand-over of a reliable pair.
+    HandedOver {
+        /// Who leads: `first` or `second`.
+        leader: String,
+        /// In which epoch.
+        epoch: u64,
+        /// For how long requests were refused until everything was answered, in milliseconds.
+        drained_ms: u64,
+        /// For how long nobody led after that, in milliseconds.
+        gap_ms: u64,
+    }
+}
+
+answer! {
     /// An entry of a core system's log.
     LogEntry {
         /// A UUID.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     answer::{
-        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, GraphState, List,
-        NodeOverview, OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
+        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, GraphState,
+        HandedOver, List, NodeOverview, OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -165,6 +165,11 @@ impl Monitor {
     /// What deadlines and leases count on, and what the machine shows of it.
     pub async fn platform(&self) -> Result<PlatformState, CallError> {
         self.connection.get("/api/v1/platform").await
+    }
+
+    /// Has the other node of a reliable pair lead; the answer comes when it does.
+    pub async fn hand_over(&self) -> Result<HandedOver, CallError> {
+        self.connection.ask(Method::POST, "/api/v1/pair/hand-over", None::<&()>).await
     }
 
     /// Makes an event type a real-time topic: the keys of a topic in a file of topics, times with their unit in the key.

@@ -8,6 +8,7 @@ mod explain;
 mod graphs;
 mod neighbours;
 mod onboarding;
+mod pair;
 mod platform;
 mod services;
 mod shelves;
@@ -32,6 +33,7 @@ use crate::{
     control::Control,
     graph::Deployer,
     inbox::{Inbox, Message},
+    pair::PairHandle,
     probe::Probes,
     push::PushContext,
     realtime::Realtime,
@@ -69,6 +71,8 @@ pub struct Api {
     pub topics: Arc<RealTimeTopics>,
     /// The shard, which knows its topics.
     pub inbox: Arc<Inbox>,
+    /// The node of the reliable pair; `None` of a cloud by itself.
+    pub pair: Option<PairHandle>,
     /// Deliveries to pushed subscriptions.
     pub push: PushContext,
     /// Which providers can be reached.
@@ -128,6 +132,7 @@ impl Api {
             "topics" => self.topics(request).await,
             "graphs" => self.graphs(request).await,
             "audit" => self.show_audit_log(request).await,
+            "pair/hand-over" => self.hand_over().await,
             "clouds" => self.list_clouds(),
             "relays" => self.list_relays(),
             path if is_at(path, "clouds") => self.clouds(request).await,

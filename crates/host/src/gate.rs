@@ -94,6 +94,11 @@ impl Gate {
         self.leadership.as_ref().is_none_or(|leadership| leadership.leads())
     }
 
+    /// Whether requests go further at present.
+    fn takes_requests(&self) -> bool {
+        self.leadership.as_ref().is_none_or(|leadership| leadership.takes_requests())
+    }
+
     /// Checks one request to a core system.
     pub fn admit(&self, raw: &RawRequest<'_>) -> Admission {
         self.admit_watching(raw, &[])
@@ -116,7 +121,7 @@ impl Gate {
             }
             return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))) };
         }
-        if !self.leads() && !WATCHED.contains(&raw.target) && !shown.contains(&raw.target) {
+        if !self.takes_requests() && !WATCHED.contains(&raw.target) && !shown.contains(&raw.target) {
             return Admission { reader: None, answer: Some(Box::new(fenced())) };
         }
         let Some(origin) = raw.origin else { return Admission { reader: None, answer: None } };

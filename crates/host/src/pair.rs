@@ -46,10 +46,14 @@ use bodkin_store::{
 };
 use mio::Poll;
 use nix::time::{ClockId, clock_gettime};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 pub use self::record::RecordError;
-pub use self::{keeper::Ticket, links::PROTOCOL};
+pub use self::{
+    keeper::Ticket,
+    links::PROTOCOL,
+    node::{HandOverError, HandedOver},
+};
 use self::{
     keeper::{Keeper, KeeperMessage},
     link::Link,
@@ -152,6 +156,8 @@ pub struct Leadership {
     is_protected: AtomicBool,
     /// Other nodes of the pair that this one is not connected to.
     unreached: AtomicU64,
+    /// Nothing new is to be taken by requests: the lead is about to be handed over.
+    is_held: AtomicBool,
     /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; the greatest number: it is not known.
     clock_difference_ns: AtomicU64,
     /// When this node last granted the other candidate a lease; 0: not since its start.
@@ -161,8 +167,9 @@ pub struct Leadership {
 impl Default for Leadership {
     fn default() -> Self {
         let [until_ns, epoch, unreached, granted_ns] = [0; 4].map(AtomicU64::new);
+        let [is_protected, is_held] = [false; 2].map(AtomicBool::new);
         let clock_difference_ns = AtomicU64::new(u64::MAX);
-        Self { until_ns, epoch, granted_ns, unreached, is_protected: AtomicBool::new(false), clock_difference_ns }
+        Self { until_ns, epoch, unreached, granted_ns, is_protected, is_held, clock_difference_ns }
     }
 }
 
@@ -170,6 +177,16 @@ impl Leadership {
     /// Whether it may accept, dispatch and acknowledge at this instant.
     pub fn leads(&self) -> bool {
         boot_time().nanos() < self.until_ns.load(SeqCst)
+    }
+
+    /// Whether it takes new requests: it leads, and is not about to hand that over.
+    pub fn takes_requests(&self) -> bool {
+        self.leads() && !self.is_held.load(SeqCst)
+    }
+
+    /// Nothing new is to be taken by requests, or it is again.
+    pub(crate) fn hold(&self, is_held: bool) {
+        self.is_held.store(is_held, SeqCst);
     }
 
     /// The epoch that it leads in, or has led in last.
@@ -271,6 +288,10 @@ enum Message {
         /// Which one.
         serial: u64,
     },
+    /// An operator wants the other candidate to lead; what came of it is told.
+    HandOver(oneshot::Sender<Result<HandedOver, HandOverError>>),
+    /// The shard has answered everything that waited, and the Backup has it.
+    Drained,
     /// The process is to end: whoever serves is to stop, and is answered meanwhile.
     End,
     /// Nothing is served any more.
@@ -288,6 +309,10 @@ pub enum News {
     },
     /// It leads no more.
     Fenced,
+    /// It is about to hand the lead over: who waits is to be answered, and nobody more.
+    HandOver,
+    /// That is over, or given up.
+    HandOverEnds,
     /// What may be counted on has changed.
     Protection(Protection),
     /// A connection to the Backup.
@@ -337,6 +362,8 @@ impl std::fmt::Debug for News {
             Self::Given(_) => "Given",
             Self::Leads { .. } => "Leads",
             Self::Fenced => "Fenced",
+            Self::HandOver => "HandOver",
+            Self::HandOverEnds => "HandOverEnds",
             Self::Protection(_) => "Protection",
             Self::Channel { .. } => "Channel",
             Self::BackupGone => "BackupGone",
@@ -508,6 +535,19 @@ impl PairHandle {
         if let Some(Err(error)) = self.trust.as_ref().map(SharedTrust::reload) {
             tracing::error!(%error, "the certificates of the pair's nodes are not read any more");
         }
+    }
+
+    /// Has the other candidate lead in place of this node. It is told when that one leads, or why it does not; meanwhile requests are refused.
+    pub async fn hand_over(&self) -> Result<HandedOver, HandOverError> {
+        let (told, done) = oneshot::channel();
+        self.inbox.post(Message::HandOver(told));
+        // A node that ends answers nobody.
+        done.await.unwrap_or(Err(HandOverError::Overtaken))
+    }
+
+    /// The shard has answered everything that waited, and the Backup has it.
+    pub(crate) fn drained(&self) {
+        self.inbox.post(Message::Drained);
     }
 
     /// The process is to end.

@@ -316,6 +316,7 @@ impl Server {
                 graphs: graphs.clone(),
                 zmtp: ZmtpPlaces { address: zmtp, ipc: zmtp_ipc.as_ref().map(|file| file.path().display().to_string()) },
                 inbox: inbox.clone(),
+                pair: config.pair.clone(),
                 push: push.clone(),
                 probes: probes.clone(),
                 deregistration: config.jobs.deregistration,

@@ -11,6 +11,7 @@ mod drain;
 mod failover;
 mod graph;
 mod guarantee;
+mod hand_over;
 mod kept;
 mod lacking;
 mod log;
@@ -245,6 +246,8 @@ pub struct Shard {
     refused: Seldom,
     /// Of a node that was promoted, until a publisher is back.
     failover: Option<failover::Failover>,
+    /// Of a leader that is about to hand over.
+    hand_over: Option<hand_over::Draining>,
     /// What the connections' certificates were checked by.
     trust: Option<Arc<Trust>>,
     /// Since there are real-time topics, or graphs with real-time threads, the thread is scheduled as one of the data plane.
@@ -316,6 +319,7 @@ impl Shard {
             is_serving: false,
             refused: Seldom::default(),
             failover: None,
+            hand_over: None,
             trust,
             membership: None,
         };
@@ -368,6 +372,7 @@ impl Shard {
             return Duration::ZERO;
         }
         let sweep = self.next_sweep.saturating_duration_since(Instant::now());
+        let sweep = self.hand_over.as_ref().map_or(sweep, |_| sweep.min(hand_over::LOOK_AGAIN));
         let sweep = self.endpoint.send_queues.patience().map_or(sweep, |soon| sweep.min(soon));
         let sweep = self.graphs.wait_until().map_or(sweep, |until| sweep.min(until.saturating_duration_since(Instant::now())));
         // Who does not lead does no work, whatever there is.
@@ -430,6 +435,7 @@ impl Shard {
         self.flush();
         self.tell_backup_the_rest();
         self.settle_send_queues();
+        self.look_whether_drained();
         if self.clock.now >= self.next_sweep {
             self.next_sweep = self.clock.now + SWEEP_PERIOD;
             // A message whose wake-up failed is found here, and a connection that the system refused to accept before.

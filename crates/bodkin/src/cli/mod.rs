@@ -1,4 +1,4 @@
-//! The client commands: `status`, `service`, `system`, `auth`, `rule`, `orchestrate`, `event`, `cloud`, `relay` and `log`, the management of one thing each by
+//! The client commands: `status`, `service`, `system`, `auth`, `rule`, `orchestrate`, `event`, `cloud`, `relay`, `pair` and `log`, the management of one thing each by
 //! its name; and those that need no cloud: `cert`, `db`, `audit`, `topic`, `graph` and `model`, which work on files, and `simulate`.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
@@ -26,6 +26,7 @@ mod printer;
 mod probe;
 mod registry;
 mod relay;
+mod reliable_pair;
 mod rule;
 mod service;
 mod simulate;
@@ -74,6 +75,8 @@ pub enum ClientCommand {
     Log(log::LogOptions),
     /// The audit log: who did what, who was given what; is it whole?
     Audit(audit::AuditOptions),
+    /// A reliable pair: have the other node lead
+    Pair(reliable_pair::PairOptions),
     /// New systems: who may come to a certificate, and coming to one
     Onboard(onboard::OnboardOptions),
 }
@@ -90,6 +93,7 @@ pub async fn run(command: ClientCommand, json_output: bool) -> anyhow::Result<u8
         ClientCommand::Orchestrate(options) => orchestrate::run(options, printer).await,
         ClientCommand::Log(options) => log::run(options, printer).await,
         ClientCommand::Audit(options) => audit::run(options, printer).await,
+        ClientCommand::Pair(options) => reliable_pair::run(options, printer).await,
         ClientCommand::Onboard(options) => onboard::run(options, printer).await,
         ClientCommand::Event(options) => event::run(options, printer).await,
         ClientCommand::Cloud(options) => cloud::run(options, printer).await,

@@ -5,6 +5,7 @@ mod clients;
 mod durable;
 mod graphs;
 mod guarantees;
+mod hand_over;
 mod messages;
 mod nodes;
 mod secure;

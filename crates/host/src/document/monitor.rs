@@ -25,6 +25,7 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "api/v1/models/{name}", "any", "A file of a net or of predictions, as it was written."),
     get(Bodkin, "api/v1/models/{name}/drawing", "", "A net, drawn.").saying(Content::Drawing),
     get(Bodkin, "api/v1/platform", "Platform", "What deadlines and leases count on, and what this machine shows of it."),
+    act("api/v1/pair/hand-over", "HandedOver", "Has the other node of a reliable pair lead; answers when it does."),
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),
     get(Bodkin, "api/v1/services", "Page[ServiceLife]", "Which services may still be there.")
         .asking(&["page? int - from 0; together with item_per_page", "item_per_page? int - below 1: all"]),

@@ -2,6 +2,8 @@
 //!
 //! It never waits for a disk: records, the follower's database and the local cloud's have threads of their own.
 
+mod hand_over;
+
 use std::{
     collections::VecDeque,
     fs, io,
@@ -19,6 +21,8 @@ use bodkin_broker::{
 use mio::{Events, Poll, Token};
 use tokio::sync::mpsc::UnboundedSender;
 
+use self::hand_over::HandOver;
+pub use self::hand_over::{HandOverError, HandedOver};
 use super::{
     COPY_FILE, Duty, Given, Leadership, Message, News, PairConfig, PairError,
     beat::Beat,
@@ -102,6 +106,8 @@ pub struct PairThread {
     partner_clock: PeerClock,
     beat: Beat,
     beats: u64,
+    /// The lead is being handed over.
+    hand_over: Option<HandOver>,
     is_ending: bool,
 }
 
@@ -151,6 +157,7 @@ impl PairThread {
             partner_clock: PeerClock::new(std::time::Instant::now()),
             beat,
             beats: 0,
+            hand_over: None,
             is_ending: false,
         })
     }
@@ -204,6 +211,7 @@ impl PairThread {
         if self.beat.is_due(now) {
             self.beat(now);
         }
+        self.watch_hand_over(now);
         self.change_over();
         self.make_channel(now);
         let lost = self.links.flush(boot_time());
@@ -275,6 +283,7 @@ impl PairThread {
                 tracing::info!(?leader, %epoch, "another node of the pair leads");
                 self.follows = true;
                 self.end_channel();
+                self.handed_over_to(leader, epoch);
             }
             Output::Protection(protection) => {
                 tracing::info!(?protection, "what the leader of the pair may count on");
@@ -295,6 +304,7 @@ impl PairThread {
         tracing::info!(%epoch, node = ?self.config.node, "this node of the pair leads");
         (self.leads, self.follows, self.protection) = (Some(epoch), false, Protection::Unsettled);
         self.end_channel();
+        self.leads_in_hand_over();
         if self.cloud == Cloud::Leads {
             self.tell_shard(News::Leads { epoch });
         }
@@ -305,6 +315,7 @@ impl PairThread {
         tracing::warn!(%epoch, "this node of the pair leads no more: it refuses what it is asked");
         self.leads = None;
         self.tell_shard(News::Fenced);
+        self.fenced_in_hand_over();
     }
 
     /// Tells the shard, if there is one; one that begins later is told what counts then.
@@ -408,6 +419,8 @@ impl PairThread {
                     self.channel = Channel::None(boot_time().plus(CHANNEL_PAUSE));
                 }
                 Message::ChannelEnded { .. } => {}
+                Message::HandOver(told) => self.hand_over(told),
+                Message::Drained => self.drained(),
                 Message::End => self.tell_duty(Duty::End),
                 Message::Stop => self.is_ending = true,
             }

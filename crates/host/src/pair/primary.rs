@@ -478,6 +478,11 @@ impl Primary {
         self.settle();
     }
 
+    /// Whether a change waits to be answered.
+    pub fn owes_answers(&self) -> bool {
+        !self.commits.is_empty()
+    }
+
     /// The Backup has everything: from now on nothing is answered without it.
     pub fn caught_up(&mut self) -> BackupStanding {
         self.session = Session::Settling;

@@ -173,6 +173,11 @@ impl Shard {
         }
     }
 
+    /// Whether a request waits for a disk; publishers that keep their events do not count.
+    pub(super) fn has_durable_requests(&self) -> bool {
+        self.unsynced.publishers.iter().any(|(_, waiting)| !matches!(waiting, Waiting::Stream(..)))
+    }
+
     /// Gives the publishers up that wait for a disk: this node does not lead any more. Those who keep their events need no word.
     pub(super) fn take_durable_publishers(&mut self) -> Vec<Waiting> {
         let waiting = self.unsynced.publishers.drain(..).map(|(_, waiting)| waiting);

@@ -98,6 +98,11 @@ impl RealTime {
         &self.topics.of_kept(topic).event_type
     }
 
+    /// Whether anybody waits until an event goes out.
+    pub fn has_publishers(&self) -> bool {
+        self.kept.iter().any(|kept| kept.publisher.is_some())
+    }
+
     /// Those who wait until their events go out.
     pub fn take_publishers(&mut self) -> impl Iterator<Item = Waiting> {
         self.kept.iter_mut().filter_map(|kept| kept.publisher.take())

@@ -75,6 +75,8 @@ impl Shard {
                 self.renew_authority();
                 self.lose_publishers();
             }
+            News::HandOver => self.prepare_hand_over(),
+            News::HandOverEnds => self.hand_over_ends(),
             News::Protection(protection) => {
                 let standing = primary.protected(protection);
                 standing.into_iter().for_each(|standing| self.stand(standing));

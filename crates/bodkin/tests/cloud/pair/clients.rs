@@ -43,7 +43,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    fn of(pair: &Pair) -> Self {
+    pub fn of(pair: &Pair) -> Self {
         let (first, second) = pair.zmtp_addresses();
         Self::by(Brokers::pair("sensor", first, second), Brokers::pair("display", first, second))
     }
@@ -140,7 +140,8 @@ impl Clients {
     }
 }
 
-fn register(node: &Node) {
+/// Registers the publisher's and the subscriber's systems.
+pub fn register(node: &Node) {
     for (name, port) in [("sensor", 1), ("display", 2)] {
         let answer = node.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system(name, port))).unwrap();
         answer.expect_status(201);

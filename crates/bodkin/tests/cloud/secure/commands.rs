@@ -113,6 +113,9 @@ const WITH_FLEXIBLE_STORE: &[&str] = &[
 /// What is run between two clouds (`clouds`).
 const WITH_ANOTHER_CLOUD: &[&str] = &["cloud add", "cloud ping", "cloud remove"];
 
+/// What needs a reliable pair (`pair::hand_over`).
+const WITH_A_PAIR: &[&str] = &["pair hand-over"];
+
 /// A cloud, and its directory.
 struct Session {
     place: TempDir,
@@ -185,7 +188,7 @@ fn the_operator_does_from_the_command_line_what_is_the_operators() {
 fn no_client_command_is_forgotten() {
     let mut found = BTreeSet::new();
     for command in
-        ["status", "service", "system", "auth", "rule", "orchestrate", "event", "cloud", "relay", "log", "audit", "onboard"]
+        ["status", "service", "system", "auth", "rule", "orchestrate", "event", "cloud", "relay", "pair", "log", "audit", "onboard"]
     {
         leaves(command, &mut found);
     }
@@ -195,7 +198,7 @@ fn no_client_command_is_forgotten() {
     let is_run = |command: &String| {
         BY_OPERATOR.iter().chain(WITH_FLEXIBLE_STORE).any(|line| line.starts_with(&format!("{command} ")) || line == command)
     };
-    let needs_more = |command: &String| WITH_ANOTHER_CLOUD.contains(&command.as_str());
+    let needs_more = |command: &String| WITH_ANOTHER_CLOUD.iter().chain(WITH_A_PAIR).any(|needs_more| needs_more == command);
     let forgotten: Vec<_> = found.iter().filter(|command| !is_run(command) && !needs_more(command)).collect();
     assert!(forgotten.is_empty(), "{forgotten:?}");
     // Those are all but those that need no cloud.

@@ -116,7 +116,8 @@ impl Shard {
         publisher: Option<Waiting>,
     ) -> Result<Published, ArrowheadError> {
         let EventFrames { event_type, payload, header } = EventFrames::read(message)?;
-        if !self.leads() {
+        // Who waits for a reply would not get one behind a hand-over.
+        if !self.leads() || (publisher.is_some() && self.hand_over.is_some()) {
             return Err(NotTaken::Broker(Refusal::NotLeading).error());
         }
         let created = header.map_or(Created::Unsaid, |header| Created::Stamped(UtcTime::from_unix_nanos(header.created_utc_ns)));
