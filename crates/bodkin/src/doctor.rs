@@ -1,10 +1,12 @@
 //! `bodkin doctor`: is this machine fit for what `bodkin up` with the same options would do? It only looks.
 
+mod certificates;
 mod clocks;
 mod data;
 mod finding;
 mod network;
 mod processes;
+mod reach;
 mod rights;
 mod stalls;
 
@@ -55,6 +57,8 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
     tell(rights::examine(&settings))?;
     tell(stalls::examine(&settings, Duration::from_secs(options.stall_s)))?;
     tell(network::examine(&settings).await)?;
+    tell(certificates::examine(&settings, bodkin_trust::tls::now()))?;
+    tell(reach::examine(&settings))?;
     tell(data::examine(&settings))?;
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();

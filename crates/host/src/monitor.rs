@@ -33,6 +33,7 @@ use crate::{
     relay::server::RelayServer,
     request::{Method, Request},
     route,
+    security::Security,
     server::Port,
     stage::{Stage, Stages},
     stall::Guarantee,
@@ -113,6 +114,8 @@ pub struct Monitor {
     pub api: Api,
     /// The node of the reliable pair; `None` of a cloud by itself.
     pub pair: Option<PairHandle>,
+    /// The cloud's certificates; `None` in insecure mode.
+    pub security: Option<Arc<Security>>,
     /// The relay inside this cloud.
     pub relay: Option<RelayServer>,
     /// Where each port listens that is served, in the order of [`Port::ALL`].
@@ -210,6 +213,11 @@ impl Monitor {
                     u64::from(leadership.is_protected()),
                 ),
                 ("bodkin_pair_unreached", "Other nodes of the pair that this one is not connected to.", leadership.unreached()),
+                (
+                    "bodkin_pair_clock_difference_seconds",
+                    "By how much the clock of the pair's other host differs from ours for certain; 0 while it is not connected.",
+                    leadership.clock_difference_ns().unwrap_or(0),
+                ),
             ]
         }));
         let stalls = &self.api.stalls;
@@ -302,11 +310,25 @@ impl Monitor {
             }
         }
         push(&mut text, format_args!("# HELP {BUILD} Which Bodkin this is.\n# TYPE {BUILD} gauge\n{BUILD}{{version=\"{VERSION}\"}} 1\n"));
+        self.push_certificates(&mut text);
         self.push_deliveries(&mut text);
         self.push_topics(&mut text);
         self.push_graphs(&mut text);
         self.push_stages(&mut text);
         text
+    }
+
+    /// Until when the core systems' own certificates count.
+    fn push_certificates(&self, text: &mut String) {
+        const NAME: &str = "bodkin_certificate_end_timestamp_seconds";
+        let help = "Last second in which the certificate of a core system counts, since 1970; none in insecure mode.";
+        push(text, format_args!("# HELP {NAME} {help}\n# TYPE {NAME} gauge\n"));
+        for trust in self.security.iter().map(|security| security.trust()) {
+            for system in trust.systems() {
+                let end = trust.identity(*system).certificate().not_after().unix_seconds();
+                push(text, format_args!("{NAME}{{system=\"{}\"}} {end}\n", system.name()));
+            }
+        }
     }
 
     /// What became of the events of each real-time topic.

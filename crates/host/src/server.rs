@@ -331,6 +331,7 @@ impl Server {
                 },
             },
             pair: config.pair.clone(),
+            security: security.clone(),
             relay,
             addresses: addresses.clone(),
             streams: Arc::new(Semaphore::new(live::STREAMS_MAX)),

@@ -4,8 +4,10 @@ use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
+use bodkin_arrowhead::name::SystemName;
 use bodkin_client::{Limits, Monitor, Security, answer::PlatformState};
 use bodkin_host::{
     Port,
@@ -23,6 +25,9 @@ use crate::settings::{Settings, ports, zmtp::zmtp_port};
 const LISTEN: &str = "0A";
 /// Characters of a process name that the kernel keeps of ours.
 const OWN_NAME: &str = "bodkin";
+
+/// As whom a cloud is managed.
+const OPERATOR: &str = "sysop";
 
 /// A socket that listens.
 #[derive(Debug, PartialEq, Eq)]
@@ -120,26 +125,45 @@ fn taken_port(number: u16, name: &str, holder: Option<Process>) -> Finding {
     }
 }
 
-/// Asks `/readyz`, and in insecure mode `/api/v1/platform`, which is for the operator otherwise.
+/// Events are stamped by one host's clock and due by the other's, behind a fail-over.
+fn pair_clock(difference: Duration, stated: Duration) -> Finding {
+    let told = format!(
+        "the other node's host differs by {} us for certain, {} us are stated (platform.clock_error)",
+        difference.as_micros(),
+        stated.as_micros()
+    );
+    if !stated.is_zero() && difference > stated {
+        Finding::warning("pair clock", told, "have both hosts' clocks kept by the same time service (chrony), or state more")
+    } else {
+        Finding::ok("pair clock", told)
+    }
+}
+
+/// Asks `/readyz`, and as the operator what it counts on and shows.
 async fn running(settings: &Settings, listen: IpAddr, port: u16, own_runs: bool) -> Vec<Finding> {
     if !own_runs {
         return vec![Finding::ok("running", "no Bodkin listens on these ports")];
     }
     let reached = if listen.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { listen };
-    let monitor = match monitor(settings, SocketAddr::new(reached, port)) {
+    let (monitor, may_ask) = match monitor(settings, SocketAddr::new(reached, port)) {
         Ok(monitor) => monitor,
         Err(error) => {
             let advice = "name its certificates by --trust or --data; if it runs in insecure mode, say --insecure";
             return vec![Finding::warning("running", format!("whether Bodkin is ready cannot be asked: {error:#}"), advice)];
         }
     };
-    let platform = if settings.insecure == Some(true) { monitor.platform().await.ok() } else { None };
+    // It answers these to nobody but the operator.
+    let platform = if may_ask { monitor.platform().await.ok() } else { None };
+    let numbers = if may_ask { monitor.overview().await.ok().map(|overview| overview.numbers) } else { None };
+    let stated = Duration::from_nanos(settings.platform().clock_error.get().unsigned_abs());
+    let clock = numbers.as_ref().and_then(|numbers| numbers.get("bodkin_pair_clock_difference_seconds"));
+    let clock = clock.map(|difference_s| pair_clock(Duration::from_secs_f64(difference_s.max(0.0)), stated));
     let ready = match monitor.is_ready().await {
         Ok(true) => Finding::ok("running", format!("Bodkin is ready ({}/readyz)", monitor.address())),
         Ok(false) => Finding::warning("running", "Bodkin runs and is not ready", "wait: it is starting or stopping"),
         Err(error) => Finding::problem("running", format!("Bodkin runs and does not answer: {error}"), "see its log, and start it again"),
     };
-    [ready].into_iter().chain(platform.map(guarantee)).collect()
+    [ready].into_iter().chain(platform.map(guarantee)).chain(clock).collect()
 }
 
 /// What the running Bodkin says of deadlines.
@@ -155,13 +179,16 @@ fn guarantee(platform: PlatformState) -> Finding {
     }
 }
 
-/// Its port for health. In secure mode that asks for no certificate of ours, but its own has to be believed.
-fn monitor(settings: &Settings, address: SocketAddr) -> anyhow::Result<Monitor> {
+/// Its port, and whether it may be asked more than its health. In secure mode that is for the operator, whose certificate may be kept here; its own has to be
+/// believed in any case.
+fn monitor(settings: &Settings, address: SocketAddr) -> anyhow::Result<(Monitor, bool)> {
     if settings.insecure == Some(true) {
-        return Ok(Monitor::new(address, Limits::default()));
+        return Ok((Monitor::new(address, Limits::default()), true));
     }
-    let anchor = TrustDirectory::new(settings.trust_directory()).anchor()?;
-    Ok(Monitor::secure(address, Limits::default(), &Security::new(None, &[anchor])?))
+    let directory = TrustDirectory::new(settings.trust_directory());
+    let operator = directory.identity(&SystemName::from_stored(OPERATOR)).ok();
+    let security = Security::new(operator.as_ref(), &[directory.anchor()?])?;
+    Ok((Monitor::secure(address, Limits::default(), &security), operator.is_some()))
 }
 
 /// Whether a socket that listens at `theirs` takes a port away from one at `ours`.
@@ -216,6 +243,13 @@ mod tests {
     fn any_address_takes_the_port_of_every_address() {
         let [one, other, any] = ["10.0.0.1", "10.0.0.2", "0.0.0.0"].map(|ip| ip.parse::<IpAddr>().unwrap());
         assert!(meet(one, one) && meet(any, one) && meet(one, any) && !meet(one, other));
+    }
+
+    #[test]
+    fn a_clock_that_differs_by_more_than_was_stated_is_told() {
+        let ms = Duration::from_millis;
+        let verdicts = [(5, 10), (11, 10), (11, 0)].map(|(differs, stated)| pair_clock(ms(differs), ms(stated)).verdict);
+        assert_eq!(verdicts, [super::super::Verdict::Ok, super::super::Verdict::Warning, super::super::Verdict::Ok]);
     }
 
     #[test]
