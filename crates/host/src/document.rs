@@ -3,6 +3,7 @@
 //! A document is made of the table of routes and of a description of each ([`description`]), when it is asked for: that
 //! takes a millisecond or two, and nothing at the start or in memory.
 
+pub mod async_api;
 mod authorization;
 mod description;
 mod event_handler;

@@ -1,5 +1,6 @@
 //! Bodkin's own port: whether it lives, whether it is ready, and what it measures.
 
+mod async_api;
 mod overview;
 mod relay;
 
@@ -152,6 +153,7 @@ impl Monitor {
             "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
             "/readyz" if self.api.graphs.table().is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
             "/readyz" => Answer::text(200, "ready\n"),
+            "/asyncapi.json" => self.async_api(request),
             "/api/v1/overview" => self.overview(),
             "/api/v1/live" => live::answer(request),
             "/metrics" => Answer { content_type: Some("text/plain; version=0.0.4; charset=utf-8"), ..Answer::text(200, self.metrics()) },

@@ -1,8 +1,8 @@
 //! What each port says of itself: the page, OpenAPI and Swagger.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::cloud::{Cloud, System};
+use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::http::Answer;
 
 const PORTS: [(System, &str); 5] = [
@@ -92,4 +92,22 @@ fn upstreams_paths_carry_their_tags() {
     assert_eq!(tag("post", "/serviceregistry/register"), "Client");
     assert_eq!(tag("get", "/serviceregistry/mgmt"), "Management");
     assert_eq!(document["paths"]["/serviceregistry/register"]["post"]["responses"]["201"]["description"], "Done.");
+}
+
+#[test]
+fn events_are_described_with_the_topics_as_they_are() {
+    let cloud = Launch::new().start();
+    let document = || get(&cloud, System::Monitor, "/asyncapi.json").expect_status(200).json();
+    let before = document();
+    assert_eq!((&before["asyncapi"], before["channels"]["topic1"].is_null()), (&"3.0.0".into(), true));
+    let http = before["servers"]["eventHandler"]["host"].as_str().expect("a host");
+    assert_eq!(http, cloud.address(System::EventHandler).to_string());
+    let topic = json!({"event_type": "press", "period_ms": 100, "deadline_ms": 50, "loss_tolerance": 2});
+    cloud.post("/api/v1/topics", &topic).expect_status(201);
+    let described = document();
+    let channel = &described["channels"]["topic1"];
+    let promise = &channel["x-bodkin-topic"];
+    assert_eq!((&channel["address"], &promise["deadlineUs"], &promise["lossTolerance"]), (&"PRESS".into(), &50_000.into(), &2.into()));
+    let stream = described["operations"]["streamEvents"]["bindings"]["http"]["query"]["required"].clone();
+    assert_eq!(stream, json!(["event_type"]), "and that is how it is asked for");
 }

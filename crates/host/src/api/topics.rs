@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::{Api, list, not_stored};
 use crate::{
     answer::Answer,
+    document::async_api::Promised,
     inbox::Message,
     request::{Method, Request},
     stall::Guarantee,
@@ -146,6 +147,15 @@ impl Api {
             Ok(Err(error)) => Err(Answer::problem(503, "No room", &format!("The topic was not made: {error}."))),
             Err(_) => Err(Answer::problem(503, "Shutting down", "The local cloud is shutting down.")),
         }
+    }
+
+    /// What each topic promises.
+    pub fn promised(&self) -> Vec<Promised> {
+        let promised = |topic: &Arc<RealTimeTopic>| {
+            let TopicView { event_type, period_us, deadline_us, loss_tolerance, retention, .. } = self.topic_view(topic);
+            Promised { event_type: event_type.to_owned(), period_us, deadline_us, loss_tolerance, retention }
+        };
+        self.topics.all().iter().map(promised).collect()
     }
 
     fn topic_view<'t>(&self, topic: &'t RealTimeTopic) -> TopicView<'t> {

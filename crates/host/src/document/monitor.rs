@@ -7,6 +7,7 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "healthz", "", "Whether the process answers.").saying(Content::Text),
     get(Bodkin, "readyz", "", "Whether every listener answers and, of a node of a reliable pair, whether it leads.").saying(Content::Text),
     get(Bodkin, "metrics", "", "Prometheus's text form.").saying(Content::Text),
+    get(Bodkin, "asyncapi.json", "any", "Which events can be published and heard, and how: AsyncAPI 3.0, made of the topics as they are."),
     get(Bodkin, "api/v1/overview", "Overview", "This node at a glance, and what it measures."),
     get(Bodkin, "api/v1/live", "", "What has changed of some lists, as events: each part at the begin, and again when it is another.")
         .asking(&["of text - paths of the parts, with commas between them"])
