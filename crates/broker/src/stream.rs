@@ -4,6 +4,7 @@
 //! watermarks: flags of single messages could be set in an order that leaves a replica behind for ever (Wang's Table 3.3).
 
 use crate::{
+    epoch::Epoch,
     event::{EventId, Incarnation, PublisherId, Sequence, TopicId},
     few::Few,
     slot::NONE,
@@ -136,6 +137,8 @@ pub(crate) struct Stream {
     pub last: Sequence,
     /// The first message that was refused and may be sent again. 0: none was.
     pub refused: Sequence,
+    /// The epoch of the publisher when it sent that one. In a later one it sends in order what it still has to.
+    pub refused_in: Epoch,
     /// Everything up to here is done with: received, or given up and told.
     pub released: Sequence,
     /// Without readers: dispatched long enough ago to have arrived.
@@ -188,6 +191,7 @@ impl Stream {
             rightful: 0,
             last: Sequence(0),
             refused: Sequence(0),
+            refused_in: Epoch::NONE,
             released: Sequence(0),
             settled: Sequence(0),
             settling: Sequence(0),

@@ -183,8 +183,11 @@ impl Ledger {
     /// A node leads in place of a Primary that died so long ago, for which there is a limit.
     pub fn took_over(&mut self, at: Time, gap_ns: u64, gap_max_ns: u64) -> Result<(), Violation> {
         self.tally.longest_gap_ns = self.tally.longest_gap_ns.max(gap_ns);
-        let broken = Broken::Stuck { what: "nobody has led in place of the Primary that died", within_ns: gap_max_ns };
-        if gap_ns > gap_max_ns { Err(Violation { at, broken }) } else { Ok(()) }
+        if gap_ns <= gap_max_ns {
+            return Ok(());
+        }
+        let what = "nobody has led in place of the Primary that died".to_owned();
+        Err(Violation { at, broken: Broken::Stuck { what, within_ns: gap_max_ns } })
     }
 
     fn stream(&mut self, stream: StreamIndex) -> &mut StreamAccount {

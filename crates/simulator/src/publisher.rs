@@ -85,10 +85,15 @@ impl PublisherProcess {
         StreamName { publisher: self.publisher, incarnation: self.incarnation, topic }
     }
 
-    /// Whether everything is covered but for what is under way.
-    pub fn is_calm(&self) -> bool {
-        let is_calm = |topic: &Topic| topic.newest - topic.covered <= UNDER_WAY_MAX && topic.refused <= topic.covered;
-        self.machine.leader().is_some() && self.topics.iter().all(is_calm)
+    /// What of it is not covered although it is not just under way; nothing, if it has come to rest.
+    pub fn unsettled(&self) -> Option<String> {
+        if self.machine.leader().is_none() {
+            return Some(format!("publisher {} knows of no leader", self.publisher));
+        }
+        let is_calm = |topic: &&Topic| topic.newest - topic.covered <= UNDER_WAY_MAX && topic.refused <= topic.covered;
+        let Topic { topic, newest, covered, refused, .. } = self.topics.iter().find(|topic| !is_calm(topic))?;
+        let stream = self.name(*topic);
+        Some(format!("{stream} still sends again what it keeps: {newest} published, covered through {covered}, {refused} refused last"))
     }
 
     /// When to wake it if nothing happens before.

@@ -187,10 +187,10 @@ pub enum Broken {
         what: &'static str,
     },
     /// The cloud did not come back in its time.
-    #[error("{what} within {within_ns} ns")]
+    #[error("{what}, {within_ns} ns behind the end of its cause")]
     Stuck {
-        /// What did not happen.
-        what: &'static str,
+        /// What is missing, or did not happen.
+        what: String,
         /// In which time.
         within_ns: u64,
     },

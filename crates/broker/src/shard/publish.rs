@@ -23,12 +23,19 @@ impl<R> Shard<R> {
             // Who keeps what it has sent before says so in front of any event.
             self.resume(now, stream, publication.sequence, publication.sequence);
         }
+        let waiting = self.streams.at_mut(index);
+        if may.is_ok() && publication.epoch > waiting.refused_in {
+            // Another leader may have covered it meanwhile. Who keeps nothing that was sent before does not say so.
+            waiting.refused = Sequence(0);
+        }
         let taken = may.and_then(|()| self.take(now, index, publication));
         let stream = self.streams.at_mut(index);
         let is_first = stream.awaited().is_none_or(|awaited| publication.sequence <= awaited);
         match taken {
             Ok(_) if publication.sequence == stream.refused => stream.refused = Sequence(0),
-            Err(Refusal::NotLeading | Refusal::Epoch { .. } | Refusal::Full { .. }) if is_first => stream.refused = publication.sequence,
+            Err(Refusal::NotLeading | Refusal::Epoch { .. } | Refusal::Full { .. }) if is_first => {
+                (stream.refused, stream.refused_in) = (publication.sequence, publication.epoch);
+            }
             _ => {}
         }
         taken

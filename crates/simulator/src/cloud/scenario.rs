@@ -5,6 +5,7 @@ use crate::{
     clock::{MILLISECOND_NS, Time},
     fault::{FAULT_KINDS, Fault, FaultKind},
     network::Ending,
+    publisher::PublisherProcess,
     violation::{Broken, Violation},
 };
 
@@ -121,7 +122,7 @@ impl Cloud {
                 if since.is_some_and(|since| self.now >= since.plus(CALM_NS)) {
                     self.calm_down();
                 } else if self.now > by {
-                    let what = self.what_is_missing();
+                    let what = self.what_is_missing().unwrap_or_else(|| "a cloud that stays whole for 3 ms".to_owned());
                     return Err(Violation { at: self.now, broken: Broken::Stuck { what, within_ns: WHOLE_WITHIN_NS } });
                 }
             }
@@ -164,21 +165,19 @@ impl Cloud {
     }
 
     fn is_whole(&self) -> bool {
-        self.what_is_missing() == NOTHING
+        self.what_is_missing().is_none()
     }
 
-    /// What keeps the cloud from being whole.
-    fn what_is_missing(&self) -> &'static str {
+    /// What keeps the cloud from being whole; nothing does.
+    fn what_is_missing(&self) -> Option<String> {
         let primary = &self.nodes[self.primary() as usize];
-        match () {
+        let missing = match () {
             () if !self.is_moving() => "not every process runs",
             () if !self.is_connected() => "not every connection is there",
             () if !primary.leads(self.now) => "nobody leads",
             () if !primary.is_whole(self.now) => "the Backup is not in sync",
-            () if !self.publishers.iter().all(|publisher| publisher.is_calm()) => "publishers still send again what they keep",
-            () => NOTHING,
-        }
+            () => return self.publishers.iter().find_map(PublisherProcess::unsettled),
+        };
+        Some(missing.to_owned())
     }
 }
-
-const NOTHING: &str = "nothing is missing";

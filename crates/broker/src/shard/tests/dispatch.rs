@@ -251,6 +251,37 @@ fn an_event_that_was_refused_and_is_covered_meanwhile_is_not_waited_for() {
 }
 
 #[test]
+fn an_event_that_was_refused_in_an_earlier_epoch_and_comes_no_more_is_not_waited_for() {
+    let mut driven = Driven::new(&[TERMS]);
+    let stream = driven.stream(0, 1);
+    let publish = |driven: &mut Driven, epoch, sequence| {
+        driven.now += 100;
+        let (epoch, sequence, created) = (Epoch(epoch), Sequence(sequence), at(driven.now));
+        let publication = Publication { epoch, sequence, created, is_resent: false, has_wrong_clock: false };
+        driven.shard.accept(at(driven.now), stream, publication).map(|_| ())
+    };
+    driven.leads(1);
+    assert_eq!(publish(&mut driven, 1, 1), Ok(()));
+    driven.fenced(1);
+    // A cut has held 2 back. The leader of epoch 2 has covered it, and has died.
+    assert_eq!(publish(&mut driven, 1, 2), Err(Refusal::NotLeading));
+    driven.leads(3);
+    assert_eq!(publish(&mut driven, 3, 3), Ok(()), "its publisher keeps nothing that was sent before, and need not say so");
+    // The same of one that comes when this node leads again.
+    assert_eq!(publish(&mut driven, 1, 4), Err(Refusal::Epoch { found: Epoch(1), epoch: Epoch(3) }));
+    assert_eq!(publish(&mut driven, 3, 5), Ok(()));
+    // Of one epoch what was refused is waited for.
+    driven.fenced(3);
+    assert_eq!(publish(&mut driven, 3, 6), Err(Refusal::NotLeading));
+    driven.leads(3);
+    assert!(matches!(publish(&mut driven, 3, 7), Err(Refusal::Full { from: Sequence(6), .. })));
+    assert_eq!(
+        [6, 7].map(|sequence| publish(&mut driven, 3, sequence)),
+        [Ok(()), Err(Refusal::Full { kept: 4, from: Sequence(7), retry_after_ns: 100 })]
+    );
+}
+
+#[test]
 fn events_that_a_link_has_held_back_are_no_excess() {
     let mut driven = Driven::new(&[due_within(0, 40)]);
     let stream = driven.stream(0, 1);
