@@ -369,12 +369,11 @@ impl Publisher {
         outputs: &mut Vec<Output>,
     ) {
         let retained = self.topic_mut(topic);
-        if !retained.was_sent(sequence) {
-            return;
-        }
+        let is_missed = retained.was_sent(sequence) || reason == RefusalReason::Full && retained.was_dropped(sequence);
         match reason {
             // Whoever leads instead will say so, and everything is sent again.
             RefusalReason::NotLeading | RefusalReason::Epoch => {}
+            _ if !is_missed => {}
             RefusalReason::Full => {
                 let until = now.plus(retry_after.min(RETRY_AFTER_MAX));
                 let was_paused = retained.paused_until.replace(until).is_some();

@@ -116,8 +116,10 @@ impl Retained {
         (self.next, self.resent_through) = (self.oldest, self.newest);
     }
 
-    /// Was refused, with whatever followed it: it is sent again, and then that.
+    /// Was refused, with whatever followed it: it is sent again, and then that. Of one that was dropped meanwhile the broker is told first that it will not come: it would
+    /// wait for it, and take nothing behind it.
     pub fn rewind(&mut self, sequence: Sequence) {
+        self.is_resuming |= self.was_dropped(sequence);
         self.resent_through = self.resent_through.max(self.next - 1);
         self.next = self.next.min(sequence.0.max(self.oldest).max(self.covered + 1));
     }
@@ -130,6 +132,11 @@ impl Retained {
 
     pub fn was_sent(&self, sequence: Sequence) -> bool {
         (self.oldest..self.next).contains(&sequence.0)
+    }
+
+    /// Whether this event had to make room before it was covered.
+    pub fn was_dropped(&self, sequence: Sequence) -> bool {
+        (self.covered + 1..self.oldest).contains(&sequence.0)
     }
 
     pub fn last_sent(&self) -> Sequence {

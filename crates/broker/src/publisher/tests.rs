@@ -176,6 +176,25 @@ fn what_is_uncovered_blocks_or_is_dropped_and_told() {
 }
 
 #[test]
+fn a_refusal_that_comes_when_its_event_was_dropped_is_answered_with_what_will_come() {
+    let mut trial = Trial::new(0, 1, WhenFull::DropOldest);
+    trial.leads(One, 1);
+    trial.publish_some(1);
+    assert_eq!(trial.sent(), ["1"]);
+    assert_eq!(trial.publish().unwrap().dropped, Some(Sequence(1)));
+    assert_eq!(trial.sent(), ["2"], "the word about 1 is still under way");
+    trial.refused(1, RefusalReason::Full, 50);
+    assert_eq!(trial.sent(), [""; 0], "it waits");
+    trial.now = 50;
+    trial.take(Input::Tick);
+    assert_eq!(trial.sent(), ["resume 2..2", "again 2"], "the broker takes nothing behind 1 until it knows that it will not come");
+    trial.covered(One, 1, 2);
+    trial.refused(1, RefusalReason::Full, 50);
+    trial.publish_some(1);
+    assert_eq!(trial.sent(), ["3"], "nobody waits for what lies in front of what is covered");
+}
+
+#[test]
 fn a_refused_event_comes_again_in_its_place() {
     let mut trial = Trial::new(0, 8, WhenFull::Block);
     trial.leads(One, 1);
@@ -335,6 +354,9 @@ proptest! {
                     let was_kept = trial.publisher.oldest_kept(trial.topic).0 <= sequence;
                     if passes && was_kept && sequence > 0 {
                         last_sent = last_sent.min(sequence - 1).max(covered);
+                    } else if passes && sequence > covered {
+                        // Dropped meanwhile: the broker waits for it, and has to be told what comes before anything does.
+                        resumed = false;
                     }
                 }
                 Step::Leader(first, ahead) => {
