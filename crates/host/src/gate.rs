@@ -1,15 +1,18 @@
 //! What is asked of every request before its operation: is the name that it calls us by ours, and may the page that sends
 //! it, if a page does, read the answer (reference 1.3, by an allow-list instead of any origin)?
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use crate::{
     answer::Answer,
+    config::HostConfig,
     dashboard::follower,
     host_name::{self, OwnNames},
     http::{RawRequest, RequestReader},
     pair::Leadership,
+    security::machine_name,
     seldom::Seldom,
+    server::Port,
 };
 
 /// Seconds a browser may keep what a preflight told it, as upstream's.
@@ -78,6 +81,19 @@ pub struct Gate {
 }
 
 impl Gate {
+    /// Of a node with this configuration, whose ports are these. Where the machine tells no name of its own there is none to take.
+    pub fn of(config: &HostConfig, addresses: &[SocketAddr]) -> Self {
+        let machine = machine_name();
+        let listen = config.listen.to_string();
+        let own = [machine.as_str(), &config.domain_name, &listen].into_iter().chain(config.host_names.iter().map(String::as_str));
+        let dashboard_port = addresses[Port::MONITOR].port();
+        let gate = Self::new(OwnNames::new(own), config.cors_origins.clone(), dashboard_port, config.security.is_some());
+        match &config.pair {
+            None => gate,
+            Some(pair) => gate.led_by(pair.leadership().clone()),
+        }
+    }
+
     /// Lets the pages of `origins` and of our own `dashboard_port` in.
     pub fn new(names: OwnNames, origins: Vec<Origin>, dashboard_port: u16, is_secure: bool) -> Self {
         let scheme = if is_secure { "https://" } else { "http://" };

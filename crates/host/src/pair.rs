@@ -14,6 +14,7 @@
 
 mod beat;
 mod keeper;
+mod leadership;
 mod link;
 mod links;
 mod node;
@@ -26,10 +27,7 @@ use std::{
     io,
     net::SocketAddr,
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-    },
+    sync::Arc,
     thread::JoinHandle,
     time::{Duration, SystemTime},
 };
@@ -51,6 +49,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::record::RecordError;
 pub use self::{
     keeper::Ticket,
+    leadership::Leadership,
     links::PROTOCOL,
     node::{HandOverError, HandedOver},
 };
@@ -146,107 +145,6 @@ pub enum Duty {
     Lead,
     /// End.
     End,
-}
-
-/// Whether this node leads, for everybody who has to ask.
-#[derive(Debug)]
-pub struct Leadership {
-    until_ns: AtomicU64,
-    epoch: AtomicU64,
-    is_protected: AtomicBool,
-    /// Other nodes of the pair that this one is not connected to.
-    unreached: AtomicU64,
-    /// Nothing new is to be taken by requests: the lead is about to be handed over.
-    is_held: AtomicBool,
-    /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; the greatest number: it is not known.
-    clock_difference_ns: AtomicU64,
-    /// When this node last granted the other candidate a lease; 0: not since its start.
-    granted_ns: AtomicU64,
-}
-
-impl Default for Leadership {
-    fn default() -> Self {
-        let [until_ns, epoch, unreached, granted_ns] = [0; 4].map(AtomicU64::new);
-        let [is_protected, is_held] = [false; 2].map(AtomicBool::new);
-        let clock_difference_ns = AtomicU64::new(u64::MAX);
-        Self { until_ns, epoch, unreached, granted_ns, is_protected, is_held, clock_difference_ns }
-    }
-}
-
-impl Leadership {
-    /// Whether it may accept, dispatch and acknowledge at this instant.
-    pub fn leads(&self) -> bool {
-        boot_time().nanos() < self.until_ns.load(SeqCst)
-    }
-
-    /// Whether it takes new requests: it leads, and is not about to hand that over.
-    pub fn takes_requests(&self) -> bool {
-        self.leads() && !self.is_held.load(SeqCst)
-    }
-
-    /// Nothing new is to be taken by requests, or it is again.
-    pub(crate) fn hold(&self, is_held: bool) {
-        self.is_held.store(is_held, SeqCst);
-    }
-
-    /// The epoch that it leads in, or has led in last.
-    pub fn epoch(&self) -> Epoch {
-        Epoch(self.epoch.load(SeqCst))
-    }
-
-    /// The epoch, and until when it leads in it.
-    pub(crate) fn read(&self) -> (Epoch, Instant) {
-        // In the order opposite to `lead`, so that no epoch is taken together with the end of one behind it.
-        let until = Instant::from_nanos(self.until_ns.load(SeqCst));
-        (self.epoch(), until)
-    }
-
-    /// Whether the Backup has everything that was answered, and will.
-    pub fn is_protected(&self) -> bool {
-        self.leads() && self.is_protected.load(SeqCst)
-    }
-
-    /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; `None`: it is not known.
-    pub fn clock_difference_ns(&self) -> Option<u64> {
-        Some(self.clock_difference_ns.load(SeqCst)).filter(|difference_ns| *difference_ns != u64::MAX)
-    }
-
-    fn clock_differs(&self, difference_ns: Option<u64>) {
-        self.clock_difference_ns.store(difference_ns.unwrap_or(u64::MAX), SeqCst);
-    }
-
-    /// The other candidate has been granted its lease.
-    pub(crate) fn grants(&self, at: Instant) {
-        self.granted_ns.store(at.nanos(), SeqCst);
-    }
-
-    /// When the other candidate was granted its lease last, by this node, in this run.
-    pub(crate) fn granted_at(&self) -> Option<Instant> {
-        Some(self.granted_ns.load(SeqCst)).filter(|granted_ns| *granted_ns > 0).map(Instant::from_nanos)
-    }
-
-    /// How many of the pair's other nodes this one is not connected to. A Backup that does not reach the witness cannot take over.
-    pub fn unreached(&self) -> u64 {
-        self.unreached.load(SeqCst)
-    }
-
-    fn reaches(&self, connected: usize, others: usize) {
-        self.unreached.store(others.saturating_sub(connected) as u64, SeqCst);
-    }
-
-    fn protect(&self, is_protected: bool) {
-        self.is_protected.store(is_protected, SeqCst);
-    }
-
-    pub(crate) fn lead(&self, epoch: Epoch, until: Instant) {
-        self.epoch.store(epoch.0, SeqCst);
-        self.until_ns.store(until.nanos(), SeqCst);
-    }
-
-    fn fence(&self) {
-        self.until_ns.store(0, SeqCst);
-        self.protect(false);
-    }
 }
 
 /// The host's clock that counts pauses: a machine that was stopped does not believe its lease.

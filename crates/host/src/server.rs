@@ -44,7 +44,6 @@ use crate::{
     gate::Gate,
     gatekeeper::{Gatekeeper, GatekeeperError},
     graph::{DeployError, Deployer},
-    host_name::OwnNames,
     inbox::{Inbox, Message},
     limits::Limits,
     listener::{self, Places, PortContext, Service, Traffic},
@@ -61,7 +60,7 @@ use crate::{
     quality::Qualities,
     relay::{Dialer, Relays},
     replay::{READERS_MAX, ReplayContext},
-    security::{SecurePort, Security, SecurityConfig, SecurityError, machine_name},
+    security::{SecurePort, Security, SecurityConfig, SecurityError},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext, ShardThread},
     shelf::Shelf,
     stage::Stages,
@@ -337,7 +336,7 @@ impl Server {
             streams: Arc::new(Semaphore::new(live::STREAMS_MAX)),
             ready: AtomicBool::new(false),
         });
-        let gate = Arc::new(gate(config, &addresses));
+        let gate = Arc::new(Gate::of(config, &addresses));
         let (requests, asked) = mpsc::channel(CONTROL_REQUESTS_MAX);
         let context = ShardContext {
             store: opened.store.clone(),
@@ -534,18 +533,6 @@ fn open_event_log(config: &HostConfig, from: Position, inbox: &Arc<Inbox>) -> Re
     let on_sync = Box::new(move |end, result| inbox.post(Message::Synced { end, result }));
     let opened = EventLog::open(&directory, limits, from, control::now().unix_nanos(), on_sync);
     opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
-}
-
-/// The checks in front of every operation. Where the machine tells no name of its own there is none to take.
-fn gate(config: &HostConfig, addresses: &[SocketAddr]) -> Gate {
-    let machine = machine_name();
-    let listen = config.listen.to_string();
-    let own = [machine.as_str(), &config.domain_name, &listen].into_iter().chain(config.host_names.iter().map(String::as_str));
-    let gate = Gate::new(OwnNames::new(own), config.cors_origins.clone(), addresses[Port::MONITOR].port(), config.security.is_some());
-    match &config.pair {
-        None => gate,
-        Some(pair) => gate.led_by(pair.leadership().clone()),
-    }
 }
 
 /// Who speaks with other clouds, in a cloud that has a Gatekeeper.
