@@ -2,6 +2,7 @@
 
 mod components;
 mod dense;
+pub(crate) mod pairwise;
 pub mod poisson;
 pub mod steady;
 pub mod transient;

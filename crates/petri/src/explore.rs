@@ -17,6 +17,7 @@ pub(crate) use self::{
     mass::Mass,
     rules::{DUE, General, Rules, State},
     ticking::Ticking,
+    values::Column,
 };
 pub use self::{rules::Unsuited, vanishing::VanishingError};
 use crate::{

@@ -213,6 +213,15 @@ fn kanban_systems_have_as_many_states_as_the_literature_counts() {
     }
 }
 
+/// Rounding grows with the logarithm of the number of states: 58,400 of them, added up one behind the other, would be too far off for this.
+#[test]
+fn many_states_leave_an_expectation_its_digits() {
+    let net = kanban(3);
+    let answer = solve(&Question { error: 1e-11, ..Question::new(&net, When::At(vec![1.0])) }).expect("the states are not too many");
+    assert_eq!(answer.states, 58_400);
+    assert!(answer.error() <= 1e-11, "{:e}", answer.error());
+}
+
 /// The gambler's ruin: 1 in 3.4e13 comes to 29 before 0. An error that does not shrink with the value would be of no use.
 #[test]
 fn a_rare_end_is_known_to_a_part_of_its_probability() {

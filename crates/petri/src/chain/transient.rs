@@ -15,7 +15,7 @@ use self::{
     leg::{Leg, Stopped},
     settling::Settling,
 };
-use super::{Chain, ROUNDOFF};
+use super::{Chain, pairwise};
 
 /// Most steps of the uniformized chain in one analysis.
 pub const STEPS_MAX: usize = 20_000_000;
@@ -153,9 +153,9 @@ impl<'a> Journey<'a> {
         }
     }
 
-    /// The bound on every probability of a set of states so far. Its sum over all states is the caller's, with a rounding each.
+    /// The bound on every probability of a set of states so far, with the rounding of expectations that are summed in pairs.
     fn error(&self) -> f64 {
-        self.error_of_legs + self.chain.len() as f64 * ROUNDOFF
+        self.error_of_legs + pairwise::rounding(self.chain.len())
     }
 
     /// One leg towards the last of `times`, which have not been reached yet; gives the expectations at those that were. `now` is where the leg ended

@@ -3,7 +3,7 @@
 use super::{Answer, Certainty, Method, Question, SolveError, When, columns::Columns};
 use crate::{
     chain::{
-        Chain, steady,
+        Chain, pairwise, steady,
         transient::{self, Curves, Reward},
     },
     explore::{Exploration, General, Rules},
@@ -50,13 +50,12 @@ impl Columns<'_> {
     }
 
     fn visited(&self, chain: &Chain, times: &[f64]) -> Result<Found, SolveError> {
-        let mut ranges = vec![0.0; self.len()];
-        // Ranges are needed before the error can be shared out, values behind it: the columns of many states are made twice.
-        (0..self.len()).for_each(|index| ranges[index] = range(&self.column(index)));
+        // Needed before the error can be shared out.
+        let ranges = self.ranges();
         let error = self.question.error / ranges.iter().copied().fold(1.0, f64::max);
         let mut values = Vec::new();
         let (error, steps) = transient::visit(chain, times, error, |visit| {
-            values.push((0..self.len()).map(|index| expectation(&self.column(index), visit.probabilities)).collect());
+            values.push(self.expectations(visit.probabilities));
         })?;
         Ok((values, ranges.iter().map(|range| range * error).collect(), steps))
     }
@@ -82,5 +81,5 @@ fn range(column: &[f64]) -> f64 {
 }
 
 fn expectation(column: &[f64], probabilities: &[f64]) -> f64 {
-    column.iter().zip(probabilities).map(|(value, probability)| value * probability).sum()
+    pairwise::sum(0..column.len(), &|state| column[state] * probabilities[state])
 }

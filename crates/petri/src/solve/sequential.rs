@@ -102,7 +102,6 @@ impl<'a> Graph<'a> {
             let law = if exploration.rules.is_over(&state.marking) { Ok(None) } else { delay(question.net, &state.marking) };
             is_single &= law.is_ok();
             laws.push(law.ok().flatten());
-            0.0
         });
         if is_single {
             Ok(Self { exploration, order, laws })

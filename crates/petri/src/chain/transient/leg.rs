@@ -4,7 +4,7 @@ use super::{
     Reward, STEPS_MAX,
     settling::{Change, Settling},
 };
-use crate::chain::{Chain, ROUNDOFF, poisson::Window};
+use crate::chain::{Chain, ROUNDOFF, pairwise, poisson::Window};
 
 /// Steps between two looks at whether anything can still change.
 const LOOK_EVERY: usize = 32;
@@ -150,7 +150,10 @@ impl Leg<'_> {
 }
 
 fn dot(reward: &Reward, probabilities: &[f64]) -> f64 {
-    reward.iter().map(|(state, value)| value * probabilities[*state as usize]).sum()
+    pairwise::sum(0..reward.len(), &|index| {
+        let (state, value) = reward[index];
+        value * probabilities[state as usize]
+    })
 }
 
 /// Bound on what rounding does to any sum of probabilities in one step. All terms have one sign, so that a sum is off by as many units as
