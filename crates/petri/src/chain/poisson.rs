@@ -36,6 +36,11 @@ impl Window {
         number.checked_sub(self.first).and_then(|index| self.weights.get(index)).copied().unwrap_or(0.0)
     }
 
+    /// The weights of `number` and all behind it in the window, added up.
+    pub fn weight_from(&self, number: usize) -> f64 {
+        self.weights.iter().skip(number.saturating_sub(self.first)).rev().sum()
+    }
+
     /// The last number of the window.
     pub fn last(&self) -> usize {
         self.first + self.weights.len() - 1
@@ -98,6 +103,9 @@ mod tests {
             weight *= 2.5 / (number + 1) as f64;
         }
         assert_eq!(window.weight(1_000), 0.0);
+        assert!((window.weight_from(0) - 1.0).abs() < 1e-11 && window.weight_from(1_000) == 0.0);
+        let behind = window.weight_from(3) + window.weight(2);
+        assert!((window.weight_from(2) - behind).abs() < 1e-15, "{behind}");
     }
 
     #[test]

@@ -234,7 +234,9 @@ impl<'a> Run<'a> {
         self.sum.add_scaled(window.weight(0), &self.now);
         for number in 1..=window.last() {
             let before = if number == 1 { &self.now } else { &self.before };
-            lost += self.ticking.step(self.rate, before, &mut self.after, self.cut.least)?;
+            // What is cut off here is missing from the steps that are left, and counts as much as these weigh: late ones need few states.
+            let left = window.weight_from(number);
+            lost += left * self.ticking.step(self.rate, before, &mut self.after, self.cut.least / left)?;
             if self.ticking.exit_max() > self.rate {
                 return Ok(false);
             }
