@@ -8,6 +8,7 @@
 //! enabled before and behind a firing; the one that has fired draws anew. Of several servers each has a clock; a degree that falls
 //! stops the youngest. Clocks that run out at the same instant fire by priority, then by chance in proportion to their weights.
 
+mod control;
 mod counters;
 mod estimate;
 mod program;
@@ -17,13 +18,17 @@ mod state;
 mod tag;
 mod tally;
 
+use std::ops::ControlFlow;
+
 pub use self::{
+    control::Control,
     counters::Counters,
     estimate::Estimate,
     splitting::{RareEvent, Rarity, Splitting, split},
     tag::{Response, Tag, TagStart},
 };
 use self::{
+    control::{Controlled, Differences, FirstRound, Pilot, Rises},
     estimate::Interval,
     program::Program,
     stack::StackProgram,
@@ -91,7 +96,9 @@ pub struct Answer {
     pub passage: Option<Passage>,
     /// Where a tag was given, and a token has gone its way.
     pub response: Option<Response>,
-    /// Runs that were made.
+    /// What conditions were compared with; of others the runs alone were counted.
+    pub controls: Vec<Control>,
+    /// Runs that all this is from.
     pub runs: u64,
     /// Firings in them.
     pub events: u64,
@@ -160,21 +167,17 @@ pub enum SimulationError {
 }
 
 /// Simulates `net`.
+///
+/// # Errors
+/// A question or an option without a meaning, and nets that come to no end.
 pub fn simulate(net: &Net, question: &Question, options: &Options) -> Result<Answer, SimulationError> {
     let simulation = Simulation::new(net, question, options)?;
-    let mut total = simulation.new_lane();
-    let mut round = match options.half_width {
-        Some(_) => options.runs.min(FIRST_ROUND),
-        None => options.runs,
-    };
-    loop {
-        simulation.round(&mut total, round)?;
-        let answer = simulation.answer(&mut total);
-        let left = options.runs - answer.runs;
-        if answer.is_narrow || left == 0 {
-            return Ok(answer);
-        }
-        round = further_runs(&answer, options).min(left);
+    match simulation.answered()? {
+        ControlFlow::Break(answer) => Ok(answer),
+        ControlFlow::Continue(controls) => match simulation.compared(controls).answered()? {
+            ControlFlow::Break(answer) => Ok(answer),
+            ControlFlow::Continue(_) => unreachable!("whoever has controls looks for none"),
+        },
     }
 }
 
@@ -196,11 +199,19 @@ struct Simulation<'a> {
     tag: Option<TagPlan>,
     interval: Interval,
     options: &'a Options,
+    /// Where the first round may show controls.
+    pilot: Option<Pilot>,
+    /// Those that it has shown.
+    controls: Vec<Controlled>,
+    /// Runs that were made for that, and are not counted.
+    first_run: u64,
 }
 
 /// A part of the runs.
 struct Lane<'a> {
     watching: Watching<'a>,
+    differences: Differences<'a>,
+    rises: Rises,
     events: u64,
     passages: Vec<f64>,
 }
@@ -262,11 +273,17 @@ impl<'a> Simulation<'a> {
             measures: expressions.iter().map(|expression| StackProgram::new(expression)).collect(),
             touched: touched(&program, &expressions),
         };
+        let conditions: Vec<bool> = expressions.iter().map(|expression| expression.is_boolean()).collect();
+        let asked = || (0..conditions.len()).filter(|index| conditions[*index]).collect();
+        let pilot = options.half_width.and_then(|_| Pilot::new(net, asked()));
         Ok(Self {
             program,
             plan,
             measures: question.measures.len(),
-            conditions: expressions.iter().map(|expression| expression.is_boolean()).collect(),
+            conditions,
+            pilot,
+            controls: Vec::new(),
+            first_run: 0,
             target: question.target.as_ref().map(|_| question.measures.len()),
             tag: question.tag.map(|tag| TagPlan::new(net, tag, Instants::new(question.instants.clone()))),
             interval: Interval::new(options.confidence),
@@ -274,18 +291,58 @@ impl<'a> Simulation<'a> {
         })
     }
 
+    /// The same simulation, with controls that its first round has shown.
+    fn compared(mut self, controls: Vec<Controlled>) -> Self {
+        controls.iter().for_each(|controlled| self.program.count_delays(controlled.slot, controlled.control.delays));
+        Self { controls, pilot: None, first_run: self.options.runs.min(FIRST_ROUND), ..self }
+    }
+
+    /// Makes runs until the answer is narrow enough, or all are made; or gives controls with which fewer do.
+    fn answered(&self) -> Result<ControlFlow<Answer, Vec<Controlled>>, SimulationError> {
+        let most = self.options.runs - self.first_run;
+        let mut total = self.new_lane();
+        let mut round = match self.options.half_width {
+            Some(_) => most.min(FIRST_ROUND),
+            None => most,
+        };
+        loop {
+            self.round(&mut total, round)?;
+            let answer = self.answer(&mut total);
+            let left = most - answer.runs;
+            if answer.is_narrow || left == 0 {
+                return Ok(ControlFlow::Break(answer));
+            }
+            let controls = self.shown(&answer, std::mem::take(&mut total.rises));
+            if !controls.is_empty() {
+                return Ok(ControlFlow::Continue(controls));
+            }
+            round = further_runs(&answer, self.options).min(left);
+        }
+    }
+
+    /// Controls, if this was the first round and it shows some.
+    fn shown(&self, answer: &Answer, rises: Rises) -> Vec<Controlled> {
+        let Some(pilot) = self.pilot.as_ref().filter(|_| !rises.is_empty()) else { return Vec::new() };
+        let aims = answer.measures.iter().chain(answer.passage.as_ref().map(|passage| &passage.cdf));
+        let widths: Vec<f64> = aims.map(|estimates| widest(estimates)).collect();
+        let (program, instants) = (&self.program, &self.plan.instants);
+        pilot.chosen(&rises, &FirstRound { program, seed: self.options.seed, instants, interval: self.interval }, &widths)
+    }
+
     fn new_lane(&self) -> Lane<'_> {
         let watching = Watching { tally: Tally::new(&self.plan), tags: self.tag.as_ref().map(Tags::new) };
-        Lane { watching, events: 0, passages: Vec::new() }
+        let differences = Differences::new(&self.controls, &self.plan.instants);
+        Lane { watching, differences, rises: Rises::default(), events: 0, passages: Vec::new() }
     }
 
     /// Makes `count` runs behind those of `total`, and adds them.
     fn round<'s>(&'s self, total: &mut Lane<'s>, count: u64) -> Result<(), SimulationError> {
-        let first = total.watching.tally.runs;
-        let bound = |lane: u64| first + count * lane / LANES;
+        let made = total.watching.tally.runs;
+        let pilot = self.pilot.as_ref().filter(|_| made == 0);
+        let bound = |lane: u64| self.first_run + made + count * lane / LANES;
         let threads = (self.options.threads as u64).clamp(1, LANES);
         let share = |thread: u64| -> Result<Vec<Lane<'s>>, SimulationError> {
-            (thread..LANES).step_by(threads as usize).map(|lane| self.lane(bound(lane)..bound(lane + 1))).collect()
+            (thread..LANES).step_by(threads as usize).map(|lane| self.lane(bound(lane)..bound(lane + 1), pilot)).collect()
         };
         let share = &share;
         let mut shares = std::thread::scope(|scope| {
@@ -301,32 +358,43 @@ impl<'a> Simulation<'a> {
             if let (Some(own), Some(theirs)) = (&mut total.watching.tags, &lane.watching.tags) {
                 own.add(theirs);
             }
+            total.differences.add(&lane.differences);
+            total.rises.add(lane.rises);
             total.events += lane.events;
             total.passages.extend(lane.passages);
         }
         Ok(())
     }
 
-    fn lane(&self, runs: std::ops::Range<u64>) -> Result<Lane<'_>, SimulationError> {
+    fn lane(&self, runs: std::ops::Range<u64>, pilot: Option<&Pilot>) -> Result<Lane<'_>, SimulationError> {
         let mut lane = self.new_lane();
-        let watching = &mut lane.watching;
+        let Lane { watching, differences, rises, .. } = &mut lane;
         let mut state = self.program.state(self.options.seed);
         let horizon = self.plan.instants.last();
+        let mut passages = Vec::new();
         for run in runs {
             watching.tally.begin(&self.program.initial);
             watching.tags.iter_mut().for_each(Tags::begin);
+            differences.begin();
+            pilot.into_iter().for_each(|pilot| rises.begin(pilot));
+            let mut settled = |watching: &mut Watching<'_>, state: &state::State| {
+                watching.tally.settled(&state.marking);
+                differences.settled(&watching.tally);
+                pilot.into_iter().for_each(|pilot| rises.settled(pilot, &watching.tally, state));
+            };
             self.program.begin(&mut state, run, watching)?;
-            watching.tally.settled(&state.marking);
+            settled(watching, &state);
             let arrived = |tally: &Tally<'_>| self.target.is_some_and(|target| tally.value(target) != 0.0);
             while !arrived(&watching.tally) && self.program.step(&mut state, horizon, watching)? {
-                watching.tally.settled(&state.marking);
+                settled(watching, &state);
             }
             watching.tags.iter_mut().for_each(Tags::end);
+            differences.end(&self.program, &state);
             if arrived(&watching.tally) {
-                lane.passages.push(state.time);
+                passages.push(state.time);
             }
         }
-        lane.events = state.events;
+        (lane.events, lane.passages) = (state.events, passages);
         Ok(lane)
     }
 
@@ -334,7 +402,7 @@ impl<'a> Simulation<'a> {
         let places = self.plan.initial.len();
         let tally = &total.watching.tally;
         let sums = tally.sums();
-        let estimates: Vec<Vec<Estimate>> = sums
+        let mut estimates: Vec<Vec<Estimate>> = sums
             .iter()
             .enumerate()
             .map(|(column, sums)| {
@@ -343,15 +411,21 @@ impl<'a> Simulation<'a> {
                 sums.iter().map(|sums| self.interval.mean(*sums, range)).collect()
             })
             .collect();
+        let mut controls = Vec::new();
+        for (control, compared) in total.differences.estimates(self.interval) {
+            estimates[places + control.condition] = compared;
+            controls.push(control.clone());
+        }
         let (of_places, of_measures) = estimates.split_at(places);
         let aims = if self.conditions.is_empty() { of_places } else { of_measures };
-        let half_width = aims.iter().flatten().map(Estimate::half_width).fold(0.0, f64::max);
+        let half_width = aims.iter().map(|estimates| widest(estimates)).fold(0.0, f64::max);
         let (runs, events) = (tally.runs, total.events);
         Answer {
             response: total.watching.tags.as_ref().and_then(|tags| tags.response(self.interval)),
             passage: self.target.map(|target| self.passage(&of_measures[target], total)),
             places: of_places.to_vec(),
             measures: of_measures[..self.measures].to_vec(),
+            controls,
             runs,
             events,
             half_width,
@@ -374,6 +448,11 @@ impl<'a> Simulation<'a> {
             missing,
         }
     }
+}
+
+/// The widest of these intervals, to its wider side.
+fn widest(estimates: &[Estimate]) -> f64 {
+    estimates.iter().map(Estimate::half_width).fold(0.0, f64::max)
 }
 
 /// The range of a value that was seen; one that was never seen to change may do so in runs that were not made.

@@ -42,6 +42,8 @@ pub(super) struct Timed {
     pub pool: Option<u32>,
     pub priority: u32,
     pub weight: f64,
+    /// Of how many of a run's delays, from the first on, the sum is kept.
+    pub counted: u32,
 }
 
 impl Timed {
@@ -126,7 +128,8 @@ impl Program {
                         Delay::Rate(rate) => Draw::Rate(StackProgram::new(rate)),
                     };
                     let slot = timed.len() as u32 - 1;
-                    Kind::Timed(Timed { slot, delay, memory: own.memory, pool, priority: own.priority, weight: own.weight })
+                    let (memory, priority, weight) = (own.memory, own.priority, own.weight);
+                    Kind::Timed(Timed { slot, delay, memory, pool, priority, weight, counted: 0 })
                 }
             };
             codes.push(Code {
@@ -140,6 +143,15 @@ impl Program {
             });
         }
         Self { initial: net.initial(), codes, timed, ranks, pools, has_ties: net.transitions().iter().any(may_tie) }
+    }
+}
+
+impl Program {
+    /// Keeps the sum of the first `delays` delays of a slot in every run.
+    pub fn count_delays(&mut self, slot: usize, delays: u32) {
+        if let Kind::Timed(timed) = &mut self.codes[self.timed[slot] as usize].kind {
+            timed.counted = delays;
+        }
     }
 }
 

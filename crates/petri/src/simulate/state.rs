@@ -33,6 +33,8 @@ struct Clock {
     /// The rate that its end was reckoned with, where that depends on the marking.
     rate: f64,
     draws: u32,
+    /// Sum of the delays that are counted.
+    counted: f64,
 }
 
 /// One of several clocks of a transition.
@@ -71,8 +73,15 @@ pub(super) struct State {
     stack: Vec<f64>,
 }
 
+impl State {
+    /// Delays that a slot's transition has drawn in this run.
+    pub fn draws(&self, slot: usize) -> u32 {
+        self.clocks[slot].draws
+    }
+}
+
 impl Clock {
-    const STOPPED: Self = Self { started: 0.0, delay: 0.0, kept: f64::NAN, rate: 0.0, draws: 0 };
+    const STOPPED: Self = Self { started: 0.0, delay: 0.0, kept: f64::NAN, rate: 0.0, draws: 0, counted: 0.0 };
 }
 
 impl Program {
@@ -331,7 +340,30 @@ impl Program {
             Draw::Law(sampler) => sampler.sample(&mut draws),
             Draw::Rate(_) => -draws.uniform().ln() / self.rate(state, transition, timed)?,
         };
+        if draw < timed.counted {
+            state.clocks[slot].counted += delay;
+        }
         Ok((delay, delay))
+    }
+
+    /// The sum of the delays of a slot that are counted, with those that the run has not drawn; less of it where it is above `most` anyway.
+    pub fn counted_sum(&self, state: &State, slot: usize, most: f64) -> f64 {
+        let clock = &state.clocks[slot];
+        self.sum_of_delays(slot, (state.seed, state.run), clock.draws..self.timing(slot).counted, clock.counted, most)
+    }
+
+    /// `sum` and these delays of a slot, by their numbers, in a run under a seed; no more are added once it is above `most`. The slot's
+    /// delays have a law of their own, whatever the marking.
+    pub fn sum_of_delays(&self, slot: usize, (seed, run): (u64, u64), numbers: std::ops::Range<u32>, sum: f64, most: f64) -> f64 {
+        let Draw::Law(sampler) = &self.timing(slot).delay else { unreachable!("delays of a rate depend on the marking") };
+        let mut sum = sum;
+        for draw in numbers {
+            if sum > most {
+                break;
+            }
+            sum += sampler.sample(&mut Draws::at(seed, Place { run, stream: self.timed[slot], draw }));
+        }
+        sum
     }
 
     /// The rate in the present marking, which the transition's clocks go with from now on.

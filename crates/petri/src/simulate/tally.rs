@@ -26,6 +26,10 @@ impl Instants {
         self.times.len()
     }
 
+    pub fn times(&self) -> &[f64] {
+        &self.times
+    }
+
     pub fn last(&self) -> f64 {
         self.times[self.times.len() - 1]
     }
@@ -135,6 +139,11 @@ impl<'a> Tally<'a> {
     /// The present value of a measure.
     pub fn value(&self, measure: usize) -> f64 {
         self.values[measure]
+    }
+
+    /// The instant from which on what happens now counts.
+    pub fn index(&self) -> usize {
+        self.index
     }
 
     #[inline]

@@ -250,6 +250,75 @@ fn a_queue_answers_in_the_time_that_little_says() {
     assert!(mean.covers(queued / arriving), "{mean:?} for {}", queued / arriving);
 }
 
+/// A dozen messages, each published behind the other and then passed on: the sum of the dozen delays is nearly all of the time.
+fn dozen() -> Net {
+    let publish = r#"{"id": "publish", "kind": "timed", "distribution": {"type": "erlang", "shape": 4, "rate": 4},
+        "inputs": [{"place": "Made"}], "outputs": [{"place": "Queue"}]}"#;
+    let pass = r#"{"id": "pass", "kind": "timed", "distribution": {"type": "exponential", "rate": 5},
+        "inputs": [{"place": "Queue"}], "outputs": [{"place": "Heard"}]}"#;
+    small(&[("Made", 12), ("Queue", 0), ("Heard", 0)], &[publish, pass])
+}
+
+/// Of 100 seeds at least 97 intervals hold the exact value, as of runs that are counted alone, and the mean of all is where it should be.
+/// The last instant is in the middle: half of the runs end with delays that they have not drawn.
+#[test]
+fn a_condition_that_is_compared_with_a_known_sum_keeps_its_value_and_its_intervals() {
+    let net = dozen();
+    let instants = [9.0, 10.5, 11.5, 12.2];
+    let question = ask(&net, &instants, &["Heard == 12"]);
+    let mut analysis = crate::solve::Question::new(&net, crate::solve::When::At(instants.to_vec()));
+    analysis.measures = vec![crate::measure::Measure::parse("Heard == 12", &net).expect("a condition")];
+    let exact: Vec<f64> = crate::solve::solve(&analysis).expect("a chain").values.iter().map(|row| row[3]).collect();
+    let (mut covered, mut sums) = ([0_u32; 4], [0.0; 4]);
+    for seed in 0..100 {
+        let options = Options { half_width: Some(0.01), threads: 2, ..options(seed, 1_000_000) };
+        let answer = simulate(&net, &question, &options).expect("an answer");
+        assert!(answer.is_narrow && answer.runs == FIRST_ROUND, "{} runs", answer.runs);
+        assert_eq!(answer.controls.iter().map(|control| (control.transition, control.delays)).collect::<Vec<_>>(), [(0, 12)]);
+        for (index, estimate) in answer.measures[0].iter().enumerate() {
+            covered[index] += u32::from(estimate.covers(exact[index]));
+            sums[index] += estimate.value;
+        }
+    }
+    assert!(covered.iter().all(|covered| *covered >= 97), "{covered:?}");
+    // The differences vary by 0.1 at the most, over 409,600 runs.
+    let apart = sums.iter().zip(&exact).map(|(sum, exact)| (sum / 100.0 - exact).abs()).fold(0.0, f64::max);
+    assert!(apart < 4.0 * (0.1 / 409_600.0_f64).sqrt(), "{apart:e} beside {exact:?}");
+}
+
+/// Four times the runs, at least, for the same interval; and the same answer whoever makes them.
+#[test]
+fn a_known_sum_saves_runs_where_a_condition_depends_on_it() {
+    let net = dozen();
+    let mut question = ask(&net, &[8.0, 10.0, 12.0, 14.0, 20.0], &[]);
+    question.target = Some(measure(&net, "Heard == 12"));
+    let answer = |threads, half_width| {
+        simulate(&net, &question, &Options { half_width: Some(half_width), threads, ..options(3, 1_000_000) }).expect("an answer")
+    };
+    let one = answer(1, 0.003);
+    assert_eq!(answer(3, 0.003), one, "three threads");
+    let alone = 0.25 * (2.5758_f64 / 0.003).powi(2);
+    assert!(one.is_narrow && (one.runs as f64) < 0.25 * alone, "{} runs beside {alone}", one.runs);
+    let passage = one.passage.expect("a target");
+    assert!(passage.cdf.windows(2).all(|pair| pair[0].low <= pair[1].high) && passage.cdf[4].value > 0.99, "{:?}", passage.cdf);
+    assert!(answer(1, 0.05).controls.is_empty(), "the first round is enough");
+}
+
+/// Where no one transition decides, where a condition comes and goes, and where other values need the runs anyway, runs are counted alone.
+#[test]
+fn nothing_is_compared_where_it_would_save_nothing() {
+    let publish = r#"{"id": "publish", "kind": "timed", "distribution": {"type": "erlang", "shape": 4, "rate": 4}, "servers": "infinite",
+        "inputs": [{"place": "Made"}], "outputs": [{"place": "Heard"}]}"#;
+    let at_once = small(&[("Made", 12), ("Heard", 0)], &[publish]);
+    let dozen = dozen();
+    for (net, measures) in [(&at_once, &["Heard == 12"][..]), (&dozen, &["Queue > 0"]), (&dozen, &["Heard == 12", "Heard / 2"])] {
+        let question = ask(net, &[1.0, 2.0, 6.0, 12.0], measures);
+        let answer = simulate(net, &question, &Options { half_width: Some(0.01), ..options(1, 1_000_000) }).expect("an answer");
+        assert!(answer.is_narrow && answer.controls.is_empty(), "{measures:?}: {:?}", answer.controls);
+        assert!(answer.runs > FIRST_ROUND, "{measures:?}: {} runs", answer.runs);
+    }
+}
+
 /// Two nets that differ in a rate: with the same seed the difference of the answers is far less by chance than each answer.
 #[test]
 fn a_sweep_meets_the_same_luck() {

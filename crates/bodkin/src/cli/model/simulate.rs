@@ -51,7 +51,8 @@ pub struct SimulateOptions {
     response: Option<String>,
     #[command(flatten)]
     rare: rare::RareOptions,
-    /// Make runs until no interval of a measure (without measures, of a place) reaches further to one side than this
+    /// Make runs until no interval of a measure (without measures, of a place) reaches further to one side than this. A condition that depends
+    /// most on a sum of delays of known law is compared with it, which takes fewer runs; the answer says so
     #[arg(long, value_name = "H")]
     half_width: Option<f64>,
     /// Runs; with --half-width the most

@@ -89,6 +89,29 @@ fn simulate_says_when_its_intervals_stay_too_wide() {
 }
 
 #[test]
+fn simulate_compares_a_condition_with_a_sum_of_known_law_and_says_so() {
+    let net = vector("nets/event_handler_k10_p4_c4_ss.json");
+    let options = ["--at", "60,65,70", "--measure", "Subscriber == 10", "--half-width", "0.006", "--threads", "2"];
+    let found = document("simulate", &net, &options);
+    let control = &found["controls"][0];
+    let expected = serde_json::json!(["Subscriber == 10", "publish", 10]);
+    assert_eq!(serde_json::json!([control["condition"], control["transition"], control["delays"]]), expected, "{found}");
+    let curve = fs::read_to_string(vector("curves/event_handler_k10_p4_c4_ss.csv")).expect("it is there");
+    let exact = |time: &str| {
+        let row = curve.lines().find(|line| line.split(',').next() == Some(time)).expect("the time is in the table");
+        row.split(',').nth(7).expect("a column").parse::<f64>().expect("a number")
+    };
+    let measured = found["curves"].as_array().expect("curves").last().expect("the measure").clone();
+    for (estimate, time) in measured["estimates"].as_array().expect("estimates").iter().zip(["60", "65", "70"]) {
+        let exact = exact(time);
+        // The table is of 40 million runs: good to 3e-4.
+        assert!(number(&estimate["low"]) - 3e-4 <= exact && exact <= number(&estimate["high"]) + 3e-4, "{estimate} for {exact} at {time}");
+    }
+    let told = text(&model("simulate", &net, &options).stdout);
+    assert!(told.contains("Subscriber == 10: with 10 delays of publish and"), "{told}");
+}
+
+#[test]
 fn a_rare_event_is_found_by_splitting() {
     let place = TempDir::new().expect("a temporary directory");
     let net = place.path().join("queue.json");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bodkin_petri::{
     net::Net,
-    simulate::{Answer, Estimate, Question},
+    simulate::{Answer, Control, Estimate, Question},
 };
 use serde_json::{Value, json};
 
@@ -20,21 +20,24 @@ pub fn print(net: &Net, question: &Question, measures: &[String], seed: u64, ans
     let names = net.places().iter().map(|place| place.name.as_str()).chain(measures.iter().map(String::as_str));
     let curves: Vec<(&str, &[Estimate])> = names.zip(answer.places.iter().chain(&answer.measures).map(Vec::as_slice)).collect();
     match form {
-        Form::Json => Printer::new(true).document(&document(net, question, &curves, seed, answer))?,
+        Form::Json => Printer::new(true).document(&document(net, question, &curves, measures, seed, answer))?,
         Form::Csv => write_out(&rows(question, &curves, answer))?,
         Form::Table => {
-            let details = Details::default()
+            let mut details = Details::default()
                 .with("net", net.name())
                 .with("runs", answer.runs)
                 .with("firings", answer.events)
                 .with("half-width", format!("{:.1e} at most", answer.half_width));
+            for control in &answer.controls {
+                details = details.with("compared", compared(net, measures, control));
+            }
             write_out(&format!("{details}\n{}{}{}", sheet(net, question, &curves), passage(net, answer), response(net, question, answer)))?;
         }
     }
     Ok(())
 }
 
-fn document(net: &Net, question: &Question, curves: &[(&str, &[Estimate])], seed: u64, answer: &Answer) -> Value {
+fn document(net: &Net, question: &Question, curves: &[(&str, &[Estimate])], measures: &[String], seed: u64, answer: &Answer) -> Value {
     let estimate = |estimate: &Estimate| json!({ "value": estimate.value, "low": estimate.low, "high": estimate.high });
     let curve =
         |(name, estimates): &(&str, &[Estimate])| json!({ "name": name, "estimates": estimates.iter().map(estimate).collect::<Vec<_>>() });
@@ -54,6 +57,14 @@ fn document(net: &Net, question: &Question, curves: &[(&str, &[Estimate])], seed
             "count": response.count,
         })
     });
+    let control = |control: &Control| {
+        json!({
+            "condition": measures.get(control.condition).map_or("until", String::as_str),
+            "transition": net.transitions()[control.transition].name,
+            "delays": control.delays,
+            "shift": control.shift,
+        })
+    };
     json!({
         "net": net.name(),
         "time_unit": net.time_unit(),
@@ -63,6 +74,7 @@ fn document(net: &Net, question: &Question, curves: &[(&str, &[Estimate])], seed
         "firings": answer.events,
         "half_width": answer.half_width,
         "is_narrow": answer.is_narrow,
+        "controls": answer.controls.iter().map(control).collect::<Vec<_>>(),
         "times": question.instants,
         "curves": curves.iter().map(curve).collect::<Vec<_>>(),
         "until": passage,
@@ -120,6 +132,14 @@ fn response(net: &Net, question: &Question, answer: &Answer) -> String {
         let _ = writeln!(text, "at most {time}  {}", interval(estimate));
     }
     text
+}
+
+/// What a condition's probability is compared with.
+fn compared(net: &Net, measures: &[String], control: &Control) -> String {
+    let Control { condition, transition, delays, shift } = control;
+    let condition = measures.get(*condition).map_or("--until", String::as_str);
+    let transition = &net.transitions()[*transition].name;
+    format!("{condition}: with {delays} delays of {transition} and {shift:.4} {}, whose law is known", net.time_unit())
 }
 
 fn interval(estimate: &Estimate) -> String {
