@@ -11,6 +11,7 @@ mod goodness;
 mod likelihood;
 mod moments;
 mod sample;
+mod two_stages;
 
 pub use self::{
     bootstrap::{Confidence, Statistic, Test},
@@ -33,6 +34,8 @@ pub enum Family {
     Gamma,
     /// Three: two branches of exponential laws.
     HyperExponential,
+    /// Two: the rates of two exponential stages, one behind the other.
+    HypoExponential,
     /// Up to eleven: one to four branches of Erlang laws of at most 100 stages.
     HyperErlang,
     /// Two: both ends.
@@ -51,11 +54,12 @@ pub enum Family {
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Exponential,
         Self::Erlang,
         Self::Gamma,
         Self::HyperExponential,
+        Self::HypoExponential,
         Self::HyperErlang,
         Self::Uniform,
         Self::Deterministic,
@@ -72,6 +76,7 @@ impl Family {
             Self::Erlang => "erlang",
             Self::Gamma => "gamma",
             Self::HyperExponential => "hyper_exponential",
+            Self::HypoExponential => "hypo_exponential",
             Self::HyperErlang => "hyper_erlang",
             Self::Uniform => "uniform",
             Self::Deterministic => "deterministic",

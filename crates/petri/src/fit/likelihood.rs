@@ -1,6 +1,6 @@
 //! The law of the greatest likelihood in each family.
 
-use super::{Family, Sample, expectation};
+use super::{Family, Sample, expectation, two_stages};
 use crate::{
     distribution::{
         Deterministic, Distribution, DistributionError, Empirical, Erlang, Exponential, Gamma, Lognormal, TruncatedNormal, Uniform, Weibull,
@@ -52,6 +52,7 @@ pub fn maximum_likelihood(family: Family, sample: &Sample) -> Result<Distributio
             Distribution::Gamma(Gamma::new(shape, shape / sample.mean())?)
         }
         Family::HyperExponential => Distribution::HyperExponential(expectation::hyper_exponential(sample)?),
+        Family::HypoExponential => Distribution::HypoExponential(two_stages::hypo_exponential(sample)?),
         Family::HyperErlang => Distribution::HyperErlang(expectation::hyper_erlang(sample)?),
         Family::Uniform => Distribution::Uniform(Uniform::new(min, max)?),
         Family::TruncatedNormal => truncated_normal(sample)?,
@@ -77,8 +78,16 @@ pub fn log_likelihood(distribution: &Distribution, sample: &Sample) -> Option<f6
         Distribution::Erlang(law) => Some(gamma(f64::from(law.shape()), law.rate())),
         Distribution::Gamma(law) => Some(gamma(law.shape(), law.rate())),
         Distribution::HyperExponential(_) | Distribution::HyperErlang(_) => Some(expectation::log_likelihood(distribution, sample)),
-        _ => sample.values().iter().map(|value| distribution.pdf(*value).map(f64::ln)).sum(),
+        Distribution::HypoExponential(law) => match *law.rates() {
+            [first, second] => Some(two_stages::likelihood([first, second], sample)),
+            _ => by_density(distribution, sample),
+        },
+        _ => by_density(distribution, sample),
     }
+}
+
+fn by_density(distribution: &Distribution, sample: &Sample) -> Option<f64> {
+    sample.values().iter().map(|value| distribution.pdf(*value).map(f64::ln)).sum()
 }
 
 /// Names and values of a law's parameters. Those of branches have the branch's number behind their name.
@@ -93,6 +102,9 @@ pub(super) fn parameters(distribution: &Distribution) -> Vec<(String, f64)> {
         Distribution::TruncatedNormal(law) => named(&[("mean", law.location()), ("sd", law.spread())]),
         Distribution::Lognormal(law) => named(&[("mu", law.mu()), ("sigma", law.sigma())]),
         Distribution::Weibull(law) => named(&[("shape", law.shape()), ("scale", law.scale())]),
+        Distribution::HypoExponential(law) => {
+            law.rates().iter().enumerate().flat_map(|(index, rate)| of_branch(index, &[("rate", *rate)])).collect()
+        }
         Distribution::HyperExponential(law) => {
             let branches = law.branches().iter().enumerate();
             branches

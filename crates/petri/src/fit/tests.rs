@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    distribution::{Erlang, Exponential, Gamma, Lognormal, Mixture, Sampler, TruncatedNormal, Uniform, Weibull},
+    distribution::{Erlang, Exponential, Gamma, HypoExponential, Lognormal, Mixture, Sampler, TruncatedNormal, Uniform, Weibull},
     random::{Draws, Place},
 };
 
@@ -43,7 +43,9 @@ fn rounded_values_are_known_as_such() {
 /// A likelihood is greatest where a step in any parameter makes it less.
 #[test]
 fn what_is_fitted_is_likelier_than_its_neighbours() {
-    let laws: [(Family, Distribution); 7] = [
+    let laws: [(Family, Distribution); 9] = [
+        (Family::HypoExponential, Distribution::HypoExponential(HypoExponential::new(&[3.0, 0.5]).expect("a law"))),
+        (Family::HypoExponential, Distribution::HypoExponential(HypoExponential::new(&[40.0, 100.0]).expect("a law"))),
         (Family::Exponential, Distribution::Exponential(Exponential::new(3.0).expect("a law"))),
         (Family::Gamma, Distribution::Gamma(Gamma::new(0.6, 2.0).expect("a law"))),
         (Family::Gamma, Distribution::Gamma(Gamma::new(250.0, 2.0).expect("a law"))),
@@ -71,6 +73,9 @@ fn neighbours(law: &Distribution, step: f64) -> Vec<Distribution> {
         Distribution::Exponential(law) => {
             near(law.rate()).map(|rate| Distribution::Exponential(Exponential::new(rate).expect("a law"))).to_vec()
         }
+        Distribution::HypoExponential(law) => pairs(law.rates()[0], law.rates()[1])
+            .map(|(a, b)| Distribution::HypoExponential(HypoExponential::new(&[a, b]).expect("a law")))
+            .collect(),
         Distribution::Gamma(law) => {
             pairs(law.shape(), law.rate()).map(|(a, b)| Distribution::Gamma(Gamma::new(a, b).expect("a law"))).collect()
         }
@@ -122,6 +127,21 @@ fn two_exponential_branches_are_found_again() {
 }
 
 #[test]
+fn two_stages_are_found_again_and_take_as_long_as_the_sample() {
+    let law = Distribution::HypoExponential(HypoExponential::new(&[0.5, 3.0]).expect("a law"));
+    let sample = drawn(&law, 5_000, 5);
+    let Ok(Distribution::HypoExponential(found)) = maximum_likelihood(Family::HypoExponential, &sample) else { panic!("two stages") };
+    let [fast, slow] = *found.rates() else { panic!("{found:?}") };
+    assert!((fast / 3.0 - 1.0).abs() < 0.1 && (slow / 0.5 - 1.0).abs() < 0.05, "{found:?}");
+    assert!((1.0 / fast + 1.0 / slow - sample.mean()).abs() < 1e-12 * sample.mean(), "{found:?}");
+    // By its closed form as by its stages.
+    let by_density: f64 =
+        sample.values().iter().map(|value| Distribution::HypoExponential(found.clone()).pdf(*value).expect("a density").ln()).sum();
+    let closed = log_likelihood(&Distribution::HypoExponential(found), &sample).expect("a density");
+    assert!((closed - by_density).abs() < 1e-9 * by_density.abs(), "{closed} beside {by_density}");
+}
+
+#[test]
 fn a_family_without_a_maximum_says_why() {
     let check = |family, values: &[f64], expected: &str| {
         let error = maximum_likelihood(family, &Sample::new(values.to_vec()).expect("times")).map_err(|error| error.to_string());
@@ -130,6 +150,12 @@ fn a_family_without_a_maximum_says_why() {
     check(Family::Gamma, &[2.0, 2.0, 2.0], "all values are the same");
     check(Family::Lognormal, &[0.0, 2.0, 2.5], "a value is 0");
     check(Family::HyperExponential, &[1.0, 2.0, 2.5], "the values vary no more than exponential ones");
+    check(
+        Family::HypoExponential,
+        &[1.0, 1.1, 0.9, 1.05],
+        "the values vary less than those of two stages of different rates: an Erlang law is likelier",
+    );
+    check(Family::HypoExponential, &[0.01, 0.02, 0.1, 9.0], "the values vary as much as exponential ones: one stage is enough");
     check(Family::TruncatedNormal, &[0.01, 0.02, 0.03, 9.0], "the values vary as much as exponential ones");
     check(Family::Deterministic, &[0.01, 0.02, 0.03, 9.0], "the values differ");
 }
