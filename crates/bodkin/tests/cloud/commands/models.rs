@@ -10,6 +10,9 @@ use tempfile::TempDir;
 use super::text;
 use crate::support::cloud::BINARY;
 
+/// How many times more or less a prediction may be where whoever else wants the processors has them.
+const ORDER: f64 = 50.0;
+
 /// Runs `bodkin model` with the words of `line`; `DIR` is the directory.
 fn model(place: &TempDir, line: &str) -> Output {
     let directory = place.path().display().to_string();
@@ -22,6 +25,22 @@ fn document(place: &TempDir, line: &str) -> Value {
     let output = model(place, line);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+/// Rows of `validate`, whose exit code says whether all of them hold. What a busy machine does to a load of a second is no net's to say: predictions
+/// are of the order of what was measured, and where the machine is a file, to a part (`a_recording_of_a_quiet_machine...`).
+#[track_caller]
+fn validated(place: &TempDir, line: &str) -> Vec<Value> {
+    let output = model(place, line);
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let holds = |row: &Value, figure: &str| row[figure]["is_within"] == true || row[figure]["is_in_spread"] == true;
+    let all_hold = rows.iter().all(|row| holds(row, "mean") && holds(row, "p99"));
+    assert_eq!(output.status.code(), Some(if all_hold { 0 } else { 4 }), "{output:?}");
+    for row in &rows {
+        let (predicted, measured) = (number(row, "/mean/predicted_us"), number(row, "/mean/measured_us"));
+        assert!((predicted / measured).ln().abs() < ORDER.ln(), "{row}");
+    }
+    rows
 }
 
 fn number(value: &Value, pointer: &str) -> f64 {
@@ -71,30 +90,44 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
         assert!(text(&refused.stderr).contains(told), "{refused:?}");
     }
 
-    let rows = document(&place, &format!("validate {file} --recording DIR/nets/recording.json --mean-within 100 --p99-within 1000"));
-    assert_eq!((rows[1]["load"].as_str(), &rows[1]["was_calibrated_with"]), (Some("1x3"), &Value::Bool(true)), "{rows}");
-    let (predicted, measured) = (number(&rows, "/0/mean/predicted_us"), number(&rows, "/0/mean/measured_us"));
-    assert!((number(&rows, "/0/mean/error_percent") - 100.0 * (predicted / measured - 1.0)).abs() < 1e-9, "{rows}");
+    let rows = validated(&place, &format!("validate {file} --recording DIR/nets/recording.json"));
+    assert_eq!((rows[1]["load"].as_str(), &rows[1]["was_calibrated_with"]), (Some("1x3"), &Value::Bool(true)), "{rows:?}");
+    let (predicted, measured) = (number(&rows[0], "/mean/predicted_us"), number(&rows[0], "/mean/measured_us"));
+    assert!((number(&rows[0], "/mean/error_percent") - 100.0 * (predicted / measured - 1.0)).abs() < 1e-9, "{rows:?}");
     let missed = model(&place, &format!("validate {file} --recording DIR/nets/recording.json --mean-within 0 --p99-within 0"));
     assert_eq!(missed.status.code(), Some(4), "nothing is exact: {missed:?}");
 
     // From one of the two loads of the recording the other one, and no more.
-    let apart =
-        document(&place, "validate --calibrate 1x1 --recording DIR/nets/recording.json --events 2000 --mean-within 1e5 --p99-within 1e6");
-    let rows = apart.as_array().expect("rows");
+    let rows = validated(&place, "validate --calibrate 1x1 --recording DIR/nets/recording.json --events 2000");
     assert_eq!(rows.len(), 1, "{rows:?}");
     assert_eq!((rows[0]["load"].as_str(), &rows[0]["was_calibrated_with"]), (Some("1x3"), &Value::Bool(false)), "{rows:?}");
     let none = model(&place, "validate --calibrate 1x1,1x3 --recording DIR/nets/recording.json --events 2000");
     assert_eq!(none.status.code(), Some(1), "{none:?}");
     assert!(text(&none.stderr).contains("no load is left to predict"), "{none:?}");
-    let kept = "validate --calibrate 1x2 --load 1x1 --seconds 1 --repeat 1 --orchestrations 0 --events 2000 --keep DIR/kept.json --mean-within 1e5 --p99-within 1e6";
-    assert_eq!(document(&place, kept)[0]["load"].as_str(), Some("1x1"));
+    let kept = "validate --calibrate 1x2 --load 1x1 --seconds 1 --repeat 1 --orchestrations 0 --events 2000 --keep DIR/kept.json";
+    assert_eq!(validated(&place, kept)[0]["load"].as_str(), Some("1x1"));
     let kept: Value = serde_json::from_str(&fs::read_to_string(place.path().join("kept.json")).expect("it was written")).expect("JSON");
     assert_eq!(kept["events"].as_array().map(Vec::len), Some(2), "both loads");
 
     for net in ["events-1x1.json", "events-1x3.json", "orchestration.json"] {
         let checked = Command::new(BINARY).args(["model", "check"]).arg(place.path().join("nets").join(net)).output().expect("it starts");
         assert_eq!(checked.status.code(), Some(0), "{net}: {checked:?}");
+    }
+}
+
+/// From four loads that were recorded on a machine with little else to do, three others: within what is promised of predictions. Nothing is measured
+/// here, so that a busy machine changes nothing.
+#[test]
+fn a_recording_of_a_quiet_machine_is_predicted_as_promised() {
+    let place = TempDir::new().expect("a temporary directory");
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/petri/recording.json");
+    fs::copy(recording, place.path().join("recording.json")).expect("it is there");
+    let rows = document(&place, "validate --calibrate 1x2,1x4,4x4,8x8 --recording DIR/recording.json --events 5000");
+    let rows = rows.as_array().expect("rows");
+    assert_eq!(rows.iter().map(|row| row["load"].as_str().expect("a load")).collect::<Vec<_>>(), ["1x1", "1x6", "10x10"]);
+    for row in rows {
+        let off_percent = number(row, "/mean/error_percent");
+        assert!(off_percent.abs() < 25.0, "in the spread, and no further from the median than runs are: {row}");
     }
 }
 
