@@ -1,6 +1,10 @@
 //! The spectrum of a real signal.
 
-use std::sync::Arc;
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+};
 
 use bodkin_broker::graph::{Count, Element, Emission, Fault, Inputs, Operator, Shape, Trigger};
 use realfft::{RealFftPlanner, RealToComplex, num_complex::Complex};
@@ -16,7 +20,7 @@ use crate::{
 ///
 /// Input: one, of real points, a fixed number of them. Result: `complex128[N/2 + 1]` (`spectrum = "half"`, the default: the other half is its mirror image),
 /// `complex128[N]` (`"full"`), or `f64[N/2 + 1]` (`"magnitude"`, the absolute values). A NaN or an infinity in the input makes every point of the result NaN or
-/// infinite. No state. Source: Cooley and Tukey 1965; the crate `realfft`, planned when the operator is made.
+/// infinite. No state. Source: Cooley and Tukey 1965; the crate `realfft`, planned when the first operator of as many points is made.
 pub const FFT: Kind = Kind { name: "fft", inputs: 1..=1, trigger: Trigger::All, make };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +30,31 @@ enum Spectrum {
     Magnitude,
 }
 
+/// What is to be computed for a number of points. It is the same for all operators.
+type Plan = dyn RealToComplex<f64>;
+
+thread_local! {
+    /// The plans of operators that this thread has made, by their numbers of points: those of one graph are made by one thread.
+    static PLANS: RefCell<BTreeMap<usize, Weak<Plan>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// The plan for so many points: that of another operator, or a new one. It is gone with the last operator that has it.
+fn plan(points: usize) -> Arc<Plan> {
+    PLANS.with_borrow_mut(|plans| {
+        if let Some(plan) = plans.get(&points).and_then(Weak::upgrade) {
+            return plan;
+        }
+        plans.retain(|_, plan| plan.strong_count() > 0);
+        let plan = RealFftPlanner::new().plan_fft_forward(points);
+        plans.insert(points, Arc::downgrade(&plan));
+        plan
+    })
+}
+
 struct Fft {
     element: Element,
     spectrum: Spectrum,
-    plan: Arc<dyn RealToComplex<f64>>,
+    plan: Arc<Plan>,
     signal: Vec<f64>,
     half: Vec<Complex<f64>>,
     scratch: Vec<Complex<f64>>,
@@ -47,7 +72,7 @@ fn make(parameters: &mut Parameters, inputs: &[Input]) -> Result<Made, Misfit> {
         Spectrum::Magnitude => (Element::F64, points / 2 + 1),
     };
     let shape = Shape::new(element, Count::Exactly(u32::try_from(count).unwrap_or(u32::MAX))).map_err(Misfit::Result)?;
-    let plan = RealFftPlanner::new().plan_fft_forward(points);
+    let plan = plan(points);
     let (signal, half, scratch) = (Vec::with_capacity(points), plan.make_output_vec(), plan.make_scratch_vec());
     Ok(Made::new(Fft { element: inputs[0].shape.element(), spectrum, plan, signal, half, scratch }, shape))
 }
@@ -106,6 +131,15 @@ mod tests {
             prop_assert!(near(&spectrum("half"), flat(&expected[..half])));
             prop_assert!(near(&spectrum("magnitude"), expected[..half].iter().map(|(re, im)| re.hypot(*im)).collect()));
         }
+    }
+
+    #[test]
+    fn operators_of_as_many_points_have_one_plan_which_goes_with_the_last_of_them() {
+        let first = plan(4_093);
+        assert!(Arc::ptr_eq(&first, &plan(4_093)) && !Arc::ptr_eq(&first, &plan(4_091)));
+        let seen = Arc::downgrade(&first);
+        drop(first);
+        assert!(seen.upgrade().is_none());
     }
 
     #[test]
