@@ -6,6 +6,9 @@ use clap::{Args, ValueEnum};
 
 use super::series::SeriesOptions;
 
+/// Copies of the graph of sets 3, 4 and 6: with nothing in common their operators are nearly as many as a graph may have.
+const COPIES_MAX: i64 = 40;
+
 /// The six sets of experiments of Wang 2019, chapter 2.
 #[derive(Debug, Clone, Args)]
 pub struct CpepOptions {
@@ -25,8 +28,11 @@ pub struct CpepOptions {
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(0..=50))]
     pub low: u32,
     /// Copies of the whole graph in sets 3, 4 and 6; a comma list runs each [default: 1,3,5,7,9,11,13; with --short 3]
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=25))]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=COPIES_MAX))]
     pub copies: Vec<u32>,
+    /// Only rows whose names have this in them, as "set 4, shared, shedding"; a comma is part of it
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
     /// Worker threads of a graph, of each level where these differ
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub cores: u32,

@@ -73,9 +73,10 @@ impl Case {
     }
 }
 
-/// The rows of the sets that the options name.
+/// The rows that the options name.
 pub fn cases(options: &CpepOptions) -> Vec<Case> {
-    options.sets.iter().flat_map(|set| of_set(*set, options)).collect()
+    let is_wanted = |case: &Case| options.only.as_ref().is_none_or(|text| case.label().contains(text));
+    options.sets.iter().flat_map(|set| of_set(*set, options)).filter(is_wanted).collect()
 }
 
 fn of_set(set: u32, options: &CpepOptions) -> Vec<Case> {
@@ -191,6 +192,10 @@ mod tests {
         assert_eq!(
             labels("--sets 5 --middle 3 --short"),
             ["shedding", "no shedding"].map(|name| format!("set 5, middle within 7.0 ms, {name}, 3 middle streams"))
+        );
+        assert_eq!(
+            labels("--sets 4 --copies 5 --only not"),
+            ["shedding", "no shedding"].map(|name| format!("set 4, not shared, {name}, 5 copies"))
         );
         assert_eq!(labels("--sets 6"), ["set 6, prioritised, 7 copies", "set 6, not prioritised, 7 copies"]);
     }
