@@ -23,6 +23,7 @@ mod held;
 mod inputs;
 mod level;
 mod node;
+mod pace;
 mod progress;
 mod store;
 mod words;
@@ -35,7 +36,7 @@ pub use self::{
     words::{Action, Arrival, Job, JobId, Lead, Outcome, Policy, Refused},
 };
 use self::{
-    inputs::Round,
+    inputs::{Needed, Round},
     level::{LevelQueues, Move},
     node::{Node, Redo, Running},
     progress::Progress,
@@ -170,8 +171,8 @@ impl Machine {
         let slot = self.store.take(source);
         let lead = Lead { publisher, incarnation, sequence, branch: 0 };
         let (begin_ns, bytes) = (arrival.created_ns, arrival.bytes as u32);
-        self.store.write(slot, Record { source, lead, begin_ns, end_ns, bytes, is_marked: false });
-        self.queue(arrival.supplier, slot);
+        self.store.write(slot, Record { source, lead, begin_ns, end_ns, bytes, is_marked: false }, 0);
+        self.queue(now_ns, arrival.supplier, slot);
         self.schedule(now_ns, out);
         Ok(slot)
     }
@@ -183,12 +184,13 @@ impl Machine {
     }
 
     /// Lets a supplier's event wait to be taken; one that it replaces is gone.
-    fn queue(&mut self, supplier: SupplierId, slot: EventSlot) {
+    fn queue(&mut self, now_ns: u64, supplier: SupplierId, slot: EventSlot) {
         let (source, most) = (Source::Supplier(supplier), queue_len(&self.graph, self.policy, supplier));
         let store = &self.store;
         let level = &mut self.levels[self.suppliers[supplier.index()].0];
         if let Some(replaced) = level.arrive(slot, most, |slot| store.record(slot).source == source) {
             self.replaced_queued += 1;
+            level.pace.lose(now_ns);
             self.store.release(replaced);
         }
     }
@@ -213,8 +215,8 @@ impl Machine {
             Outcome::Done(Emission::Emit, bytes) if shape.fits(bytes) => {
                 node.counters.emitted += 1;
                 node.counters.marked += u64::from(round.is_marked);
-                let (source, Round { lead, begin_ns, end_ns, is_marked }) = (Source::Operator(job.operator), round);
-                self.store.write(result, Record { source, lead, begin_ns, end_ns, bytes: bytes as u32, is_marked });
+                let (source, Round { lead, begin_ns, end_ns, is_marked, begun_ns }) = (Source::Operator(job.operator), round);
+                self.store.write(result, Record { source, lead, begin_ns, end_ns, bytes: bytes as u32, is_marked }, begun_ns);
                 self.deliver(now_ns, job.operator, result, out);
                 self.share(job.operator, result);
             }
@@ -281,8 +283,17 @@ impl Machine {
         let record = *self.store.record(slot);
         let is_shed = self.graph.operator(operator).on_invalid == OnInvalid::Shed && now_ns >= record.end_ns;
         let node = &mut self.nodes[operator.index()];
+        if !node.outputs.is_empty() {
+            let pace = &mut self.levels[node.level].pace;
+            match self.store.begun_ns(slot) {
+                0 => {}
+                begun_ns if is_shed => pace.give_up(now_ns.saturating_sub(begun_ns)),
+                begun_ns => pace.note(now_ns.saturating_sub(begun_ns)),
+            }
+        }
         if is_shed && !node.outputs.is_empty() {
             node.counters.shed_at_output += 1;
+            self.levels[node.level].pace.lose(now_ns);
             out.push(Action::Shed { operator, lead: record.lead, why: Invalid::Expired });
         }
         for output in &node.outputs {
@@ -340,40 +351,61 @@ impl Machine {
         if self.is_suspended {
             return;
         }
-        let mut running_above = 0;
-        let go_on = if self.is_held { self.levels.len().min(2).saturating_sub(1) } else { self.levels.len() };
-        for level in 0..go_on {
-            while self.step(now_ns, level, running_above, out) {}
-            running_above += self.levels[level].running;
-            if !self.policy.is_preemptive && self.levels[level].waits() {
-                // All cores are taken, and what waits here is more urgent than all below.
-                return;
-            }
-        }
+        while self.look_over(now_ns, out) {}
     }
 
-    /// Does the next thing of a level, if there is one and a worker for it.
-    fn step(&mut self, now_ns: u64, level: usize, running_above: usize, out: &mut Vec<Action>) -> bool {
-        let cores = self.policy.cores;
+    /// Begins what may begin, the most urgent level first. Whether a level that had yielded may go on since, because what it has yielded to was shed.
+    fn look_over(&mut self, now_ns: u64, out: &mut Vec<Action>) -> bool {
+        let (mut running_above, mut is_behind_above, mut yielding) = (0, false, None);
+        let go_on = if self.is_held { self.levels.len().min(2).saturating_sub(1) } else { self.levels.len() };
+        for level in 0..go_on {
+            while self.step(now_ns, level, (running_above, is_behind_above), out) {}
+            running_above += self.levels[level].running;
+            is_behind_above |= self.levels[level].has_arrivals() && self.levels[level].pace.is_behind(now_ns);
+            if self.yields(now_ns, level) {
+                yielding = yielding.or(Some(level));
+            } else if !self.policy.is_preemptive && self.levels[level].waits() {
+                // All cores are taken, and what waits here is more urgent than all below.
+                break;
+            }
+        }
+        yielding.is_some_and(|level| self.levels[level].has_arrivals() && !self.yields(now_ns, level))
+    }
+
+    /// Whether a level takes nothing in before less urgent ones have finished what it has shared with them: it does not keep up, so that it loses no result by that, and without it they would have none.
+    /// The most urgent level waits for nobody.
+    fn yields(&self, now_ns: u64, level: usize) -> bool {
+        level > 0
+            && self.levels[level].pace.is_behind(now_ns)
+            && self.levels[level].ready.is_empty()
+            && self.levels[level + 1..].iter().any(LevelQueues::is_at_work)
+    }
+
+    /// Does the next thing of a level, if there is one and a worker for it. `above` is how many rounds of more urgent levels run, and whether one of those does not keep up.
+    fn step(&mut self, now_ns: u64, level: usize, above: (usize, bool), out: &mut Vec<Action>) -> bool {
+        let ((running_above, is_behind_above), cores) = (above, self.policy.cores);
         let own = self.levels[level].running;
         let below: usize = self.levels[level + 1..].iter().map(|level| level.running).sum();
         let has_worker = if self.policy.is_preemptive { own < cores } else { running_above + own + below < cores };
-        if has_worker {
-            if let Some(operator) = self.levels[level].ready.pop_front() {
-                self.begin(now_ns, operator, out);
-                return true;
-            }
-            if let Some(slot) = self.levels[level].take_arrival() {
-                self.take_in(slot, level);
-                return true;
-            }
+        if has_worker && let Some(operator) = self.levels[level].ready.pop_front() {
+            self.begin(now_ns, operator, out);
+            return true;
         }
-        // What is shared goes behind this level's work, wherever that still waits.
-        if running_above + own < cores
-            && !self.levels[level].has_work()
-            && let Some(Move { reader, input, slot }) = self.levels[level].take_share()
-        {
+        let is_behind = level > 0 && self.levels[level].pace.is_behind(now_ns);
+        // What is shared goes behind this level's work, wherever that still waits; of a level that does not keep up in front of what it has not taken in yet.
+        let is_turn_of_shared =
+            if is_behind { self.levels[level].ready.is_empty() } else { running_above + own < cores && !self.levels[level].has_work() };
+        if is_turn_of_shared && let Some(Move { reader, input, slot }) = self.levels[level].take_share() {
             self.put(reader, input, slot);
+            return true;
+        }
+        // Where a more urgent level does not keep up the others only finish what they have.
+        if has_worker
+            && !is_behind_above
+            && !self.yields(now_ns, level)
+            && let Some(slot) = self.levels[level].take_arrival()
+        {
+            self.take_in(slot, level);
             return true;
         }
         false
@@ -402,10 +434,19 @@ impl Machine {
             return;
         }
         let dropped = &mut self.dropped;
-        let judged = node.inputs.judge(spec, &self.store, now_ns, node.remaining_ns, |slot| dropped.push(slot));
+        let pace = &mut self.levels[node.level].pace;
+        let needed = Needed { remaining_ns: node.remaining_ns, first_ns: pace.needed_ns(now_ns) };
+        let judged = node.inputs.judge(spec, &self.store, now_ns, needed, |slot| dropped.push(slot));
         match judged {
-            Err((why, lead)) => {
+            Err((why, Round { lead, begun_ns, .. })) => {
                 node.counters.shed(why);
+                if why != Invalid::Apart {
+                    pace.lose(now_ns);
+                    // Nothing was begun of what is shed in front of the first operator.
+                    if begun_ns < now_ns {
+                        pace.give_up(now_ns - begun_ns);
+                    }
+                }
                 while let Some(slot) = self.dropped.pop() {
                     self.store.release(slot);
                 }

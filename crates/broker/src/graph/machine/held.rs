@@ -98,7 +98,7 @@ impl Machine {
                 return Err(HeldError::Graph("slots are not in order"));
             }
             let source = self.store.record(slot).source;
-            let Round { lead, begin_ns, end_ns, is_marked } = read_made(reader)?;
+            let Round { lead, begin_ns, end_ns, is_marked, .. } = read_made(reader)?;
             let bytes = u32::read(reader, "bytes")?;
             if !self.graph.shape(source).fits(bytes as usize) {
                 return Err(HeldError::Graph("an event has another shape"));
@@ -215,6 +215,7 @@ fn read_made(reader: &mut Reader<'_>) -> Result<Round, WireError> {
         begin_ns: u64::read(reader, "a creation")?,
         end_ns: u64::read(reader, "an end of validity")?,
         is_marked: bool::read(reader, "a mark")?,
+        begun_ns: 0,
     })
 }
 

@@ -51,6 +51,25 @@ pub(super) struct Round {
     pub begin_ns: u64,
     pub end_ns: u64,
     pub is_marked: bool,
+    /// When the last of those first operators began whose results have come together in it; 0: on another node.
+    pub begun_ns: u64,
+}
+
+/// For how long the events of a round have to be valid when it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Needed {
+    /// The processor time until the nearest output has a result.
+    pub remaining_ns: u64,
+    /// What the level takes at its pace, of a round that is the first one.
+    pub first_ns: u64,
+}
+
+impl Needed {
+    /// Of a round. Its events may have used up half of their validity in any case: otherwise a pace that is too slow once would never be seen to be quicker.
+    fn of(self, round: &Round, is_first: bool) -> u64 {
+        let first_ns = if is_first { self.first_ns.min(round.end_ns.saturating_sub(round.begin_ns) / 2) } else { 0 };
+        self.remaining_ns.max(first_ns)
+    }
 }
 
 impl Inputs {
@@ -143,20 +162,24 @@ impl Inputs {
         }
     }
 
-    /// What the next round is made of, if its events are valid for `remaining_ns` more, and fit each other; otherwise why not. Of what is shed the events that are not valid are
+    /// What the next round is made of, if its events are valid for as long as `needed` says, and fit each other; otherwise why not. Of what is shed the events that are not valid are
     /// taken out and handed to `drop`, with whether they were never used; the others wait on.
     pub fn judge(
         &mut self,
         spec: &OperatorSpec,
         store: &Store,
         now_ns: u64,
-        remaining_ns: u64,
+        needed: Needed,
         mut drop: impl FnMut(EventSlot),
-    ) -> Result<Round, (Invalid, Lead)> {
+    ) -> Result<Round, (Invalid, Round)> {
         let taken = self.taken();
-        let round = self.round(&taken, store);
+        let mut round = self.round(&taken, store);
+        let is_first = round.begun_ns == 0;
+        if is_first {
+            round.begun_ns = now_ns;
+        }
         let apart_ns = if spec.trigger == Trigger::All { self.apart(spec, store) } else { None };
-        let done_ns = now_ns.saturating_add(remaining_ns);
+        let done_ns = now_ns.saturating_add(needed.of(&round, is_first && spec.on_invalid == OnInvalid::Shed));
         let invalid = match apart_ns {
             _ if now_ns >= round.end_ns => Some(Invalid::Expired),
             _ if done_ns > round.end_ns => Some(Invalid::TooLate),
@@ -187,7 +210,7 @@ impl Inputs {
             place.fresh = place.fresh.min(place.events.len() as u16);
             debug_assert!(place.events.len() <= before);
         }
-        Err((invalid, round.lead))
+        Err((invalid, round))
     }
 
     fn round(&self, taken: &std::ops::Range<usize>, store: &Store) -> Round {
@@ -206,6 +229,12 @@ impl Inputs {
             begin_ns: events().map(|record| record.begin_ns).max().unwrap_or(0),
             end_ns: events().map(|record| record.end_ns).min().unwrap_or(u64::MAX),
             is_marked: events().any(|record| record.is_marked),
+            begun_ns: self.places[taken.clone()]
+                .iter()
+                .flat_map(|place| &place.events)
+                .map(|slot| store.begun_ns(*slot))
+                .max()
+                .unwrap_or(0),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{super::spec::OperatorId, store::EventSlot};
+use super::{super::spec::OperatorId, pace::Pace, store::EventSlot};
 
 /// An event on its way to an operator of a less urgent level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(super) struct LevelQueues {
     shares: VecDeque<Move>,
     /// Rounds of the level that run.
     pub running: usize,
+    /// Whether it keeps up.
+    pub pace: Pace,
 }
 
 impl LevelQueues {
@@ -30,12 +32,22 @@ impl LevelQueues {
     pub fn new(operators: usize, slots: usize) -> Self {
         let (ready, arrivals, shares) =
             (VecDeque::with_capacity(operators), VecDeque::with_capacity(slots), VecDeque::with_capacity(slots));
-        Self { ready, arrivals, shares, running: 0 }
+        Self { ready, arrivals, shares, running: 0, pace: Pace::default() }
     }
 
     /// Whether operators or suppliers' events wait.
     pub fn has_work(&self) -> bool {
         !self.ready.is_empty() || !self.arrivals.is_empty()
+    }
+
+    /// Whether suppliers' events wait to be taken in.
+    pub fn has_arrivals(&self) -> bool {
+        !self.arrivals.is_empty()
+    }
+
+    /// Whether rounds run or are to begin.
+    pub fn is_at_work(&self) -> bool {
+        self.running > 0 || !self.ready.is_empty()
     }
 
     /// Whether anything waits.

@@ -40,6 +40,8 @@ pub struct Record {
 #[derive(Clone, Debug)]
 struct Slot {
     record: Record,
+    /// When the last of the first operators began that it comes of; 0 of a supplier's event, and where that was on another node.
+    begun_ns: u64,
     /// Who needs it: places of operators, rounds that run, queues.
     holders: u32,
 }
@@ -67,7 +69,7 @@ impl Store {
             let count = own + read.sum::<usize>();
             let first = store.slots.len();
             let record = Record { source, lead: Lead::NONE, begin_ns: 0, end_ns: 0, bytes: 0, is_marked: false };
-            store.slots.extend((0..count).map(|_| Slot { record, holders: 0 }));
+            store.slots.extend((0..count).map(|_| Slot { record, begun_ns: 0, holders: 0 }));
             let number = |slot: usize| EventSlot(u32::try_from(slot).expect("slots are far fewer"));
             store.free.push((first..first + count).rev().map(number).collect());
         }
@@ -89,8 +91,15 @@ impl Store {
         slot
     }
 
-    pub fn write(&mut self, slot: EventSlot, record: Record) {
-        self.slots[slot.index()].record = record;
+    /// Says what the event in a slot is, and when the last of the first operators began that it comes of; 0 of a supplier's event.
+    pub fn write(&mut self, slot: EventSlot, record: Record, begun_ns: u64) {
+        let written = &mut self.slots[slot.index()];
+        (written.record, written.begun_ns) = (record, begun_ns);
+    }
+
+    /// When the last of the first operators began that an event comes of; 0 of a supplier's event, and where that was on another node.
+    pub fn begun_ns(&self, slot: EventSlot) -> u64 {
+        self.slots[slot.index()].begun_ns
     }
 
     pub fn record(&self, slot: EventSlot) -> &Record {
@@ -120,7 +129,7 @@ impl Store {
     pub fn adopt(&mut self, slot: EventSlot, record: Record) {
         let place = self.place(record.source);
         self.free[place].retain(|free| *free != slot);
-        self.slots[slot.index()] = Slot { record, holders: 0 };
+        self.slots[slot.index()] = Slot { record, begun_ns: 0, holders: 0 };
     }
 
     /// Whether a slot holds an event.

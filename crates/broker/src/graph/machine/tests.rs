@@ -2,6 +2,7 @@
 
 mod bound;
 mod order;
+mod overload;
 mod rig;
 mod validity;
 

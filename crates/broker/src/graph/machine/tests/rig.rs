@@ -9,6 +9,8 @@ pub struct Rig {
     /// Rounds that run, in the order in which they began.
     pub jobs: Vec<JobId>,
     pub delivered: Vec<(Record, Sequence, u32)>,
+    /// By output, the names of what was delivered.
+    pub delivered_by: Vec<(usize, Lead)>,
     pub shed: Vec<(usize, u64, Invalid)>,
     /// Events of each input of the rounds that have begun.
     pub ran: Vec<Vec<u16>>,
@@ -21,7 +23,7 @@ impl Rig {
 
     pub fn with(graph: Graph, policy: Policy) -> Self {
         let machine = Machine::new(graph, policy);
-        Self { machine, now_ns: 0, jobs: Vec::new(), delivered: Vec::new(), shed: Vec::new(), ran: Vec::new() }
+        Self { machine, now_ns: 0, jobs: Vec::new(), delivered: Vec::new(), delivered_by: Vec::new(), shed: Vec::new(), ran: Vec::new() }
     }
 
     /// An event of eight bytes, made now by publisher 1.
@@ -56,7 +58,10 @@ impl Rig {
                     self.ran.push(self.machine.job(job).expect("it runs").counts.to_vec());
                     self.jobs.push(job);
                 }
-                Action::Deliver { record, follows, shed, .. } => self.delivered.push((record, follows, shed)),
+                Action::Deliver { output, record, follows, shed, .. } => {
+                    self.delivered.push((record, follows, shed));
+                    self.delivered_by.push((output, record.lead));
+                }
                 Action::Shed { operator, lead, why } => self.shed.push((operator.index(), lead.sequence.0, why)),
             }
         }
@@ -74,6 +79,11 @@ impl Rig {
         let job = self.jobs.remove(at);
         let bytes = self.machine.graph().operator(job.operator).shape.bytes_max();
         self.report(job, Outcome::Done(Emission::Emit, bytes));
+    }
+
+    /// Those rounds end that run now.
+    pub fn finish_all_once(&mut self) {
+        self.running().into_iter().for_each(|operator| self.finish(operator));
     }
 
     /// All rounds end, and all that begin then.
