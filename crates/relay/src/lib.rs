@@ -7,11 +7,12 @@
 //!
 //! Of either there is a client's end ([`session`]), and of the own one the relay itself ([`native::hub`]): machines that take bytes and time, and give bytes and events.
 //!
-//! Neither knows what the messages say: they are sealed for the other cloud's gatekeeper or gateway.
+//! Neither knows what the messages say: they are sealed for the other cloud's gatekeeper or gateway. What gateways say is [`tunnel`]'s.
 
 mod destination;
 pub mod native;
 pub mod session;
 pub mod stomp;
+pub mod tunnel;
 
 pub use crate::destination::{Destination, DestinationError, NAME_BYTES_MAX};

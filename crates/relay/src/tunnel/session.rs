@@ -1,0 +1,520 @@
+//! A tunnel's session at one of its two gateways, as a machine: which frames may come, how much may be sent, and when it is over.
+//!
+//! ```text
+//! Opening ── the other gateway is heard ──> Open <──> HalfClosed ── a reason ──> Closing ── the other gateway is told ──> Closed
+//! ```
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use super::{Connection, Frame};
+
+/// Connections of a session at the same time; the next one waits at the gateway's port until another one has ended.
+pub const CONNECTIONS_MAX: usize = 8;
+/// What may be under way in one direction of a connection: what is taken is given anew when it is half of this.
+pub const WINDOW_BYTES: u32 = 128 * 1024;
+/// What each piece costs of that besides its length, so that short ones are bounded too.
+const PIECE_COST: u32 = 64;
+/// By how much the provider's side of a session that nobody uses outlives the consumer's.
+const PROVIDER_LONGER: Duration = Duration::from_secs(10);
+/// A gateway says so often within the time that the other one waits that it is there.
+const KEEP_ALIVES: u32 = 3;
+/// Not more often than this, whatever the other one says.
+const KEEP_ALIVE_MIN: Duration = Duration::from_millis(50);
+
+/// Whose gateway it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The consumer's: it has a port, and opens the session.
+    Consumer,
+    /// The provider's: it connects to the provider.
+    Provider,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Consumer => "consumer",
+            Self::Provider => "provider",
+        })
+    }
+}
+
+/// For how long a session waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// For a connection, and of a tunnel without keep-alives for bytes. Half of it is for how long the other gateway may say nothing while there is a connection.
+    pub idle: Duration,
+    /// For the provider's gateway to be heard.
+    pub opening: Duration,
+}
+
+impl Terms {
+    /// For how long the other gateway may say nothing while there is a connection.
+    pub fn silent(&self) -> Duration {
+        self.idle / 2
+    }
+
+    /// The same in milliseconds, as the other gateway is told.
+    pub fn silent_ms(&self) -> u32 {
+        u32::try_from(self.silent().as_millis()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Why a session is over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Nobody has ever connected.
+    #[error("nobody has connected for {0:?}")]
+    Unused(Duration),
+    /// Nobody has connected any more, or without keep-alives nothing was said.
+    #[error("nobody has used it for {0:?}")]
+    Idle(Duration),
+    /// The provider's gateway was never heard.
+    #[error("the other gateway has not answered within {0:?}")]
+    NoAnswer(Duration),
+    /// The other gateway was heard, and is not any more.
+    #[error("nothing was heard of the other gateway for {0:?}")]
+    Silent(Duration),
+    /// The relay has lost messages.
+    #[error("{0} messages of the other gateway were lost at the relay")]
+    Lost(u64),
+    /// The relay cannot go on.
+    #[error("{0}")]
+    Relay(String),
+    /// The other gateway has ended it, in its words.
+    #[error("the other gateway has closed it: {0}")]
+    Peer(String),
+    /// The other gateway does not keep to the protocol.
+    #[error("the other gateway has sent what it may not send: {0}")]
+    Fault(String),
+    /// Its only connection has ended.
+    #[error("the connection has ended{}", .0.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
+    Ended(Option<String>),
+    /// A core system, or the operator, has closed it.
+    #[error("it was closed by {0}")]
+    Closed(&'static str),
+    /// The gateway stops.
+    #[error("the gateway stops")]
+    Stopping,
+}
+
+/// How it is with a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    /// The other gateway has not been heard.
+    Opening,
+    /// It can be used.
+    Open,
+    /// Of every connection one direction has ended.
+    HalfClosed,
+    /// It is over, and the other gateway is being told.
+    Closing,
+    /// It is over.
+    Closed,
+}
+
+impl fmt::Display for SessionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Opening => "opening",
+            Self::Open => "open",
+            Self::HalfClosed => "half closed",
+            Self::Closing => "closing",
+            Self::Closed => "closed",
+        })
+    }
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Connect to the provider.
+    Connect(Connection),
+    /// Write this to the connection, and say when it is [`Session::taken`].
+    Bytes(Connection, Vec<u8>),
+    /// Nothing more is to be written to the connection.
+    End(Connection),
+    /// Give the connection up, for this reason.
+    Reset(Connection, String),
+    /// More may be sent of the connection.
+    Credit(Connection),
+    /// Tell the other gateway.
+    Say(Frame),
+}
+
+/// What time has brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing: look again at this time.
+    Wait(Duration),
+    /// The other gateway is to be told that this one is there.
+    KeepAlive,
+    /// The session is over.
+    Over(Reason),
+}
+
+/// One direction of bytes each way.
+#[derive(Clone, Copy, Debug)]
+struct Directions {
+    /// What may be sent: below zero, the last piece was longer than that.
+    credit: i64,
+    /// Nothing more is sent.
+    has_ended: bool,
+    /// What the other gateway may send.
+    given: i64,
+    /// What was taken, and is not given anew yet.
+    untold: u32,
+    /// Nothing more comes.
+    peer_has_ended: bool,
+}
+
+impl Directions {
+    fn new() -> Self {
+        let window = i64::from(WINDOW_BYTES);
+        Self { credit: window, has_ended: false, given: window, untold: 0, peer_has_ended: false }
+    }
+}
+
+/// How the other gateway is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// It has not been heard yet.
+    Unknown,
+    /// By frames.
+    Numbered,
+    /// By bytes as they come, of one connection.
+    Plain,
+}
+
+/// A session. Times count from any beginning, and never go back.
+#[derive(Clone, Debug)]
+pub struct Session {
+    side: Side,
+    terms: Terms,
+    manner: Manner,
+    begun: Duration,
+    /// For how long the other gateway lets this one be silent, as far as it has said.
+    peer_waits: Duration,
+    /// When the other gateway was last heard.
+    heard: Option<Duration>,
+    /// When it was last told something.
+    said: Duration,
+    /// When there was last a connection, or the first of the present ones came.
+    used: Option<Duration>,
+    last: Connection,
+    connections: BTreeMap<Connection, Directions>,
+    over: Option<Reason>,
+    is_told: bool,
+}
+
+impl Session {
+    /// A session that begins. `is_numbered` is how the consumer's gateway speaks; the provider's learns it by what comes first.
+    pub fn new(side: Side, terms: Terms, is_numbered: bool, now: Duration) -> Self {
+        let manner = match side {
+            Side::Provider => Manner::Unknown,
+            Side::Consumer if is_numbered => Manner::Numbered,
+            Side::Consumer => Manner::Plain,
+        };
+        Self {
+            side,
+            terms,
+            manner,
+            begun: now,
+            peer_waits: terms.silent(),
+            heard: None,
+            said: now,
+            used: None,
+            last: 0,
+            connections: BTreeMap::new(),
+            over: None,
+            is_told: false,
+        }
+    }
+
+    /// How it is with it.
+    pub fn state(&self) -> SessionState {
+        let is_half = |directions: &Directions| directions.has_ended != directions.peer_has_ended;
+        match &self.over {
+            Some(_) if self.is_told => SessionState::Closed,
+            Some(_) => SessionState::Closing,
+            // What is not numbered is never answered before it is used.
+            None if self.heard.is_none() && self.manner != Manner::Plain => SessionState::Opening,
+            None if !self.connections.is_empty() && self.connections.values().all(is_half) => SessionState::HalfClosed,
+            None => SessionState::Open,
+        }
+    }
+
+    /// Why it is over.
+    pub fn reason(&self) -> Option<&Reason> {
+        self.over.as_ref()
+    }
+
+    /// Whether the other gateway is spoken to by frames; `None`: it is not known yet.
+    pub fn is_numbered(&self) -> Option<bool> {
+        (self.manner != Manner::Unknown).then_some(self.manner == Manner::Numbered)
+    }
+
+    /// Connections that there are.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Whether a consumer may connect.
+    pub fn has_room(&self) -> bool {
+        let connections_max = if self.manner == Manner::Plain { 1 } else { CONNECTIONS_MAX };
+        // Without frames nothing says where another connection begins.
+        let is_one_more = self.manner != Manner::Plain || self.last == 0;
+        self.over.is_none() && self.connections.len() < connections_max && is_one_more
+    }
+
+    /// A consumer has connected: the number of its connection, which the other gateway is told by [`Frame::Connect`]; `None`: there is no room.
+    pub fn accept(&mut self, now: Duration) -> Option<Connection> {
+        if self.side != Side::Consumer || !self.has_room() {
+            return None;
+        }
+        self.last += 1;
+        self.begin(self.last, now);
+        Some(self.last)
+    }
+
+    fn begin(&mut self, connection: Connection, now: Duration) {
+        if self.connections.is_empty() {
+            self.used = Some(now);
+        }
+        self.connections.insert(connection, Directions::new());
+    }
+
+    /// The consumer's gateway has opened the session, which is numbered, and lets this one be silent for so long.
+    pub fn opened(&mut self, silent_ms: u32, now: Duration, events: &mut Vec<Event>) {
+        self.manner = Manner::Numbered;
+        self.heard = Some(now);
+        self.peer_waits = Duration::from_millis(silent_ms.into());
+        events.push(Event::Say(Frame::Ready(self.terms.silent_ms())));
+    }
+
+    /// How often the other gateway is told that this one is there, while there is a connection and nothing else is said.
+    fn keep_alive(&self) -> Duration {
+        (self.peer_waits.min(self.terms.silent()) / KEEP_ALIVES).max(KEEP_ALIVE_MIN)
+    }
+
+    /// A frame has come.
+    ///
+    /// # Errors
+    /// It may not come now: the session is over.
+    pub fn receive(&mut self, frame: Frame, now: Duration, events: &mut Vec<Event>) -> Result<(), Reason> {
+        self.heard = Some(now);
+        match frame {
+            Frame::Ready(silent_ms) if self.side == Side::Consumer => {
+                self.peer_waits = Duration::from_millis(silent_ms.into());
+                Ok(())
+            }
+            Frame::KeepAlive => Ok(()),
+            Frame::Close(words) => Err(Reason::Peer(words)),
+            Frame::Connect(number) if self.side == Side::Provider && number > self.last => {
+                self.last = number;
+                if self.connections.len() < CONNECTIONS_MAX {
+                    self.begin(number, now);
+                    events.push(Event::Connect(number));
+                } else {
+                    let words = format!("a session has {CONNECTIONS_MAX} connections at the most");
+                    events.push(Event::Say(Frame::Reset(number, words)));
+                }
+                Ok(())
+            }
+            Frame::Ready(_) | Frame::Connect(_) => Err(fault("it opens a session or a connection that is open")),
+            Frame::Bytes(number, piece) => self.receive_piece(number, piece, events),
+            Frame::Credit(number, bytes) => {
+                if let Some(directions) = self.known(number)? {
+                    directions.credit += i64::from(bytes);
+                    if directions.credit > i64::from(WINDOW_BYTES) {
+                        return Err(fault("it gives more than it was sent"));
+                    }
+                    events.push(Event::Credit(number));
+                }
+                Ok(())
+            }
+            Frame::End(number) => {
+                if let Some(directions) = self.known(number)? {
+                    if directions.peer_has_ended {
+                        return Err(fault("it ends a direction twice"));
+                    }
+                    directions.peer_has_ended = true;
+                    events.push(Event::End(number));
+                    self.forget_if_ended(number, now);
+                }
+                Ok(())
+            }
+            Frame::Reset(number, words) => {
+                if self.known(number)?.is_some() {
+                    self.forget(number, now);
+                    events.push(Event::Reset(number, words));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn receive_piece(&mut self, number: Connection, piece: Vec<u8>, events: &mut Vec<Event>) -> Result<(), Reason> {
+        let Some(directions) = self.known(number)? else { return Ok(()) };
+        if directions.peer_has_ended {
+            return Err(fault("bytes come behind their end"));
+        }
+        if directions.given <= 0 {
+            return Err(fault("it sends more than it may"));
+        }
+        directions.given -= i64::from(cost(piece.len()));
+        events.push(Event::Bytes(number, piece));
+        Ok(())
+    }
+
+    /// The connection of a number; `None`: it has ended here, and what comes was on its way.
+    fn known(&mut self, number: Connection) -> Result<Option<&mut Directions>, Reason> {
+        if number > self.last {
+            return Err(fault("it names a connection that there never was"));
+        }
+        Ok(self.connections.get_mut(&number))
+    }
+
+    /// Bytes have come that are in no frame: of the one connection that there is then.
+    pub fn receive_plain(&mut self, bytes: Vec<u8>, now: Duration, events: &mut Vec<Event>) -> Result<(), Reason> {
+        if self.manner == Manner::Numbered {
+            return Err(fault("bytes come in no frame"));
+        }
+        self.manner = Manner::Plain;
+        self.heard = Some(now);
+        if self.side == Side::Provider && self.last == 0 {
+            self.last = 1;
+            self.begin(1, now);
+            events.push(Event::Connect(1));
+        }
+        if self.connections.contains_key(&1) && !bytes.is_empty() {
+            events.push(Event::Bytes(1, bytes));
+        }
+        Ok(())
+    }
+
+    /// How many bytes of the connection may be sent at once now.
+    pub fn credit(&self, connection: Connection) -> usize {
+        let Some(directions) = self.connections.get(&connection).filter(|directions| !directions.has_ended) else { return 0 };
+        match self.manner {
+            // The relay's queue holds up who sends.
+            Manner::Plain => super::PIECE_BYTES_MAX,
+            _ => usize::try_from(directions.credit).unwrap_or(0).min(super::PIECE_BYTES_MAX),
+        }
+    }
+
+    /// Bytes of the connection are sent.
+    pub fn sent(&mut self, connection: Connection, bytes: usize) {
+        if let Some(directions) = self.connections.get_mut(&connection).filter(|_| self.manner == Manner::Numbered) {
+            directions.credit -= i64::from(cost(bytes));
+        }
+    }
+
+    /// A piece that came was written to the connection: what the other gateway is to be told.
+    pub fn taken(&mut self, connection: Connection, bytes: usize) -> Option<Frame> {
+        let directions = self.connections.get_mut(&connection).filter(|_| self.manner == Manner::Numbered)?;
+        directions.untold = directions.untold.saturating_add(cost(bytes));
+        if directions.untold < WINDOW_BYTES / 2 || directions.peer_has_ended {
+            return None;
+        }
+        let given = std::mem::take(&mut directions.untold);
+        directions.given += i64::from(given);
+        Some(Frame::Credit(connection, given))
+    }
+
+    /// Nothing more of the connection is sent: what the other gateway is to be told, if it has not been.
+    pub fn end(&mut self, connection: Connection, now: Duration) -> Option<Frame> {
+        let directions = self.connections.get_mut(&connection).filter(|directions| !directions.has_ended)?;
+        directions.has_ended = true;
+        self.forget_if_ended(connection, now);
+        Some(Frame::End(connection))
+    }
+
+    /// The connection is given up here: what the other gateway is to be told, if it does not know.
+    pub fn reset(&mut self, connection: Connection, why: &str, now: Duration) -> Option<Frame> {
+        self.connections.contains_key(&connection).then(|| {
+            self.forget(connection, now);
+            Frame::Reset(connection, why.to_owned())
+        })
+    }
+
+    fn forget_if_ended(&mut self, connection: Connection, now: Duration) {
+        if self.connections.get(&connection).is_some_and(|directions| directions.has_ended && directions.peer_has_ended) {
+            self.forget(connection, now);
+        }
+    }
+
+    fn forget(&mut self, connection: Connection, now: Duration) {
+        self.connections.remove(&connection);
+        self.used = Some(now);
+    }
+
+    /// Something was said to the other gateway.
+    pub fn said(&mut self, now: Duration) {
+        self.said = now;
+    }
+
+    /// The session is over; the first reason stays.
+    pub fn close(&mut self, reason: Reason) {
+        self.over.get_or_insert(reason);
+    }
+
+    /// Everything is told, and nothing is left of it.
+    pub fn closed(&mut self) {
+        self.is_told = true;
+        self.connections.clear();
+    }
+
+    /// What time has brought.
+    pub fn look(&self, now: Duration) -> Look {
+        if let Some(reason) = &self.over {
+            return Look::Over(reason.clone());
+        }
+        let Terms { idle, opening } = self.terms;
+        let mut until = Duration::MAX;
+        // Of several limits the one that is reached first counts.
+        let mut reached = |limit: Duration, from: Duration| {
+            until = until.min(from + limit);
+            now >= from + limit
+        };
+        let used = self.used.unwrap_or(self.begun);
+        if self.side == Side::Consumer && self.manner == Manner::Numbered && self.heard.is_none() && reached(opening, self.begun) {
+            return Look::Over(Reason::NoAnswer(opening));
+        }
+        if self.connections.is_empty() {
+            let limit = match (self.side, self.used) {
+                (Side::Consumer, None) => idle * 2,
+                (Side::Provider, None) => idle * 4,
+                (Side::Consumer, Some(_)) => idle,
+                (Side::Provider, Some(_)) => idle + PROVIDER_LONGER,
+            };
+            if reached(limit, used) {
+                return Look::Over(if self.used.is_none() { Reason::Unused(limit) } else { Reason::Idle(limit) });
+            }
+        } else if self.manner == Manner::Numbered {
+            let heard = self.heard.unwrap_or(used).max(used);
+            // Before it was heard at all it has its time to answer.
+            if self.heard.is_some() && reached(self.terms.silent(), heard) {
+                return Look::Over(Reason::Silent(self.terms.silent()));
+            }
+            if reached(self.keep_alive(), self.said) {
+                return Look::KeepAlive;
+            }
+        } else if reached(idle, self.heard.unwrap_or(used).max(used).max(self.said)) {
+            return Look::Over(Reason::Idle(idle));
+        }
+        Look::Wait(until)
+    }
+}
+
+/// What a piece costs of the credit.
+fn cost(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX).saturating_add(PIECE_COST)
+}
+
+fn fault(what: &str) -> Reason {
+    Reason::Fault(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

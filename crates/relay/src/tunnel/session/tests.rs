@@ -1,0 +1,255 @@
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const TERMS: Terms = Terms { idle: Duration::from_secs(60), opening: Duration::from_secs(30) };
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn pair() -> (Session, Session) {
+    let mut provider = Session::new(Side::Provider, TERMS, true, at(0));
+    let mut consumer = Session::new(Side::Consumer, TERMS, true, at(0));
+    assert_eq!((consumer.state(), provider.state()), (SessionState::Opening, SessionState::Opening));
+    let mut events = Vec::new();
+    provider.opened(TERMS.silent_ms(), at(0), &mut events);
+    assert_eq!(events, [Event::Say(Frame::Ready(30_000))]);
+    consumer.receive(Frame::Ready(30_000), at(0), &mut Vec::new()).unwrap();
+    assert_eq!((consumer.state(), provider.state()), (SessionState::Open, SessionState::Open));
+    (consumer, provider)
+}
+
+fn received(session: &mut Session, frame: Frame) -> Vec<Event> {
+    let mut events = Vec::new();
+    session.receive(frame, at(1), &mut events).unwrap();
+    events
+}
+
+#[test]
+fn a_connection_ends_in_each_direction_by_itself_and_the_session_goes_on() {
+    let (mut consumer, mut provider) = pair();
+    for number in 1..=3 {
+        assert_eq!(consumer.accept(at(1)), Some(number));
+        assert_eq!(received(&mut provider, Frame::Connect(number)), [Event::Connect(number)]);
+        assert_eq!(received(&mut provider, Frame::Bytes(number, vec![1])), [Event::Bytes(number, vec![1])]);
+        assert_eq!(consumer.end(number, at(2)), Some(Frame::End(number)));
+        assert_eq!(consumer.end(number, at(2)), None);
+        assert_eq!(received(&mut provider, Frame::End(number)), [Event::End(number)]);
+        assert_eq!((consumer.state(), provider.state()), (SessionState::HalfClosed, SessionState::HalfClosed));
+        assert_eq!(received(&mut consumer, Frame::Bytes(number, vec![2])), [Event::Bytes(number, vec![2])]);
+        assert_eq!(provider.end(number, at(3)), Some(Frame::End(number)));
+        assert_eq!(received(&mut consumer, Frame::End(number)), [Event::End(number)]);
+        assert_eq!((consumer.connections(), provider.connections()), (0, 0));
+        assert_eq!((consumer.state(), provider.state()), (SessionState::Open, SessionState::Open));
+    }
+    // What was on its way is passed over.
+    assert_eq!(received(&mut consumer, Frame::Bytes(2, vec![2])), []);
+    assert_eq!(received(&mut consumer, Frame::Reset(2, String::new())), []);
+}
+
+#[test]
+fn a_connection_that_broke_is_given_up_and_no_other() {
+    let (mut consumer, mut provider) = pair();
+    for number in 1..=2 {
+        consumer.accept(at(1)).unwrap();
+        received(&mut provider, Frame::Connect(number));
+    }
+    let told = provider.reset(1, "it is gone", at(1)).unwrap();
+    assert_eq!(received(&mut consumer, told), [Event::Reset(1, "it is gone".into())]);
+    assert_eq!((consumer.connections(), provider.connections(), provider.reset(1, "", at(1))), (1, 1, None));
+}
+
+#[test]
+fn no_more_connections_than_there_is_room_for() {
+    let (mut consumer, mut provider) = pair();
+    for number in 1..=CONNECTIONS_MAX as u32 {
+        assert_eq!(consumer.accept(at(1)), Some(number));
+        received(&mut provider, Frame::Connect(number));
+    }
+    assert_eq!((consumer.has_room(), consumer.accept(at(1))), (false, None));
+    let refused = received(&mut provider, Frame::Connect(9));
+    assert!(matches!(&refused[..], [Event::Say(Frame::Reset(9, words))] if words.contains("8 connections")), "{refused:?}");
+    consumer.reset(3, "", at(1)).unwrap();
+    assert_eq!(consumer.accept(at(1)), Some(9));
+}
+
+#[test]
+fn what_may_not_come_ends_the_session() {
+    let check = |at_consumer: bool, before: &[Frame], frame: Frame, told: &str| {
+        let (mut consumer, mut provider) = pair();
+        consumer.accept(at(1)).unwrap();
+        received(&mut provider, Frame::Connect(1));
+        let session = if at_consumer { &mut consumer } else { &mut provider };
+        before.iter().for_each(|frame| drop(received(session, frame.clone())));
+        let refused = session.receive(frame.clone(), at(1), &mut Vec::new()).unwrap_err();
+        assert!(matches!(&refused, Reason::Fault(words) if words.contains(told)), "{frame:?}: {refused}");
+    };
+    check(true, &[], Frame::Connect(2), "opens");
+    check(false, &[], Frame::Connect(1), "opens");
+    check(false, &[], Frame::Ready(1), "opens");
+    check(false, &[], Frame::Bytes(2, vec![1]), "never was");
+    check(false, &[Frame::End(1)], Frame::Bytes(1, vec![1]), "behind their end");
+    check(false, &[Frame::End(1)], Frame::End(1), "twice");
+    check(true, &[], Frame::Credit(1, 1), "more than it was sent");
+    let full = [Frame::Bytes(1, vec![0; super::super::PIECE_BYTES_MAX]), Frame::Bytes(1, vec![0; super::super::PIECE_BYTES_MAX])];
+    check(true, &full, Frame::Bytes(1, vec![0]), "more than it may");
+    let (mut consumer, _) = pair();
+    assert_eq!(consumer.receive(Frame::Close("why".into()), at(1), &mut Vec::new()), Err(Reason::Peer("why".into())));
+}
+
+/// Looks at the times, each of them with what is expected.
+fn look(session: &Session, expected: &[(u64, Look)]) {
+    for (seconds, expected) in expected {
+        assert_eq!(&session.look(at(*seconds)), expected, "at {seconds} s");
+    }
+}
+
+#[test]
+fn a_session_that_nobody_uses_ends_at_the_consumers_side_first() {
+    let (consumer, provider) = pair();
+    look(&consumer, &[(0, Look::Wait(at(120))), (119, Look::Wait(at(120))), (120, Look::Over(Reason::Unused(at(120))))]);
+    look(&provider, &[(239, Look::Wait(at(240))), (240, Look::Over(Reason::Unused(at(240))))]);
+    let (mut consumer, mut provider) = pair();
+    consumer.accept(at(5)).unwrap();
+    received(&mut provider, Frame::Connect(1));
+    consumer.reset(1, "", at(10)).unwrap();
+    provider.receive(Frame::Reset(1, String::new()), at(10), &mut Vec::new()).unwrap();
+    look(&consumer, &[(69, Look::Wait(at(70))), (70, Look::Over(Reason::Idle(at(60))))]);
+    look(&provider, &[(79, Look::Wait(at(80))), (80, Look::Over(Reason::Idle(at(70))))]);
+}
+
+#[test]
+fn keep_alives_hold_a_silent_connection_for_as_long_as_both_gateways_are_there() {
+    let (mut consumer, mut provider) = pair();
+    consumer.accept(at(0)).unwrap();
+    received(&mut provider, Frame::Connect(1));
+    for seconds in (10..=600).step_by(10) {
+        assert_eq!(consumer.look(at(seconds)), Look::KeepAlive, "at {seconds} s");
+        consumer.said(at(seconds));
+        consumer.receive(Frame::KeepAlive, at(seconds), &mut Vec::new()).unwrap();
+        assert!(matches!(consumer.look(at(seconds + 9)), Look::Wait(_)));
+    }
+    // The other one is killed.
+    consumer.said(at(625));
+    look(&consumer, &[(629, Look::Wait(at(630))), (630, Look::Over(Reason::Silent(at(30))))]);
+}
+
+#[test]
+fn a_gateway_that_waits_for_less_is_told_more_often() {
+    let (mut consumer, _) = pair();
+    consumer.receive(Frame::Ready(6_000), at(0), &mut Vec::new()).unwrap();
+    consumer.accept(at(0)).unwrap();
+    look(&consumer, &[(1, Look::Wait(at(2))), (2, Look::KeepAlive)]);
+    consumer.receive(Frame::Ready(0), at(0), &mut Vec::new()).unwrap();
+    assert_eq!(consumer.look(Duration::from_millis(49)), Look::Wait(Duration::from_millis(50)));
+}
+
+#[test]
+fn a_gateway_that_never_answers_is_told() {
+    let mut consumer = Session::new(Side::Consumer, TERMS, true, at(0));
+    consumer.accept(at(1)).unwrap();
+    consumer.said(at(25));
+    look(&consumer, &[(29, Look::Wait(at(30))), (30, Look::Over(Reason::NoAnswer(at(30))))]);
+}
+
+#[test]
+fn the_first_reason_stays() {
+    let (mut consumer, _) = pair();
+    consumer.close(Reason::Closed("the operator"));
+    consumer.close(Reason::Stopping);
+    assert_eq!((consumer.state(), consumer.has_room()), (SessionState::Closing, false));
+    look(&consumer, &[(1, Look::Over(Reason::Closed("the operator")))]);
+    consumer.closed();
+    assert_eq!(consumer.state(), SessionState::Closed);
+}
+
+#[test]
+fn without_frames_there_is_one_connection_of_bytes_as_they_come() {
+    let mut provider = Session::new(Side::Provider, TERMS, true, at(0));
+    let mut events = Vec::new();
+    provider.receive_plain(vec![1], at(1), &mut events).unwrap();
+    provider.receive_plain(vec![2], at(2), &mut events).unwrap();
+    assert_eq!(events, [Event::Connect(1), Event::Bytes(1, vec![1]), Event::Bytes(1, vec![2])]);
+    assert_eq!((provider.is_numbered(), provider.state()), (Some(false), SessionState::Open));
+    assert_eq!(provider.taken(1, 1), None);
+    look(&provider, &[(61, Look::Wait(at(62))), (62, Look::Over(Reason::Idle(at(60))))]);
+    let mut consumer = Session::new(Side::Consumer, TERMS, false, at(0));
+    assert_eq!((consumer.state(), consumer.accept(at(1)), consumer.accept(at(1))), (SessionState::Open, Some(1), None));
+    let _ = consumer.end(1, at(2));
+    consumer.receive_plain(vec![3], at(2), &mut Vec::new()).unwrap();
+    let _ = consumer.reset(1, "", at(3));
+    assert!(!consumer.has_room(), "there is no second one");
+    let (mut numbered, _) = pair();
+    assert!(numbered.receive_plain(vec![1], at(1), &mut Vec::new()).is_err());
+}
+
+/// One of two ends that say things at random.
+struct End {
+    session: Session,
+    out: VecDeque<Frame>,
+    /// Of connection 1: sent, come, and come but not taken.
+    sent: usize,
+    come: usize,
+    untaken: VecDeque<usize>,
+}
+
+impl End {
+    fn turn(&mut self, choice: u8, other: &mut VecDeque<Frame>) {
+        match choice % 4 {
+            0 => {
+                let bytes = self.session.credit(1).min(usize::from(choice) * 300 + 1);
+                if bytes > 0 {
+                    self.session.sent(1, bytes);
+                    self.sent += bytes;
+                    self.out.push_back(Frame::Bytes(1, vec![0; bytes]));
+                }
+            }
+            1 => {
+                let taken = self.untaken.pop_front().and_then(|bytes| self.session.taken(1, bytes));
+                self.out.extend(taken);
+            }
+            _ => {
+                let Some(frame) = other.pop_front() else { return };
+                let mut events = Vec::new();
+                self.session.receive(frame, at(1), &mut events).unwrap();
+                for event in events {
+                    if let Event::Bytes(1, piece) = event {
+                        self.come += piece.len();
+                        self.untaken.push_back(piece.len());
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn two_sessions_never_send_each_other_more_than_a_window_and_a_piece_and_come_on(choices in proptest::collection::vec((any::<bool>(), any::<u8>()), 0..600)) {
+        let (mut consumer, mut provider) = pair();
+        consumer.accept(at(0)).unwrap();
+        received(&mut provider, Frame::Connect(1));
+        let end = |session| End { session, out: VecDeque::new(), sent: 0, come: 0, untaken: VecDeque::new() };
+        let (mut one, mut two) = (end(consumer), end(provider));
+        for (is_one, choice) in choices {
+            let (mine, theirs) = if is_one { (&mut one, &mut two) } else { (&mut two, &mut one) };
+            mine.turn(choice, &mut theirs.out);
+            let held: usize = mine.untaken.iter().sum();
+            prop_assert!(held <= WINDOW_BYTES as usize + super::super::PIECE_BYTES_MAX);
+        }
+        // Whoever takes everything gets everything, and whoever has waited may send.
+        for _ in 0..3 {
+            while !one.out.is_empty() || !two.out.is_empty() || !one.untaken.is_empty() || !two.untaken.is_empty() {
+                for choice in [2, 1] {
+                    one.turn(choice, &mut two.out);
+                    two.turn(choice, &mut one.out);
+                }
+            }
+        }
+        prop_assert_eq!((one.sent, two.sent), (two.come, one.come));
+        prop_assert!(one.session.credit(1) > 0 && two.session.credit(1) > 0);
+    }
+}
