@@ -20,6 +20,20 @@ pub const GENERAL_TOPIC: &str = "General-M5QTZXM9G9AnpPHWT6WennWu";
 pub const SESSION_ID_LENGTH: usize = 48;
 const DIGITS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
+/// Letters and digits at the end of a tunnel's id that follow from those in front of them. 40 that nobody can guess are enough.
+const MARK_LENGTH: usize = 8;
+
+/// What follows from an id's first letters and digits: FNV-1a of them, written with its digits.
+fn mark(drawn: &str) -> String {
+    let mut hash = drawn.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let mut digit = || {
+        let digit = DIGITS[(hash % DIGITS.len() as u64) as usize];
+        hash /= DIGITS.len() as u64;
+        char::from(digit)
+    };
+    (0..MARK_LENGTH).map(|_| digit()).collect()
+}
+
 /// What a dialogue, or a tunnel's queues, are known by: 48 letters and digits that nobody can guess. Who does not know them cannot listen.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId(Arc<str>);
@@ -34,6 +48,20 @@ impl SessionId {
     pub fn from_random(random: [u16; SESSION_ID_LENGTH]) -> Self {
         let digits = random.map(|number| char::from(DIGITS[usize::from(number) % DIGITS.len()]));
         Self(digits.iter().collect::<String>().into())
+    }
+
+    /// Of random numbers, for a tunnel whose provider's gateway is a Bodkin: so the consumer's gateway knows that it may speak by frames there. To upstream's
+    /// it is an id like any other.
+    pub fn of_numbered_tunnel(random: [u16; SESSION_ID_LENGTH]) -> Self {
+        let drawn = Self::from_random(random);
+        let (drawn, _) = drawn.0.split_at(SESSION_ID_LENGTH - MARK_LENGTH);
+        Self(format!("{drawn}{}", mark(drawn)).into())
+    }
+
+    /// Whether it was made by [`Self::of_numbered_tunnel`]; of an id that another gateway has drawn that is so once in 10^14.
+    pub fn is_of_numbered_tunnel(&self) -> bool {
+        let (drawn, marked) = self.0.split_at(SESSION_ID_LENGTH - MARK_LENGTH);
+        mark(drawn) == marked
     }
 
     /// Takes one that another cloud has drawn.

@@ -26,15 +26,21 @@ impl Alphabet {
     }
 
     fn encode(&self, bytes: &[u8]) -> String {
-        let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-        for group in bytes.chunks(3) {
-            let mut whole = [0; 4];
-            whole[1..=group.len()].copy_from_slice(group);
+        let mut text = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+        let digits = |whole: [u8; 4]| {
             let bits = u32::from_be_bytes(whole);
-            let digit = |place: usize| char::from(self.digits[(bits >> (18 - 6 * place) & 63) as usize]);
-            text.extend((0..=group.len()).map(digit));
+            [18, 12, 6, 0].map(|shift| self.digits[(bits >> shift & 63) as usize])
+        };
+        let (groups, rest) = bytes.as_chunks::<3>();
+        for [first, second, third] in groups {
+            text.extend_from_slice(&digits([0, *first, *second, *third]));
         }
-        text
+        if !rest.is_empty() {
+            let mut whole = [0; 4];
+            whole[1..=rest.len()].copy_from_slice(rest);
+            text.extend_from_slice(&digits(whole)[..=rest.len()]);
+        }
+        String::from_utf8(text).expect("digits are ASCII")
     }
 
     fn decode(&self, text: &str) -> Option<Vec<u8>> {

@@ -4,7 +4,7 @@
 //! files or a PKCS#12 key store ([`keystore`]); an [`Authority`] issues. A [`TrustDirectory`] keeps a cloud's, with a [`Ledger`] of
 //! what was issued. [`tls`] makes rustls' configurations of them and nothing else does.
 //! [`jose`] signs and seals messages; a [`TokenSigner`] makes tokens of them, and a [`TokenVerifier`] reads these. What clouds say to each other is made by a
-//! [`MessageSealer`] and read, once, by a [`MessageOpener`].
+//! [`MessageSealer`] and read, once, by a [`MessageOpener`]; what their gateways carry in a tunnel by the keys of its [`TunnelSecret`].
 //! Names in certificates are [`bodkin_arrowhead::common_name`]'s.
 
 pub mod authority;
@@ -34,6 +34,7 @@ pub mod revocation;
 pub mod sealed;
 pub mod tls;
 pub mod token;
+pub mod tunnel;
 
 pub use crate::{
     authority::{Authority, IssueError, Profile},
@@ -46,6 +47,7 @@ pub use crate::{
     ledger::{Issued, Ledger},
     request::{RequestError, SigningRequest},
     revocation::{RevocationList, Revocations, Revoked},
-    sealed::{MessageFault, MessageOpener, MessageSealer, RelayMessage, SealError, draw_session},
+    sealed::{MessageFault, MessageOpener, MessageSealer, RelayMessage, SealError, draw_numbered_tunnel, draw_session},
     token::{TokenRefused, TokenSigner, TokenVerifier},
+    tunnel::{Direction, TunnelKey, TunnelSecret},
 };

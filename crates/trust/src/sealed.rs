@@ -36,9 +36,18 @@ const ACKNOWLEDGEMENT: &str = "ack";
 
 /// A session id that nobody can guess.
 pub fn draw_session() -> SessionId {
+    SessionId::from_random(draw())
+}
+
+/// The id of a tunnel whose provider's gateway is a Bodkin.
+pub fn draw_numbered_tunnel() -> SessionId {
+    SessionId::of_numbered_tunnel(draw())
+}
+
+fn draw() -> [u16; SESSION_ID_LENGTH] {
     let mut random = [0; 2 * SESSION_ID_LENGTH];
     rand::fill(&mut random).expect("the system gives random bytes");
-    SessionId::from_random(std::array::from_fn(|at| u16::from_be_bytes([random[2 * at], random[2 * at + 1]])))
+    std::array::from_fn(|at| u16::from_be_bytes([random[2 * at], random[2 * at + 1]]))
 }
 
 /// What one cloud says to another.
@@ -59,6 +68,13 @@ pub enum RelayMessage {
     },
     /// Bytes of a tunnel.
     Raw(Vec<u8>),
+    /// The same, said to be of this session: the first message of a tunnel between two Bodkins.
+    Tunnel {
+        /// The tunnel's queue id.
+        session: SessionId,
+        /// What is said.
+        bytes: Vec<u8>,
+    },
 }
 
 /// The claims. Absent members are absent on the wire too.
@@ -82,6 +98,7 @@ impl Claims {
             RelayMessage::Acknowledgement(session) => (Some(ACKNOWLEDGEMENT), Some(session), None),
             RelayMessage::Dialogue { subject, session, json } => (Some(subject.as_str()), Some(session), Some(json.clone())),
             RelayMessage::Raw(bytes) => (Some(RAW), None, Some(base64::encode(bytes))),
+            RelayMessage::Tunnel { session, bytes } => (Some(RAW), Some(session), Some(base64::encode(bytes))),
         };
         let mut id = [0; ID_BYTES];
         rand::fill(&mut id).expect("the system gives random bytes");
@@ -105,7 +122,10 @@ impl Claims {
             Some(ACKNOWLEDGEMENT) => session(self.sid).map(RelayMessage::Acknowledgement),
             Some(RAW) => {
                 let bytes = base64::decode(&payload?).ok_or(MessageFault::Form("its bytes are not Base64"))?;
-                Ok(RelayMessage::Raw(bytes))
+                match self.sid {
+                    None => Ok(RelayMessage::Raw(bytes)),
+                    sid => Ok(RelayMessage::Tunnel { session: session(sid)?, bytes }),
+                }
             }
             Some(subject) => {
                 let subject = Subject::parse(subject).ok_or(MessageFault::Form("its message type is none that is known"))?;

@@ -101,3 +101,16 @@ fn an_error_is_told_from_an_answer() {
         assert!(error(text).error_message.contains("no answer"), "{text}");
     }
 }
+
+#[test]
+fn a_tunnels_id_says_whether_it_is_numbered() {
+    let random = |from: u16| std::array::from_fn(|at| from.wrapping_mul(7919).wrapping_add(at as u16 * 31));
+    for from in 0..200 {
+        let (plain, numbered) = (SessionId::from_random(random(from)), SessionId::of_numbered_tunnel(random(from)));
+        assert!(numbered.is_of_numbered_tunnel() && !plain.is_of_numbered_tunnel(), "{from}");
+        assert_eq!(SessionId::parse(numbered.as_str()).as_ref(), Ok(&numbered));
+    }
+    // So that no two versions mean different ids by it.
+    let id = SessionId::of_numbered_tunnel([0; SESSION_ID_LENGTH]);
+    assert!(id.as_str().starts_with(&"A".repeat(40)), "{}", id.as_str());
+}

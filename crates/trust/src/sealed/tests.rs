@@ -57,6 +57,7 @@ fn open(sealed: &str) -> Result<RelayMessage, MessageFault> {
 fn every_kind_of_message_comes_back() {
     let messages = [
         RelayMessage::Call(session()),
+        RelayMessage::Tunnel { session: session(), bytes: vec![1, 2, 3] },
         RelayMessage::Acknowledgement(session()),
         RelayMessage::Raw(b"GET / HTTP/1.1\r\n\r\n\0\xff".to_vec()),
         RelayMessage::Raw(Vec::new()),
