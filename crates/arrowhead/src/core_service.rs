@@ -13,11 +13,14 @@ pub enum CoreSystem {
     EventHandler,
     /// What other clouds offer, and what they are granted; in secure mode only.
     Gatekeeper,
+    /// Tunnels to other clouds; in secure mode only.
+    Gateway,
 }
 
 impl CoreSystem {
     /// All of them, in the order they are listed and registered.
-    pub const ALL: [Self; 5] = [Self::ServiceRegistry, Self::Authorization, Self::Orchestrator, Self::EventHandler, Self::Gatekeeper];
+    pub const ALL: [Self; 6] =
+        [Self::ServiceRegistry, Self::Authorization, Self::Orchestrator, Self::EventHandler, Self::Gatekeeper, Self::Gateway];
 
     /// The system's name, which is also the first segment of its paths.
     pub fn name(self) -> &'static str {
@@ -27,6 +30,7 @@ impl CoreSystem {
             Self::Orchestrator => "orchestrator",
             Self::EventHandler => "eventhandler",
             Self::Gatekeeper => "gatekeeper",
+            Self::Gateway => "gateway",
         }
     }
 
@@ -38,12 +42,13 @@ impl CoreSystem {
             Self::Orchestrator => 8441,
             Self::EventHandler => 8455,
             Self::Gatekeeper => 8449,
+            Self::Gateway => 8453,
         }
     }
 
     /// Whether it is there in secure mode only: without certificates nobody knows who another cloud is.
     pub fn needs_keys(self) -> bool {
-        self == Self::Gatekeeper
+        matches!(self, Self::Gatekeeper | Self::Gateway)
     }
 
     /// Service definition and service URI of every service the system registers at start.
@@ -90,6 +95,12 @@ impl CoreSystem {
                 ("gatekeeper-relay-test", "/gatekeeper/init_relay_test"),
                 ("gatekeeper-get-cloud", "/gatekeeper/cloud/{operator}/{name}"),
             ],
+            Self::Gateway => &[
+                ("gw-public-key", "/gateway/publickey"),
+                ("gw-connect-provider", "/gateway/connect_provider"),
+                ("gw-connect-consumer", "/gateway/connect_consumer"),
+                ("gw-close-sessions", "/gateway/close_sessions"),
+            ],
         }
     }
 }
@@ -119,10 +130,9 @@ const RESERVED_SYSTEM_NAMES: [&str; 20] = [
 ];
 
 /// Services of core systems that nobody registers here, by the system whose they are: upstream reserves their definitions too.
-const OTHER_SERVICES: [(&str, &[&str]); 15] = [
+const OTHER_SERVICES: [(&str, &[&str]); 14] = [
     ("serviceregistry", &["pull-config"]),
     ("authorization", &["token-generation-multi-service"]),
-    ("gateway", &["gw-public-key", "gw-connect-provider", "gw-connect-consumer", "gw-close-sessions"]),
     ("datamanager", &["proxy", "historian"]),
     ("timemanager", &["time"]),
     ("configuration", &["conf", "confraw", "conf-by-proxy", "save-conf-by-proxy"]),

@@ -19,10 +19,11 @@ macro_rules! form {
 }
 
 mod gatekeeper;
+mod gateway;
 mod orchestrator;
 mod token;
 
-pub use self::{gatekeeper::*, orchestrator::*, token::*};
+pub use self::{gatekeeper::*, gateway::*, orchestrator::*, token::*};
 
 form! {
     /// A system, as requests name one.

@@ -8,9 +8,10 @@ mod negotiation;
 mod relay;
 mod relay_choice;
 mod several;
+mod tunnel;
 
 pub use self::{
-    asking::{DiscoveryRequest, NegotiationRequest, SeveralRequest, asking_cloud, direct_results, target_cloud},
+    asking::{DiscoveryRequest, Negotiated, NegotiationRequest, SeveralRequest, asking_cloud, relay_request, target_cloud},
     cloud::{CloudPut, CloudView, PublicCloudView, RelayAssignment},
     discovery::{DiscoveryAnswer, DiscoveryResult, Question, asked_clouds, collect},
     measurement::{CloudAccess, check_questioner, no_quality_monitor, system_addresses},
@@ -18,4 +19,5 @@ pub use self::{
     relay::RelayPut,
     relay_choice::{TunnelRelays, dialogue_relay, tunnel_relay},
     several::{SeveralAnswer, SeveralQuestion, SeveralResult, collect_several},
+    tunnel::{GrantedTunnel, cloud_request},
 };

@@ -21,6 +21,7 @@ pub mod event_handler;
 pub mod explanation;
 pub mod form;
 pub mod gatekeeper;
+pub mod gateway;
 pub mod hex;
 pub mod json;
 pub mod log;

@@ -233,6 +233,19 @@ impl SystemReference {
     }
 }
 
+/// As other systems name it.
+impl From<&System> for SystemRequest {
+    fn from(system: &System) -> Self {
+        Self {
+            system_name: Some(system.system_name.as_str().to_owned()),
+            address: Some(system.address.as_str().to_owned()),
+            port: Some(system.port.into()),
+            authentication_info: system.authentication_info.as_deref().map(str::to_owned),
+            metadata: None,
+        }
+    }
+}
+
 impl std::fmt::Display for SystemReference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "name: {}, address: {}, port: {}", self.name, self.address, self.port)

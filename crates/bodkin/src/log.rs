@@ -26,7 +26,7 @@ use tracing_subscriber::{
 };
 
 /// Which system an entry is of that does not say so itself, by a part of its target; any other is every system's.
-const SYSTEM_BY_TARGET: [(&str, CoreSystem); 10] = [
+const SYSTEM_BY_TARGET: [(&str, CoreSystem); 11] = [
     ("::control::service_registry", CoreSystem::ServiceRegistry),
     ("::control::ping", CoreSystem::ServiceRegistry),
     ("::control::authorization", CoreSystem::Authorization),
@@ -36,6 +36,7 @@ const SYSTEM_BY_TARGET: [(&str, CoreSystem); 10] = [
     ("::push", CoreSystem::EventHandler),
     ("::event_log", CoreSystem::EventHandler),
     ("::gatekeeper", CoreSystem::Gatekeeper),
+    ("::gateway", CoreSystem::Gateway),
     ("::relay", CoreSystem::Gatekeeper),
 ];
 

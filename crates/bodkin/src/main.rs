@@ -67,7 +67,7 @@ enum Output {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Serve the local cloud: Service Registry, Authorization, Orchestrator, Event Handler, Gatekeeper
+    /// Serve the local cloud: Service Registry, Authorization, Orchestrator, Event Handler, Gatekeeper, Gateway
     Up(up::UpOptions),
     /// The Backup of a reliable pair: `up --role backup`. It repeats the Primary, and serves when that one is gone
     Backup(up::UpOptions),

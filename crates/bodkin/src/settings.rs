@@ -10,6 +10,7 @@ mod options;
 pub mod pair;
 mod platform;
 mod relay;
+mod tunnels;
 pub mod zmtp;
 
 use std::{
@@ -76,7 +77,7 @@ impl Settings {
         let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
         let (token_lifetimes, platform, zmtp, relay) =
             (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?, self.relay_config()?);
-        let offset = self.offset();
+        let (offset, tunnels) = (self.offset(), self.tunnels()?);
         let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
             bail!("--listen {listen} needs --domain-name, the address under which clients reach the core systems");
@@ -101,6 +102,8 @@ impl Settings {
             listen,
             domain_name,
             ports: ports(offset)?,
+            tunnel_ports: tunnels.ports,
+            gateway_is_mandatory: tunnels.is_mandatory,
             zmtp,
             relay,
             log_book: Arc::default(),
@@ -163,6 +166,7 @@ impl Settings {
                 subscriber_queue_bytes_max: self.subscriber_queue_bytes_max.expect(all),
                 push_timeout: ms(self.push_timeout_ms),
                 neighbor_timeout: ms(self.neighbor_timeout_ms),
+                tunnel_idle_timeout: tunnels.idle_timeout,
                 delivery,
                 dead_letters_max: self.dead_letters_max.expect(all),
             },
@@ -279,8 +283,8 @@ fn delivery(settings: &Settings) -> anyhow::Result<DeliveryPolicy> {
 }
 
 /// The port of every listener; without an offset any.
-pub fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 6]> {
-    let Some(offset) = offset else { return Ok([0; 6]) };
+pub fn ports(offset: Option<u16>) -> anyhow::Result<[u16; 7]> {
+    let Some(offset) = offset else { return Ok([0; 7]) };
     let moved = Port::ALL.map(|port| port.default_port().checked_add(offset));
     if moved.contains(&None) {
         bail!("--port-offset {offset} moves a port beyond 65535; the largest standard port is 8455");

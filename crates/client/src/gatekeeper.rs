@@ -1,15 +1,19 @@
-//! Calls to the Gatekeeper's management, which Bodkin's own port serves too: other clouds, and the relays by which they are reached.
+//! Calls to the management of Gatekeeper and Gateway, which Bodkin's own port serves too: other clouds, the relays by which they are reached, and the tunnels to them.
 
-use bodkin_arrowhead::form::{CloudRequest, RelayRequest};
+use bodkin_arrowhead::{
+    core_service::CoreSystem,
+    form::{ActiveSession, CloudRequest, RelayRequest},
+};
 use http::Method;
 
 use crate::{
     CallError, LogQuery, Monitor, Page,
-    answer::{Introduction, KnownCloud, KnownRelay, List, LogEntry, PingedCloud, RelayState},
+    answer::{GatewaySession, Introduction, KnownCloud, KnownRelay, List, LogEntry, PingedCloud, RelayState},
 };
 
 const CLOUDS: &str = "/gatekeeper/mgmt/clouds";
 const RELAYS: &str = "/gatekeeper/mgmt/relays";
+const SESSIONS: &str = "/gateway/mgmt/sessions";
 
 impl Monitor {
     /// All clouds that are known, the own one among them.
@@ -64,9 +68,24 @@ impl Monitor {
         self.connection().ask(Method::POST, &format!("/api/v1/clouds/{id}/ping"), None::<&()>).await
     }
 
-    /// What the Gatekeeper logged.
-    pub async fn gatekeeper_logs(&self, query: &LogQuery, page: &Page) -> Result<List<LogEntry>, CallError> {
-        self.connection().get(&page.of("/gatekeeper/mgmt/logs", &query.parameters())).await
+    /// Tunnels to and from other clouds, and those that have ended last.
+    pub async fn gateway_sessions(&self) -> Result<List<GatewaySession>, CallError> {
+        self.connection().get("/api/v1/gateway-sessions").await
+    }
+
+    /// The sessions that are open, as the Gateway's management has them.
+    pub async fn active_sessions(&self, page: &Page) -> Result<List<ActiveSession>, CallError> {
+        self.connection().get(&page.of(SESSIONS, &[])).await
+    }
+
+    /// Ends a session.
+    pub async fn close_session(&self, session: &ActiveSession) -> Result<(), CallError> {
+        self.connection().tell(Method::POST, &format!("{SESSIONS}/close"), Some(session)).await
+    }
+
+    /// What a core system logged, by Bodkin's own port.
+    pub async fn system_logs(&self, system: CoreSystem, query: &LogQuery, page: &Page) -> Result<List<LogEntry>, CallError> {
+        self.connection().get(&page.of(&format!("/{}/mgmt/logs", system.name()), &query.parameters())).await
     }
 
     fn nothing_made(&self, path: &str) -> CallError {

@@ -37,7 +37,7 @@ impl LogQuery {
 }
 
 impl CoreSystems {
-    /// What a core system logged. The Gatekeeper is not found through the Service Registry by operators: [`crate::Monitor::gatekeeper_logs`] has its log.
+    /// What a core system logged. Gatekeeper and Gateway are not found through the Service Registry by operators: [`crate::Monitor::system_logs`] has their logs.
     pub async fn logs(&self, system: CoreSystem, query: &LogQuery, page: &Page) -> Result<List<LogEntry>, CallError> {
         self.connection(system)?.get(&page.of(&format!("/{}/mgmt/logs", system.name()), &query.parameters())).await
     }
@@ -48,7 +48,7 @@ impl CoreSystems {
             CoreSystem::Authorization => Ok(&self.authorization),
             CoreSystem::Orchestrator => Ok(&self.orchestrator),
             CoreSystem::EventHandler => Ok(&self.event_handler),
-            CoreSystem::Gatekeeper => Err(CallError::Unreachable {
+            CoreSystem::Gatekeeper | CoreSystem::Gateway => Err(CallError::Unreachable {
                 address: system.name().to_owned(),
                 why: "the Service Registry tells only core systems where it is; its management is on Bodkin's own port as well".to_owned(),
             }),

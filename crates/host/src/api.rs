@@ -134,6 +134,7 @@ impl Api {
             "audit" => self.show_audit_log(request).await,
             "pair/hand-over" => self.hand_over().await,
             "clouds" => self.list_clouds(),
+            "gateway-sessions" => self.list_gateway_sessions(),
             "relays" => self.list_relays(),
             path if is_at(path, "clouds") => self.clouds(request).await,
             "stages/fits" => self.fits(request).await,

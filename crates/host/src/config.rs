@@ -14,12 +14,16 @@ use bodkin_arrowhead::{
     service_registry::AddressDetection,
 };
 use bodkin_broker::{ReplicationPace, topic::Platform};
-use bodkin_relay::native::hub::HubLimits;
+use bodkin_relay::{
+    native::hub::HubLimits,
+    tunnel::{PortRange, Terms},
+};
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 use crate::{
-    api::Modeller, audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, graph::DeclaredGraphs, job::JobSchedule, limits::Limits,
-    log_book::LogBook, pair::PairHandle, quality::Forecast, realtime::Realtime, security::SecurityConfig, topics::DeclaredTopic,
+    api::Modeller, audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, gateway::GatewayConfig, graph::DeclaredGraphs,
+    job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle, quality::Forecast, realtime::Realtime, security::SecurityConfig,
+    topics::DeclaredTopic,
 };
 
 /// Where systems publish and subscribe by ZMTP: in insecure mode by NULL, by which nobody shows who he is, in secure mode by CURVE.
@@ -95,7 +99,11 @@ pub struct HostConfig {
     /// Address the core systems register under.
     pub domain_name: String,
     /// The port of each listener, in the order of [`Port::ALL`]; 0 is any.
-    pub ports: [u16; 6],
+    pub ports: [u16; 7],
+    /// The ports at which consumers reach tunnels to other clouds.
+    pub tunnel_ports: PortRange,
+    /// Whether consumers of other clouds reach providers of this one by tunnels only.
+    pub gateway_is_mandatory: bool,
     /// ZMTP; `None` switches it off.
     pub zmtp: Option<ZmtpConfig>,
     /// A relay for this cloud and those that it knows, in secure mode; `None`: there is none.
@@ -153,9 +161,21 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// Whether the cloud has a Gatekeeper: in secure mode, if there is a certificate for one.
-    pub fn has_gatekeeper(&self) -> bool {
-        self.security.as_ref().is_some_and(|security| security.systems().contains(&CoreSystem::Gatekeeper))
+    /// How many core systems the cloud has: all in secure mode, as far as there are certificates; without, those that need none.
+    pub fn core_systems(&self) -> usize {
+        let without_keys = || CoreSystem::ALL.iter().filter(|system| !system.needs_keys()).count();
+        self.security.as_ref().map_or_else(without_keys, |security| security.systems().len())
+    }
+
+    /// How the Gateway is configured.
+    pub fn gateway(&self) -> GatewayConfig {
+        GatewayConfig {
+            listen: self.listen,
+            address: self.domain_name.clone(),
+            ports: self.tunnel_ports,
+            terms: Terms { idle: self.limits.tunnel_idle_timeout, opening: self.limits.neighbor_timeout },
+            patience: self.limits.handshake_timeout,
+        }
     }
 
     /// A cloud in insecure mode on any ports of the loopback address, without an event log, and all else as it is by default.
@@ -164,7 +184,9 @@ impl HostConfig {
             data: data.into(),
             listen: Ipv4Addr::LOCALHOST.into(),
             domain_name: Ipv4Addr::LOCALHOST.to_string(),
-            ports: [0; 6],
+            ports: [0; 7],
+            tunnel_ports: PortRange::Any,
+            gateway_is_mandatory: false,
             zmtp: None,
             relay: None,
             naming: NamingRules::default(),

@@ -3,6 +3,7 @@
 mod authorization;
 mod event_handler;
 mod gatekeeper;
+mod gateway;
 mod logs;
 mod orchestrator;
 mod ping;
@@ -39,6 +40,7 @@ use crate::{
     audit::{Act, Audit},
     document,
     gatekeeper::Gatekeeper,
+    gateway::Gateway,
     log_book::LogBook,
     quality::Qualities,
     request::Request,
@@ -77,6 +79,10 @@ pub struct Control {
     pub tokens: Option<Arc<TokenIssuer>>,
     /// Speaks with the gatekeepers of other clouds; `None` of a cloud that has no Gatekeeper.
     pub gatekeeper: Option<Arc<Gatekeeper>>,
+    /// Carries tunnels to and from other clouds; `None` of a cloud that has no Gateway.
+    pub gateway: Option<Arc<Gateway>>,
+    /// Whether consumers of other clouds reach providers of this one by tunnels only.
+    pub gateway_is_mandatory: bool,
 }
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -221,6 +227,12 @@ impl Control {
             Operation::AccessTypeCollect => self.collect_access_types(request).await,
             Operation::RelayTest => self.test_relay(request).await,
             Operation::CloudShowNamed => self.show_cloud_named(&text),
+            Operation::GatewayKey => self.gateway_key(),
+            Operation::ProviderConnect => Box::pin(self.connect_provider(request)).await,
+            Operation::ConsumerConnect => Box::pin(self.connect_consumer(request)).await,
+            Operation::SessionsClose => self.close_sessions(request),
+            Operation::SessionList => self.list_sessions(request),
+            Operation::SessionClose => self.close_session(request),
             Operation::Publish | Operation::EventStream => unreachable!("the shard serves events itself"),
         }
     }

@@ -9,6 +9,7 @@ mod description;
 mod event_handler;
 mod form;
 mod gatekeeper;
+mod gateway;
 mod monitor;
 mod open_api;
 mod orchestrator;
@@ -89,6 +90,7 @@ fn subject(port: Port, operations: &[Description]) -> Subject<'_> {
         Port::System(CoreSystem::Orchestrator) => ("Orchestrator Core System", "/orchestrator/"),
         Port::System(CoreSystem::EventHandler) => ("Event Handler Core System", "/eventhandler/"),
         Port::System(CoreSystem::Gatekeeper) => ("Gatekeeper Core System", "/gatekeeper/"),
+        Port::System(CoreSystem::Gateway) => ("Gateway Core System", "/gateway/"),
         Port::Monitor => return Subject { title: "Bodkin API".into(), base: "/".into(), operations },
     };
     Subject { title: format!("Arrowhead {name} API"), base: base.into(), operations }
@@ -109,6 +111,7 @@ fn description(system: CoreSystem, method: Method, path: &str) -> Option<Descrip
         CoreSystem::Orchestrator => orchestrator::OPERATIONS,
         CoreSystem::EventHandler => event_handler::OPERATIONS,
         CoreSystem::Gatekeeper => gatekeeper::OPERATIONS,
+        CoreSystem::Gateway => gateway::OPERATIONS,
     };
     own.iter().chain(ON_EVERY_SYSTEM).find(|row| row.method == method && row.path == path).copied()
 }

@@ -118,15 +118,16 @@ pub struct Gatekeeper {
     pub counts: DialogueCounts,
 }
 
-/// What it signs, seals and opens with.
-struct Keys {
-    sealer: MessageSealer,
-    opener: MessageOpener,
-    authentication_info: String,
+/// What a gatekeeper or gateway signs, seals and opens with.
+pub(crate) struct Keys {
+    pub(crate) sealer: MessageSealer,
+    pub(crate) opener: MessageOpener,
+    /// Base64 of the public key.
+    pub(crate) authentication_info: String,
 }
 
 impl Keys {
-    fn new(identity: &Identity) -> Result<Self, UnusableKey> {
+    pub(crate) fn new(identity: &Identity) -> Result<Self, UnusableKey> {
         Ok(Self {
             sealer: MessageSealer::new(identity.key())?,
             opener: MessageOpener::new(identity.key())?,
@@ -335,7 +336,7 @@ impl fmt::Display for Fault {
 }
 
 /// Any index below `count`: relays of a cloud share its dialogues.
-fn choose(count: usize) -> usize {
+pub(crate) fn choose(count: usize) -> usize {
     (RandomState::new().hash_one(0) % count as u64) as usize
 }
 

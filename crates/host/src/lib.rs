@@ -19,6 +19,7 @@ pub mod document;
 pub mod frames;
 pub mod gate;
 pub mod gatekeeper;
+pub mod gateway;
 pub mod graph;
 pub mod host_name;
 pub mod http;
@@ -55,7 +56,7 @@ pub mod token;
 pub mod topics;
 
 pub use bodkin_broker::DeliveryPolicy;
-pub use bodkin_relay::native::hub::HubLimits;
+pub use bodkin_relay::{native::hub::HubLimits, tunnel::PortRange};
 pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 pub use crate::{

@@ -42,6 +42,8 @@ pub struct Limits {
     pub push_timeout: Duration,
     /// For each step of a dialogue with another cloud's gatekeeper; then whoever has asked is answered 504.
     pub neighbor_timeout: Duration,
+    /// Without a connection in a tunnel; then its session is closed. With one, what the other gateway may be silent for is half of it.
+    pub tunnel_idle_timeout: Duration,
     /// How often and how long a subscriber that does not take pushed events is tried.
     pub delivery: DeliveryPolicy,
     /// Rows of dead letters; one more, and the oldest goes, told. A backlog that is given up is one row.
@@ -66,6 +68,7 @@ impl Default for Limits {
             subscriber_queue_bytes_max: 1024 * 1024,
             push_timeout: Duration::from_secs(10),
             neighbor_timeout: Duration::from_secs(30),
+            tunnel_idle_timeout: Duration::from_secs(60),
             delivery: DeliveryPolicy::default(),
             dead_letters_max: 100_000,
         }

@@ -3,6 +3,7 @@
 mod async_api;
 mod overview;
 mod relay;
+mod tunnel;
 
 use std::{
     fmt::Write,
@@ -264,7 +265,8 @@ impl Monitor {
                 u64::from(stalls.backup_is_far()),
             ),
         ]);
-        gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts()))).collect()
+        let gauges = gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts())));
+        gauges.chain(self.api.control.gateway.iter().flat_map(|gateway| tunnel::gauges(gateway))).collect()
     }
 
     /// What has been counted since the start and has no label.
@@ -299,7 +301,8 @@ impl Monitor {
         let lost = ("bodkin_audit_lost_total", "Entries of the audit log that could not be written.", self.api.audit.log().lost());
         let relay = self.relay.iter().flat_map(|relay| relay::counters(relay.counts()));
         let dialogues = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| dialogues(&gatekeeper.counts));
-        counted.into_iter().chain([syncs, lost]).chain(relay).chain(dialogues).collect()
+        let tunnels = self.api.control.gateway.iter().flat_map(|gateway| tunnel::counters(gateway));
+        counted.into_iter().chain([syncs, lost]).chain(relay).chain(dialogues).chain(tunnels).collect()
     }
 
     /// Prometheus's text form.

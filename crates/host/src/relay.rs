@@ -9,7 +9,7 @@
 
 mod admission;
 mod dialer;
-mod flow;
+pub(crate) mod flow;
 #[cfg(test)]
 mod lab;
 mod link;

@@ -214,6 +214,18 @@ pub enum Operation {
     RelayTest,
     /// The cloud of an operator and name.
     CloudShowNamed,
+    /// Gateway: the public key.
+    GatewayKey,
+    /// Opens the provider's end of a tunnel.
+    ProviderConnect,
+    /// Opens the consumer's end of a tunnel.
+    ConsumerConnect,
+    /// Ends the sessions of consumers' ports.
+    SessionsClose,
+    /// All sessions.
+    SessionList,
+    /// Ends a session, by management.
+    SessionClose,
 }
 
 /// An operation, and the parameter of its path.
@@ -259,7 +271,7 @@ pub const PUBLISH: Access = Access::Own;
 /// Every operation with its path below the system's base path, and whom it is for in secure mode (reference section 11).
 const ROUTES: &[Row] = {
     use Access::{Cloud, CoreSystems, Only, Operator, OperatorAnd, Own, OwnNeeds, OwnServices, OwnSystem, Query};
-    use CoreSystem::{Authorization, EventHandler, Gatekeeper, Orchestrator, ServiceRegistry};
+    use CoreSystem::{Authorization, EventHandler, Gatekeeper, Gateway, Orchestrator, ServiceRegistry};
     use Method::{Delete, Get, Patch, Post, Put};
     &[
         (ServiceRegistry, Get, "echo", Operation::Echo, Cloud),
@@ -375,6 +387,14 @@ const ROUTES: &[Row] = {
         (Gatekeeper, Post, "collect_access_types", Operation::AccessTypeCollect, Only(&["qosmonitor"])),
         (Gatekeeper, Post, "init_relay_test", Operation::RelayTest, Only(&["qosmonitor"])),
         (Gatekeeper, Get, "cloud/{operator}/{name}", Operation::CloudShowNamed, Only(&["orchestrator", "qosmonitor"])),
+        (Gateway, Get, "echo", Operation::Echo, Cloud),
+        (Gateway, Get, "mgmt/logs", Operation::LogList, Operator),
+        (Gateway, Get, "publickey", Operation::GatewayKey, Only(&["gatekeeper"])),
+        (Gateway, Post, "connect_provider", Operation::ProviderConnect, Only(&["gatekeeper"])),
+        (Gateway, Post, "connect_consumer", Operation::ConsumerConnect, Only(&["gatekeeper"])),
+        (Gateway, Post, "close_sessions", Operation::SessionsClose, Only(&["choreographer"])),
+        (Gateway, Get, "mgmt/sessions", Operation::SessionList, Operator),
+        (Gateway, Post, "mgmt/sessions/close", Operation::SessionClose, Operator),
     ]
 };
 

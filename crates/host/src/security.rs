@@ -8,6 +8,7 @@ mod node;
 mod outgoing;
 pub(crate) mod reload;
 mod trust;
+mod tunnel;
 
 use std::{
     path::PathBuf,
@@ -74,7 +75,7 @@ impl SecurityConfig {
 /// Key stores as an Arrowhead cloud has them.
 #[derive(Clone, Debug)]
 pub struct KeyStores {
-    /// Where `NAME.p12` of each core system is (that of the Gatekeeper may be missing, and then there is none), and `revoked.crl` if anything is revoked.
+    /// Where `NAME.p12` of each core system is (those of the Gatekeeper and the Gateway may be missing, and then there is none), and `revoked.crl` if anything is revoked.
     pub folder: PathBuf,
     /// The certificates of the authorities whose systems are believed: the cloud's.
     pub trust_store: PathBuf,
@@ -124,8 +125,8 @@ pub enum SecurityError {
         /// Who was asked for.
         expected: CloudCommonName,
     },
-    /// A key store of the Gatekeeper has come or gone.
-    #[error("gatekeeper.p12 was {} since the start: start again to be a cloud {} a Gatekeeper", if *.is_there { "put there" } else { "taken away" },
+    /// A key store of the Gatekeeper or the Gateway has come or gone.
+    #[error("gatekeeper.p12 or gateway.p12 was {} since the start: start again to be a cloud {} it", if *.is_there { "put there" } else { "taken away" },
         if *.is_there { "with" } else { "without" })]
     Gatekeeper {
         /// Whether it is there now.

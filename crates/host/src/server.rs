@@ -1,6 +1,7 @@
 //! Starting and stopping the local cloud.
 
 mod bind;
+mod elsewhere;
 pub mod ipc;
 mod lead;
 
@@ -42,7 +43,7 @@ use crate::{
     control::{self, Control, Pings},
     destination::Destinations,
     gate::Gate,
-    gatekeeper::{Gatekeeper, GatekeeperError},
+    gatekeeper::GatekeeperError,
     graph::{DeployError, Deployer},
     inbox::{Inbox, Message},
     limits::Limits,
@@ -58,7 +59,6 @@ use crate::{
     probe::Probes,
     push::{PushContext, backlog::BacklogSource, delivery::Deliveries},
     quality::Qualities,
-    relay::{Dialer, Relays},
     replay::{READERS_MAX, ReplayContext},
     security::{SecurePort, Security, SecurityConfig, SecurityError},
     shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext, ShardThread},
@@ -91,21 +91,23 @@ pub enum Port {
 
 impl Port {
     /// All ports, in the order they are told. Behind the others is what is not in every cloud.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::System(CoreSystem::ServiceRegistry),
         Self::System(CoreSystem::Authorization),
         Self::System(CoreSystem::Orchestrator),
         Self::System(CoreSystem::EventHandler),
         Self::Monitor,
         Self::System(CoreSystem::Gatekeeper),
+        Self::System(CoreSystem::Gateway),
     ];
     /// Where the monitor's is among them.
     pub const MONITOR: usize = 4;
 
-    /// Those of a cloud with a Gatekeeper, or without.
-    pub fn served(has_gatekeeper: bool) -> &'static [Self] {
+    /// Those of a cloud with so many core systems: the Gatekeeper and the Gateway are not in every cloud.
+    pub fn served(core_systems: usize) -> &'static [Self] {
         let all: &'static [Self] = &Self::ALL;
-        if has_gatekeeper { all } else { &all[..=Self::MONITOR] }
+        // The monitor's is one more.
+        &all[..=core_systems.max(Self::MONITOR)]
     }
 
     /// The name it is told by.
@@ -256,7 +258,8 @@ impl Server {
         let counts = Arc::new(EventCounts::default());
         let tokens = trust.as_deref().map(|trust| TokenIssuer::start(trust.identity(CoreSystem::Authorization), config.token_lifetimes));
         let tokens = tokens.transpose()?.map(Arc::new);
-        let gatekeeper = gatekeeper(config, security.as_ref(), &destinations)?.map(Arc::new);
+        let gatekeeper = elsewhere::gatekeeper(config, security.as_ref(), &destinations)?.map(Arc::new);
+        let gateway = elsewhere::gateway(config, security.as_ref(), &destinations)?.map(Arc::new);
         let (poll, inbox) = Shard::inbox()?;
         let qualities = Arc::new(Qualities::default());
         let control = Arc::new(Control {
@@ -273,6 +276,8 @@ impl Server {
             qualities: qualities.clone(),
             tokens: tokens.clone(),
             gatekeeper,
+            gateway,
+            gateway_is_mandatory: config.gateway_is_mandatory,
         });
         let from = opened.store.read(|draft| draft.positions_end()).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
@@ -477,6 +482,9 @@ impl Server {
         let deliveries = self.monitor.api.push.deliveries.clone();
         deliveries.end();
         let begun = Instant::now();
+        if let Some(gateway) = &self.monitor.api.control.gateway {
+            gateway.stop().await;
+        }
         if let Some(relay) = &self.monitor.relay {
             relay.stop().await;
         }
@@ -533,18 +541,6 @@ fn open_event_log(config: &HostConfig, from: Position, inbox: &Arc<Inbox>) -> Re
     let on_sync = Box::new(move |end, result| inbox.post(Message::Synced { end, result }));
     let opened = EventLog::open(&directory, limits, from, control::now().unix_nanos(), on_sync);
     opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
-}
-
-/// Who speaks with other clouds, in a cloud that has a Gatekeeper.
-fn gatekeeper(
-    config: &HostConfig,
-    security: Option<&Arc<Security>>,
-    destinations: &Destinations,
-) -> Result<Option<Gatekeeper>, StartError> {
-    let Some(security) = security.filter(|security| security.trust().systems().contains(&CoreSystem::Gatekeeper)) else { return Ok(None) };
-    let relays = Relays::new(Dialer::new(destinations.clone(), security.clone(), CoreSystem::Gatekeeper));
-    let patience = config.limits.neighbor_timeout;
-    Ok(Some(Gatekeeper::new(security.trust().identity(CoreSystem::Gatekeeper), patience, Box::new(relays))?))
 }
 
 /// Reads certificates and keys, which takes its time: not on a thread that serves others.

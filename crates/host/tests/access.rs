@@ -26,7 +26,7 @@ use bodkin_store::{
 };
 use serde_json::{Value, json};
 
-use CoreSystem::{Authorization, EventHandler, Gatekeeper, Orchestrator, ServiceRegistry};
+use CoreSystem::{Authorization, EventHandler, Gatekeeper, Gateway, Orchestrator, ServiceRegistry};
 use Method::{Delete, Get, Patch, Post, Put};
 
 /// Reference 1.1.
@@ -153,6 +153,11 @@ fn rows() -> Vec<Row> {
         row(Gatekeeper, Post, "collect_access_types", json!([]), "qosmonitor"),
         row(Gatekeeper, Post, "init_relay_test", json!({}), "qosmonitor"),
         row(Gatekeeper, Get, "cloud/{operator}/{name}", Value::Null, "orchestrator qosmonitor"),
+        row(Gateway, Get, "echo", Value::Null, "*"),
+        row(Gateway, Get, "publickey", Value::Null, "gatekeeper"),
+        row(Gateway, Post, "connect_provider", json!({}), "gatekeeper"),
+        row(Gateway, Post, "connect_consumer", json!({}), "gatekeeper"),
+        row(Gateway, Post, "close_sessions", json!([8000]), "choreographer"),
     ]
 }
 
@@ -176,6 +181,8 @@ impl World {
             audit: Audit::new(log),
             tokens: None,
             gatekeeper: None,
+            gateway: None,
+            gateway_is_mandatory: false,
             store: opened.store.clone(),
             stages: Arc::default(),
             naming: Default::default(),

@@ -63,6 +63,8 @@ impl Cloud {
         let (log, audit_thread) = AuditLog::open(&data.path().join("audit"), AUDIT_LIMITS, None, now(), start_event("test")).unwrap();
         let control = Control {
             gatekeeper: None,
+            gateway: None,
+            gateway_is_mandatory: false,
             store: opened.store.clone(),
             stages: Arc::default(),
             naming: NamingRules { secure_services: tokens.is_some(), ..NamingRules::default() },

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::GrantedTunnel;
 use crate::{
     error::ArrowheadError,
     form::{
@@ -160,7 +161,7 @@ impl NegotiationRequest {
 }
 
 /// A relay as two clouds talk about it.
-fn relay_request(relay: &Relay) -> RelayRequest {
+pub fn relay_request(relay: &Relay) -> RelayRequest {
     RelayRequest {
         address: Some(relay.address.to_string()),
         port: Some(relay.port.into()),
@@ -171,14 +172,28 @@ fn relay_request(relay: &Relay) -> RelayRequest {
     }
 }
 
-/// What a consumer of a cloud without a gateway may use of an answer: results that it reaches itself.
-pub fn direct_results(answer: IcnProposalResponse, target: &Cloud) -> Result<Vec<Value>, ArrowheadError> {
-    if answer.use_gateway.unwrap_or_default() {
-        let message =
-            format!("Cloud {}.{} has opened a tunnel, and this cloud has said that it has no gateway.", target.name, target.operator);
-        return Err(ArrowheadError::arrowhead(message));
+/// What another cloud has answered to a proposal.
+#[derive(Debug)]
+pub enum Negotiated {
+    /// Results that the consumer reaches itself.
+    Direct(Vec<Value>),
+    /// A tunnel to one.
+    Tunnel(Box<GrantedTunnel>),
+}
+
+impl Negotiated {
+    /// Reads an answer. `has_gateway` is what the other cloud was told of this one.
+    pub fn read(answer: IcnProposalResponse, target: &Cloud, has_gateway: bool) -> Result<Self, ArrowheadError> {
+        if !answer.use_gateway.unwrap_or_default() {
+            return Ok(Self::Direct(answer.response.unwrap_or_default()));
+        }
+        if !has_gateway {
+            let message =
+                format!("Cloud {}.{} has opened a tunnel, and this cloud has said that it has no gateway.", target.name, target.operator);
+            return Err(ArrowheadError::arrowhead(message));
+        }
+        Ok(Self::Tunnel(Box::new(GrantedTunnel::read(answer, target)?)))
     }
-    Ok(answer.response.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -221,7 +236,12 @@ mod tests {
             relays: Vec::new(),
             timestamps: Timestamps { created_at: now, updated_at: now },
         };
-        let answer = |text: &str| direct_results(json::parse_object(text).unwrap(), &cloud);
+        let answer = |text: &str| {
+            Negotiated::read(json::parse_object(text).unwrap(), &cloud, false).map(|negotiated| match negotiated {
+                Negotiated::Direct(results) => results,
+                Negotiated::Tunnel(tunnel) => panic!("{tunnel:?}"),
+            })
+        };
         assert_eq!(answer(r#"{"response":[{"a":1}],"useGateway":false}"#).unwrap(), [serde_json::json!({"a": 1})]);
         assert_eq!(answer("{}").unwrap(), Vec::<Value>::new());
         let error = answer(r#"{"response":[{}],"useGateway":true}"#).unwrap_err();

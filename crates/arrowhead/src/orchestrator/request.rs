@@ -11,7 +11,7 @@ use crate::{
     error::ArrowheadError,
     form::{CloudRequest, OrchestrationForm, PreferredProvider, ServiceQueryForm},
     metadata::Metadata,
-    name::CloudName,
+    name::{CloudName, SystemName},
     record::System,
     service_registry::Query,
     system::{SystemKey, SystemReference},
@@ -31,6 +31,8 @@ pub struct Orchestration {
     pub(super) quality: Option<Quality>,
     /// The cloud that the requester is of, if it is another one, which its Gatekeeper has shown to be.
     pub(super) requester_cloud: Option<CloudCommonName>,
+    /// Who consumes in the requester's place, and whom tokens are for: the own Gateway, where the service is reached by a tunnel.
+    pub(super) deputy: Option<SystemName>,
     /// What other clouds may be asked for it.
     pub elsewhere: Option<Elsewhere>,
     /// Whether only candidates are wanted that accept a TCP connection now; connecting is the host's part.
@@ -162,9 +164,15 @@ impl Orchestration {
             only_preferred: flags.set("onlyPreferred"),
             quality,
             requester_cloud,
+            deputy: None,
             elsewhere,
             ping_providers: flags.set("pingProviders"),
         })
+    }
+
+    /// The same, of which a system of the own cloud carries what is said: whether it is allowed is asked of the requester's cloud, and tokens name that system.
+    pub fn carried_by(self, deputy: SystemName) -> Self {
+        Self { deputy: Some(deputy), ..self }
     }
 
     /// All entries of priority 1 of a registered consumer (`GET /orchestration/{id}`).
@@ -183,6 +191,7 @@ impl Orchestration {
             only_preferred: false,
             quality: None,
             requester_cloud: None,
+            deputy: None,
             elsewhere: None,
             ping_providers: false,
         }

@@ -67,6 +67,16 @@ impl OrchestrationResponse {
 }
 
 impl OrchestrationResult {
+    /// Who offers it.
+    pub fn provider(&self) -> &Arc<System> {
+        &self.provider
+    }
+
+    /// What it is.
+    pub fn service_definition(&self) -> &str {
+        self.service.service_definition.as_str()
+    }
+
     pub(super) fn new(view: EntryView, now: UtcTime) -> Self {
         Self {
             warnings: warning(view.entry.end_of_validity, now).into_iter().collect(),

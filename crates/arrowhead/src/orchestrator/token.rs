@@ -13,8 +13,12 @@ use crate::{
 };
 
 impl Orchestration {
-    /// Whom tokens for this orchestration are made for: the requester, which is of the own cloud if it is not said to be of another.
+    /// Whom tokens for this orchestration are made for: the requester, which is of the own cloud if it is not said to be of another, or the own system that carries
+    /// what it says.
     pub fn consumer(&self, own_cloud: &CloudCommonName) -> Result<SystemCommonName, ArrowheadError> {
+        if let Some(deputy) = &self.deputy {
+            return Ok(SystemCommonName { system: deputy.clone(), cloud: own_cloud.clone() });
+        }
         let name = SystemName::parse(&self.requester.name);
         let refused =
             |error| ArrowheadError::invalid_parameter(format!("A token cannot be made for the requester: its system name {error}"));

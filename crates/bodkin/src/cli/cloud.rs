@@ -1,6 +1,7 @@
 //! `bodkin cloud`: other clouds. Two operators hand each other a small file, and read its fingerprint to each other by another way.
 
 mod introduction;
+mod session;
 
 use std::path::PathBuf;
 
@@ -60,6 +61,12 @@ enum CloudCommand {
     List(PageOptions),
     /// Ask another cloud's gatekeeper whether it is there, and say how long that took; exit code 1 if it does not answer
     Ping(Named),
+    /// List the tunnels to and from other clouds, and those that have ended last
+    Sessions {
+        /// End the open session whose id begins so
+        #[arg(long, value_name = "ID")]
+        close: Option<String>,
+    },
     /// Forget another cloud, with its rules and systems
     #[command(visible_alias = "rm")]
     Remove(Named),
@@ -111,6 +118,8 @@ pub async fn run(options: CloudOptions, printer: Printer) -> anyhow::Result<u8> 
             printer.done(&found, &told)?;
             Ok(if found.answered { DONE } else { FAILED })
         }
+        CloudCommand::Sessions { close: Some(id) } => session::close(&monitor, &id, printer).await,
+        CloudCommand::Sessions { close: None } => session::list(&monitor, printer).await,
         CloudCommand::Remove(Named { cloud }) => {
             let cloud = another(&monitor, &cloud).await?;
             monitor.remove_cloud(cloud.id).await?;

@@ -47,7 +47,9 @@ fn level() -> impl TypedValueParser<Value = LogLevel> {
 pub async fn run(options: LogOptions, printer: Printer) -> anyhow::Result<u8> {
     let query = LogQuery { level: options.level, from: options.from, to: options.to, logger: options.logger };
     let entries = match options.system {
-        CoreSystem::Gatekeeper => options.registry.monitor()?.gatekeeper_logs(&query, &options.page.into()).await?,
+        system @ (CoreSystem::Gatekeeper | CoreSystem::Gateway) => {
+            options.registry.monitor()?.system_logs(system, &query, &options.page.into()).await?
+        }
         system => options.registry.discover().await?.logs(system, &query, &options.page.into()).await?,
     };
     printer.rows(&entries, &table(&entries.data), "nothing of that kind was logged")?;

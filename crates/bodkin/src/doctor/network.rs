@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use bodkin_arrowhead::name::SystemName;
+use bodkin_arrowhead::{core_service::CoreSystem, name::SystemName};
 use bodkin_client::{Limits, Monitor, Security, answer::PlatformState};
 use bodkin_host::{
     Port,
@@ -58,8 +58,8 @@ pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let mut own_runs = false;
     let is_zmtp = settings.zmtp.expect(all);
     let zmtp = is_zmtp.then(|| ("zmtp", zmtp_port(settings.port_offset)));
-    // Whether key stores have a certificate for a Gatekeeper is told when they are read.
-    let served = Port::served(settings.insecure != Some(true));
+    // Whether key stores have certificates for a Gatekeeper and a Gateway is told when they are read.
+    let served = Port::served(if settings.insecure == Some(true) { Port::MONITOR } else { CoreSystem::ALL.len() });
     for (name, number) in served.iter().map(|port| port.name()).zip(numbers).chain(zmtp) {
         let Some(socket) = taken(number) else {
             found.push(Finding::ok("port", format!("{number} ({name}) is free")));

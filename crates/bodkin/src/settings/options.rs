@@ -207,6 +207,14 @@ settings! {
     push_timeout_ms: u64 = "BODKIN_PUSH_TIMEOUT_MS",
     /// Milliseconds another cloud's gatekeeper may take for each step of a dialogue
     neighbor_timeout_ms: u64 = "BODKIN_NEIGHBOR_TIMEOUT_MS",
+    /// Let consumers of other clouds reach providers of this one by tunnels of gateways only
+    @flag gateway_is_mandatory: bool = "BODKIN_GATEWAY_IS_MANDATORY",
+    /// First port at which consumers of this cloud reach tunnels; moved by --port-offset
+    gateway_min_port: u16 = "BODKIN_GATEWAY_MIN_PORT",
+    /// Last of them: as many tunnels may be open at a time
+    gateway_max_port: u16 = "BODKIN_GATEWAY_MAX_PORT",
+    /// Milliseconds without a connection after which a tunnel is closed; with one, the other gateway may be silent for half of it
+    gateway_idle_timeout_ms: u64 = "BODKIN_GATEWAY_IDLE_TIMEOUT_MS",
     /// Refusals (4xx) after which a pushed event is a dead letter
     push_attempts_max: u32 = "BODKIN_PUSH_ATTEMPTS_MAX",
     /// Failures in a row after which a subscriber is only probed now and then
@@ -321,6 +329,10 @@ impl Settings {
             subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
             push_timeout_ms: ms(limits.push_timeout),
             neighbor_timeout_ms: ms(limits.neighbor_timeout),
+            gateway_is_mandatory: Some(host.gateway_is_mandatory),
+            gateway_min_port: Some(8000),
+            gateway_max_port: Some(8100),
+            gateway_idle_timeout_ms: ms(limits.tunnel_idle_timeout),
             push_attempts_max: Some(limits.delivery.attempts_max),
             push_breaker_failures: Some(limits.delivery.breaker_failures),
             push_backoff_min_ms: ms(limits.delivery.backoff_min),

@@ -1,5 +1,7 @@
 //! Two clouds with roots of their own on one host, made known to each other by their operators' commands: a service of one is used by a consumer of the other.
 
+mod tunnels;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;

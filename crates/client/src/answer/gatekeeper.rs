@@ -96,3 +96,49 @@ answer! {
         why: Option<String>,
     }
 }
+
+answer! {
+    /// How it is with a session of the Gateway.
+    GatewaySession {
+        /// The first letters of what its queues are known by.
+        queue_id: String,
+        /// `consumer` or `provider`: which end of the tunnel is here.
+        side: String,
+        /// `opening`, `open`, `half closed`, `closing` or `closed`.
+        state: String,
+        /// Why it is over.
+        #[serde(default)]
+        reason: Option<String>,
+        /// What went wrong with a connection last.
+        #[serde(default)]
+        trouble: Option<String>,
+        /// The other gateway.
+        peer: String,
+        /// Who consumes.
+        consumer: String,
+        /// `NAME.OPERATOR`.
+        consumer_cloud: String,
+        /// Who is reached.
+        provider: String,
+        /// `NAME.OPERATOR`.
+        provider_cloud: String,
+        /// What is consumed.
+        service: String,
+        /// Where the gateways meet.
+        relay: String,
+        /// The consumer's port.
+        #[serde(default)]
+        port: Option<u16>,
+        /// Connections that there are.
+        connections: usize,
+        /// Bytes that were sent to the other gateway.
+        bytes_to_peer: u64,
+        /// Bytes that came from it.
+        bytes_from_peer: u64,
+        /// Whether lost messages are found out; `None`: the other gateway has not been heard.
+        #[serde(default)]
+        numbered: Option<bool>,
+        /// When it was begun.
+        started_at: String,
+    }
+}

@@ -1,4 +1,5 @@
-//! `GET /api/v1/clouds`, `GET /api/v1/relays`: other clouds, and where they are met. They are changed by the Gatekeeper's management.
+//! `GET /api/v1/clouds`, `GET /api/v1/relays`, `GET /api/v1/gateway-sessions`: other clouds, where they are met, and the tunnels to them. They are changed by the
+//! management of the Gatekeeper and the Gateway.
 
 use std::collections::BTreeMap;
 
@@ -51,6 +52,12 @@ impl Api {
     pub(super) fn list_clouds(&self) -> Answer {
         let snapshot = self.store.snapshot();
         let data = cloud_views(&snapshot);
+        list(&data, data.len() as u64)
+    }
+
+    /// Sessions of the Gateway in the order in which they were begun; of a cloud without one there are none.
+    pub(super) fn list_gateway_sessions(&self) -> Answer {
+        let data = self.control.gateway.as_ref().map(|gateway| gateway.views()).unwrap_or_default();
         list(&data, data.len() as u64)
     }
 

@@ -78,6 +78,12 @@ pub const OPERATIONS: &[Description] = &[
         .needing_keys(),
     act("api/v1/certificates/{serial}/revoke", "IssuedCertificate", "Revokes a certificate.").needing_keys(),
     get(Bodkin, "api/v1/clouds", "Page[NeighbourCloud]", "This cloud, and others that it knows."),
+    get(
+        Bodkin,
+        "api/v1/gateway-sessions",
+        "Page[GatewaySession]",
+        "Tunnels to and from other clouds, those that have ended last among them.",
+    ),
     get(Bodkin, "api/v1/relays", "Page[RelayRow]", "Where clouds meet."),
     get(Bodkin, "api/v1/audit", "AuditLog", "Entries of the audit log: the newest, or those from a number on.").asking(&[
         "from? int - number of the first entry",

@@ -1,4 +1,4 @@
-//! The bytes of a connection to a relay, or of a client's to ours: both directions at once, without waiting for either.
+//! The bytes of a connection to a relay, of a client's to ours, or of one that a tunnel carries: both directions at once, without waiting for either.
 
 use std::{io, time::Duration};
 
@@ -21,7 +21,7 @@ const ROOM_KEPT: usize = 256 * 1024;
 const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 
 /// A connection, and what is being written to it.
-pub(super) struct Flow {
+pub(crate) struct Flow {
     channel: AsyncChannel,
     out: Vec<u8>,
     written: usize,
@@ -30,17 +30,17 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(channel: AsyncChannel) -> Self {
+    pub(crate) fn new(channel: AsyncChannel) -> Self {
         Self { channel, out: Vec::new(), written: 0, moved: Instant::now() }
     }
 
     /// What is to be written next may be put here; `None`: what was put before is not written yet.
-    pub(super) fn room(&mut self) -> Option<&mut Vec<u8>> {
+    pub(crate) fn room(&mut self) -> Option<&mut Vec<u8>> {
         self.out.is_empty().then_some(&mut self.out)
     }
 
     /// Whether the system has taken everything.
-    pub(super) fn is_written(&self) -> bool {
+    pub(crate) fn is_written(&self) -> bool {
         self.out.is_empty() && self.channel.is_flushed()
     }
 
@@ -49,8 +49,13 @@ impl Flow {
         (!self.is_written()).then(|| self.moved + STALL_MAX)
     }
 
+    /// Since when nothing is taken of what is written; `None`: nothing waits.
+    pub(crate) fn stalled_since(&self) -> Option<Instant> {
+        (!self.is_written()).then_some(self.moved)
+    }
+
     /// Writes as much as is taken.
-    pub(super) fn write(&mut self) -> io::Result<()> {
+    pub(crate) fn write(&mut self) -> io::Result<()> {
         loop {
             let done = if self.written < self.out.len() {
                 match self.channel.write(&self.out[self.written..]) {
@@ -80,7 +85,7 @@ impl Flow {
     }
 
     /// Reads what is there; `None`: nothing, 0: the end.
-    pub(super) fn read(&mut self, space: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn read(&mut self, space: &mut [u8]) -> io::Result<Option<usize>> {
         match self.channel.read(space) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -97,8 +102,22 @@ impl Flow {
         self.channel.socket().0.ready(interest).await.map(drop)
     }
 
+    /// As [`Self::ready`], for whoever reads nothing now unless `reads`. With nothing to write it waits for ever then.
+    pub(crate) async fn ready_to(&mut self, reads: bool) -> io::Result<()> {
+        match (reads, self.is_written()) {
+            (true, _) => self.ready().await,
+            (false, true) => std::future::pending().await,
+            (false, false) => self.channel.socket().0.ready(Interest::WRITABLE).await.map(drop),
+        }
+    }
+
+    /// Says that nothing more is written, and goes on reading.
+    pub(crate) async fn end_writing(&mut self) -> io::Result<()> {
+        self.channel.shut_down().await
+    }
+
     /// Writes what is left, as far as it is taken within a moment, and closes so that it can be read.
-    pub(super) async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         let last_words = async {
             let rest = std::mem::take(&mut self.out);
             self.channel.write_all(&rest[self.written..]).await?;

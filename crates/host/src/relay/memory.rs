@@ -20,6 +20,8 @@ pub(crate) struct MemoryRelay {
 #[derive(Default)]
 struct Hub {
     is_down: bool,
+    /// Messages that are still to be lost.
+    to_lose: usize,
     next: u64,
     listeners: BTreeMap<u64, (Destination, mpsc::UnboundedSender<Delivered>, mpsc::UnboundedReceiver<Notice>)>,
     waiting: BTreeMap<Destination, VecDeque<String>>,
@@ -40,6 +42,11 @@ impl MemoryRelay {
             hub.listeners.values().for_each(|listener| drop(listener.1.send(Delivered::Interrupted)));
         }
         hub.is_down = is_down;
+    }
+
+    /// Loses the next so many messages to queues of bytes, and tells nobody.
+    pub(crate) fn lose(&self, count: usize) {
+        self.hub.lock().unwrap().to_lose = count;
     }
 
     /// What was sent so far: for tests of what a relay sees, and of what it may send once more.
@@ -113,7 +120,11 @@ impl Relay for MemoryRelay {
             check_message(&message)?;
             self.with_hub(|hub| {
                 hub.sent.push((destination.clone(), message.clone()));
-                hub.deliver(destination, message);
+                if hub.to_lose > 0 && matches!(destination, Destination::Queue(_)) && !destination.name().ends_with("-CONTROL") {
+                    hub.to_lose -= 1;
+                } else {
+                    hub.deliver(destination, message);
+                }
                 Ok(())
             })
         })

@@ -128,12 +128,12 @@ impl KeyStores {
 }
 
 impl SecurityConfig {
-    /// The core systems that there are certificates for. A folder of key stores may have none for the Gatekeeper: then the cloud has none, as clouds
-    /// that know no others.
+    /// The core systems that there are certificates for. A folder of key stores may have none for the Gateway, or for the Gatekeeper, without which there is no
+    /// Gateway either: then the cloud has none, as clouds that know no others.
     pub fn systems(&self) -> &'static [CoreSystem] {
         let all: &'static [CoreSystem] = &CoreSystem::ALL;
         let is_there = |system: &CoreSystem| self.key_stores.as_ref().is_none_or(|stores| stores.key_store(*system).exists());
-        let missing = all.iter().position(|system| *system == CoreSystem::Gatekeeper && !is_there(system));
+        let missing = all.iter().position(|system| system.needs_keys() && !is_there(system));
         &all[..missing.unwrap_or(all.len())]
     }
 

@@ -14,7 +14,7 @@ use bodkin_trust::{
 };
 use rustls::{ClientConfig, ServerConfig, pki_types::CertificateDer};
 
-use super::{CurveKeys, SecurityConfig, SecurityError, material::Material};
+use super::{CurveKeys, SecurityConfig, SecurityError, material::Material, tunnel::TunnelTls};
 use crate::server::Port;
 
 /// Everything that secure mode works with, as of one look at the files.
@@ -36,6 +36,8 @@ pub struct Trust {
     servers: Vec<Arc<ServerConfig>>,
     /// The Event Handler's, towards subscribers.
     pub(super) towards_subscribers: Arc<ClientConfig>,
+    /// The Gateway's, towards the ends of tunnels; `None`: there is no Gateway.
+    pub(super) tunnels: Option<TunnelTls>,
     /// Keys of the ZMTP port, where it can be.
     pub curve: Option<CurveKeys>,
     /// When the first of the certificates is to be made anew.
@@ -64,13 +66,27 @@ impl Trust {
                 }
             }
         };
-        let has_gatekeeper = identities.len() == CoreSystem::ALL.len();
-        let servers = Port::served(has_gatekeeper).iter().copied().map(server).collect::<Result<_, _>>()?;
+        let servers = Port::served(identities.len()).iter().copied().map(server).collect::<Result<_, _>>()?;
         let event_handler = &identities[CoreSystem::EventHandler as usize];
         let towards_subscribers = tls::client_with_check(Some(event_handler), &anchors, config.server_check(), check.clone())?;
+        let gateway = identities.get(CoreSystem::Gateway as usize);
+        let tunnels = gateway.map(|gateway| TunnelTls::new(gateway, &anchors, config.server_check(), &check)).transpose()?;
         let renewal_due = identities.iter().map(|identity| identity.certificate().renewal_due()).min().expect("there are some");
         let withdrawals = 0;
-        Ok(Self { cloud, check, anchors, device_anchors, withdrawals, identities, servers, towards_subscribers, curve, renewal_due, files })
+        Ok(Self {
+            cloud,
+            check,
+            anchors,
+            device_anchors,
+            withdrawals,
+            identities,
+            servers,
+            towards_subscribers,
+            tunnels,
+            curve,
+            renewal_due,
+            files,
+        })
     }
 
     /// Takes the place of what counted before.

@@ -18,7 +18,7 @@ use crate::{
 
 /// The listening sockets of every port that is served.
 pub(super) fn ports(config: &HostConfig) -> Result<Vec<Vec<std::net::TcpListener>>, StartError> {
-    let served = Port::served(config.has_gatekeeper());
+    let served = Port::served(config.core_systems());
     let mut listeners = Vec::with_capacity(served.len());
     for (port, number) in served.iter().zip(config.ports) {
         let address = SocketAddr::new(config.listen, number);

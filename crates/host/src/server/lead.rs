@@ -13,6 +13,7 @@ use crate::{
     control::{self, Control},
     destination::Destinations,
     gatekeeper::{self, Gatekeeper},
+    gateway::{self, Gateway},
     graph::{self, DeclaredGraph, Deployer},
     inbox::{Inbox, Message},
     job,
@@ -94,11 +95,12 @@ impl Lead {
         let mut jobs = job::start(&config.jobs, store, &self.probes, config.ping_timeout, &self.destinations);
         jobs.push(tokio::spawn(control::expire_reservations(store.clone(), interval)));
         jobs.push(tokio::spawn(gatekeeper::answer_calls(self.control.clone())));
+        jobs.push(tokio::spawn(gateway::keep_links(self.control.clone())));
         jobs.extend(self.quality_monitor().map(|monitor| tokio::spawn(monitor.run())));
         if let Some(security) = &self.security {
-            let (security, gatekeeper) = (security.clone(), self.control.gatekeeper.clone());
+            let (security, gatekeeper, gateway) = (security.clone(), self.control.gatekeeper.clone(), self.control.gateway.clone());
             jobs.extend(self.tokens.clone().map(|tokens| {
-                let signers = Signers { tokens, gatekeeper };
+                let signers = Signers { tokens, gatekeeper, gateway };
                 tokio::spawn(follow_identities(security, signers, store.clone(), config.clone(), self.addresses.clone()))
             }));
         }
@@ -199,6 +201,7 @@ async fn ensure_own_cloud(store: &Store, trust: Option<&Trust>) -> Result<(), St
 struct Signers {
     tokens: Arc<TokenIssuer>,
     gatekeeper: Option<Arc<Gatekeeper>>,
+    gateway: Option<Arc<Gateway>>,
 }
 
 /// Takes new identities over where more than connections depends on them: tokens, messages to other clouds, and the core systems' registered keys.
@@ -229,6 +232,11 @@ impl Signers {
             && let Err(error) = gatekeeper.replace_identity(trust.identity(CoreSystem::Gatekeeper))
         {
             tracing::error!(%error, "the Gatekeeper's new key seals nothing; the old one goes on");
+        }
+        if let Some(gateway) = &self.gateway
+            && let Err(error) = gateway.replace_identity(trust.identity(CoreSystem::Gateway))
+        {
+            tracing::error!(%error, "the Gateway's new key seals nothing; the old one goes on");
         }
     }
 }

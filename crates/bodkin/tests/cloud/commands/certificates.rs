@@ -27,7 +27,7 @@ fn init_makes_the_chain_and_who_needs_it_first() {
     let place = Certificates::empty();
     let told = place.done("cert init --cloud TestCloud1 --operator aitia --san cloud.example");
     assert!(told.contains("testcloud1.aitia.arrowhead.eu") && told.contains(".bodkin/trust/systems"), "{told}");
-    for system in ["serviceregistry", "authorization", "orchestrator", "eventhandler", "gatekeeper", "sysop"] {
+    for system in ["serviceregistry", "authorization", "orchestrator", "eventhandler", "gatekeeper", "gateway", "sysop"] {
         let own = identity(&place.trust(&format!("systems/{system}.crt")));
         let full = format!("{system}.testcloud1.aitia.arrowhead.eu");
         assert_eq!(names(own.chain()), [full.as_str(), "testcloud1.aitia.arrowhead.eu", "arrowhead.eu"]);

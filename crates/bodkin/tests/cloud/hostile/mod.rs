@@ -38,6 +38,7 @@ fn posting(system: System) -> &'static str {
         System::Orchestrator => "/orchestrator/orchestration",
         System::EventHandler | System::Monitor => "/eventhandler/publish",
         System::Gatekeeper => "/gatekeeper/init_gsd",
+        System::Gateway => "/gateway/connect_provider",
     }
 }
 

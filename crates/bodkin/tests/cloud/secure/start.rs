@@ -170,5 +170,5 @@ fn people_are_told_where_things_are_and_what_is_next() {
         assert!(said.contains(part), "{part} in {said}");
     }
     let listeners = said.lines().filter(|line| line.contains("https://")).count();
-    assert_eq!(listeners, System::CORE.len() + 2, "the Gatekeeper's and Bodkin's own are the others");
+    assert_eq!(listeners, System::CORE.len() + 3, "the Gatekeeper's, the Gateway's and Bodkin's own are the others");
 }

@@ -33,6 +33,8 @@ pub enum System {
     Monitor,
     /// Port 8449 by default, in secure mode only.
     Gatekeeper,
+    /// Port 8453 by default, in secure mode only.
+    Gateway,
 }
 
 impl System {
@@ -48,6 +50,7 @@ impl System {
             Self::EventHandler => "eventhandler",
             Self::Monitor => "monitor",
             Self::Gatekeeper => "gatekeeper",
+            Self::Gateway => "gateway",
         }
     }
 }
@@ -244,7 +247,7 @@ impl Drop for Cloud {
 /// The system whose base path `target` starts with, the monitor where none fits.
 pub fn system_of(target: &str) -> System {
     let base = target.trim_start_matches('/').split(['/', '?']).next().unwrap_or_default();
-    System::CORE.into_iter().chain([System::Gatekeeper]).find(|system| system.name() == base).unwrap_or(System::Monitor)
+    System::CORE.into_iter().chain([System::Gatekeeper, System::Gateway]).find(|system| system.name() == base).unwrap_or(System::Monitor)
 }
 
 /// What a child says on standard error, read as it says it so that it never blocks on a full pipe.

@@ -30,7 +30,7 @@ pub const DAY: Duration = Duration::from_secs(86_400);
 /// Every cloud of these tests.
 pub const CLOUD: &str = "testcloud1.aitia.arrowhead.eu";
 /// Systems whose identities a cloud makes itself.
-const OWN_SYSTEMS: [&str; 6] = ["serviceregistry", "authorization", "orchestrator", "eventhandler", "gatekeeper", "sysop"];
+const OWN_SYSTEMS: [&str; 7] = ["serviceregistry", "authorization", "orchestrator", "eventhandler", "gatekeeper", "gateway", "sysop"];
 
 /// What takes long to make: the authorities, the core systems' keys, and one key that every client of the tests has.
 struct Made {

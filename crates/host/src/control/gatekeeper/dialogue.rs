@@ -10,16 +10,18 @@ use bodkin_arrowhead::{
     error::ArrowheadError,
     form::{
         GsdMultiPollRequest, GsdMultiPollResponse, GsdMultiQueryForm, GsdPollRequest, GsdPollResponse, GsdQueryForm, IcnProposalRequest,
-        IcnProposalResponse, IcnRequestForm,
+        IcnProposalResponse, IcnRequestForm, ProviderConnectionRequest, SystemRequest,
     },
     gatekeeper::{
-        DiscoveryRequest, DiscoveryResult, NegotiationRequest, Proposal, Question, SeveralQuestion, SeveralRequest, asked_clouds,
-        asking_cloud, collect, collect_several, direct_results,
+        DiscoveryRequest, DiscoveryResult, GrantedTunnel, Negotiated, NegotiationRequest, Proposal, Question, SeveralQuestion,
+        SeveralRequest, asked_clouds, asking_cloud, chosen_provider, cloud_request, collect, collect_several, relay_request, tunnel_relay,
     },
+    gateway::{ConsumerConnection, ProviderConnection},
     json,
-    orchestrator::Sender,
-    record::Cloud,
+    orchestrator::{OrchestrationResponse, Sender},
+    record::{Cloud, Relay},
     snapshot::Snapshot,
+    system::SystemKey,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -28,14 +30,14 @@ use super::SYSTEM;
 use crate::{
     answer::{Answer, Refusal},
     control::{Control, Result, now},
+    gatekeeper::choose,
+    gateway::OpenedTunnel,
     request::Request,
 };
 
 const INIT_GSD: &str = "/gatekeeper/init_gsd";
 const INIT_MULTI_GSD: &str = "/gatekeeper/init_multi_gsd";
 const INIT_ICN: &str = "/gatekeeper/init_icn";
-/// This cloud tunnels nothing: it neither asks for a gateway nor offers one.
-const HAS_GATEWAY: bool = false;
 
 type Asked<T> = std::result::Result<T, ArrowheadError>;
 
@@ -50,7 +52,7 @@ impl Control {
         let asked = DiscoveryRequest::parse(form, origin)?;
         let snapshot = Arc::clone(&self.store.snapshot());
         let clouds = asked_clouds(&snapshot, &asked.preferred)?;
-        let question = asked.question(self.asking_cloud(&snapshot)?, HAS_GATEWAY);
+        let question = asked.question(self.asking_cloud(&snapshot)?, self.gateway.is_some());
         Ok(collect(self.ask_each::<GsdPollResponse>(&snapshot, clouds, Subject::GsdPoll, &question).await?)?)
     }
 
@@ -59,7 +61,7 @@ impl Control {
         let asked = SeveralRequest::parse(form, INIT_MULTI_GSD)?;
         let snapshot = Arc::clone(&self.store.snapshot());
         let clouds = asked_clouds(&snapshot, &asked.preferred)?;
-        let question = asked.question(self.asking_cloud(&snapshot)?, HAS_GATEWAY);
+        let question = asked.question(self.asking_cloud(&snapshot)?, self.gateway.is_some());
         let outcomes = self.ask_each::<GsdMultiPollResponse>(&snapshot, clouds, Subject::MultiGsdPoll, &question).await?;
         Ok(Answer::json(200, &collect_several(outcomes)?))
     }
@@ -74,9 +76,27 @@ impl Control {
         let asked = NegotiationRequest::parse(form, origin)?;
         let snapshot = Arc::clone(&self.store.snapshot());
         let target = asked.target(&snapshot)?;
-        let proposal = asked.proposal(&snapshot, &target, self.asking_cloud(&snapshot)?, None);
+        let own_cloud = self.asking_cloud(&snapshot)?;
+        let key = self.gateway.as_ref().map(|gateway| gateway.authentication_info());
+        let proposal = asked.proposal(&snapshot, &target, own_cloud, key);
         let answer: IcnProposalResponse = self.ask_one(&snapshot, &target, Subject::IcnProposal, &proposal).await??;
-        Ok(direct_results(answer, &target)?)
+        match Negotiated::read(answer, &target, self.gateway.is_some())? {
+            Negotiated::Direct(results) => Ok(results),
+            Negotiated::Tunnel(tunnel) => {
+                let consumer = proposal.requester_system.unwrap_or_default();
+                // What is seldom is in no other request's way: the whole of an orchestration is one value.
+                Ok(vec![Box::pin(self.enter_tunnel(&snapshot, *tunnel, consumer, &target)).await?])
+            }
+        }
+    }
+
+    /// Opens the consumer's end of a tunnel that another cloud has opened; gives the result that leads to it.
+    async fn enter_tunnel(&self, snapshot: &Snapshot, tunnel: GrantedTunnel, consumer: SystemRequest, target: &Cloud) -> Result<Value> {
+        let gateway = self.tunnels()?;
+        let own_cloud = snapshot.clouds().find(|cloud| cloud.own_cloud).map(|own| cloud_request(own)).unwrap_or_default();
+        let request = tunnel.connection(tunnel.relay(snapshot, target)?, consumer, own_cloud, target);
+        let port = gateway.connect_consumer(ConsumerConnection::parse(&request, INIT_ICN)?).await?;
+        Ok(tunnel.result(&gateway.as_provider(port))?)
     }
 
     /// This cloud, as it names itself to others.
@@ -126,7 +146,7 @@ impl Control {
             Subject::GsdPoll => self.answer_discovery(asker, question).await,
             Subject::MultiGsdPoll => self.answer_several(asker, question).await,
             Subject::IcnProposal => self.answer_proposal(asker, question).await,
-            Subject::AccessType => self.answer_access_type(asker, question, !HAS_GATEWAY),
+            Subject::AccessType => self.answer_access_type(asker, question, !self.gateway_is_mandatory),
             Subject::SystemAddressList => self.answer_system_addresses(asker, question),
             Subject::QosRelayTest => self.answer_relay_test(asker, question),
         };
@@ -142,7 +162,7 @@ impl Control {
     }
 
     async fn answer_discovery(&self, asker: &Cloud, question: &str) -> Result<String> {
-        let question = Question::parse(asked::<GsdPollRequest>(question)?, asker, HAS_GATEWAY)?;
+        let question = Question::parse(asked::<GsdPollRequest>(question)?, asker, self.gateway_is_mandatory)?;
         let snapshot = Arc::clone(&self.store.snapshot());
         let mut offered = question.offered(&snapshot, asker);
         if question.pings_providers() {
@@ -152,7 +172,7 @@ impl Control {
     }
 
     async fn answer_several(&self, asker: &Cloud, question: &str) -> Result<String> {
-        let question = SeveralQuestion::parse(&asked::<GsdMultiPollRequest>(question)?, asker, HAS_GATEWAY)?;
+        let question = SeveralQuestion::parse(&asked::<GsdMultiPollRequest>(question)?, asker, self.gateway_is_mandatory)?;
         let snapshot = Arc::clone(&self.store.snapshot());
         let mut offered = question.offered(&snapshot, asker);
         self.pings.retain_reachable(question.pinged(&mut offered)).await;
@@ -162,18 +182,59 @@ impl Control {
     /// The own Orchestrator decides, asked by the own Gatekeeper, as it would be on its port.
     async fn answer_proposal(&self, asker: &Cloud, question: &str) -> Result<String> {
         let form: IcnProposalRequest = asked(question)?;
-        Proposal::parse(&form, asker, HAS_GATEWAY)?;
+        let proposal = Proposal::parse(&form, asker, self.gateway_is_mandatory)?;
+        let consumer = form.requester_system.clone().unwrap_or_default();
         let own = self.speaker()?.own_name();
         let gatekeeper = Caller::certified(&own.to_string(), &own.cloud);
         let admitted = Access::OwnNeeds.admit(&gatekeeper).map_err(|denial| denial.error(INIT_ICN))?;
         let form = admitted.permit(Proposal::orchestration(form, asker)).map_err(|denial| denial.error(INIT_ICN))?;
-        let orchestration = self.parse_orchestration(form, Sender::Requester)?;
-        let (response, account) = self.orchestrate_here(&orchestration).await?;
+        let mut orchestration = self.parse_orchestration(form, Sender::Requester)?;
+        if self.gateway_is_mandatory {
+            // It is the Gateway whose certificate the provider sees.
+            orchestration = orchestration.carried_by(self.tunnels()?.own_name().system.clone());
+        }
+        let (mut response, account) = self.orchestrate_here(&orchestration).await?;
+        let tunnel = match &proposal.consumer_gateway_key {
+            Some(key) if self.gateway_is_mandatory => Box::pin(self.offer_tunnel(&mut response, &proposal, asker, consumer, key)).await?,
+            _ => None,
+        };
         let caller = bodkin_arrowhead::dialogue::gatekeeper_of(asker).to_string();
         let event =
             Event { detail: account, ..Event::new(Kind::Orchestration, &caller, None, Subject::IcnProposal.as_str()).answered(200) };
         self.audit.log().note(now(), event).await;
-        Ok(text(&json!({"response": response.response, "useGateway": false, "relay": null, "connectionInfo": null})))
+        let (relay, connection) = tunnel.unzip();
+        Ok(text(&json!({"response": response.response, "useGateway": relay.is_some(), "relay": relay, "connectionInfo": connection})))
+    }
+
+    /// Opens the provider's end of a tunnel to one of the results, the others of which go; gives the relay that it goes by, and what the other gateway needs to know.
+    async fn offer_tunnel(
+        &self,
+        response: &mut OrchestrationResponse,
+        proposal: &Proposal,
+        asker: &Cloud,
+        consumer: SystemRequest,
+        key: &str,
+    ) -> Result<Option<(Arc<Relay>, Value)>> {
+        let providers: Vec<SystemKey> = response.response.iter().map(|result| SystemKey::of(result.provider())).collect();
+        let Some(chosen) = chosen_provider(&providers, &proposal.preferred, choose) else { return Ok(None) };
+        let result = response.response.swap_remove(chosen);
+        let snapshot = Arc::clone(&self.store.snapshot());
+        let relay = tunnel_relay(&snapshot, asker, &proposal.relays, choose)?;
+        let own_cloud = snapshot.clouds().find(|cloud| cloud.own_cloud).map(|own| cloud_request(own)).unwrap_or_default();
+        let request = ProviderConnectionRequest {
+            relay: Some(relay_request(relay)),
+            consumer: Some(consumer),
+            provider: Some(SystemRequest::from(&**result.provider())),
+            consumer_cloud: Some(cloud_request(asker)),
+            provider_cloud: Some(own_cloud),
+            service_definition: Some(result.service_definition().to_owned()),
+            consumer_gw_public_key: Some(key.to_owned()),
+        };
+        let connection = ProviderConnection::parse(&request, INIT_ICN)?;
+        let OpenedTunnel { queue_id, peer_name, key } = self.tunnels()?.connect_provider(connection).await?;
+        response.response = vec![result];
+        let told = json!({"queueId": queue_id.as_str(), "peerName": peer_name.to_string(), "providerGWPublicKey": key});
+        Ok(Some((relay.clone(), told)))
     }
 }
 

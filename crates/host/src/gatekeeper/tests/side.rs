@@ -131,6 +131,8 @@ impl Side {
             audit: Audit::new(log),
             tokens: Some(Arc::new(TokenIssuer::start(&identities.authorization, TokenLifetimes::default()).unwrap())),
             gatekeeper: Some(gatekeeper),
+            gateway: None,
+            gateway_is_mandatory: false,
             store: opened.store.clone(),
             stages: Arc::default(),
             naming: NamingRules { secure_services: true, ..NamingRules::default() },

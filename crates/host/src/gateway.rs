@@ -1,0 +1,384 @@
+//! Tunnels to and from other clouds (reference section 8): consumers of this cloud reach providers of others by ports of the [`Gateway`], and consumers of others
+//! reach providers of this one.
+//!
+//! ```text
+//! consumer ══ TLS ══ lane ─┐                                                   ┌─ lane ══ TLS ══ provider
+//!                          ├─ Tunnel (hear, speak) ── Relay ══ .. ══ Tunnel ───┤
+//! consumer ══ TLS ══ lane ─┘                                                   └─ lane ══ TLS ══ provider
+//! ```
+//!
+//! What a session may do is decided in `relay::tunnel`; here are the sockets, the tasks (two for each session, one for each connection), the ports and the places.
+
+mod ends;
+mod hearing;
+mod lane;
+mod lease;
+mod secrecy;
+mod speech;
+mod tunnel;
+mod view;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use bodkin_arrowhead::{
+    common_name::SystemCommonName,
+    dialogue::SessionId,
+    error::ArrowheadError,
+    form::{ActiveSession, SystemRequest},
+    gateway::{ConsumerConnection, ProviderConnection},
+    record::Relay as RelayRecord,
+    snapshot::Snapshot,
+};
+use bodkin_relay::tunnel::{PortPool, PortRange, Reason, Side, Terms};
+use bodkin_trust::{Identity, draw_numbered_tunnel, jose::UnusableKey};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
+
+pub use self::{
+    ends::{End, EndError, Ends, SecureEnds},
+    view::SessionView,
+};
+use self::{lease::Lease, secrecy::PeerKeys, tunnel::Tunnel};
+use crate::{
+    control::Control,
+    gatekeeper::{GatekeeperError, Keys, Links},
+    relay::{Relay, RelayError, RelayPlace},
+    seldom::SeldomOf,
+};
+
+/// Sessions at the same time, of both sides: each has two listeners at its relay, of which there may be 4,096.
+pub const SESSIONS_MAX: usize = 2_000;
+/// Sessions that are over, and still shown.
+const ENDED_SHOWN: usize = 100;
+/// For all sessions to be told that the gateway stops.
+const STOP_MAX: Duration = Duration::from_secs(3);
+/// How often it is looked for relays that no tunnel can go by any more.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// How a Gateway is configured.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// Where consumers connect.
+    pub listen: IpAddr,
+    /// The address that they are told.
+    pub address: String,
+    /// The ports at which they do.
+    pub ports: PortRange,
+    /// For how long sessions wait.
+    pub terms: Terms,
+    /// For a TLS handshake, and for a provider to be connected to.
+    pub patience: Duration,
+}
+
+/// What became of sessions since the start.
+#[derive(Debug, Default)]
+pub struct GatewayCounts {
+    /// Begun, of both sides.
+    pub opened: AtomicU64,
+    /// Over.
+    pub closed: AtomicU64,
+    /// Tunnels that were asked for and could not be begun.
+    pub refused: AtomicU64,
+    /// Connections of consumers, and to providers.
+    pub connections: AtomicU64,
+    /// Of these, those that broke, or could not be made.
+    pub broken: AtomicU64,
+    /// Bytes of connections that were sent to other gateways.
+    pub bytes_to_peers: AtomicU64,
+    /// Bytes of connections that came from other gateways.
+    pub bytes_from_peers: AtomicU64,
+    /// Messages that were not taken: forged, repeated, of another session.
+    pub strays: AtomicU64,
+}
+
+/// The Gateway of a cloud.
+pub struct Gateway {
+    own: SystemCommonName,
+    keys: ArcSwap<Keys>,
+    links: Box<dyn Links>,
+    ends: Box<dyn Ends>,
+    config: GatewayConfig,
+    ports: Mutex<PortPool>,
+    sessions: Mutex<BTreeMap<SessionId, Arc<Tunnel>>>,
+    ended: Mutex<VecDeque<SessionView>>,
+    /// Times of sessions count from here.
+    started: Instant,
+    /// A session has come to its end.
+    one_less: Notify,
+    told: SeldomOf,
+    /// For whoever watches.
+    pub counts: GatewayCounts,
+}
+
+impl Gateway {
+    /// For the Gateway's identity.
+    pub fn new(identity: &Identity, config: GatewayConfig, links: Box<dyn Links>, ends: Box<dyn Ends>) -> Result<Self, GatekeeperError> {
+        Ok(Self {
+            own: identity.certificate().system()?,
+            keys: ArcSwap::from_pointee(Keys::new(identity)?),
+            links,
+            ends,
+            ports: Mutex::new(PortPool::new(config.ports)),
+            config,
+            sessions: Mutex::default(),
+            ended: Mutex::default(),
+            started: Instant::now(),
+            one_less: Notify::new(),
+            told: SeldomOf::default(),
+            counts: GatewayCounts::default(),
+        })
+    }
+
+    /// Base64 of its public key, by which gateways of other clouds know it.
+    pub fn authentication_info(&self) -> String {
+        self.keys.load().authentication_info.clone()
+    }
+
+    /// It, as it stands in results in the place of a provider that is reached by `port`.
+    pub fn as_provider(&self, port: u16) -> SystemRequest {
+        SystemRequest {
+            system_name: Some(self.own.system.as_str().to_owned()),
+            address: Some(self.config.address.clone()),
+            port: Some(port.into()),
+            authentication_info: Some(self.authentication_info()),
+            metadata: None,
+        }
+    }
+
+    /// Who it is.
+    pub fn own_name(&self) -> &SystemCommonName {
+        &self.own
+    }
+
+    /// Goes on with another identity. Sessions that are not numbered are sealed for the former key, and end when the other gateway sends by it.
+    pub fn replace_identity(&self, identity: &Identity) -> Result<(), UnusableKey> {
+        let keys = Keys::new(identity)?;
+        if keys.authentication_info != self.authentication_info() {
+            tracing::warn!(system = "gateway", "the Gateway has another key: tunnels that are being opened have to be asked for again");
+            self.keys.store(Arc::new(keys));
+        }
+        Ok(())
+    }
+
+    /// Opens the provider's end of a tunnel.
+    ///
+    /// # Errors
+    /// 400 where the other gateway's key is none; 502 where the relay cannot be used; 503 where there are too many sessions.
+    pub async fn connect_provider(self: &Arc<Self>, connection: ProviderConnection) -> Result<OpenedTunnel, ArrowheadError> {
+        let ProviderConnection { form, peer_key } = connection;
+        let opened = async {
+            self.check_room()?;
+            let peer_keys = PeerKeys::new(&peer_key)?;
+            let queue_id = draw_numbered_tunnel();
+            let ends =
+                tunnel::Parts { form, queue_id: queue_id.clone(), peer: self.own.clone(), peer_keys, side: Side::Provider, lease: None };
+            Tunnel::begin(self, ends).await?;
+            Ok(OpenedTunnel { queue_id, peer_name: self.own.clone(), key: self.authentication_info() })
+        };
+        let opened = opened.await;
+        self.counts.refused.fetch_add(opened.is_err().into(), Relaxed);
+        opened
+    }
+
+    /// Opens the consumer's end of a tunnel; gives its port.
+    ///
+    /// # Errors
+    /// 400 where the other gateway's key is none, or its queue id is that of a session; 502 where the relay cannot be used; 503 where there are too many sessions;
+    /// 504 where no port is free.
+    pub async fn connect_consumer(self: &Arc<Self>, connection: ConsumerConnection) -> Result<u16, ArrowheadError> {
+        let ConsumerConnection { form, queue_id, peer, peer_key } = connection;
+        let unopened = (form.clone(), queue_id.clone(), peer.clone());
+        let opened = async {
+            self.check_room()?;
+            let peer_keys = PeerKeys::new(&peer_key)?;
+            if self.sessions().contains_key(&queue_id) {
+                return Err(ArrowheadError::invalid_parameter(format!("There is a session of {peer} with this queue id already.")));
+            }
+            let lease = Lease::take(self).await?;
+            let port = lease.port();
+            let ends = tunnel::Parts { form, queue_id, peer, peer_keys, side: Side::Consumer, lease: Some(lease) };
+            Tunnel::begin(self, ends).await?;
+            Ok(port)
+        };
+        let opened = opened.await;
+        if opened.is_err() && !self.sessions().contains_key(&unopened.1) {
+            let (form, queue_id, peer) = unopened;
+            tokio::spawn(tunnel::decline(self.clone(), form, queue_id, peer));
+        }
+        self.counts.refused.fetch_add(opened.is_err().into(), Relaxed);
+        opened
+    }
+
+    /// The sessions that there are, in the order in which they were begun.
+    pub fn active(&self) -> Vec<ActiveSession> {
+        let mut active: Vec<Arc<Tunnel>> = self.sessions().values().cloned().collect();
+        active.sort_by_key(|tunnel| tunnel.started);
+        active.iter().map(|tunnel| tunnel.told()).collect()
+    }
+
+    /// How it is with each of them, and with those that have ended last.
+    pub fn views(&self) -> Vec<SessionView> {
+        let mut views: Vec<SessionView> = self.sessions().values().map(|tunnel| tunnel.view()).collect();
+        views.extend(self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        views.sort_by(|one, other| one.started_at.cmp(&other.started_at));
+        views
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.sessions().len()
+    }
+
+    /// Ports that are free; `None`: as many as the system gives.
+    pub fn free_ports(&self) -> Option<usize> {
+        self.ports().free()
+    }
+
+    /// Ends the session of a queue id; false: there is none.
+    pub fn close(&self, queue_id: &str, by: &'static str) -> bool {
+        let tunnel = SessionId::parse(queue_id).ok().and_then(|id| self.sessions().get(&id).cloned());
+        tunnel.map(|tunnel| tunnel.close(Reason::Closed(by))).is_some()
+    }
+
+    /// Ends the session that a consumer reaches by a port; false: there is none.
+    pub fn close_port(&self, port: u16, by: &'static str) -> bool {
+        let tunnel = self.sessions().values().find(|tunnel| tunnel.port() == Some(port)).cloned();
+        tunnel.map(|tunnel| tunnel.close(Reason::Closed(by))).is_some()
+    }
+
+    /// Ends all sessions, and waits until the other gateways are told, or for a moment.
+    pub async fn stop(&self) {
+        let sessions: Vec<Arc<Tunnel>> = self.sessions().values().cloned().collect();
+        sessions.iter().for_each(|tunnel| tunnel.close(Reason::Stopping));
+        let all_over = async {
+            loop {
+                let one_less = self.one_less.notified();
+                if self.sessions().is_empty() {
+                    break;
+                }
+                one_less.await;
+            }
+        };
+        if timeout(STOP_MAX, all_over).await.is_err() {
+            tracing::warn!(system = "gateway", sessions = self.count(), "the time to stop was over before all sessions were closed");
+        }
+    }
+
+    /// How it is with the connection to each relay.
+    pub fn relays(&self) -> Vec<(String, String)> {
+        self.links.all().iter().map(|relay| (relay.place().to_string(), relay.state().to_string())).collect()
+    }
+
+    fn check_room(&self) -> Result<(), ArrowheadError> {
+        if self.count() < SESSIONS_MAX {
+            return Ok(());
+        }
+        Err(ArrowheadError::unavailable(format!("The Gateway has {SESSIONS_MAX} sessions, and no more at the same time. Try again later.")))
+    }
+
+    /// Listens at a relay within the patience.
+    async fn listen(&self, relay: &dyn Relay, queue: &crate::relay::Destination) -> Result<crate::relay::Messages, ArrowheadError> {
+        let unusable = |why: String| ArrowheadError {
+            error_code: 502,
+            ..ArrowheadError::arrowhead(format!("No tunnel can be opened at the relay {}: {why}.", relay.place()))
+        };
+        match timeout(self.config.patience, relay.listen(queue)).await {
+            Ok(listening) => listening.map_err(|error: RelayError| unusable(error.to_string())),
+            Err(_) => Err(unusable(format!("it has not answered within {:?}", self.config.patience))),
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, BTreeMap<SessionId, Arc<Tunnel>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ports(&self) -> MutexGuard<'_, PortPool> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time since its start.
+    fn time(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// A session is over, and the other gateway told.
+    fn forget(&self, tunnel: &Tunnel) {
+        self.sessions().remove(&tunnel.queue_id);
+        {
+            let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            ended.push_back(tunnel.view());
+            while ended.len() > ENDED_SHOWN {
+                ended.pop_front();
+            }
+        }
+        self.counts.closed.fetch_add(1, Relaxed);
+        self.one_less.notify_waiters();
+    }
+
+    /// Tells the log, of the same once a minute.
+    fn tell(&self, peer: &SystemCommonName, what: &str) {
+        if let Some(times) = self.told.due(&format!("{peer} {what}")) {
+            tracing::warn!(system = "gateway", peer = %peer, times, "{what}");
+        }
+    }
+}
+
+/// The provider's end of a tunnel, as the consumer's gateway needs to know it.
+#[derive(Clone, Debug)]
+pub struct OpenedTunnel {
+    /// What its queues are known by.
+    pub queue_id: SessionId,
+    /// This gateway.
+    pub peer_name: SystemCommonName,
+    /// Base64 of its public key.
+    pub key: String,
+}
+
+/// Keeps the connections to relays that tunnels can go by, and ends others, until the task is aborted. Returns at once where there is no Gateway.
+pub async fn keep_links(control: Arc<Control>) {
+    let Some(gateway) = control.gateway.clone() else { return };
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let mut wanted = places(&control.store.snapshot());
+        wanted.extend(gateway.sessions().values().map(|tunnel| tunnel.relay.place().clone()));
+        gateway.links.keep(&wanted);
+    }
+}
+
+/// Where tunnels can go.
+fn places(snapshot: &Snapshot) -> BTreeSet<RelayPlace> {
+    let is_for_tunnels = |relay: &RelayRecord| relay.is_dedicated() || relay.is_public_for_tunnels();
+    snapshot.relays().filter(|relay| is_for_tunnels(relay)).map(|relay| RelayPlace::from(&**relay)).collect()
+}
+
+/// When sessions begin and end is told to whoever reads the log.
+fn tell_end(view: &SessionView, begun: Duration) {
+    let SessionView { side, peer, consumer, provider, reason, bytes_to_peer, bytes_from_peer, .. } = view;
+    let (reason, lasted_s) = (reason.as_deref().unwrap_or_default(), begun.as_secs());
+    tracing::info!(
+        system = "gateway",
+        side,
+        peer,
+        consumer,
+        provider,
+        reason,
+        bytes_to_peer,
+        bytes_from_peer,
+        lasted_s,
+        "a session is over"
+    );
+}
+
+#[cfg(test)]
+mod tests;

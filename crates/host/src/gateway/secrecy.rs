@@ -1,0 +1,128 @@
+//! What passes the relay: messages of a tunnel, sealed and opened.
+
+use std::sync::Arc;
+
+use bodkin_arrowhead::{dialogue::SessionId, error::ArrowheadError};
+use bodkin_relay::tunnel::{Frame, Numbers, Place, Reason, Side};
+use bodkin_trust::{
+    Direction, RelayMessage, TunnelKey, TunnelSecret,
+    jose::{SealingKey, UnusableKey, VerifyingKey},
+};
+
+use super::Gateway;
+use crate::control::now;
+
+/// The other gateway's key, to seal for it and to know its signature.
+pub(super) struct PeerKeys {
+    sealing: SealingKey,
+    verifying: VerifyingKey,
+}
+
+impl PeerKeys {
+    pub(super) fn new(key: &str) -> Result<Self, ArrowheadError> {
+        let refused = |error: UnusableKey| ArrowheadError::invalid_parameter(format!("The other gateway's public key: {error}."));
+        Ok(Self {
+            sealing: SealingKey::from_authentication_info(key).map_err(refused)?,
+            verifying: VerifyingKey::from_authentication_info(key).map_err(refused)?,
+        })
+    }
+}
+
+/// What a message has brought.
+pub(super) enum Opened {
+    /// The consumer's gateway opens a numbered session, and waits for so many milliseconds.
+    Session(TunnelSecret, u32),
+    /// Bytes of a session that is not numbered.
+    Plain(Vec<u8>),
+    /// What was said by number.
+    Frame(Frame),
+}
+
+/// A message that was not taken.
+#[derive(Debug)]
+pub(super) enum NotOpened {
+    /// It is passed over, and told.
+    Stray(String),
+    /// The session cannot go on.
+    Over(Reason),
+}
+
+impl std::fmt::Debug for PeerKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PeerKeys(..)")
+    }
+}
+
+/// Opens what comes.
+pub(super) struct Ear {
+    keys: Arc<PeerKeys>,
+    session: SessionId,
+    /// Of a numbered session.
+    key: Option<TunnelKey>,
+    numbers: Numbers,
+}
+
+impl Ear {
+    pub(super) fn new(keys: Arc<PeerKeys>, session: SessionId, key: Option<TunnelKey>) -> Self {
+        Self { keys, session, key, numbers: Numbers::default() }
+    }
+
+    /// From here on messages are numbered.
+    pub(super) fn number(&mut self, key: TunnelKey) {
+        self.key = Some(key);
+    }
+
+    /// Opens a message.
+    pub(super) async fn open(&mut self, gateway: &Gateway, message: String) -> Result<Opened, NotOpened> {
+        let stray = |why: &dyn std::fmt::Display| NotOpened::Stray(format!("a message of a tunnel was passed over: {why}"));
+        if let Some(key) = &self.key {
+            let (number, frame) = key.open(&message).map_err(|fault| stray(&fault))?;
+            return match self.numbers.take(number) {
+                Place::Again => Err(stray(&"it has come before")),
+                Place::Behind(missing) => Err(NotOpened::Over(Reason::Lost(missing))),
+                Place::Next => match Frame::read(&frame) {
+                    Ok(frame) => Ok(Opened::Frame(frame)),
+                    Err(fault) => Err(NotOpened::Over(Reason::Fault(fault.to_string()))),
+                },
+            };
+        }
+        let (keys, peer) = (gateway.keys.load_full(), self.keys.clone());
+        let opened = tokio::task::spawn_blocking(move || keys.opener.open(&message, &peer.verifying, now())).await;
+        match opened.map_err(|_| NotOpened::Over(Reason::Stopping))? {
+            Ok(RelayMessage::Raw(bytes)) => Ok(Opened::Plain(bytes)),
+            Ok(RelayMessage::Tunnel { session, bytes }) if session == self.session => TunnelSecret::read(&bytes)
+                .map(|(secret, silent_ms)| Opened::Session(secret, silent_ms))
+                .ok_or_else(|| stray(&"it opens a session in a way that is not known")),
+            Ok(RelayMessage::Tunnel { .. }) => Err(stray(&"it is of another session")),
+            Ok(_) => Err(stray(&"it is of a dialogue of gatekeepers")),
+            Err(fault) => Err(stray(&fault)),
+        }
+    }
+}
+
+/// Seals what goes.
+pub(super) enum Mouth {
+    /// By number.
+    Numbered { key: TunnelKey, next: u64 },
+    /// Each by itself.
+    Plain,
+}
+
+/// Seals a message by the other gateway's key; off the threads that carry others.
+pub(super) async fn seal(gateway: &Gateway, peer: &Arc<PeerKeys>, message: RelayMessage) -> Result<String, Reason> {
+    let (keys, peer) = (gateway.keys.load_full(), peer.clone());
+    let sealed = tokio::task::spawn_blocking(move || keys.sealer.seal(&message, &peer.sealing, now())).await;
+    match sealed {
+        Ok(sealed) => sealed.map_err(|error| Reason::Relay(error.to_string())),
+        Err(_) => Err(Reason::Stopping),
+    }
+}
+
+/// The keys of a session at one of its sides: to seal, and to open.
+pub(super) fn session_keys(secret: &TunnelSecret, session: &SessionId, side: Side) -> (TunnelKey, TunnelKey) {
+    let [to_provider, to_consumer] = [Direction::ToProvider, Direction::ToConsumer].map(|direction| secret.key(session, direction));
+    match side {
+        Side::Consumer => (to_provider, to_consumer),
+        Side::Provider => (to_consumer, to_provider),
+    }
+}

@@ -1,0 +1,108 @@
+//! What a session says to the other gateway: one task, so that messages have their order and their numbers.
+
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use bodkin_relay::tunnel::{Frame, Reason};
+use bodkin_trust::RelayMessage;
+use tokio::sync::mpsc;
+
+use super::{
+    secrecy::{Mouth, seal},
+    tunnel::Tunnel,
+};
+use crate::relay::RelayError;
+
+/// Pieces that wait to be said, of all connections of a session; more wait where they come from.
+pub(super) const SAID_MAX: usize = 4;
+/// Words of the session itself that wait; a peer that causes more without reading them is given up.
+pub(super) const WORDS_MAX: usize = 256;
+/// Pause before a message is sent again that has not gone: the connection to the relay is being made meanwhile.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What is to be said.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// By number.
+    Frame(Frame),
+    /// As it is.
+    Plain(Vec<u8>),
+    /// Nothing behind it.
+    Last(Option<Frame>),
+}
+
+/// Where it comes from.
+pub(super) struct Speech {
+    pub(super) said: mpsc::Receiver<Said>,
+    pub(super) words: mpsc::Receiver<Frame>,
+}
+
+impl Speech {
+    /// Says everything, until the last word. `first` goes before it as it is.
+    pub(super) async fn speak(mut self, tunnel: Arc<Tunnel>, mut mouth: Mouth, first: Option<RelayMessage>) {
+        let spoken = async {
+            if let Some(first) = first {
+                let sealed = seal(&tunnel.gateway, &tunnel.peer_keys, first).await?;
+                send(&tunnel, || sealed.clone()).await?;
+            }
+            loop {
+                let said = tokio::select! {
+                    biased;
+                    Some(frame) = self.words.recv() => Said::Frame(frame),
+                    said = self.said.recv() => said.unwrap_or(Said::Last(None)),
+                };
+                match said {
+                    Said::Frame(frame) => say(&tunnel, &mut mouth, frame).await?,
+                    Said::Plain(bytes) => {
+                        let count = bytes.len();
+                        let sealed = seal(&tunnel.gateway, &tunnel.peer_keys, RelayMessage::Raw(bytes)).await?;
+                        send(&tunnel, || sealed.clone()).await?;
+                        tunnel.count_to_peer(count);
+                    }
+                    Said::Last(frame) => {
+                        if let Some(frame) = frame {
+                            say(&tunnel, &mut mouth, frame).await?;
+                        }
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        let spoken: Result<(), Reason> = spoken.await;
+        if let Err(reason) = spoken {
+            tunnel.close(reason);
+        }
+    }
+}
+
+/// Says a frame, if the session has any.
+async fn say(tunnel: &Tunnel, mouth: &mut Mouth, frame: Frame) -> Result<(), Reason> {
+    let Mouth::Numbered { key, next } = mouth else { return Ok(()) };
+    let bytes = frame.write();
+    // The same number gives the same message: whoever hears it twice passes the second one over.
+    send(tunnel, || key.seal(*next, &bytes)).await?;
+    *next += 1;
+    if let Frame::Bytes(_, piece) = frame {
+        tunnel.count_to_peer(piece.len());
+    }
+    Ok(())
+}
+
+/// Sends a message; again, as long as it cannot go because there is no connection to the relay. Whoever closes the session ends that.
+async fn send(tunnel: &Tunnel, message: impl Fn() -> String) -> Result<(), Reason> {
+    loop {
+        match tunnel.relay.send(&tunnel.queues.out, message()).await {
+            Ok(()) => {
+                tunnel.session().said(tunnel.gateway.time());
+                return Ok(());
+            }
+            Err(RelayError::Down { .. } | RelayError::Lost { .. }) if tunnel.is_numbered() => {
+                tunnel.sent_again.fetch_add(1, Relaxed);
+                tokio::time::sleep(AGAIN).await;
+            }
+            Err(error) => return Err(Reason::Relay(error.to_string())),
+        }
+    }
+}

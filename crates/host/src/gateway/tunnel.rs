@@ -1,0 +1,309 @@
+//! A session: what its tasks share, how it begins, and how it ends.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use bodkin_arrowhead::{
+    common_name::SystemCommonName,
+    dialogue::SessionId,
+    error::ArrowheadError,
+    form::{ActiveSession, CloudRequest},
+    gateway::{SessionForm, control_queue},
+    utc::UtcTime,
+};
+use bodkin_relay::tunnel::{Connection, Control, Event, Frame, Reason, Session, SessionState, Side};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::timeout,
+};
+
+use super::{
+    Gateway, SessionView,
+    hearing::Hearing,
+    lane::{Lane, LaneEnd, PIECES_MAX, PLAIN_PIECES_MAX},
+    lease::Lease,
+    secrecy::PeerKeys,
+    speech::{SAID_MAX, Said, Speech, WORDS_MAX},
+    tell_end,
+};
+use crate::{
+    control::now,
+    relay::{Destination, Relay, RelayPlace},
+};
+
+/// What a session is made of.
+pub(super) struct Parts {
+    pub(super) form: SessionForm,
+    pub(super) queue_id: SessionId,
+    /// The provider's gateway, by whose name the queues are called.
+    pub(super) peer: SystemCommonName,
+    pub(super) peer_keys: PeerKeys,
+    pub(super) side: Side,
+    /// The consumer's port, on its side.
+    pub(super) lease: Option<Lease>,
+}
+
+/// The queues of a session, from where one of its gateways stands.
+pub(super) struct Queues {
+    pub(super) out: Destination,
+    pub(super) out_control: Destination,
+    pub(super) into: Destination,
+    pub(super) into_control: Destination,
+}
+
+impl Queues {
+    fn new(queue_id: &SessionId, peer: &SystemCommonName, side: Side) -> Result<Self, ArrowheadError> {
+        let queue = |name: &str| {
+            Destination::queue(name)
+                .map_err(|error| ArrowheadError::invalid_parameter(format!("A tunnel's queue cannot be named: {error}.")))
+        };
+        let (request, response) = (queue_id.request_queue(peer), queue_id.response_queue(peer));
+        let (out, into) = if side == Side::Consumer { (request, response) } else { (response, request) };
+        Ok(Self {
+            out: queue(&out)?,
+            out_control: queue(&control_queue(&out))?,
+            into: queue(&into)?,
+            into_control: queue(&control_queue(&into))?,
+        })
+    }
+}
+
+/// Tells the provider's gateway that nobody comes by the tunnel that it has opened.
+pub(super) async fn decline(gateway: Arc<Gateway>, form: SessionForm, queue_id: SessionId, peer: SystemCommonName) {
+    let Ok(queues) = Queues::new(&queue_id, &peer, Side::Consumer) else { return };
+    let relay = gateway.links.link(&place(&form));
+    let told = timeout(gateway.config.patience, relay.send(&queues.out_control, Control::Close.of(queue_id.as_str()))).await;
+    if !matches!(told, Ok(Ok(()))) {
+        tracing::debug!(system = "gateway", relay = %relay.place(), "the other gateway was not told that nobody comes");
+    }
+}
+
+fn place(form: &SessionForm) -> RelayPlace {
+    let relay = &form.relay;
+    let (address, authentication_info) = (relay.address.clone(), relay.authentication_info.clone());
+    RelayPlace { address, port: relay.port, secure: relay.secure, authentication_info }
+}
+
+/// What the tasks of a session share.
+pub(super) struct Tunnel {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) side: Side,
+    pub(super) form: SessionForm,
+    pub(super) queue_id: SessionId,
+    peer: SystemCommonName,
+    pub(super) peer_keys: Arc<PeerKeys>,
+    pub(super) started: UtcTime,
+    port: Option<u16>,
+    pub(super) relay: Arc<dyn Relay>,
+    pub(super) queues: Queues,
+    session: Mutex<Session>,
+    lanes: Mutex<BTreeMap<Connection, LaneEnd>>,
+    pub(super) say: mpsc::Sender<Said>,
+    words: mpsc::Sender<Frame>,
+    /// Rung when the session is to be looked at.
+    pub(super) changed: Notify,
+    bytes_to_peer: AtomicU64,
+    bytes_from_peer: AtomicU64,
+    /// Attempts to send a message that has not gone.
+    pub(super) sent_again: AtomicU64,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Tunnel {
+    /// Listens at the relay, and begins the session's tasks.
+    ///
+    /// # Errors
+    /// The relay cannot be used.
+    pub(super) async fn begin(gateway: &Arc<Gateway>, parts: Parts) -> Result<(), ArrowheadError> {
+        let Parts { form, queue_id, peer, peer_keys, side, lease } = parts;
+        let queues = Queues::new(&queue_id, &peer, side)?;
+        let relay = gateway.links.link(&place(&form));
+        let data = gateway.listen(&*relay, &queues.into).await?;
+        let control = gateway.listen(&*relay, &queues.into_control).await?;
+        let is_numbered = queue_id.is_of_numbered_tunnel();
+        let ((say, said), (words, heard)) = (mpsc::channel(SAID_MAX), mpsc::channel(WORDS_MAX));
+        let tunnel = Arc::new(Self {
+            gateway: gateway.clone(),
+            side,
+            form,
+            queue_id,
+            peer,
+            peer_keys: Arc::new(peer_keys),
+            started: now(),
+            port: lease.as_ref().map(Lease::port),
+            relay,
+            queues,
+            session: Mutex::new(Session::new(side, gateway.config.terms, is_numbered, gateway.time())),
+            lanes: Mutex::default(),
+            say,
+            words,
+            changed: Notify::new(),
+            bytes_to_peer: AtomicU64::new(0),
+            bytes_from_peer: AtomicU64::new(0),
+            sent_again: AtomicU64::new(0),
+            trouble: Mutex::default(),
+        });
+        gateway.counts.opened.fetch_add(1, Relaxed);
+        gateway.sessions().insert(tunnel.queue_id.clone(), tunnel.clone());
+        let speech = Speech { said, words: heard };
+        tokio::spawn(Hearing::new(tunnel, data, control, speech, lease).run());
+        Ok(())
+    }
+
+    /// The session's machine. The lock is held for no longer than a call of it.
+    pub(super) fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The consumer's port.
+    pub(super) fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    pub(super) fn is_numbered(&self) -> bool {
+        self.session().is_numbered() == Some(true)
+    }
+
+    /// Whether requests of a consumer are gathered, because the other gateway hands each message on by itself.
+    pub(super) fn keeps_requests_whole(&self) -> bool {
+        self.side == Side::Consumer && !self.is_numbered()
+    }
+
+    /// For how long a consumer or provider may take nothing of what is written to it.
+    pub(super) fn stall_max(&self) -> Duration {
+        self.gateway.config.terms.idle
+    }
+
+    /// Ends the session; the first reason stays.
+    pub(super) fn close(&self, reason: Reason) {
+        self.session().close(reason);
+        self.changed.notify_one();
+    }
+
+    /// Says a word of the session itself, without waiting.
+    pub(super) fn word(&self, frame: Frame) {
+        if self.words.try_send(frame).is_err() {
+            self.close(Reason::Fault(format!("it causes {WORDS_MAX} answers and reads none")));
+        }
+    }
+
+    /// Makes a connection known; what comes for it waits there.
+    pub(super) fn open_lane(&self, number: Connection) -> Lane {
+        let pieces_max = if self.is_numbered() { PIECES_MAX } else { PLAIN_PIECES_MAX };
+        let ((inbound, received), bell) = (mpsc::channel(pieces_max), Arc::new(Notify::new()));
+        self.lanes().insert(number, LaneEnd { inbound, bell: bell.clone() });
+        self.gateway.counts.connections.fetch_add(1, Relaxed);
+        Lane { number, inbound: received, bell }
+    }
+
+    pub(super) fn close_lane(&self, number: Connection) {
+        self.lanes().remove(&number);
+    }
+
+    /// Everybody is told that nothing more comes.
+    pub(super) fn close_lanes(&self) {
+        self.lanes().clear();
+    }
+
+    pub(super) fn inbound(&self, number: Connection) -> Option<mpsc::Sender<super::lane::Inbound>> {
+        self.lanes().get(&number).map(|lane| lane.inbound.clone())
+    }
+
+    pub(super) fn ring(&self, number: Connection) {
+        if let Some(lane) = self.lanes().get(&number) {
+            lane.bell.notify_one();
+        }
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, BTreeMap<Connection, LaneEnd>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn count_to_peer(&self, bytes: usize) {
+        self.bytes_to_peer.fetch_add(bytes as u64, Relaxed);
+        self.gateway.counts.bytes_to_peers.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(super) fn count_from_peer(&self, bytes: usize) {
+        self.bytes_from_peer.fetch_add(bytes as u64, Relaxed);
+        self.gateway.counts.bytes_from_peers.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Something went wrong with a connection: it is shown, and told in the log.
+    pub(super) fn trouble(&self, what: &str) {
+        self.gateway.counts.broken.fetch_add(1, Relaxed);
+        self.gateway.tell(&self.peer, what);
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.to_owned());
+    }
+
+    /// A message was not taken.
+    pub(super) fn stray(&self, what: &str) {
+        self.gateway.counts.strays.fetch_add(1, Relaxed);
+        self.gateway.tell(&self.peer, what);
+    }
+
+    /// The session's tasks have ended.
+    pub(super) fn forget(&self) {
+        self.session().closed();
+        self.gateway.forget(self);
+        tell_end(&self.view(), now().since(self.started));
+    }
+
+    /// As the management is told of it.
+    pub(super) fn told(&self) -> ActiveSession {
+        self.form.told(&self.queue_id, &self.peer, self.started, self.port)
+    }
+
+    /// As whoever watches is told of it.
+    pub(super) fn view(&self) -> SessionView {
+        let told = self.told();
+        let cloud = |cloud: &Option<CloudRequest>| {
+            let text = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_lowercase();
+            cloud.as_ref().map(|cloud| (text(&cloud.name), text(&cloud.operator))).unwrap_or_default()
+        };
+        let (consumer_cloud, provider_cloud) = (cloud(&told.consumer_cloud), cloud(&told.provider_cloud));
+        let peer = match self.side {
+            Side::Consumer => self.peer.to_string(),
+            Side::Provider => format!("gateway.{}.{}.arrowhead.eu", consumer_cloud.0, consumer_cloud.1),
+        };
+        let session = self.session();
+        SessionView {
+            queue_id: format!("{}..", &self.queue_id.as_str()[..6]),
+            side: self.side.to_string(),
+            state: session.state().to_string(),
+            reason: session.reason().map(Reason::to_string),
+            trouble: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            peer,
+            consumer: self.form.consumer.as_str().to_owned(),
+            consumer_cloud: format!("{}.{}", consumer_cloud.0, consumer_cloud.1),
+            provider: self.form.provider_name.as_str().to_owned(),
+            provider_cloud: format!("{}.{}", provider_cloud.0, provider_cloud.1),
+            service: told.service_definition.unwrap_or_default(),
+            relay: self.relay.place().to_string(),
+            port: self.port,
+            connections: session.connections(),
+            bytes_to_peer: self.bytes_to_peer.load(Relaxed),
+            bytes_from_peer: self.bytes_from_peer.load(Relaxed),
+            numbered: session.is_numbered(),
+            started_at: self.started,
+        }
+    }
+
+    /// Whether it is not over.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self.session().state(), SessionState::Closing | SessionState::Closed)
+    }
+
+    /// Takes what the machine has to say about the present.
+    pub(super) fn with_session<T>(&self, act: impl FnOnce(&mut Session, Duration, &mut Vec<Event>) -> T) -> (T, Vec<Event>) {
+        let mut events = Vec::new();
+        let done = act(&mut self.session(), self.gateway.time(), &mut events);
+        (done, events)
+    }
+}

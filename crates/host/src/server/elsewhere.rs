@@ -1,0 +1,44 @@
+//! Who speaks with other clouds.
+
+use std::sync::Arc;
+
+use bodkin_arrowhead::core_service::CoreSystem;
+
+use super::StartError;
+use crate::{
+    config::HostConfig,
+    destination::Destinations,
+    gatekeeper::Gatekeeper,
+    gateway::{Gateway, SecureEnds},
+    relay::{Dialer, Relays},
+    security::Security,
+};
+
+/// The Gatekeeper, in a cloud that has one.
+pub(super) fn gatekeeper(
+    config: &HostConfig,
+    security: Option<&Arc<Security>>,
+    destinations: &Destinations,
+) -> Result<Option<Gatekeeper>, StartError> {
+    let Some(security) = having(security, CoreSystem::Gatekeeper) else { return Ok(None) };
+    let relays = Relays::new(Dialer::new(destinations.clone(), security.clone(), CoreSystem::Gatekeeper));
+    let patience = config.limits.neighbor_timeout;
+    Ok(Some(Gatekeeper::new(security.trust().identity(CoreSystem::Gatekeeper), patience, Box::new(relays))?))
+}
+
+/// The Gateway, in a cloud that has one. Relays know the Gatekeeper's key of each cloud, so that is what it shows them, on connections of its own: what a tunnel
+/// carries never holds up a dialogue.
+pub(super) fn gateway(
+    config: &HostConfig,
+    security: Option<&Arc<Security>>,
+    destinations: &Destinations,
+) -> Result<Option<Gateway>, StartError> {
+    let Some(security) = having(security, CoreSystem::Gateway) else { return Ok(None) };
+    let relays = Relays::new(Dialer::new(destinations.clone(), security.clone(), CoreSystem::Gatekeeper));
+    let ends = SecureEnds::new(security.clone(), destinations.clone());
+    Ok(Some(Gateway::new(security.trust().identity(CoreSystem::Gateway), config.gateway(), Box::new(relays), Box::new(ends))?))
+}
+
+fn having(security: Option<&Arc<Security>>, system: CoreSystem) -> Option<&Arc<Security>> {
+    security.filter(|security| security.trust().systems().contains(&system))
+}
