@@ -231,7 +231,7 @@ impl Gateway {
     pub fn views(&self) -> Vec<SessionView> {
         let mut views: Vec<SessionView> = self.sessions().values().map(|tunnel| tunnel.view()).collect();
         views.extend(self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
-        views.sort_by(|one, other| one.started_at.cmp(&other.started_at));
+        views.sort_by_key(|one| one.started_at);
         views
     }
 
