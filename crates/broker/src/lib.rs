@@ -40,8 +40,8 @@ pub use crate::{
     few::Few,
     replication::{AckAhead, BackupStanding, IN_FLIGHT_MAX, ReplicationPace, ReplicationPolicy},
     shard::{
-        Accepted, Attachment, Authority, Counters, Input, Offer, OfferedEvent, Output, Publication, Refusal, SEQUENCE_GAP_MAX, Shard,
-        ShardError, ShardLimits, ShedReason, TopicView, Work,
+        Accepted, Attachment, Authority, Counters, Input, LAST_AFTER_MAX, LAST_AFTER_MIN, Offer, OfferedEvent, Output, Publication,
+        Refusal, SEQUENCE_GAP_MAX, Shard, ShardError, ShardLimits, ShedReason, TopicView, Work,
     },
     slot::SlotId,
     stream::{StreamId, StreamIdentity},

@@ -6,6 +6,7 @@
 
 mod cover;
 mod dispatch;
+mod last;
 mod link;
 mod publish;
 mod required;
@@ -16,6 +17,7 @@ mod words;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 pub use self::{
+    last::{LAST_AFTER_MAX, LAST_AFTER_MIN},
     publish::SEQUENCE_GAP_MAX,
     required::Attachment,
     words::{Accepted, Authority, Input, Output, Publication, Refusal, ShardError, ShedReason, Work},
@@ -111,6 +113,8 @@ pub struct Shard<R> {
     dispatches_ns: u64,
     /// Streams without required subscriptions, by when their dispatched events count as received.
     settling: Queue,
+    /// Streams whose last event was dropped, by when their subscribers are told so.
+    silences: Queue,
     /// Required subscriptions that owe something, by when they are not required any more.
     waits: Queue,
     /// Streams with readers that are behind and can be brought something.
@@ -143,6 +147,7 @@ impl<R> Shard<R> {
             dispatches: Queue::default(),
             dispatches_ns: 0,
             settling: Queue::default(),
+            silences: Queue::default(),
             waits: Queue::default(),
             catching_up: VecDeque::new(),
             held: Vec::new(),
@@ -377,6 +382,7 @@ impl<R> Shard<R> {
         let (streams, slots) = (self.streams.count(), self.streams.slots.count_max());
         self.dispatches.reserve(streams);
         self.settling.reserve(streams);
+        self.silences.reserve(streams);
         self.replication.pending.reserve(slots);
         self.touched.reserve(streams.saturating_sub(self.touched.len()));
         self.catching_up.reserve(streams.saturating_sub(self.catching_up.len()));

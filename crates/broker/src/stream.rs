@@ -163,6 +163,8 @@ pub(crate) struct Stream {
     /// The last message that was dispatched in this epoch: what is missing behind it, dropped here or lost in a crash, is one row. `None`: none was, and another leader may
     /// have dropped all that the topic allows in front of the first one.
     pub shed_from: Option<Sequence>,
+    /// The last message, if it was dropped in front of its dispatch: nothing shows subscribers that it is missing. 0: it was not.
+    pub unseen: Sequence,
     pub linked: Linked,
     /// Of a stream that keeps something: where the list of such streams has it.
     pub place: u32,
@@ -204,6 +206,7 @@ impl Stream {
             bucket: Bucket::default(),
             since_mark: 0,
             shed_from: None,
+            unseen: Sequence(0),
             linked: Linked::default(),
             place: 0,
             readers: Few::default(),

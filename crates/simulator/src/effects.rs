@@ -86,6 +86,8 @@ pub enum Fact {
         subscriber: u16,
         /// Of which stream.
         stream: StreamName,
+        /// The first one.
+        from: u64,
         /// How many.
         losses: u64,
     },

@@ -67,6 +67,8 @@ pub struct Ledger {
     disturbed_since: Option<Time>,
     /// Before the present disturbance, or up to now, nothing was disturbed since then.
     quiet_since: Time,
+    /// Since when the one who leads does.
+    led_since: Time,
     tally: Tally,
 }
 
@@ -93,10 +95,10 @@ impl Ledger {
         self.stream(stream).created(at)
     }
 
-    /// A message will not be delivered, and this was told.
-    pub fn given_up(&mut self, stream: StreamIndex, sequence: u64, by: GivenUp) {
+    /// A message will not be delivered, and its publisher is told.
+    pub fn given_up(&mut self, at: Time, stream: StreamIndex, sequence: u64, by: GivenUp) {
         self.tally.shed += u64::from(by == GivenUp::ByBroker);
-        self.stream(stream).given_up(sequence, by);
+        self.stream(stream).given_up(at, sequence, by);
     }
 
     /// The publisher was told that everything through `sequence` is covered.
@@ -117,15 +119,19 @@ impl Ledger {
         account.delivered(at, subscriber, sequence, calm, &mut self.tally).map_err(|broken| Violation { at, broken })
     }
 
-    /// A subscriber's machine told losses of a stream to its application.
-    pub fn told(&mut self, stream: StreamIndex, subscriber: u16, losses: u64) {
-        self.stream(stream).told(subscriber, losses);
+    /// A subscriber's machine told its application that so many messages of a stream from `from` on are lost.
+    pub fn told(&mut self, at: Time, stream: StreamIndex, subscriber: u16, from: u64, losses: u64) -> Result<(), Violation> {
+        let account = &mut self.streams[stream.0 as usize];
+        account.told(subscriber, from, losses, &mut self.tally).map_err(|broken| Violation { at, broken })
     }
 
     /// A node begins to lead, or goes on, until a true time.
     pub fn leads(&mut self, at: Time, node: u16, run: u32, epoch: u64, until: Time) -> Result<(), Violation> {
         let begins = self.leadership.leads(at, node, run, epoch, until).map_err(|broken| Violation { at, broken })?;
         self.tally.leads += u64::from(begins);
+        if begins {
+            self.led_since = at;
+        }
         Ok(())
     }
 
@@ -170,7 +176,7 @@ impl Ledger {
     /// All faults are over for long and nothing is published any more: everything has to be accounted for.
     pub fn settle(&mut self, at: Time) -> Result<(), Violation> {
         for account in &mut self.streams {
-            account.settle(&mut self.tally).map_err(|broken| Violation { at, broken })?;
+            account.settle(self.led_since, &mut self.tally).map_err(|broken| Violation { at, broken })?;
         }
         Ok(())
     }
@@ -253,7 +259,7 @@ mod tests {
     fn what_is_given_up_by_the_broker_counts_and_by_the_publisher_does_not() {
         for (by, tolerated) in [(GivenUp::ByBroker, false), (GivenUp::ByPublisher, true)] {
             let (mut ledger, stream) = ten(0);
-            ledger.given_up(stream, 2, by);
+            ledger.given_up(Time(9), stream, 2, by);
             assert_eq!(deliver(&mut ledger, stream, &[1, 3]).is_ok(), tolerated, "{by:?}");
         }
     }
@@ -281,7 +287,7 @@ mod tests {
     #[test]
     fn what_a_broker_has_dropped_as_late_may_come_behind_a_later_one_but_once_and_nothing_else_may() {
         let (mut ledger, stream) = ten(2);
-        ledger.given_up(stream, 2, GivenUp::ByBroker);
+        ledger.given_up(Time(9), stream, 2, GivenUp::ByBroker);
         assert_eq!(deliver(&mut ledger, stream, &[1, 4, 2]), Ok(()));
         for sequence in [2, 3] {
             let broken = Broken::Order { stream: NAME, subscriber: 0, last: 4, sequence };
@@ -311,29 +317,42 @@ mod tests {
         deliver(&mut ledger, stream, &[1, 2, 3, 5, 6, 7, 8]).unwrap();
         let missing = Broken::Unaccounted { stream: NAME, subscriber: 0, first: 9, missing: 2 };
         assert_eq!(ledger.clone().settle(Time(99)).map_err(|v| v.broken), Err(missing));
-        ledger.told(stream, 0, 3);
+        ledger.told(Time(98), stream, 0, 4, 1).unwrap();
+        ledger.told(Time(98), stream, 0, 9, 2).unwrap();
         assert_eq!(ledger.settle(Time(99)), Ok(()));
         assert_eq!((ledger.tally().lost, ledger.tally().longest_run), (3, 2));
     }
 
     #[test]
-    fn what_a_broker_has_dropped_at_the_end_of_a_stream_is_not_told_but_counts() {
-        let (mut ledger, stream) = ten(1);
-        deliver(&mut ledger, stream, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
-        ledger.given_up(stream, 10, GivenUp::ByBroker);
+    fn what_a_broker_has_dropped_at_the_end_of_a_stream_counts_and_is_told_unless_another_leads_since() {
+        let ends = |tolerance| {
+            let (mut ledger, stream) = ten(tolerance);
+            deliver(&mut ledger, stream, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
+            ledger.given_up(Time(50), stream, 10, GivenUp::ByBroker);
+            (ledger, stream)
+        };
+        let (mut ledger, stream) = ends(1);
+        let missing = Broken::Unaccounted { stream: NAME, subscriber: 0, first: 10, missing: 1 };
+        assert_eq!(ledger.clone().settle(Time(99)).map_err(|v| v.broken), Err(missing));
+        let mut led_since = ledger.clone();
+        led_since.leads(Time(60), 1, 1, 2, Time(99)).unwrap();
+        assert_eq!(led_since.settle(Time(99)), Ok(()), "who leads now does not know of it");
+        ledger.told(Time(55), stream, 0, 10, 1).unwrap();
         assert_eq!(ledger.clone().settle(Time(99)), Ok(()));
-        let mut strict = ten(0);
-        deliver(&mut strict.0, strict.1, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
-        strict.0.given_up(strict.1, 10, GivenUp::ByBroker);
+        assert_eq!(deliver(&mut ledger, stream, &[10]), Ok(()), "another leader may have had it all the same");
+        let (mut strict, stream) = ends(0);
         let broken = Broken::LossRun { stream: NAME, subscriber: 0, last: 9, next: 11, run: 1, tolerance: 0 };
-        assert_eq!(strict.0.settle(Time(99)).map_err(|v| v.broken), Err(broken));
+        assert_eq!(strict.clone().settle(Time(99)).map_err(|v| v.broken), Err(broken.clone()));
+        assert_eq!(strict.told(Time(55), stream, 0, 10, 1).map_err(|v| v.broken), Err(broken));
+        let forged = Broken::Forged { stream: NAME, subscriber: 0, sequence: 11 };
+        assert_eq!(strict.told(Time(55), stream, 0, 11, 1).map_err(|v| v.broken), Err(forged), "nobody has published it");
     }
 
     #[test]
     fn losses_that_nobody_had_are_not_told() {
         let (mut ledger, stream) = ten(3);
         deliver(&mut ledger, stream, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]).unwrap();
-        ledger.told(stream, 0, 1);
+        ledger.told(Time(98), stream, 0, 3, 1).unwrap();
         let wrong = Broken::LossesToldWrong { stream: NAME, subscriber: 0, told: 1, lost: 0 };
         assert_eq!(ledger.settle(Time(99)).map_err(|v| v.broken), Err(wrong));
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bodkin_broker::{
     Incarnation,
     subscriber::{Beginning, Input, Output, Received, Subscriber, SubscriberConfig, TopicKey},
-    wire::{ClientFrame, EventHeader, Watermark, Watermarks},
+    wire::{ClientFrame, EventHeader, Flags, Watermark, Watermarks},
 };
 
 use crate::{
@@ -78,11 +78,20 @@ impl SubscriberProcess {
     /// A broker has said or sent something.
     pub fn receive(&mut self, now: Time, from: ProcessId, packet: &Packet, effects: &mut Effects) {
         match packet {
-            Packet::Command(bytes) => {
-                if let ClientFrame::Leader { epoch, is_leader } = ClientFrame::decode(bytes).expect("brokers send valid commands") {
+            Packet::Command(bytes) => match ClientFrame::decode(bytes).expect("brokers send valid commands") {
+                ClientFrame::Leader { epoch, is_leader } => {
                     self.step(now, Input::Leader { session: session_of(from), epoch, is_leader }, effects);
                 }
-            }
+                ClientFrame::Last { epoch, publisher, incarnation, sequence, topic } => {
+                    let named = |(index, _, _): &&(u16, bool, TopicKey)| self.workload.topics[usize::from(*index)].name == topic;
+                    let (_, _, key) = *self.topics.iter().find(named).expect("brokers name what was subscribed to");
+                    let flags = Flags { last: true, ..Flags::default() };
+                    let header = EventHeader { flags, publisher, incarnation, sequence, created_utc_ns: 0, epoch };
+                    self.machine.receive(self.clock.reading(now), session_of(from), key, &header, &mut self.outputs);
+                    self.carry_out(effects);
+                }
+                _ => {}
+            },
             Packet::Event { topic, header, payload } => self.event(now, from, *topic, header, *payload, effects),
             _ => {}
         }
@@ -124,9 +133,9 @@ impl SubscriberProcess {
                 let frame = ClientFrame::Delivered { epoch: self.machine.epoch(), publisher, incarnation, through, topic };
                 effects.sends.push((roster::node(node_of(session)), command_packet(&frame)));
             }
-            Output::Lost { topic, publisher, incarnation, run, .. } => {
+            Output::Lost { topic, publisher, incarnation, from, run, .. } => {
                 let stream = StreamName { publisher: number_of(publisher), incarnation: incarnation.0, topic: index(topic) };
-                effects.facts.push(Fact::Told { subscriber: self.subscriber, stream, losses: run });
+                effects.facts.push(Fact::Told { subscriber: self.subscriber, stream, from: from.0, losses: run });
             }
             Output::TwoLeaders { .. } => {
                 effects.facts.push(Fact::Contradiction { what: "a subscriber hears of two leaders in one epoch" });

@@ -237,6 +237,76 @@ fn events_that_take_longer_from_their_publisher_than_is_stated_suspend_the_guara
     assert!(cloud.get("/metrics").expect_status(200).text().contains("\nbodkin_guarantee_suspended 1\n"));
 }
 
+/// Answers the broker's question for the time, by a clock that is so far ahead.
+fn answer(link: &mut Link, ahead_ns: u64) {
+    let (epoch, sent_utc_ns) = hear(link, |command| match *command {
+        ClientFrame::ClockRequest { epoch, sent_utc_ns } => (epoch, sent_utc_ns),
+        ref other => panic!("a question was expected: {other:?}"),
+    });
+    let now_utc_ns = utc_ns() + ahead_ns;
+    say(link, &ClientFrame::ClockReply { epoch, sent_utc_ns, received_utc_ns: now_utc_ns, replied_utc_ns: now_utc_ns });
+}
+
+#[test]
+fn deadlines_of_a_publisher_whose_clock_is_known_to_be_wrong_count_from_the_longest_way_before_the_arrival() {
+    let data = tempfile::tempdir().expect("a directory");
+    let file = data.path().join("bodkin.toml");
+    // Created when it comes: due 10 s later. Created 20 s before, as it may have been by its way and the clocks: due 10 s ago.
+    let topic = "event_type = \"hot\"\nperiod_s = 1\ndeadline_s = 30\npublishers = 3\n";
+    std::fs::write(&file, format!("[platform]\nclock_error_s = 20\n[[topic]]\n{topic}")).expect("written");
+    let cloud = Launch::new().data(data.path()).flags(["--config", file.to_str().expect("text")]).start();
+    for (number, name) in (1..).zip(["right", "wrong", "silent"]) {
+        cloud.register_system(name, number);
+    }
+    let (mut right, mut wrong, mut silent) = (dealer(&cloud, "right"), dealer(&cloud, "wrong"), dealer(&cloud, "silent"));
+    answer(&mut right, 0);
+    answer(&mut wrong, 60_000_000_000);
+    let platform = || cloud.get("/api/v1/platform").expect_status(200).json();
+    assert!(eventually(|| platform()["guarantee"] == "suspended"), "{}", platform());
+    let mut sub = subscriber(&cloud, "hot");
+    let ahead = EventHeader { created_utc_ns: utc_ns() + 60_000_000_000, ..header(1) };
+    let rows = [
+        (&mut right, header(1), 0, "it is in time"),
+        (&mut silent, ahead, 0, "a clock that nobody knows of is believed, as far as it may be"),
+        (&mut wrong, ahead, 1, "it may have been created long before it came"),
+    ];
+    for (link, event, late, why) in rows {
+        publish(link, "hot", b"1", &event);
+        heard(&mut sub);
+        let row = &cloud.get("/api/v1/topics").expect_status(200).json()["data"][0];
+        assert_eq!(row["late"], late, "{why}: {row}");
+    }
+}
+
+#[test]
+fn the_number_of_the_last_event_is_told_to_who_counts_if_it_was_dropped() {
+    let data = tempfile::tempdir().expect("a directory");
+    let file = data.path().join("bodkin.toml");
+    // Created, as far as is known, when it came less the longest way: due at once.
+    let topic = "event_type = \"hot\"\nperiod_us = 1\npublisher_broker_ms = 1\ndeadline_ms = 1\nshed_max = 1\n";
+    std::fs::write(&file, format!("[[topic]]\n{topic}")).expect("written");
+    let cloud = Launch::new().data(data.path()).flags(["--config", file.to_str().expect("text")]).start();
+    cloud.register_system("sensor", 1);
+    let (mut sensor, mut display, mut sub) = (dealer(&cloud, "sensor"), dealer(&cloud, "display"), subscriber(&cloud, "ho"));
+    subscribed(&mut display, "hot", None);
+    let old = |sequence| EventHeader { created_utc_ns: utc_ns() - 10_000_000_000, ..header(sequence) };
+    publish(&mut sensor, "hot", b"1", &old(1));
+    let (_, _, first) = heard(&mut display);
+    assert_eq!((first.sequence, heard(&mut sub).2), (Sequence(1), first), "the first one behind a start goes out");
+    publish(&mut sensor, "hot", b"2", &old(2));
+    let (epoch, publisher, incarnation, sequence) = (Epoch::NONE, first.publisher, RUN, Sequence(2));
+    hear(&mut display, |command| assert_eq!(*command, ClientFrame::Last { epoch, publisher, incarnation, sequence, topic: "hot" }));
+    let (event_type, payload, last) = heard(&mut sub);
+    assert_eq!((event_type.as_str(), payload.as_str()), ("hoT", ""), "its own spelling, as far as its prefix goes");
+    let flags = Flags { last: true, ..Flags::default() };
+    assert_eq!(last, EventHeader { flags, publisher, incarnation, sequence, created_utc_ns: 0, epoch });
+    // What goes out shows by its own number what was dropped in front of it.
+    publish(&mut sensor, "hot", b"3", &old(3));
+    assert_eq!([heard(&mut display).2.sequence, heard(&mut sub).2.sequence], [Sequence(3); 2]);
+    settle(&mut display);
+    settle(&mut sub);
+}
+
 #[test]
 fn a_clock_that_is_an_hour_off_suspends_the_guarantee_as_long_as_its_client_is_there() {
     let data = tempfile::tempdir().expect("a directory");
@@ -247,15 +317,6 @@ fn a_clock_that_is_an_hour_off_suspends_the_guarantee_as_long_as_its_client_is_t
     cloud.register_system("sensor", 1);
     let guarantee = || cloud.get("/api/v1/platform").expect_status(200).json();
     let mut right = dealer(&cloud, "sensor");
-    let answer = |link: &mut Link, ahead_ns: u64| {
-        let (epoch, sent_utc_ns) = hear(link, |command| match *command {
-            ClientFrame::ClockRequest { epoch, sent_utc_ns } => (epoch, sent_utc_ns),
-            ref other => panic!("a question was expected: {other:?}"),
-        });
-        let now_utc_ns = utc_ns() + ahead_ns;
-        let reply = ClientFrame::ClockReply { epoch, sent_utc_ns, received_utc_ns: now_utc_ns, replied_utc_ns: now_utc_ns };
-        say(link, &reply);
-    };
     answer(&mut right, 0);
     assert!(eventually(|| guarantee()["clocks"] == 1), "{}", guarantee());
     assert_eq!(guarantee()["guarantee"], "unstated", "{}", guarantee());

@@ -222,6 +222,9 @@ impl<R> Shard<R> {
         let number = has_number.then_some(StreamNumber(stream.linked.number));
         self.dispatches.remove(index);
         self.settling.remove(index);
+        if self.silences.remove(index) {
+            self.tell_last(index, outputs);
+        }
         let stream = self.streams.close(index);
         outputs.push(Output::Closed { stream, number });
     }

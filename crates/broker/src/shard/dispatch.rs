@@ -33,6 +33,7 @@ impl<R> Shard<R> {
         self.stop_holding(now);
         self.settle(now, outputs);
         self.stop_waiting(now, outputs);
+        self.end_silences(now, outputs);
         (0..LEVELS as u8)
             .find_map(|level| self.next_of(now, level, offer, outputs))
             .or_else(|| self.next_behind(now, offer, outputs))
@@ -43,10 +44,11 @@ impl<R> Shard<R> {
     pub fn next_timer(&self) -> Option<Instant> {
         let held = (!self.held.is_empty()).then_some(self.held_until);
         let settling = self.settling.first().map(|(_, at, _)| at);
+        let silences = self.silences.first().map(|(_, at, _)| at);
         let waits = self.waits.first().map(|(_, at, _)| at);
         let has_work = !self.dispatches.is_empty() || !self.catching_up.is_empty() || self.is_giving();
         let work = has_work.then(Instant::default);
-        [held, settling, waits, work, self.replication.next_start(self.dispatches_ns)].into_iter().flatten().min()
+        [held, settling, silences, waits, work, self.replication.next_start(self.dispatches_ns)].into_iter().flatten().min()
     }
 
     fn next_of(&mut self, now: Instant, level: u8, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) -> Option<Work> {
@@ -84,18 +86,19 @@ impl<R> Shard<R> {
         self.streams.at_mut(index).rightful -= u32::from(!is_excess);
         if is_excess && level != BACKGROUND {
             // What it is dropped for is what the stream is queued by.
-            self.shed(slot.index, ShedReason::Excess, outputs);
+            self.shed(now, slot.index, ShedReason::Excess, outputs);
             return None;
         }
         self.await_settling(now, index);
         self.schedule(now, index);
         if is_late && may_shed {
-            self.shed(slot.index, ShedReason::Late, outputs);
+            self.shed(now, slot.index, ShedReason::Late, outputs);
             return None;
         }
         self.counters.dispatched += 1;
         self.counters.late += u64::from(is_late);
         self.streams.at_mut(index).shed_from = Some(sequence);
+        self.seen(index, sequence);
         self.hand_to_all(now, slot, offer, outputs);
         let stream = self.streams.id(index);
         self.worked_on = Some(stream);
@@ -103,7 +106,7 @@ impl<R> Shard<R> {
     }
 
     /// Drops an event in front of its dispatch: it is no one's any more.
-    fn shed(&mut self, slot: u32, reason: ShedReason, outputs: &mut Vec<Output>) {
+    fn shed(&mut self, now: Instant, slot: u32, reason: ShedReason, outputs: &mut Vec<Output>) {
         let message = self.streams.slots.at_mut(slot);
         message.is_shed = true;
         let (index, sequence) = (message.stream, message.sequence);
@@ -111,6 +114,7 @@ impl<R> Shard<R> {
         outputs.push(Output::Shed { stream: self.streams.id(index), sequence, slot: self.streams.slots.id(slot), reason });
         let stream = self.streams.at_mut(index);
         stream.readers.iter_mut().filter(|reader| !reader.is_behind).for_each(|reader| reader.pass(sequence));
+        self.begin_silence(now, index, sequence);
         self.release(index, outputs);
     }
 
@@ -175,6 +179,7 @@ impl<R> Shard<R> {
                 let slot = self.first_missed(index, self.streams.at(index).readers[at].passed);
                 if slot == NONE {
                     self.streams.at_mut(index).readers[at].is_behind = false;
+                    self.tell_last_to(index, key, outputs);
                     break;
                 }
                 let slot = self.streams.slots.id(slot);

@@ -91,6 +91,7 @@ impl<R> Shard<R> {
         self.begin_session(now, key);
         for at in 0..self.streams.of(topic).len() {
             let index = self.streams.of(topic)[at];
+            self.tell_last_to(index, key, outputs);
             self.touch(index);
             self.release(index, outputs);
         }
@@ -138,6 +139,8 @@ impl<R> Shard<R> {
         // What the leader of the epoch between has dropped is not known here.
         for index in self.streams.open_streams().collect::<Vec<_>>() {
             self.streams.at_mut(index).shed_from = None;
+            // Who had heard of that leader did not believe what was said from here.
+            self.renew_silence(now, index);
         }
         for index in 0..self.subscriptions.indexes() as u32 {
             let key = self.subscriptions.key(index);

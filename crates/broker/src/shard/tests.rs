@@ -3,6 +3,7 @@
 mod best_effort;
 mod cover;
 mod dispatch;
+mod last;
 mod pair;
 mod promotion;
 mod required;

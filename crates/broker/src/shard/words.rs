@@ -148,6 +148,14 @@ pub enum Output {
         /// From the first lost event until now.
         during: Duration,
     },
+    /// Tell the subscriber, behind what is queued, that this is the last event of its stream so far: it was dropped in front of its dispatch, and no later event has shown
+    /// that for a while. Who has been told so before may be told again.
+    TellLast {
+        /// Whom.
+        subscription: SubscriptionKey,
+        /// Which event.
+        event: EventId,
+    },
     /// The subscription is not required any more: it was away or silent for longer than it is waited for. Tell it and the operator.
     NotRequired {
         /// Which one; without a session it is gone.

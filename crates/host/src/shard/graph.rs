@@ -77,6 +77,11 @@ impl Graphs {
         self.readers.get(topic.0 as usize).is_some_and(|readers| !readers.is_empty())
     }
 
+    /// Whether a graph makes the events of a topic: numbers that are passed over there are no losses.
+    pub fn makes(&self, topic: TopicId) -> bool {
+        self.deployed.iter().any(|deployed| deployed.outputs.contains(&topic))
+    }
+
     /// Whether no graph has workers that are to be real-time threads.
     pub fn are_ordinary(&self) -> bool {
         let all = self.deployed.iter().flat_map(|deployed| std::iter::once(deployed).chain(deployed.successor.as_deref()));

@@ -71,7 +71,9 @@ impl Receiver {
                 let hears = event_handler::hears(snapshot, subscription, publication, filter_text);
                 wanted(hears.then(|| frames.json(publication).len() as u64))
             }
-            Self::Link { slot, .. } | Self::Dealer { slot, .. } if !endpoint.may_hear(*slot, snapshot, publication) => Wanted::No,
+            Self::Link { slot, .. } | Self::Dealer { slot, .. } if !endpoint.may_hear(*slot, snapshot, publication.facts().source) => {
+                Wanted::No
+            }
             Self::Link { slot, prefix } => wanted(endpoint.offer(*slot, prefix, frames.message(event, publication))),
             Self::Dealer { slot, topic } => endpoint.offer_dealer(*slot, topic, frames.message(event, publication)),
             Self::Graph => Wanted::Bytes(0),
@@ -188,6 +190,7 @@ impl Shard {
                     self.tell_behind(subscription, position.expect("only who has a log to read falls behind"));
                 }
                 Output::TellLoss { subscription, events, during } => self.tell_loss(subscription, events, during),
+                Output::TellLast { subscription, event } => self.tell_last(subscription, event),
                 Output::Shed { stream, sequence, slot, reason } => {
                     self.dropped(stream, slot, reason);
                     self.tell_shed(stream, sequence);

@@ -91,12 +91,12 @@ impl Cloud {
             Fact::Dropped { stream, sequence } => {
                 if self.scenario.excuses_drops() {
                     let index = self.stream(stream);
-                    self.ledger.given_up(index, sequence, GivenUp::ByPublisher);
+                    self.ledger.given_up(at, index, sequence, GivenUp::ByPublisher);
                 }
             }
             Fact::Shed { stream, sequence } => {
                 let index = self.stream(stream);
-                self.ledger.given_up(index, sequence, GivenUp::ByBroker);
+                self.ledger.given_up(at, index, sequence, GivenUp::ByBroker);
             }
             Fact::Delivered { subscriber, stream, sequence, is_whole } => {
                 if !is_whole {
@@ -105,9 +105,9 @@ impl Cloud {
                 let index = self.stream(stream);
                 self.ledger.delivered(at, index, subscriber, sequence)?;
             }
-            Fact::Told { subscriber, stream, losses } => {
+            Fact::Told { subscriber, stream, from, losses } => {
                 let index = self.stream(stream);
-                self.ledger.told(index, subscriber, losses);
+                self.ledger.told(at, index, subscriber, from, losses)?;
             }
             Fact::Leads { node, run, epoch, until } => {
                 let until = self.nodes[node as usize].clock.time_of(until);

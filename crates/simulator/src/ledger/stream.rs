@@ -69,6 +69,8 @@ pub struct StreamAccount {
     /// Losses up to here are nobody's fault.
     excused: u64,
     readers: Vec<Reader>,
+    /// The newest message that a broker has dropped, and when.
+    dropped: (u64, Time),
     /// Its publisher is dead: nobody says any more which message was the last.
     is_over: bool,
 }
@@ -84,6 +86,7 @@ impl StreamAccount {
             covered: 0,
             excused: 0,
             readers: Vec::new(),
+            dropped: (0, Time::default()),
             is_over: false,
         }
     }
@@ -102,7 +105,14 @@ impl StreamAccount {
         self.created_through()
     }
 
-    pub(super) fn given_up(&mut self, sequence: u64, by: GivenUp) {
+    pub(super) fn given_up(&mut self, at: Time, sequence: u64, by: GivenUp) {
+        if by == GivenUp::ByBroker && sequence >= self.dropped.0 {
+            self.dropped = (sequence, at);
+        }
+        self.give_up(sequence, by);
+    }
+
+    fn give_up(&mut self, sequence: u64, by: GivenUp) {
         if let Some(message) = self.message(sequence) {
             // What was never promised may be dropped by anybody.
             message.given_up = message.given_up.filter(|before| *before == GivenUp::ByPublisher).or(Some(by));
@@ -121,7 +131,7 @@ impl StreamAccount {
     pub(super) fn publisher_died(&mut self) {
         self.is_over = true;
         for sequence in self.covered + 1..=self.created_through() {
-            self.given_up(sequence, GivenUp::ByPublisher);
+            self.give_up(sequence, GivenUp::ByPublisher);
         }
     }
 
@@ -194,10 +204,20 @@ impl StreamAccount {
         Ok(())
     }
 
-    pub(super) fn told(&mut self, subscriber: u16, losses: u64) {
-        for reader in self.readers.iter_mut().filter(|reader| reader.subscriber == subscriber) {
-            reader.told += losses;
+    /// A subscriber is told of losses by the next message, which comes then, or by the number of the last one, which does not: either way it has passed them over.
+    pub(super) fn told(&mut self, subscriber: u16, from: u64, losses: u64, tally: &mut Tally) -> Result<(), Broken> {
+        let through = from + losses - 1;
+        if through > self.created_through() {
+            return Err(Broken::Forged { stream: self.name, subscriber, sequence: through });
         }
+        let Some(index) = self.readers.iter().position(|reader| reader.subscriber == subscriber) else { return Ok(()) };
+        self.readers[index].told += losses;
+        if through > self.readers[index].last {
+            self.gap(index, through + 1, tally)?;
+            self.readers[index].last = through;
+            self.trim();
+        }
+        Ok(())
     }
 
     /// What nobody waits for any more is forgotten.
@@ -209,10 +229,11 @@ impl StreamAccount {
         }
     }
 
-    pub(super) fn settle(&mut self, tally: &mut Tally) -> Result<(), Broken> {
+    pub(super) fn settle(&mut self, led_since: Time, tally: &mut Tally) -> Result<(), Broken> {
         let behind_all = self.created_through() + 1;
-        // A subscriber sees by the next event what was dropped in front of it, and there is none.
-        let ends_unseen = self.is_over || self.messages.back().is_some_and(|message| message.given_up == Some(GivenUp::ByBroker));
+        // Who has dropped the last message says so, as long as it leads and its publisher is there.
+        let (last_dropped, dropped_at) = self.dropped;
+        let ends_unseen = self.is_over || (last_dropped == self.created_through() && dropped_at <= led_since);
         for index in 0..self.readers.len() {
             let lost_before = self.readers[index].lost;
             self.gap(index, behind_all, tally)?;

@@ -304,6 +304,11 @@ impl Link {
         false
     }
 
+    /// Whether a word of this size that is no event has room in a subscriber's queue. Who has lost events hears none before it has read half of what has filled it.
+    pub fn hears_word(&self, bytes: usize, queue_bytes_max: u64) -> bool {
+        matches!(&self.role, Role::Subscriber(subscriber) if subscriber.lost.is_none()) && self.takes(bytes, queue_bytes_max)
+    }
+
     /// Lets a subscriber hear again when half of its queue is read; gives how many events it has lost.
     pub fn catch_up(&mut self, queue_bytes_max: u64) -> Option<u64> {
         let unsent = self.unsent_bytes() as u64;

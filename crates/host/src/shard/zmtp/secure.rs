@@ -1,6 +1,6 @@
 //! Links in secure mode: by CURVE, each the system that its key is bound to.
 
-use bodkin_arrowhead::{caller::Caller, common_name::SystemCommonName, publication::Publication, snapshot::Snapshot};
+use bodkin_arrowhead::{caller::Caller, common_name::SystemCommonName, record::SystemId, snapshot::Snapshot};
 use bodkin_zmtp::{Credentials, KeyPair, Random, ServerSecurity, ServerSettings};
 
 use super::{Endpoint, Shard};
@@ -26,11 +26,11 @@ pub(super) fn random(security: &ServerSecurity) -> Result<Random, &'static str> 
 
 impl Endpoint {
     /// Whether a link may hear a publisher: in secure mode by the rules for the system that its key is bound to.
-    pub fn may_hear(&self, slot: usize, snapshot: &Snapshot, publication: &Publication<'_>) -> bool {
+    pub fn may_hear(&self, slot: usize, snapshot: &Snapshot, publisher: SystemId) -> bool {
         let Some(system) = self.links[slot].caller.system() else { return true };
         let mut named = snapshot.systems_with(system);
         let (consumer, other) = (named.next(), named.next());
-        consumer.filter(|_| other.is_none()).is_some_and(|consumer| snapshot.may_hear(consumer.id, publication.facts().source))
+        consumer.filter(|_| other.is_none()).is_some_and(|consumer| snapshot.may_hear(consumer.id, publisher))
     }
 }
 

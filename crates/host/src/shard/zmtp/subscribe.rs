@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use bodkin_broker::{Input, Overflow};
+use bodkin_broker::{
+    Input, Overflow,
+    wire::{EventHeader, HEADER_BYTES},
+};
+use bodkin_zmtp::FrameHead;
 
 use super::{Endpoint, Role, Shard};
 use crate::{frames::EventMessage, shard::Receiver};
@@ -44,6 +48,26 @@ impl Endpoint {
         let is_much = link.unsent_bytes() as u64 > self.queue_bytes_max / 4;
         self.is_dirty(slot);
         is_much
+    }
+
+    /// Says behind what waits for a link that there is no later event of a stream than this one, which it was not sent. A link that is full, or has not read half of what
+    /// has filled it, hears nothing: what that costs it is counted.
+    pub fn tell_last(&mut self, slot: usize, prefix: &[u8], topic: &str, last: &EventHeader) {
+        let Some(behind) = topic.as_bytes().get(prefix.len()..) else { return };
+        let mut header = Vec::with_capacity(HEADER_BYTES);
+        last.encode(&mut header);
+        let frames = [(topic.len(), true), (0, true), (header.len(), false)].map(|(bytes, more)| FrameHead::message(bytes, more));
+        let bytes = frames.iter().map(|head| head.as_bytes().len()).sum::<usize>() + topic.len() + header.len();
+        let link = &mut self.links[slot];
+        if !link.hears_word(bytes, self.queue_bytes_max) {
+            return;
+        }
+        let [event_type, payload, own] = &frames;
+        let out = link.frames(&mut self.spare);
+        for part in [event_type.as_bytes(), prefix, behind, payload.as_bytes(), own.as_bytes(), &header] {
+            out.extend_from_slice(part);
+        }
+        self.is_dirty(slot);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The pieces of a leader's work, and what becomes of its shard's outputs.
 
 use bodkin_broker::{
-    BackupStanding, Input, Instant, Output, StreamIdentity, SubscriptionKey, TopicId, Wanted, Work,
+    BackupStanding, EventId, Input, Instant, Output, StreamIdentity, SubscriptionKey, TopicId, Wanted, Work,
     member::Protection,
     wire::{ClientFrame, EventHeader, Flags, LinkFrame, Position, Replication},
 };
@@ -144,6 +144,13 @@ impl Leader {
             Output::Shed { stream, sequence, .. } => {
                 let Some(identity) = self.shard.identity(stream) else { return };
                 effects.facts.push(Fact::Shed { stream: name_of(identity), sequence: sequence.0 });
+            }
+            Output::TellLast { subscription, event } => {
+                let topic = &here.workload.topics[event.topic.0 as usize].name;
+                let EventId { publisher, incarnation, sequence, .. } = event;
+                let receiver = *self.shard.receiver(subscription).expect("who is told is there");
+                let frame = ClientFrame::Last { epoch, publisher, incarnation, sequence, topic };
+                effects.sends.push((receiver, command_packet(&frame)));
             }
             Output::Arrived { .. } => unreachable!("no checkpoint of a graph is sent"),
             Output::NotRequired { .. } => unreachable!("nobody is away for so long"),

@@ -1,9 +1,9 @@
 //! What DEALERs are told.
 
-use bodkin_arrowhead::error::ArrowheadError;
+use bodkin_arrowhead::{error::ArrowheadError, record::SystemId};
 use bodkin_broker::{
-    Epoch, Incarnation, PublisherId, Sequence, StreamId, StreamIdentity, SubscriptionKey, Wanted,
-    wire::{ClientFrame, RefusalReason, TEXT_BYTES_MAX},
+    Epoch, EventId, Incarnation, PublisherId, Sequence, StreamId, StreamIdentity, SubscriptionKey, Wanted,
+    wire::{ClientFrame, EventHeader, Flags, RefusalReason, TEXT_BYTES_MAX},
 };
 use bodkin_zmtp::FrameHead;
 
@@ -123,6 +123,33 @@ impl Shard {
         let epoch = self.epoch();
         let (publisher, incarnation) = (PublisherId(0), Incarnation(0));
         self.endpoint.tell(slot, &ClientFrame::Lost { epoch, publisher, incarnation, events, topic });
+    }
+
+    /// Tells a subscriber the number of the last event of a stream, which nobody was sent. Event streams and pushed subscriptions have no numbers to compare it with, and of
+    /// what a graph has made, numbers that are passed over say nothing.
+    pub(in crate::shard) fn tell_last(&mut self, subscription: SubscriptionKey, event: EventId) {
+        let slot = match self.broker.receiver(subscription) {
+            Some(Receiver::Dealer { slot, .. } | Receiver::Link { slot, .. }) => *slot,
+            Some(Receiver::Stream { .. } | Receiver::Push { .. } | Receiver::Graph) | None => return,
+        };
+        let EventId { publisher, incarnation, topic, sequence } = event;
+        let snapshot = self.context.store.snapshot();
+        let may_hear = self.endpoint.may_hear(slot, &snapshot, SystemId(publisher.0.cast_signed()));
+        if !may_hear || self.graphs.makes(topic) {
+            return;
+        }
+        let epoch = self.epoch();
+        match self.broker.receiver(subscription) {
+            Some(Receiver::Dealer { topic, .. }) => {
+                self.endpoint.tell(slot, &ClientFrame::Last { epoch, publisher, incarnation, sequence, topic });
+            }
+            Some(Receiver::Link { prefix, .. }) => {
+                let flags = Flags { last: true, ..Flags::default() };
+                let last = EventHeader { flags, publisher, incarnation, sequence, created_utc_ns: 0, epoch };
+                self.endpoint.tell_last(slot, prefix, self.broker.topic_name(topic), &last);
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn refuse_subscription(&mut self, slot: usize, topic: &str, reason: RefusalReason, text: &str) {
