@@ -12,7 +12,7 @@ const TIMES: [&str; 8] = ["--lease-ms", "400", "--heartbeat-ms", "40", "--detect
 const FAULTS: &str = "none,kill,host-loss,stop-1ms,stop-20ms,stop-200ms,cut-pair,cut-publishers,cut-leader,kill-witness,kill-backup";
 
 /// Whether this machine lets namespaces be made.
-fn has_namespaces() -> bool {
+pub fn has_namespaces() -> bool {
     let name = format!("bodkin-look-{}", std::process::id());
     let ip =
         |word: &str| Command::new("ip").args(["netns", word, &name]).stderr(Stdio::null()).status().is_ok_and(|status| status.success());

@@ -10,6 +10,7 @@ mod arrowhead_client;
 mod browser;
 mod c_sockets;
 mod crash;
+mod floating;
 mod java_client;
 mod jersey;
 mod jose;

@@ -9,12 +9,12 @@ use bodkin_client::realtime::*;
 use bodkin_zmtp::SocketType;
 use nix::sys::signal::Signal;
 
-use super::nodes::{Node, Pair};
+use super::nodes::{LEASE, Node, Pair};
 use crate::dealer::{hear, say, subscribe};
 use crate::support::arrowhead::system;
 use crate::support::cloud::System;
 use crate::support::link::{Heard, Link};
-use crate::support::patience::PATIENCE;
+use crate::support::patience::{PATIENCE, eventually};
 use crate::zmtp::{settle, texts};
 
 /// No event may be missed; the publisher keeps what may be lost in a fail-over.
@@ -160,6 +160,7 @@ fn a_required_subscriber_hears_everything_when_the_primary_is_killed() {
         clients.come_through(300);
         backup.served();
         println!("{replication}: {} events, the longest time without cover was {:?}", clients.published, clients.gap);
+        failover_is_told(&backup);
         drop(primary);
 
         // The node that comes back is given what is kept, and leads in its turn.
@@ -169,6 +170,22 @@ fn a_required_subscriber_hears_everything_when_the_primary_is_killed() {
         backup.signal(Signal::SIGKILL);
         clients.come_through(300);
         drop(primary);
+    }
+}
+
+/// The node that leads in place of the one that was killed says how long that took. It has led no sooner than the lease of the one before had run out; what took longer than x
+/// suspends the bounds on losses.
+#[track_caller]
+fn failover_is_told(node: &Node) {
+    let took_s = node.seconds("bodkin_failover_seconds");
+    let platform = node.call(System::Monitor, "GET", "/api/v1/platform", None).expect("an answer").json();
+    let stated_s = platform["failoverUs"].as_u64().expect("a number") as f64 / 1e6;
+    println!("the fail-over took {took_s} s of {stated_s} s");
+    assert!(took_s > LEASE.as_secs_f64() / 2.0, "{took_s} s are less than is left of any lease");
+    if took_s > stated_s {
+        assert!(eventually(|| node.gauge("bodkin_failover_long") == 1), "{took_s} s of {stated_s} s, and it is not told to be long");
+    } else {
+        assert_eq!(node.gauge("bodkin_failover_long"), 0, "{took_s} s of {stated_s} s");
     }
 }
 

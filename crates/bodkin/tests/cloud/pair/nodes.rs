@@ -106,11 +106,20 @@ impl Node {
         request(client.connect(self.address(system))?, method, target, body)
     }
 
-    /// A gauge of its metrics.
+    /// A gauge of its metrics that counts.
     pub fn gauge(&self, name: &str) -> u64 {
+        self.metric(name).parse().expect("a whole number")
+    }
+
+    /// A gauge of its metrics that measures.
+    pub fn seconds(&self, name: &str) -> f64 {
+        self.metric(name).parse().expect("a number")
+    }
+
+    fn metric(&self, name: &str) -> String {
         let metrics = self.call(System::Monitor, "GET", "/metrics", None).expect("metrics").text();
-        let line = metrics.lines().find(|line| line.split(' ').next() == Some(name)).unwrap_or_else(|| panic!("no {name} in {metrics}"));
-        line.split(' ').nth(1).and_then(|value| value.parse().ok()).expect("a number")
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {metrics}")).to_owned()
     }
 
     /// Waits until every change is on the Backup's disk before it is answered, or until it is not so any more.
