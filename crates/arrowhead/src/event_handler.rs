@@ -105,8 +105,8 @@ fn parse_sources(forms: Vec<Option<SystemRequest>>) -> Result<Vec<SystemKey>, Ar
     forms.iter().flatten().map(|form| SystemReference::parse(Some(form), "Source", SUBSCRIBE_ORIGIN).map(|source| source.key)).collect()
 }
 
-/// A path at the subscriber: no other host can be named, and nothing that would end the request line early.
-fn parse_notify_uri(text: &str) -> Result<Arc<str>, ArrowheadError> {
+/// A path at the subscriber: no other host can be named, and nothing that would end the request line early. What is none is refused with what is wrong.
+pub fn parse_notify_uri(text: &str) -> Result<Arc<str>, ArrowheadError> {
     let refused = |message: &str| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
     let path = text.trim();
     if path.is_empty() {

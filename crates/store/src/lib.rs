@@ -14,6 +14,7 @@ mod flexible_store;
 mod followed;
 pub mod following;
 mod graph;
+pub mod import;
 pub mod inspection;
 pub mod leader;
 mod load;
