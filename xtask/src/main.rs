@@ -1,20 +1,23 @@
 //! Checks of the tree that cargo does not make: `cargo xtask imports`, `cargo xtask licences`, `cargo xtask tree`.
 //!
+//! And `cargo xtask reference`, which writes `docs/reference` anew.
+//!
 //! Each check is a pure function from what was read to the violations it found; only `workspace` and `tree::read` touch
 //! the machine. `./x test` runs all three.
 
 mod imports;
 mod licence;
+mod links;
 mod tree;
 mod workspace;
 
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use workspace::Workspace;
 
-const USAGE: &str = "cargo xtask imports|licences|tree";
+const USAGE: &str = "cargo xtask imports|licences|tree|reference";
 
 /// Exit code of a call that names no check.
 const EXIT_USAGE: u8 = 2;
@@ -25,7 +28,12 @@ fn main() -> Result<ExitCode> {
     let violations = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["imports"] => imports::violations(&Workspace::read(root)?),
         ["licences"] => licence::violations(&Workspace::read(root)?),
-        ["tree"] => tree::violations(&tree::read(root)?),
+        ["tree"] => {
+            let files = tree::read(root)?;
+            let lost = links::violations(&files, |path| root.join(path).exists());
+            tree::violations(&files).into_iter().chain(lost).collect()
+        }
+        ["reference"] => return reference(root),
         _ => {
             eprintln!("{USAGE}");
             return Ok(ExitCode::from(EXIT_USAGE));
@@ -35,4 +43,13 @@ fn main() -> Result<ExitCode> {
         println!("{violation}");
     }
     Ok(if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Writes `docs/reference` out of the binary: the tests that hold it against the binary write it where they are told to.
+fn reference(root: &Path) -> Result<ExitCode> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut tests = Command::new(cargo);
+    tests.args(["test", "--quiet", "--locked", "--package", "bodkin", "--test", "cloud", "reference::"]);
+    let status = tests.current_dir(root).env("BODKIN_WRITE_REFERENCE", "1").status().context("cargo is started")?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -42,6 +42,24 @@ pub struct TextFile {
     text: String,
 }
 
+impl TextFile {
+    /// One of a test's.
+    #[cfg(test)]
+    pub fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    /// From the root, with `/`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What it holds.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
 /// Reads every text file under `root`. A file that is not UTF-8 is no text and is left out; links are not followed.
 pub fn read(root: &Path) -> Result<Vec<TextFile>> {
     let mut files = Vec::new();
