@@ -3,6 +3,8 @@
 mod cli;
 mod demo;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod environment;
 mod forecast;
 mod graph_file;
