@@ -9,7 +9,7 @@ use crate::{nearest::nearest, passphrase, settings::moved};
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
 /// Variables of the script `x` and of the tests.
-const OF_THE_TREE: [&str; 9] = [
+const OF_THE_TREE: [&str; 10] = [
     "BODKIN_ARROWHEAD_CLIENT",
     "BODKIN_JOSERFC",
     "BODKIN_NUMPY",
@@ -19,6 +19,7 @@ const OF_THE_TREE: [&str; 9] = [
     "BODKIN_SKIPS",
     "BODKIN_TEST_ALL",
     "BODKIN_TEST_SEED",
+    "BODKIN_WRITE_REFERENCE",
 ];
 /// Variables that no option has: others see the options of a process.
 const SECRETS: [&str; 1] = [passphrase::VARIABLE];

@@ -7,7 +7,7 @@ mod graphs;
 mod guarantees;
 mod hand_over;
 mod messages;
-mod nodes;
+pub mod nodes;
 mod secure;
 mod send_queue;
 mod versions;

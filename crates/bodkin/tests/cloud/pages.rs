@@ -1,0 +1,178 @@
+//! Pages of the documentation whose commands are run, as `docs/README.md` says: what they print is what the page shows.
+
+mod terminal;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use self::terminal::{Other, run};
+use crate::support::patience::eventually;
+use crate::support::ports::free_offset;
+
+/// Ports of a cloud, which a page names.
+const PORTS: [u16; 10] = [5570, 5571, 5572, 5573, 8440, 8441, 8443, 8445, 8449, 8455];
+/// By how much a page moves the ports of its second cloud.
+const SECOND: u16 = 100;
+/// Stands for anything.
+const ANYTHING: &str = "...";
+
+/// A fence, and what is printed there if the page shows it.
+struct Block {
+    line: usize,
+    is_other: bool,
+    commands: String,
+    shown: Option<String>,
+}
+
+/// The fences of a page that are run.
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open: Option<(usize, String, String)> = None;
+    // A fence of what is printed stands behind the fence it belongs to.
+    let mut follows = false;
+    for (line, text) in (1..).zip(page.lines()) {
+        match (text.strip_prefix("```"), open.take()) {
+            (Some(info), None) => open = Some((line, info.trim().to_owned(), String::new())),
+            (Some(_), Some((line, info, commands))) => match info.as_str() {
+                "sh" | "sh other" => {
+                    blocks.push(Block { line, is_other: info == "sh other", commands, shown: None });
+                    follows = true;
+                }
+                "text" if follows => {
+                    blocks.last_mut().expect("it follows a block").shown = Some(commands);
+                    follows = false;
+                }
+                _ => follows = false,
+            },
+            (None, Some((line, info, inside))) => open = Some((line, info, inside + text + "\n")),
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a fence has no end");
+    blocks
+}
+
+/// Ports and port offsets of a page's text, moved to free ones: those of its first cloud, and those of its second.
+struct Moves([u16; 2]);
+
+impl Moves {
+    fn of(&self, text: &str) -> String {
+        let mut moved = text.replace(&format!("--port-offset {SECOND}"), &format!("--port-offset {}", self.0[1]));
+        for host in ["localhost", "127.0.0.1"] {
+            let first = PORTS.iter().map(|port| (*port, port + self.0[0]));
+            // Nodes of a pair and relays are of no cloud's ports.
+            let second = PORTS.iter().filter(|port| !(5571..=5573).contains(*port)).map(|port| (port + SECOND, port + self.0[1]));
+            // Through names that are no ports: none is moved twice.
+            let all: Vec<(u16, u16)> = first.chain(second).collect();
+            for (index, (from, _)) in all.iter().enumerate() {
+                moved = moved.replace(&format!("{host}:{from}"), &format!("{host}:<{index}>"));
+            }
+            for (index, (_, to)) in all.iter().enumerate() {
+                moved = moved.replace(&format!("{host}:<{index}>"), &format!("{host}:{to}"));
+            }
+        }
+        moved
+    }
+}
+
+/// The first shown line that is not printed behind those in front of it.
+fn missing<'s>(shown: &'s str, printed: &str) -> Option<&'s str> {
+    let mut lines = printed.lines();
+    shown.lines().filter(|line| !line.trim().is_empty()).find(|expected| !lines.any(|line| fits(expected.trim(), line.trim())))
+}
+
+/// Whether a line is what is expected, in which `...` stands for anything, and blanks for any number of them.
+fn fits(expected: &str, line: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (expected, line) = (words(expected), words(line));
+    let mut parts = expected.split(ANYTHING);
+    let Some(mut rest) = line.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut last = None;
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+        last = Some(part);
+    }
+    match last {
+        None => rest.is_empty(),
+        Some(part) => part.is_empty() || rest.is_empty() || line.ends_with(part),
+    }
+}
+
+/// Runs a page from its first command to its last in a folder of its own.
+#[track_caller]
+fn check(name: &str) {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).expect("the page is there");
+    let moves = Moves([free_offset(), free_offset()]);
+    let place = TempDir::new().expect("a temporary directory");
+    let environment = BTreeMap::from([("BODKIN_PORT_OFFSET", moves.0[0].to_string())]);
+    // Those of other terminals go on until the page's end.
+    let mut others = Vec::new();
+    let blocks = blocks(&page);
+    assert!(blocks.len() > 3, "{name} has only {} fences to run", blocks.len());
+    for Block { line, is_other, commands, shown } in blocks {
+        let (commands, shown) = (moves.of(&commands), moves.of(&shown.unwrap_or_default()));
+        let told = |printed: &str, missing: &str| {
+            format!("docs/{name}, fence of line {line}\n{commands}does not print\n  {missing}\nbut\n{printed}")
+        };
+        if is_other {
+            let other = Other::start(place.path(), &environment, &commands);
+            eventually(|| missing(&shown, &other.printed()).is_none() || other.has_ended());
+            let printed = other.printed();
+            assert!(!other.has_ended(), "docs/{name}, fence of line {line}: it has ended:\n{printed}");
+            if let Some(missing) = missing(&shown, &printed) {
+                panic!("{}", told(&printed, missing));
+            }
+            others.push(other);
+            continue;
+        }
+        let (printed, is_done) = run(place.path(), &environment, &commands);
+        let of_others = || others.iter().map(Other::printed).collect::<Vec<_>>().join("\n---\n");
+        assert!(is_done, "docs/{name}, fence of line {line}\n{commands}fails:\n{printed}\nother terminals:\n{}", of_others());
+        if let Some(missing) = missing(&shown, &printed) {
+            panic!("{}", told(&printed, missing));
+        }
+    }
+}
+
+#[test]
+fn the_tutorial_is_as_it_says() {
+    check("tutorial.md");
+}
+
+#[test]
+fn a_graph_is_as_its_page_says() {
+    check("how-to/graph.md");
+}
+
+#[test]
+fn a_reliable_pair_is_as_its_page_says() {
+    check("how-to/reliable-pair.md");
+}
+
+#[test]
+fn two_clouds_are_as_their_page_says() {
+    check("how-to/two-clouds.md");
+}
+
+#[test]
+fn a_line_that_is_not_printed_is_found() {
+    let printed = "ready in 12.3 ms\nID  NAME\n1   sensor\n";
+    assert_eq!(missing("ready in ... ms\n1 sensor\n", printed), None);
+    assert_eq!(missing("1 sensor\nready in ... ms\n", printed), Some("ready in ... ms"));
+    assert_eq!(missing("ready in ... s\n", printed), Some("ready in ... s"));
+    assert_eq!(missing("ID\n", printed), Some("ID"));
+    assert_eq!(missing("... NAME\n... sensor\n", printed), None);
+}
+
+#[test]
+fn ports_are_moved_once() {
+    let moves = Moves([100, 12_000]);
+    assert_eq!(
+        moves.of("localhost:8443 127.0.0.1:8543 127.0.0.1:5572 --port-offset 100 x:8443"),
+        "localhost:8543 127.0.0.1:20443 127.0.0.1:5672 --port-offset 12000 x:8443"
+    );
+}
