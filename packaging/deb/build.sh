@@ -68,7 +68,7 @@ Version: $version
 Architecture: $architecture
 Maintainer: The Bodkin maintainers <maintainers@bodkin.invalid>
 Installed-Size: $(du --summarize --block-size=1024 "$stage" | cut -f 1)
-Depends: libc6 (>= ${glibc#GLIBC_}), libgcc-s1
+Depends: libc6 (>= ${glibc#GLIBC_}), libgcc-s1, adduser | systemd | systemd-standalone-sysusers
 Recommends: systemd (>= 253)
 Section: net
 Priority: optional

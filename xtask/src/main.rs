@@ -1,6 +1,6 @@
 //! Checks of the tree that cargo does not make: `cargo xtask imports`, `cargo xtask licences`, `cargo xtask tree`.
 //!
-//! And `cargo xtask reference`, which writes `docs/reference` anew.
+//! And `cargo xtask reference`, which writes `docs/reference` anew; `cargo xtask sbom`, which prints what is inside the binary.
 //!
 //! Each check is a pure function from what was read to the violations it found; only `workspace` and `tree::read` touch
 //! the machine. `./x test` runs all three.
@@ -8,6 +8,7 @@
 mod imports;
 mod licence;
 mod links;
+mod sbom;
 mod tree;
 mod workspace;
 
@@ -17,7 +18,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use workspace::Workspace;
 
-const USAGE: &str = "cargo xtask imports|licences|tree|reference";
+const USAGE: &str = "cargo xtask imports|licences|tree|reference|sbom";
 
 /// Exit code of a call that names no check.
 const EXIT_USAGE: u8 = 2;
@@ -34,6 +35,7 @@ fn main() -> Result<ExitCode> {
             tree::violations(&files).into_iter().chain(lost).collect()
         }
         ["reference"] => return reference(root),
+        ["sbom"] => return sbom(root),
         _ => {
             eprintln!("{USAGE}");
             return Ok(ExitCode::from(EXIT_USAGE));
@@ -52,4 +54,13 @@ fn reference(root: &Path) -> Result<ExitCode> {
     tests.args(["test", "--quiet", "--locked", "--package", "bodkin", "--test", "cloud", "reference::"]);
     let status = tests.current_dir(root).env("BODKIN_WRITE_REFERENCE", "1").status().context("cargo is started")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints what is inside the binary, as CycloneDX.
+fn sbom(root: &Path) -> Result<ExitCode> {
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).with_context(|| format!("{name} is read"));
+    let (lock, dashboard, dashboard_lock) = (read("Cargo.lock")?, read("web/dist/licences.txt")?, read("web/package-lock.json")?);
+    let sources = sbom::Sources { lock: &lock, dashboard: &dashboard, dashboard_lock: &dashboard_lock };
+    println!("{:#}", sbom::document(&Workspace::read(root)?, &sources)?);
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# The Debian package on a clean root: installed by dpkg on what debootstrap makes, run as its user, removed and purged. As root, with a Debian mirror.
+# BODKIN: a binary that is built already; otherwise that of the debug build. BODKIN_TEST_ROOT: such a root as a tar file, instead of debootstrap's.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+build_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+name=packaging_clean_root
+fetch_attempts=2
+ready_seconds_max=60
+
+skip() { echo "SKIP $name: $1"; exit 0; }
+fail() { printf 'not ok - %s\n%s\n' "$name" "$1"; exit 1; }
+
+[[ $(id -u) == 0 ]] || skip "not root, which debootstrap needs"
+command -v debootstrap >/dev/null || skip "no debootstrap"
+command -v dpkg-deb >/dev/null || skip "no dpkg-deb"
+# shellcheck disable=SC1091
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+[[ -e /usr/share/debootstrap/scripts/$codename ]] || skip "debootstrap knows no '$codename'"
+
+place=$(mktemp -d)
+cloud=
+# shellcheck disable=SC2317
+end() {
+    if [[ -n $cloud ]]; then kill -9 "$cloud" 2>/dev/null; fi
+    rm -rf --one-file-system "$place"
+}
+trap end EXIT
+
+# The clean root is the same each time, and takes a minute to make: it is kept beside what was built.
+root=$place/root
+kept=$build_dir/clean-root-$codename.tar
+mkdir "$root"
+if [[ ! -e $kept ]]; then
+    for ((attempt = 1; attempt <= fetch_attempts; attempt++)); do
+        rm -rf --one-file-system "$root"
+        if debootstrap --variant=minbase "$codename" "$root" >"$place/debootstrap.log" 2>&1; then
+            tar --create --file "$kept.part" --directory "$root" . && mv "$kept.part" "$kept"
+            break
+        fi
+    done
+    [[ -e $kept ]] || skip "debootstrap makes no root here: $(tail -n 1 "$place/debootstrap.log")"
+else
+    tar --extract --file "$kept" --directory "$root" || fail "the kept root $kept cannot be unpacked: remove it"
+fi
+
+package=$(BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place" 2>"$place/build.log") || fail "$(cat "$place/build.log")"
+cp "$package" "$root/tmp/bodkin.deb"
+in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
+
+told=$(in_root dpkg --install /tmp/bodkin.deb 2>&1) || fail "$told"
+in_root getent passwd bodkin >/dev/null || fail "the package has made no user: $told"
+[[ $(stat --format=%a "$root/usr/bin/bodkin") == 755 ]] || fail "everybody may start bodkin, and nobody change it"
+in_root bodkin --version | grep --quiet '^bodkin ' || fail "it does not start: $(in_root bodkin --version 2>&1)"
+for file in usr/lib/systemd/system/bodkin.service usr/lib/sysusers.d/bodkin.conf usr/share/bash-completion/completions/bodkin usr/share/man/man1/bodkin-up.1.gz \
+    etc/bodkin/bodkin.toml; do
+    [[ -e $root/$file ]] || fail "$file is not there"
+done
+grep --quiet bodkin.toml "$root/var/lib/dpkg/info/bodkin.conffiles" || fail "the configuration is no conffile: an upgrade would take the operator's changes away"
+
+# What systemd's StateDirectory= makes.
+in_root install --directory --owner=bodkin --group=bodkin --mode=0700 /var/lib/bodkin
+offset=
+for ((try = 0; try < 50; try++)); do
+    offset=$((24000 + RANDOM % 7000))
+    for port in 5570 8440 8441 8443 8445 8449 8455; do
+        if (exec 3<>"/dev/tcp/127.0.0.1/$((port + offset))") 2>/dev/null; then offset= && break; fi
+    done
+    [[ -n $offset ]] && break
+done
+[[ -n $offset ]] || fail "no ports are free"
+user=$(in_root id --user bodkin):$(in_root id --group bodkin)
+as_user() { chroot --userspec="$user" "$root" /usr/bin/env -i PATH=/usr/bin:/bin BODKIN_PORT_OFFSET="$offset" BODKIN_DATA=/var/lib/bodkin "$@"; }
+as_user bodkin up --config /etc/bodkin/bodkin.toml >"$place/up.log" 2>&1 &
+cloud=$!
+for ((second = 0; second < ready_seconds_max; second++)); do
+    if grep --quiet ready "$place/up.log" || ! kill -0 "$cloud" 2>/dev/null; then break; fi
+    sleep 1
+done
+grep --quiet ready "$place/up.log" || fail "as its user, with the configuration of the package, it is not ready: $(cat "$place/up.log")"
+told=$(as_user bodkin service list 2>&1) || fail "the operator cannot ask it: $told"
+grep --quiet service-register <<<"$told" || fail "its own services are not registered: $told"
+kill "$cloud"
+wait "$cloud" || fail "SIGTERM is no order to end: $(cat "$place/up.log")"
+cloud=
+
+told=$(in_root dpkg --purge bodkin 2>&1) || fail "$told"
+[[ ! -e $root/usr/bin/bodkin && ! -e $root/etc/bodkin/bodkin.toml ]] || fail "the package leaves files behind: $told"
+[[ -e $root/var/lib/bodkin/bodkin.sqlite ]] || fail "the operator's data is gone"
+echo "ok - $name"
