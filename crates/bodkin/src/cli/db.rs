@@ -6,7 +6,7 @@ use bodkin_store::safety_copy::{self, PutBack, SafetyCopy};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::printer::Printer;
+use super::{import::ImportOptions, printer::Printer};
 use crate::DONE;
 
 /// Options of `bodkin db`.
@@ -32,6 +32,8 @@ enum DbCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+    /// Take over the registry of a cloud of the Java systems, from a dump of its MySQL or MariaDB database
+    ImportArrowhead(ImportOptions),
     /// Put a copy in the place of the database; the cloud must not run
     #[command(
         after_help = "A copy of an older Bodkin is brought up to date, one of a newer Bodkin is refused. Of a reliable pair stop both nodes, and restore at both."
@@ -52,6 +54,7 @@ pub fn run(options: DbOptions, printer: Printer) -> anyhow::Result<u8> {
             let told = format!("{shown} has the database: {bytes} bytes, tables of version {schema}");
             printer.done(&json!({"file": file, "bytes": bytes, "schema": schema}), &told)?;
         }
+        DbCommand::ImportArrowhead(import) => return super::import::run(&import, &options.data, printer),
         DbCommand::Restore { file } => {
             let PutBack { schema, systems, services, moved_away } = safety_copy::put_back(&options.data, &file)?;
             let shown = options.data.display();

@@ -14,6 +14,7 @@ mod details;
 mod event;
 mod explanation;
 mod graph;
+mod import;
 mod log;
 mod lookup;
 mod model;

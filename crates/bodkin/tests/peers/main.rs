@@ -15,6 +15,7 @@ mod java_client;
 mod jersey;
 mod jose;
 mod keytool;
+mod mariadb;
 mod maven;
 #[allow(dead_code)]
 #[path = "../cloud/pair/nodes.rs"]

@@ -8,6 +8,7 @@ mod deliveries;
 mod doctor;
 mod events;
 mod graphs;
+mod import;
 mod models;
 mod nets;
 mod orchestration;
