@@ -34,7 +34,7 @@ mkdir "$root"
 if [[ ! -e $kept ]]; then
     for ((attempt = 1; attempt <= fetch_attempts; attempt++)); do
         rm -rf --one-file-system "$root"
-        if debootstrap --variant=minbase "$codename" "$root" >"$place/debootstrap.log" 2>&1; then
+        if timeout 600 debootstrap --variant=minbase "$codename" "$root" >"$place/debootstrap.log" 2>&1; then
             tar --create --file "$kept.part" --directory "$root" . && mv "$kept.part" "$kept"
             break
         fi
@@ -44,7 +44,7 @@ else
     tar --extract --file "$kept" --directory "$root" || fail "the kept root $kept cannot be unpacked: remove it"
 fi
 
-package=$(BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place" 2>"$place/build.log") || fail "$(cat "$place/build.log")"
+package=$(BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place" 2>"$place/build.log" | tail -n 1) || fail "$(cat "$place/build.log")"
 cp "$package" "$root/tmp/bodkin.deb"
 in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
 
@@ -63,22 +63,23 @@ in_root install --directory --owner=bodkin --group=bodkin --mode=0700 /var/lib/b
 offset=
 for ((try = 0; try < 50; try++)); do
     offset=$((24000 + RANDOM % 7000))
-    for port in 5570 8440 8441 8443 8445 8449 8455; do
+    for port in 5570 8440 8441 8443 8445 8449 8453 8455; do
         if (exec 3<>"/dev/tcp/127.0.0.1/$((port + offset))") 2>/dev/null; then offset= && break; fi
     done
     [[ -n $offset ]] && break
 done
 [[ -n $offset ]] || fail "no ports are free"
 user=$(in_root id --user bodkin):$(in_root id --group bodkin)
-as_user() { chroot --userspec="$user" "$root" /usr/bin/env -i PATH=/usr/bin:/bin BODKIN_PORT_OFFSET="$offset" BODKIN_DATA=/var/lib/bodkin "$@"; }
-as_user bodkin up --config /etc/bodkin/bodkin.toml >"$place/up.log" 2>&1 &
+as_user=(chroot --userspec="$user" "$root" /usr/bin/env -i PATH=/usr/bin:/bin BODKIN_PORT_OFFSET="$offset" BODKIN_DATA=/var/lib/bodkin)
+# No function: what is started has to be the process that is ended.
+"${as_user[@]}" bodkin up --config /etc/bodkin/bodkin.toml >"$place/up.log" 2>&1 &
 cloud=$!
 for ((second = 0; second < ready_seconds_max; second++)); do
     if grep --quiet ready "$place/up.log" || ! kill -0 "$cloud" 2>/dev/null; then break; fi
     sleep 1
 done
 grep --quiet ready "$place/up.log" || fail "as its user, with the configuration of the package, it is not ready: $(cat "$place/up.log")"
-told=$(as_user bodkin service list 2>&1) || fail "the operator cannot ask it: $told"
+told=$("${as_user[@]}" bodkin service list 2>&1) || fail "the operator cannot ask it: $told"
 grep --quiet service-register <<<"$told" || fail "its own services are not registered: $told"
 kill "$cloud"
 wait "$cloud" || fail "SIGTERM is no order to end: $(cat "$place/up.log")"

@@ -13,9 +13,11 @@ use crate::support::patience::eventually;
 use crate::support::ports::free_offset;
 
 /// Ports of a cloud, which a page names.
-const PORTS: [u16; 10] = [5570, 5571, 5572, 5573, 8440, 8441, 8443, 8445, 8449, 8455];
+const PORTS: [u16; 11] = [5570, 5571, 5572, 5573, 8440, 8441, 8443, 8445, 8449, 8453, 8455];
 /// By how much a page moves the ports of its second cloud.
 const SECOND: u16 = 100;
+/// How often a cloud of another terminal is waited for: it makes keys, where many others do.
+const PATIENCES: u32 = 3;
 /// Stands for anything.
 const ANYTHING: &str = "...";
 
@@ -120,7 +122,7 @@ fn check(name: &str) {
         };
         if is_other {
             let other = Other::start(place.path(), &environment, &commands);
-            eventually(|| missing(&shown, &other.printed()).is_none() || other.has_ended());
+            (0..PATIENCES).any(|_| eventually(|| missing(&shown, &other.printed()).is_none() || other.has_ended()));
             let printed = other.printed();
             assert!(!other.has_ended(), "docs/{name}, fence of line {line}: it has ended:\n{printed}");
             if let Some(missing) = missing(&shown, &printed) {

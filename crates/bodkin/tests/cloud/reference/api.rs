@@ -9,12 +9,13 @@ use crate::support::cloud::System;
 use crate::support::secure::{Client, SecureCloud};
 
 /// Every port of a cloud in secure mode, with its standard number.
-const PORTS: [(System, &str, u16); 6] = [
+const PORTS: [(System, &str, u16); 7] = [
     (System::ServiceRegistry, "Service Registry", 8443),
     (System::Authorization, "Authorization", 8445),
     (System::Orchestrator, "Orchestrator", 8441),
     (System::EventHandler, "Event Handler", 8455),
     (System::Gatekeeper, "Gatekeeper", 8449),
+    (System::Gateway, "Gateway", 8453),
     (System::Monitor, "Bodkin's own port", 8440),
 ];
 
