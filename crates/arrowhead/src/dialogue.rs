@@ -1,5 +1,7 @@
 //! The words of two gatekeepers at a relay (reference section 9.1): who is called, in which queues they speak, and what about.
 
+mod fixed;
+
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, de::IgnoredAny};
@@ -12,6 +14,8 @@ use crate::{
     record::{Cloud, CloudId},
     snapshot::Snapshot,
 };
+
+pub use self::fixed::{FixedAnswers, FixedAnswersError};
 
 /// The topic that every gatekeeper hears at every relay.
 pub const GENERAL_TOPIC: &str = "General-M5QTZXM9G9AnpPHWT6WennWu";

@@ -22,8 +22,10 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::wire::Caller;
 
-/// Name of the cloud, and of who runs it.
-const CLOUD: [&str; 2] = ["bench", "bodkin"];
+/// Name of the cloud.
+const CLOUD: &str = "bench";
+/// Who runs it.
+const CLOUD_OPERATOR: &str = "bodkin";
 /// What the systems of the load are called as servers.
 pub const HOST: &str = "localhost";
 /// Who may use management.
@@ -65,12 +67,19 @@ impl Certificates {
     /// # Errors
     /// They cannot be made or read.
     pub fn open(directory: &Path, resume: bool) -> anyhow::Result<Self> {
+        Self::open_of(directory, CLOUD, resume)
+    }
+
+    /// Makes those of a cloud of this name, if they are not there: it shares no authority with others.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_of(directory: &Path, cloud: &str, resume: bool) -> anyhow::Result<Self> {
         let trust = directory.join("trust");
         std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
         let _lock = lock(directory)?;
         if !trust.join("cloud.crt").exists() {
-            let [cloud, operator] = CLOUD;
-            cert(&["init", "--cloud", cloud, "--operator", operator, "--trust"], &trust)?;
+            cert(&["init", "--cloud", cloud, "--operator", CLOUD_OPERATOR, "--trust"], &trust)?;
         }
         let anchor = read_chain(&trust.join("cloud.crt"))?.swap_remove(0);
         let mut roots = RootCertStore::empty();

@@ -32,6 +32,8 @@ pub struct Cloud {
     pub monitor: Option<Endpoint>,
     /// The ZMTP port of an own server.
     pub zmtp: Option<SocketAddr>,
+    /// Where the relay inside an own server listens, as HOST:PORT.
+    pub relay: Option<String>,
     /// In secure mode those of everybody; the systems are called as the operator, unless a load calls as others.
     pub certificates: Option<Arc<Certificates>>,
     pid: Option<Pid>,
@@ -157,6 +159,7 @@ impl Cloud {
             event_handler: endpoint("eventhandler")?,
             monitor: endpoint("monitor")?,
             zmtp: server.ready.listeners.get("zmtp").map(|address| address.parse()).transpose().context("the server's ready line")?,
+            relay: server.ready.listeners.get("relay").cloned(),
             certificates: certificates.cloned(),
             pid: Some(server.pid()),
             own: None,
@@ -175,6 +178,7 @@ impl Cloud {
             event_handler: found(&options.event_handler, "event-publish")?,
             monitor: options.monitor.clone(),
             zmtp: None,
+            relay: None,
             certificates: None,
             pid: options.server_pid.map(Pid::from_raw),
             own: None,

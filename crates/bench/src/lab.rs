@@ -72,6 +72,8 @@ const SERIES: &[&str] = &[
     "arrec --topics 1200 --groups large --strategies all,li,retransmission,periodic-25,periodic-50 --processing-us 20 --seconds 20 --runs 1",
     "crash --fault kill --times 20 --seconds 0.3 --streams 5 --lease-ms 10 --heartbeat-ms 2 --detect-jitter-ms 6 --redirect-ms 5 --threshold broken_promises<1 --threshold gaps_beyond_x<1",
     "crash --fault none --times 1 --undisturbed-seconds 1800 --streams 30 --threshold broken_promises<1",
+    // Deliorman 2020, section 5.6.2, and Rocha 2019, section 5.3: a neighbor with fixed answers, and one that asks.
+    "intercloud --repeat 5 --threshold errors<1 --threshold mean<2s",
     // Müller 2019, chapter 5.
     "taskfarm --part tables,beyond --threshold failed<1",
     "taskfarm --part grain --workers 1,2,4,8,10 --threshold failed<1 --threshold efficiency_percent>90",
@@ -120,6 +122,7 @@ const QUICK: &[&str] = &[
     "frame --topics 60 --configurations bodkin,fcfs-minus --cloud --fault crash --seconds 2 --warm-up-seconds 1 --runs 1",
     "arrec --topics 301 --strategies all,periodic-25 --groups small --processing-us 1 --fault none --seconds 2 --warm-up-seconds 1 --runs 1",
     "page --services 500 --item-per-page 100 --repeat 1 --threshold errors<1",
+    "intercloud --simultaneous 5 --sequential 10 --services 5 --repeat 1 --threshold errors<1",
     "handshake --count 50 --repeat 1",
     "register --simultaneous 20 --secure --repeat 1 --threshold errors<1",
     "orchestrate --simultaneous 20 --secure --repeat 1 --threshold errors<1",
@@ -148,7 +151,7 @@ fn places(line: &str, options: &LabOptions) -> String {
     let is_handshake = line.starts_with("handshake");
     let has_data = !is_handshake && !line.starts_with("taskfarm");
     let data = if has_data { place("data", &options.data) } else { String::new() };
-    let is_secure = is_handshake || line.contains("--secure");
+    let is_secure = is_handshake || line.starts_with("intercloud") || line.contains("--secure");
     data + &if is_secure { place("certificates", &options.certificates) } else { String::new() }
 }
 

@@ -200,7 +200,11 @@ fn measured(scene: &mut Scene, operation: Operation, mode: Mode, batch: &Batch, 
     Ok(())
 }
 
-fn one(mode: Mode, batch: &Batch) -> anyhow::Result<(Vec<Figure>, Measured)> {
+/// Lets the requests of a batch go once.
+///
+/// # Errors
+/// No connection, or what the load itself needs is not there. Single failed requests are in what was measured.
+pub fn one(mode: Mode, batch: &Batch) -> anyhow::Result<(Vec<Figure>, Measured)> {
     match mode {
         Mode::Simultaneous { .. } => {
             let released = simultaneous::release(&batch.endpoint, &batch.requests, &batch.callers, batch.expectation)?;

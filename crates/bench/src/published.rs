@@ -80,6 +80,15 @@ pub fn of_load(operation: Operation, mode: Mode) -> Vec<Published> {
     published
 }
 
+/// What stands beside orchestrations that lead to another cloud.
+pub fn of_intercloud() -> Vec<Published> {
+    let shown = [("mean_ms", "mean ms"), ("sd_ms", "sd ms"), ("max_ms", "max ms")];
+    let described = |cell: &dyn Fn(&str) -> &'static str| cell("what").starts_with("intercloud").then(|| cell("what").to_owned());
+    let mut published = Table::read(ORCHESTRATION).matching(described, &shown);
+    published.extend(deliorman(&|test: &str| test.starts_with("orchestrate intercloud")));
+    published
+}
+
 /// What stands beside a start.
 pub fn of_start() -> Vec<Published> {
     let mut published = deliorman(&|test: &str| test.starts_with("start-up"));
@@ -266,6 +275,24 @@ mod tests {
         assert!(orchestrate.contains("Rocha 2019, ch. 5") && orchestrate.contains("mean ms 598.12, sd ms 139.46, max ms 1530"));
         let query = text(&of_load(Operation::Query, Mode::Sequential { count: 1 }));
         assert!(query.contains("p50 ms 3.6"));
+    }
+
+    #[test]
+    fn orchestrations_to_another_cloud_stand_beside_both_works() {
+        let told = text(&of_intercloud());
+        assert!(told.contains("intercloud orchestration | mean ms 4566.6, sd ms 933.6, max ms 10103"), "{told}");
+        assert!(
+            told.contains(
+                "orchestrate intercloud 1 (sent to the cloud under test), 1000 simultaneous, vm, hotspot | mean s 26.9, errors 591"
+            ),
+            "{told}"
+        );
+        assert!(
+            told.contains(
+                "orchestrate intercloud 2 (sent to the neighbour cloud), 1000 simultaneous, vm, hotspot | mean s 37.26, errors 638"
+            ),
+            "{told}"
+        );
     }
 
     #[test]

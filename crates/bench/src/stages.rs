@@ -15,6 +15,9 @@ use crate::request;
 pub struct Stages {
     unit: String,
     systems: BTreeMap<String, BTreeMap<String, Stage>>,
+    /// Of a cloud that speaks with others: parts of dialogues by what they are about.
+    #[serde(default)]
+    dialogues: BTreeMap<String, BTreeMap<String, Stage>>,
 }
 
 /// How often a stage was passed, and how long that took.
@@ -43,20 +46,31 @@ impl Stages {
 
     /// What was added since `before`; stages with nothing added are left out.
     pub fn since(&self, before: &Self) -> BTreeMap<String, BTreeMap<String, Stage>> {
-        let mut added = BTreeMap::new();
-        for (system, stages) in &self.systems {
-            let earlier = before.systems.get(system);
-            let of_system: BTreeMap<String, Stage> = stages
-                .iter()
-                .map(|(name, stage)| (name.clone(), stage.since(earlier.and_then(|stages| stages.get(name)))))
-                .filter(|(_, stage)| stage.count > 0)
-                .collect();
-            if !of_system.is_empty() {
-                added.insert(system.clone(), of_system);
-            }
-        }
-        added
+        added(&self.systems, &before.systems)
     }
+
+    /// The same of dialogues with other clouds.
+    pub fn dialogues_since(&self, before: &Self) -> BTreeMap<String, BTreeMap<String, Stage>> {
+        added(&self.dialogues, &before.dialogues)
+    }
+}
+
+type Times = BTreeMap<String, BTreeMap<String, Stage>>;
+
+fn added(now: &Times, before: &Times) -> Times {
+    let mut added = BTreeMap::new();
+    for (system, stages) in now {
+        let earlier = before.get(system);
+        let of_system: BTreeMap<String, Stage> = stages
+            .iter()
+            .map(|(name, stage)| (name.clone(), stage.since(earlier.and_then(|stages| stages.get(name)))))
+            .filter(|(_, stage)| stage.count > 0)
+            .collect();
+        if !of_system.is_empty() {
+            added.insert(system.clone(), of_system);
+        }
+    }
+    added
 }
 
 impl Stage {

@@ -75,8 +75,8 @@ impl Settings {
         let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
         let (listen, delivery) = (self.listen.expect(all), delivery(&self)?);
         let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
-        let (token_lifetimes, platform, zmtp, relay) =
-            (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?, self.relay_config()?);
+        let (token_lifetimes, platform, zmtp) = (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?);
+        let (relay, relay_logins, fixed_answers) = (self.relay_config()?, self.relay_logins()?, self.fixed_answers()?);
         let (offset, tunnels) = (self.offset(), self.tunnels()?);
         let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
@@ -106,6 +106,8 @@ impl Settings {
             gateway_is_mandatory: tunnels.is_mandatory,
             zmtp,
             relay,
+            relay_logins: Arc::new(relay_logins),
+            fixed_answers,
             log_book: Arc::default(),
             audit: AuditLimits {
                 bytes_max: self.audit_bytes_max.expect(all),

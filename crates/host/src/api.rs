@@ -23,7 +23,7 @@ use bodkin_store::{
     event_log::{EventLogReader, LogState},
 };
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 pub use self::{audit::AuditReaders, onboarding::OnboardingApi, platform::ZmtpPlaces, shelves::Modeller};
@@ -117,11 +117,18 @@ impl Api {
         self.audit.carry_out(act, request, unavailable, self.carry_out(request)).await
     }
 
+    /// The stages of answers, and the parts of dialogues with other clouds.
+    fn told_stages(&self) -> Value {
+        let mut stages = self.stages.json();
+        stages["dialogues"] = self.control.gatekeeper.as_ref().map_or_else(|| json!({}), |gatekeeper| gatekeeper.times.json());
+        stages
+    }
+
     async fn carry_out(&self, request: &Request) -> Answer {
         let path = request.path.strip_prefix(BASE).unwrap_or_default();
         match path {
             "platform" => self.platform(),
-            "stages" => Answer::json(200, &self.stages.json()),
+            "stages" => Answer::json(200, &self.told_stages()),
             "event-log" => self.event_log(),
             "event-types" => self.event_types().await,
             "services" => self.services(request),

@@ -10,12 +10,14 @@ use std::{
 use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
     core_service::CoreSystem,
+    dialogue::FixedAnswers,
     name::{EventType, NamingRules, SystemName},
     service_registry::AddressDetection,
 };
 use bodkin_broker::{ReplicationPace, topic::Platform};
 use bodkin_relay::{
     native::hub::HubLimits,
+    stomp::Logins,
     tunnel::{PortRange, Terms},
 };
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
@@ -108,6 +110,10 @@ pub struct HostConfig {
     pub zmtp: Option<ZmtpConfig>,
     /// A relay for this cloud and those that it knows, in secure mode; `None`: there is none.
     pub relay: Option<RelayConfig>,
+    /// Names and passcodes for brokers that ask for them.
+    pub relay_logins: Arc<Logins>,
+    /// What other clouds are answered whatever they ask: for measurements.
+    pub fixed_answers: FixedAnswers,
     /// Naming rules of the Service Registry.
     pub naming: NamingRules,
     /// How the addresses of systems are found that do not know their own; `None` takes what they give.
@@ -189,6 +195,8 @@ impl HostConfig {
             gateway_is_mandatory: false,
             zmtp: None,
             relay: None,
+            relay_logins: Arc::default(),
+            fixed_answers: FixedAnswers::default(),
             naming: NamingRules::default(),
             address_detection: None,
             jobs: JobSchedule::default(),

@@ -10,6 +10,7 @@
 
 mod answering;
 mod asking;
+mod times;
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +23,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bodkin_arrowhead::{
     common_name::{CommonNameError, SystemCommonName},
-    dialogue::{GENERAL_TOPIC, SessionId, gatekeeper_of},
+    dialogue::{FixedAnswers, GENERAL_TOPIC, SessionId, gatekeeper_of},
     error::ArrowheadError,
     record::{Cloud, CloudId},
 };
@@ -35,7 +36,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-pub use self::answering::answer_calls;
+pub use self::{
+    answering::answer_calls,
+    times::{DialogueTimes, Part},
+};
 use crate::{
     control::now,
     relay::{Destination, Heard, Messages, Relay, RelayError, RelayPlace, Relays},
@@ -114,8 +118,12 @@ pub struct Gatekeeper {
     calls: Arc<Semaphore>,
     answered: Semaphore,
     told: SeldomOf,
+    /// What is answered without asking what there is: for measurements.
+    fixed: FixedAnswers,
     /// For whoever watches.
     pub counts: DialogueCounts,
+    /// How long they took.
+    pub times: DialogueTimes,
 }
 
 /// What a gatekeeper or gateway signs, seals and opens with.
@@ -148,8 +156,18 @@ impl Gatekeeper {
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             answered: Semaphore::new(ANSWERS_MAX),
             told: SeldomOf::default(),
+            fixed: FixedAnswers::default(),
             counts: DialogueCounts::default(),
+            times: DialogueTimes::default(),
         })
+    }
+
+    /// Answers the same, whoever asks what: for measurements of others.
+    pub fn answering(self, fixed: FixedAnswers) -> Self {
+        if !fixed.is_empty() {
+            tracing::warn!(system = "gatekeeper", about = ?fixed, "other clouds are answered the same whatever they ask: for measurements only");
+        }
+        Self { fixed, ..self }
     }
 
     /// Who it is.

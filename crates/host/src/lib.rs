@@ -56,7 +56,7 @@ pub mod token;
 pub mod topics;
 
 pub use bodkin_broker::DeliveryPolicy;
-pub use bodkin_relay::{native::hub::HubLimits, tunnel::PortRange};
+pub use bodkin_relay::{native::hub::HubLimits, stomp::Logins, tunnel::PortRange};
 pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 
 pub use crate::{

@@ -14,6 +14,7 @@ mod error;
 mod escape;
 mod frame;
 mod heart_beat;
+mod logins;
 pub mod request;
 mod server;
 
@@ -23,5 +24,6 @@ pub use self::{
     error::StompError,
     frame::{Command, Frame},
     heart_beat::{Beat, HeartBeat, Pulse},
+    logins::{LOGINS_MAX, Logins, LoginsError},
     server::ServerFrame,
 };

@@ -3,6 +3,7 @@
 mod cpep;
 mod crash;
 mod event;
+mod intercloud;
 mod load;
 mod realtime;
 mod record;
@@ -17,6 +18,7 @@ pub mod value;
 pub use cpep::{CpepOptions, Precedence, Processor};
 pub use crash::CrashOptions;
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
+pub use intercloud::{Case, InterCloudOptions};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
 pub use realtime::{
     ArrecOptions, Configuration, CoverOptions, DurableOptions, FrameOptions, GroupSize, Recovery, ReplicationStrategy, Sockets,
@@ -106,6 +108,8 @@ pub(crate) enum Experiment {
     Cpep(CpepOptions),
     /// Faults of a real pair in network namespaces: gaps, losses, order
     Crash(CrashOptions),
+    /// Orchestrations that lead to another cloud, through a relay (Deliorman 2020, section 5.6.2; Rocha 2019, section 5.3)
+    Intercloud(InterCloudOptions),
     /// The use cases of the C library of small nodes on an emulated radio channel (Müller 2019)
     Taskfarm(TaskfarmOptions),
     /// The full series in one report

@@ -23,6 +23,15 @@ impl CertificateOptions {
         let directory = self.certificates.clone().map_or_else(Certificates::default_directory, Ok)?;
         Certificates::open(&directory, resume)
     }
+
+    /// Those of another cloud, beside the ones of [`Self::open`].
+    ///
+    /// # Errors
+    /// They cannot be made or read.
+    pub fn open_of(&self, cloud: &str) -> anyhow::Result<Certificates> {
+        let directory = self.certificates.clone().map_or_else(Certificates::default_directory, Ok)?;
+        Certificates::open_of(&directory.join(cloud), cloud, false)
+    }
 }
 
 /// Whether the secure mode is measured beside the insecure one.

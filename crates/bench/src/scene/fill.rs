@@ -56,6 +56,11 @@ impl Filled {
         self.state
     }
 
+    /// The ids of the services, in their order.
+    pub fn registered(&self) -> &[Registered] {
+        &self.registered
+    }
+
     /// Address of every provider.
     pub fn provider_address(&self) -> &str {
         &self.provider_address

@@ -4,7 +4,7 @@ mod compared;
 mod fill;
 
 pub use compared::Askers;
-pub use fill::Filled;
+pub use fill::{Filled, set_up};
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Scene {
         let services = self.fresh_services(count);
         let registry = self.cloud.service_registry.clone();
         let registrations: Vec<_> = services.iter().map(|service| self.filled.registration(&registry, service)).collect();
-        fill::set_up(&registry, &registrations, 201, |_, _| {})?;
+        set_up(&registry, &registrations, 201, |_, _| {})?;
         let removal = |service: &Service| {
             let Service { definition, provider, port, uri, .. } = service;
             let query = format!("service_definition={definition}&system_name={provider}&port={port}&service_uri={uri}");
@@ -170,7 +170,7 @@ impl Scene {
     fn unsubscriptions(&mut self, count: u32) -> anyhow::Result<(Endpoint, Vec<Vec<u8>>)> {
         let first = self.next_subscription;
         let (handler, subscriptions) = self.subscriptions(count)?;
-        fill::set_up(&handler, &subscriptions, 200, |_, _| {})?;
+        set_up(&handler, &subscriptions, 200, |_, _| {})?;
         self.next_subscription = first;
         let removed = self.fresh_subscriptions(count)?;
         let removal = |(event_type, subscriber): (String, Service)| {

@@ -117,6 +117,8 @@ settings! {
     zmtp_ipc_access: String = "BODKIN_ZMTP_IPC_ACCESS",
     /// IP address and port of a relay inside this cloud, where it and the clouds that it knows meet, such as 0.0.0.0:5573; empty: there is none. In secure mode
     relay_listen: String = "BODKIN_RELAY_LISTEN",
+    /// File with a line HOST:PORT NAME PASSCODE for each relay that asks for them, readable to its owner only; empty: none
+    relay_logins: PathBuf = "BODKIN_RELAY_LOGINS",
     /// Service definitions must be 1 to 63 letters, digits and dashes
     @flag use_strict_service_definition_verifier: bool = "BODKIN_USE_STRICT_SERVICE_DEFINITION_VERIFIER",
     /// Interface names must be HTTP or HTTPS with JSON or XML
@@ -215,6 +217,8 @@ settings! {
     gateway_max_port: u16 = "BODKIN_GATEWAY_MAX_PORT",
     /// Milliseconds without a connection after which a tunnel is closed; with one, the other gateway may be silent for half of it
     gateway_idle_timeout_ms: u64 = "BODKIN_GATEWAY_IDLE_TIMEOUT_MS",
+    /// For measurements: JSON file with what other clouds are answered whatever they ask, by what it is about: gsd_poll, icn_proposal; empty: none
+    fixed_answers: PathBuf = "BODKIN_FIXED_ANSWERS",
     /// Refusals (4xx) after which a pushed event is a dead letter
     push_attempts_max: u32 = "BODKIN_PUSH_ATTEMPTS_MAX",
     /// Failures in a row after which a subscriber is only probed now and then
@@ -284,6 +288,7 @@ impl Settings {
             zmtp_ipc: Some(zmtp::AUTO.into()),
             zmtp_ipc_access: Some(zmtp::OWNER.into()),
             relay_listen: Some(String::new()),
+            relay_logins: Some(PathBuf::new()),
             use_strict_service_definition_verifier: Some(naming.strict_service_definition),
             use_strict_service_intf_name_verifier: Some(naming.strict_interface_name),
             allow_self_addressing: Some(naming.allow_self_addressing),
@@ -333,6 +338,7 @@ impl Settings {
             gateway_min_port: Some(8000),
             gateway_max_port: Some(8100),
             gateway_idle_timeout_ms: ms(limits.tunnel_idle_timeout),
+            fixed_answers: Some(PathBuf::new()),
             push_attempts_max: Some(limits.delivery.attempts_max),
             push_breaker_failures: Some(limits.delivery.breaker_failures),
             push_backoff_min_ms: ms(limits.delivery.backoff_min),

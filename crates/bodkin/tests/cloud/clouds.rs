@@ -2,79 +2,15 @@
 
 mod tunnels;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::Duration;
-
-use bodkin_arrowhead::{common_name::SystemCommonName, name::SystemName};
-use bodkin_trust::{Identity, TokenVerifier, TrustDirectory, base64, tls};
+use bodkin_arrowhead::common_name::SystemCommonName;
+use bodkin_trust::{TokenVerifier, TrustDirectory, base64, tls};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::cloud::{BINARY, Cloud, Launch, System};
+use crate::support::cloud::Launch;
 use crate::support::patience::eventually;
 use crate::support::secure::Client;
-
-const DAY: Duration = Duration::from_secs(86_400);
-
-/// A cloud, and where its operator works.
-struct Side {
-    cloud: Cloud,
-    data: PathBuf,
-}
-
-impl Side {
-    fn start<const N: usize>(place: &Path, name: &str, flags: [&str; N]) -> Self {
-        let data = place.join(name);
-        let cloud = Launch::new().secure().data(&data).flags(["--cloud", name, "--operator", "test"]).flags(flags).start();
-        Self { cloud, data }
-    }
-
-    fn run(&self, line: &str) -> Output {
-        let mut command = Command::new(BINARY);
-        command.args(line.split_whitespace()).current_dir(&self.data).arg("--data").arg(&self.data).arg("--output=json");
-        command.env("BODKIN_MONITOR", self.cloud.address(System::Monitor).to_string());
-        command.env("BODKIN_SERVICE_REGISTRY", self.cloud.address(System::ServiceRegistry).to_string());
-        command.output().expect("the binary starts")
-    }
-
-    /// What a command prints, which must do what it is asked.
-    #[track_caller]
-    fn done(&self, line: &str) -> Value {
-        let output = self.run(line);
-        assert!(output.status.success(), "{line}: {output:?}; the cloud said: {}", self.cloud.stderr());
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{line}: {error}: {output:?}"))
-    }
-
-    /// Introduces this cloud to another one, as two operators do.
-    #[track_caller]
-    fn introduce_to(&self, other: &Self) {
-        let written = self.done("cloud introduce --out introduction.toml");
-        let fingerprint = written["fingerprint"].as_str().expect("a fingerprint");
-        let file = self.data.join("introduction.toml");
-        other.done(&format!("cloud add {} --fingerprint {fingerprint}", file.display()));
-    }
-
-    /// The identity of a system of this cloud.
-    fn system(&self, name: &str) -> Identity {
-        let directory = TrustDirectory::new(self.data.join("trust"));
-        directory.ensure_identity(&SystemName::parse(name).expect("a name"), &[], tls::now(), DAY).expect("an identity")
-    }
-}
-
-/// Two clouds that know each other; the relay is inside the first.
-fn neighbours(place: &Path) -> (Side, Side) {
-    let one = Side::start(place, "one", ["--relay-listen", "127.0.0.1:0", "--neighbor-timeout-ms", "2000"]);
-    let two = Side::start(place, "two", ["--neighbor-timeout-ms", "2000"]);
-    let relay = one.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
-    one.done(&format!("relay add {relay} --own"));
-    one.introduce_to(&two);
-    two.introduce_to(&one);
-    // A call is lost that is made before the other one listens.
-    let is_there = |from: &Side, to: &str| eventually(|| from.run(&format!("cloud ping {to}")).status.success());
-    assert!(is_there(&two, "one") && is_there(&one, "two"), "one said: {}\ntwo said: {}", one.cloud.stderr(), two.cloud.stderr());
-    (one, two)
-}
+use crate::support::side::{Side, neighbours};
 
 #[test]
 fn a_consumer_of_one_cloud_uses_a_service_of_the_other() {

@@ -92,6 +92,27 @@ fn a_handshake_has_the_time_of_both_its_ends() {
 }
 
 #[test]
+fn orchestrations_lead_to_another_cloud_in_both_cases() {
+    let report = report("intercloud --simultaneous 5 --sequential 5 --services 3 --repeat 1");
+    for case in ["case 1", "case 2"] {
+        for (way, count) in [("5 sequential", 5), ("5 simultaneous", 5)] {
+            let run = outcome(&report, &format!("{case}, {way}"));
+            assert_eq!((number(run, "/answered"), number(run, "/errors")), (count, 0), "{case} {way}: {}", run["first_errors"]);
+            let ms = |key: &str| run[key].as_f64().unwrap_or_else(|| panic!("no {key} in {run}"));
+            for part in ["gsd_call_ms", "gsd_answer_ms", "gsd_decide_ms", "icn_call_ms", "icn_answer_ms", "icn_decide_ms"] {
+                assert!(ms(part) > 0.0, "{case} {way} {part}");
+            }
+            assert!(
+                ms("gsd_whole_ms") + ms("icn_whole_ms") <= ms("mean_ms") && ms("icn_decide_ms") <= ms("icn_answer_ms"),
+                "{case} {way}: {run}"
+            );
+        }
+    }
+    let published = report["published"].to_string();
+    assert!(published.contains("intercloud orchestration") && published.contains("orchestrate intercloud 2"), "{published}");
+}
+
+#[test]
 fn what_is_not_compared_is_told() {
     for (line, why) in [
         ("token --simultaneous 5 --secure", "token is not measured with --secure"),

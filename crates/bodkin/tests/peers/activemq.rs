@@ -1,11 +1,6 @@
-//! Messages through ActiveMQ 5.15.16, the broker of Arrowhead's Java clouds, to and from a JMS client beside it: what a relay of a Java cloud is to Bodkin.
+//! Messages through ActiveMQ 5.15.16, the broker of Arrowhead's Java clouds, and through its successor Artemis, to and from a JMS client beside it: what a relay of a Java cloud is to Bodkin.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bodkin_arrowhead::core_service::CoreSystem;
@@ -13,63 +8,19 @@ use bodkin_host::SecurityConfig;
 use bodkin_host::destination::Destinations;
 use bodkin_host::relay::{Destination, Dialer, Heard, LinkState, Messages, Protocol, Relay, RelayPlace, Relays};
 use bodkin_host::security::Security;
-use bodkin_trust::{TrustDirectory, base64, keystore};
+use bodkin_trust::{TrustDirectory, base64};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use crate::jms::{Peer, put_anchors, put_identity};
 use crate::maven;
 use crate::support::patience::PATIENCE;
 use crate::support::secure::{anchor, authority, issue, put_trust};
 use crate::support::skip;
 
-const PASSWORD: &str = "123456";
-/// A Java program starts slowly where others build.
-const START_MAX: Duration = Duration::from_secs(60);
 /// Messages that a broker sends before one is taken.
 const PREFETCH: usize = 8;
 const MESSAGES: usize = 100;
-
-/// The Java program.
-struct Peer {
-    child: Child,
-    input: ChildStdin,
-    lines: mpsc::Receiver<String>,
-}
-
-impl Peer {
-    fn start(class_path: &str, folder: &Path) -> Self {
-        let mut command = Command::new("java");
-        command.args(["-cp", class_path, "Peer"]).arg(folder).arg(PASSWORD);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Java starts");
-        let (input, output) = (child.stdin.take().expect("it is piped"), child.stdout.take().expect("it is piped"));
-        let (line, lines) = mpsc::channel();
-        thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).try_for_each(|said| line.send(said)));
-        Self { child, input, lines }
-    }
-
-    fn line(&self) -> String {
-        self.lines.recv_timeout(START_MAX).expect("the peer says something")
-    }
-
-    /// Has it do something; gives its answer.
-    fn ask(&mut self, what: &str) -> String {
-        writeln!(self.input, "{what}").expect("the peer reads");
-        self.line()
-    }
-
-    fn port(&mut self) -> u16 {
-        let started = self.ask("start");
-        started.strip_prefix("started ").and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("{started}"))
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // Both fail only when it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 async fn heard(messages: &mut Messages) -> Heard {
     timeout(PATIENCE, messages.next()).await.expect("something is heard soon").expect("it goes on")
@@ -78,17 +29,34 @@ async fn heard(messages: &mut Messages) -> Heard {
 #[test]
 #[ignore = "peer: ./x test --all"]
 fn java_and_bodkin_hear_each_other_at_activemq() {
+    hear_each_other("java_and_bodkin_hear_each_other_at_activemq", "activemq", Prefetch::Messages);
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn java_and_bodkin_hear_each_other_at_artemis() {
+    hear_each_other("java_and_bodkin_hear_each_other_at_artemis", "artemis", Prefetch::Bytes);
+}
+
+/// What a broker counts of what it sends before any of it is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Prefetch {
+    /// As many messages as the subscription says.
+    Messages,
+    /// Bytes, of its own choice.
+    Bytes,
+}
+
+fn hear_each_other(test: &str, project: &str, prefetch: Prefetch) {
     let place = TempDir::new().expect("a temporary directory");
-    let class_path = match maven::build("activemq", place.path()) {
+    let class_path = match maven::build(project, place.path()) {
         Ok(class_path) => class_path,
-        Err(reason) => return skip::note("java_and_bodkin_hear_each_other_at_activemq", &reason),
+        Err(reason) => return skip::note(test, &reason),
     };
     let day = Duration::from_secs(86_400);
     let broker = issue(&authority(), "relay.testcloud1.aitia.arrowhead.eu", &["localhost", "127.0.0.1"], bodkin_trust::tls::now(), day);
-    let identity = keystore::write_identity(&broker, "relay", PASSWORD).expect("a key store");
-    fs::write(place.path().join("broker.p12"), &*identity).expect("written");
-    let anchors = keystore::write_anchors(&[anchor()], PASSWORD).expect("a key store");
-    fs::write(place.path().join("anchors.p12"), anchors).expect("written");
+    put_identity(place.path(), "broker", &broker);
+    put_anchors(place.path(), &[anchor()]);
     put_trust(&place.path().join("trust"));
     let config = SecurityConfig {
         directory: TrustDirectory::new(place.path().join("trust")),
@@ -103,10 +71,10 @@ fn java_and_bodkin_hear_each_other_at_activemq() {
     let peer = Peer::start(&class_path, place.path());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let key = base64::encode(broker.certificate().public_key_info());
-    runtime.block_on(meet(peer, security, key.into()));
+    runtime.block_on(meet(peer, security, key.into(), prefetch));
 }
 
-async fn meet(mut peer: Peer, security: Arc<Security>, key: Arc<str>) {
+async fn meet(mut peer: Peer, security: Arc<Security>, key: Arc<str>, prefetch: Prefetch) {
     let relays = Relays::new(Dialer::new(Destinations::new(&[]), security, CoreSystem::Authorization));
     let place = RelayPlace { address: "127.0.0.1".into(), port: peer.port(), secure: true, authentication_info: Some(key) };
     let relay: Arc<dyn Relay> = relays.link(&place);
@@ -131,16 +99,8 @@ async fn meet(mut peer: Peer, security: Arc<Security>, key: Arc<str>) {
     let mut answers = relay.listen(&queue("RESP-b")).await.expect("it listens");
     assert_eq!(heard(&mut answers).await, Heard::Message("answer".to_owned()));
 
-    // Who takes nothing gets no more than was agreed: the rest is for others.
-    let mut slow = relay.listen(&queue("REQ-slow")).await.expect("it listens");
-    for number in 0..MESSAGES {
-        assert_eq!(peer.ask(&format!("send queue REQ-slow {number}")), "sent");
-    }
-    writeln!(peer.input, "listen queue REQ-slow").expect("the peer reads");
-    let others = (0..=MESSAGES - PREFETCH).map(|_| peer.line()).filter(|line| line.starts_with("heard REQ-slow text ")).count();
-    assert_eq!(others, MESSAGES - PREFETCH);
-    for number in 0..PREFETCH {
-        assert_eq!(heard(&mut slow).await, Heard::Message(number.to_string()));
+    if prefetch == Prefetch::Messages {
+        who_takes_nothing_gets_no_more(&*relay, &mut peer).await;
     }
 
     // The broker goes and comes back.
@@ -151,4 +111,19 @@ async fn meet(mut peer: Peer, security: Arc<Security>, key: Arc<str>) {
     let _confirmed = relay.listen(&queue("RESP-c")).await.expect("it listens");
     assert_eq!(peer.ask("send queue RESP-b again"), "sent");
     assert_eq!(heard(&mut answers).await, Heard::Message("again".to_owned()));
+}
+
+/// Who takes nothing gets no more than was agreed: the rest is for others.
+async fn who_takes_nothing_gets_no_more(relay: &dyn Relay, peer: &mut Peer) {
+    let queue = Destination::queue("REQ-slow").expect("a name");
+    let mut slow = relay.listen(&queue).await.expect("it listens");
+    for number in 0..MESSAGES {
+        assert_eq!(peer.ask(&format!("send queue REQ-slow {number}")), "sent");
+    }
+    peer.tell("listen queue REQ-slow");
+    let others = (0..=MESSAGES - PREFETCH).map(|_| peer.line()).filter(|line| line.starts_with("heard REQ-slow text ")).count();
+    assert_eq!(others, MESSAGES - PREFETCH);
+    for number in 0..PREFETCH {
+        assert_eq!(heard(&mut slow).await, Heard::Message(number.to_string()));
+    }
 }

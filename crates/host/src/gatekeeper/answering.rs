@@ -15,9 +15,12 @@ use bodkin_arrowhead::{
     snapshot::Snapshot,
 };
 use bodkin_trust::{RelayMessage, SealError};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 
-use super::{CALL_BYTES_MAX, CALLS_MAX, Fault, Gatekeeper, Partner, Queues, topic};
+use super::{CALL_BYTES_MAX, CALLS_MAX, Fault, Gatekeeper, Part, Partner, Queues, topic};
 use crate::{
     control::Control,
     relay::{Heard, RETRY_MIN, Relay, RelayPlace},
@@ -166,7 +169,12 @@ impl Gatekeeper {
                 _ => None,
             };
             let (subject, question) = self.hear(&mut questions, partner, "a question", is_question).await?;
-            let answer = control.answer_question(cloud, subject, &question).await;
+            let begun = Instant::now();
+            let answer = match self.fixed.of(subject) {
+                Some(fixed) => fixed.to_owned(),
+                None => control.answer_question(cloud, subject, &question).await,
+            };
+            self.times.record(subject, Part::Decide, begun.elapsed());
             let answer = self.seal_answer(partner, subject, &session, answer).await?;
             self.send(relay, &queues.response, answer).await
         };

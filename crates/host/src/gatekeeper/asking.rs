@@ -11,9 +11,9 @@ use bodkin_arrowhead::{
     snapshot::Snapshot,
 };
 use bodkin_trust::{RelayMessage, draw_session};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::{DIALOGUES_MAX, Fault, Gatekeeper, Partner, Queues, choose, topic};
+use super::{DIALOGUES_MAX, Fault, Gatekeeper, Part, Partner, Queues, choose, topic};
 use crate::relay::{Relay, RelayPlace};
 
 impl Gatekeeper {
@@ -55,6 +55,7 @@ impl Gatekeeper {
     async fn converse(&self, relay: &dyn Relay, partner: &Arc<Partner>, subject: Subject, question: String) -> Result<String, Fault> {
         let session = draw_session();
         let queues = Queues::new(&session, &partner.name)?;
+        let begun = Instant::now();
         let said = async {
             let mut answers = self.listen(relay, &queues.response).await?;
             let call = Advertisement {
@@ -67,6 +68,7 @@ impl Gatekeeper {
             let is_heard =
                 |message| matches!(message, RelayMessage::Acknowledgement(acknowledged) if acknowledged == session).then_some(());
             self.hear(&mut answers, partner, "an acknowledgement of the call", is_heard).await?;
+            let acknowledged = Instant::now();
             let question = RelayMessage::Dialogue { subject, session: session.clone(), json: question };
             let question = self.seal(question, partner).await?;
             self.send(relay, &queues.request, question).await?;
@@ -74,7 +76,12 @@ impl Gatekeeper {
                 RelayMessage::Dialogue { subject: about, session: of, json } if about == subject && of == session => Some(json),
                 _ => None,
             };
-            self.hear(&mut answers, partner, "an answer", is_answer).await
+            let answer = self.hear(&mut answers, partner, "an answer", is_answer).await?;
+            for (part, took) in [(Part::Call, acknowledged - begun), (Part::Answer, acknowledged.elapsed()), (Part::Whole, begun.elapsed())]
+            {
+                self.times.record(subject, part, took);
+            }
+            Ok(answer)
         };
         let answer = said.await;
         self.remove(relay, &queues.request).await;

@@ -3,6 +3,7 @@
 use std::{io, sync::Arc};
 
 use bodkin_arrowhead::core_service::CoreSystem;
+use bodkin_relay::stomp::{Logins, request::Login};
 use bodkin_trust::tls::{RELAY_PROTOCOL, Refusal};
 use rustls::{ClientConfig, ClientConnection};
 
@@ -51,6 +52,8 @@ type Tls = dyn Fn(&RelayPlace) -> Result<Arc<ClientConfig>, DialError> + Send + 
 pub struct Dialer {
     destinations: Destinations,
     tls: Arc<Tls>,
+    /// For the brokers that ask for them.
+    logins: Arc<Logins>,
 }
 
 impl Dialer {
@@ -66,7 +69,17 @@ impl Dialer {
         destinations: Destinations,
         tls: impl Fn(&RelayPlace) -> Result<Arc<ClientConfig>, DialError> + Send + Sync + 'static,
     ) -> Self {
-        Self { destinations, tls: Arc::new(tls) }
+        Self { destinations, tls: Arc::new(tls), logins: Arc::default() }
+    }
+
+    /// Tells brokers that ask for it a name and a passcode, beside the certificate.
+    pub fn with_logins(self, logins: Arc<Logins>) -> Self {
+        Self { logins, ..self }
+    }
+
+    /// What the broker at a place is told.
+    pub(super) fn login(&self, place: &RelayPlace) -> Option<&Login> {
+        self.logins.of(&place.address, place.port)
     }
 
     /// Connects, shakes hands where the record says so, and gives what is spoken there.

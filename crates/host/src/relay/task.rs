@@ -175,7 +175,10 @@ impl Task {
         let (channel, protocol) = self.dialer.dial(&self.place).await?;
         let session: Box<dyn Session> = match protocol {
             Protocol::Native => Box::new(native::Client::new(self.now())),
-            Protocol::Stomp => Box::new(stomp::Client::new(RandomState::new().hash_one(self.connection), None)),
+            Protocol::Stomp => {
+                let client_id = RandomState::new().hash_one(self.connection);
+                Box::new(stomp::Client::new(client_id, self.dialer.login(&self.place)))
+            }
         };
         let (mut open, mut events) = (Open { session, flow: Flow::new(channel) }, Vec::new());
         let mut space = vec![0; PIECE_BYTES];

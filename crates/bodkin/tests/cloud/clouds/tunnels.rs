@@ -14,11 +14,11 @@ use rustls::{ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::Side;
 use crate::support::cloud::Cloud;
 use crate::support::http::find;
 use crate::support::patience::eventually;
 use crate::support::secure::{Client, DAY};
+use crate::support::side::Side;
 
 const BODY: &str = "23.5 degrees";
 
@@ -74,8 +74,8 @@ fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<Strin
 fn stage(place: &TempDir) -> (Side, Side, Provider) {
     let place = place.path();
     let idle = ["--gateway-idle-timeout-ms", "12000"];
-    let one = Side::start(place, "one", ["--relay-listen", "127.0.0.1:0", "--gateway-is-mandatory", "true", idle[0], idle[1]]);
-    let two = Side::start(place, "two", idle);
+    let one = Side::start(place, "one", &["--relay-listen", "127.0.0.1:0", "--gateway-is-mandatory", "true", idle[0], idle[1]]);
+    let two = Side::start(place, "two", &idle);
     let relay = one.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
     one.done(&format!("relay add {relay} --own"));
     one.introduce_to(&two);

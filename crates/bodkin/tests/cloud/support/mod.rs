@@ -18,6 +18,7 @@ pub mod ports;
 pub mod push;
 pub mod random;
 pub mod secure;
+pub mod side;
 pub mod skip;
 pub mod sse;
 pub mod stream;

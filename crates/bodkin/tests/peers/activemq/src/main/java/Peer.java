@@ -1,67 +1,57 @@
 import java.io.BufferedReader;
-import java.io.FileInputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
-import java.security.KeyStore;
+import java.security.KeyPairGenerator;
 import javax.jms.Connection;
 import javax.jms.DeliveryMode;
 import javax.jms.Destination;
 import javax.jms.MessageProducer;
 import javax.jms.Session;
 import javax.jms.TextMessage;
-import javax.net.ssl.KeyManagerFactory;
-import javax.net.ssl.TrustManagerFactory;
-import org.apache.activemq.ActiveMQConnectionFactory;
-import org.apache.activemq.broker.BrokerService;
-import org.apache.activemq.broker.SslContext;
 
 /**
- * A broker that speaks STOMP over TLS with certificates at both ends, and a JMS client of it, as the gatekeeper of a Java cloud is one. Takes a line for each thing that it is to do, and answers with one;
+ * A broker that speaks STOMP over TLS with certificates at both ends, a JMS client of it, and the gatekeeper of a Java cloud. Takes a line for each thing that it is to do, and answers with one;
  * what its listeners hear are further lines.
  */
 public class Peer {
-    private final char[] password;
-    private final KeyStore keys;
-    private final KeyStore anchors;
     private final PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-    private int port;
-    private BrokerService broker;
+    private final Broker broker;
     private Connection connection;
+    private Connection link;
+    private Gatekeeper gatekeeper;
 
-    private Peer(String folder, String password) throws Exception {
-        this.password = password.toCharArray();
-        keys = read(folder + "/broker.p12");
-        anchors = read(folder + "/anchors.p12");
+    private Peer(String folder, String password) {
+        broker = new Broker(folder, password);
     }
 
     public static void main(String[] arguments) throws Exception {
         Peer peer = new Peer(arguments[0], arguments[1]);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            peer.obey(line.split(" ", 4));
+            peer.obey(line);
         }
         System.exit(0);
     }
 
-    private KeyStore read(String file) throws Exception {
-        KeyStore store = KeyStore.getInstance("PKCS12");
-        try (FileInputStream stream = new FileInputStream(file)) {
-            store.load(stream, password);
-        }
-        return store;
-    }
-
-    private void obey(String[] words) throws Exception {
+    private void obey(String line) throws Exception {
+        String[] words = line.split(" ", 4);
         switch (words[0]) {
+            case "login":
+                broker.askFor(words[1], words[2]);
+                out.println("asking");
+                break;
             case "start":
-                start();
+                int port = broker.start();
+                connection = broker.within();
                 out.println("started " + port);
                 break;
             case "stop":
                 connection.close();
+                if (link != null) {
+                    link.close();
+                }
                 broker.stop();
-                broker.waitUntilStopped();
                 out.println("stopped");
                 break;
             case "listen":
@@ -72,28 +62,37 @@ public class Peer {
                 send(words[1], words[2], words[3]);
                 out.println("sent");
                 break;
+            case "gatekeeper":
+                link = broker.shownBy("gatekeeper");
+                gatekeeper = new Gatekeeper(link, broker.store("gatekeeper"), broker.password(), words[1], out::println);
+                out.println("there");
+                break;
+            case "forge":
+                KeyPairGenerator generator = KeyPairGenerator.getInstance("RSA");
+                generator.initialize(2048);
+                gatekeeper.forge(generator.generateKeyPair().getPrivate());
+                out.println("forged");
+                break;
+            case "serve":
+                gatekeeper.serve(words[1]);
+                out.println("serving");
+                break;
+            case "answer":
+                gatekeeper.answers(words[1], line.split(" ", 3)[2]);
+                out.println("answering");
+                break;
+            case "ask":
+                // ask RECIPIENT KEY WITHIN_MS TYPE JSON
+                String[] asked = line.split(" ", 6);
+                String answer = gatekeeper.ask(asked[1], asked[2], asked[4], asked[5], Long.parseLong(asked[3]));
+                out.println(answer == null ? "silence" : "answer " + answer);
+                break;
+            case "again":
+                out.println(gatekeeper.callAgain(words[1], Long.parseLong(words[2])) ? "answered" : "silence");
+                break;
             default:
                 throw new IllegalArgumentException(words[0]);
         }
-    }
-
-    private void start() throws Exception {
-        KeyManagerFactory shown = KeyManagerFactory.getInstance("PKIX");
-        shown.init(keys, password);
-        TrustManagerFactory believed = TrustManagerFactory.getInstance("PKIX");
-        believed.init(anchors);
-        broker = new BrokerService();
-        broker.setBrokerName("peer");
-        broker.setPersistent(false);
-        broker.setUseJmx(false);
-        broker.setSslContext(new SslContext(shown.getKeyManagers(), believed.getTrustManagers(), null));
-        String address = "stomp+ssl://127.0.0.1:" + port + "?needClientAuth=true";
-        org.apache.activemq.broker.TransportConnector connector = broker.addConnector(address);
-        broker.start();
-        broker.waitUntilStarted();
-        port = connector.getConnectUri().getPort();
-        connection = new ActiveMQConnectionFactory("vm://peer?create=false").createConnection();
-        connection.start();
     }
 
     private static Destination destination(Session session, String kind, String name) throws Exception {

@@ -1,0 +1,104 @@
+//! `bench intercloud`: orchestrations in one cloud that lead to a provider of another, through a relay between them.
+//!
+//! The cases are those of Deliorman 2020, section 5.6.2: the cloud under test is the one that asks (1), and then its neighbor's answers are fixed, or the one that is
+//! asked (2). Both clouds are processes of the bench's own, in secure mode; the relay is in the neighbor. One orchestration is two dialogues of four sealed messages.
+
+mod neighbors;
+
+use crate::expectation::{BodyRule, Expectation};
+use crate::load;
+use crate::machine::Conditions;
+use crate::options::{InterCloudOptions, Mode};
+use crate::published;
+use crate::report::{Outcome, Report};
+use crate::scene::Batch;
+use crate::simultaneous;
+use crate::stages::Stages;
+use crate::statistics::Figure;
+use neighbors::Neighbors;
+
+/// Orchestrations before each run, one after the other.
+const WARM_UP_REQUESTS: u32 = 20;
+/// Asks other clouds if there is nothing here, as Rocha's consumers do.
+const IF_NOTHING_HERE: &str = "enableInterCloud";
+/// Asks other clouds at once, as Deliorman's consumers do.
+const AT_ONCE: &str = "triggerInterCloud";
+
+/// Runs both cases as the options say, and reports them.
+///
+/// # Errors
+/// A cloud does not start, the two do not meet, or nothing is answered at all. Single failed orchestrations are in the report.
+pub fn run(options: &InterCloudOptions) -> anyhow::Result<Report> {
+    simultaneous::allow_connections(options.simultaneous().max().unwrap_or(0))?;
+    let mut report = Report::new("orchestrations that lead to another cloud".into());
+    let warm_up = format!("{WARM_UP_REQUESTS} orchestrations before each run");
+    let server = "two own clouds in secure mode with authorities of their own, the relay in the neighbor, started by the bench".to_owned();
+    let mut conditions =
+        Conditions::begin("placed by the kernel; load, both clouds and relay on one machine".into(), server, warm_up, options.repeat);
+    conditions.start_from(format!("case 2: {} services in the cloud that is asked, each with a rule for the other", options.services));
+    for case in &options.case {
+        let neighbors = Neighbors::start(*case, options)?;
+        let sequential = (options.sequential > 0).then_some(Mode::Sequential { count: options.sequential });
+        let modes = sequential.into_iter().chain(options.simultaneous().map(|count| Mode::Simultaneous { count }));
+        for mode in modes {
+            let mut outcome = Outcome::new(format!("{}, {}", case.name(), load::title(&[mode])));
+            for _ in 0..options.repeat {
+                measured(&neighbors, mode, &mut outcome)?;
+            }
+            report.outcomes.push(outcome);
+        }
+        neighbors.close()?;
+    }
+    report.note("case 1: the cloud under test asks its neighbor, whose answers are fixed; case 2: the neighbor asks the cloud under test, which decides".into());
+    report.note(
+        "parts of Rocha 2019, Figure 5.5, as mean ms: gsd_* of the dialogue that finds the cloud, icn_* of the one that negotiates: call (until the other Gatekeeper has acknowledged), answer (from there to its answer), of which decide is its registry, authorization and orchestration".into(),
+    );
+    report.note("sequential: on one kept connection; simultaneous: a new connection with a full handshake for each, no answer is taken before the last is released".into());
+    report.published = published::of_intercloud();
+    conditions.end();
+    report.conditions = Some(conditions);
+    Ok(report)
+}
+
+/// One run, behind its warm-up.
+fn measured(neighbors: &Neighbors, mode: Mode, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let flag = if matches!(mode, Mode::Sequential { .. }) { IF_NOTHING_HERE } else { AT_ONCE };
+    let batch = |count| {
+        Ok::<_, anyhow::Error>(Batch {
+            endpoint: neighbors.asking.orchestrator()?.clone(),
+            requests: neighbors.orchestrations(count, flag)?,
+            callers: Vec::new(),
+            expectation: Expectation { status: 200, body: BodyRule::FilledList("response") },
+        })
+    };
+    load::one(Mode::Sequential { count: WARM_UP_REQUESTS }, &batch(WARM_UP_REQUESTS)?)?;
+    let clouds = [&neighbors.asking, &neighbors.asked];
+    let times = || clouds.map(|cloud| Stages::read(cloud.api()?)).into_iter().collect::<anyhow::Result<Vec<_>>>();
+    let processor = || clouds.map(|cloud| cloud.processor_time()).into_iter().collect::<anyhow::Result<Vec<_>>>();
+    for resident in clouds.iter().filter_map(|cloud| cloud.resident()) {
+        resident.reset_peak()?;
+    }
+    let (times_before, processor_before) = (times()?, processor()?);
+    let (mut figures, measured) = load::one(mode, &batch(mode.count())?)?;
+    let (times_after, processor_after) = (times()?, processor()?);
+    for ((cloud, name), (before, after)) in clouds.iter().zip(["asking", "asked"]).zip(times_before.iter().zip(&times_after)) {
+        let added = after.dialogues_since(before);
+        for (subject, prefix) in [("gsd_poll", "gsd"), ("icn_proposal", "icn")] {
+            for (part, stage) in added.get(subject).into_iter().flatten() {
+                figures.push(Figure::median(format!("{prefix}_{part}_ms"), stage.mean_us() / 1e3));
+            }
+        }
+        outcome.add_stages(after.since(before).into_iter().map(|(system, stages)| (format!("{name} {system}"), stages)).collect());
+        if let Some(resident) = cloud.resident() {
+            figures.push(Figure::max(format!("{name}_peak_rss_mb"), resident.peak_mb()?));
+        }
+    }
+    for ((before, after), name) in processor_before.iter().zip(&processor_after).zip(["asking", "asked"]) {
+        if let (Some(before), Some(after)) = (before, after) {
+            figures.push(Figure::median(format!("{name}_cpu_s"), (*after - *before).as_secs_f64()));
+        }
+    }
+    figures.push(Figure::sum("answered", measured.latencies.count()));
+    outcome.push(figures, measured);
+    Ok(())
+}

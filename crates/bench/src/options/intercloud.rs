@@ -1,0 +1,61 @@
+//! Options of orchestrations between two clouds.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::secure::CertificateOptions;
+
+/// Which of the two clouds is asked by the consumers (Deliorman 2020, section 5.6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Case {
+    /// The cloud under test asks its neighbor, whose answers are fixed
+    #[value(name = "1")]
+    ToCloud,
+    /// The neighbor asks the cloud under test, which decides
+    #[value(name = "2")]
+    ToNeighbor,
+}
+
+/// Two own clouds in secure mode with authorities of their own, and a relay between them.
+#[derive(Debug, Clone, Args)]
+pub struct InterCloudOptions {
+    /// Release N orchestrations on N new connections together; a comma list runs each; 0: none
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "40,50,100,1000", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    simultaneous: Vec<u32>,
+    /// Orchestrations one after the other on a kept connection; 0: none
+    #[arg(long, value_name = "C", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub sequential: u32,
+    /// Who is asked: 1, the cloud under test, which asks a neighbor with fixed answers; 2, the neighbor, which asks the cloud under test
+    #[arg(long, value_enum, value_name = "CASE", value_delimiter = ',', default_value = "1,2")]
+    pub case: Vec<Case>,
+    /// Services in the cloud under test, each with a rule for the neighbor
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub services: u32,
+    /// Runs whose figures count
+    #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// Where the clouds' temporary data directories are made [default: the system's directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    /// Where certificates are.
+    pub certificates: CertificateOptions,
+}
+
+impl InterCloudOptions {
+    /// How many are released together, each in runs of its own.
+    pub fn simultaneous(&self) -> impl Iterator<Item = u32> {
+        self.simultaneous.iter().copied().filter(|count| *count > 0)
+    }
+}
+
+impl Case {
+    /// What a report calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ToCloud => "case 1",
+            Self::ToNeighbor => "case 2",
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import java.io.FileInputStream;
+import java.security.KeyStore;
+import java.util.List;
+import javax.jms.Connection;
+import javax.net.ssl.KeyManager;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.TrustManager;
+import javax.net.ssl.TrustManagerFactory;
+import org.apache.activemq.ActiveMQConnectionFactory;
+import org.apache.activemq.ActiveMQSslConnectionFactory;
+import org.apache.activemq.broker.BrokerPlugin;
+import org.apache.activemq.broker.BrokerService;
+import org.apache.activemq.broker.SslContext;
+import org.apache.activemq.broker.TransportConnector;
+import org.apache.activemq.security.AuthenticationUser;
+import org.apache.activemq.security.SimpleAuthenticationPlugin;
+
+/** ActiveMQ with STOMP and OpenWire over TLS, both with certificates at both ends; once started it comes back at the same ports. */
+final class Broker {
+    private final String folder;
+    private final char[] password;
+    private int stompPort;
+    private int openWirePort;
+    private String user;
+    private String passcode;
+    private BrokerService service;
+
+    Broker(String folder, String password) {
+        this.folder = folder;
+        this.password = password.toCharArray();
+    }
+
+    /** Lets nobody in, from the next start on, who does not say this name and passcode. */
+    void askFor(String user, String passcode) {
+        this.user = user;
+        this.passcode = passcode;
+    }
+
+    int start() throws Exception {
+        service = new BrokerService();
+        service.setBrokerName("peer");
+        service.setPersistent(false);
+        service.setUseJmx(false);
+        service.setSslContext(new SslContext(shown("broker"), believed(), null));
+        if (user != null) {
+            SimpleAuthenticationPlugin plugin = new SimpleAuthenticationPlugin();
+            plugin.setUsers(List.of(new AuthenticationUser(user, passcode, "everybody")));
+            service.setPlugins(new BrokerPlugin[] {plugin});
+        }
+        TransportConnector stomp = service.addConnector("stomp+ssl://127.0.0.1:" + stompPort + "?needClientAuth=true");
+        TransportConnector openWire = service.addConnector("ssl://127.0.0.1:" + openWirePort + "?needClientAuth=true");
+        service.start();
+        service.waitUntilStarted();
+        stompPort = stomp.getConnectUri().getPort();
+        openWirePort = openWire.getConnectUri().getPort();
+        return stompPort;
+    }
+
+    void stop() throws Exception {
+        service.stop();
+        service.waitUntilStopped();
+    }
+
+    /** A client in the broker's own process. */
+    Connection within() throws Exception {
+        return opened(new ActiveMQConnectionFactory("vm://peer?create=false"));
+    }
+
+    /** A client with the certificate of this file, as the gatekeeper of a Java cloud is one. */
+    Connection shownBy(String identity) throws Exception {
+        ActiveMQSslConnectionFactory factory = new ActiveMQSslConnectionFactory("ssl://127.0.0.1:" + openWirePort);
+        factory.setKeyAndTrustManagers(shown(identity), believed(), null);
+        return opened(factory);
+    }
+
+    private Connection opened(ActiveMQConnectionFactory factory) throws Exception {
+        Connection connection = user == null ? factory.createConnection() : factory.createConnection(user, passcode);
+        connection.start();
+        return connection;
+    }
+
+    /** The key store of this name. */
+    KeyStore store(String name) throws Exception {
+        KeyStore store = KeyStore.getInstance("PKCS12");
+        try (FileInputStream stream = new FileInputStream(folder + "/" + name + ".p12")) {
+            store.load(stream, password);
+        }
+        return store;
+    }
+
+    char[] password() {
+        return password;
+    }
+
+    private KeyManager[] shown(String identity) throws Exception {
+        KeyManagerFactory factory = KeyManagerFactory.getInstance("PKIX");
+        factory.init(store(identity), password);
+        return factory.getKeyManagers();
+    }
+
+    private TrustManager[] believed() throws Exception {
+        TrustManagerFactory factory = TrustManagerFactory.getInstance("PKIX");
+        factory.init(store("anchors"));
+        return factory.getTrustManagers();
+    }
+}
