@@ -89,6 +89,7 @@ impl CoreSystem {
                 ("global-service-discovery", "/gatekeeper/init_gsd"),
                 ("multi-global-service-discovery", "/gatekeeper/init_multi_gsd"),
                 ("inter-cloud-negotiations", "/gatekeeper/init_icn"),
+                ("inter-cloud-events", "/eventhandler/subscription"),
                 ("pull-clouds", "/gatekeeper/pull_clouds"),
                 ("collect-system-addresses", "/gatekeeper/collect_system_addresses"),
                 ("collect-access-types", "/gatekeeper/collect_access_types"),

@@ -118,12 +118,21 @@ pub enum Subject {
     SystemAddressList,
     /// Is the other side ready for a test of the relay?
     QosRelayTest,
+    /// Will you take this event? Between two Bodkins only.
+    SharedEvent,
 }
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::GsdPoll, Self::MultiGsdPoll, Self::IcnProposal, Self::AccessType, Self::SystemAddressList, Self::QosRelayTest];
+    pub const ALL: [Self; 7] = [
+        Self::GsdPoll,
+        Self::MultiGsdPoll,
+        Self::IcnProposal,
+        Self::AccessType,
+        Self::SystemAddressList,
+        Self::QosRelayTest,
+        Self::SharedEvent,
+    ];
 
     /// The wire's spelling.
     pub fn as_str(self) -> &'static str {
@@ -134,6 +143,7 @@ impl Subject {
             Self::AccessType => "access_type",
             Self::SystemAddressList => "system_address_list",
             Self::QosRelayTest => "qos_relay_test",
+            Self::SharedEvent => "shared_event",
         }
     }
 

@@ -13,7 +13,8 @@ use crate::{
     metadata::Metadata,
     name::{EventType, TEXT_LENGTH_MAX},
     publication::Publication,
-    record::{EventTypeRow, Subscription, SubscriptionBounds, SubscriptionId, System, Timestamps},
+    record::{EventTypeRow, Subscription, SubscriptionBounds, SubscriptionId, System, SystemId, Timestamps},
+    shared_event::Share,
     snapshot::Snapshot,
     system::{SystemKey, SystemReference},
     utc::UtcTime,
@@ -101,6 +102,27 @@ impl SubscriptionPut {
     }
 }
 
+impl SubscriptionPut {
+    /// All events of a type for another cloud; `subscriber` is the system that stands for it.
+    pub fn shared(event_type: EventType, subscriber: SystemKey, share: &Share) -> Self {
+        let matched = Subscription::matched(None, false, None, None).expect("no filter is a filter");
+        Self {
+            event_type,
+            subscriber,
+            notify_uri: share.notify_uri().into(),
+            filter: None,
+            match_metadata: false,
+            min_severity: None,
+            payload_filter: None,
+            matched,
+            bounds: SubscriptionBounds::default(),
+            start_date: None,
+            end_date: None,
+            sources: None,
+        }
+    }
+}
+
 fn parse_sources(forms: Vec<Option<SystemRequest>>) -> Result<Vec<SystemKey>, ArrowheadError> {
     forms.iter().flatten().map(|form| SystemReference::parse(Some(form), "Source", SUBSCRIBE_ORIGIN).map(|source| source.key)).collect()
 }
@@ -163,14 +185,14 @@ pub fn hears(snapshot: &Snapshot, subscription: &Subscription, event: &Publicati
     let named = subscription.sources.as_ref().is_none_or(|sources| sources.contains(&facts.source));
     let started = subscription.start_date.is_none_or(|start| facts.time >= start);
     let ended = subscription.end_date.is_some_and(|end| facts.time > end.plus(TIME_STAMP_TOLERANCE));
-    named && started && !ended && subscription.matched.passes(event, text) && snapshot.may_hear(subscription.subscriber, facts.source)
+    named && started && !ended && subscription.matched.passes(event, text) && subscription.may_hear(snapshot, facts.source)
 }
 
 /// What the limits of a subscription look at.
 #[derive(Clone, Copy, Debug)]
 pub struct EventFacts {
     /// Who published.
-    pub source: crate::record::SystemId,
+    pub source: SystemId,
     /// The event's time stamp.
     pub time: UtcTime,
 }
@@ -224,6 +246,14 @@ impl SubscriptionView {
 }
 
 impl Subscription {
+    /// Whether its subscriber, or the cloud that its events go to, may hear what `source` publishes.
+    pub fn may_hear(&self, snapshot: &Snapshot, source: SystemId) -> bool {
+        match &self.share {
+            Some(share) => snapshot.may_be_shared(share, source),
+            None => snapshot.may_hear(self.subscriber, source),
+        }
+    }
+
     /// Whether `later` is to the same event type for the same subscriber: what was not delivered to this one is for that one.
     pub fn is_continued_by(&self, later: &Self) -> bool {
         (self.event_type, self.subscriber) == (later.event_type, later.subscriber)

@@ -10,6 +10,7 @@ mod relay_choice;
 mod several;
 mod tunnel;
 
+pub(crate) use self::discovery::check_asker;
 pub use self::{
     asking::{DiscoveryRequest, Negotiated, NegotiationRequest, SeveralRequest, asking_cloud, relay_request, target_cloud},
     cloud::{CloudPut, CloudView, PublicCloudView, RelayAssignment},

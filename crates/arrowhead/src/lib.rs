@@ -34,6 +34,7 @@ pub mod pinned;
 pub mod publication;
 pub mod record;
 pub mod service_registry;
+pub mod shared_event;
 pub mod snapshot;
 pub mod system;
 mod table;

@@ -5,6 +5,7 @@
 
 mod escape;
 mod kept;
+mod relayed;
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -13,6 +14,7 @@ use serde_json::value::RawValue;
 
 use self::escape::first_escaped;
 pub use self::kept::KeptTexts;
+pub use self::relayed::{relayed, told_time};
 use crate::{
     access::{Claim, Claims},
     caller::Authorized,

@@ -14,6 +14,7 @@ use crate::{
     event_filter::{EventFilter, Severity},
     metadata::{Metadata, MetadataRequirement},
     name::{EventType, InterfaceName, ServiceDefinition, SystemName},
+    shared_event::Share,
     utc::UtcTime,
 };
 
@@ -216,8 +217,10 @@ pub struct Subscription {
     pub event_type: EventTypeId,
     /// Who receives them.
     pub subscriber: SystemId,
-    /// Path at the subscriber that events are posted to; starts with `/`.
+    /// Path at the subscriber that events are posted to; starts with `/`, unless they go to another cloud.
     pub notify_uri: Arc<str>,
+    /// The cloud that events go to by a relay, as the notify URI says it; `None`: they are posted to the subscriber.
+    pub share: Option<Share>,
     /// Pairs that were given as a filter.
     pub filter: Option<Metadata>,
     /// Whether events must match these pairs.

@@ -5,10 +5,14 @@ use bodkin_arrowhead::{
     form::{ActiveSession, CloudRequest, RelayRequest},
 };
 use http::Method;
+use serde_json::json;
 
 use crate::{
     CallError, LogQuery, Monitor, Page,
-    answer::{GatewaySession, Introduction, KnownCloud, KnownRelay, List, LogEntry, PingedCloud, RelayState},
+    answer::{
+        DialogueTimes, GatewaySession, HeardEvents, Introduction, KnownCloud, KnownRelay, List, LogEntry, PingedCloud, RelayState,
+        SharedEvents,
+    },
 };
 
 const CLOUDS: &str = "/gatekeeper/mgmt/clouds";
@@ -66,6 +70,27 @@ impl Monitor {
     /// Asks another cloud's gatekeeper whether it is there.
     pub async fn ping_cloud(&self, id: i64) -> Result<PingedCloud, CallError> {
         self.connection().ask(Method::POST, &format!("/api/v1/clouds/{id}/ping"), None::<&()>).await
+    }
+
+    /// Shares an event type with another cloud, whose row has this id.
+    pub async fn share_event(&self, cloud: i64, event_type: &str, deadline_ms: i64) -> Result<SharedEvents, CallError> {
+        let form = json!({"eventType": event_type, "deadlineMs": deadline_ms});
+        self.connection().ask(Method::POST, &format!("/api/v1/clouds/{cloud}/shared-events"), Some(&form)).await
+    }
+
+    /// Ends a share, or any other subscription, by its row id.
+    pub async fn remove_shared_events(&self, id: i64) -> Result<(), CallError> {
+        self.connection().delete(&format!("/eventhandler/mgmt/subscriptions/{id}")).await
+    }
+
+    /// What has come of the events of other clouds.
+    pub async fn heard_events(&self) -> Result<List<HeardEvents>, CallError> {
+        self.connection().get("/api/v1/clouds/heard-events").await
+    }
+
+    /// How long the parts of dialogues with other clouds have taken since the start.
+    pub async fn dialogue_times(&self) -> Result<DialogueTimes, CallError> {
+        self.connection().get("/api/v1/stages").await
     }
 
     /// Tunnels to and from other clouds, and those that have ended last.

@@ -41,6 +41,7 @@ use crate::{
     document,
     gatekeeper::Gatekeeper,
     gateway::Gateway,
+    inbox::Inbox,
     log_book::LogBook,
     quality::Qualities,
     request::Request,
@@ -77,6 +78,8 @@ pub struct Control {
     pub qualities: Arc<Qualities>,
     /// Issues Authorization's tokens; `None` in insecure mode, which has no keys.
     pub tokens: Option<Arc<TokenIssuer>>,
+    /// The shard, which publishes events of other clouds.
+    pub inbox: Arc<Inbox>,
     /// Speaks with the gatekeepers of other clouds; `None` of a cloud that has no Gatekeeper.
     pub gatekeeper: Option<Arc<Gatekeeper>>,
     /// Carries tunnels to and from other clouds; `None` of a cloud that has no Gateway.

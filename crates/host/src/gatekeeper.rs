@@ -10,6 +10,7 @@
 
 mod answering;
 mod asking;
+mod heard;
 mod times;
 
 use std::{
@@ -38,6 +39,7 @@ use tokio::{
 
 pub use self::{
     answering::answer_calls,
+    heard::HeardEvents,
     times::{DialogueTimes, Part},
 };
 use crate::{
@@ -124,6 +126,8 @@ pub struct Gatekeeper {
     pub counts: DialogueCounts,
     /// How long they took.
     pub times: DialogueTimes,
+    /// Events of other clouds.
+    pub heard: HeardEvents,
 }
 
 /// What a gatekeeper or gateway signs, seals and opens with.
@@ -159,6 +163,7 @@ impl Gatekeeper {
             fixed: FixedAnswers::default(),
             counts: DialogueCounts::default(),
             times: DialogueTimes::default(),
+            heard: HeardEvents::default(),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bodkin_arrowhead::{error::ArrowheadError, record::SystemId, utc::UtcTime};
 use bodkin_broker::{ShardError, SubscriptionKey, Terms};
 use bodkin_store::event_log::Position;
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -33,6 +34,19 @@ pub struct Arrival {
     pub channel: Channel<std::net::TcpStream>,
     /// Who is at the other end.
     pub peer: Peer,
+}
+
+/// An event that another cloud has shared.
+#[derive(Debug)]
+pub struct RelayedEvent {
+    /// Its JSON, as its own cloud's subscribers get it.
+    pub event: String,
+    /// The metadata that it has here: a JSON object.
+    pub metadata: String,
+    /// As whose it is published here.
+    pub source: SystemId,
+    /// When it was made.
+    pub time: UtcTime,
 }
 
 /// One message to the shard.
@@ -84,6 +98,13 @@ pub enum Message {
         end: Position,
         /// Why it is not on the disk.
         result: Result<(), String>,
+    },
+    /// An event that another cloud has shared.
+    Relayed {
+        /// The event.
+        event: Box<RelayedEvent>,
+        /// Why it was not taken.
+        done: oneshot::Sender<Result<(), ArrowheadError>>,
     },
     /// An event type is a real-time topic from now on, or one with other terms.
     Admit {

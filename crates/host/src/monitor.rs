@@ -17,6 +17,7 @@ use std::{
 use bodkin_arrowhead::{
     access::{Access, Denial, Why},
     core_service::CoreSystem,
+    shared_event::Account,
 };
 use bodkin_store::Store;
 use tokio::sync::Semaphore;
@@ -86,6 +87,8 @@ pub struct EventCounts {
     pub push_delivered: AtomicU64,
     /// Pushed events that were given up, and can be replayed.
     pub dead_letters: AtomicU64,
+    /// Events that another cloud has taken later than their share says.
+    pub shared_late: AtomicU64,
     /// Events that came by ZMTP sockets which take no answer (PUB, PUSH), and were refused.
     pub refused_untold: AtomicU64,
     /// Connections on the Event Handler's port.
@@ -288,6 +291,11 @@ impl Monitor {
             ("bodkin_push_delivered_total", "Pushed events that the subscriber took.", &self.events.push_delivered),
             ("bodkin_push_failures_total", "Attempts to push an event that failed.", &self.events.push_failures),
             ("bodkin_dead_letters_total", "Pushed events that were given up.", &self.events.dead_letters),
+            (
+                "bodkin_shared_events_late_total",
+                "Events that another cloud has taken later than they should be there.",
+                &self.events.shared_late,
+            ),
             ("bodkin_replicas_sent_total", "Replicas of events that were sent to the Backup.", &self.events.replicated),
             ("bodkin_replicas_late_total", "Of these, replicas that were due before.", &self.events.replicated_late),
             (
@@ -302,7 +310,8 @@ impl Monitor {
         let relay = self.relay.iter().flat_map(|relay| relay::counters(relay.counts()));
         let dialogues = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| dialogues(&gatekeeper.counts));
         let tunnels = self.api.control.gateway.iter().flat_map(|gateway| tunnel::counters(gateway));
-        counted.into_iter().chain([syncs, lost]).chain(relay).chain(dialogues).chain(tunnels).collect()
+        let heard = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| heard(&gatekeeper.heard.sum()));
+        counted.into_iter().chain([syncs, lost]).chain(relay).chain(dialogues).chain(tunnels).chain(heard).collect()
     }
 
     /// Prometheus's text form.
@@ -495,6 +504,14 @@ fn dialogues(counts: &DialogueCounts) -> [Number; 4] {
         ("bodkin_dialogues_refused_total", "Calls and dialogues of other clouds that were not answered.", &counts.not_answered),
     ]
     .map(|(name, help, value)| (name, help, value.load(Relaxed)))
+}
+
+fn heard(events: &Account) -> [Number; 3] {
+    [
+        ("bodkin_heard_events_total", "Events of other clouds that were taken.", events.taken),
+        ("bodkin_heard_events_missing_total", "Events of other clouds that are missing between those.", events.lost),
+        ("bodkin_heard_events_repeated_total", "Events of other clouds that came once more.", events.repeated),
+    ]
 }
 
 fn push(text: &mut String, part: std::fmt::Arguments<'_>) {

@@ -7,6 +7,7 @@ pub mod dead_letters;
 pub mod delivery;
 pub mod link;
 pub mod lookup;
+pub mod neighbor;
 pub mod posted;
 pub mod replay;
 pub mod response;
@@ -26,9 +27,10 @@ use self::{
     backlog::BacklogSource,
     delivery::Deliveries,
     link::{PushEvent, Target},
+    neighbor::Neighbor,
     task::Queued,
 };
-use crate::{destination::Destinations, inbox::Inbox, monitor::EventCounts, replay::source, security::Security};
+use crate::{destination::Destinations, gatekeeper::Gatekeeper, inbox::Inbox, monitor::EventCounts, replay::source, security::Security};
 
 /// Events on their way to the subscription's task. The broker accounts for their bytes and offers no more than the
 /// queue may hold, so the channel itself needs no limit.
@@ -56,6 +58,8 @@ pub struct PushContext {
     pub destinations: Destinations,
     /// What https is spoken with; `None` in insecure mode.
     pub security: Option<Arc<Security>>,
+    /// Speaks with other clouds, to which events may go; `None` of a cloud that has no Gatekeeper.
+    pub gatekeeper: Option<Arc<Gatekeeper>>,
     /// Where who is behind reads; `None` where there is no event log.
     pub backlog: Option<BacklogSource>,
     /// What is known of every delivery.
@@ -68,13 +72,15 @@ impl PushContext {
     /// Whether a subscriber may still be sent an event that was found for it: rules may have changed while it waited. What
     /// else a subscription asks for cannot, for a changed one has another task.
     pub fn may_be_sent(&self, subscription: &Subscription, event: &PushEvent) -> bool {
-        source(event.id).is_some_and(|source| self.store.snapshot().may_hear(subscription.subscriber, source))
+        source(event.id).is_some_and(|source| subscription.may_hear(&self.store.snapshot(), source))
     }
 
     /// Where a subscription's events go.
     pub fn target<'t>(&'t self, subscriber: &'t System, subscription: &'t Subscription) -> Target<'t> {
         let (notify_uri, security) = (&subscription.notify_uri, self.security.as_deref());
-        Target { subscriber, notify_uri, destinations: &self.destinations, security, timeout: self.timeout }
+        let neighbor =
+            subscription.share.as_ref().map(|share| Neighbor { share, store: &self.store, gatekeeper: self.gatekeeper.as_ref() });
+        Target { subscriber, notify_uri, destinations: &self.destinations, security, timeout: self.timeout, neighbor }
     }
 
     /// Counts dead letters that are not kept any more; `told` says why in the log.

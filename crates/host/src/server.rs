@@ -275,7 +275,8 @@ impl Server {
             orchestrator: config.orchestrator,
             qualities: qualities.clone(),
             tokens: tokens.clone(),
-            gatekeeper,
+            inbox: inbox.clone(),
+            gatekeeper: gatekeeper.clone(),
             gateway,
             gateway_is_mandatory: config.gateway_is_mandatory,
         });
@@ -292,6 +293,7 @@ impl Server {
             dead_letters_max: config.limits.dead_letters_max,
             destinations: destinations.clone(),
             security: security.clone(),
+            gatekeeper,
             backlog: log_reader.clone().map(|log| BacklogSource::new(opened.store.clone(), log)),
             deliveries: Arc::default(),
             started: Instant::now(),

@@ -21,6 +21,7 @@ mod publish;
 mod publishers;
 mod pushed;
 mod real_time;
+mod relayed;
 mod replay;
 mod replica;
 mod serve;
@@ -481,6 +482,7 @@ impl Shard {
                     self.enlist();
                     let _ = done.send(admitted);
                 }
+                Message::Relayed { event, done } => drop(done.send(self.take_relayed(&event))),
                 Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
                 Message::Withdraw { graph, done } => {
                     self.withdraw(&graph);

@@ -190,6 +190,7 @@ impl World {
             pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Default::default(),
             subscriptions_max: 10,
+            inbox: Shard::inbox().unwrap().1,
             wishes: PushedWishes::new(
                 Arc::new(RealTimeTopics::new(Platform::default(), Default::default()).unwrap()),
                 Shard::inbox().unwrap().1,

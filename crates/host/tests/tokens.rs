@@ -72,6 +72,7 @@ impl Cloud {
             pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Arc::default(),
             subscriptions_max: 1,
+            inbox: Shard::inbox().unwrap().1,
             wishes: PushedWishes::new(
                 Arc::new(RealTimeTopics::new(Platform::default(), Default::default()).unwrap()),
                 Shard::inbox().unwrap().1,

@@ -8,6 +8,7 @@ use bodkin_arrowhead::{
     metadata::Metadata,
     name::{EventType, InterfaceName, ServiceDefinition, SystemName},
     record::*,
+    shared_event::Share,
     snapshot::{Change, Snapshot},
 };
 use rusqlite::{Connection, Row, types::Type};
@@ -150,12 +151,13 @@ fn subscription(row: &Row<'_>, sources: Vec<i64>) -> rusqlite::Result<Change> {
     let payload_filter = metadata(row, 12)?;
     let matched = Subscription::matched(filter.as_ref(), match_metadata, min_severity, payload_filter.as_ref());
     let matched = matched.map_err(|error| rusqlite::Error::FromSqlConversionFailure(12, Type::Text, Box::new(error)))?;
-    let named: bool = row.get(8)?;
+    let (named, notify_uri): (bool, String) = (row.get(8)?, text(row, 3)?);
     Ok(Change::Subscription(Arc::new(Subscription {
         id: SubscriptionId(row.get(0)?),
         event_type: EventTypeId(row.get(1)?),
         subscriber: SystemId(row.get(2)?),
-        notify_uri: text(row, 3)?.into(),
+        share: Share::of_notify_uri(&notify_uri),
+        notify_uri: notify_uri.into(),
         filter,
         match_metadata,
         min_severity,

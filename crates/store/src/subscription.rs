@@ -3,7 +3,14 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bodkin_arrowhead::{
-    error::ArrowheadError, event_handler::SubscriptionPut, name::EventType, record::*, snapshot::Change, system::SystemKey,
+    address::Address,
+    error::ArrowheadError,
+    event_handler::SubscriptionPut,
+    name::{EventType, SystemName},
+    record::*,
+    shared_event::Share,
+    snapshot::Change,
+    system::{SystemKey, SystemRegistration},
 };
 use rusqlite::{params, params_from_iter, types::Value};
 
@@ -11,6 +18,9 @@ use crate::{
     draft::{Draft, OperationError, seconds, timestamps},
     service_registry::metadata_text,
 };
+
+/// Port of the systems that stand for other clouds: that of their Gatekeepers, which nobody connects to.
+const STAND_IN_PORT: u16 = 8449;
 
 /// Whom a subscription names.
 struct Parties {
@@ -45,6 +55,28 @@ impl Draft<'_> {
         }
         self.subscribed(id, put, parties, timestamps)?;
         Ok(id)
+    }
+
+    /// Shares an event type with another cloud, in place of a former share of it: a subscription of the system that stands for the cloud, which is made if it is not there. More than
+    /// `subscriptions_max` subscriptions are refused.
+    pub fn share_event(
+        &mut self,
+        event_type: EventType,
+        share: &Share,
+        subscriptions_max: usize,
+    ) -> Result<SubscriptionId, OperationError> {
+        let system = SystemRegistration {
+            name: SystemName::from_stored(&share.system_name()),
+            address: Address::from_stored(&format!("{}.{}.arrowhead.eu", share.name, share.operator)),
+            port: STAND_IN_PORT,
+            authentication_info: None,
+            metadata: None,
+        };
+        let key = SystemKey::new(system.name.as_str(), system.address.as_str(), system.port);
+        if self.find_system(&key)?.is_none() {
+            self.register_system(&system)?;
+        }
+        self.put_subscription(SubscriptionPut::shared(event_type, key, share), subscriptions_max)
     }
 
     /// Makes a subscription another one. Its id and the operator's pause stay, and what is known of its delivery while it is to the
@@ -119,6 +151,7 @@ impl Draft<'_> {
             id,
             event_type,
             subscriber,
+            share: Share::of_notify_uri(&put.notify_uri),
             notify_uri: put.notify_uri,
             filter: put.filter,
             match_metadata: put.match_metadata,

@@ -19,7 +19,7 @@ pub enum FixedAnswersError {
     Form(String),
     /// Nothing is asked about that.
     #[error(
-        "'{0}' is nothing that another cloud asks about: expected one of gsd_poll, multi_gsd_poll, icn_proposal, access_type, system_address_list, qos_relay_test"
+        "'{0}' is nothing that another cloud asks about: expected one of gsd_poll, multi_gsd_poll, icn_proposal, access_type, system_address_list, qos_relay_test, shared_event"
     )]
     Subject(String),
     /// It is no object.

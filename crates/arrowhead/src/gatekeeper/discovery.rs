@@ -97,7 +97,7 @@ impl Question {
 }
 
 /// Refuses a question whose words name another cloud than the one whose key has signed it.
-pub(super) fn check_asker(said: Option<&CloudRequest>, asker: &Cloud) -> Result<(), ArrowheadError> {
+pub(crate) fn check_asker(said: Option<&CloudRequest>, asker: &Cloud) -> Result<(), ArrowheadError> {
     let same = |text: &Option<String>, own: &str| text.as_deref().is_some_and(|text| text.trim().eq_ignore_ascii_case(own));
     let is_asker = said.is_some_and(|said| same(&said.operator, asker.operator.as_str()) && same(&said.name, asker.name.as_str()));
     let told =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::Snapshot;
-use crate::{name::CloudName, record::*};
+use crate::{name::CloudName, record::*, shared_event::Share};
 
 /// The maps of other clouds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -134,6 +134,15 @@ impl Snapshot {
     /// The intercloud rule for this cloud, provider and definition.
     pub fn inter_cloud_rule_for(&self, cloud: CloudId, provider: SystemId, definition: DefinitionId) -> Option<&Arc<InterCloudRule>> {
         self.inter_cloud_rule(*self.clouds.rule_by_cloud.get(&(cloud, provider, definition))?)
+    }
+
+    /// Whether any intercloud rule lets the cloud of a share use any service of `provider`: what decides about events that are shared.
+    pub fn may_be_shared(&self, share: &Share, provider: SystemId) -> bool {
+        let Some(cloud) = self.cloud_by_name(share.operator.as_str(), share.name.as_str()).filter(|cloud| !cloud.own_cloud) else {
+            return false;
+        };
+        let first = (cloud.id, provider, DefinitionId(i64::MIN));
+        self.clouds.rule_by_cloud.range(first..).next().is_some_and(|(key, _)| key.0 == cloud.id && key.1 == provider)
     }
 
     /// A system of another cloud by id.

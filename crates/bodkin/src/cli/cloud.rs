@@ -1,5 +1,6 @@
 //! `bodkin cloud`: other clouds. Two operators hand each other a small file, and read its fingerprint to each other by another way.
 
+mod events;
 mod introduction;
 mod session;
 
@@ -67,6 +68,14 @@ enum CloudCommand {
         #[arg(long, value_name = "ID")]
         close: Option<String>,
     },
+    /// Let another cloud hear an event type, through the relay; it hears publishers that an intercloud rule grants it
+    ShareEvent(events::Sharing),
+    /// List the event types that other clouds hear, and how that goes
+    SharedEvents,
+    /// Let another cloud hear an event type no more
+    UnshareEvent(events::Shared),
+    /// List what has come of the events that other clouds share with this one
+    HeardEvents,
     /// Forget another cloud, with its rules and systems
     #[command(visible_alias = "rm")]
     Remove(Named),
@@ -120,6 +129,16 @@ pub async fn run(options: CloudOptions, printer: Printer) -> anyhow::Result<u8> 
         }
         CloudCommand::Sessions { close: Some(id) } => session::close(&monitor, &id, printer).await,
         CloudCommand::Sessions { close: None } => session::list(&monitor, printer).await,
+        CloudCommand::ShareEvent(sharing) => {
+            events::share(&monitor, &sharing, &another(&monitor, &sharing.cloud).await?, printer).await?;
+            Ok(DONE)
+        }
+        CloudCommand::SharedEvents => events::list_shared(&monitor, printer).await.map(|()| DONE),
+        CloudCommand::UnshareEvent(shared) => {
+            events::unshare(&monitor, &shared, &another(&monitor, &shared.cloud).await?, printer).await?;
+            Ok(DONE)
+        }
+        CloudCommand::HeardEvents => events::list_heard(&monitor, printer).await.map(|()| DONE),
         CloudCommand::Remove(Named { cloud }) => {
             let cloud = another(&monitor, &cloud).await?;
             monitor.remove_cloud(cloud.id).await?;

@@ -38,6 +38,7 @@ mod relay;
 mod replay;
 mod secure;
 mod service_manager;
+mod shared_events;
 mod stops;
 mod support;
 mod zmtp;

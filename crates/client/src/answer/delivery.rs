@@ -148,6 +148,9 @@ answer! {
         failures: u64,
         /// Events that were lost.
         lost: u64,
+        /// Events that another cloud has taken later than their share says.
+        #[serde(default)]
+        late: u64,
         /// Events that were given up and kept as dead letters.
         dead_letters: u64,
         /// What is still to deliver of the event log; `None` when it is not known.

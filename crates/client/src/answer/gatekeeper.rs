@@ -1,5 +1,7 @@
 //! Other clouds, and the relays by which they are reached.
 
+use std::{collections::BTreeMap, time::Duration};
+
 use serde::{Deserialize, Serialize};
 
 row! {
@@ -140,5 +142,64 @@ answer! {
         numbered: Option<bool>,
         /// When it was begun.
         started_at: String,
+    }
+}
+
+answer! {
+    /// An event type that is shared with another cloud.
+    SharedEvents {
+        /// The subscription's row id.
+        id: i64,
+        /// Which events, as stored.
+        event_type: String,
+        /// `NAME.OPERATOR`.
+        cloud: String,
+        /// From being accepted here to being taken there, in milliseconds.
+        deadline_ms: u32,
+    }
+}
+
+answer! {
+    /// What has come of events that another cloud shares with this one, since the start.
+    HeardEvents {
+        /// `NAME.OPERATOR`; `None`: it is not known any more.
+        #[serde(default)]
+        cloud: Option<String>,
+        /// Which events.
+        event_type: String,
+        /// Events that were taken.
+        taken: u64,
+        /// Events that are missing between those.
+        lost: u64,
+        /// Events that came once more, and were passed over.
+        repeated: u64,
+    }
+}
+
+answer! {
+    /// How long the parts of dialogues with other clouds have taken since the start.
+    DialogueTimes {
+        /// By what they are about, and by part.
+        #[serde(default)]
+        dialogues: BTreeMap<String, BTreeMap<String, PartTimes>>,
+    }
+}
+
+answer! {
+    /// How long a part of dialogues has taken.
+    PartTimes {
+        /// How often.
+        count: u64,
+        /// All together, in nanoseconds.
+        #[serde(rename = "sum_ns")]
+        sum_ns: u64,
+    }
+}
+
+impl DialogueTimes {
+    /// The mean of a part of the dialogues about something; `None`: there were none.
+    pub fn mean(&self, about: &str, part: &str) -> Option<Duration> {
+        let times = self.dialogues.get(about)?.get(part)?;
+        Some(Duration::from_nanos(times.sum_ns.checked_div(times.count)?))
     }
 }

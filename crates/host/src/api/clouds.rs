@@ -1,12 +1,28 @@
-//! `GET /api/v1/clouds/introduction`, `POST /api/v1/clouds/{id}/ping` and `GET /api/v1/clouds/relays`: getting to know another cloud, and reaching it.
+//! `/api/v1/clouds/...`: getting to know another cloud, reaching it, and the events that go there and come from there.
 
 use std::{sync::Arc, time::Instant};
 
-use bodkin_arrowhead::{form::AccessType, record::CloudId};
+use bodkin_arrowhead::{
+    form::AccessType,
+    json,
+    name::EventType,
+    record::{Cloud, CloudId},
+    shared_event::{Account, DEADLINE_MS_DEFAULT, Share},
+};
+use bodkin_store::StoreError;
+use serde::Deserialize;
 use serde_json::json;
 
-use super::{Api, BASE};
+use super::{Api, BASE, not_stored};
 use crate::{answer::Answer, request::Request};
+
+/// `POST /api/v1/clouds/{id}/shared-events`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ShareForm {
+    event_type: Option<String>,
+    deadline_ms: Option<i64>,
+}
 
 impl Api {
     pub(super) async fn clouds(&self, request: &Request) -> Answer {
@@ -21,11 +37,63 @@ impl Api {
             let rows: Vec<_> = relays.iter().map(|(relay, state)| json!({"relay": relay, "state": state})).collect();
             return super::list(&rows, rows.len() as u64);
         }
-        let below = request.path.strip_prefix(BASE).and_then(|path| path.strip_prefix("clouds/")).unwrap_or_default();
-        match below.strip_suffix("/ping") {
-            Some(id) => self.ping_cloud(id).await,
-            None => self.introduce(),
+        if request.path.ends_with("/heard-events") {
+            return self.heard_events();
         }
+        let below = request.path.strip_prefix(BASE).and_then(|path| path.strip_prefix("clouds/")).unwrap_or_default();
+        match below.rsplit_once('/') {
+            Some((id, "ping")) => self.ping_cloud(id).await,
+            Some((id, "shared-events")) => self.share_event(id, request).await,
+            _ => self.introduce(),
+        }
+    }
+
+    fn other_cloud(&self, id: &str) -> Result<Arc<Cloud>, Answer> {
+        let cloud = id.parse().ok().and_then(|id| self.store.snapshot().cloud(CloudId(id)).cloned());
+        let told = || Answer::problem(404, "No such cloud", &format!("No other cloud has the id {id}."));
+        cloud.filter(|cloud| !cloud.own_cloud).ok_or_else(told)
+    }
+
+    /// Shares an event type with another cloud.
+    async fn share_event(&self, id: &str, request: &Request) -> Answer {
+        let wrong = |error: &str| Answer::problem(400, "Not shared", error);
+        let form: ShareForm =
+            match std::str::from_utf8(&request.body).map_err(|_| ()).and_then(|text| json::parse_object(text).map_err(|_| ())) {
+                Ok(form) => form,
+                Err(()) => return wrong("The body is to be an object with eventType and deadlineMs."),
+            };
+        let cloud = match self.other_cloud(id) {
+            Ok(cloud) => cloud,
+            Err(answer) => return answer,
+        };
+        let event_type = match EventType::parse(form.event_type.as_deref().unwrap_or_default()) {
+            Ok(event_type) => event_type,
+            Err(error) => return wrong(&format!("eventType {error}.")),
+        };
+        let share = match Share::new(&cloud, form.deadline_ms.unwrap_or(i64::from(DEADLINE_MS_DEFAULT))) {
+            Ok(share) => share,
+            Err(error) => return wrong(&error.error_message),
+        };
+        let (told, subscriptions_max) = (event_type.as_str().to_owned(), self.control.subscriptions_max);
+        let (name, deadline_ms) = (format!("{}.{}", cloud.name, cloud.operator), share.deadline_ms);
+        let made = self.store.write(move |draft| draft.share_event(event_type, &share, subscriptions_max), |_, id| id).await;
+        match made {
+            Ok(id) => Answer::json(201, &json!({"id": id, "eventType": told, "cloud": name, "deadlineMs": deadline_ms})),
+            Err(StoreError::Refused(error)) => wrong(&error.error_message),
+            Err(error) => not_stored(&error),
+        }
+    }
+
+    /// What has come of the events of other clouds.
+    fn heard_events(&self) -> Answer {
+        let snapshot = self.store.snapshot();
+        let all = self.control.gatekeeper.iter().flat_map(|gatekeeper| gatekeeper.heard.all());
+        let row = |(cloud, event_type, account): (CloudId, String, Account)| {
+            let cloud = snapshot.cloud(cloud).map(|cloud| format!("{}.{}", cloud.name, cloud.operator));
+            json!({"cloud": cloud, "eventType": event_type, "taken": account.taken, "lost": account.lost, "repeated": account.repeated})
+        };
+        let rows: Vec<_> = all.map(row).collect();
+        super::list(&rows, rows.len() as u64)
     }
 
     fn introduce(&self) -> Answer {
@@ -35,9 +103,9 @@ impl Api {
 
     async fn ping_cloud(&self, id: &str) -> Answer {
         let snapshot = Arc::clone(&self.store.snapshot());
-        let cloud = id.parse().ok().and_then(|id| snapshot.cloud(CloudId(id)).cloned());
-        let Some(cloud) = cloud.filter(|cloud| !cloud.own_cloud) else {
-            return Answer::problem(404, "No such cloud", &format!("No other cloud has the id {id}."));
+        let cloud = match self.other_cloud(id) {
+            Ok(cloud) => cloud,
+            Err(answer) => return answer,
         };
         let begun = Instant::now();
         let found = self.control.access_type(&snapshot, &cloud).await;

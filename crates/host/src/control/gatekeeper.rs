@@ -3,6 +3,7 @@
 mod dialogue;
 mod quality;
 mod relay;
+mod shared;
 
 use std::sync::Arc;
 

@@ -71,7 +71,12 @@ impl<'h> Hearing<'h> {
 
 /// The event of a record as it is pushed.
 pub fn push_event(record: &Record<'_>) -> PushEvent {
-    PushEvent { position: Some(record.position), id: record.id, json: Bytes::copy_from_slice(record.event.as_bytes()) }
+    PushEvent {
+        position: Some(record.position),
+        id: record.id,
+        accepted_ns: record.time_ns,
+        json: Bytes::copy_from_slice(record.event.as_bytes()),
+    }
 }
 
 /// What was found behind a place in the log.

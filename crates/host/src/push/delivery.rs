@@ -79,6 +79,8 @@ pub struct Delivery {
     pub failures: AtomicU64,
     /// Events that were lost, at the most.
     pub lost: AtomicU64,
+    /// Events that another cloud has taken later than their share says.
+    pub late: AtomicU64,
     /// Dead letters that are kept. Who adds and who takes away count when they have done it, in either order.
     dead_letters: AtomicI64,
     /// How often some were removed, by the operator or for want of room: a replay must not send them.
@@ -120,6 +122,7 @@ impl Delivery {
             attempts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            late: AtomicU64::new(0),
             dead_letters: AtomicI64::new(0),
             removals: AtomicU64::new(0),
             consecutive_failures: AtomicU32::new(0),

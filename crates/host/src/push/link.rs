@@ -5,13 +5,16 @@ use std::{
     time::Duration,
 };
 
-use bodkin_arrowhead::record::System;
+use bodkin_arrowhead::{error::ArrowheadError, record::System};
 use bodkin_broker::{EventId, Outcome};
 use bodkin_store::event_log::Position;
 use bytes::Bytes;
 use tokio::time::timeout;
 
-use super::response::{Response, ResponseError, ResponseReader};
+use super::{
+    neighbor::Neighbor,
+    response::{Response, ResponseError, ResponseReader},
+};
 use crate::{
     async_channel::{AsyncChannel, Socket},
     channel::Channel,
@@ -30,6 +33,8 @@ pub struct PushEvent {
     pub position: Option<Position>,
     /// Its identity.
     pub id: EventId,
+    /// When it was accepted, in nanoseconds since 1970 (UTC).
+    pub accepted_ns: u64,
     /// The event as JSON.
     pub json: Bytes,
 }
@@ -58,6 +63,9 @@ pub enum PushError {
     /// What came is no answer.
     #[error("{0}")]
     Response(#[from] ResponseError),
+    /// The other cloud, or the relay to it, does not take it now.
+    #[error("{}", .0.error_message)]
+    Cloud(Box<ArrowheadError>),
     /// It wants what we do not speak.
     #[error("the subscriber wants https (it registered authenticationInfo), which insecure mode does not speak")]
     Insecure,
@@ -69,6 +77,7 @@ impl PushError {
         match self {
             Self::Status(response) if matches!(response.status, 400..500) && !matches!(response.status, 408 | 429) => Outcome::Refused,
             Self::Status(response) => Outcome::Failed { retry_after: response.retry_after },
+            Self::Cloud(error) if matches!(error.error_code, 400..500) => Outcome::Refused,
             _ => Outcome::Failed { retry_after: None },
         }
     }
@@ -87,6 +96,8 @@ pub struct Target<'t> {
     pub security: Option<&'t Security>,
     /// For each answer.
     pub timeout: Duration,
+    /// The cloud that they go to instead of the subscriber.
+    pub neighbor: Option<Neighbor<'t>>,
 }
 
 /// The connection, while there is one.
@@ -128,6 +139,9 @@ impl Link {
     ///
     /// A kept connection may have been closed by the subscriber meanwhile: then the events are sent on a new one.
     pub async fn post_all(&mut self, target: &Target<'_>, events: &[PushEvent], answers: &mut Vec<Response>) -> Result<(), PushError> {
+        if let Some(neighbor) = &target.neighbor {
+            return neighbor.tell_all(events, answers).await;
+        }
         self.write_requests(target, events);
         let endpoint = Endpoint::of(target.subscriber);
         let is_there = self.connected_to.as_ref() == Some(&endpoint);

@@ -99,7 +99,7 @@ mod tests {
 
     fn event(position: u64) -> PushEvent {
         let id = EventId { publisher: PublisherId(1), incarnation: Incarnation(1), topic: TopicId(0), sequence: Sequence(position) };
-        PushEvent { position: Some(Position(position)), id, json: Default::default() }
+        PushEvent { position: Some(Position(position)), id, accepted_ns: 0, json: Default::default() }
     }
 
     /// Posts the events of a range (row 7, from place 10 on) and of a single letter (row 8) behind it; gives the rows of what was

@@ -327,11 +327,26 @@ impl Pusher {
         let patience = self.context.timeout;
         let target = self.context.target(&subscriber, &self.seat.subscription);
         match tokio::time::timeout(patience, self.link.post(&target, event)).await {
-            Ok(taken) => taken,
+            Ok(taken) => {
+                if taken.is_ok() {
+                    self.hold_against_deadline(event);
+                }
+                taken
+            }
             Err(_) => {
                 self.link.close();
                 Err(PushError::Late(patience))
             }
+        }
+    }
+
+    /// Counts an event that another cloud has taken later than its share says.
+    fn hold_against_deadline(&self, event: &PushEvent) {
+        let Some(share) = &self.seat.subscription.share else { return };
+        let took = Duration::from_nanos(now().unix_nanos().saturating_sub(event.accepted_ns));
+        if took > Duration::from_millis(share.deadline_ms.into()) {
+            self.seat.delivery.late.fetch_add(1, Relaxed);
+            self.context.counts.shared_late.fetch_add(1, Relaxed);
         }
     }
 

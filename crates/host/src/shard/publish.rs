@@ -233,7 +233,7 @@ impl Shard {
             Some(Receiver::Push { queue, delivery, .. }) => {
                 let json = self.frames.shared_json();
                 self.pushing_bytes += json.len() as u64;
-                push(queue, delivery, PushEvent { position, id: event, json });
+                push(queue, delivery, PushEvent { position, id: event, accepted_ns: self.clock.utc.unix_nanos(), json });
             }
             Some(Receiver::Link { slot, prefix }) => {
                 let slot = *slot;

@@ -82,6 +82,8 @@ const BY_OPERATOR: &[&str] = &[
     "relay list",
     "cloud introduce --relay {relay} --out own.toml",
     "cloud list",
+    "cloud shared-events",
+    "cloud heard-events",
     "relay remove {relay}",
     "cloud sessions",
     "log gatekeeper",
@@ -112,8 +114,8 @@ const WITH_FLEXIBLE_STORE: &[&str] = &[
     "rule flexible remove --all",
 ];
 
-/// What is run between two clouds (`clouds`).
-const WITH_ANOTHER_CLOUD: &[&str] = &["cloud add", "cloud ping", "cloud remove"];
+/// What is run between two clouds (`clouds`, `shared_events`).
+const WITH_ANOTHER_CLOUD: &[&str] = &["cloud add", "cloud ping", "cloud remove", "cloud share-event", "cloud unshare-event"];
 
 /// What needs a reliable pair (`pair::hand_over`).
 const WITH_A_PAIR: &[&str] = &["pair hand-over"];

@@ -149,6 +149,7 @@ impl Control {
             Subject::AccessType => self.answer_access_type(asker, question, !self.gateway_is_mandatory),
             Subject::SystemAddressList => self.answer_system_addresses(asker, question),
             Subject::QosRelayTest => self.answer_relay_test(asker, question),
+            Subject::SharedEvent => self.take_shared_event(asker, question).await,
         };
         answer.unwrap_or_else(|refusal| {
             let error = match refusal {

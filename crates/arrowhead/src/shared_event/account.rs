@@ -1,0 +1,215 @@
+//! What has come of the events of other clouds: each is taken once, and what is missing is counted.
+
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use serde::Serialize;
+
+use super::SharedIdentity;
+use crate::{name::EventType, record::CloudId};
+
+/// Streams, of a publisher and event type of a cloud, that are kept account of; the event of one more is refused and tried again by its cloud, for it cannot be told from a repeated one.
+pub const ACCOUNTS_MAX: usize = 16_384;
+/// Gaps of a stream that may still be filled, by a dead letter that is sent once more; of more the oldest are lost for good.
+const GAPS_MAX: usize = 64;
+
+/// What is to be done with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is new; so many in front of it are missing.
+    New {
+        /// Events.
+        missing: u64,
+    },
+    /// It was missing, and is there now.
+    Late,
+    /// It has been taken before.
+    Known,
+}
+
+/// The events of one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Stream {
+    incarnation: u64,
+    /// The number behind the last that has come.
+    next: u64,
+    gaps: Vec<RangeInclusive<u64>>,
+}
+
+impl Stream {
+    fn take(&mut self, SharedIdentity { incarnation, sequence, .. }: SharedIdentity) -> Taken {
+        if incarnation < self.incarnation {
+            return Taken::Known;
+        }
+        let behind = sequence.saturating_add(1);
+        if incarnation > self.incarnation {
+            // What of another run went before it was shared is nobody's loss.
+            *self = Self { incarnation, next: behind, gaps: Vec::new() };
+            return Taken::New { missing: 0 };
+        }
+        if sequence < self.next {
+            return self.fill(sequence);
+        }
+        let missing = sequence - self.next;
+        if missing > 0 {
+            self.gaps.push(self.next..=sequence - 1);
+            if self.gaps.len() > GAPS_MAX {
+                self.gaps.remove(0);
+            }
+        }
+        self.next = behind;
+        Taken::New { missing }
+    }
+
+    fn fill(&mut self, sequence: u64) -> Taken {
+        let Some(at) = self.gaps.iter().position(|gap| gap.contains(&sequence)) else { return Taken::Known };
+        let (first, last) = self.gaps.remove(at).into_inner();
+        if sequence < last {
+            self.gaps.insert(at, sequence + 1..=last);
+        }
+        if first < sequence {
+            self.gaps.insert(at, first..=sequence - 1);
+        }
+        Taken::Late
+    }
+}
+
+/// Events of one type of one cloud, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// Events that were taken.
+    pub taken: u64,
+    /// Events that are missing between those.
+    pub lost: u64,
+    /// Events that came once more, and were passed over.
+    pub repeated: u64,
+}
+
+/// Of all clouds.
+#[derive(Debug, Default)]
+pub struct Accounts {
+    streams: BTreeMap<(CloudId, EventType, u64), Stream>,
+    accounts: BTreeMap<(CloudId, EventType), Account>,
+}
+
+impl Accounts {
+    /// Says what is to be done with an event, without noting it; `None`: there are [`ACCOUNTS_MAX`] streams, and it is of one more.
+    pub fn look(&self, cloud: CloudId, event_type: &EventType, identity: SharedIdentity) -> Option<Taken> {
+        match self.streams.get(&(cloud, event_type.clone(), identity.publisher)) {
+            Some(stream) => Some(stream.clone().take(identity)),
+            None if self.streams.len() >= ACCOUNTS_MAX => None,
+            None => Some(Taken::New { missing: 0 }),
+        }
+    }
+
+    /// Notes an event that was taken, or passed over because it was before.
+    pub fn note(&mut self, cloud: CloudId, event_type: &EventType, identity: SharedIdentity) -> Taken {
+        let stream = self.streams.entry((cloud, event_type.clone(), identity.publisher));
+        let first = Stream { incarnation: identity.incarnation, next: identity.sequence, gaps: Vec::new() };
+        let taken = stream.or_insert(first).take(identity);
+        let account = self.accounts.entry((cloud, event_type.clone())).or_default();
+        match taken {
+            Taken::New { missing } => (account.taken, account.lost) = (account.taken + 1, account.lost + missing),
+            Taken::Late => (account.taken, account.lost) = (account.taken + 1, account.lost.saturating_sub(1)),
+            Taken::Known => account.repeated += 1,
+        }
+        taken
+    }
+
+    /// Of each cloud and event type.
+    pub fn all(&self) -> impl Iterator<Item = (CloudId, &EventType, Account)> {
+        self.accounts.iter().map(|((cloud, event_type), account)| (*cloud, event_type, *account))
+    }
+
+    /// Of everything together.
+    pub fn sum(&self) -> Account {
+        self.accounts.values().fold(Account::default(), |sum, account| Account {
+            taken: sum.taken + account.taken,
+            lost: sum.lost + account.lost,
+            repeated: sum.repeated + account.repeated,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn heat() -> EventType {
+        EventType::parse("heat").unwrap()
+    }
+
+    fn identity(incarnation: u64, sequence: u64) -> SharedIdentity {
+        SharedIdentity { publisher: 1, incarnation, sequence }
+    }
+
+    /// Takes numbers of run 1; gives what became of each, and the account.
+    fn taken(sequences: &[u64]) -> (Vec<Taken>, Account) {
+        let mut accounts = Accounts::default();
+        let all = sequences.iter().map(|sequence| accounts.note(CloudId(2), &heat(), identity(1, *sequence))).collect();
+        (all, accounts.sum())
+    }
+
+    #[test]
+    fn an_event_is_taken_once_and_what_is_missing_is_counted() {
+        use Taken::*;
+        let new = New { missing: 0 };
+        assert_eq!(taken(&[5, 6, 6, 5]), (vec![new, new, Known, Known], Account { taken: 2, lost: 0, repeated: 2 }));
+        assert_eq!(taken(&[5, 9]), (vec![new, New { missing: 3 }], Account { taken: 2, lost: 3, repeated: 0 }));
+        assert_eq!(taken(&[5, 9, 7, 7, 6, 8]).1, Account { taken: 5, lost: 0, repeated: 1 });
+        assert_eq!(taken(&[u64::MAX, u64::MAX]).1, Account { taken: 1, lost: 0, repeated: 1 });
+    }
+
+    #[test]
+    fn another_run_of_a_publisher_begins_anew_and_the_former_one_is_over() {
+        let mut accounts = Accounts::default();
+        let mut take = |incarnation, sequence| accounts.note(CloudId(2), &heat(), identity(incarnation, sequence));
+        assert_eq!(take(1, 40), Taken::New { missing: 0 });
+        assert_eq!(take(2, 3), Taken::New { missing: 0 });
+        assert_eq!(take(1, 41), Taken::Known);
+        assert_eq!(take(2, 4), Taken::New { missing: 0 });
+        // Other publishers, event types and clouds have numbers of their own.
+        let other = EventType::parse("cold").unwrap();
+        assert_eq!(accounts.note(CloudId(2), &other, identity(1, 9)), Taken::New { missing: 0 });
+        assert_eq!(accounts.note(CloudId(3), &heat(), identity(1, 9)), Taken::New { missing: 0 });
+        assert_eq!(accounts.all().count(), 3);
+    }
+
+    #[test]
+    fn streams_and_gaps_are_bounded() {
+        let mut accounts = Accounts::default();
+        for publisher in 0..ACCOUNTS_MAX as u64 {
+            accounts.note(CloudId(2), &heat(), SharedIdentity { publisher, incarnation: 1, sequence: 0 });
+        }
+        let more = SharedIdentity { publisher: ACCOUNTS_MAX as u64, incarnation: 1, sequence: 0 };
+        assert_eq!(accounts.look(CloudId(2), &heat(), more), None);
+        assert_eq!(accounts.look(CloudId(2), &heat(), identity(1, 0)), Some(Taken::Known));
+        let mut stream = Stream { incarnation: 1, next: 0, gaps: Vec::new() };
+        for sequence in (0..4 * GAPS_MAX as u64).step_by(2) {
+            stream.take(identity(1, sequence));
+        }
+        assert_eq!((stream.gaps.len(), stream.take(identity(1, 1))), (GAPS_MAX, Taken::Known), "the oldest gap is closed for good");
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_taken_once_whatever_the_order(order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(), repeats in proptest::collection::vec(0u64..60, 0..30)) {
+            let mut accounts = Accounts::default();
+            let first = order[0];
+            let mut new = std::collections::BTreeSet::new();
+            for sequence in order.iter().copied().chain(repeats) {
+                let looked = accounts.look(CloudId(2), &heat(), identity(1, sequence));
+                let taken = accounts.note(CloudId(2), &heat(), identity(1, sequence));
+                prop_assert_eq!(looked, Some(taken));
+                if taken != Taken::Known {
+                    prop_assert!(new.insert(sequence), "{} was taken twice", sequence);
+                }
+            }
+            // What was before the first that came was not shared yet.
+            let expected: std::collections::BTreeSet<u64> = (first..60).collect();
+            prop_assert_eq!(&new, &expected);
+            prop_assert_eq!((accounts.sum().taken, accounts.sum().lost), (expected.len() as u64, 0));
+        }
+    }
+}

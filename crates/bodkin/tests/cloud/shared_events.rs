@@ -1,0 +1,141 @@
+//! Event types that a cloud shares with another one: who may hear them there, and what becomes of them while the relay, or the other cloud, is away.
+
+use bodkin_trust::{TrustDirectory, base64};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::cloud::{Launch, System};
+use crate::support::patience::eventually;
+use crate::support::secure::Client;
+use crate::support::side::{Side, neighbours, neighbours_with};
+use crate::support::sse::EventStream;
+
+/// Where the sensor and the display are said to be: nobody connects to them.
+const PORT: u16 = 9000;
+
+/// A system of a cloud, as a client.
+fn client(side: &Side, name: &str) -> Client {
+    Client::believing(&side.system(name), TrustDirectory::new(side.data.join("trust")).anchor().expect("an authority"))
+}
+
+/// A sensor whose service, and with it whose events, the other cloud may have; gives its id of the other cloud.
+fn share(from: &Side, to: &str, deadline_ms: u32) -> Value {
+    let key = base64::encode(&from.system("sensor").key().public_key_info());
+    from.done(&format!(
+        "service add heat --system sensor --address 127.0.0.1 --port {PORT} --uri /heat --secure CERTIFICATE --authentication-info {key}"
+    ));
+    let clouds = from.done("cloud list");
+    let id = clouds["data"].as_array().expect("rows").iter().find(|row| row["name"] == to).expect("it is known")["id"].clone();
+    from.done(&format!("cloud share-event heat {to} --deadline-ms {deadline_ms}"));
+    id
+}
+
+fn publish(side: &Side, payload: &str) {
+    let source = json!({"systemName": "sensor", "address": "127.0.0.1", "port": PORT});
+    let event = json!({"eventType": "heat", "source": source, "payload": payload, "metaData": {"room": "7"}});
+    client(side, "sensor").expect(&side.cloud, "POST", "/eventhandler/publish", Some(&event), 200);
+}
+
+/// A display that may hear what comes from other clouds.
+fn listen(side: &Side) -> EventStream {
+    side.done("system add display --address 127.0.0.1 --port 9001");
+    side.done("auth add --consumer display --provider gatekeeper --service inter-cloud-events");
+    hear(side)
+}
+
+fn hear(side: &Side) -> EventStream {
+    hear_as(side, "display")
+}
+
+fn hear_as(side: &Side, name: &str) -> EventStream {
+    let connection = client(side, name).connect(side.cloud.address(System::EventHandler)).expect("a connection");
+    EventStream::open_on(connection, "/eventhandler/events?event_type=heat", &[])
+}
+
+fn payloads(stream: &EventStream, count: usize) -> Vec<Value> {
+    stream.wait_for(count).iter().map(|event| serde_json::from_str(&event.data).expect("Event JSON")).collect()
+}
+
+/// The row of what is shared.
+fn shared(side: &Side) -> Value {
+    side.done("cloud shared-events")["data"][0].clone()
+}
+
+#[test]
+fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
+    let place = TempDir::new().expect("a temporary directory");
+    let (one, two) = neighbours(place.path());
+    let too_soon = one.run("cloud share-event heat two --deadline-ms 99");
+    assert!(!too_soon.status.success() && String::from_utf8_lossy(&too_soon.stderr).contains("must be 100 to"), "{too_soon:?}");
+    let id = share(&one, "two", 20_000);
+    let stream = listen(&two);
+    two.done("system add stranger --address 127.0.0.1 --port 9002");
+    let stranger = hear_as(&two, "stranger");
+    // Without a rule the other cloud hears nothing of it.
+    publish(&one, "unheard");
+    one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
+    for number in 1..=3 {
+        publish(&one, &number.to_string());
+    }
+    let heard = payloads(&stream, 3);
+    assert_eq!(heard.iter().map(|event| event["payload"].as_str().unwrap_or_default()).collect::<Vec<_>>(), ["1", "2", "3"]);
+    assert_eq!(heard[0]["metaData"], json!({"room": "7", "cloud": "one.test", "publisher": "sensor"}), "{heard:?}");
+    assert!(eventually(|| shared(&one)["delivery"]["delivered"] == 3), "{}", shared(&one));
+    let row = shared(&one);
+    assert_eq!((&row["cloud"], &row["deadlineMs"], &row["delivery"]["late"]), (&json!("two.test"), &json!(20_000), &json!(0)), "{row}");
+    let account = two.done("cloud heard-events")["data"][0].clone();
+    // On a busy machine an answer may come too late, and the event once more.
+    let told = (&account["cloud"], &account["eventType"], &account["taken"], &account["lost"]);
+    assert_eq!(told, (&json!("one.test"), &json!("HEAT"), &json!(3), &json!(0)), "{account}");
+    let metrics = client(&two, "sysop").expect(&two.cloud, "GET", "/metrics", None, 200).text();
+    assert!(metrics.lines().any(|line| line == "bodkin_heard_events_total 3"), "{metrics}");
+    assert_eq!(stranger.count(), 0, "nothing lets it hear what comes from other clouds");
+    // A rule that is taken back counts for the next event, and a share that is taken back is gone.
+    let rules = one.done("auth intercloud list");
+    one.done(&format!("auth intercloud remove {}", rules["data"][0]["id"]));
+    publish(&one, "unheard");
+    one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
+    publish(&one, "4");
+    assert_eq!(payloads(&stream, 4)[3]["payload"], "4");
+    assert_eq!(two.done("cloud heard-events")["data"][0]["lost"], 1, "the one between them is missing, and counted");
+    one.done("cloud unshare-event HEAT two");
+    assert_eq!(one.done("cloud shared-events")["count"], 0);
+}
+
+#[test]
+fn events_wait_for_a_cloud_that_is_away_and_come_once() {
+    let place = TempDir::new().expect("a temporary directory");
+    // The relay is in the cloud that hears: both are away at the same time.
+    let (two, one) = neighbours_with(place.path(), &["--push-backoff-min-ms", "50", "--push-backoff-max-ms", "500"]);
+    let relay = two.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
+    let id = share(&one, "one", 100);
+    one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
+    let stream = listen(&two);
+    publish(&one, "0");
+    payloads(&stream, 1);
+    drop(stream);
+    // An event whose answer is lost with the other cloud comes once more, and that cloud remembers nothing.
+    assert!(eventually(|| shared(&one)["delivery"]["delivered"] == 1), "{}", shared(&one));
+    let Side { cloud, data } = two;
+    cloud.kill();
+    let away = 20;
+    for number in 1..=away {
+        publish(&one, &number.to_string());
+    }
+    assert!(eventually(|| shared(&one)["delivery"]["consecutiveFailures"].as_u64() > Some(0)), "{}", shared(&one));
+    let cloud = Launch::new().secure().data(&data).flags(["--relay-listen", &relay]).start();
+    let two = Side { cloud, data };
+    // All of them are in its event log, each once.
+    let heard_all = || two.done("cloud heard-events")["data"][0]["taken"] == away;
+    assert!(eventually(heard_all), "{}\n{}", two.done("cloud heard-events"), shared(&one));
+    let account = two.done("cloud heard-events")["data"][0].clone();
+    assert_eq!(account["lost"], 0, "{account}");
+    assert!(eventually(|| shared(&one)["delivery"]["delivered"] == away + 1), "{}", shared(&one));
+    let row = shared(&one);
+    assert!(row["delivery"]["late"].as_u64() > Some(0) && row["delivery"]["lost"] == 0, "{row}");
+    // It listens on other ports now, where its Gatekeeper is another system to rules.
+    two.done("auth add --consumer display --provider gatekeeper --service inter-cloud-events");
+    let stream = hear(&two);
+    publish(&one, "last");
+    assert_eq!(payloads(&stream, 1)[0]["payload"], "last");
+}

@@ -1,0 +1,48 @@
+//! Events that other clouds share with this one.
+
+use std::sync::Arc;
+
+use bodkin_arrowhead::{
+    core_service::CoreSystem,
+    error::ArrowheadError,
+    publication::told_time,
+    record::{Cloud, SystemId},
+    shared_event::SharedEvent,
+    snapshot::Snapshot,
+};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::dialogue::text;
+use crate::{
+    control::{Control, Result, now},
+    inbox::{Message, RelayedEvent},
+};
+
+impl Control {
+    /// Takes an event of another cloud: it is published here as the own Gatekeeper's, and whoever may hear that may hear it.
+    pub(super) async fn take_shared_event(&self, asker: &Cloud, question: &str) -> Result<String> {
+        let event = SharedEvent::parse(question, asker)?;
+        let source = own_gatekeeper(&Arc::clone(&self.store.snapshot())).ok_or_else(|| {
+            ArrowheadError::unavailable("This cloud's Gatekeeper is not registered, as which events of other clouds are published.")
+        })?;
+        let heard = &self.speaker()?.heard;
+        heard.take(asker, &event, || self.publish_relayed(asker, &event, source)).await?;
+        Ok(text(&json!({"taken": true})))
+    }
+
+    async fn publish_relayed(&self, asker: &Cloud, event: &SharedEvent, source: SystemId) -> std::result::Result<(), ArrowheadError> {
+        let (done, told) = oneshot::channel();
+        let time = told_time(&event.event).unwrap_or_else(now);
+        let relayed = RelayedEvent { event: event.event.clone(), metadata: event.metadata_from(asker), source, time };
+        self.inbox.post(Message::Relayed { event: Box::new(relayed), done });
+        told.await.unwrap_or_else(|_| Err(ArrowheadError::unavailable("This cloud stops.")))
+    }
+}
+
+/// The system as which this cloud's own Gatekeeper is registered.
+fn own_gatekeeper(snapshot: &Snapshot) -> Option<SystemId> {
+    let (definition, _) = CoreSystem::Gatekeeper.services().iter().find(|(definition, _)| *definition == "inter-cloud-events")?;
+    let mut providers = snapshot.entries_of(snapshot.definition_by_name(definition)?.id).map(|entry| entry.provider);
+    providers.find(|id| snapshot.system(*id).is_some_and(|system| system.system_name.as_str() == CoreSystem::Gatekeeper.name()))
+}
