@@ -45,7 +45,7 @@ pub struct Security {
     cloud: CloudCommonName,
 }
 
-/// Whose certificate a server has to show, in any case a system's of the own cloud.
+/// Whose certificate a server has to show, in any case a system's of the cloud that is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// The system of this name.
@@ -71,6 +71,11 @@ impl Security {
             (None, None) => return Err(TlsError::NoAnchor.into()),
         };
         Ok(Self { config: tls::client(identity, anchors, check)?, own_name, cloud })
+    }
+
+    /// The same towards servers of another cloud, whose authority has to be among those that are believed.
+    pub fn towards_cloud(&self, cloud: CloudCommonName) -> Self {
+        Self { cloud, ..self.clone() }
     }
 
     /// The name in the own certificate, where there is one.

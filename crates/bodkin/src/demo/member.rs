@@ -29,6 +29,9 @@ pub struct MemberOptions {
     key: Option<PathBuf>,
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
+    /// Authority of another cloud, whose systems may call as well.
+    #[arg(long, value_name = "FILE", requires = "ca")]
+    guests: Option<PathBuf>,
 }
 
 /// A participant of the cloud.
@@ -38,6 +41,8 @@ pub struct Member {
     name: &'static str,
     /// In a secure cloud: who it is, and whom it believes.
     secure: Option<(Identity, Vec<Certificate>)>,
+    /// Authorities of other clouds, whose systems may call it.
+    guests: Vec<Certificate>,
 }
 
 impl Member {
@@ -46,12 +51,13 @@ impl Member {
         die_with(options.parent)?;
         let registry = &options.service_registry;
         let (Some(cert), Some(key), Some(ca)) = (&options.cert, &options.key, &options.ca) else {
-            return Ok(Self { cloud: CoreSystems::discover(registry).await?, name, secure: None });
+            return Ok(Self { cloud: CoreSystems::discover(registry).await?, name, secure: None, guests: Vec::new() });
         };
         let (identity, anchors) = (read_identity(cert, key, None)?, read_certificates(ca)?);
         let security = Security::new(Some(&identity), &anchors)?;
         let cloud = CoreSystems::discover_securely(registry, Limits::default(), &security).await?;
-        Ok(Self { cloud, name, secure: Some((identity, anchors)) })
+        let guests = options.guests.as_deref().map_or_else(|| Ok(Vec::new()), read_certificates)?;
+        Ok(Self { cloud, name, secure: Some((identity, anchors)), guests })
     }
 
     /// Who it is, in a secure cloud.
@@ -62,7 +68,8 @@ impl Member {
     /// What its own server accepts connections with, in a secure cloud: callers have to show a certificate of the cloud.
     pub fn acceptor(&self) -> anyhow::Result<Option<TlsAcceptor>> {
         let Some((identity, anchors)) = &self.secure else { return Ok(None) };
-        let config = tls::server(identity, anchors, ClientCertificate::Required, PeerCheck::default());
+        let believed: Vec<Certificate> = anchors.iter().chain(&self.guests).cloned().collect();
+        let config = tls::server(identity, &believed, ClientCertificate::Required, PeerCheck::default());
         Ok(Some(TlsAcceptor::from(config.context("no TLS for the own server")?)))
     }
 

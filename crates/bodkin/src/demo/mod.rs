@@ -12,6 +12,7 @@ mod http_server;
 mod live;
 mod member;
 mod narrator;
+mod neighbors;
 mod processing;
 mod provider;
 mod report;
@@ -33,6 +34,9 @@ pub struct DemoOptions {
     /// Data directory of the local cloud [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// How many clouds: 2 are neighbors with authorities of their own, on ports of the kernel's choice; the demo ends behind its checks
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2), conflicts_with_all = ["insecure", "port_offset"])]
+    clouds: u8,
     /// Show it without certificates and access control, over plain HTTP
     #[arg(long)]
     insecure: bool,

@@ -21,12 +21,12 @@ use super::{
     consumer, fail_over,
     live::Live,
     narrator::{paragraph, step},
-    processing, provider,
+    neighbors, processing, provider,
     report::{Ready, Report, Step},
 };
 
 /// Longest wait for a process's next report.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The service that the consumer is first denied and then allowed.
 const SERVICE: &str = "processor-load";
 /// The consumer's steps after it was denied.
@@ -34,7 +34,7 @@ const STEPS_ONCE_ALLOWED: [Step; 4] = [Step::Allowed, Step::Read, Step::Streamed
 
 /// The processes, in the order they were started.
 #[derive(Default)]
-struct Cast {
+pub(super) struct Cast {
     children: Vec<Child>,
 }
 
@@ -51,8 +51,14 @@ pub async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
     let mut signals = Signals::listen()?;
     let data = DataDirectory::new(options.data.clone())?;
     let mut cast = Cast::default();
+    let course = async {
+        match options.clouds {
+            1 => play(options, data.path(), &mut cast).await,
+            _ => neighbors::play(data.path(), &mut cast).await,
+        }
+    };
     let played = tokio::select! {
-        played = play(options, data.path(), &mut cast) => played,
+        played = course => played,
         () = signals.any() => Ok(()),
     };
     let began = Instant::now();
@@ -129,7 +135,7 @@ impl Cast {
         Ok(unwell)
     }
 
-    fn enter(&mut self, child: Child) -> &mut Child {
+    pub(super) fn enter(&mut self, child: Child) -> &mut Child {
         self.children.push(child);
         self.children.last_mut().expect("a child was pushed")
     }

@@ -57,3 +57,32 @@ fn it_comes_back_to_its_own_data_directory() {
         passes(&["--data", path], &["Secure mode"]);
     }
 }
+
+#[test]
+fn two_clouds_share_a_service_and_its_events() {
+    let place = TempDir::new().expect("a temporary directory");
+    let mut command = Command::new(BINARY);
+    let output = command.args(["demo", "--clouds", "2"]).env("TMPDIR", place.path()).output().expect("it starts");
+    let told = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let steps = [
+        "workshop.demo is ready",
+        "office.demo is ready",
+        "made workshop and office known to each other",
+        "was answered through the relay",
+        "DENIED",
+        "added an intercloud rule",
+        "ALLOWED, found in workshop",
+        "global discovery: called",
+        "negotiation: asked",
+        "read the service directly, with the token (without it: 401)",
+        "shared PROCESSOR-LOAD of demo-provider with office.demo",
+        "3 events in sequence",
+        "none lost",
+        "All checks hold",
+    ];
+    for step in steps {
+        assert!(told.split_whitespace().collect::<Vec<_>>().join(" ").contains(step), "{step} is missing:\n{told}");
+    }
+    assert_eq!(std::fs::read_dir(place.path()).expect("readable").count(), 0, "the demo left something behind");
+}
