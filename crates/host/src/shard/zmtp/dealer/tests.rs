@@ -68,6 +68,7 @@ impl Scene {
             backlog: None,
             deliveries,
             started: Instant::now(),
+            gatekeeper: None,
         };
         let context = ShardContext {
             store,
