@@ -17,7 +17,9 @@ const DOCUMENTS: &[&str] = &["README.md", "CONTRIBUTING.md", "SECURITY.md", "doc
 /// Info strings of fences with commands for a shell; the first is none at all.
 const SHELLS: &[&str] = &["", "sh", "bash"];
 /// Texts that begin with the same word, and are signed or hashed.
-const NO_COMMANDS: &[&str] = &["introduction 1", "graph event key 1"];
+const NO_COMMANDS: &[&str] = &["introduction 1", "graph event key 1", "tunnel 1"];
+/// What is answered by a help text: a command that is not whole shows what there is, as `./x bench`.
+const IS_HELP: &[ErrorKind] = &[ErrorKind::DisplayHelp, ErrorKind::DisplayVersion, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
 /// Deepest folder of documents.
 const DEPTH_MAX: u32 = 8;
 /// Stands for what a document leaves out.
@@ -79,9 +81,7 @@ fn mistake(words: &[String]) -> Option<String> {
     let words = words.iter().map(|word| if word.starts_with('$') { "1".to_owned() } else { word.clone() });
     let line = std::iter::once("bodkin".to_owned()).chain(words);
     match Command::command().try_get_matches_from(line) {
-        Err(error) if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            Some(error.to_string().lines().next().unwrap_or_default().to_owned())
-        }
+        Err(error) if !IS_HELP.contains(&error.kind()) => Some(error.to_string().lines().next().unwrap_or_default().to_owned()),
         _ => None,
     }
 }
