@@ -9,6 +9,7 @@ mod pair;
 #[cfg(test)]
 mod tests;
 
+pub use self::leader::Flaw;
 use self::pair::Pair;
 use crate::random::Random;
 
@@ -46,8 +47,13 @@ type Broken = String;
 
 /// Runs one pair for so many steps, and then until nothing is left to be done.
 pub fn run(seed: u64, steps: u32) -> Result<GraphTally, GraphViolation> {
+    run_with(seed, steps, None)
+}
+
+/// The same with nodes that do something wrong, which is to be found.
+pub fn run_with(seed: u64, steps: u32, flaw: Option<Flaw>) -> Result<GraphTally, GraphViolation> {
     let mut random = Random::new(seed);
-    let mut pair = Pair::new(&mut random);
+    let mut pair = Pair::new(&mut random, flaw);
     for step in 0..steps {
         pair.act(&mut random).map_err(|what| GraphViolation { seed, step, what })?;
     }

@@ -54,6 +54,21 @@ pub enum Effect {
     CheckpointArrived,
 }
 
+/// What a node may do wrong, so that it is seen that it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// The broker is not told what the checkpoint has, so that it brings all that is kept.
+    NoWatermarks,
+    /// Its graph takes whatever it is brought.
+    NoCover,
+    /// Both: its graph takes events again that the checkpoint has.
+    TakesAgain,
+    /// Results do not go to the Backup in front of the checkpoint that is behind them.
+    CheckpointFirst,
+    /// A checkpoint acknowledges what was taken behind it, too.
+    AcknowledgesMore,
+}
+
 /// Who hears a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listener {
@@ -86,6 +101,7 @@ pub struct Leader {
     pub standing: BackupStanding,
     pub jobs: Vec<JobId>,
     pub effects: Vec<Effect>,
+    flaw: Option<Flaw>,
     machine: Machine,
     cover: Cover,
     digest: u64,
@@ -107,8 +123,7 @@ impl Leader {
     pub fn new(
         now: Instant,
         epoch: Epoch,
-        file: &GraphFile,
-        keys: &Keys,
+        (file, keys, flaw): (&GraphFile, &Keys, Option<Flaw>),
         promoted: Option<Promoted>,
         has: impl Fn(&str) -> Vec<Watermark>,
     ) -> Result<Self, Broken> {
@@ -143,6 +158,7 @@ impl Leader {
             standing: BackupStanding::Absent,
             jobs: Vec::new(),
             effects: Vec::new(),
+            flaw,
             machine: Machine::new(file.graph.clone(), policy),
             cover: Cover::new([u64::from(BACKLOG / 4)], CHECKPOINT_WITHIN_NS),
             digest: file.digest,
@@ -184,8 +200,8 @@ impl Leader {
         let mut actions = Vec::new();
         self.machine.resume(now.nanos(), &mut actions);
         self.act(now, &actions)?;
-        let watermarks =
-            self.cover.taken().map(|Taken { publisher, incarnation, through, .. }| Watermark { publisher, incarnation, through });
+        let taken = self.cover.taken().filter(|_| !matches!(self.flaw, Some(Flaw::NoWatermarks | Flaw::TakesAgain)));
+        let watermarks = taken.map(|Taken { publisher, incarnation, through, .. }| Watermark { publisher, incarnation, through });
         self.shard.keep_for(now, self.graph, FOR_EVER, Attachment::New);
         self.shard.attach(now, self.graph, Listener::Graph, watermarks.collect::<Vec<_>>(), &mut self.outputs);
         self.cover.hasten();
@@ -245,7 +261,8 @@ impl Leader {
         created: Instant,
     ) -> Result<(), Broken> {
         let supplier = SupplierId::of(0);
-        if !self.cover.has(supplier, publisher, incarnation, sequence) {
+        let is_had = self.cover.has(supplier, publisher, incarnation, sequence);
+        if !is_had || matches!(self.flaw, Some(Flaw::NoCover | Flaw::TakesAgain)) {
             let bytes = self.kept[&slot].clone();
             let arrival = Arrival { supplier, publisher, incarnation, sequence, created_ns: created.nanos(), bytes: bytes.len() };
             let mut actions = Vec::new();
@@ -253,7 +270,11 @@ impl Leader {
             self.payloads.insert(event_slot, bytes);
             self.act(now, &actions)?;
         }
-        self.cover.take(now, Taken { supplier, publisher, incarnation, through: sequence });
+        let taken = Taken { supplier, publisher, incarnation, through: sequence };
+        self.cover.take(now, taken);
+        if is_had {
+            self.acknowledge(now, &[taken]);
+        }
         self.let_go(now);
         Ok(())
     }
@@ -337,7 +358,8 @@ impl Leader {
         if !has_link || self.cover.due_at().is_none_or(|due_at| due_at > now) {
             return;
         }
-        for topic in [self.topics[1], self.topics[2]] {
+        let ahead: &[TopicId] = if self.flaw == Some(Flaw::CheckpointFirst) { &[] } else { &[self.topics[1], self.topics[2]] };
+        for topic in ahead.iter().copied() {
             while let Some(work) = self.shard.replicate_next(now, topic, &mut self.outputs) {
                 self.carry_out(now, Some(&work));
             }
@@ -445,7 +467,10 @@ impl Leader {
         }
         if arrived {
             let mut told = Vec::new();
-            self.cover.arrived(&mut told);
+            match self.flaw {
+                Some(Flaw::AcknowledgesMore) => self.cover.let_go(&mut told),
+                _ => self.cover.arrived(&mut told),
+            }
             self.effects.push(Effect::CheckpointArrived);
             self.acknowledge(now, &told);
         }

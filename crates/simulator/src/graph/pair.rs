@@ -14,7 +14,7 @@ use bodkin_operators::{
 
 use super::{
     Broken, GraphTally,
-    leader::{BACKLOG, Effect, Frame, Leader, Promoted, TOPICS, terms},
+    leader::{BACKLOG, Effect, Flaw, Frame, Leader, Promoted, TOPICS, terms},
 };
 use crate::random::Random;
 
@@ -61,6 +61,7 @@ pub struct Pair {
     epoch: u64,
     file: GraphFile,
     keys: Keys,
+    flaw: Option<Flaw>,
     leader: Leader,
     stream: StreamId,
     /// The points that were published, whether they were taken or not.
@@ -85,12 +86,12 @@ fn at(now: u64) -> Instant {
 }
 
 impl Pair {
-    pub fn new(random: &mut Random) -> Self {
+    pub fn new(random: &mut Random, flaw: Option<Flaw>) -> Self {
         let file = file::parse(GRAPH, KINDS, |name| Ok(name.to_owned())).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
         let mut keys = Keys::default();
         keys.add("plant", &[7; 32]).expect("it is a key");
         let now = 1_000 + random.below(100);
-        let mut leader = Leader::new(at(now), Epoch(1), &file, &keys.for_deployment(1, 1), None, |_| Vec::new())
+        let mut leader = Leader::new(at(now), Epoch(1), (&file, &keys.for_deployment(1, 1), flaw), None, |_| Vec::new())
             .unwrap_or_else(|broken| panic!("{broken}"));
         let stream = leader.open(PUBLISHER, RUN);
         Self {
@@ -99,6 +100,7 @@ impl Pair {
             epoch: 1,
             file,
             keys,
+            flaw,
             leader,
             stream,
             points: Vec::new(),
@@ -318,7 +320,7 @@ impl Pair {
             vec![Watermark { publisher: PUBLISHER, incarnation: RUN, through: Sequence(through) }]
         };
         let keys = self.keys.for_deployment(self.epoch, self.epoch);
-        self.leader = Leader::new(at(self.now), Epoch(self.epoch), &self.file, &keys, Some(promoted), has)?;
+        self.leader = Leader::new(at(self.now), Epoch(self.epoch), (&self.file, &keys, self.flaw), Some(promoted), has)?;
         self.stand(BackupStanding::Out)?;
         self.stream = self.leader.open(PUBLISHER, RUN);
         // What is not covered, and the newest in any case.

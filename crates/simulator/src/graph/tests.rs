@@ -27,3 +27,27 @@ fn a_seed_repeats_its_run() {
     assert_eq!(run(5, 300), run(5, 300));
     assert_ne!(run(5, 300), run(6, 300));
 }
+
+/// What is found of pairs whose nodes do something wrong.
+fn found(flaw: Flaw) -> Vec<String> {
+    (0..100).filter_map(|seed| run_with(seed, 400, Some(flaw)).err()).map(|violation| violation.what).collect()
+}
+
+#[test]
+fn what_nodes_do_wrong_is_found() {
+    for (flaw, told) in [
+        (Flaw::TakesAgain, "has other bytes than"),
+        (Flaw::CheckpointFirst, "results, without a gap"),
+        (Flaw::AcknowledgesMore, "has other bytes than"),
+    ] {
+        let found = found(flaw);
+        assert!(found.iter().any(|what| what.contains(told)), "{flaw:?} is not found as such: {found:?}");
+    }
+}
+
+#[test]
+fn what_the_checkpoint_has_is_passed_over_by_the_broker_and_by_the_graph() {
+    for flaw in [Flaw::NoWatermarks, Flaw::NoCover] {
+        assert_eq!(found(flaw), [""; 0], "{flaw:?}: the other one does");
+    }
+}

@@ -253,11 +253,13 @@ impl Shard {
         for key in handed.drain(..) {
             let found = deployed.iter_mut().enumerate().find_map(|(at, deployed)| Some((at, deployed.supplier_of(key)?, deployed)));
             let Some((at, supplier, Deployed { deployment, keeping: Some(keeping), .. })) = found else { continue };
-            if !keeping.cover.has(supplier, publisher, incarnation, sequence) {
+            let is_had = keeping.cover.has(supplier, publisher, incarnation, sequence);
+            if !is_had {
                 deployment.take_in(now_ns, supplier, event, created_ns, publication.payload());
             }
             let taken = Taken { supplier, publisher, incarnation, through: sequence };
-            if !keeping.cover.take(now, taken) {
+            // What came of an event that the checkpoint has is here; no later checkpoint acknowledges it again.
+            if !keeping.cover.take(now, taken) || is_had {
                 untracked.push((at, taken));
             }
         }
