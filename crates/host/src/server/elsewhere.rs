@@ -34,7 +34,14 @@ pub(super) fn gateway(
     security: Option<&Arc<Security>>,
     destinations: &Destinations,
 ) -> Result<Option<Gateway>, StartError> {
-    let Some(security) = having(security, CoreSystem::Gateway) else { return Ok(None) };
+    let Some(security) = having(security, CoreSystem::Gateway) else {
+        if config.gateway_is_mandatory {
+            tracing::error!(
+                "gateway_is_mandatory is set and this cloud has no Gateway: whoever asks from another cloud is refused. Put gateway.p12 beside the other key stores"
+            );
+        }
+        return Ok(None);
+    };
     let relays = Relays::new(dialer(config, security, destinations));
     let ends = SecureEnds::new(security.clone(), destinations.clone());
     Ok(Some(Gateway::new(security.trust().identity(CoreSystem::Gateway), config.gateway(), Box::new(relays), Box::new(ends))?))

@@ -71,11 +71,11 @@ fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<Strin
 }
 
 /// Two clouds, of which the first is reached by tunnels only, and a provider there that the second one may use.
-fn stage(place: &TempDir) -> (Side, Side, Provider) {
-    let place = place.path();
-    let idle = ["--gateway-idle-timeout-ms", "12000"];
-    let one = Side::start(place, "one", &["--relay-listen", "127.0.0.1:0", "--gateway-is-mandatory", "true", idle[0], idle[1]]);
-    let two = Side::start(place, "two", &idle);
+fn stage(place: &TempDir, idle_ms: &str) -> (Side, Side, Provider) {
+    // A call that is lost is made again soon.
+    let (place, waits) = (place.path(), ["--gateway-idle-timeout-ms", idle_ms, "--neighbor-timeout-ms", "5000"]);
+    let own = [&["--relay-listen", "127.0.0.1:0", "--gateway-is-mandatory", "true"], &waits[..]].concat();
+    let (one, two) = (Side::start(place, "one", &own), Side::start(place, "two", &waits));
     let relay = one.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
     one.done(&format!("relay add {relay} --own"));
     one.introduce_to(&two);
@@ -129,7 +129,7 @@ fn said(one: &Side, two: &Side) -> String {
 #[test]
 fn a_service_of_a_cloud_behind_a_gateway_is_used_by_certificates_at_both_ends() {
     let place = TempDir::new().expect("a temporary directory");
-    let (one, two, provider) = stage(&place);
+    let (one, two, provider) = stage(&place, "120000");
     let result = orchestrated(&two);
     assert_eq!((&result["provider"]["systemName"], &result["serviceUri"]), (&json!("gateway"), &json!("/heat")), "{result}");
     let warnings = result["warnings"].as_array().expect("warnings");
@@ -180,7 +180,7 @@ fn a_service_of_a_cloud_behind_a_gateway_is_used_by_certificates_at_both_ends() 
 #[test]
 fn a_gateway_that_is_killed_in_the_middle_is_told_to_whoever_is_connected() {
     let place = TempDir::new().expect("a temporary directory");
-    let (one, two, _provider) = stage(&place);
+    let (one, two, _provider) = stage(&place, "12000");
     let tunnel = tunnel_of(&orchestrated(&two));
     let mut connection = client(&two, "sysop").connect(tunnel).unwrap_or_else(|error| panic!("{error}: {}", said(&one, &two)));
     let answer = connection.request("GET", "/heat", &[], None).unwrap_or_else(|error| panic!("{error}: {}", said(&one, &two)));
