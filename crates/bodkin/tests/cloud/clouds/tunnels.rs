@@ -74,7 +74,7 @@ fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<Strin
 fn stage(place: &TempDir, idle_ms: &str) -> (Side, Side, Provider) {
     // A call that is lost is made again soon.
     let (place, waits) = (place.path(), ["--gateway-idle-timeout-ms", idle_ms, "--neighbor-timeout-ms", "5000"]);
-    let own = [&["--relay-listen", "127.0.0.1:0", "--gateway-is-mandatory", "true"], &waits[..]].concat();
+    let own = [&["--relay-listen", "127.0.0.1:0", "--gateway-is-mandatory", "true"][..], &waits].concat();
     let (one, two) = (Side::start(place, "one", &own), Side::start(place, "two", &waits));
     let relay = one.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
     one.done(&format!("relay add {relay} --own"));

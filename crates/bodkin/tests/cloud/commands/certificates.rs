@@ -38,7 +38,7 @@ fn init_makes_the_chain_and_who_needs_it_first() {
         assert_eq!(rights(&place.trust(key)), 0o600, "{key}");
     }
     assert!(place.refused("cert init").contains("already"));
-    assert_eq!(place.json("cert list")["certificates"].as_array().map(Vec::len), Some(6));
+    assert_eq!(place.json("cert list")["certificates"].as_array().map(Vec::len), Some(7));
 }
 
 #[test]
