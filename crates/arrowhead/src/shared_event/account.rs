@@ -30,8 +30,8 @@ pub enum Taken {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Stream {
     incarnation: u64,
-    /// The number behind the last that has come.
-    next: u64,
+    /// The highest number that has come.
+    last: Option<u64>,
     gaps: Vec<RangeInclusive<u64>>,
 }
 
@@ -40,23 +40,25 @@ impl Stream {
         if incarnation < self.incarnation {
             return Taken::Known;
         }
-        let behind = sequence.saturating_add(1);
         if incarnation > self.incarnation {
-            // What of another run went before it was shared is nobody's loss.
-            *self = Self { incarnation, next: behind, gaps: Vec::new() };
-            return Taken::New { missing: 0 };
+            *self = Self { incarnation, ..Self::default() };
         }
-        if sequence < self.next {
+        let Some(last) = self.last else {
+            // What of a run went before it was shared is nobody's loss.
+            self.last = Some(sequence);
+            return Taken::New { missing: 0 };
+        };
+        if sequence <= last {
             return self.fill(sequence);
         }
-        let missing = sequence - self.next;
+        let missing = sequence - last - 1;
         if missing > 0 {
-            self.gaps.push(self.next..=sequence - 1);
+            self.gaps.push(last + 1..=sequence - 1);
             if self.gaps.len() > GAPS_MAX {
                 self.gaps.remove(0);
             }
         }
-        self.next = behind;
+        self.last = Some(sequence);
         Taken::New { missing }
     }
 
@@ -104,7 +106,7 @@ impl Accounts {
     /// Notes an event that was taken, or passed over because it was before.
     pub fn note(&mut self, cloud: CloudId, event_type: &EventType, identity: SharedIdentity) -> Taken {
         let stream = self.streams.entry((cloud, event_type.clone(), identity.publisher));
-        let first = Stream { incarnation: identity.incarnation, next: identity.sequence, gaps: Vec::new() };
+        let first = Stream { incarnation: identity.incarnation, ..Stream::default() };
         let taken = stream.or_insert(first).take(identity);
         let account = self.accounts.entry((cloud, event_type.clone())).or_default();
         match taken {
@@ -185,7 +187,7 @@ mod tests {
         let more = SharedIdentity { publisher: ACCOUNTS_MAX as u64, incarnation: 1, sequence: 0 };
         assert_eq!(accounts.look(CloudId(2), &heat(), more), None);
         assert_eq!(accounts.look(CloudId(2), &heat(), identity(1, 0)), Some(Taken::Known));
-        let mut stream = Stream { incarnation: 1, next: 0, gaps: Vec::new() };
+        let mut stream = Stream { incarnation: 1, ..Stream::default() };
         for sequence in (0..4 * GAPS_MAX as u64).step_by(2) {
             stream.take(identity(1, sequence));
         }
