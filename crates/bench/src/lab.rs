@@ -209,7 +209,7 @@ mod tests {
     fn each_command_is_told_only_of_the_places_it_has() {
         let options = LabOptions { data: Some("/d".into()), certificates: Some("/c".into()), ..options(true, None) };
         for line in commands(&options) {
-            let (is_handshake, is_secure) = (line.starts_with("handshake"), line.contains("--secure"));
+            let (is_handshake, is_secure) = (line.starts_with("handshake"), line.starts_with("intercloud") || line.contains("--secure"));
             assert_eq!(line.contains("--data /d"), !is_handshake, "{line}");
             assert_eq!(line.contains("--certificates /c"), is_handshake || is_secure, "{line}");
             assert!(Line::try_parse_from(std::iter::once("bench").chain(line.split(' '))).is_ok(), "{line}");
