@@ -36,8 +36,15 @@ impl Part {
 }
 
 /// Of dialogues that have come to their answer, since the start.
-#[derive(Default)]
-pub struct DialogueTimes([[Histogram; Part::ALL.len()]; Subject::ALL.len()]);
+///
+/// A quarter of a megabyte, by subjects and parts: on the heap, for whoever owns it is moved about on stacks.
+pub struct DialogueTimes(Box<[Histogram]>);
+
+impl Default for DialogueTimes {
+    fn default() -> Self {
+        Self((0..Subject::ALL.len() * Part::ALL.len()).map(|_| Histogram::default()).collect())
+    }
+}
 
 impl DialogueTimes {
     /// Counts a part.
@@ -46,7 +53,7 @@ impl DialogueTimes {
     }
 
     fn of(&self, subject: Subject, part: Part) -> &Histogram {
-        &self.0[subject as usize][part as usize]
+        &self.0[subject as usize * Part::ALL.len() + part as usize]
     }
 
     /// Those that there were, by what dialogues are about, as `GET /api/v1/stages` answers them.
