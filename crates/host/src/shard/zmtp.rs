@@ -91,6 +91,8 @@ pub(super) struct Endpoint {
     /// What one link has sent.
     received: Vec<u8>,
     literals: Literals,
+    /// A buffer for the name of an event type as it is stored.
+    spelling: String,
     /// Versions of the local cloud that links have looked themselves up in.
     versions: Versions,
     /// Runs of publishers that number their events.
@@ -154,6 +156,7 @@ impl Endpoint {
             found: Vec::new(),
             received,
             literals: Literals::default(),
+            spelling: String::new(),
             versions: Versions::default(),
             runs: Runs::default(),
             required: Required::default(),

@@ -147,8 +147,19 @@ impl Shard {
     }
 
     /// The topic that a client means. Nearly everybody spells it as it is stored.
-    fn topic_spelled(&self, topic: &str) -> Option<TopicId> {
-        self.broker.topic_id(topic).or_else(|| self.broker.topic_id(&topic.trim().to_uppercase()))
+    fn topic_spelled(&mut self, topic: &str) -> Option<TopicId> {
+        self.broker.topic_id(topic).or_else(|| {
+            let stored = &mut self.endpoint.spelling;
+            stored.clear();
+            // Every event of a client that spells it otherwise comes here.
+            if topic.is_ascii() {
+                stored.push_str(topic.trim());
+                stored.make_ascii_uppercase();
+            } else {
+                stored.push_str(&topic.trim().to_uppercase());
+            }
+            self.broker.topic_id(stored)
+        })
     }
 
     /// The system as which a DEALER publishes.
