@@ -37,6 +37,8 @@ fn link(node: Node, mut received: &[u8]) {
     let mut member = Member::new(config, Record::NEW, Instant::from_nanos(0));
     let now = Instant::from_nanos(60_000_000);
     let from = if node == Node::First { Node::Second } else { Node::First };
+    // The second candidate of a new pair lacks everything, until the others say that it does not.
+    let mut may_lead = node == Node::First;
     while let Ok(Some((frame, rest))) = link_frame(received) {
         let Ok(decoded) = LinkFrame::decode(frame) else { return };
         let mut again = Vec::new();
@@ -44,10 +46,12 @@ fn link(node: Node, mut received: &[u8]) {
         assert_eq!(again, received[..received.len() - rest.len()], "what is read has one form only");
         received = rest;
         let LinkFrame::Ballot(ballot) = decoded else { continue };
+        if let Ballot::RenewRequest { standing, .. } | Ballot::VoteRequest { standing, .. } | Ballot::Grant { standing, .. } = ballot {
+            may_lead |= node != Node::Witness && standing.out != Some(node);
+        }
         step(&mut member, now, Input::Received { from, ballot });
-        // The second candidate of a new pair lacks everything, and the first one has to be voted for in its own epoch.
-        let may_lead = node == Node::First && matches!(ballot, Ballot::Vote { .. });
-        assert!(may_lead || member.leading().is_none(), "{node:?} leads by {ballot:?}");
+        let is_voted_for = may_lead && matches!(ballot, Ballot::Vote { .. });
+        assert!(is_voted_for || member.leading().is_none(), "{node:?} leads by {ballot:?}");
         if member.leading().is_some() {
             return;
         }
