@@ -8,6 +8,8 @@ const KEPT_BYTES_MAX: usize = 64 * 1024;
 const SPARE_MAX: usize = 1024;
 /// Larger ones stay with those who needed them: they would have all who borrow them one after the other keep as much.
 const SPARE_BYTES_MAX: usize = 8 * 1024;
+/// A new buffer has room for so much from the beginning: who borrows one that shorter events have made does not have to make it larger.
+const BUFFER_BYTES: usize = 1024;
 
 /// Empty buffers, of those who have written everything for those who have something to write: of thousands of links few have at the same time, and what each would keep of its own
 /// is more than what all of them write in a turn.
@@ -35,7 +37,7 @@ impl Outbox {
     /// Takes a buffer of those that are spare, if it has none.
     pub fn borrow(&mut self, spare: &mut Spare) {
         if self.bytes.capacity() == 0 {
-            self.bytes = spare.0.pop().unwrap_or_default();
+            self.bytes = spare.0.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES));
         }
     }
 
@@ -124,6 +126,7 @@ mod tests {
             assert_eq!(outbox.bytes.capacity(), 0);
         }
         assert_eq!((buffers.len(), spare.0.len()), (1, 1));
+        assert!(spare.0[0].capacity() >= BUFFER_BYTES, "the next one may have more to write");
         // All at the same time: no more are kept than that.
         for outbox in &mut outboxes {
             outbox.borrow(&mut spare);

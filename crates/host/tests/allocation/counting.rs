@@ -4,6 +4,8 @@
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
+    backtrace::Backtrace,
+    cell::Cell,
     sync::{
         Mutex,
         atomic::{AtomicI32, AtomicU64, Ordering::SeqCst},
@@ -17,10 +19,20 @@ struct Counting;
 static THREAD: AtomicI32 = AtomicI32::new(0);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
+thread_local! {
+    /// Whether this thread writes down where it allocates, which allocates.
+    static IS_TELLING: Cell<bool> = const { Cell::new(false) };
+}
+
 fn count() {
     let counted = THREAD.load(SeqCst);
-    if counted != 0 && counted == nix::unistd::gettid().as_raw() {
-        ALLOCATIONS.fetch_add(1, SeqCst);
+    if counted != 0 && counted == nix::unistd::gettid().as_raw() && !IS_TELLING.get() {
+        // A number alone does not say what to mend, and where a rare one comes from is not to be had a second time.
+        if ALLOCATIONS.fetch_add(1, SeqCst) == 0 {
+            IS_TELLING.set(true);
+            eprintln!("the first allocation comes from\n{}", Backtrace::force_capture());
+            IS_TELLING.set(false);
+        }
     }
 }
 
