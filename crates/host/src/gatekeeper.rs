@@ -24,7 +24,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bodkin_arrowhead::{
     common_name::{CommonNameError, SystemCommonName},
-    dialogue::{FixedAnswers, GENERAL_TOPIC, SessionId, gatekeeper_of},
+    dialogue::{FixedAnswers, GENERAL_TOPIC, SessionId, Subject, gatekeeper_of},
     error::ArrowheadError,
     record::{Cloud, CloudId},
 };
@@ -48,7 +48,7 @@ use crate::{
     seldom::SeldomOf,
 };
 
-/// Dialogues that this cloud has begun and that are under way at the same time; more wait for their turn, no longer than a neighbour may take.
+/// Dialogues that look for a service, and again as many others, that this cloud has begun and that are under way at the same time; more wait for their turn, no longer than a neighbour may take.
 pub const DIALOGUES_MAX: usize = 50;
 /// Dialogues that other clouds have begun and that are under way at the same time; more wait for their turn.
 const ANSWERS_MAX: usize = 50;
@@ -116,7 +116,9 @@ pub struct Gatekeeper {
     links: Box<dyn Links>,
     /// For each step of a dialogue.
     patience: Duration,
-    asked: Semaphore,
+    /// Places of dialogues that look for a service, and of all others: what goes on to negotiate is not to wait behind everybody who begins.
+    searching: Semaphore,
+    negotiating: Semaphore,
     calls: Arc<Semaphore>,
     answered: Semaphore,
     told: SeldomOf,
@@ -156,7 +158,8 @@ impl Gatekeeper {
             keys: ArcSwap::from_pointee(Keys::new(identity)?),
             links,
             patience,
-            asked: Semaphore::new(DIALOGUES_MAX),
+            searching: Semaphore::new(DIALOGUES_MAX),
+            negotiating: Semaphore::new(DIALOGUES_MAX),
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             answered: Semaphore::new(ANSWERS_MAX),
             told: SeldomOf::default(),
@@ -165,6 +168,14 @@ impl Gatekeeper {
             times: DialogueTimes::default(),
             heard: HeardEvents::default(),
         })
+    }
+
+    /// The places that a dialogue takes one of.
+    fn places(&self, subject: Subject) -> &Semaphore {
+        match subject {
+            Subject::GsdPoll | Subject::MultiGsdPoll => &self.searching,
+            _ => &self.negotiating,
+        }
     }
 
     /// Answers the same, whoever asks what: for measurements of others.

@@ -34,10 +34,10 @@ impl Gatekeeper {
         drop(snapshot);
         let dialogue = tokio::spawn(async move {
             let told = partner.told();
-            let Ok(place) = timeout(self.patience, self.asked.acquire()).await else {
+            let Ok(place) = timeout(self.patience, self.places(subject).acquire()).await else {
                 let (limit, patience) = (DIALOGUES_MAX, self.patience.as_secs_f32());
                 let why = format!(
-                    "Cloud {told} was not asked: {limit} dialogues are under way, and none has ended within {patience} s. Try again."
+                    "Cloud {told} was not asked: {limit} dialogues like it are under way, and none has ended within {patience} s. Try again."
                 );
                 return Err(ArrowheadError::unavailable(why));
             };

@@ -279,3 +279,18 @@ async fn more_dialogues_than_are_under_way_at_once_all_come_to_their_end() {
     }
     until(&relay, "all queues are removed", |relay| relay.queues().is_empty()).await;
 }
+
+#[tokio::test]
+async fn who_has_found_a_cloud_does_not_wait_behind_those_who_search() {
+    let (_relay, one, two) = neighbours().await;
+    two.offers("heat", &sensor(), Some(Cloud::One)).await;
+    let gatekeeper = one.control.gatekeeper.clone().unwrap();
+    let searching = gatekeeper.searching.acquire_many(u32::try_from(DIALOGUES_MAX).unwrap()).await.unwrap();
+    let proposal = json!({"requestedService": heat(), "targetCloudId": one.id_of(Cloud::Two).await, "requesterSystem": display()});
+    let granted = one.ask(CoreSystem::Gatekeeper, Method::Post, "init_icn", proposal).await;
+    assert_eq!(granted["response"][0]["provider"]["systemName"], "sensor", "{granted}");
+    let mut search = tokio::spawn(one.try_ask(CoreSystem::Gatekeeper, Method::Post, "init_gsd", json!({"requestedService": heat()})));
+    assert!(tokio::time::timeout(SHORT, &mut search).await.is_err(), "there is no place for another search");
+    drop(searching);
+    assert_eq!(search.await.unwrap().0, 200);
+}
