@@ -6,7 +6,7 @@
 //! **Who is next.** Levels are looked at from the most urgent on. A level begins what is ready, in the order in which it became ready; where nothing is, it takes the
 //! next of its suppliers' events; where there is none either, and a core is free of this level's work and that of those above, it hands the oldest shared event over to a less urgent level. So work of a
 //! level goes before sharing from it, and sharing goes before work of any level below (Wang 2019, section 2.4.1). An operator runs one round at a time; others run beside it,
-//! and a new round of the graph may begin before the last one ends.
+//! and a new round of the graph may begin before the last one ends. Operators in a row are run by one worker where more urgent rounds may stop it ([`Machine::next`]).
 //!
 //! **What is valid.** An event counts from its creation for the supplier's validity, the end not included; a result for as long as all that it was made of. A round is judged
 //! when it is to begin: what is not valid, or would not be when the nearest output could have a result, is shed, and with it nothing else; or the result is marked. A result is judged once
@@ -18,6 +18,7 @@
 //!
 //! Nothing is allocated after the first events of each stream.
 
+mod chain;
 mod counters;
 mod held;
 mod inputs;
@@ -29,6 +30,7 @@ mod store;
 mod words;
 
 pub use self::{
+    chain::{CHAIN_MAX, Next},
     counters::OperatorCounters,
     held::HeldError,
     inputs::Invalid,
@@ -90,8 +92,8 @@ impl Machine {
         let place = |level| numbers.binary_search(&level).expect("every operator's level is one");
         let queued = |supplier: SupplierId| queue_len(&graph, policy, supplier);
         let store = Store::new(&graph, queued);
-        let nodes: Vec<Node> =
-            (0..graph.operators().len()).map(|at| Node::new(&graph, OperatorId::of(at), place(graph.level(OperatorId::of(at))))).collect();
+        let node = |(at, follower)| Node::new(&graph, OperatorId::of(at), place(graph.level(OperatorId::of(at))), follower);
+        let nodes: Vec<Node> = chain::followers(&graph).into_iter().enumerate().map(node).collect();
         let suppliers: Vec<_> = (0..graph.suppliers().len())
             .map(|at| {
                 let id = SupplierId::of(at);
@@ -195,7 +197,7 @@ impl Machine {
         }
     }
 
-    /// Takes the result of a round. One of a round that does not run any more changes nothing.
+    /// Takes the result of a round. One of a round that does not run any more changes nothing. Where a worker has [gone on](Self::next) behind it, the outcome of that round is to be told next.
     pub fn finish(&mut self, now_ns: u64, job: JobId, outcome: Outcome, out: &mut Vec<Action>) {
         let node = &mut self.nodes[job.operator.index()];
         if node.rounds != job.round {
@@ -206,11 +208,12 @@ impl Machine {
         for slot in &running.events {
             self.store.release(*slot);
         }
-        let Running { mut events, mut counts, result, round } = running;
+        let Running { mut events, mut counts, result, round, first } = running;
         events.clear();
         counts.clear();
         node.spare = (events, counts);
         let shape = self.graph.operator(job.operator).shape;
+        let mut is_followed = false;
         match outcome {
             Outcome::Done(Emission::Emit, bytes) if shape.fits(bytes) => {
                 node.counters.emitted += 1;
@@ -218,16 +221,26 @@ impl Machine {
                 let (source, Round { lead, begin_ns, end_ns, is_marked, begun_ns }) = (Source::Operator(job.operator), round);
                 self.store.write(result, Record { source, lead, begin_ns, end_ns, bytes: bytes as u32, is_marked }, begun_ns);
                 self.deliver(now_ns, job.operator, result, out);
-                self.share(job.operator, result);
+                is_followed = self.follow(job.operator);
+                if !is_followed {
+                    self.share(job.operator, result);
+                }
             }
             Outcome::Done(Emission::Nothing, _) => node.counters.held_back += 1,
+            Outcome::TooLate => self.shed_behind(now_ns, job.operator, round, out),
             _ => {
                 node.counters.failed += 1;
                 self.lose(job.operator);
             }
         }
         self.store.release(result);
+        if is_followed {
+            // The worker has run that round as well: its first operator goes on when all of them are over, so that it finds them at rest.
+            return;
+        }
+        self.part(job.operator);
         self.enqueue(job.operator);
+        self.enqueue(first);
         self.schedule(now_ns, out);
     }
 
@@ -468,9 +481,10 @@ impl Machine {
         node.rounds += 1;
         node.counters.rounds += 1;
         let result = self.store.take(Source::Operator(operator));
-        node.running = Some(Running { events, counts, result, round });
+        node.running = Some(Running { events, counts, result, round, first: operator });
         self.levels[node.level].running += 1;
         out.push(Action::Run(JobId { operator, round: node.rounds }));
+        self.reserve(operator, round, result);
     }
 
     /// A result less for all outputs behind.

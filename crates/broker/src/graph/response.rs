@@ -206,6 +206,11 @@ impl Search<'_> {
     }
 }
 
+/// Rounds that an operator runs in a second, in the long run.
+pub(super) fn rate_per_s(graph: &Graph, operator: OperatorId) -> f64 {
+    Rounds::rate_per_s(graph, operator)
+}
+
 /// The least time that is not shorter than what follows from it.
 fn fixed_point(next: impl Fn(Nanos) -> Nanos) -> Option<Nanos> {
     let mut response = Nanos::ZERO;

@@ -178,7 +178,7 @@ impl Deployment {
             Err(refused) => self.refuse(supplier, &refused),
         }
         // Nothing is published before a round is over.
-        actions.drain(..).for_each(|action| self.carry_out(action));
+        actions.drain(..).for_each(|action| self.carry_out(now_ns, action));
         self.actions = actions;
     }
 
@@ -197,11 +197,14 @@ impl Deployment {
 
     /// Takes what became of a round; what is to be done about it is appended to `actions`.
     pub fn finish(&mut self, now_ns: u64, job: JobId, ended: Ended, actions: &mut Vec<Action>) {
-        GraphCounts::one(&self.counts.rounds);
-        if !matches!(ended, Ended::Panicked(_)) {
+        if !matches!(ended, Ended::TooLate) {
+            GraphCounts::one(&self.counts.rounds);
+        }
+        if !matches!(ended, Ended::Panicked(_) | Ended::TooLate) {
             self.note_state(job.operator);
         }
         let outcome = match ended {
+            Ended::TooLate => Outcome::TooLate,
             Ended::Done(emission, bytes) => Outcome::Done(emission, bytes),
             Ended::Refused(fault) => {
                 let operator = &self.graph().operator(job.operator).name;
@@ -221,12 +224,12 @@ impl Deployment {
         self.counts.failed.fetch_add(self.machine.counters(job.operator).failed - failed_before, Relaxed);
     }
 
-    /// Carries out what is not publishing.
-    pub fn carry_out(&mut self, action: Action) {
+    /// Carries out what is not publishing. `now_ns` is now in nanoseconds of UTC.
+    pub fn carry_out(&mut self, now_ns: u64, action: Action) {
         match action {
             Action::Run(job) => {
-                self.plant.prepare(&self.machine, job);
-                self.crew.run(self.machine.graph().level(job.operator), job);
+                let row = self.plant.prepare(&self.machine, job, now_ns);
+                self.crew.run(self.machine.graph().level(job.operator), row);
             }
             Action::Shed { .. } => GraphCounts::one(&self.counts.shed),
             Action::Deliver { .. } => unreachable!("the shard publishes"),
@@ -268,7 +271,7 @@ impl Deployment {
         let mut actions = std::mem::take(&mut self.actions);
         self.machine.release(now_ns, &mut actions);
         // No round is over.
-        actions.drain(..).for_each(|action| self.carry_out(action));
+        actions.drain(..).for_each(|action| self.carry_out(now_ns, action));
         self.actions = actions;
     }
 

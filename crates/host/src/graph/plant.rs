@@ -3,11 +3,14 @@
 //! Each of them has a lock, and nobody waits for one. The machine gives a slot to one round, as its result, and to readers only when that round is over; an operator has one round at
 //! a time, and the shard fills it in before a worker hears of it. A lock that is held by another is a broken invariant of ours, so that no thread ever waits for a less urgent one.
 
-use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+use std::{
+    sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard},
+    time::{Duration, Instant},
+};
 
 use bodkin_broker::graph::{
     EVENTS_MAX, Emission, Event, Fault, Graph, Inputs, Operator, OperatorId, Shape, StateError,
-    machine::{EventSlot, JobId, Machine},
+    machine::{CHAIN_MAX, EventSlot, JobId, Machine, Next},
 };
 use bodkin_operators::text::{Form, Forms};
 
@@ -22,6 +25,20 @@ pub enum Ended {
     Refused(Fault),
     /// It has panicked, and said this.
     Panicked(String),
+    /// It follows another one, and was not begun: its events are not valid for long enough any more.
+    TooLate,
+}
+
+/// Rounds that one worker runs in a row: the first ones are there.
+pub type Row = [Option<JobId>; CHAIN_MAX];
+
+/// What is to be run behind a round that has a result, on that.
+#[derive(Clone, Copy, Debug)]
+pub struct Following {
+    /// Whose round it is.
+    pub operator: OperatorId,
+    /// From when on it is too late to begin it; none is never.
+    pub too_late: Option<Instant>,
 }
 
 /// An operator, and its round.
@@ -34,6 +51,7 @@ struct Station {
     /// How many of them each input has.
     counts: Vec<u16>,
     result: Option<EventSlot>,
+    following: Option<Following>,
 }
 
 /// An event of a round.
@@ -60,7 +78,8 @@ impl Plant {
         let station = |(at, operator)| {
             let (events, counts) = (Vec::with_capacity(EVENTS_MAX), Vec::with_capacity(EVENTS_MAX));
             let (id, graph) = (OperatorId::of(at), machine.graph());
-            Mutex::new(Station { operator, shape: graph.operator(id).shape, texts: texts(graph, forms, id), events, counts, result: None })
+            let (shape, texts) = (graph.operator(id).shape, texts(graph, forms, id));
+            Mutex::new(Station { operator, shape, texts, events, counts, result: None, following: None })
         };
         Self {
             payloads: machine.slot_bytes_max().map(|bytes| RwLock::new(Vec::with_capacity(bytes))).collect(),
@@ -91,19 +110,27 @@ impl Plant {
         text.push_str(written);
     }
 
-    /// Says which events a round has, before a worker runs it.
-    pub fn prepare(&self, machine: &Machine, job: JobId) {
+    /// Says which events a round has, and those that its worker goes on with behind it, before the worker runs them. `now_ns` is now in nanoseconds of UTC.
+    pub fn prepare(&self, machine: &Machine, job: JobId, now_ns: u64) -> Row {
         let round = machine.job(job).expect("a round that begins runs");
         let mut station = self.station(job.operator);
         let event = |slot: &EventSlot| {
             let record = machine.record(*slot);
             RoundEvent { slot: *slot, created_ns: record.begin_ns, publisher: record.lead.publisher.0 }
         };
-        station.events.clear();
-        station.events.extend(round.events.iter().map(event));
-        station.counts.clear();
-        station.counts.extend_from_slice(round.counts);
-        station.result = Some(round.result);
+        station.begin(round.events.iter().map(event), round.counts, round.result);
+        let (mut row, mut at) = ([None; CHAIN_MAX], job.operator);
+        row[0] = Some(job);
+        for place in &mut row[1..] {
+            let Some(next) = machine.next(at) else { break };
+            let Next { job, event, created_ns, publisher, result, too_late_ns } = next;
+            *place = Some(job);
+            let too_late = (too_late_ns != u64::MAX).then(|| Duration::from_nanos(too_late_ns.saturating_sub(now_ns)));
+            station.following = Some(Following { operator: job.operator, too_late: too_late.map(|left| Instant::now() + left) });
+            (station, at) = (self.station(job.operator), job.operator);
+            station.begin([RoundEvent { slot: event, created_ns, publisher: publisher.0 }], &[1], result);
+        }
+        row
     }
 
     /// Appends the state of an operator at rest.
@@ -116,10 +143,10 @@ impl Plant {
         self.station(operator).operator.restore(state)
     }
 
-    /// Runs the round of an operator, on a worker.
-    pub fn run(&self, operator: OperatorId) -> Ended {
+    /// Runs the round of an operator, on a worker; gives what that is to go on with.
+    pub fn run(&self, operator: OperatorId) -> (Ended, Option<Following>) {
         let mut station = self.station(operator);
-        let Station { operator, shape, texts, events, counts, result } = &mut *station;
+        let Station { operator, shape, texts, events, counts, result, following } = &mut *station;
         let payloads: [_; EVENTS_MAX] = std::array::from_fn(|at| events.get(at).map(|event| self.payload(event.slot)));
         let mut seen = [Event { payload: &[], created_ns: 0, publisher: 0 }; EVENTS_MAX];
         for (place, (event, payload)) in seen.iter_mut().zip(events.iter().zip(payloads.iter().flatten())) {
@@ -132,17 +159,29 @@ impl Plant {
         match contain(|| operator.run(&inputs, &mut result)) {
             Ok(Ok(emission)) => {
                 // One of another length goes nowhere.
-                if emission == Emission::Emit && shape.fits(result.len()) {
+                let is_result = emission == Emission::Emit && shape.fits(result.len());
+                if is_result {
                     for (form, text) in texts {
                         text.clear();
                         form.write(*shape, &result, text);
                     }
                 }
-                Ended::Done(emission, result.len())
+                (Ended::Done(emission, result.len()), if is_result { *following } else { None })
             }
-            Ok(Err(fault)) => Ended::Refused(fault),
-            Err(told) => Ended::Panicked(told),
+            Ok(Err(fault)) => (Ended::Refused(fault), None),
+            Err(told) => (Ended::Panicked(told), None),
         }
+    }
+}
+
+impl Station {
+    /// A round is to be run, and nothing behind it.
+    fn begin(&mut self, events: impl IntoIterator<Item = RoundEvent>, counts: &[u16], result: EventSlot) {
+        self.events.clear();
+        self.events.extend(events);
+        self.counts.clear();
+        self.counts.extend_from_slice(counts);
+        (self.result, self.following) = (Some(result), None);
     }
 }
 

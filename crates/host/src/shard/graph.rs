@@ -234,7 +234,7 @@ impl Shard {
             match action {
                 // Its operator may run its next round from the next action on.
                 Action::Deliver { output, record, shed, .. } => results.add(deployment, output, record, shed),
-                action => deployment.carry_out(action),
+                action => deployment.carry_out(now_ns, action),
             }
         }
         let mut results = std::mem::take(&mut self.graphs.results);

@@ -2,6 +2,7 @@
 
 use super::{
     super::spec::{Graph, OperatorId, Source},
+    chain::Reserved,
     counters::OperatorCounters,
     inputs::{Inputs, Round},
     store::EventSlot,
@@ -14,6 +15,8 @@ pub(super) struct Running {
     pub counts: Vec<u16>,
     pub result: EventSlot,
     pub round: Round,
+    /// The first operator of the chain that it belongs to: itself where it is in none.
+    pub first: OperatorId,
 }
 
 /// A round that another node had begun, and that is to be run here.
@@ -32,6 +35,10 @@ pub(super) struct Node {
     pub is_queued: bool,
     pub running: Option<Running>,
     pub redo: Option<Redo>,
+    /// The operator that a worker may go on with behind this one.
+    pub follower: Option<OperatorId>,
+    /// The round that a worker is to go on with here.
+    pub reserved: Option<Reserved>,
     /// Kept so that nothing is allocated for a round.
     pub spare: (Vec<EventSlot>, Vec<u16>),
     pub rounds: u64,
@@ -44,7 +51,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub fn new(graph: &Graph, id: OperatorId, level: usize) -> Self {
+    pub fn new(graph: &Graph, id: OperatorId, level: usize, follower: Option<OperatorId>) -> Self {
         let spec = graph.operator(id);
         let outputs: Vec<usize> = (0..graph.outputs().len()).filter(|output| graph.outputs()[*output].from == id).collect();
         let events = spec.inputs.iter().map(|edge| edge.usage.events()).sum();
@@ -54,6 +61,8 @@ impl Node {
             is_queued: false,
             running: None,
             redo: None,
+            follower,
+            reserved: None,
             spare: (Vec::with_capacity(events), Vec::with_capacity(spec.inputs.len())),
             rounds: 0,
             remaining_ns: graph.remaining(id).get().unsigned_abs(),
@@ -68,6 +77,11 @@ impl Node {
     pub fn round_to_run(&self) -> Option<(&Round, &[EventSlot], &[u16])> {
         let runs = self.running.as_ref().map(|running| (&running.round, &*running.events, &*running.counts));
         runs.or_else(|| self.redo.as_ref().map(|redo| (&redo.round, &*redo.events, &*redo.counts)))
+    }
+
+    /// Whether nothing waits here, and no round runs or is to run.
+    pub fn is_at_rest(&self) -> bool {
+        self.running.is_none() && self.redo.is_none() && self.reserved.is_none() && self.inputs.events().next().is_none()
     }
 
     /// Whether a round could begin.

@@ -1,6 +1,7 @@
 //! The machine, driven by scripts and by chance.
 
 mod bound;
+mod in_a_row;
 mod order;
 mod overload;
 mod rig;

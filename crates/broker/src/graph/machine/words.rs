@@ -86,6 +86,8 @@ pub enum Outcome {
     Done(Emission, usize),
     /// The operator refused the events, or its result was no event of its shape.
     Failed,
+    /// Of a round that follows another one: the worker has not begun it, because it was [too late](super::Next::too_late_ns).
+    TooLate,
 }
 
 /// What the host is to do.

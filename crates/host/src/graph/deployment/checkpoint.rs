@@ -57,7 +57,7 @@ impl Deployment {
         self.protect();
         let mut actions = std::mem::take(&mut self.actions);
         self.machine.resume(now_ns, &mut actions);
-        actions.drain(..).for_each(|action| self.carry_out(action));
+        actions.drain(..).for_each(|action| self.carry_out(now_ns, action));
         self.actions = actions;
         Ok(())
     }

@@ -51,6 +51,13 @@ impl Rig {
         taken
     }
 
+    /// Goes on after a restore.
+    pub fn resume(&mut self) {
+        let mut out = Vec::new();
+        self.machine.resume(self.now_ns, &mut out);
+        self.carry_out(&out);
+    }
+
     fn carry_out(&mut self, actions: &[Action]) {
         for action in actions {
             match *action {
@@ -76,9 +83,20 @@ impl Rig {
     /// The round of an operator that runs ends with a result.
     pub fn finish(&mut self, operator: usize) {
         let at = self.jobs.iter().position(|job| job.operator.index() == operator).expect("it runs");
-        let job = self.jobs.remove(at);
-        let bytes = self.machine.graph().operator(job.operator).shape.bytes_max();
-        self.report(job, Outcome::Done(Emission::Emit, bytes));
+        let mut job = self.jobs.remove(at);
+        while let Some(next) = self.end(job, Outcome::Done(Emission::Emit, 8)) {
+            if self.now_ns >= next.too_late_ns {
+                return self.report(next.job, Outcome::TooLate);
+            }
+            job = next.job;
+        }
+    }
+
+    /// A round ends; gives the one that its worker goes on with if there is a result.
+    pub fn end(&mut self, job: JobId, outcome: Outcome) -> Option<Next> {
+        let next = self.machine.next(job.operator);
+        self.report(job, outcome);
+        next
     }
 
     /// Those rounds end that run now.
