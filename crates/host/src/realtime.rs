@@ -4,6 +4,7 @@
 //! configuration leaves the choice, the better one is taken. Threads say that they belong to the data plane ([`Realtime::enlist`]) whenever they begin; what
 //! was chosen holds for those that are there and those that come. Everything else stays an ordinary thread.
 
+mod code_pages;
 mod kernel;
 mod wakeup;
 
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use self::kernel::Policy;
 pub use self::{
+    code_pages::map_code_by_page,
     kernel::{Rights, ThreadId, TimeOfDay, keep_large_tables_apart, real_time_percent},
     wakeup::{Comparison, Figures, WakeUps},
 };
