@@ -32,8 +32,8 @@ const TABLE: &[Row] = &[
         pure: false,
         imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-operators", "bodkin-relay", "bodkin-store", "bodkin-trust", "bodkin-zmtp"],
     },
-    // Drives any Arrowhead over the wire: of ours only the real-time machines and what they are spoken to in.
-    Row { name: "bodkin-bench", pure: false, imports: &["bodkin-broker", "bodkin-client", "bodkin-zmtp"] },
+    // Drives any Arrowhead over the wire: of ours only the machines of real-time topics and of relays, and what they are spoken to in.
+    Row { name: "bodkin-bench", pure: false, imports: &["bodkin-broker", "bodkin-client", "bodkin-relay", "bodkin-zmtp"] },
     Row {
         name: "bodkin",
         pure: false,

@@ -17,8 +17,9 @@ use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::wire::Caller;
 
@@ -108,6 +109,14 @@ impl Certificates {
     /// # Errors
     /// They cannot be made.
     pub fn issue<'a>(&self, systems: impl Iterator<Item = &'a str>) -> anyhow::Result<()> {
+        self.issue_at(systems, HOST)
+    }
+
+    /// As [`Self::issue`], for systems that are called by other names and addresses, with spaces between.
+    ///
+    /// # Errors
+    /// They cannot be made.
+    pub fn issue_at<'a>(&self, systems: impl Iterator<Item = &'a str>, hosts: &str) -> anyhow::Result<()> {
         let _lock = lock(&self.directory)?;
         let names: BTreeSet<&str> = systems.filter(|name| !is_young(&self.files(name)[0])).collect();
         if names.is_empty() {
@@ -117,7 +126,7 @@ impl Certificates {
         let folder = self.directory.join("systems");
         std::fs::create_dir_all(&folder)?;
         let list = tempfile::NamedTempFile::new()?;
-        std::fs::write(list.path(), names.into_iter().map(|name| format!("{name} {HOST}\n")).collect::<String>())?;
+        std::fs::write(list.path(), names.into_iter().map(|name| format!("{name} {hosts}\n")).collect::<String>())?;
         let [list, folder] = [list.path(), &folder].map(Path::to_string_lossy);
         cert(&["issue", "--from", &list, "--shared-key", "--out", &folder, "--trust"], &self.trust())
     }
@@ -145,6 +154,16 @@ impl Certificates {
     /// Its certificate is not there.
     pub fn server(&self, system: &str) -> anyhow::Result<SingleCertAndKey> {
         Ok(self.certified(&self.files(system), &mut Keys::default())?.into())
+    }
+
+    /// How a system of the load serves those of the same cloud, who show their certificates too.
+    ///
+    /// # Errors
+    /// Its certificate is not there.
+    pub fn serving(&self, system: &str) -> anyhow::Result<Arc<ServerConfig>> {
+        let verifier = WebPkiClientVerifier::builder_with_provider(self.roots(), self.provider()).build()?;
+        let config = ServerConfig::builder_with_provider(self.provider()).with_safe_default_protocol_versions()?;
+        Ok(Arc::new(config.with_client_cert_verifier(verifier).with_cert_resolver(Arc::new(self.server(system)?))))
     }
 
     /// As whom management is used.

@@ -28,6 +28,7 @@ pub struct Cloud {
     authorization: Option<Endpoint>,
     orchestrator: Option<Endpoint>,
     event_handler: Option<Endpoint>,
+    gateway: Option<Endpoint>,
     /// Bodkin's own port for stages and health; a peer has none.
     pub monitor: Option<Endpoint>,
     /// The ZMTP port of an own server.
@@ -157,6 +158,7 @@ impl Cloud {
             authorization: endpoint("authorization")?,
             orchestrator: endpoint("orchestrator")?,
             event_handler: endpoint("eventhandler")?,
+            gateway: endpoint("gateway")?,
             monitor: endpoint("monitor")?,
             zmtp: server.ready.listeners.get("zmtp").map(|address| address.parse()).transpose().context("the server's ready line")?,
             relay: server.ready.listeners.get("relay").cloned(),
@@ -176,6 +178,7 @@ impl Cloud {
             authorization: found(&options.authorization, "authorization-control-intra")?,
             orchestrator: found(&options.orchestrator, "orchestration-service")?,
             event_handler: found(&options.event_handler, "event-publish")?,
+            gateway: None,
             monitor: options.monitor.clone(),
             zmtp: None,
             relay: None,
@@ -208,6 +211,14 @@ impl Cloud {
     /// The Service Registry knows none, and none was given.
     pub fn event_handler(&self) -> anyhow::Result<&Endpoint> {
         self.event_handler.as_ref().context("no Event Handler: not in the Service Registry; give --event-handler http://HOST:PORT")
+    }
+
+    /// The Gateway of an own server in secure mode.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn gateway(&self) -> anyhow::Result<&Endpoint> {
+        self.gateway.as_ref().context("no Gateway: an own cloud in secure mode has one")
     }
 
     /// Bodkin's own port for `/api/v1`.

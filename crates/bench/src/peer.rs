@@ -39,8 +39,16 @@ pub fn nobody() -> Endpoint {
     Endpoint::resolve(&listener.local_addr().unwrap().to_string()).unwrap()
 }
 
-/// As [`serve`] over mutual TLS; the endpoint is called as `client` with a session that can be resumed.
-pub fn serve_securely(answer: impl Fn(&str, &str) -> Answer + Clone + Send + 'static) -> Endpoint {
+/// Both ends of mutual TLS at 127.0.0.1.
+pub struct Mutual {
+    /// Of the server.
+    pub serving: Arc<ServerConfig>,
+    /// Of the client, with a session that can be resumed.
+    pub calling: Arc<ClientConfig>,
+}
+
+/// New certificates of a new authority.
+pub fn mutual() -> Mutual {
     let [ca, server, client] = ["ca", "server", "client"].map(|_| KeyPair::generate().unwrap());
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -59,9 +67,15 @@ pub fn serve_securely(answer: impl Fn(&str, &str) -> Answer + Clone + Send + 'st
     let serving = Arc::new(serving.with_client_cert_verifier(verifier).with_single_cert(chain, key).unwrap());
     let (chain, key) = issue("client", &client);
     let calling = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let calling = calling.with_root_certificates(roots).with_client_auth_cert(chain, key).unwrap();
+    let calling = Arc::new(calling.with_root_certificates(roots).with_client_auth_cert(chain, key).unwrap());
+    Mutual { serving, calling }
+}
+
+/// As [`serve`] over mutual TLS; the endpoint is called as `client` with a session that can be resumed.
+pub fn serve_securely(answer: impl Fn(&str, &str) -> Answer + Clone + Send + 'static) -> Endpoint {
+    let Mutual { serving, calling } = mutual();
     let begin = move |stream| StreamOwned::new(ServerConnection::new(serving.clone()).unwrap(), stream);
-    listen(move |stream| connection(begin(stream), answer.clone())).called_as(&Caller::Certified(Arc::new(calling)))
+    listen(move |stream| connection(begin(stream), answer.clone())).called_as(&Caller::Certified(calling))
 }
 
 fn connection(stream: impl Read + Write, answer: impl Fn(&str, &str) -> Answer) -> Option<()> {

@@ -1,5 +1,6 @@
 //! Two own clouds that share no authority, and the relay in one of them; made known to each other by the operator's commands.
 
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -16,6 +17,12 @@ use crate::request;
 use crate::scene::{Filled, set_up};
 use crate::state::State;
 
+/// Asks other clouds if there is nothing here, as Rocha's consumers do.
+pub const IF_NOTHING_HERE: &str = "enableInterCloud";
+/// Asks other clouds at once, as Deliorman's consumers do.
+pub const AT_ONCE: &str = "triggerInterCloud";
+/// Lets others in by the Gateway only.
+const BY_GATEWAY: [&str; 2] = ["--gateway-is-mandatory", "true"];
 /// Name of the cloud beside the one under test.
 const NEIGHBOR: &str = "neighbor";
 /// Address of every provider.
@@ -47,7 +54,8 @@ impl Neighbors {
         let start = |certificates: &Arc<Certificates>, directory: Directory, arguments: Vec<String>| {
             Cloud::start(directory, &ServerOptions { certificates: Some(certificates.clone()), arguments, ..ServerOptions::default() })
         };
-        let tested = start(own, Directory::new(options.data.as_deref())?, Vec::new())?;
+        let by_gateway = BY_GATEWAY.into_iter().filter(|_| options.gateway).map(str::to_owned).collect();
+        let tested = start(own, Directory::new(options.data.as_deref())?, by_gateway)?;
         let directory = Directory::new(options.data.as_deref())?;
         let mut arguments: Vec<String> = ["--relay-listen", "127.0.0.1:0"].map(str::to_owned).into();
         if case == Case::ToCloud {
@@ -73,17 +81,42 @@ impl Neighbors {
     /// # Errors
     /// The asking cloud has no Orchestrator.
     pub fn orchestrations(&self, count: u32, flag: &str) -> anyhow::Result<Vec<Vec<u8>>> {
-        let orchestrator = self.asking.orchestrator()?;
-        let requester = json!({"systemName": "sysop", "address": PROVIDERS, "port": 8000});
-        let requests = self.services.iter().cycle().take(count as usize).map(|definition| {
-            let body = json!({
-                "requesterSystem": requester,
-                "requestedService": {"serviceDefinitionRequirement": definition, "securityRequirements": ["NOT_SECURE", "CERTIFICATE", "TOKEN"]},
-                "orchestrationFlags": {"overrideStore": true, flag: true},
-            });
-            request::post(orchestrator, "/orchestrator/orchestration", &body)
+        self.services.iter().cycle().take(count as usize).map(|definition| self.orchestration(definition, flag)).collect()
+    }
+
+    /// An orchestration that leads to a service of the other cloud.
+    ///
+    /// # Errors
+    /// The asking cloud has no Orchestrator.
+    pub fn orchestration(&self, definition: &str, flag: &str) -> anyhow::Result<Vec<u8>> {
+        let body = json!({
+            "requesterSystem": {"systemName": "sysop", "address": PROVIDERS, "port": 8000},
+            "requestedService": {"serviceDefinitionRequirement": definition, "securityRequirements": ["NOT_SECURE", "CERTIFICATE", "TOKEN"]},
+            "orchestrationFlags": {"overrideStore": true, flag: true},
         });
-        Ok(requests.collect())
+        Ok(request::post(self.asking.orchestrator()?, "/orchestrator/orchestration", &body))
+    }
+
+    /// Lets the neighbor use services of the cloud under test, where that is the one that is asked.
+    ///
+    /// # Errors
+    /// A rule is refused.
+    pub fn grant(&self, services: &[request::Registered]) -> anyhow::Result<()> {
+        grant(&self.asked, services)
+    }
+
+    /// Where the relay is.
+    ///
+    /// # Errors
+    /// Neither cloud says.
+    pub fn relay(&self) -> anyhow::Result<SocketAddr> {
+        let place = self.asking.relay.as_ref().or(self.asked.relay.as_ref()).context("no ready line names a relay")?;
+        place.parse().with_context(|| format!("the relay's place {place} is no address"))
+    }
+
+    /// The cloud that has the relay.
+    pub fn with_relay(&self) -> &Cloud {
+        if self.asking.relay.is_some() { &self.asking } else { &self.asked }
     }
 
     /// Ends both.
@@ -175,6 +208,12 @@ fn is_at_relay(cloud: &Cloud) -> anyhow::Result<bool> {
 fn fill(cloud: &Cloud, services: u32) -> anyhow::Result<Vec<String>> {
     let state = State { seed: State::SEED, services };
     let filled = Filled::fill(cloud, state, Needs::Services, PROVIDERS)?;
+    grant(cloud, filled.registered())?;
+    Ok((0..services).map(|n| state.data().service(n).definition).collect())
+}
+
+/// Lets the neighbor use these services.
+fn grant(cloud: &Cloud, services: &[request::Registered]) -> anyhow::Result<()> {
     let clouds = command(cloud, &["cloud", "list"])?;
     let rows = clouds["data"].as_array().into_iter().flatten();
     let id = rows.filter(|row| row["name"] == NEIGHBOR).find_map(|row| row["id"].as_i64()).context("the neighbor has no row")?;
@@ -186,7 +225,6 @@ fn fill(cloud: &Cloud, services: u32) -> anyhow::Result<Vec<String>> {
         });
         request::post(authorization, "/authorization/mgmt/intercloud", &body)
     };
-    let rules: Vec<_> = filled.registered().iter().map(rule).collect();
-    set_up(authorization, &rules, 201, |_, _| {})?;
-    Ok((0..services).map(|n| state.data().service(n).definition).collect())
+    let rules: Vec<_> = services.iter().map(rule).collect();
+    set_up(authorization, &rules, 201, |_, _| {})
 }

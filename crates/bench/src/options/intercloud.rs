@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::secure::CertificateOptions;
@@ -27,8 +28,21 @@ pub struct InterCloudOptions {
     #[arg(long, value_name = "C", default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub sequential: u32,
     /// Who is asked: 1, the cloud under test, which asks a neighbor with fixed answers; 2, the neighbor, which asks the cloud under test
-    #[arg(long, value_enum, value_name = "CASE", value_delimiter = ',', default_value = "1,2")]
-    pub case: Vec<Case>,
+    /// [default: 1,2; with --gateway 2]
+    #[arg(long, value_enum, value_name = "CASE", value_delimiter = ',')]
+    case: Vec<Case>,
+    /// The cloud that is asked lets others in by its Gateway only, so that each orchestration opens a tunnel; what goes through tunnels is measured too
+    #[arg(long)]
+    pub gateway: bool,
+    /// With --gateway: sessions that are held at once, each with a connection in use; 0: none
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=1_900))]
+    pub sessions: u32,
+    /// With --gateway: megabytes of 10^6 bytes sent each way through a tunnel, and by plain TLS through as many hops; 0: none
+    #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub tunnel_mb: u64,
+    /// Messages of each length that go through the relay and back, beside the same over one TLS connection; 0: none
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub relay_messages: u32,
     /// Services in the cloud under test, each with a rule for the neighbor
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub services: u32,
@@ -44,6 +58,21 @@ pub struct InterCloudOptions {
 }
 
 impl InterCloudOptions {
+    /// Which cases are run.
+    ///
+    /// # Errors
+    /// One cannot be run so.
+    pub fn cases(&self) -> anyhow::Result<Vec<Case>> {
+        match (self.case.is_empty(), self.gateway) {
+            (true, true) => Ok(vec![Case::ToNeighbor]),
+            (true, false) => Ok(vec![Case::ToCloud, Case::ToNeighbor]),
+            (false, true) if self.case.contains(&Case::ToCloud) => {
+                bail!("case 1 has no --gateway: a neighbor with fixed answers opens no tunnel; case 2 does")
+            }
+            (false, _) => Ok(self.case.clone()),
+        }
+    }
+
     /// How many are released together, each in runs of its own.
     pub fn simultaneous(&self) -> impl Iterator<Item = u32> {
         self.simultaneous.iter().copied().filter(|count| *count > 0)

@@ -93,7 +93,7 @@ fn a_handshake_has_the_time_of_both_its_ends() {
 
 #[test]
 fn orchestrations_lead_to_another_cloud_in_both_cases() {
-    let report = report("intercloud --simultaneous 5 --sequential 5 --services 3 --repeat 1");
+    let report = report("intercloud --simultaneous 5 --sequential 5 --services 3 --repeat 1 --relay-messages 20");
     for case in ["case 1", "case 2"] {
         for (way, count) in [("5 sequential", 5), ("5 simultaneous", 5)] {
             let run = outcome(&report, &format!("{case}, {way}"));
@@ -108,13 +108,45 @@ fn orchestrations_lead_to_another_cloud_in_both_cases() {
             );
         }
     }
+    for length in [100, 100_000] {
+        let hop = outcome(&report, &format!("case 1, messages of {length} bytes through the relay"));
+        let us = |key: &str| hop[key].as_f64().unwrap_or_else(|| panic!("no {key} in {hop}"));
+        assert!((us("hop_p50_us") - (us("relay_p50_us") - us("plain_p50_us")) / 2.0).abs() < 0.1 && us("plain_p50_us") > 0.0, "{hop}");
+    }
     let published = report["published"].to_string();
     assert!(published.contains("intercloud orchestration") && published.contains("orchestrate intercloud 2"), "{published}");
 }
 
 #[test]
+fn orchestrations_open_tunnels_that_carry_bytes_and_are_closed() {
+    let line =
+        "intercloud --gateway --simultaneous 5 --sequential 5 --services 3 --repeat 1 --relay-messages 20 --sessions 4 --tunnel-mb 2";
+    let report = report(line);
+    for label in ["case 2, 5 sequential", "case 2, 5 simultaneous"] {
+        let run = outcome(&report, label);
+        assert_eq!((number(run, "/answered"), number(run, "/errors")), (5, 0), "{label}: {}", run["first_errors"]);
+    }
+    let held = outcome(&report, "4 sessions");
+    assert_eq!(number(held, "/errors"), 0, "{held}");
+    assert_eq!((number(held, "/sessions_at_consumers"), number(held, "/sessions_at_providers")), (4, 4), "{held}");
+    let rate = |way: &str, key: &str| {
+        let run = outcome(&report, &format!("2 MB by {way}"));
+        run[key].as_f64().filter(|rate| *rate > 0.0).unwrap_or_else(|| panic!("no {key} in {run}"))
+    };
+    for (key, what) in [("to_provider_mb_per_s", "to the provider"), ("to_consumer_mb_per_s", "to the consumer")] {
+        let expected = rate("tunnel", key) / rate("plain TLS, 3 forwarders", key);
+        let told = report["ratios"][format!("throughput {what}, tunnel to plain TLS, 3 forwarders")].as_f64().expect("a ratio");
+        assert!((told / expected - 1.0).abs() < 0.01, "{told} for {expected}");
+    }
+    let goals = &report["comparisons"][0];
+    assert_eq!(goals["columns"], serde_json::json!(["goal", "measured"]));
+    assert!(goals["rows"].to_string().contains("at least"), "{goals}");
+}
+
+#[test]
 fn what_is_not_compared_is_told() {
     for (line, why) in [
+        ("intercloud --gateway --case 1", "case 1 has no --gateway"),
         ("token --simultaneous 5 --secure", "token is not measured with --secure"),
         ("register --find-limit --below 1s --secure", "--find-limit has no --secure"),
         ("event --scenario C --transport push --secure", "--secure goes with prompt event streams"),
