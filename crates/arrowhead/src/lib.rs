@@ -38,4 +38,5 @@ pub mod shared_event;
 pub mod snapshot;
 pub mod system;
 mod table;
+pub mod trace;
 pub mod utc;

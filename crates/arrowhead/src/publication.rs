@@ -6,6 +6,7 @@
 mod escape;
 mod kept;
 mod relayed;
+mod traced;
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -15,6 +16,7 @@ use serde_json::value::RawValue;
 use self::escape::first_escaped;
 pub use self::kept::KeptTexts;
 pub use self::relayed::{relayed, told_time};
+pub(crate) use self::traced::metadata_value;
 use crate::{
     access::{Claim, Claims},
     caller::Authorized,
@@ -190,14 +192,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for MetadataText<'a> {
 impl<'a> MetadataText<'a> {
     /// The value of a key, escapes resolved. A repeated key's last value counts.
     fn find(self, wanted: &str) -> Option<Cow<'a, str>> {
-        let mut found = None;
-        let visit = |key: JsonText<'a>, value| {
-            if key.text() == wanted {
-                found = value;
-            }
-        };
-        each_pair(self.0, visit).expect("metadata was checked when it was parsed");
-        found.map(JsonText::text)
+        metadata_value(self.0, wanted)
     }
 }
 

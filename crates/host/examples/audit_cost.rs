@@ -60,6 +60,7 @@ fn request() -> Request {
         content_type: String::new(),
         bearer: None,
         if_none_match: None,
+        trace: None,
         says_empty: false,
         body: Vec::new(),
     }

@@ -25,7 +25,7 @@ use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
 use crate::{
     api::Modeller, audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, gateway::GatewayConfig, graph::DeclaredGraphs,
     job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle, quality::Forecast, realtime::Realtime, security::SecurityConfig,
-    topics::DeclaredTopic,
+    topics::DeclaredTopic, trace::TraceConfig,
 };
 
 /// Where systems publish and subscribe by ZMTP: in insecure mode by NULL, by which nobody shows who he is, in secure mode by CURVE.
@@ -138,6 +138,8 @@ pub struct HostConfig {
     pub realtime: Arc<Realtime>,
     /// Where log entries wait to be kept.
     pub log_book: Arc<LogBook>,
+    /// Where traces are told; `None`: nowhere, and they are handed on only.
+    pub traces: Option<TraceConfig>,
     /// Log entries that are kept.
     pub log_entries_max: u64,
     /// What the audit log keeps.
@@ -209,6 +211,7 @@ impl HostConfig {
             graphs: Arc::default(),
             realtime: Realtime::ordinary(),
             log_book: Arc::default(),
+            traces: None,
             log_entries_max: 10_000,
             audit: AUDIT_LIMITS,
             host_names: Vec::new(),

@@ -9,6 +9,7 @@ mod orchestrator;
 mod ping;
 mod service_registry;
 mod token;
+mod traced;
 
 use std::{
     sync::Arc,
@@ -50,6 +51,7 @@ use crate::{
     stage::{Stage, Stages},
     token::TokenIssuer,
     topics::pushed::PushedWishes,
+    trace::Traces,
 };
 
 /// What the operations work with.
@@ -76,6 +78,8 @@ pub struct Control {
     pub orchestrator: OrchestratorConfig,
     /// How good providers were measured to be.
     pub qualities: Arc<Qualities>,
+    /// Where spans of traces go; `None`: nowhere.
+    pub traces: Option<Arc<Traces>>,
     /// Issues Authorization's tokens; `None` in insecure mode, which has no keys.
     pub tokens: Option<Arc<TokenIssuer>>,
     /// The shard, which publishes events of other clouds.
@@ -94,6 +98,11 @@ impl Control {
     /// Carries a request to a core system out. Whatever it is, there is an answer.
     pub async fn answer(&self, system: CoreSystem, request: &Request) -> Answer {
         let routed = route::route(system, request.method, &request.path);
+        let operation = routed.as_ref().ok().map(|route| route.operation);
+        self.traced(system, operation, request, self.answer_routed(system, routed, request)).await
+    }
+
+    async fn answer_routed(&self, system: CoreSystem, routed: std::result::Result<Route, NoRoute>, request: &Request) -> Answer {
         // Before anything else is told: nobody learns what is there by its refusals.
         let admitted = match route::access(&routed, &request.path).admit(&request.caller) {
             Ok(admitted) => admitted,

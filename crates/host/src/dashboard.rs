@@ -91,6 +91,7 @@ mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: if_none_match.map(str::to_owned),
+            trace: None,
             says_empty: false,
             body: Vec::new(),
         };

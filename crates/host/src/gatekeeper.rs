@@ -12,6 +12,7 @@ mod answering;
 mod asking;
 mod heard;
 mod times;
+mod traced;
 
 use std::{
     collections::BTreeSet,
@@ -46,6 +47,7 @@ use crate::{
     control::now,
     relay::{Destination, Heard, Messages, Relay, RelayError, RelayPlace, Relays},
     seldom::SeldomOf,
+    trace::Traces,
 };
 
 /// Dialogues that look for a service, and again as many others, that this cloud has begun and that are under way at the same time; more wait for their turn, no longer than a neighbour may take.
@@ -124,6 +126,8 @@ pub struct Gatekeeper {
     told: SeldomOf,
     /// What is answered without asking what there is: for measurements.
     fixed: FixedAnswers,
+    /// Where spans of traces go.
+    traces: Option<Arc<Traces>>,
     /// For whoever watches.
     pub counts: DialogueCounts,
     /// How long they took.
@@ -164,6 +168,7 @@ impl Gatekeeper {
             answered: Semaphore::new(ANSWERS_MAX),
             told: SeldomOf::default(),
             fixed: FixedAnswers::default(),
+            traces: None,
             counts: DialogueCounts::default(),
             times: DialogueTimes::default(),
             heard: HeardEvents::default(),

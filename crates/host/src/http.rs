@@ -3,6 +3,7 @@
 //! Bytes go in at [`RequestReader::space`], whole requests come out of [`RequestReader::next`]. What could be understood
 //! in two ways (two lengths, a length beside a transfer coding) is refused and the connection closed.
 
+use bodkin_arrowhead::trace::{METADATA_KEY as TRACE, TraceContext};
 use httparse::{EMPTY_HEADER, Header, Status};
 
 /// Headers of one request at the most; more get 431.
@@ -68,6 +69,8 @@ pub struct RawRequest<'b> {
     pub forwarded: Vec<&'b str>,
     /// Values of `X-Forwarded-For`.
     pub forwarded_for: Vec<&'b str>,
+    /// `traceparent`: the trace that the request is of; `None` too where it says none that can be.
+    pub trace: Option<TraceContext>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// Whether the connection stays open behind the answer.
@@ -104,6 +107,8 @@ struct Head {
     if_none_match: Option<(usize, usize)>,
     forwarded: Vec<(usize, usize)>,
     forwarded_for: Vec<(usize, usize)>,
+    /// Once it was given; of two that it was given neither counts.
+    trace: Option<Option<TraceContext>>,
     body: BodyLength,
     says_empty: bool,
     keep_alive: bool,
@@ -216,6 +221,7 @@ impl RequestReader {
             if_none_match: head.if_none_match.map(text).transpose().map_err(malformed)?,
             forwarded: texts(head.forwarded).map_err(malformed)?,
             forwarded_for: texts(head.forwarded_for).map_err(malformed)?,
+            trace: head.trace.flatten(),
             says_empty: head.says_empty,
             keep_alive: head.keep_alive,
             body: &self.buffer[body_start..body_start + body_length],
@@ -364,6 +370,7 @@ fn read_header(
         13 if is("Last-Event-ID") => head.last_event_id = Some(place(value)),
         13 if is("Authorization") && head.authorization.is_some() => return Err(HttpError::Malformed("Authorization was given twice.")),
         13 if is("Authorization") => head.authorization = Some(place(value)),
+        11 if is(TRACE) => head.trace = Some(TraceContext::parse(value).filter(|_| head.trace.is_none())),
         13 if is("If-None-Match") => head.if_none_match = Some(place(value)),
         14 if is("Content-Length") => lengths.content_length(value)?,
         29 if is("Access-Control-Request-Method") => head.asked_method = Some(place(value)),

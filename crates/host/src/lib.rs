@@ -54,6 +54,7 @@ pub mod stall;
 pub mod stopping;
 pub mod token;
 pub mod topics;
+pub mod trace;
 
 pub use bodkin_broker::DeliveryPolicy;
 pub use bodkin_relay::{native::hub::HubLimits, stomp::Logins, tunnel::PortRange};
@@ -70,4 +71,5 @@ pub use crate::{
     server::{Port, Server, StartError},
     token::{IssuerError, TokenIssuer},
     topics::{DeclaredTopic, TopicError},
+    trace::{Collector, TraceConfig},
 };

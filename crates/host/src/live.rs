@@ -124,6 +124,7 @@ impl Live {
             query: Vec::new(),
             url: url.unwrap_or_else(|| path.to_owned()),
             if_none_match: None,
+            trace: None,
             bearer: None,
             ..asked.clone()
         }
@@ -190,6 +191,7 @@ mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: None,
+            trace: None,
             says_empty: false,
             body: Vec::new(),
         }

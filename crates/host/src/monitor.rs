@@ -311,7 +311,8 @@ impl Monitor {
         let dialogues = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| dialogues(&gatekeeper.counts));
         let tunnels = self.api.control.gateway.iter().flat_map(|gateway| tunnel::counters(gateway));
         let heard = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| heard(&gatekeeper.heard.sum()));
-        counted.into_iter().chain([syncs, lost]).chain(relay).chain(dialogues).chain(tunnels).chain(heard).collect()
+        let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
+        counted.into_iter().chain([syncs, lost]).chain(relay).chain(dialogues).chain(tunnels).chain(heard).chain(spans).collect()
     }
 
     /// Prometheus's text form.
@@ -559,6 +560,7 @@ mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: None,
+            trace: None,
             says_empty: false,
             body: Vec::new(),
         }

@@ -12,6 +12,7 @@ pub mod posted;
 pub mod replay;
 pub mod response;
 pub mod task;
+pub mod traced;
 
 use std::{
     sync::{Arc, atomic::Ordering::Release},
@@ -30,7 +31,10 @@ use self::{
     neighbor::Neighbor,
     task::Queued,
 };
-use crate::{destination::Destinations, gatekeeper::Gatekeeper, inbox::Inbox, monitor::EventCounts, replay::source, security::Security};
+use crate::{
+    destination::Destinations, gatekeeper::Gatekeeper, inbox::Inbox, monitor::EventCounts, replay::source, security::Security,
+    trace::Traces,
+};
 
 /// Events on their way to the subscription's task. The broker accounts for their bytes and offers no more than the
 /// queue may hold, so the channel itself needs no limit.
@@ -66,6 +70,8 @@ pub struct PushContext {
     pub deliveries: Arc<Deliveries>,
     /// When attempts' time began.
     pub started: Instant,
+    /// Where spans of traces go; `None`: nowhere.
+    pub traces: Option<Arc<Traces>>,
 }
 
 impl PushContext {
@@ -80,7 +86,15 @@ impl PushContext {
         let (notify_uri, security) = (&subscription.notify_uri, self.security.as_deref());
         let neighbor =
             subscription.share.as_ref().map(|share| Neighbor { share, store: &self.store, gatekeeper: self.gatekeeper.as_ref() });
-        Target { subscriber, notify_uri, destinations: &self.destinations, security, timeout: self.timeout, neighbor }
+        Target {
+            subscriber,
+            notify_uri,
+            destinations: &self.destinations,
+            security,
+            timeout: self.timeout,
+            neighbor,
+            traces: self.traces.as_deref(),
+        }
     }
 
     /// Counts dead letters that are not kept any more; `told` says why in the log.

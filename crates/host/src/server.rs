@@ -68,6 +68,7 @@ use crate::{
     stopping::Stopping,
     token::{IssuerError, TokenIssuer},
     topics::{self, TopicError, asking::Asking, pushed::PushedWishes},
+    trace::exporter::Exporter,
 };
 
 /// How long requests under way may take once a shutdown has begun.
@@ -223,6 +224,8 @@ pub struct Server {
     log_book: Arc<LogBook>,
     log_entries_max: u64,
     security: Option<Arc<Security>>,
+    /// Tells of traces.
+    exporter: Option<Exporter>,
     /// Watches the machine's stalls.
     _stall_watch: StallWatch,
     audit: AuditThread,
@@ -258,7 +261,8 @@ impl Server {
         let counts = Arc::new(EventCounts::default());
         let tokens = trust.as_deref().map(|trust| TokenIssuer::start(trust.identity(CoreSystem::Authorization), config.token_lifetimes));
         let tokens = tokens.transpose()?.map(Arc::new);
-        let gatekeeper = elsewhere::gatekeeper(config, security.as_ref(), &destinations)?.map(Arc::new);
+        let (traces, exporter) = elsewhere::traces(config, trust.as_deref());
+        let gatekeeper = elsewhere::gatekeeper(config, security.as_ref(), &destinations, traces.clone())?.map(Arc::new);
         let gateway = elsewhere::gateway(config, security.as_ref(), &destinations)?.map(Arc::new);
         let (poll, inbox) = Shard::inbox()?;
         let qualities = Arc::new(Qualities::default());
@@ -274,6 +278,7 @@ impl Server {
             audit: audit.clone(),
             orchestrator: config.orchestrator,
             qualities: qualities.clone(),
+            traces: traces.clone(),
             tokens: tokens.clone(),
             inbox: inbox.clone(),
             gatekeeper: gatekeeper.clone(),
@@ -297,6 +302,7 @@ impl Server {
             backlog: log_reader.clone().map(|log| BacklogSource::new(opened.store.clone(), log)),
             deliveries: Arc::default(),
             started: Instant::now(),
+            traces,
         };
         let probes = Arc::new(Probes::default());
         let relay = bind::relay(config, security.as_ref(), &opened.store)?;
@@ -457,6 +463,7 @@ impl Server {
             log_book,
             log_entries_max,
             security,
+            exporter,
             _stall_watch: stall_watch,
             audit: audit_thread,
         })
@@ -516,6 +523,9 @@ impl Server {
         match tokio::task::spawn_blocking(|| self.shard.end()).await {
             Ok(Ok(Ok(()))) => {}
             ended => tracing::error!(?ended, "the data plane ended badly"),
+        }
+        if let Some(exporter) = self.exporter {
+            exporter.stop().await;
         }
         self.opened
     }

@@ -28,6 +28,7 @@ mod serve;
 mod stream;
 mod sweep;
 mod thread;
+mod traced;
 mod view;
 mod wish;
 mod write;

@@ -197,6 +197,7 @@ impl World {
             ),
             orchestrator: Default::default(),
             qualities: Default::default(),
+            traces: None,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { data, audit_thread, _opened: opened, control, runtime }
@@ -219,6 +220,7 @@ impl World {
             content_type: if body.is_empty() { "" } else { "application/json" }.into(),
             bearer: None,
             if_none_match: None,
+            trace: None,
             says_empty: false,
             body: body.to_vec(),
         };

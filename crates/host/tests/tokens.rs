@@ -80,6 +80,7 @@ impl Cloud {
             audit: Audit::new(log),
             orchestrator: Default::default(),
             qualities: Default::default(),
+            traces: None,
             tokens: tokens.map(Arc::new),
         };
         Self { control, _opened: opened, _audit: audit_thread, _data: data }
@@ -99,6 +100,7 @@ impl Cloud {
             url: format!("https://cloud{path}"),
             content_type: "application/json".to_owned(),
             bearer: None,
+            trace: None,
             if_none_match: None,
             says_empty: false,
             body: body.map(|body| body.to_string().into_bytes()).unwrap_or_default(),

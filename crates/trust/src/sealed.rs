@@ -13,6 +13,7 @@ use aws_lc_rs::{digest, rand};
 use bodkin_arrowhead::{
     dialogue::{SESSION_ID_LENGTH, SessionId, Subject},
     json,
+    trace::TraceContext,
     utc::UtcTime,
 };
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,8 @@ pub enum RelayMessage {
         session: SessionId,
         /// The question's or answer's JSON, or that of an error.
         json: String,
+        /// What has caused a question, if it is of a trace. Arrowhead's own gatekeepers do not look at it.
+        trace: Option<TraceContext>,
     },
     /// Bytes of a tunnel.
     Raw(Vec<u8>),
@@ -89,6 +92,8 @@ struct Claims {
     sid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pld: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
 }
 
 impl Claims {
@@ -96,10 +101,11 @@ impl Claims {
         let (mst, sid, pld) = match message {
             RelayMessage::Call(session) => (None, Some(session), None),
             RelayMessage::Acknowledgement(session) => (Some(ACKNOWLEDGEMENT), Some(session), None),
-            RelayMessage::Dialogue { subject, session, json } => (Some(subject.as_str()), Some(session), Some(json.clone())),
+            RelayMessage::Dialogue { subject, session, json, .. } => (Some(subject.as_str()), Some(session), Some(json.clone())),
             RelayMessage::Raw(bytes) => (Some(RAW), None, Some(base64::encode(bytes))),
             RelayMessage::Tunnel { session, bytes } => (Some(RAW), Some(session), Some(base64::encode(bytes))),
         };
+        let trace = if let RelayMessage::Dialogue { trace, .. } = message { *trace } else { None };
         let mut id = [0; ID_BYTES];
         rand::fill(&mut id).expect("the system gives random bytes");
         Self {
@@ -108,6 +114,7 @@ impl Claims {
             mst: mst.map(str::to_owned),
             sid: sid.map(|session| session.as_str().to_owned()),
             pld,
+            traceparent: trace.map(|trace| trace.to_string()),
         }
     }
 
@@ -129,7 +136,9 @@ impl Claims {
             }
             Some(subject) => {
                 let subject = Subject::parse(subject).ok_or(MessageFault::Form("its message type is none that is known"))?;
-                Ok(RelayMessage::Dialogue { subject, session: session(self.sid)?, json: payload? })
+                // What is no context is of no trace, and a question all the same.
+                let trace = self.traceparent.and_then(|text| TraceContext::parse(text.as_bytes()));
+                Ok(RelayMessage::Dialogue { subject, session: session(self.sid)?, json: payload?, trace })
             }
         }
     }

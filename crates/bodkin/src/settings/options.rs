@@ -203,6 +203,10 @@ settings! {
     audit_age_max_s: u64 = "BODKIN_AUDIT_AGE_MAX_S",
     /// Log entries that are kept for /mgmt/logs; beyond, the oldest go
     log_entries_max: u64 = "BODKIN_LOG_ENTRIES_MAX",
+    /// Collector that is told of traces by OTLP/HTTP in JSON, such as http://127.0.0.1:4318; empty: none, and traces are handed on only
+    otlp_url: String = "BODKIN_OTLP_URL",
+    /// Of requests that name no trace, one in so many begins one; 0: none does
+    trace_one_in: u64 = "BODKIN_TRACE_ONE_IN",
     /// Bytes queued for a subscriber, for all topics of a ZMTP one; events beyond are lost, counted and told
     subscriber_queue_bytes_max: u64 = "BODKIN_SUBSCRIBER_QUEUE_BYTES_MAX",
     /// Milliseconds a subscriber may take to accept a pushed event
@@ -331,6 +335,8 @@ impl Settings {
             audit_bytes_max: Some(AUDIT_LIMITS.bytes_max),
             audit_age_max_s: Some(AUDIT_LIMITS.age_max.as_secs()),
             log_entries_max: Some(host.log_entries_max),
+            otlp_url: Some(String::new()),
+            trace_one_in: Some(0),
             subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),
             push_timeout_ms: ms(limits.push_timeout),
             neighbor_timeout_ms: ms(limits.neighbor_timeout),

@@ -41,5 +41,6 @@ mod service_manager;
 mod shared_events;
 mod stops;
 mod support;
+mod traces;
 mod zmtp;
 mod zmtp_ipc;

@@ -165,14 +165,14 @@ impl Gatekeeper {
             let heard = self.seal(RelayMessage::Acknowledgement(session.clone()), partner).await?;
             self.send(relay, &queues.response, heard).await?;
             let is_question = |message| match message {
-                RelayMessage::Dialogue { subject, session: of, json } if of == session => Some((subject, json)),
+                RelayMessage::Dialogue { subject, session: of, json, trace } if of == session => Some((subject, json, trace)),
                 _ => None,
             };
-            let (subject, question) = self.hear(&mut questions, partner, "a question", is_question).await?;
+            let (subject, question, trace) = self.hear(&mut questions, partner, "a question", is_question).await?;
             let begun = Instant::now();
             let answer = match self.fixed.of(subject) {
                 Some(fixed) => fixed.to_owned(),
-                None => control.answer_question(cloud, subject, &question).await,
+                None => self.trace_answer(partner, subject, trace, control.answer_question(cloud, subject, &question)).await,
             };
             self.times.record(subject, Part::Decide, begun.elapsed());
             let answer = self.seal_answer(partner, subject, &session, answer).await?;
@@ -188,7 +188,7 @@ impl Gatekeeper {
 
     /// An answer that is too long is told to be.
     async fn seal_answer(&self, partner: &Arc<Partner>, subject: Subject, session: &SessionId, answer: String) -> Result<String, Fault> {
-        let message = |json: String| RelayMessage::Dialogue { subject, session: session.clone(), json };
+        let message = |json: String| RelayMessage::Dialogue { subject, session: session.clone(), json, trace: None };
         match self.seal(message(answer), partner).await {
             Err(Fault::Seal(error @ SealError::TooLong(_))) => {
                 let told = ArrowheadError::arrowhead(format!("The answer cannot be sent: {error}. Ask for less."));

@@ -9,6 +9,7 @@ use bodkin_arrowhead::{
     gatekeeper::dialogue_relay,
     record::Cloud,
     snapshot::Snapshot,
+    trace::TraceContext,
 };
 use bodkin_trust::{RelayMessage, draw_session};
 use tokio::time::{Instant, timeout};
@@ -32,6 +33,7 @@ impl Gatekeeper {
         let relay = self.links.link(&RelayPlace::from(&**dialogue_relay(&snapshot, &cloud, choose)?));
         let partner = Arc::new(Partner::new(&cloud)?);
         drop(snapshot);
+        let (cause, span) = self.begin_asking();
         let dialogue = tokio::spawn(async move {
             let told = partner.told();
             let Ok(place) = timeout(self.patience, self.places(subject).acquire()).await else {
@@ -42,7 +44,8 @@ impl Gatekeeper {
                 return Err(ArrowheadError::unavailable(why));
             };
             self.counts.asked.fetch_add(1, Relaxed);
-            let answer = self.converse(&*relay, &partner, subject, question).await;
+            let answer = self.converse(&*relay, &partner, (subject, cause), question).await;
+            self.end_asking(span, &partner, subject, answer.as_ref().err());
             self.counts.failed.fetch_add(answer.is_err().into(), Relaxed);
             drop(place);
             let answer = answer.map_err(|fault| self.refusal(&told, &relay.place().to_string(), &fault))?;
@@ -52,7 +55,13 @@ impl Gatekeeper {
     }
 
     /// The whole dialogue; its queues are removed.
-    async fn converse(&self, relay: &dyn Relay, partner: &Arc<Partner>, subject: Subject, question: String) -> Result<String, Fault> {
+    async fn converse(
+        &self,
+        relay: &dyn Relay,
+        partner: &Arc<Partner>,
+        (subject, cause): (Subject, Option<TraceContext>),
+        question: String,
+    ) -> Result<String, Fault> {
         let session = draw_session();
         let queues = Queues::new(&session, &partner.name)?;
         let begun = Instant::now();
@@ -69,11 +78,11 @@ impl Gatekeeper {
                 |message| matches!(message, RelayMessage::Acknowledgement(acknowledged) if acknowledged == session).then_some(());
             self.hear(&mut answers, partner, "an acknowledgement of the call", is_heard).await?;
             let acknowledged = Instant::now();
-            let question = RelayMessage::Dialogue { subject, session: session.clone(), json: question };
+            let question = RelayMessage::Dialogue { subject, session: session.clone(), json: question, trace: cause };
             let question = self.seal(question, partner).await?;
             self.send(relay, &queues.request, question).await?;
             let is_answer = |message| match message {
-                RelayMessage::Dialogue { subject: about, session: of, json } if about == subject && of == session => Some(json),
+                RelayMessage::Dialogue { subject: about, session: of, json, .. } if about == subject && of == session => Some(json),
                 _ => None,
             };
             let answer = self.hear(&mut answers, partner, "an answer", is_answer).await?;

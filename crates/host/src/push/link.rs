@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::{
     neighbor::Neighbor,
     response::{Response, ResponseError, ResponseReader},
+    traced::Sending,
 };
 use crate::{
     async_channel::{AsyncChannel, Socket},
@@ -21,6 +22,7 @@ use crate::{
     control::Endpoint,
     destination::{DestinationError, Destinations},
     security::{Peer, Security, SubscriberError},
+    trace::Traces,
 };
 
 /// Bytes of answers that are read at once.
@@ -98,6 +100,8 @@ pub struct Target<'t> {
     pub timeout: Duration,
     /// The cloud that they go to instead of the subscriber.
     pub neighbor: Option<Neighbor<'t>>,
+    /// Where spans of traces go.
+    pub traces: Option<&'t Traces>,
 }
 
 /// The connection, while there is one.
@@ -139,10 +143,23 @@ impl Link {
     ///
     /// A kept connection may have been closed by the subscriber meanwhile: then the events are sent on a new one.
     pub async fn post_all(&mut self, target: &Target<'_>, events: &[PushEvent], answers: &mut Vec<Response>) -> Result<(), PushError> {
+        let (sending, before) = (Sending::begin(target, events), answers.len());
+        let posted = self.post_each(target, events, &sending, answers).await;
+        sending.end(target, events, &answers[before..], posted.as_ref().err());
+        posted
+    }
+
+    async fn post_each(
+        &mut self,
+        target: &Target<'_>,
+        events: &[PushEvent],
+        sending: &Sending,
+        answers: &mut Vec<Response>,
+    ) -> Result<(), PushError> {
         if let Some(neighbor) = &target.neighbor {
-            return neighbor.tell_all(events, answers).await;
+            return neighbor.tell_all(events, sending, answers).await;
         }
-        self.write_requests(target, events);
+        self.write_requests(target, events, sending);
         let endpoint = Endpoint::of(target.subscriber);
         let is_there = self.connected_to.as_ref() == Some(&endpoint);
         if is_there && self.is_open(target) && self.reader.is_empty() {
@@ -159,19 +176,23 @@ impl Link {
         self.exchange(target.timeout, events.len(), answers).await
     }
 
-    fn write_requests(&mut self, target: &Target<'_>, events: &[PushEvent]) {
+    fn write_requests(&mut self, target: &Target<'_>, events: &[PushEvent], sending: &Sending) {
         self.out.clear();
         let (address, port) = (target.subscriber.address.as_str(), target.subscriber.port);
         let (open, close) = if address.contains(':') { ("[", "]") } else { ("", "") };
-        for event in events {
+        for (at, event) in events.iter().enumerate() {
             let head = format_args!(
                 "POST {} HTTP/1.1\r\nHost: {open}{address}{close}:{port}\r\nContent-Type: application/json\r\n\
-                 Accept: text/plain, application/json\r\nBodkin-Event-Id: {}\r\nContent-Length: {}\r\n\r\n",
+                 Accept: text/plain, application/json\r\nBodkin-Event-Id: {}\r\nContent-Length: {}\r\n",
                 target.notify_uri,
                 event.id,
                 event.json.len(),
             );
             self.out.write_fmt(head).expect("a vector takes everything");
+            if let Some(context) = sending.context(at) {
+                self.out.write_fmt(format_args!("traceparent: {context}\r\n")).expect("a vector takes everything");
+            }
+            self.out.extend_from_slice(b"\r\n");
             self.out.extend_from_slice(&event.json);
         }
     }

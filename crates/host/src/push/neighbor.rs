@@ -13,8 +13,9 @@ use bodkin_store::Store;
 use super::{
     link::{PushError, PushEvent},
     response::Response,
+    traced::Sending,
 };
-use crate::{gatekeeper::Gatekeeper, replay::source};
+use crate::{gatekeeper::Gatekeeper, replay::source, trace::caused_by};
 
 /// The cloud that events go to.
 #[derive(Clone, Copy)]
@@ -29,9 +30,9 @@ pub struct Neighbor<'t> {
 
 impl Neighbor<'_> {
     /// Tells it of events, one after the other; each that it takes is answered as a subscriber would have.
-    pub async fn tell_all(&self, events: &[PushEvent], answers: &mut Vec<Response>) -> Result<(), PushError> {
-        for event in events {
-            match self.tell(event).await {
+    pub async fn tell_all(&self, events: &[PushEvent], sending: &Sending, answers: &mut Vec<Response>) -> Result<(), PushError> {
+        for (at, event) in events.iter().enumerate() {
+            match caused_by(sending.context(at), self.tell(event)).await {
                 Ok(()) => answers.push(Response { status: 200, keeps_alive: true, retry_after: None }),
                 // What was taken before is told first.
                 Err(_) if !answers.is_empty() => return Ok(()),
@@ -39,6 +40,11 @@ impl Neighbor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The cloud, as it is told.
+    pub fn cloud(&self) -> String {
+        format!("{}.{}", self.share.name, self.share.operator)
     }
 
     async fn tell(&self, event: &PushEvent) -> Result<(), ArrowheadError> {

@@ -1,4 +1,4 @@
-//! Who speaks with other clouds.
+//! Who speaks with others than clients: with other clouds, and with the collector of traces.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::{
     gatekeeper::Gatekeeper,
     gateway::{Gateway, SecureEnds},
     relay::{Dialer, Relays},
-    security::Security,
+    security::{Security, Trust},
+    trace::{Traces, exporter::Exporter},
 };
 
 /// The Gatekeeper, in a cloud that has one.
@@ -19,12 +20,24 @@ pub(super) fn gatekeeper(
     config: &HostConfig,
     security: Option<&Arc<Security>>,
     destinations: &Destinations,
+    traces: Option<Arc<Traces>>,
 ) -> Result<Option<Gatekeeper>, StartError> {
     let Some(security) = having(security, CoreSystem::Gatekeeper) else { return Ok(None) };
     let patience = config.limits.neighbor_timeout;
     let relays = Relays::new(dialer(config, security, destinations));
     let gatekeeper = Gatekeeper::new(security.trust().identity(CoreSystem::Gatekeeper), patience, Box::new(relays))?;
-    Ok(Some(gatekeeper.answering(config.fixed_answers.clone())))
+    Ok(Some(gatekeeper.answering(config.fixed_answers.clone()).telling(traces)))
+}
+
+/// Where spans of traces go, and who tells the collector of them, if there is one. In secure mode the cloud is told by its name, and else by its address.
+pub(super) fn traces(config: &HostConfig, trust: Option<&Trust>) -> (Option<Arc<Traces>>, Option<Exporter>) {
+    let Some(wanted) = &config.traces else { return (None, None) };
+    let (traces, ended) = Traces::new(wanted.one_in);
+    let traces = Arc::new(traces);
+    let instance = trust.map_or_else(|| config.domain_name.clone(), |trust| trust.cloud.to_string());
+    tracing::info!(collector = %wanted.collector, instance, "traces are told");
+    let exporter = Exporter::start(traces.clone(), ended, wanted.collector.clone(), instance);
+    (Some(traces), Some(exporter))
 }
 
 /// The Gateway, in a cloud that has one. Relays know the Gatekeeper's key of each cloud, so that is what it shows them, on connections of its own: what a tunnel

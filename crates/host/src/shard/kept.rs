@@ -28,6 +28,8 @@ pub struct Kept {
     pub(super) is_out: bool,
     /// Whether the graphs that read its topic have had it.
     pub(super) is_supplied: bool,
+    /// When it was taken, in nanoseconds since 1970 (UTC); 0 where that is not told.
+    pub(super) taken_ns: u64,
 }
 
 impl std::fmt::Debug for Kept {
@@ -39,7 +41,7 @@ impl std::fmt::Debug for Kept {
 impl Kept {
     pub fn empty() -> Self {
         let facts = EventFacts { source: SystemId(0), time: UtcTime::from_unix_seconds(0) };
-        Self { texts: KeptTexts::default(), facts, publisher: None, position: None, is_out: false, is_supplied: false }
+        Self { texts: KeptTexts::default(), facts, publisher: None, position: None, is_out: false, is_supplied: false, taken_ns: 0 }
     }
 
     /// The place of a slot in a table, which grows.
@@ -54,7 +56,7 @@ impl Kept {
     pub(super) fn fill(&mut self, publication: &Publication<'_>, publisher: Option<Waiting>) {
         self.texts.keep(publication);
         (self.facts, self.publisher, self.position) = (publication.facts(), publisher, None);
-        (self.is_out, self.is_supplied) = (false, false);
+        (self.is_out, self.is_supplied, self.taken_ns) = (false, false, 0);
     }
 
     /// Keeps what [`Self::payload`] has made on another node; an error says why it cannot be meant.

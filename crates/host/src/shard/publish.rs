@@ -9,12 +9,15 @@ use bodkin_arrowhead::{
     event_handler, json,
     publication::{self, Publication, PublishForm},
     snapshot::Snapshot,
+    trace::TraceContext,
     utc::UtcTime,
 };
 use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, SubscriptionKey, Wanted};
 use bodkin_store::event_log::{EventLog, Position};
 
-use super::{ConnectionKey, Endpoint, Receiver, Shard, Waiting, not_taken::NotTaken, real_time::TURN_WORK_MAX, zmtp::Numbered};
+use super::{
+    ConnectionKey, Endpoint, Receiver, Shard, Waiting, not_taken::NotTaken, real_time::TURN_WORK_MAX, traced::Publishing, zmtp::Numbered,
+};
 use crate::{
     answer::{Answer, Refusal},
     control,
@@ -94,7 +97,17 @@ impl Shard {
     }
 
     fn try_publish(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<Published, Answer> {
-        let form = permitted(&self.connections[slot].peer.caller, raw)?;
+        let publishing = self.begin_publish(raw.trace);
+        let trace = publishing.as_ref().map(Publishing::context).or(raw.trace);
+        let published = self.try_publish_of(slot, raw, trace);
+        self.end_publish(publishing, published.as_ref().map_or_else(|answer| answer.status, |_| 200));
+        published
+    }
+
+    fn try_publish_of(&mut self, slot: usize, raw: &RawRequest<'_>, trace: Option<TraceContext>) -> Result<Published, Answer> {
+        // Written only for an event of a trace that does not say so itself.
+        let mut metadata = String::new();
+        let form = permitted(&self.connections[slot].peer.caller, raw, trace, &mut metadata)?;
         self.lap(Stage::Parse);
         let publisher = ConnectionKey { slot, serial: self.connections[slot].serial };
         self.take_in(&form, Numbering::Ours(Some(Waiting::Connection(publisher)))).map_err(|refusal| refused(refusal.error()))
@@ -142,6 +155,7 @@ impl Shard {
             let topic = self.scratch.event_type.clone();
             self.open_to_links(&topic);
         }
+        let dispatching = self.begin_dispatch(publication);
         self.frames.clear();
         let facts = publication.facts();
         let (frames, filter_text, endpoint) = (&mut self.frames, &mut self.filter_text, &mut self.endpoint);
@@ -162,6 +176,7 @@ impl Shard {
         // Added, for push tasks count theirs beside.
         self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);
         self.carry_out(position);
+        self.end_dispatch(dispatching, &self.scratch.event_type, None);
         if self.graphs.reads(event.topic) {
             let (now, now_ns) = (self.clock.broker(), self.clock.utc_ns_of(self.clock.broker()));
             let created_ns = publication.created().map_or(now_ns, UtcTime::unix_nanos);
@@ -259,8 +274,14 @@ fn refused(error: ArrowheadError) -> Answer {
     Answer { header, ..Refusal::from(error).into() }
 }
 
-/// Reads an event, and asks whether its sender may publish it. Allocates only for a refusal.
-fn permitted<'r>(caller: &Caller, raw: &RawRequest<'r>) -> Result<Authorized<PublishForm<'r>>, Answer> {
+/// Reads an event, and asks whether its sender may publish it. Allocates only for a refusal, and for an event of a trace that does not carry it yet: its `metadata` are
+/// written anew.
+fn permitted<'r>(
+    caller: &Caller,
+    raw: &RawRequest<'r>,
+    trace: Option<TraceContext>,
+    metadata: &'r mut String,
+) -> Result<Authorized<PublishForm<'r>>, Answer> {
     let whole = || Request::from_raw(raw, caller.clone());
     let denied = |denial: Denial| Answer::from(whole().denied(&denial));
     let admitted = route::PUBLISH.admit(caller).map_err(denied)?;
@@ -269,7 +290,10 @@ fn permitted<'r>(caller: &Caller, raw: &RawRequest<'r>) -> Result<Authorized<Pub
         return Err(refusal);
     }
     let text = std::str::from_utf8(raw.body).map_err(|_| Refusal::Malformed)?;
-    let form = json::parse_object(text).map_err(|_| Refusal::Malformed)?;
+    let mut form: PublishForm<'r> = json::parse_object(text).map_err(|_| Refusal::Malformed)?;
+    if let Some(trace) = trace {
+        form.carry(trace, metadata);
+    }
     admitted.permit(form).map_err(denied)
 }
 
@@ -298,7 +322,7 @@ mod tests {
             body: body.as_bytes(),
             ..RawRequest::default()
         };
-        permitted(caller, &raw).map_or_else(|answer| answer.status, |_| 200)
+        permitted(caller, &raw, None, &mut String::new()).map_or_else(|answer| answer.status, |_| 200)
     }
 
     #[test]

@@ -69,8 +69,10 @@ impl RealTime {
         &self.topics.of_kept(topic).counts
     }
 
-    fn keep(&mut self, slot: SlotId, publication: &Publication<'_>, publisher: Option<Waiting>) {
-        Kept::at(&mut self.kept, slot).fill(publication, publisher);
+    fn keep(&mut self, slot: SlotId, publication: &Publication<'_>, publisher: Option<Waiting>, taken_ns: u64) {
+        let kept = Kept::at(&mut self.kept, slot);
+        kept.fill(publication, publisher);
+        kept.taken_ns = taken_ns;
     }
 
     /// What is kept in a slot.
@@ -167,7 +169,8 @@ impl Shard {
                     Numbering::Ours(waiting) => waiting,
                     Numbering::Publisher(_) | Numbering::Derived(_) => None,
                 };
-                self.real_time.keep(kept, publication, waiting);
+                let taken_ns = self.taken_ns();
+                self.real_time.keep(kept, publication, waiting, taken_ns);
                 Ok(Published::Kept { is_excess })
             }
             Ok(Accepted::Known) => Ok(Published::Known),
@@ -296,6 +299,7 @@ impl Shard {
         created: bodkin_broker::Instant,
         is_late: bool,
     ) {
+        let dispatching = self.begin_kept_dispatch(slot);
         let topic = self.real_time.topics.of_kept(event.topic);
         topic.counts.dispatched.fetch_add(1, Relaxed);
         topic.counts.late.fetch_add(u64::from(is_late), Relaxed);
@@ -318,6 +322,9 @@ impl Shard {
         let (position, publisher, is_durable) = (kept.position, kept.publisher.take(), topic.is_durable);
         let is_host_enough = topic.spec.coverage == Coverage::Host;
         self.carry_out(position);
+        if dispatching.is_some() {
+            self.end_dispatch(dispatching, self.real_time.name(event.topic), Some(is_late));
+        }
         if is_host_enough {
             self.is_under_way(stream, event);
         }

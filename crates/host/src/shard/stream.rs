@@ -198,6 +198,7 @@ pub(super) mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: None,
+            trace: None,
             says_empty: false,
             body: Vec::new(),
         };

@@ -62,7 +62,8 @@ fn every_kind_of_message_comes_back() {
         RelayMessage::Raw(b"GET / HTTP/1.1\r\n\r\n\0\xff".to_vec()),
         RelayMessage::Raw(Vec::new()),
     ];
-    let dialogues = Subject::ALL.map(|subject| RelayMessage::Dialogue { subject, session: session(), json: "{\"a\":\"ő\"}".into() });
+    let dialogues =
+        Subject::ALL.map(|subject| RelayMessage::Dialogue { subject, session: session(), json: "{\"a\":\"ő\"}".into(), trace: None });
     for message in messages.into_iter().chain(dialogues) {
         assert_eq!(open(&sealed(&message)), Ok(message));
     }
@@ -183,7 +184,7 @@ proptest! {
 
     #[test]
     fn any_words_of_a_dialogue_come_back(json in "\\PC{0,100}", session in "[A-Za-z0-9]{48}") {
-        let message = RelayMessage::Dialogue { subject: Subject::IcnProposal, session: SessionId::parse(&session).unwrap(), json };
+        let message = RelayMessage::Dialogue { subject: Subject::IcnProposal, session: SessionId::parse(&session).unwrap(), json, trace: None };
         prop_assert_eq!(open(&sealed(&message)), Ok(message));
     }
 

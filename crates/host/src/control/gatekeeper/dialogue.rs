@@ -33,6 +33,7 @@ use crate::{
     gatekeeper::choose,
     gateway::OpenedTunnel,
     request::Request,
+    trace::{cause, caused_by},
 };
 
 const INIT_GSD: &str = "/gatekeeper/init_gsd";
@@ -115,7 +116,9 @@ impl Control {
         let speaker = self.speaker()?;
         let question = serde_json::to_string(question).expect("a question is JSON");
         let ask = |cloud: Arc<Cloud>| {
-            let dialogue = tokio::spawn(speaker.clone().ask(snapshot.clone(), cloud.clone(), subject, question.clone()));
+            // A task of its own does not know what has caused it.
+            let dialogue = caused_by(cause(), speaker.clone().ask(snapshot.clone(), cloud.clone(), subject, question.clone()));
+            let dialogue = tokio::spawn(dialogue);
             (cloud, dialogue)
         };
         let dialogues: Vec<_> = clouds.into_iter().map(ask).collect();

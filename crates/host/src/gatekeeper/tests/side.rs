@@ -129,6 +129,7 @@ impl Side {
         let gatekeeper = Arc::new(Gatekeeper::new(&identities.gatekeeper, patience, Box::new(relay.clone())).unwrap());
         let control = Arc::new(Control {
             audit: Audit::new(log),
+            traces: None,
             tokens: Some(Arc::new(TokenIssuer::start(&identities.authorization, TokenLifetimes::default()).unwrap())),
             gatekeeper: Some(gatekeeper),
             gateway: None,
@@ -215,6 +216,7 @@ impl Side {
             content_type: if body.is_empty() { "" } else { "application/json" }.into(),
             bearer: None,
             if_none_match: None,
+            trace: None,
             says_empty: false,
             body,
         };

@@ -69,6 +69,7 @@ impl Scene {
             deliveries,
             started: Instant::now(),
             gatekeeper: None,
+            traces: None,
         };
         let context = ShardContext {
             store,

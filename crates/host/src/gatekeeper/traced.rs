@@ -1,0 +1,49 @@
+//! Spans of dialogues: what is asked says in its sealed message which trace it is of, so that the other cloud's answer is of the same.
+
+use std::{future::Future, sync::Arc};
+
+use bodkin_arrowhead::{dialogue::Subject, trace::TraceContext};
+
+use super::{Fault, Gatekeeper, Partner};
+use crate::trace::{self, Attributes, Kind, Span, Traces, Value};
+
+impl Gatekeeper {
+    /// Has dialogues be told of.
+    pub fn telling(self, traces: Option<Arc<Traces>>) -> Self {
+        Self { traces, ..self }
+    }
+
+    /// What a dialogue that begins now is caused by, and its own span where there is one.
+    pub(super) fn begin_asking(&self) -> (Option<TraceContext>, Option<Span>) {
+        let cause = trace::cause();
+        let span = self.traces.as_deref().and_then(|traces| traces.begin_in(cause, Kind::Client));
+        (span.as_ref().map(Span::context).or(cause), span)
+    }
+
+    pub(super) fn end_asking(&self, span: Option<Span>, partner: &Partner, subject: Subject, fault: Option<&Fault>) {
+        if let (Some(traces), Some(span)) = (&self.traces, span) {
+            traces.end(span, format!("ask {}", subject.as_str()), attributes(partner), fault.map(Fault::to_string));
+        }
+    }
+
+    /// Answers a question, which says what has caused it.
+    pub(super) async fn trace_answer<T>(
+        &self,
+        partner: &Partner,
+        subject: Subject,
+        cause: Option<TraceContext>,
+        answer: impl Future<Output = T>,
+    ) -> T {
+        let begun = self.traces.as_deref().and_then(|traces| Some((traces, traces.begin_in(cause, Kind::Server)?)));
+        let cause = begun.as_ref().map(|(_, span)| span.context()).or(cause);
+        let answer = trace::caused_by(cause, answer).await;
+        if let Some((traces, span)) = begun {
+            traces.end(span, format!("answer {}", subject.as_str()), attributes(partner), None);
+        }
+        answer
+    }
+}
+
+fn attributes(partner: &Partner) -> Attributes {
+    vec![("bodkin.cloud", Value::Text(partner.told()))]
+}
