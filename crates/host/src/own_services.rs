@@ -14,7 +14,7 @@ use bodkin_store::{Store, StoreError};
 
 use crate::{config::HostConfig, security::Trust, server::Port};
 
-/// Registers every core system's services at the address where it listens; those of an earlier start go.
+/// Registers every core system's services at the address where it listens; those of an earlier start go, and the systems keep their rows.
 pub async fn register(store: &Store, config: &HostConfig, addresses: &[SocketAddr], trust: Option<&Trust>) -> Result<(), StoreError> {
     // What an operator configured for its own address is taken as it is.
     let naming = NamingRules {

@@ -121,15 +121,10 @@ impl Draft<'_> {
 
     /// Registers the services of the core systems, in place of what was there of them.
     ///
-    /// A core system keeps its row where address and port are the same, so that rules about it stay.
+    /// A core system keeps its row wherever it listens, so that rules about it, and its subscriptions, stay.
     pub fn register_core_services(&mut self, services: Vec<Registration>) -> Result<(), OperationError> {
         for service in &services {
-            let provider = &service.provider;
-            let moved = self.ids(
-                "DELETE FROM system_ WHERE system_name = ?1 AND NOT (address = ?2 AND port = ?3) RETURNING id",
-                params![provider.name.as_str(), provider.address.as_str(), provider.port],
-            )?;
-            moved.into_iter().for_each(|id| self.changed(Change::SystemRemoved(SystemId(id))));
+            self.move_core_system(&service.provider)?;
             let old = self.ids(
                 "DELETE FROM service_registry WHERE service_id = (SELECT id FROM service_definition WHERE service_definition = ?1) RETURNING id",
                 [service.definition.as_str()],
@@ -138,6 +133,35 @@ impl Draft<'_> {
         }
         for service in services {
             self.register(service)?;
+        }
+        Ok(())
+    }
+
+    /// Has the row of a core system that listened elsewhere before be its row here. Of several rows of its name, which a takeover of another database may leave, one stays.
+    fn move_core_system(&mut self, system: &SystemRegistration) -> Result<(), OperationError> {
+        let name = system.name.as_str();
+        let kept = match self.find_system(&system.key())? {
+            Some(here) => Some(here.0),
+            None => self.id("SELECT id FROM system_ WHERE system_name = ?1 ORDER BY id LIMIT 1", [name])?,
+        };
+        let Some(kept) = kept else { return Ok(()) };
+        let others = self.ids("DELETE FROM system_ WHERE system_name = ?1 AND id <> ?2 RETURNING id", params![name, kept])?;
+        others.into_iter().for_each(|id| self.changed(Change::SystemRemoved(SystemId(id))));
+        let moved = self.row(
+            "UPDATE system_ SET address = ?2, port = ?3, authentication_info = ?4, metadata = ?5, updated_at = ?6
+             WHERE id = ?1 AND NOT (address = ?2 AND port = ?3) RETURNING created_at, updated_at",
+            params![
+                kept,
+                system.address.as_str(),
+                system.port,
+                system.authentication_info.as_deref(),
+                metadata_text(system.metadata.as_ref()),
+                self.now_seconds()
+            ],
+            |row| timestamps(row, 0),
+        )?;
+        if let Some(timestamps) = moved {
+            self.system_is(SystemId(kept), system, timestamps);
         }
         Ok(())
     }
