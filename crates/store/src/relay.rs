@@ -200,12 +200,14 @@ impl Draft<'_> {
         self.note_cloud(id)
     }
 
-    /// Removes another cloud with its rules and systems; one that is not there is removed already. Entries of the orchestration store that name it stay.
+    /// Removes another cloud with its rules, its systems and what is shared with it; one that is not there is removed already. Entries of the orchestration store that name it stay.
     pub fn remove_cloud(&mut self, id: CloudId) -> Result<(), OperationError> {
-        match self.row("SELECT own_cloud FROM cloud WHERE id = ?1", [id.0], |row| row.get(0))? {
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?));
+        match self.row("SELECT own_cloud, operator, name FROM cloud WHERE id = ?1", [id.0], read)? {
             None => Ok(()),
-            Some(true) => Err(own_cloud()),
-            Some(false) => {
+            Some((true, ..)) => Err(own_cloud()),
+            Some((false, operator, name)) => {
+                self.unshare_all(&operator, &name)?;
                 self.run("DELETE FROM cloud WHERE id = ?1", [id.0])?;
                 self.changed(Change::CloudRemoved(id));
                 Ok(())

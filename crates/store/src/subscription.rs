@@ -65,18 +65,29 @@ impl Draft<'_> {
         share: &Share,
         subscriptions_max: usize,
     ) -> Result<SubscriptionId, OperationError> {
-        let system = SystemRegistration {
-            name: SystemName::from_stored(&share.system_name()),
-            address: Address::from_stored(&format!("{}.{}.arrowhead.eu", share.name, share.operator)),
-            port: STAND_IN_PORT,
-            authentication_info: None,
-            metadata: None,
-        };
-        let key = SystemKey::new(system.name.as_str(), system.address.as_str(), system.port);
+        let system = stand_in(share);
+        let key = system.key();
         if self.find_system(&key)?.is_none() {
             self.register_system(&system)?;
         }
         self.put_subscription(SubscriptionPut::shared(event_type, key, share), subscriptions_max)
+    }
+
+    /// Shares nothing any more with a cloud that is forgotten: its subscriptions go, and the system that stood for it.
+    pub(crate) fn unshare_all(&mut self, operator: &str, name: &str) -> Result<(), OperationError> {
+        let is_of_it =
+            |share: &Share| share.operator.as_str().eq_ignore_ascii_case(operator) && share.name.as_str().eq_ignore_ascii_case(name);
+        let uris = self.rows("SELECT id, notify_uri FROM subscription WHERE notify_uri LIKE 'relay:%' ORDER BY id", [], |row| {
+            Ok((row.get(0)?, row.get::<_, String>(1)?))
+        })?;
+        for (id, uri) in uris {
+            let Some(share) = Share::of_notify_uri(&uri).filter(is_of_it) else { continue };
+            self.remove_subscription(SubscriptionId(id))?;
+            if let Some(system) = self.find_system(&stand_in(&share).key())? {
+                self.remove_system(system)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes a subscription another one. Its id and the operator's pause stay, and what is known of its delivery while it is to the
@@ -205,5 +216,16 @@ impl Draft<'_> {
             self.changed(Change::SubscriptionRemoved(id));
         }
         Ok(())
+    }
+}
+
+/// The system that stands for the cloud of a share among the subscribers.
+fn stand_in(share: &Share) -> SystemRegistration {
+    SystemRegistration {
+        name: SystemName::from_stored(&share.system_name()),
+        address: Address::from_stored(&format!("{}.{}.arrowhead.eu", share.name, share.operator)),
+        port: STAND_IN_PORT,
+        authentication_info: None,
+        metadata: None,
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bodkin_arrowhead::{
     gatekeeper::{CloudPut, CloudView, RelayAssignment, RelayPut},
-    name::CloudName,
+    name::{CloudName, EventType},
     record::*,
+    shared_event::Share,
     snapshot::Snapshot,
 };
 use bodkin_store::{Draft, Opened, OperationError, Store};
@@ -135,4 +136,26 @@ fn the_last_relay_of_a_clouds_gatekeeper_stays() {
     world.write(|draft| draft.remove_cloud(CloudId(9))).unwrap();
     world.write(|draft| draft.remove_relay(RelayId(2))).unwrap();
     assert_eq!(world.snapshot().relays().len(), 1);
+}
+
+#[test]
+fn what_is_shared_with_a_cloud_goes_with_it() {
+    let world = World::new();
+    let clouds = [cloud("near", relays(&[1], &[])), cloud("far", relays(&[1], &[]))];
+    world.write(move |draft| draft.insert_clouds(&clouds).map(drop)).unwrap();
+    let share = |cloud: i64, event_type: &'static str| {
+        let share = Share::new(world.snapshot().cloud(CloudId(cloud)).unwrap(), 250).unwrap();
+        let event_type = EventType::parse(event_type).unwrap();
+        world.write(move |draft| draft.share_event(event_type, &share, 10).map(drop)).unwrap();
+    };
+    share(1, "heat");
+    share(1, "noise");
+    share(2, "heat");
+    let systems = |snapshot: &Snapshot| snapshot.systems().map(|system| system.system_name.to_string()).collect::<Vec<_>>();
+    assert_eq!((world.snapshot().subscriptions().len(), systems(&world.snapshot()).len()), (3, 2));
+    world.write(|draft| draft.remove_cloud(CloudId(1))).unwrap();
+    let snapshot = world.snapshot();
+    let left: Vec<_> = snapshot.subscriptions().values().map(|left| left.notify_uri.to_string()).collect();
+    assert_eq!(left, ["relay:far.operator?deadline_ms=250"]);
+    assert_eq!(systems(&snapshot), ["far-operator"]);
 }

@@ -100,6 +100,12 @@ fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
     assert_eq!(two.done("cloud heard-events")["data"][0]["lost"], 1, "the one between them is missing, and counted");
     one.done("cloud unshare-event HEAT two");
     assert_eq!(one.done("cloud shared-events")["count"], 0);
+    // A cloud that is forgotten hears nothing any more, and leaves nothing behind.
+    one.done("cloud share-event heat two");
+    one.done("cloud rm two");
+    assert_eq!(one.done("cloud shared-events")["count"], 0);
+    let systems = one.done("system list");
+    assert!(!systems.to_string().contains("two-test"), "{systems}");
 }
 
 #[test]
@@ -133,8 +139,7 @@ fn events_wait_for_a_cloud_that_is_away_and_come_once() {
     assert!(eventually(|| shared(&one)["delivery"]["delivered"] == away + 1), "{}", shared(&one));
     let row = shared(&one);
     assert!(row["delivery"]["late"].as_u64() > Some(0) && row["delivery"]["lost"] == 0, "{row}");
-    // It listens on other ports now, where its Gatekeeper is another system to rules.
-    two.done("auth add --consumer display --provider gatekeeper --service inter-cloud-events");
+    // It listens on other ports now, and the rule for its Gatekeeper holds all the same.
     let stream = hear(&two);
     publish(&one, "last");
     assert_eq!(payloads(&stream, 1)[0]["payload"], "last");
