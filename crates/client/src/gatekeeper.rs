@@ -67,7 +67,7 @@ impl Monitor {
         self.connection().get("/api/v1/clouds/introduction").await
     }
 
-    /// Asks another cloud's gatekeeper whether it is there.
+    /// Asks another cloud's gatekeeper whether it is there. The cloud waits as long as its `neighbor_timeout_ms`; [`Limits::answer_timeout`](crate::Limits::answer_timeout) should be longer.
     pub async fn ping_cloud(&self, id: i64) -> Result<PingedCloud, CallError> {
         self.connection().ask(Method::POST, &format!("/api/v1/clouds/{id}/ping"), None::<&()>).await
     }

@@ -230,15 +230,15 @@ impl Gatekeeper {
         opened.await.map_err(|_| Fault::Stopping)
     }
 
-    /// Waits for the message that `take` takes; what else comes, forged or repeated, is told to the log and to nobody else.
+    /// Waits so long for the message that `take` takes; what else comes, forged or repeated, is told to the log and to nobody else.
     async fn hear<T>(
         &self,
         messages: &mut Messages,
         partner: &Arc<Partner>,
-        awaited: &'static str,
+        (awaited, within): (&'static str, Duration),
         take: impl Fn(RelayMessage) -> Option<T>,
     ) -> Result<T, Fault> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + within;
         for _ in 0..STRAY_MESSAGES_MAX {
             let heard = timeout_at(deadline, messages.next()).await.map_err(|_| Fault::Silence(awaited))??;
             let Heard::Message(sealed) = heard else { return Err(Fault::Interrupted) };

@@ -60,7 +60,7 @@ enum CloudCommand {
     },
     /// List the clouds that are known
     List(PageOptions),
-    /// Ask another cloud's gatekeeper whether it is there, and say how long that took; exit code 1 if it does not answer
+    /// Ask another cloud's gatekeeper whether it is there, again and again while it does not listen yet, and say how long that took; exit code 1 if it does not answer within neighbor_timeout_ms
     Ping(Named),
     /// List the tunnels to and from other clouds, and those that have ended last
     Sessions {
@@ -76,7 +76,7 @@ enum CloudCommand {
     UnshareEvent(events::Shared),
     /// List what has come of the events that other clouds share with this one
     HeardEvents,
-    /// Forget another cloud, with its rules and systems
+    /// Forget another cloud, with its rules, its systems and what is shared with it
     #[command(visible_alias = "rm")]
     Remove(Named),
 }
@@ -118,7 +118,8 @@ pub async fn run(options: CloudOptions, printer: Printer) -> anyhow::Result<u8> 
             Ok(DONE)
         }
         CloudCommand::Ping(Named { cloud }) => {
-            let found = monitor.ping_cloud(another(&monitor, &cloud).await?.id).await?;
+            let id = another(&monitor, &cloud).await?.id;
+            let found = options.registry.monitor_towards_others()?.ping_cloud(id).await?;
             let ms = found.elapsed_us as f64 / 1e3;
             let told = match &found.why {
                 None => format!("{} answered in {ms:.1} ms", found.cloud),
@@ -142,7 +143,10 @@ pub async fn run(options: CloudOptions, printer: Printer) -> anyhow::Result<u8> 
         CloudCommand::Remove(Named { cloud }) => {
             let cloud = another(&monitor, &cloud).await?;
             monitor.remove_cloud(cloud.id).await?;
-            printer.done(&json!({"removed": cloud}), &format!("removed: {}.{}, with its rules and systems", cloud.name, cloud.operator))?;
+            printer.done(
+                &json!({"removed": cloud}),
+                &format!("removed: {}.{}, with its rules, its systems and what was shared with it", cloud.name, cloud.operator),
+            )?;
             Ok(DONE)
         }
     }

@@ -70,7 +70,7 @@ pub enum ClientCommand {
     Orchestrate(orchestrate::OrchestrateOptions),
     /// Events: publish, subscribe, tail, replay, dead letters
     Event(event::EventOptions),
-    /// Other clouds: make them known, ask whether they are there
+    /// Other clouds: make them known, ask whether they are there, share events with them, look at the tunnels (sessions)
     Cloud(cloud::CloudOptions),
     /// What a core system logged
     Log(log::LogOptions),

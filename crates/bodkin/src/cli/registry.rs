@@ -1,11 +1,16 @@
 //! Which local cloud a command is for.
 
+use std::time::Duration;
+
 use bodkin_arrowhead::core_service::CoreSystem;
 use bodkin_client::{CoreSystems, Limits, Monitor};
 use bodkin_host::Port;
 use clap::Args;
 
 use super::credentials::CredentialOptions;
+
+/// How long a command waits for what a cloud has to ask others for: the cloud gives up first, each step behind its `neighbor_timeout_ms`, and says why.
+const OTHER_CLOUDS_MAX: Duration = Duration::from_secs(600);
 
 /// Options that say where the Service Registry is; the other core systems are found through it.
 #[derive(Args, Clone, Debug)]
@@ -35,7 +40,16 @@ impl RegistryOptions {
 
     /// Bodkin's own port.
     pub fn monitor(&self) -> anyhow::Result<Monitor> {
-        let (address, limits) = (self.monitor_address(), Limits::default());
+        self.monitor_within(Limits::default())
+    }
+
+    /// The same for what other clouds are asked for.
+    pub fn monitor_towards_others(&self) -> anyhow::Result<Monitor> {
+        self.monitor_within(Limits { answer_timeout: OTHER_CLOUDS_MAX, ..Limits::default() })
+    }
+
+    fn monitor_within(&self, limits: Limits) -> anyhow::Result<Monitor> {
+        let address = self.monitor_address();
         Ok(match self.credentials.security()? {
             Some(security) => Monitor::secure(address, limits, &security),
             None => Monitor::new(address, limits),

@@ -168,7 +168,7 @@ impl Gatekeeper {
                 RelayMessage::Dialogue { subject, session: of, json, trace } if of == session => Some((subject, json, trace)),
                 _ => None,
             };
-            let (subject, question, trace) = self.hear(&mut questions, partner, "a question", is_question).await?;
+            let (subject, question, trace) = self.hear(&mut questions, partner, ("a question", self.patience), is_question).await?;
             let begun = Instant::now();
             let answer = match self.fixed.of(subject) {
                 Some(fixed) => fixed.to_owned(),

@@ -1,6 +1,9 @@
 //! Dialogues that this cloud begins.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use bodkin_arrowhead::{
     dialogue::{self, Subject},
@@ -16,6 +19,20 @@ use tokio::time::{Instant, timeout};
 
 use super::{DIALOGUES_MAX, Fault, Gatekeeper, Part, Partner, Queues, choose, topic};
 use crate::relay::{Relay, RelayPlace};
+
+/// How long the first of several calls is waited for, the next ones twice as long each. Only who asks whether a cloud is there calls several times, for a call is lost that is made
+/// before anybody listens; whoever is slow is called once, not to be made slower. Each call is a dialogue of its own: no cloud takes one twice.
+const CALL_AGAIN_MIN: Duration = Duration::from_secs(1);
+/// What a call is answered with.
+const ACKNOWLEDGEMENT: &str = "an acknowledgement of the call";
+
+/// What another cloud is asked.
+struct Question {
+    subject: Subject,
+    json: String,
+    /// What has caused it.
+    cause: Option<TraceContext>,
+}
 
 impl Gatekeeper {
     /// Asks another cloud. The dialogue comes to its end, and its queues are removed, even if nobody waits for the answer any more.
@@ -44,7 +61,8 @@ impl Gatekeeper {
                 return Err(ArrowheadError::unavailable(why));
             };
             self.counts.asked.fetch_add(1, Relaxed);
-            let answer = self.converse(&*relay, &partner, (subject, cause), question).await;
+            let asked = Question { subject, json: question, cause };
+            let answer = self.call(&*relay, &partner, &asked).await;
             self.end_asking(span, &partner, subject, answer.as_ref().err());
             self.counts.failed.fetch_add(answer.is_err().into(), Relaxed);
             drop(place);
@@ -54,14 +72,29 @@ impl Gatekeeper {
         dialogue.await.unwrap_or_else(|_| Err(ArrowheadError::unavailable("This cloud stops.")))
     }
 
-    /// The whole dialogue; its queues are removed.
+    /// One dialogue, or several until one of them is heard, in no more time than one may take to be heard.
+    async fn call(&self, relay: &dyn Relay, partner: &Arc<Partner>, asked: &Question) -> Result<String, Fault> {
+        let deadline = Instant::now() + self.patience;
+        let mut within = CALL_AGAIN_MIN;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let is_last = asked.subject != Subject::AccessType || within >= left;
+            match self.converse(relay, partner, asked, if is_last { left } else { within }).await {
+                Err(Fault::Silence(ACKNOWLEDGEMENT)) if !is_last => within *= 2,
+                done => return done,
+            }
+        }
+    }
+
+    /// The whole dialogue; its queues are removed. The call has to be heard within this time.
     async fn converse(
         &self,
         relay: &dyn Relay,
         partner: &Arc<Partner>,
-        (subject, cause): (Subject, Option<TraceContext>),
-        question: String,
+        Question { subject, json, cause }: &Question,
+        heard_within: Duration,
     ) -> Result<String, Fault> {
+        let subject = *subject;
         let session = draw_session();
         let queues = Queues::new(&session, &partner.name)?;
         let begun = Instant::now();
@@ -76,16 +109,16 @@ impl Gatekeeper {
             self.send(relay, &topic(), serde_json::to_string(&call).expect("a call is JSON")).await?;
             let is_heard =
                 |message| matches!(message, RelayMessage::Acknowledgement(acknowledged) if acknowledged == session).then_some(());
-            self.hear(&mut answers, partner, "an acknowledgement of the call", is_heard).await?;
+            self.hear(&mut answers, partner, (ACKNOWLEDGEMENT, heard_within), is_heard).await?;
             let acknowledged = Instant::now();
-            let question = RelayMessage::Dialogue { subject, session: session.clone(), json: question, trace: cause };
+            let question = RelayMessage::Dialogue { subject, session: session.clone(), json: json.clone(), trace: *cause };
             let question = self.seal(question, partner).await?;
             self.send(relay, &queues.request, question).await?;
             let is_answer = |message| match message {
                 RelayMessage::Dialogue { subject: about, session: of, json, .. } if about == subject && of == session => Some(json),
                 _ => None,
             };
-            let answer = self.hear(&mut answers, partner, "an answer", is_answer).await?;
+            let answer = self.hear(&mut answers, partner, ("an answer", self.patience), is_answer).await?;
             for (part, took) in [(Part::Call, acknowledged - begun), (Part::Answer, acknowledged.elapsed()), (Part::Whole, begun.elapsed())]
             {
                 self.times.record(subject, part, took);

@@ -14,6 +14,8 @@ use crate::{relay::memory::MemoryRelay, request::Method};
 
 /// Of dialogues that are answered.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than it would take to call again.
+const CALLED_ONCE: Duration = Duration::from_millis(2_500);
 /// Of dialogues that are not.
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -235,6 +237,28 @@ async fn a_cloud_that_is_not_known_there_hears_nothing() {
     let (status, answer) = one.orchestrate(&["triggerInterCloud"], heat()).await;
     assert_eq!(status, 504, "{answer}");
     assert!(!relay.sent().iter().any(|(to, _)| to.name().starts_with("RESP-")), "a stranger learns nothing");
+}
+
+#[tokio::test]
+async fn who_asks_whether_a_cloud_is_there_calls_again_and_nobody_else_does() {
+    let relay = MemoryRelay::new("relay.example");
+    let (one, two) = (Side::start(Cloud::One, &relay, PATIENCE).await, Side::start(Cloud::Two, &relay, PATIENCE).await);
+    one.knows(Cloud::Two, &relay).await;
+    let calls = |relay: &MemoryRelay| relay.sent().iter().filter(|(to, _)| *to == topic()).count();
+    let target = json!([{"operator": "aitia", "name": "two"}]);
+    let asked = tokio::spawn(one.try_ask(CoreSystem::Gatekeeper, Method::Post, "collect_access_types", target));
+    until(&relay, "a call was lost", |relay| calls(relay) == 1).await;
+    two.knows(Cloud::One, &relay).await;
+    let (status, answer) = asked.await.unwrap();
+    assert_eq!((status, &answer["data"][0]["directAccess"]), (200, &json!(true)), "{answer}");
+    assert!(calls(&relay) > 1);
+    until(&relay, "the queues of lost calls are removed", |relay| relay.queues().is_empty()).await;
+    // Who asks for a service has called once.
+    let lonely = MemoryRelay::new("lonely.example");
+    let patient = Side::start(Cloud::One, &lonely, CALLED_ONCE).await;
+    patient.knows(Cloud::Two, &lonely).await;
+    assert_eq!(patient.orchestrate(&["triggerInterCloud"], heat()).await.0, 504);
+    assert_eq!(calls(&lonely), 1);
 }
 
 #[tokio::test]
