@@ -1,9 +1,8 @@
 //! Relays of the binary, by itself and inside a cloud, spoken to over TLS as a gatekeeper speaks to them.
 
 use std::future::Future;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use bodkin_arrowhead::core_service::CoreSystem;
@@ -12,13 +11,11 @@ use bodkin_host::destination::Destinations;
 use bodkin_host::relay::{Destination, Dialer, Heard, Relay, RelayPlace, Relays};
 use bodkin_host::security::Security;
 use bodkin_trust::TrustDirectory;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::cloud::BINARY;
-use crate::support::patience::{PATIENCE, eventually_some};
+use crate::support::patience::PATIENCE;
+use crate::support::relay::Serving;
 use crate::support::secure::{Client, SecureCloud, put_trust};
 
 /// The certificates of a cloud in this directory.
@@ -59,52 +56,17 @@ fn soon<T>(work: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await }).expect("it is done soon")
 }
 
-/// `bodkin relay serve`; killed when dropped.
-struct Serving {
-    child: Child,
-    ready: Value,
-}
-
-impl Serving {
-    fn start(data: &Path, guest: &str) -> Self {
-        let mut command = Command::new(BINARY);
-        command.args(["relay", "serve", "--output", "json", "--listen", "127.0.0.1:0", "--admit-key", guest, "--data"]).arg(data);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the binary starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("it says where it is");
-        Self { child, ready: serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}")) }
-    }
-
-    fn said(&self, member: &str) -> &str {
-        self.ready[member].as_str().unwrap_or_else(|| panic!("no {member} in {}", self.ready))
-    }
-
-    fn stop(mut self) -> Option<i32> {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"));
-        kill(pid, Signal::SIGTERM).expect("it is there");
-        eventually_some(|| self.child.try_wait().expect("it can be waited for")).expect("it ends").code()
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Both fail only when it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn a_relay_by_itself_lets_in_who_was_named_and_keeps_its_key() {
     let (data, cloud) = (TempDir::new().expect("a directory"), TempDir::new().expect("a directory"));
     put_trust(&cloud.path().join("trust"));
     let security = security(&cloud.path().join("trust"));
     let guest = security.trust().authentication_info(CoreSystem::Authorization);
-    let relay = Serving::start(data.path(), &guest);
+    let relay = Serving::start(data.path(), "127.0.0.1:0", &["--admit-key", &guest]);
     let key = relay.said("authenticationInfo").to_owned();
     assert_eq!(passes(&security, relay.said("relay"), Some(&key)), "hello");
     assert_eq!(relay.stop(), Some(0));
-    let again = Serving::start(data.path(), &guest);
+    let again = Serving::start(data.path(), "127.0.0.1:0", &["--admit-key", &guest]);
     assert_eq!(again.said("authenticationInfo"), key);
     assert_eq!(again.stop(), Some(0));
 }

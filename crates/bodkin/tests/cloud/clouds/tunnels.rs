@@ -1,77 +1,20 @@
 //! Tunnels between two clouds with roots of their own: consumer and provider meet through both gateways, each with a certificate of its own cloud.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
-use bodkin_arrowhead::{common_name::SystemCommonName, name::SystemName};
-use bodkin_trust::{
-    Certificate, Identity, TokenVerifier, TrustDirectory, base64,
-    tls::{self, ClientCertificate, PeerCheck},
-};
-use rustls::{ServerConnection, StreamOwned};
+use bodkin_arrowhead::common_name::SystemCommonName;
+use bodkin_trust::{TokenVerifier, TrustDirectory, base64, tls};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::cloud::Cloud;
-use crate::support::http::find;
+use crate::support::heat::{BODY, Heat};
 use crate::support::patience::eventually;
-use crate::support::secure::{Client, DAY};
+use crate::support::secure::Client;
 use crate::support::side::Side;
 
-const BODY: &str = "23.5 degrees";
-
-/// A provider of the first cloud, which serves whoever shows a certificate of that cloud, and notes who that was.
-struct Provider {
-    address: SocketAddr,
-    identity: Identity,
-    callers: Arc<Mutex<Vec<String>>>,
-}
-
-impl Provider {
-    fn start(side: &Side) -> Self {
-        let directory = TrustDirectory::new(side.data.join("trust"));
-        let name = SystemName::parse("sensor").expect("a name");
-        let identity = directory.ensure_identity(&name, &["127.0.0.1".to_owned()], tls::now(), DAY).expect("an identity");
-        let anchors = [directory.anchor().expect("an authority")];
-        let config = tls::server(&identity, &anchors, ClientCertificate::Required, PeerCheck::default()).expect("a configuration");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let (address, callers) = (listener.local_addr().expect("an address"), Arc::<Mutex<Vec<String>>>::default());
-        let noted = callers.clone();
-        // Ends with the process of the tests.
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (config, noted) = (config.clone(), noted.clone());
-                thread::spawn(move || serve(stream, ServerConnection::new(config).expect("a session"), &noted));
-            }
-        });
-        Self { address, identity, callers }
-    }
-}
-
-/// Answers every request of a connection.
-fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<String>>) {
-    let mut stream = StreamOwned::new(session, stream);
-    let mut heard = Vec::new();
-    let mut piece = [0; 4096];
-    while let Ok(count @ 1..) = stream.read(&mut piece) {
-        heard.extend_from_slice(&piece[..count]);
-        while let Some(end) = find(&heard, b"\r\n\r\n") {
-            heard.drain(..end + 4);
-            let shown = stream.conn.peer_certificates().and_then(|chain| chain.first()).expect("it was asked for");
-            let caller = Certificate::from_der(shown).expect("a certificate").told_name().to_owned();
-            callers.lock().expect("no test panics here").push(caller);
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{BODY}", BODY.len());
-            if stream.write_all(answer.as_bytes()).is_err() {
-                return;
-            }
-        }
-    }
-}
-
 /// Two clouds, of which the first is reached by tunnels only, and a provider there that the second one may use.
-fn stage(place: &TempDir, idle_ms: &str) -> (Side, Side, Provider) {
+fn stage(place: &TempDir, idle_ms: &str) -> (Side, Side, Heat) {
     // A call that is lost is made again soon.
     let (place, waits) = (place.path(), ["--gateway-idle-timeout-ms", idle_ms, "--neighbor-timeout-ms", "5000"]);
     let own = [&["--relay-listen", "127.0.0.1:0", "--gateway-is-mandatory", "true"][..], &waits].concat();
@@ -83,15 +26,8 @@ fn stage(place: &TempDir, idle_ms: &str) -> (Side, Side, Provider) {
     // A call is lost that is made before the other one listens.
     let is_there = |from: &Side, to: &str| eventually(|| from.run(&format!("cloud ping {to}")).status.success());
     assert!(is_there(&two, "one") && is_there(&one, "two"), "{}", said(&one, &two));
-    let provider = Provider::start(&one);
-    let key = base64::encode(&provider.identity.key().public_key_info());
-    let port = provider.address.port();
-    one.done(&format!(
-        "service add heat --system sensor --address 127.0.0.1 --port {port} --uri /heat --secure TOKEN --authentication-info {key}"
-    ));
-    let clouds = one.done("cloud list");
-    let id = clouds["data"].as_array().expect("rows").iter().find(|row| row["name"] == "two").expect("it is known")["id"].clone();
-    one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
+    let provider = Heat::start(&one, Ipv4Addr::LOCALHOST.into(), &[]);
+    provider.offer(&one, "two");
     (one, two, provider)
 }
 
@@ -153,7 +89,7 @@ fn a_service_of_a_cloud_behind_a_gateway_is_used_by_certificates_at_both_ends() 
             assert_eq!((answer.status, answer.text().as_str()), (200, BODY));
         }
     }
-    assert_eq!(*provider.callers.lock().expect("no test panics here"), vec!["gateway.one.test.arrowhead.eu"; 4]);
+    assert_eq!(provider.callers(), vec!["gateway.one.test.arrowhead.eu"; 4]);
     // Nobody else of the consumer's cloud, and nobody of the provider's.
     for stranger in [client(&two, "other"), client(&one, "sysop")] {
         let asked = stranger.connect(tunnel).and_then(|mut connection| connection.request("GET", "/heat", &[], None));

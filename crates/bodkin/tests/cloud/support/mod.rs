@@ -8,6 +8,7 @@ pub mod c_socket;
 pub mod certificates;
 pub mod cloud;
 pub mod double;
+pub mod heat;
 pub mod http;
 pub mod instant;
 /// Its server's end is for the other target.
@@ -17,6 +18,7 @@ pub mod patience;
 pub mod ports;
 pub mod push;
 pub mod random;
+pub mod relay;
 pub mod secure;
 pub mod side;
 pub mod skip;

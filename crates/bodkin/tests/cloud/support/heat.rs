@@ -1,0 +1,87 @@
+//! A service that a cloud offers to others: a sensor that tells a temperature by HTTPS, and notes who has asked for it.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use bodkin_arrowhead::name::SystemName;
+use bodkin_trust::{
+    Certificate, Identity, TrustDirectory, base64,
+    tls::{self, ClientCertificate, PeerCheck},
+};
+use rustls::{ServerConnection, StreamOwned};
+
+use super::http::find;
+use super::secure::DAY;
+use super::side::Side;
+
+/// What it tells.
+pub const BODY: &str = "23.5 degrees";
+
+/// The sensor of a cloud. Its threads end with the process of the tests.
+pub struct Heat {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Who it is.
+    pub identity: Identity,
+    callers: Arc<Mutex<Vec<String>>>,
+}
+
+impl Heat {
+    /// Serves whoever shows a certificate of its own cloud, or of one of these authorities.
+    pub fn start(side: &Side, at: IpAddr, others: &[Certificate]) -> Self {
+        let directory = TrustDirectory::new(side.data.join("trust"));
+        let name = SystemName::parse("sensor").expect("a name");
+        let identity = directory.ensure_identity(&name, &[at.to_string()], tls::now(), DAY).expect("an identity");
+        let anchors = [&[directory.anchor().expect("an authority")], others].concat();
+        let config = tls::server(&identity, &anchors, ClientCertificate::Required, PeerCheck::default()).expect("a configuration");
+        let listener = TcpListener::bind((at, 0)).expect("a port");
+        let (address, callers) = (listener.local_addr().expect("an address"), Arc::<Mutex<Vec<String>>>::default());
+        let noted = callers.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (config, noted) = (config.clone(), noted.clone());
+                thread::spawn(move || serve(stream, ServerConnection::new(config).expect("a session"), &noted));
+            }
+        });
+        Self { address, identity, callers }
+    }
+
+    /// Registers it, secured by token, and lets another cloud use it.
+    #[track_caller]
+    pub fn offer(&self, side: &Side, to: &str) {
+        let (address, port, key) = (self.address.ip(), self.address.port(), base64::encode(&self.identity.key().public_key_info()));
+        side.done(&format!(
+            "service add heat --system sensor --address {address} --port {port} --uri /heat --secure TOKEN --authentication-info {key}"
+        ));
+        let clouds = side.done("cloud list");
+        let id = clouds["data"].as_array().expect("rows").iter().find(|row| row["name"] == to).expect("it is known")["id"].clone();
+        side.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
+    }
+
+    /// The names of those who have asked until now, in their order.
+    pub fn callers(&self) -> Vec<String> {
+        self.callers.lock().expect("no test panics here").clone()
+    }
+}
+
+/// Answers every request of a connection.
+fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<String>>) {
+    let mut stream = StreamOwned::new(session, stream);
+    let mut heard = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(count @ 1..) = stream.read(&mut piece) {
+        heard.extend_from_slice(&piece[..count]);
+        while let Some(end) = find(&heard, b"\r\n\r\n") {
+            heard.drain(..end + 4);
+            let shown = stream.conn.peer_certificates().and_then(|chain| chain.first()).expect("it was asked for");
+            let caller = Certificate::from_der(shown).expect("a certificate").told_name().to_owned();
+            callers.lock().expect("no test panics here").push(caller);
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{BODY}", BODY.len());
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+}
