@@ -63,6 +63,8 @@ pub enum Criterion {
     PreferredProvider,
     /// Is it the one that is chosen?
     Matchmaking,
+    /// Does another cloud offer and grant it?
+    OtherCloud,
 }
 
 impl Criterion {
@@ -214,6 +216,15 @@ impl Explanation {
         let service_count = services.len();
         services.truncate(SERVICES_MAX);
         Self { outcome, why, steps: of_request, services, service_count }
+    }
+
+    /// The same, where another cloud grants what this one does not: so many results, none where a tunnel is opened first.
+    pub fn granted_by(self, cloud: &str, results: usize) -> Self {
+        let why = match results {
+            0 => format!("cloud {cloud} offers it by a tunnel, which is opened when the consumer itself asks"),
+            count => format!("cloud {cloud} grants it: {count} results"),
+        };
+        Self { outcome: Outcome::Granted, why, ..self }
     }
 }
 

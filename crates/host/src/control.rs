@@ -33,7 +33,7 @@ use bodkin_store::{Draft, OperationError, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    orchestrator::{OrchestratorConfig, expire_reservations},
+    orchestrator::{Given, OrchestratorConfig, expire_reservations},
     ping::{Endpoint, Pings},
 };
 use crate::{

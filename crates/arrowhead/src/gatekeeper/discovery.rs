@@ -117,6 +117,12 @@ impl DiscoveryResult {
     pub fn clouds(&self) -> impl Iterator<Item = &Arc<Cloud>> {
         self.results.iter().filter_map(|answer| answer.provider_cloud.as_ref())
     }
+
+    /// Whether a cloud that offers it lets consumers of others in by tunnels only.
+    pub fn is_behind_gateway(&self, cloud: CloudId) -> bool {
+        let is_it = |answer: &&DiscoveryAnswer| answer.provider_cloud.as_ref().is_some_and(|provider| provider.id == cloud);
+        self.results.iter().find(is_it).is_some_and(|answer| answer.gateway_is_mandatory)
+    }
 }
 
 /// What was found. Serialised it is `GSDQueryResult`.

@@ -140,6 +140,11 @@ impl Elsewhere {
         Self { preferred: vec![(named, system)], only_preferred: true, matchmaking: true, flags, ..self.clone() }
     }
 
+    /// The same without what would have a provider kept for the consumer: for a look at what there is.
+    pub fn keeping_nothing(&self) -> Self {
+        Self { commands: None, ..self.clone() }
+    }
+
     /// What the consumer gets of a cloud's answer.
     pub fn results(&self, cloud: &Cloud, answered: Vec<Value>) -> Vec<Value> {
         let mut results: Vec<Value> = answered.into_iter().filter(Value::is_object).collect();

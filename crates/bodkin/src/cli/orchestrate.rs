@@ -112,11 +112,12 @@ impl Question {
     }
 }
 
-/// Carries the command out; gives the exit code. The cloud is asked what it would answer to the consumer: nothing is kept by it.
+/// Carries the command out; gives the exit code. The cloud is asked what it would answer to the consumer: nothing is kept by it, nor by another cloud.
 pub async fn run(options: OrchestrateOptions, printer: Printer) -> anyhow::Result<u8> {
     let cloud = options.registry.discover().await?;
     let question = &options.question;
-    let answer = options.registry.monitor()?.explain_orchestration(&question.form(&cloud).await?).await?;
+    let monitor = options.registry.monitor_towards_others()?;
+    let answer = monitor.explain_orchestration(&question.form(&cloud).await?).await?;
     let remedy = format!("auth add --consumer {}", question.consumer);
     if answer.response.is_empty() {
         let print = if question.explain { explanation::print_steps } else { explanation::print };

@@ -35,11 +35,31 @@ fn a_consumer_of_one_cloud_uses_a_service_of_the_other() {
     // Without a rule it is as if it was not there.
     let nothing = ask(json!({"overrideStore": true, "enableInterCloud": true}));
     assert_eq!(nothing, json!({"response": []}));
+    // The operator is told that, and later what the consumer would be given; nobody's tokens are shown.
+    two.done("system add display --address 127.0.0.1 --port 9001");
+    let look = "orchestrate heat --consumer display --flag enableInterCloud --flag matchmaking --explain";
+    let told = two.run(look);
+    let said = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.status.code() == Some(1) && said.contains("cloud one.test offers none, or no rule there grants it"), "{told:?}");
     one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
     let granted = ask(json!({"overrideStore": true, "enableInterCloud": true, "matchmaking": true}));
     let result = &granted["response"][0];
     assert_eq!((&result["provider"]["systemName"], &result["serviceUri"]), (&json!("sensor"), &json!("/heat")), "{granted}");
     assert!(result["warnings"].as_array().is_some_and(|warnings| warnings.contains(&json!("FROM_OTHER_CLOUD"))), "{granted}");
+    let looked = two.done(look);
+    let (given, explanation) = (&looked["response"][0], &looked["explanation"]);
+    assert_eq!((&given["provider"]["systemName"], &explanation["outcome"]), (&json!("sensor"), &json!("granted")), "{looked}");
+    assert_eq!(explanation["why"], "cloud one.test grants it: 1 results", "{looked}");
+    let form = json!({
+        "requesterSystem": {"systemName": "display", "address": "127.0.0.1", "port": 9001},
+        "requestedService": {"serviceDefinitionRequirement": "heat"}, "orchestrationFlags": {"triggerInterCloud": true},
+    });
+    let operator = Client::believing(&two.system("sysop"), TrustDirectory::new(two.data.join("trust")).anchor().expect("an authority"));
+    let given = operator.expect(&two.cloud, "POST", "/api/v1/orchestration", Some(&form), 200).json();
+    assert_eq!(
+        (&given["response"][0]["provider"]["systemName"], given["response"][0].get("authorizationTokens")),
+        (&json!("sensor"), None)
+    );
     // The provider takes the token of the consumer of the other cloud, and of nobody else.
     let token = result["authorizationTokens"].as_object().and_then(|tokens| tokens.values().next()?.as_str()).expect("a token");
     let authorization = base64::encode(&one.system("authorization").key().public_key_info());
@@ -53,6 +73,22 @@ fn a_consumer_of_one_cloud_uses_a_service_of_the_other() {
         String::from_utf8_lossy(&entries.stdout).contains("gatekeeper.two.test.arrowhead.eu")
     };
     assert!(eventually(is_told), "{:?}", one.run("audit tail --count 100"));
+}
+
+#[test]
+fn a_cloud_that_has_just_been_made_known_is_reached_by_the_first_ping() {
+    let place = TempDir::new().expect("a temporary directory");
+    let one = Side::start(place.path(), "one", &["--relay-listen", "127.0.0.1:0"]);
+    let two = Side::start(place.path(), "two", &[]);
+    let relay = one.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
+    one.done(&format!("relay add {relay} --own"));
+    one.introduce_to(&two);
+    two.introduce_to(&one);
+    // The other one listens a second or more later: a call before that is lost, and made again.
+    for (from, to) in [(&one, "two"), (&two, "one")] {
+        let told = from.run(&format!("cloud ping {to}"));
+        assert!(told.status.success(), "{told:?}\none said: {}\ntwo said: {}", one.cloud.stderr(), two.cloud.stderr());
+    }
 }
 
 #[test]

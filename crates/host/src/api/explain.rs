@@ -10,7 +10,6 @@ use bodkin_arrowhead::{
     explanation::{Explanation, Step, Verdict},
     form::{OrchestrationForm, ServiceQueryForm},
     json,
-    orchestrator::OrchestrationResponse,
     service_registry::Query,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -18,6 +17,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::Api;
 use crate::{
     answer::Answer,
+    control::Given,
     monitor,
     request::{Method, Request, split_target},
     route,
@@ -46,7 +46,7 @@ impl<'r> Consumer<'r> {
 #[derive(Serialize)]
 struct ExplainedOrchestration {
     #[serde(flatten)]
-    answer: OrchestrationResponse,
+    answer: Given,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Explanation>,
 }

@@ -1,6 +1,7 @@
 //! Endpoints of the Orchestrator (reference section 5).
 
 mod elsewhere;
+mod explained;
 mod flexible_store;
 mod reservation;
 mod store;
@@ -16,7 +17,7 @@ use bodkin_arrowhead::{
     caller::Authorized,
     core_service::CoreSystem,
     error::ArrowheadError,
-    explanation::{Criterion, Explanation, Step, Unwatched, Witness},
+    explanation::{Unwatched, Witness},
     form::OrchestrationForm,
     orchestrator::{self, Orchestration, OrchestrationResponse, Sender, StoreKind, reservation::ReservationTimes},
     record::{EntryId, EntryView, SystemId},
@@ -26,7 +27,7 @@ use bodkin_arrowhead::{
 
 use serde_json::{Map, Value};
 
-pub use self::reservation::expire_reservations;
+pub use self::{explained::Given, reservation::expire_reservations};
 use super::{Control, Result, check_id, found, now};
 use crate::{answer::Answer, request::Request, stage::Stage};
 
@@ -180,26 +181,6 @@ impl Control {
         let consumer = orchestration.consumer(&issuer.own_cloud())?;
         let orders = response.token_orders(&consumer, issuer.lifetimes().default);
         Ok(response.with_tokens(self.issue_tokens(issuer, &orders.iter().collect::<Vec<_>>()).await?)?)
-    }
-
-    /// What an operator's own orchestration for a consumer comes to, and why. Nothing is kept or locked by it.
-    pub async fn explain_orchestration(
-        &self,
-        form: Authorized<OrchestrationForm>,
-    ) -> std::result::Result<(OrchestrationResponse, Explanation), ArrowheadError> {
-        let orchestration = self.parse_orchestration(form, Sender::Requester)?;
-        let (now, snapshot) = (now(), Arc::clone(&self.store.snapshot()));
-        let mut steps: Vec<Step> = Vec::new();
-        let usable = match self.decide(&snapshot, &orchestration, now, &mut steps).await {
-            Ok(usable) => usable,
-            // A consumer that is not registered, a service that is not known: what the consumer would be told is the reason.
-            Err(error) => {
-                steps.push(Step::new(Criterion::Consumer, false, "who asks, and for what", error.error_message));
-                Vec::new()
-            }
-        };
-        let explanation = orchestration.explain(&snapshot, steps, &usable);
-        Ok((OrchestrationResponse::new(usable, now), explanation))
     }
 }
 

@@ -40,7 +40,8 @@ const INIT_GSD: &str = "/gatekeeper/init_gsd";
 const INIT_MULTI_GSD: &str = "/gatekeeper/init_multi_gsd";
 const INIT_ICN: &str = "/gatekeeper/init_icn";
 
-type Asked<T> = std::result::Result<T, ArrowheadError>;
+/// What became of asking a cloud.
+pub(in crate::control) type Asked<T> = std::result::Result<T, ArrowheadError>;
 
 impl Control {
     pub(in crate::control) async fn discover(&self, request: &Request) -> Result<Answer> {
@@ -50,11 +51,20 @@ impl Control {
 
     /// Which other clouds offer a service.
     pub(in crate::control) async fn discover_service(&self, form: GsdQueryForm, origin: &str) -> Result<DiscoveryResult> {
+        Ok(collect(self.discover_each(form, origin).await?)?)
+    }
+
+    /// The same, with what became of asking each.
+    pub(in crate::control) async fn discover_each(
+        &self,
+        form: GsdQueryForm,
+        origin: &str,
+    ) -> Result<Vec<(Arc<Cloud>, Asked<GsdPollResponse>)>> {
         let asked = DiscoveryRequest::parse(form, origin)?;
         let snapshot = Arc::clone(&self.store.snapshot());
         let clouds = asked_clouds(&snapshot, &asked.preferred)?;
         let question = asked.question(self.asking_cloud(&snapshot)?, self.gateway.is_some());
-        Ok(collect(self.ask_each::<GsdPollResponse>(&snapshot, clouds, Subject::GsdPoll, &question).await?)?)
+        self.ask_each(&snapshot, clouds, Subject::GsdPoll, &question).await
     }
 
     pub(in crate::control) async fn discover_several(&self, request: &Request) -> Result<Answer> {

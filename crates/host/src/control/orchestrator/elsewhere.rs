@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What refusals name that a consumer's request leads to.
-const ORIGIN: &str = "/orchestrator/orchestration";
+pub(super) const ORIGIN: &str = "/orchestrator/orchestration";
 
 impl Control {
     /// The answer, where other clouds take part in it; `None`: this cloud answers alone.
@@ -80,7 +80,7 @@ impl Control {
         refusal.map_or_else(|| Ok(Some(Answer::json(200, &json!({"response": []})))), Err)
     }
 
-    async fn negotiate_with(&self, elsewhere: &Elsewhere, cloud: &Cloud) -> Result<Vec<Value>> {
+    pub(super) async fn negotiate_with(&self, elsewhere: &Elsewhere, cloud: &Cloud) -> Result<Vec<Value>> {
         let answered = self.negotiate_service(elsewhere.negotiation(cloud), ORIGIN).await?;
         Ok(elsewhere.results(cloud, answered))
     }
