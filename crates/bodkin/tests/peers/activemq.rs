@@ -12,8 +12,7 @@ use bodkin_trust::{TrustDirectory, base64};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::jms::{Peer, put_anchors, put_identity};
-use crate::maven;
+use crate::jms::{self, Peer, put_anchors, put_identity};
 use crate::support::patience::PATIENCE;
 use crate::support::secure::{anchor, authority, issue, put_trust};
 use crate::support::skip;
@@ -49,7 +48,7 @@ enum Prefetch {
 
 fn hear_each_other(test: &str, project: &str, prefetch: Prefetch) {
     let place = TempDir::new().expect("a temporary directory");
-    let class_path = match maven::build(project, place.path()) {
+    let class_path = match jms::build(project, place.path()) {
         Ok(class_path) => class_path,
         Err(reason) => return skip::note(test, &reason),
     };

@@ -11,30 +11,34 @@ use bodkin_trust::{TokenVerifier, TrustDirectory, base64, tls};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::jms::{Peer, put_anchors, put_identity};
-use crate::maven;
+use crate::jms::{self, Peer, put_anchors, put_identity};
 use crate::support::cloud::Launch;
 use crate::support::patience::eventually;
 use crate::support::secure::{Client, anchor, authority, issue};
 use crate::support::side::Side;
 use crate::support::skip;
 
-/// The Java cloud's gatekeeper.
+/// The Java cloud's gatekeeper, and its gateway.
 const JAVA: &str = "gatekeeper.testcloud1.aitia.arrowhead.eu";
+pub const JAVA_GATEWAY: &str = "gateway.testcloud1.aitia.arrowhead.eu";
 /// Ours.
 const OURS: &str = "gatekeeper.one.test.arrowhead.eu";
 const DAY: Duration = Duration::from_secs(86_400);
 /// Who must not answer has had so long, which is longer than an answer has ever taken.
 const SILENCE_MS: u64 = 3_000;
 /// Who has to answer may take so long.
-const ANSWER_MS: u64 = 20_000;
+pub const ANSWER_MS: u64 = 20_000;
 /// What the broker asks for beside the certificate.
 const PASSCODE: &str = "pass:code";
 
 /// A cloud of ours and a Java one that know each other, with the Java one's broker between them.
-struct Neighbours {
-    ours: Side,
-    java: Peer,
+pub struct Neighbours {
+    pub ours: Side,
+    pub java: Peer,
+    /// Where the broker speaks STOMP, and its key.
+    pub broker: (u16, String),
+    /// Key of the Java cloud's gateway.
+    pub java_gateway: String,
 }
 
 fn write_secret(path: &Path, text: &str) {
@@ -43,21 +47,24 @@ fn write_secret(path: &Path, text: &str) {
 }
 
 impl Neighbours {
-    fn start(class_path: &str, place: &TempDir) -> Self {
+    /// Ours has these flags besides.
+    pub fn start<const N: usize>(class_path: &str, place: &TempDir, flags: [&str; N]) -> Self {
         // Our cloud makes its authority at the first start: the broker has to know it.
         let ours = Side::start(place.path(), "one", &[]);
         let own_anchor = TrustDirectory::new(ours.data.join("trust")).anchor().expect("an authority");
         let identity = |name: &str| issue(&authority(), name, &["localhost", "127.0.0.1"], tls::now(), DAY);
-        let (broker, gatekeeper) = (identity("relay.testcloud1.aitia.arrowhead.eu"), identity(JAVA));
-        put_identity(place.path(), "broker", &broker);
-        put_identity(place.path(), "gatekeeper", &gatekeeper);
+        let [broker, gatekeeper, gateway] = ["relay.testcloud1.aitia.arrowhead.eu", JAVA, JAVA_GATEWAY].map(identity);
+        for (name, identity) in [("broker", &broker), ("gatekeeper", &gatekeeper), ("gateway", &gateway)] {
+            put_identity(place.path(), name, identity);
+        }
         put_anchors(place.path(), &[anchor(), own_anchor]);
         let mut java = Peer::start(class_path, place.path());
         assert_eq!(java.ask(&format!("login bodkin {PASSCODE}")), "asking");
         let port = java.port();
         let key = base64::encode(broker.certificate().public_key_info());
         let relay = ours.done(&format!("relay add 127.0.0.1:{port} --authentication-info {key}"));
-        let mut both = Self { ours, java };
+        let java_gateway = base64::encode(gateway.certificate().public_key_info());
+        let mut both = Self { ours, java, broker: (port, key), java_gateway };
         let form = json!([{
             "operator": "aitia", "name": "testcloud1", "secure": true, "neighbor": true, "gatekeeperRelayIds": [relay["id"]],
             "authenticationInfo": base64::encode(gatekeeper.certificate().public_key_info()),
@@ -71,41 +78,42 @@ impl Neighbours {
         let logins = place.path().join("logins");
         write_secret(&logins, &format!("# the Java clouds' broker\n127.0.0.1:{port} bodkin {PASSCODE}\n"));
         let logins = logins.to_str().expect("text");
-        let cloud = Launch::new().secure().data(&data).flags(["--relay-logins", logins, "--neighbor-timeout-ms", "10000"]).start();
+        let cloud =
+            Launch::new().secure().data(&data).flags(["--relay-logins", logins, "--neighbor-timeout-ms", "10000"]).flags(flags).start();
         both.ours = Side { cloud, data };
         let state = || both.ours.done("relay list")["data"][0]["state"].as_str().unwrap_or_default().to_owned();
         assert!(eventually(|| state() == "open (STOMP 1.2)"), "{}", state());
         both
     }
 
-    fn own_key(&self) -> String {
+    pub fn own_key(&self) -> String {
         base64::encode(&self.ours.system("gatekeeper").key().public_key_info())
     }
 
-    fn call(&self, system: &str, method: &str, target: &str, body: &Value, status: u16) -> Value {
+    pub fn call(&self, system: &str, method: &str, target: &str, body: &Value, status: u16) -> Value {
         let anchor = TrustDirectory::new(self.ours.data.join("trust")).anchor().expect("an authority");
         Client::believing(&self.ours.system(system), anchor).expect(&self.ours.cloud, method, target, Some(body), status).json()
     }
 
     /// The Java gatekeeper begins to listen.
-    fn serve(&mut self) {
+    pub fn serve(&mut self) {
         assert_eq!(self.java.ask(&format!("gatekeeper {JAVA}")), "there");
         assert_eq!(self.java.ask(&format!("serve {}", self.own_key())), "serving");
     }
 
-    fn answers(&mut self, about: &str, answer: &Value) {
+    pub fn answers(&mut self, about: &str, answer: &Value) {
         assert_eq!(self.java.ask(&format!("answer {about} {answer}")), "answering");
     }
 
     /// What the Java gatekeeper was asked last.
-    fn asked(&self, about: &str) -> Value {
+    pub fn asked(&self, about: &str) -> Value {
         let line = self.java.line();
         let json = line.strip_prefix(&format!("asked {about} ")).unwrap_or_else(|| panic!("{line}"));
         serde_json::from_str(json).expect("questions are JSON")
     }
 
     /// What ours answers the Java gatekeeper; `None`: nothing.
-    fn told(&mut self, within_ms: u64, about: &str, question: &Value) -> Option<Value> {
+    pub fn told(&mut self, within_ms: u64, about: &str, question: &Value) -> Option<Value> {
         let line = self.java.ask(&format!("ask {OURS} {} {within_ms} {about} {question}", self.own_key()));
         if line == "silence" {
             return None;
@@ -119,11 +127,11 @@ impl Neighbours {
 #[ignore = "peer: ./x test --all"]
 fn a_java_gatekeeper_and_ours_ask_and_answer_each_other() {
     let place = TempDir::new().expect("a temporary directory");
-    let class_path = match maven::build("activemq", place.path()) {
+    let class_path = match jms::build("activemq", place.path()) {
         Ok(class_path) => class_path,
         Err(reason) => return skip::note("a_java_gatekeeper_and_ours_ask_and_answer_each_other", &reason),
     };
-    let mut both = Neighbours::start(&class_path, &place);
+    let mut both = Neighbours::start(&class_path, &place, []);
     both.serve();
     we_ask(&mut both);
     they_ask(&mut both);
@@ -210,6 +218,11 @@ fn they_ask(both: &mut Neighbours) {
     let verifier = TokenVerifier::new(sensor.key(), &authorization).expect("keys");
     let consumer = SystemCommonName::parse("display.testcloud1.aitia.arrowhead.eu").expect("a name");
     assert!(verifier.verify(token, &consumer, tls::now()).is_ok(), "{granted}");
+    // One of a later version may say more than is known here.
+    let mut later = question.clone();
+    later["futureMember"] = json!({"of": "a later version"});
+    let found = both.told(ANSWER_MS, "gsd_poll", &later).expect("an answer");
+    assert_eq!(found["numOfProviders"], json!(1), "{found}");
     // Who says to be another cloud than the one whose key has signed is refused, by an error that a Java cloud reads as one.
     let mut lie = question.clone();
     lie["requesterCloud"]["name"] = json!("testcloud2");

@@ -1,43 +1,55 @@
-//! The Java program beside `activemq/`: a broker, a JMS client of it, and the gatekeeper of a Java cloud.
+//! The Java programs in `activemq/` and `artemis/`: a broker, a JMS client of it (`jms/`), and in the first one gatekeeper and gateway of a Java cloud.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use bodkin_trust::{Certificate, Identity, keystore};
+
+use crate::maven;
 
 /// Of its key stores.
 const PASSWORD: &str = "123456";
 /// A Java program starts slowly where others build.
 const START_MAX: Duration = Duration::from_secs(60);
 
+/// Compiles the project of this name; gives its class path, or why there is none.
+pub fn build(project: &str, place: &Path) -> Result<String, String> {
+    maven::build_with(project, &["jms"], place)
+}
+
 /// The program; killed when dropped.
 pub struct Peer {
     child: Child,
     input: ChildStdin,
-    lines: mpsc::Receiver<String>,
+    lines: Mutex<mpsc::Receiver<String>>,
 }
 
 impl Peer {
-    /// Starts it; its key stores are in `folder`.
+    /// Starts it; its key stores are in `folder`, and its broker is reached on this machine.
     pub fn start(class_path: &str, folder: &Path) -> Self {
+        Self::start_at(class_path, folder, "127.0.0.1")
+    }
+
+    /// The same with the address at which the broker listens.
+    pub fn start_at(class_path: &str, folder: &Path, address: &str) -> Self {
         let mut command = Command::new("java");
-        command.args(["-cp", class_path, "Peer"]).arg(folder).arg(PASSWORD);
+        command.args(["-cp", class_path, "Peer"]).arg(folder).args([PASSWORD, address]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Java starts");
         let (input, output) = (child.stdin.take().expect("it is piped"), child.stdout.take().expect("it is piped"));
         let (line, lines) = mpsc::channel();
         thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).try_for_each(|said| line.send(said)));
-        Self { child, input, lines }
+        Self { child, input, lines: Mutex::new(lines) }
     }
 
     /// What it says next.
     #[track_caller]
     pub fn line(&self) -> String {
-        self.lines.recv_timeout(START_MAX).expect("the peer says something")
+        self.lines.lock().expect("no test panics here").recv_timeout(START_MAX).expect("the peer says something")
     }
 
     /// Has it do something, whose answer may come behind other lines.

@@ -9,9 +9,11 @@ mod activemq;
 mod arrowhead_client;
 mod browser;
 mod c_sockets;
+mod clouds;
 mod crash;
 mod floating;
 mod gatekeeper;
+mod gateway;
 mod java_client;
 mod jersey;
 mod jms;
@@ -19,6 +21,7 @@ mod jose;
 mod keytool;
 mod mariadb;
 mod maven;
+mod network;
 #[allow(dead_code)]
 #[path = "../cloud/pair/nodes.rs"]
 mod nodes;

@@ -20,8 +20,16 @@ fn copy(from: &Path, to: &Path) {
 
 /// Compiles the project of this name beside this file in `place`; gives its class path, or why there is none.
 pub fn build(name: &str, place: &Path) -> Result<String, String> {
+    build_with(name, &[], place)
+}
+
+/// The same with the sources of these folders.
+pub fn build_with(name: &str, shared: &[&str], place: &Path) -> Result<String, String> {
     let project = place.join(name);
-    copy(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name), &project);
+    let peers = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/peers");
+    for part in shared.iter().chain([&name]) {
+        copy(&peers.join(part), &project);
+    }
     let goals = ["--quiet", "--batch-mode", "compile", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"];
     let built = Command::new("mvn").args(goals).current_dir(&project).output().map_err(|_| "no Maven is installed".to_owned())?;
     if !built.status.success() {

@@ -19,15 +19,17 @@ import org.apache.activemq.security.SimpleAuthenticationPlugin;
 final class Broker {
     private final String folder;
     private final char[] password;
+    private final String address;
     private int stompPort;
     private int openWirePort;
     private String user;
     private String passcode;
     private BrokerService service;
 
-    Broker(String folder, String password) {
+    Broker(String folder, String password, String address) {
         this.folder = folder;
         this.password = password.toCharArray();
+        this.address = address;
     }
 
     /** Lets nobody in, from the next start on, who does not say this name and passcode. */
@@ -47,8 +49,8 @@ final class Broker {
             plugin.setUsers(List.of(new AuthenticationUser(user, passcode, "everybody")));
             service.setPlugins(new BrokerPlugin[] {plugin});
         }
-        TransportConnector stomp = service.addConnector("stomp+ssl://127.0.0.1:" + stompPort + "?needClientAuth=true");
-        TransportConnector openWire = service.addConnector("ssl://127.0.0.1:" + openWirePort + "?needClientAuth=true");
+        TransportConnector stomp = service.addConnector("stomp+ssl://" + address + ":" + stompPort + "?needClientAuth=true");
+        TransportConnector openWire = service.addConnector("ssl://" + address + ":" + openWirePort + "?needClientAuth=true");
         service.start();
         service.waitUntilStarted();
         stompPort = stomp.getConnectUri().getPort();

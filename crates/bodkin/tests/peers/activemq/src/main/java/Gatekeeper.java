@@ -165,7 +165,7 @@ final class Gatekeeper {
         }
     }
 
-    private static String drawSession() {
+    static String drawSession() {
         SecureRandom random = new SecureRandom();
         StringBuilder id = new StringBuilder();
         for (int at = 0; at < SESSION_LENGTH; at++) {

@@ -4,29 +4,27 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.security.KeyPairGenerator;
 import javax.jms.Connection;
-import javax.jms.DeliveryMode;
-import javax.jms.Destination;
-import javax.jms.MessageProducer;
-import javax.jms.Session;
-import javax.jms.TextMessage;
 
 /**
- * A broker that speaks STOMP over TLS with certificates at both ends, a JMS client of it, and the gatekeeper of a Java cloud. Takes a line for each thing that it is to do, and answers with one;
+ * A broker that speaks STOMP over TLS with certificates at both ends, a JMS client of it, and gatekeeper and gateway of a Java cloud. Takes a line for each thing that it is to do, and answers with one;
  * what its listeners hear are further lines.
  */
 public class Peer {
     private final PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     private final Broker broker;
     private Connection connection;
+    private Mail mail;
     private Connection link;
     private Gatekeeper gatekeeper;
+    private Connection gatewayLink;
+    private Gateway gateway;
 
-    private Peer(String folder, String password) {
-        broker = new Broker(folder, password);
+    private Peer(String folder, String password, String address) {
+        broker = new Broker(folder, password, address);
     }
 
     public static void main(String[] arguments) throws Exception {
-        Peer peer = new Peer(arguments[0], arguments[1]);
+        Peer peer = new Peer(arguments[0], arguments[1], arguments[2]);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             peer.obey(line);
@@ -44,22 +42,25 @@ public class Peer {
             case "start":
                 int port = broker.start();
                 connection = broker.within();
+                mail = new Mail(connection, out::println);
                 out.println("started " + port);
                 break;
             case "stop":
                 connection.close();
-                if (link != null) {
-                    link.close();
+                for (Connection further : new Connection[] {link, gatewayLink}) {
+                    if (further != null) {
+                        further.close();
+                    }
                 }
                 broker.stop();
                 out.println("stopped");
                 break;
             case "listen":
-                listen(words[1], words[2]);
+                mail.listen(words[1], words[2]);
                 out.println("listening");
                 break;
             case "send":
-                send(words[1], words[2], words[3]);
+                mail.send(words[1], words[2], words[3]);
                 out.println("sent");
                 break;
             case "gatekeeper":
@@ -90,32 +91,29 @@ public class Peer {
             case "again":
                 out.println(gatekeeper.callAgain(words[1], Long.parseLong(words[2])) ? "answered" : "silence");
                 break;
+            case "gateway":
+                gatewayLink = broker.shownBy("gateway");
+                gateway = new Gateway(gatewayLink, broker.store("gateway"), broker.password(), out::println);
+                out.println("there");
+                break;
+            case "open":
+                // open OWN-NAME KEY
+                out.println("opened " + gateway.open(words[1], words[2]));
+                break;
+            case "enter":
+                // enter NAME ID KEY
+                gateway.enter(words[1], words[2], words[3]);
+                out.println("entered");
+                break;
+            case "say":
+                // What comes of it may be quicker than a line that says that it is said.
+                gateway.say(words[1]);
+                break;
+            case "close":
+                gateway.close();
+                break;
             default:
                 throw new IllegalArgumentException(words[0]);
         }
-    }
-
-    private static Destination destination(Session session, String kind, String name) throws Exception {
-        return kind.equals("topic") ? session.createTopic(name) : session.createQueue(name);
-    }
-
-    private void listen(String kind, String name) throws Exception {
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        session.createConsumer(destination(session, kind, name)).setMessageListener(message -> {
-            try {
-                String text = message instanceof TextMessage ? "text " + ((TextMessage) message).getText() : "no text";
-                out.println("heard " + name + " " + text);
-            } catch (Exception exception) {
-                out.println("heard " + name + " " + exception);
-            }
-        });
-    }
-
-    private void send(String kind, String name, String text) throws Exception {
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageProducer producer = session.createProducer(destination(session, kind, name));
-        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
-        producer.send(session.createTextMessage(text));
-        session.close();
     }
 }

@@ -5,11 +5,6 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import javax.jms.Connection;
-import javax.jms.DeliveryMode;
-import javax.jms.Destination;
-import javax.jms.MessageProducer;
-import javax.jms.Session;
-import javax.jms.TextMessage;
 import org.apache.activemq.artemis.core.config.Configuration;
 import org.apache.activemq.artemis.core.config.impl.ConfigurationImpl;
 import org.apache.activemq.artemis.core.server.embedded.EmbeddedActiveMQ;
@@ -25,6 +20,7 @@ public class Peer {
     private int port;
     private EmbeddedActiveMQ broker;
     private Connection connection;
+    private Mail mail;
 
     private Peer(String folder, String password) throws Exception {
         this.folder = folder;
@@ -56,11 +52,11 @@ public class Peer {
                 out.println("stopped");
                 break;
             case "listen":
-                listen(words[1], words[2]);
+                mail.listen(words[1], words[2]);
                 out.println("listening");
                 break;
             case "send":
-                send(words[1], words[2], words[3]);
+                mail.send(words[1], words[2], words[3]);
                 out.println("sent");
                 break;
             default:
@@ -83,29 +79,6 @@ public class Peer {
         broker.start();
         connection = new ActiveMQConnectionFactory("vm://0").createConnection();
         connection.start();
-    }
-
-    private static Destination destination(Session session, String kind, String name) throws Exception {
-        return kind.equals("topic") ? session.createTopic(name) : session.createQueue(name);
-    }
-
-    private void listen(String kind, String name) throws Exception {
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        session.createConsumer(destination(session, kind, name)).setMessageListener(message -> {
-            try {
-                String text = message instanceof TextMessage ? "text " + ((TextMessage) message).getText() : "no text";
-                out.println("heard " + name + " " + text);
-            } catch (Exception exception) {
-                out.println("heard " + name + " " + exception);
-            }
-        });
-    }
-
-    private void send(String kind, String name, String text) throws Exception {
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageProducer producer = session.createProducer(destination(session, kind, name));
-        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
-        producer.send(session.createTextMessage(text));
-        session.close();
+        mail = new Mail(connection, out::println);
     }
 }
