@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::endpoint::{ENDPOINTS, Endpoint, Takes};
+use crate::clouds::endpoints;
 
 const WRITE_VARIABLE: &str = "WRITE_CONFORMANCE";
 
@@ -54,6 +55,62 @@ const RULES: [(&str, &[&str]); 14] = [
     ("16 the management tool's calls", &["management_tool::the_management_tool_works_through_its_pages"]),
 ];
 
+/// What holds for every endpoint between clouds, in secure mode.
+const BETWEEN_CLOUDS: &str = "clouds::endpoints::every_endpoint_is_for_whom_it_is_and_answers_in_its_shape";
+
+/// Tests of what is said between clouds: of the binary (`cloud`), and against software that is not written here (`peers`).
+const RULES_BETWEEN_CLOUDS: [(&str, &[(&str, &str)]); 9] = [
+    (
+        "5.5 orchestrations that lead to other clouds",
+        &[
+            ("cloud", "clouds::a_consumer_of_one_cloud_uses_a_service_of_the_other"),
+            ("peers", "clouds::clouds_on_hosts_of_their_own_meet_at_the_own_relay"),
+            ("peers", "gatekeeper::a_java_gatekeeper_and_ours_ask_and_answer_each_other"),
+        ],
+    ),
+    (
+        "7 clouds and relays",
+        &[
+            ("cloud", "secure::gatekeeper::clouds_are_made_known_with_their_relays"),
+            ("cloud", "secure::gatekeeper::relays_are_made_known_changed_and_forgotten"),
+        ],
+    ),
+    (
+        "7 GSD and ICN, both sides",
+        &[
+            ("cloud", BETWEEN_CLOUDS),
+            ("cloud", "clouds::a_neighbour_that_is_gone_is_told_by_its_name_and_is_there_again_when_it_is_back"),
+            ("peers", "gatekeeper::a_java_gatekeeper_and_ours_ask_and_answer_each_other"),
+        ],
+    ),
+    (
+        "8 tunnels",
+        &[
+            ("cloud", "clouds::tunnels::a_service_of_a_cloud_behind_a_gateway_is_used_by_certificates_at_both_ends"),
+            ("cloud", "clouds::tunnels::a_gateway_that_is_killed_in_the_middle_is_told_to_whoever_is_connected"),
+            ("peers", "gateway::a_java_gateway_and_ours_carry_each_others_tunnels"),
+        ],
+    ),
+    (
+        "9 brokers",
+        &[
+            ("peers", "activemq::java_and_bodkin_hear_each_other_at_activemq"),
+            ("peers", "activemq::java_and_bodkin_hear_each_other_at_artemis"),
+            ("peers", "clouds::clouds_on_hosts_of_their_own_meet_at_activemq"),
+        ],
+    ),
+    ("9.1 gatekeeper to gatekeeper", &[("peers", "gatekeeper::a_java_gatekeeper_and_ours_ask_and_answer_each_other")]),
+    ("9.2 gateway to gateway", &[("peers", "gateway::a_java_gateway_and_ours_carry_each_others_tunnels")]),
+    (
+        "9.3 sealed messages",
+        &[
+            ("peers", "gatekeeper::a_java_gatekeeper_and_ours_ask_and_answer_each_other"),
+            ("peers", "gateway::a_java_gateway_and_ours_carry_each_others_tunnels"),
+        ],
+    ),
+    ("11 who may ask", &[("cloud", BETWEEN_CLOUDS)]),
+];
+
 const RECORDED: &str = "recorded::every_recorded_conversation_is_answered_as_it_was";
 
 /// The tests that hold for an endpoint because of what it takes and gives.
@@ -90,7 +147,7 @@ fn tests_of(endpoint: &Endpoint) -> Vec<&'static str> {
 fn document() -> String {
     let mut text = String::from(
         "# Conformance\n\nEvery endpoint of Arrowhead 4.6's Service Registry, Authorization, Orchestrator and Event Handler, in insecure mode, and the tests that \
-         hold for it: each is `crates/bodkin/tests/cloud/conformance/MODULE.rs`, run with `cargo test -p bodkin --test cloud MODULE::TEST`. This file is made by \
+         hold for it (those of Gatekeeper and Gateway are at the end): each is `crates/bodkin/tests/cloud/conformance/MODULE.rs`, run with `cargo test -p bodkin --test cloud MODULE::TEST`. This file is made by \
          `conformance::coverage` (`WRITE_CONFORMANCE=1` writes it), which fails when the two differ; an endpoint without a successful call fails \
          `tour`.\n\n## Endpoints\n\n",
     );
@@ -114,6 +171,23 @@ fn document() -> String {
         let tests: Vec<String> = tests.iter().map(|test| format!("`{test}`")).collect();
         writeln!(text, "| {section} | {} |", tests.join(", ")).expect("a string takes everything");
     }
+    write!(
+        text,
+        "\n## Between clouds\n\nEvery endpoint of Gatekeeper and Gateway, in secure mode; each is asked by the system that it is for, and refused to another one, by `{BETWEEN_CLOUDS}`, \
+         which fails when one of them is not.\n\n| endpoint |\n|---|\n"
+    )
+    .expect("a string takes everything");
+    for endpoint in endpoints::ENDPOINTS {
+        writeln!(text, "| {endpoint} |").expect("a string takes everything");
+    }
+    text.push_str(
+        "\nOf tests named `peers` Java programs of the JMS and jose4j libraries are the other cloud, or hosts of their own (network namespaces) the two; `./x test --all` runs them.\n\n\
+         | section of the interface | tests |\n|---|---|\n",
+    );
+    for (section, tests) in RULES_BETWEEN_CLOUDS {
+        let tests: Vec<String> = tests.iter().map(|(target, test)| format!("{target} `{test}`")).collect();
+        writeln!(text, "| {section} | {} |", tests.join(", ")).expect("a string takes everything");
+    }
     text
 }
 
@@ -134,6 +208,12 @@ fn every_endpoint_has_its_row_and_every_test_named_there_exists() {
             .windows(2)
             .any(|lines| lines[0].trim() == "#[test]" && (name == "*" || lines[1].trim().starts_with(&format!("fn {name}("))));
         assert!(exists, "there is no test {test}");
+    }
+    for (target, test) in RULES_BETWEEN_CLOUDS.iter().flat_map(|(_, tests)| tests.iter()) {
+        let (module, name) = test.rsplit_once("::").expect("module and test");
+        let file = here().join("../..").join(target).join(format!("{}.rs", module.replace("::", "/")));
+        let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{test}: {}: {error}", file.display()));
+        assert!(source.contains(&format!("\nfn {name}() {{")), "there is no test {test} of {target}");
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/conformance.md");
     let document = document();
