@@ -23,7 +23,7 @@ mod wrap;
 
 use std::{process::ExitCode, sync::Arc, time::Instant};
 
-use bodkin_host::{graph::contain::is_contained, log_book::LogBook};
+use bodkin_host::{graph::contain::is_contained, log_book::LogBook, realtime::map_code_by_page};
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
     error::{ContextKind, ContextValue},
@@ -115,6 +115,8 @@ impl From<Output> for cli::ModelForm {
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    // In front of the command line, whose code is long and runs once.
+    let mapped = is_to_stay().then(map_code_by_page);
     let variables = std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
     let definition = Command::command();
     if let Err(mistake) = environment::check(&definition, variables) {
@@ -126,6 +128,11 @@ fn main() -> ExitCode {
     stop_on_panic();
     let log_book = Arc::new(LogBook::default());
     log::begin(command.log, matches!(command.task, Task::Up(_) | Task::Backup(_)).then(|| log_book.clone()));
+    match mapped {
+        Some(Ok(bytes)) => tracing::debug!(bytes, "the program is mapped page by page"),
+        Some(Err(error)) => tracing::debug!(%error, "the program is mapped as the kernel likes: more of it is in memory than runs"),
+        None => {}
+    }
     let json_output = command.output == Output::Json;
     if command.output == Output::Csv && !matches!(command.task, Task::Model(_)) {
         eprintln!("bodkin: --output csv (or BODKIN_OUTPUT) is for the curves of model only; expected table or json");
@@ -161,6 +168,11 @@ fn main() -> ExitCode {
             FAILED.into()
         }
     }
+}
+
+/// Whether this looks like a process that is to stay, before the command line is read: for others more steps of mapping are not worth it. Who has an argument that is called so pays them for nothing.
+fn is_to_stay() -> bool {
+    std::env::args_os().any(|argument| ["up", "backup", "witness"].iter().any(|command| argument == *command))
 }
 
 /// Ends the process over what it was not called right with; of an option that has moved it says where.

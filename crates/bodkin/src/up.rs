@@ -13,7 +13,7 @@ use bodkin_host::{
     HostConfig, Port, SecurityConfig, Server,
     log_book::LogBook,
     pair::PairConfig,
-    realtime::{Realtime, keep_large_tables_apart, map_code_by_page},
+    realtime::{Realtime, keep_large_tables_apart},
 };
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -59,8 +59,6 @@ impl UpOptions {
 
 /// Runs until SIGTERM or SIGINT; gives the exit code.
 pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_output: bool) -> anyhow::Result<u8> {
-    // In front of most of what this process will run.
-    map_code_by_page();
     // In front of the first large buffer, a configuration of thousands of topics.
     keep_large_tables_apart();
     let settings = match options.settings.complete(options.config.as_deref()) {

@@ -43,17 +43,9 @@ struct Register {
 /// What watches, as long as the process is there.
 static WATCH: OnceLock<OwnedFd> = OnceLock::new();
 
-/// Has the kernel map the program's code and constants page by page from now on, each when it is used. To be called at the start of the process, before most of them are used. Where the kernel does not do it more
-/// of the program is in memory, and nothing else differs.
-pub fn map_code_by_page() {
-    match watch() {
-        Ok(bytes) => tracing::debug!(bytes, "the program is mapped page by page"),
-        Err(error) => tracing::debug!(%error, "the program is mapped as the kernel likes: more of it is in memory than runs"),
-    }
-}
-
-/// Watches the program's mappings; how many bytes of addresses these are.
-fn watch() -> io::Result<usize> {
+/// Has the kernel map the program's code and constants page by page from now on, each when it is used; gives how many bytes of addresses these are. To be called at the start of the process, before most of them are used.
+/// Where the kernel does not do it (before Linux 6.7, without `userfaultfd`, or where a container denies it) more of the program is in memory, and nothing else differs.
+pub fn map_code_by_page() -> io::Result<usize> {
     // SAFETY: the call takes numbers only.
     let number = Errno::result(unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | UFFD_USER_MODE_ONLY) })?;
     let number = i32::try_from(number).map_err(|_| io::Error::other("a descriptor is a small number"))?;
@@ -121,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_kernel_watches_the_code_or_says_why_not() {
-        match watch() {
+        match map_code_by_page() {
             Ok(bytes) => assert!(bytes > 0 && own_flags().split_ascii_whitespace().any(|flag| flag == "uw"), "{bytes}, {}", own_flags()),
             // Not built into the kernel, denied in a container, or older than what is asked for.
             Err(error) => assert!(matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EINVAL)), "{error}"),
