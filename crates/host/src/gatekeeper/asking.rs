@@ -18,7 +18,7 @@ use bodkin_trust::{RelayMessage, draw_session};
 use tokio::time::{Instant, timeout};
 
 use super::{DIALOGUES_MAX, Fault, Gatekeeper, Part, Partner, Queues, choose, topic};
-use crate::relay::{Relay, RelayPlace};
+use crate::relay::{Relay, RelayError, RelayPlace};
 
 /// How long the first of several calls is waited for, the next ones twice as long each. Only who asks whether a cloud is there calls several times, for a call is lost that is made
 /// before anybody listens; whoever is slow is called once, not to be made slower. Each call is a dialogue of its own: no cloud takes one twice.
@@ -137,6 +137,10 @@ impl Gatekeeper {
         match fault {
             Fault::Silence(awaited) => ArrowheadError::timeout(format!(
                 "Cloud {cloud} has not answered by the relay {relay}: waited {patience} s for {awaited}. Is its Gatekeeper there, and does it know this cloud's key?"
+            )),
+            // It has removed the queues, as who gives up does.
+            Fault::Relay(RelayError::Removed(_)) => ArrowheadError::timeout(format!(
+                "Cloud {cloud} has ended the dialogue by the relay {relay} before it has answered: a message to it was lost or late, or it stops. Try again."
             )),
             Fault::Relay(_) | Fault::Interrupted | Fault::Stopping => {
                 ArrowheadError::unavailable(format!("Cloud {cloud} cannot be asked by the relay {relay} now: {fault}. Try again."))
