@@ -227,6 +227,69 @@ async fn what_is_said_once_more_is_not_heard_again() {
 }
 
 #[tokio::test]
+async fn a_slow_relay_costs_time_and_one_that_is_too_slow_is_told() {
+    let (relay, one, two) = neighbours().await;
+    two.offers("heat", &sensor(), Some(Cloud::One)).await;
+    relay.delay(Duration::from_millis(150));
+    let (status, answer) = one.orchestrate(&["triggerInterCloud"], heat()).await;
+    assert_eq!((status, answer["response"].as_array().map(Vec::len)), (200, Some(1)), "{answer}");
+    let hasty = Side::start(Cloud::One, &relay, SHORT).await;
+    hasty.knows(Cloud::Two, &relay).await;
+    relay.delay(SHORT * 3);
+    let (status, answer) = hasty.orchestrate(&["triggerInterCloud"], heat()).await;
+    assert_eq!(status, 504, "{answer}");
+    assert!(answer["errorMessage"].as_str().is_some_and(|told| told.contains("two.aitia") && told.contains("waited 0.2 s")), "{answer}");
+}
+
+#[tokio::test]
+async fn whatever_a_relay_loses_of_a_dialogue_is_told_in_time_and_leaves_nothing() {
+    let relay = MemoryRelay::new("relay.example");
+    let (one, two) = (Side::start(Cloud::One, &relay, CALLED_ONCE).await, Side::start(Cloud::Two, &relay, CALLED_ONCE).await);
+    one.knows(Cloud::Two, &relay).await;
+    two.knows(Cloud::One, &relay).await;
+    heard_by(&relay, 2).await;
+    two.offers("heat", &sensor(), Some(Cloud::One)).await;
+    // An acknowledgement, a question and an answer, in this order.
+    for (passed, awaited) in [(0, "an acknowledgement of the call"), (1, "an answer"), (2, "an answer")] {
+        relay.lose_behind(passed, 1);
+        let (status, answer) = one.try_ask(CoreSystem::Gatekeeper, Method::Post, "init_gsd", json!({"requestedService": heat()})).await;
+        assert_eq!(status, 504, "behind {passed}: {answer}");
+        // Both wait as long, and the first one to give up removes the queues.
+        let is_told = |told: &str| told.contains(awaited) || told.contains("has ended the dialogue");
+        assert!(answer["errorMessage"].as_str().is_some_and(is_told), "behind {passed}: {answer}");
+        until(&relay, "all queues are removed", |relay| relay.queues().is_empty()).await;
+    }
+    let found = one.ask(CoreSystem::Gatekeeper, Method::Post, "init_gsd", json!({"requestedService": heat()})).await;
+    assert_eq!(found["results"].as_array().map(Vec::len), Some(1), "{found}");
+}
+
+#[tokio::test]
+async fn garbage_in_a_dialogue_is_passed_over_up_to_a_limit_and_told() {
+    let relay = MemoryRelay::new("relay.example");
+    let one = Side::start(Cloud::One, &relay, PATIENCE).await;
+    one.knows(Cloud::Two, &relay).await;
+    let asked = tokio::spawn(one.try_ask(CoreSystem::Gatekeeper, Method::Post, "init_gsd", json!({"requestedService": heat()})));
+    let of_answers = |relay: &MemoryRelay| relay.queues().into_iter().find(|queue| queue.name().starts_with("RESP-"));
+    until(&relay, "the call is made", |relay| of_answers(relay).is_some() && !relay.sent().is_empty()).await;
+    let answers = of_answers(&relay).expect("it was there");
+    let stranger = MessageSealer::new(Cloud::FalseOne.gatekeeper().key()).unwrap();
+    let own = SealingKey::from_authentication_info(&base64::encode(Cloud::One.gatekeeper().certificate().public_key_info())).unwrap();
+    for number in 0..STRAY_MESSAGES_MAX {
+        let garbage = match number % 3 {
+            0 => "no message at all".to_owned(),
+            1 => "a.b.c.d.e".to_owned(),
+            // Well sealed, and by somebody else.
+            _ => stranger.seal(&RelayMessage::Acknowledgement(draw_session()), &own, now()).unwrap(),
+        };
+        relay.send(&answers, garbage).await.unwrap();
+    }
+    let (status, answer) = asked.await.unwrap();
+    assert_eq!((status, &answer["exceptionType"]), (500, &json!("ARROWHEAD")), "{answer}");
+    assert!(answer["errorMessage"].as_str().is_some_and(|told| told.contains("16 messages came")), "{answer}");
+    assert!(relay.queues().is_empty());
+}
+
+#[tokio::test]
 async fn a_cloud_that_is_not_known_there_hears_nothing() {
     let relay = MemoryRelay::new("relay.example");
     let (one, two) = (Side::start(Cloud::One, &relay, SHORT).await, Side::start(Cloud::Two, &relay, PATIENCE).await);

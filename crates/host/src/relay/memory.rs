@@ -1,8 +1,9 @@
-//! A relay without a network, for tests: topics, queues that wait for a listener, and being away.
+//! A relay without a network, for tests: topics, queues that wait for a listener, being away, being slow, and losing messages.
 
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use bodkin_relay::session::Receipt;
@@ -20,8 +21,14 @@ pub(crate) struct MemoryRelay {
 #[derive(Default)]
 struct Hub {
     is_down: bool,
+    /// Messages that pass before any is lost.
+    to_pass: usize,
     /// Messages that are still to be lost.
     to_lose: usize,
+    /// How long each message is on its way.
+    delay: Duration,
+    /// What is on its way, in its order.
+    late: VecDeque<(Destination, String)>,
     next: u64,
     listeners: BTreeMap<u64, (Destination, mpsc::UnboundedSender<Delivered>, mpsc::UnboundedReceiver<Notice>)>,
     waiting: BTreeMap<Destination, VecDeque<String>>,
@@ -46,7 +53,18 @@ impl MemoryRelay {
 
     /// Loses the next so many messages to queues of bytes, and tells nobody.
     pub(crate) fn lose(&self, count: usize) {
-        self.hub.lock().unwrap().to_lose = count;
+        self.lose_behind(0, count);
+    }
+
+    /// Lets so many messages to queues of bytes pass, and loses the next so many.
+    pub(crate) fn lose_behind(&self, passed: usize, lost: usize) {
+        let mut hub = self.hub.lock().unwrap();
+        (hub.to_pass, hub.to_lose) = (passed, lost);
+    }
+
+    /// Takes so long for each message from now on; their order stays.
+    pub(crate) fn delay(&self, delay: Duration) {
+        self.hub.lock().unwrap().delay = delay;
     }
 
     /// What was sent so far: for tests of what a relay sees, and of what it may send once more.
@@ -92,6 +110,19 @@ impl Hub {
         });
     }
 
+    /// Whether the message to it that is just sent is one that is to be lost.
+    fn is_lost(&mut self, destination: &Destination) -> bool {
+        if !matches!(destination, Destination::Queue(_)) || destination.name().ends_with("-CONTROL") || self.to_lose == 0 {
+            return false;
+        }
+        if self.to_pass > 0 {
+            self.to_pass -= 1;
+            return false;
+        }
+        self.to_lose -= 1;
+        true
+    }
+
     fn deliver(&mut self, destination: &Destination, message: String) {
         let mut of_it = self.listeners.values().filter(|listener| listener.0 == *destination);
         let taken = Taken { connection: 0, receipt: Receipt::Credit(1) };
@@ -120,11 +151,23 @@ impl Relay for MemoryRelay {
             check_message(&message)?;
             self.with_hub(|hub| {
                 hub.sent.push((destination.clone(), message.clone()));
-                if hub.to_lose > 0 && matches!(destination, Destination::Queue(_)) && !destination.name().ends_with("-CONTROL") {
-                    hub.to_lose -= 1;
-                } else {
-                    hub.deliver(destination, message);
+                if hub.is_lost(destination) {
+                    return Ok(());
                 }
+                if hub.delay.is_zero() && hub.late.is_empty() {
+                    hub.deliver(destination, message);
+                    return Ok(());
+                }
+                hub.late.push_back((destination.clone(), message));
+                let (relay, delay) = (self.clone(), hub.delay);
+                tokio::spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    let mut hub = relay.hub.lock().unwrap();
+                    hub.forget_those_who_left();
+                    // The first of those on their way, so that none overtakes another.
+                    let (destination, message) = hub.late.pop_front().expect("each has a task");
+                    hub.deliver(&destination, message);
+                });
                 Ok(())
             })
         })
@@ -180,5 +223,22 @@ mod tests {
         drop(of_queue);
         assert_eq!(relay.sent().len(), 3);
         assert_eq!(relay.send(&topic, "a\0".into()).await, Err(RelayError::ZeroByte));
+    }
+
+    #[tokio::test]
+    async fn what_is_slow_keeps_its_order_and_what_is_lost_is_lost_at_its_place() {
+        let relay = MemoryRelay::new("relay.example");
+        let queue = Destination::queue("q").unwrap();
+        let mut messages = relay.listen(&queue).await.unwrap();
+        relay.delay(Duration::from_millis(50));
+        relay.lose_behind(1, 1);
+        for number in 1..=3 {
+            relay.send(&queue, number.to_string()).await.unwrap();
+        }
+        relay.delay(Duration::ZERO);
+        relay.send(&queue, "4".into()).await.unwrap();
+        for number in [1, 3, 4] {
+            assert_eq!(messages.next().await, Ok(Heard::Message(number.to_string())));
+        }
     }
 }
