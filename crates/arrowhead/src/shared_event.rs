@@ -169,21 +169,9 @@ impl SharedEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{record::*, utc::UtcTime};
 
     fn cloud() -> Cloud {
-        let now = UtcTime::from_unix_seconds(0);
-        Cloud {
-            id: CloudId(2),
-            operator: CloudName::from_stored("test"),
-            name: CloudName::from_stored("two"),
-            secure: true,
-            neighbor: true,
-            own_cloud: false,
-            authentication_info: Some("key".into()),
-            relays: Vec::new(),
-            timestamps: Timestamps { created_at: now, updated_at: now },
-        }
+        Cloud::neighbor(2, "test", "two")
     }
 
     #[test]

@@ -224,18 +224,7 @@ mod tests {
 
     #[test]
     fn a_tunnel_that_nobody_asked_for_is_an_error_of_the_other_cloud() {
-        let now = crate::utc::UtcTime::from_unix_seconds(0);
-        let cloud = Cloud {
-            id: CloudId(2),
-            operator: crate::name::CloudName::from_stored("o"),
-            name: crate::name::CloudName::from_stored("c"),
-            secure: true,
-            neighbor: true,
-            own_cloud: false,
-            authentication_info: None,
-            relays: Vec::new(),
-            timestamps: Timestamps { created_at: now, updated_at: now },
-        };
+        let cloud = Cloud::neighbor(2, "o", "c");
         let answer = |text: &str| {
             Negotiated::read(json::parse_object(text).unwrap(), &cloud, false).map(|negotiated| match negotiated {
                 Negotiated::Direct(results) => results,

@@ -60,7 +60,7 @@ fn one_of(candidates: Vec<&Arc<Relay>>, choose: impl FnOnce(usize) -> usize) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{name::CloudName, snapshot::Change, utc::UtcTime};
+    use crate::{snapshot::Change, utc::UtcTime};
 
     const PUBLIC: bool = false;
     const EXCLUSIVE: bool = true;
@@ -85,17 +85,8 @@ mod tests {
                 timestamps: timestamps(),
             })));
         }
-        let cloud = Arc::new(Cloud {
-            id: CloudId(1),
-            operator: CloudName::from_stored("o"),
-            name: CloudName::from_stored("c"),
-            secure: true,
-            neighbor: true,
-            own_cloud: false,
-            authentication_info: None,
-            relays: assigned.iter().copied().map(RelayId).collect(),
-            timestamps: timestamps(),
-        });
+        let relays = assigned.iter().copied().map(RelayId).collect();
+        let cloud = Arc::new(Cloud { relays, ..Cloud::neighbor(1, "o", "c") });
         snapshot.apply(Change::Cloud(cloud.clone()));
         (snapshot, cloud)
     }

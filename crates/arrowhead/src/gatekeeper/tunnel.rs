@@ -107,21 +107,10 @@ pub fn cloud_request(cloud: &Cloud) -> CloudRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{json, name::CloudName, record::*, utc::UtcTime};
+    use crate::json;
 
     fn target() -> Cloud {
-        let now = UtcTime::from_unix_seconds(0);
-        Cloud {
-            id: CloudId(2),
-            operator: CloudName::from_stored("o"),
-            name: CloudName::from_stored("c"),
-            secure: true,
-            neighbor: true,
-            own_cloud: false,
-            authentication_info: Some("key".into()),
-            relays: Vec::new(),
-            timestamps: Timestamps { created_at: now, updated_at: now },
-        }
+        Cloud { authentication_info: Some("key".into()), ..Cloud::neighbor(2, "o", "c") }
     }
 
     /// As a Java gatekeeper writes it.

@@ -33,6 +33,25 @@ pub struct Cloud {
     pub timestamps: Timestamps,
 }
 
+#[cfg(test)]
+impl Cloud {
+    /// A secure neighbor, without relays and a key.
+    pub(crate) fn neighbor(id: i64, operator: &str, name: &str) -> Self {
+        let now = crate::utc::UtcTime::from_unix_seconds(0);
+        Self {
+            id: CloudId(id),
+            operator: CloudName::from_stored(operator),
+            name: CloudName::from_stored(name),
+            secure: true,
+            neighbor: true,
+            own_cloud: false,
+            authentication_info: None,
+            relays: Vec::new(),
+            timestamps: Timestamps { created_at: now, updated_at: now },
+        }
+    }
+}
+
 /// An intercloud authorization rule: a cloud may use a provider's service over these interfaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterCloudRule {

@@ -3,21 +3,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::{json as form, name::CloudName, record::*, utc::UtcTime};
+use crate::{json as form, record::*, utc::UtcTime};
 
 fn cloud(id: i64, name: &str) -> Arc<Cloud> {
-    let now = UtcTime::from_unix_seconds(0);
-    Arc::new(Cloud {
-        id: CloudId(id),
-        operator: CloudName::from_stored("aitia"),
-        name: CloudName::from_stored(name),
-        secure: true,
-        neighbor: true,
-        own_cloud: false,
-        authentication_info: None,
-        relays: Vec::new(),
-        timestamps: Timestamps { created_at: now, updated_at: now },
-    })
+    Arc::new(Cloud::neighbor(id, "aitia", name))
 }
 
 fn elsewhere(flags: &[&str], preferred: &[(&str, &str)]) -> Option<Elsewhere> {
