@@ -69,6 +69,15 @@ pub enum RelayMessage {
         /// What has caused a question, if it is of a trace. Arrowhead's own gatekeepers do not look at it.
         trace: Option<TraceContext>,
     },
+    /// The same of a kind that is not known here: of another version. The question is told so by an answer of its own kind.
+    Unknown {
+        /// What it is said to be about, of 1 to 64 bytes.
+        subject: String,
+        /// Which dialogue.
+        session: SessionId,
+        /// What is said, unread.
+        json: String,
+    },
     /// Bytes of a tunnel.
     Raw(Vec<u8>),
     /// The same, said to be of this session: the first message of a tunnel between two Bodkins.
@@ -79,6 +88,9 @@ pub enum RelayMessage {
         bytes: Vec<u8>,
     },
 }
+
+/// Longest message type; a longer one is none.
+const SUBJECT_BYTES_MAX: usize = 64;
 
 /// The claims. Absent members are absent on the wire too.
 #[derive(Serialize, Deserialize)]
@@ -102,6 +114,7 @@ impl Claims {
             RelayMessage::Call(session) => (None, Some(session), None),
             RelayMessage::Acknowledgement(session) => (Some(ACKNOWLEDGEMENT), Some(session), None),
             RelayMessage::Dialogue { subject, session, json, .. } => (Some(subject.as_str()), Some(session), Some(json.clone())),
+            RelayMessage::Unknown { subject, session, json } => (Some(subject.as_str()), Some(session), Some(json.clone())),
             RelayMessage::Raw(bytes) => (Some(RAW), None, Some(base64::encode(bytes))),
             RelayMessage::Tunnel { session, bytes } => (Some(RAW), Some(session), Some(base64::encode(bytes))),
         };
@@ -135,10 +148,16 @@ impl Claims {
                 }
             }
             Some(subject) => {
-                let subject = Subject::parse(subject).ok_or(MessageFault::Form("its message type is none that is known"))?;
+                let (session, json) = (session(self.sid)?, payload?);
                 // What is no context is of no trace, and a question all the same.
                 let trace = self.traceparent.and_then(|text| TraceContext::parse(text.as_bytes()));
-                Ok(RelayMessage::Dialogue { subject, session: session(self.sid)?, json: payload?, trace })
+                match Subject::parse(subject) {
+                    Some(subject) => Ok(RelayMessage::Dialogue { subject, session, json, trace }),
+                    None if (1..=SUBJECT_BYTES_MAX).contains(&subject.len()) => {
+                        Ok(RelayMessage::Unknown { subject: subject.to_owned(), session, json })
+                    }
+                    None => Err(MessageFault::Form("its message type is none")),
+                }
             }
         }
     }

@@ -218,7 +218,10 @@ fn they_ask(both: &mut Neighbours) {
     let verifier = TokenVerifier::new(sensor.key(), &authorization).expect("keys");
     let consumer = SystemCommonName::parse("display.testcloud1.aitia.arrowhead.eu").expect("a name");
     assert!(verifier.verify(token, &consumer, tls::now()).is_ok(), "{granted}");
-    // One of a later version may say more than is known here.
+    // One of a later version may ask what is not known here, and say more than is.
+    let unknown = both.told(ANSWER_MS, "future_poll", &question).expect("an answer");
+    assert_eq!(unknown["errorCode"], json!(400), "{unknown}");
+    assert!(unknown["errorMessage"].as_str().is_some_and(|told| told.contains("future_poll")), "{unknown}");
     let mut later = question.clone();
     later["futureMember"] = json!({"of": "a later version"});
     let found = both.told(ANSWER_MS, "gsd_poll", &later).expect("an answer");

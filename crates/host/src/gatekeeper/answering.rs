@@ -165,10 +165,18 @@ impl Gatekeeper {
             let heard = self.seal(RelayMessage::Acknowledgement(session.clone()), partner).await?;
             self.send(relay, &queues.response, heard).await?;
             let is_question = |message| match message {
-                RelayMessage::Dialogue { subject, session: of, json, trace } if of == session => Some((subject, json, trace)),
+                RelayMessage::Dialogue { subject, session: of, json, trace } if of == session => Some(Ok((subject, json, trace))),
+                RelayMessage::Unknown { subject, session: of, .. } if of == session => Some(Err(subject)),
                 _ => None,
             };
-            let (subject, question, trace) = self.hear(&mut questions, partner, ("a question", self.patience), is_question).await?;
+            let asked = self.hear(&mut questions, partner, ("a question", self.patience), is_question).await?;
+            let (subject, question, trace) = match asked {
+                Ok(asked) => asked,
+                Err(unknown) => {
+                    let refusal = self.refuse_unknown(partner, unknown, &session).await?;
+                    return self.send(relay, &queues.response, refusal).await;
+                }
+            };
             let begun = Instant::now();
             let answer = match self.fixed.of(subject) {
                 Some(fixed) => fixed.to_owned(),
@@ -184,6 +192,14 @@ impl Gatekeeper {
             self.remove(relay, &queues.response).await;
         }
         said.map(|()| true)
+    }
+
+    /// A question of a kind that is not known here, as one of a later version may be, is told to be none, rather than waited for.
+    async fn refuse_unknown(&self, partner: &Arc<Partner>, subject: String, session: &SessionId) -> Result<String, Fault> {
+        self.tell(partner, "asks what this version does not know");
+        let told = ArrowheadError::invalid_parameter(format!("This cloud's Gatekeeper knows no question of the kind {subject:?}."));
+        let json = serde_json::to_string(&told).expect("an error is JSON");
+        self.seal(RelayMessage::Unknown { subject, session: session.clone(), json }, partner).await
     }
 
     /// An answer that is too long is told to be.

@@ -264,6 +264,28 @@ async fn whatever_a_relay_loses_of_a_dialogue_is_told_in_time_and_leaves_nothing
 }
 
 #[tokio::test]
+async fn a_question_of_a_later_version_is_told_to_be_unknown() {
+    let (relay, _one, _two) = neighbours().await;
+    let session = call(&relay, Cloud::One, Cloud::One, Cloud::Two).await;
+    until(&relay, "the call is acknowledged", |relay| is_answered(relay, &session)).await;
+    let key = |cloud: Cloud| base64::encode(cloud.gatekeeper().certificate().public_key_info());
+    let (one, two) = (Cloud::One.gatekeeper(), Cloud::Two.gatekeeper());
+    let queue = |kind: &str| Destination::queue(&format!("{kind}-{}-{session}", two.certificate().system().unwrap())).unwrap();
+    let asked = RelayMessage::Unknown { subject: "future_poll".into(), session: SessionId::parse(&session).unwrap(), json: "{}".into() };
+    let sealing = SealingKey::from_authentication_info(&key(Cloud::Two)).unwrap();
+    relay.send(&queue("REQ"), MessageSealer::new(one.key()).unwrap().seal(&asked, &sealing, now()).unwrap()).await.unwrap();
+    let mut answers = relay.listen(&queue("RESP")).await.unwrap();
+    let (opener, verifying) = (MessageOpener::new(one.key()).unwrap(), VerifyingKey::from_authentication_info(&key(Cloud::Two)).unwrap());
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        let Ok(Ok(Heard::Message(sealed))) = tokio::time::timeout(PATIENCE, answers.next()).await else { panic!("a message") };
+        heard.push(opener.open(&sealed, &verifying, now()).unwrap());
+    }
+    let RelayMessage::Unknown { subject, json, .. } = &heard[1] else { panic!("{heard:?}") };
+    assert!(subject == "future_poll" && json.contains("INVALID_PARAMETER"), "{json}");
+}
+
+#[tokio::test]
 async fn garbage_in_a_dialogue_is_passed_over_up_to_a_limit_and_told() {
     let relay = MemoryRelay::new("relay.example");
     let one = Side::start(Cloud::One, &relay, PATIENCE).await;

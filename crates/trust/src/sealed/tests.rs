@@ -58,6 +58,7 @@ fn every_kind_of_message_comes_back() {
     let messages = [
         RelayMessage::Call(session()),
         RelayMessage::Tunnel { session: session(), bytes: vec![1, 2, 3] },
+        RelayMessage::Unknown { subject: "GSD_POLL".into(), session: session(), json: "{}".into() },
         RelayMessage::Acknowledgement(session()),
         RelayMessage::Raw(b"GET / HTTP/1.1\r\n\r\n\0\xff".to_vec()),
         RelayMessage::Raw(Vec::new()),
@@ -144,7 +145,9 @@ fn claims_that_are_no_message_are_refused() {
         (json!({"jti": "1", "iat": iat, "mst": "raw", "pld": "?"}), "its bytes are not Base64"),
         (json!({"jti": "1", "iat": iat, "mst": "gsd_poll", "sid": sid}), "it has no payload"),
         (json!({"jti": "1", "iat": iat, "mst": "gsd_poll", "pld": "{}"}), "it has no session id"),
-        (json!({"jti": "1", "iat": iat, "mst": "GSD_POLL", "sid": sid, "pld": "{}"}), "its message type is none that is known"),
+        (json!({"jti": "1", "iat": iat, "mst": "", "sid": sid, "pld": "{}"}), "its message type is none"),
+        (json!({"jti": "1", "iat": iat, "mst": "x".repeat(65), "sid": sid, "pld": "{}"}), "its message type is none"),
+        (json!({"jti": "1", "iat": iat, "mst": "GSD_POLL", "sid": sid}), "it has no payload"),
     ] {
         assert_eq!(of(claims.clone()), Err(MessageFault::Form(why)), "{claims}");
     }
