@@ -58,12 +58,13 @@ impl Gatekeeper {
                 let why = format!(
                     "Cloud {told} was not asked: {limit} dialogues like it are under way, and none has ended within {patience} s. Try again."
                 );
+                self.end_asking(span, &partner, subject, Some(why.clone()));
                 return Err(ArrowheadError::unavailable(why));
             };
             self.counts.asked.fetch_add(1, Relaxed);
             let asked = Question { subject, json: question, cause };
             let answer = self.call(&*relay, &partner, &asked).await;
-            self.end_asking(span, &partner, subject, answer.as_ref().err());
+            self.end_asking(span, &partner, subject, answer.as_ref().err().map(Fault::to_string));
             self.counts.failed.fetch_add(answer.is_err().into(), Relaxed);
             drop(place);
             let answer = answer.map_err(|fault| self.refusal(&told, &relay.place().to_string(), &fault))?;

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc};
 
 use bodkin_arrowhead::{dialogue::Subject, trace::TraceContext};
 
-use super::{Fault, Gatekeeper, Partner};
+use super::{Gatekeeper, Partner};
 use crate::trace::{self, Attributes, Kind, Span, Traces, Value};
 
 impl Gatekeeper {
@@ -20,9 +20,9 @@ impl Gatekeeper {
         (span.as_ref().map(Span::context).or(cause), span)
     }
 
-    pub(super) fn end_asking(&self, span: Option<Span>, partner: &Partner, subject: Subject, fault: Option<&Fault>) {
+    pub(super) fn end_asking(&self, span: Option<Span>, partner: &Partner, subject: Subject, failure: Option<String>) {
         if let (Some(traces), Some(span)) = (&self.traces, span) {
-            traces.end(span, format!("ask {}", subject.as_str()), attributes(partner), fault.map(Fault::to_string));
+            traces.end(span, format!("ask {}", subject.as_str()), attributes(partner), failure);
         }
     }
 

@@ -27,7 +27,7 @@ const ATTEMPTS_MAX: u32 = 4;
 /// Behind the first failure; doubled with each further one.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 /// How long a cloud that stops waits until the last spans are told.
-const FLUSH_MAX: Duration = Duration::from_secs(2);
+const FLUSH_MAX: Duration = Duration::from_secs(5);
 
 /// Why spans were not taken.
 #[derive(Debug, thiserror::Error)]
