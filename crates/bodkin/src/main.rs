@@ -83,7 +83,7 @@ enum Task {
     Client(cli::ClientCommand),
     /// The cloud's authority and the certificates of its systems; the cloud need not run
     Cert(cli::CertOptions),
-    /// The database of a local cloud: copy it into a file while the cloud runs, and put such a copy back
+    /// The database of a local cloud: copy it into a file while the cloud runs, put such a copy back, take over that of the Java systems (import-arrowhead)
     Db(cli::DbOptions),
     /// Real-time topics: will they meet their deadlines and bounds on losses? Nothing need run
     Topic(cli::TopicOptions),

@@ -9,13 +9,26 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use self::terminal::{Other, run};
+use crate::secure::{key_stores, put_key_store};
 use crate::support::patience::eventually;
 use crate::support::ports::free_offset;
+use crate::support::secure::anchor;
 
 /// Ports of a cloud, which a page names.
 const PORTS: [u16; 11] = [5570, 5571, 5572, 5573, 8440, 8441, 8443, 8445, 8449, 8453, 8455];
 /// By how much a page moves the ports of its second cloud.
 const SECOND: u16 = 100;
+/// What a page calls `$ZMTP_C`.
+const SOURCES_IN_C: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../zmtp-c");
+/// A dump of a cloud of the Java systems in which a display may read a sensor's temperature.
+const OLD_CLOUD: &str = "INSERT INTO service_interface (id, interface_name) VALUES (3, 'HTTP-SECURE-JSON');
+INSERT INTO system_ (id, system_name, address, port) VALUES (12, 'sensor', '192.0.2.1', 9000), (13, 'display', '192.0.2.2', 9001);
+INSERT INTO service_definition (id, service_definition) VALUES (30, 'temperature');
+INSERT INTO service_registry (id, service_id, system_id, service_uri, secure, version) VALUES (40, 30, 12, '/temperature', 'CERTIFICATE', 1);
+INSERT INTO service_registry_interface_connection (id, service_registry_id, interface_id) VALUES (1, 40, 3);
+INSERT INTO authorization_intra_cloud (id, consumer_system_id, provider_system_id, service_id) VALUES (50, 13, 12, 30);
+INSERT INTO authorization_intra_cloud_interface_connection (id, authorization_intra_cloud_id, interface_id) VALUES (1, 50, 3);
+";
 /// How often a cloud of another terminal is waited for: it makes keys, where many others do.
 const PATIENCES: u32 = 3;
 /// Stands for anything.
@@ -107,14 +120,21 @@ fn fits(expected: &str, line: &str) -> bool {
 /// Runs a page from its first command to its last in a folder of its own.
 #[track_caller]
 fn check(name: &str) {
+    check_in(name, |_| {});
+}
+
+/// The same in a folder that has what the page takes for granted.
+#[track_caller]
+fn check_in(name: &str, furnish: impl FnOnce(&Path)) {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).expect("the page is there");
     let moves = Moves([free_offset(), free_offset()]);
     let place = TempDir::new().expect("a temporary directory");
-    let environment = BTreeMap::from([("BODKIN_PORT_OFFSET", moves.0[0].to_string())]);
+    furnish(place.path());
+    let environment = BTreeMap::from([("BODKIN_PORT_OFFSET", moves.0[0].to_string()), ("ZMTP_C", SOURCES_IN_C.to_owned())]);
     // Those of other terminals go on until the page's end.
     let mut others = Vec::new();
     let blocks = blocks(&page);
-    assert!(blocks.len() > 3, "{name} has only {} fences to run", blocks.len());
+    assert!(blocks.len() > 1, "{name} has only {} fences to run", blocks.len());
     for Block { line, is_other, commands, shown } in blocks {
         let (commands, shown) = (moves.of(&commands), moves.of(&shown.unwrap_or_default()));
         let told = |printed: &str, missing: &str| {
@@ -158,6 +178,32 @@ fn a_reliable_pair_is_as_its_page_says() {
 #[test]
 fn two_clouds_are_as_their_page_says() {
     check("how-to/two-clouds.md");
+}
+
+#[test]
+fn the_move_from_the_java_systems_is_as_its_page_says() {
+    check_in("how-to/move-from-java.md", |place| {
+        let stores = key_stores(&[anchor()]);
+        for system in ["gatekeeper", "gateway", "sysop"] {
+            put_key_store(stores.path(), system);
+        }
+        fs::rename(stores.path().join("password"), place.join("password")).expect("it is moved");
+        fs::create_dir(place.join("certificates")).expect("a folder");
+        for store in fs::read_dir(stores.path()).expect("a folder").flatten() {
+            fs::rename(store.path(), place.join("certificates").join(store.file_name())).expect("it is moved");
+        }
+        fs::write(place.join("arrowhead.sql"), OLD_CLOUD).expect("a file");
+    });
+}
+
+#[test]
+fn a_sensor_node_is_as_its_page_says() {
+    check("how-to/sensor-node.md");
+}
+
+#[test]
+fn a_prediction_is_as_its_page_says() {
+    check("how-to/predict.md");
 }
 
 #[test]

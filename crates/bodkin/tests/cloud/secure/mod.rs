@@ -37,14 +37,14 @@ fn wait_for_log(cloud: &Cloud, parts: &[&str]) {
 const PASSWORD: &str = "123456";
 
 /// Puts the key store of a core system there.
-fn put_key_store(folder: &Path, system: &str) {
+pub fn put_key_store(folder: &Path, system: &str) {
     let identity = issue(&authority(), &format!("{system}.{CLOUD}"), &["localhost", "127.0.0.1"], tls::now(), 365 * DAY);
     let content = keystore::write_identity(&identity, system, PASSWORD).expect("a key store");
     replace(&folder.join(format!("{system}.p12")), &content);
 }
 
 /// The key stores that an Arrowhead cloud without a Gatekeeper has, with a trust store of these authorities; their password is in the file `password`.
-fn key_stores(anchors: &[Certificate]) -> TempDir {
+pub fn key_stores(anchors: &[Certificate]) -> TempDir {
     let place = TempDir::new().expect("a temporary directory");
     let write = |name: &str, content: &[u8]| replace(&place.path().join(name), content);
     for system in ["serviceregistry", "authorization", "orchestrator", "eventhandler"] {
