@@ -15,6 +15,7 @@ pub mod cloud;
 pub mod common_name;
 pub mod core_service;
 pub mod dialogue;
+pub mod dns_sd;
 pub mod error;
 pub mod event_filter;
 pub mod event_handler;

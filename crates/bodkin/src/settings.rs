@@ -4,6 +4,7 @@
 //! unit in it. Flags go before the environment, the environment before the file, the file before
 //! `/etc/bodkin/bodkin.toml`, and that before the defaults.
 
+mod announced;
 mod graphs;
 pub mod moved;
 mod options;
@@ -78,7 +79,7 @@ impl Settings {
         let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
         let (token_lifetimes, platform, zmtp) = (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?);
         let (relay, relay_logins, fixed_answers) = (self.relay_config()?, self.relay_logins()?, self.fixed_answers()?);
-        let traces = self.traces()?;
+        let (traces, dns_sd) = (self.traces()?, self.announced()?);
         let (offset, tunnels) = (self.offset(), self.tunnels()?);
         let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
@@ -116,6 +117,7 @@ impl Settings {
                 age_max: Duration::from_secs(self.audit_age_max_s.expect(all)),
             },
             log_entries_max: self.log_entries_max.expect(all),
+            dns_sd,
             traces,
             host_names: self.host_names.expect(all),
             cors_origins: origins(self.cors_origins.expect(all).into_iter().chain(self.management_tool_origin))?,

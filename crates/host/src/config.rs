@@ -11,6 +11,7 @@ use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
     core_service::CoreSystem,
     dialogue::FixedAnswers,
+    dns_sd::Announced,
     name::{EventType, NamingRules, SystemName},
     service_registry::AddressDetection,
 };
@@ -138,6 +139,8 @@ pub struct HostConfig {
     pub realtime: Arc<Realtime>,
     /// Where log entries wait to be kept.
     pub log_book: Arc<LogBook>,
+    /// Which services are announced by multicast DNS; `None`: none.
+    pub dns_sd: Option<Announced>,
     /// Where traces are told; `None`: nowhere, and they are handed on only.
     pub traces: Option<TraceConfig>,
     /// Log entries that are kept.
@@ -211,6 +214,7 @@ impl HostConfig {
             graphs: Arc::default(),
             realtime: Realtime::ordinary(),
             log_book: Arc::default(),
+            dns_sd: None,
             traces: None,
             log_entries_max: 10_000,
             audit: AUDIT_LIMITS,

@@ -15,6 +15,7 @@ pub mod config;
 pub mod control;
 pub mod dashboard;
 pub mod destination;
+pub mod dns_sd;
 pub mod document;
 pub mod frames;
 pub mod gate;
@@ -56,6 +57,7 @@ pub mod token;
 pub mod topics;
 pub mod trace;
 
+pub use bodkin_arrowhead::dns_sd::Announced;
 pub use bodkin_broker::DeliveryPolicy;
 pub use bodkin_relay::{native::hub::HubLimits, stomp::Logins, tunnel::PortRange};
 pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};

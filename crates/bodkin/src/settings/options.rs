@@ -11,7 +11,7 @@ use bodkin_host::{AUDIT_LIMITS, EventLogLimits, HostConfig, realtime::Scheduling
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_DATA, pair, zmtp};
+use super::{DEFAULT_DATA, announced, pair, zmtp};
 use crate::topic_file::TopicFile;
 
 /// What the event log keeps by default.
@@ -203,6 +203,8 @@ settings! {
     audit_age_max_s: u64 = "BODKIN_AUDIT_AGE_MAX_S",
     /// Log entries that are kept for /mgmt/logs; beyond, the oldest go
     log_entries_max: u64 = "BODKIN_LOG_ENTRIES_MAX",
+    /// Services announced by multicast DNS where the cloud listens (DNS-SD, type _arrowhead._tcp): off, cloud, those of the core systems, or services, all
+    dns_sd: String = "BODKIN_DNS_SD",
     /// Collector that is told of traces by OTLP/HTTP in JSON, such as http://127.0.0.1:4318; empty: none, and traces are handed on only
     otlp_url: String = "BODKIN_OTLP_URL",
     /// Of requests that name no trace, one in so many begins one; 0: none does
@@ -335,6 +337,7 @@ impl Settings {
             audit_bytes_max: Some(AUDIT_LIMITS.bytes_max),
             audit_age_max_s: Some(AUDIT_LIMITS.age_max.as_secs()),
             log_entries_max: Some(host.log_entries_max),
+            dns_sd: Some(announced::OFF.into()),
             otlp_url: Some(String::new()),
             trace_one_in: Some(0),
             subscriber_queue_bytes_max: Some(limits.subscriber_queue_bytes_max),

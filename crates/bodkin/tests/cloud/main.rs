@@ -12,6 +12,7 @@ mod dashboard;
 mod dealer;
 mod deliveries;
 mod demo;
+mod dns_sd;
 mod documents;
 mod events;
 mod explanations;

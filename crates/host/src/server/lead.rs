@@ -12,6 +12,7 @@ use crate::{
     config::HostConfig,
     control::{self, Control},
     destination::Destinations,
+    dns_sd,
     gatekeeper::{self, Gatekeeper},
     gateway::{self, Gateway},
     graph::{self, DeclaredGraph, Deployer},
@@ -96,6 +97,10 @@ impl Lead {
         jobs.push(tokio::spawn(control::expire_reservations(store.clone(), interval)));
         jobs.push(tokio::spawn(gatekeeper::answer_calls(self.control.clone())));
         jobs.push(tokio::spawn(gateway::keep_links(self.control.clone())));
+        jobs.extend(config.dns_sd.map(|which| {
+            let place = format!("{}:{}", config.domain_name, self.addresses[0].port());
+            tokio::spawn(dns_sd::announce(store.clone(), which, place, config.listen))
+        }));
         jobs.extend(self.quality_monitor().map(|monitor| tokio::spawn(monitor.run())));
         if let Some(security) = &self.security {
             let (security, gatekeeper, gateway) = (security.clone(), self.control.gatekeeper.clone(), self.control.gateway.clone());

@@ -1,0 +1,125 @@
+//! Services announced by multicast DNS, as another resolver finds them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+use mdns_sd::{IfKind, Receiver, ResolvedService, ServiceDaemon, ServiceEvent};
+
+use crate::support::arrowhead::{number, service, system, with};
+use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::patience::eventually;
+use crate::support::skip::note;
+
+/// Looks for services on the loopback interface.
+struct Browser {
+    daemon: ServiceDaemon,
+    events: Receiver<ServiceEvent>,
+    found: BTreeMap<String, ResolvedService>,
+}
+
+impl Browser {
+    fn browse(service_type: &str) -> Self {
+        let daemon = ServiceDaemon::new().expect("a daemon");
+        daemon.disable_interface(IfKind::All).expect("it takes it");
+        daemon.enable_interface(IfKind::LoopbackV4).expect("it takes it");
+        let events = daemon.browse(service_type).expect("it browses");
+        Self { daemon, events, found: BTreeMap::new() }
+    }
+
+    /// What is there of a cloud, by the instances' first labels.
+    fn look(&mut self, cloud: &Cloud) -> BTreeMap<String, ResolvedService> {
+        for event in self.events.try_iter() {
+            match event {
+                ServiceEvent::ServiceResolved(service) => _ = self.found.insert(service.get_fullname().to_owned(), *service),
+                ServiceEvent::ServiceRemoved(_, name) => _ = self.found.remove(&name),
+                _ => {}
+            }
+        }
+        let place = place(cloud);
+        let of_cloud =
+            self.found.iter().filter_map(|(name, service)| Some((name.split_once(&place)?.0.trim().to_owned(), service.clone())));
+        of_cloud.collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.daemon.shutdown();
+    }
+}
+
+/// Where the Service Registry is, as names have it.
+fn place(cloud: &Cloud) -> String {
+    cloud.address(System::ServiceRegistry).to_string()
+}
+
+fn text(service: &ResolvedService, key: &str) -> String {
+    service.get_property_val_str(key).unwrap_or_else(|| panic!("no {key}: {service:?}")).to_owned()
+}
+
+#[test]
+fn registered_services_are_found_by_another_resolver_until_they_go() {
+    if !has_multicast() {
+        return note("dns_sd_services", "this machine has no multicast on its loopback interface");
+    }
+    let cloud = Launch::new().flags(["--dns-sd", "services"]).start();
+    let entry = cloud.register(&with(service("heat", system("sensor", 9000)), "/serviceUri", "/heat/now"));
+    let id = number(&entry, "/id");
+    let (mut all, mut heat) = (Browser::browse("_arrowhead._tcp.local."), Browser::browse("_heat._sub._arrowhead._tcp.local."));
+    let name = format!("heat sensor #{id}");
+    assert!(eventually(|| heat.look(&cloud).contains_key(&name)), "{:?}; {}", heat.found, cloud.stderr());
+    let found = heat.look(&cloud);
+    let sensor = &found[&name];
+    assert_eq!((sensor.get_port(), found.len()), (9000, 1), "{found:?}");
+    assert!(sensor.get_addresses_v4().contains(&Ipv4Addr::LOCALHOST), "{sensor:?}");
+    for (key, value) in [("service", "heat"), ("system", "sensor"), ("path", "/heat/now"), ("secure", "NOT_SECURE"), ("txtvers", "1")] {
+        assert_eq!(text(sensor, key), value, "{sensor:?}");
+    }
+    let registry = cloud.address(System::ServiceRegistry).port();
+    let has_registry = |found: &BTreeMap<String, ResolvedService>| {
+        found.values().any(|service| text(service, "system") == "serviceregistry" && service.get_port() == registry)
+    };
+    assert!(eventually(|| has_registry(&all.look(&cloud)) && all.look(&cloud).contains_key(&name)), "{:?}", all.found);
+    cloud.delete(&format!("/serviceregistry/mgmt/{id}")).expect_status(200);
+    assert!(eventually(|| !all.look(&cloud).contains_key(&name)), "{:?}", all.found);
+    assert!(!all.look(&cloud).is_empty());
+    // A cloud that ends takes back what it has said.
+    let gone = place(&cloud);
+    assert!(cloud.stop().success());
+    let is_gone = || {
+        let over: Vec<_> = all
+            .events
+            .try_iter()
+            .filter_map(|event| if let ServiceEvent::ServiceRemoved(_, name) = event { Some(name) } else { None })
+            .collect();
+        over.iter().for_each(|name| _ = all.found.remove(name));
+        !all.found.keys().any(|name| name.contains(&gone))
+    };
+    assert!(eventually(is_gone), "{:?}", all.found.keys());
+}
+
+#[test]
+fn a_cloud_that_is_to_say_no_more_says_its_core_systems_only() {
+    if !has_multicast() {
+        return note("dns_sd_cloud", "this machine has no multicast on its loopback interface");
+    }
+    let cloud = Launch::new().flags(["--dns-sd", "cloud"]).start();
+    cloud.register(&service("heat", system("sensor", 9000)));
+    let mut all = Browser::browse("_arrowhead._tcp.local.");
+    let said = |all: &mut Browser| all.look(&cloud).values().map(|service| text(service, "system")).collect::<BTreeSet<_>>();
+    let core = ["authorization", "eventhandler", "orchestrator", "serviceregistry"].map(str::to_owned).into();
+    assert!(eventually(|| said(&mut all) == core), "{:?}; {}", all.found, cloud.stderr());
+}
+
+/// Whether what is sent to a group on the loopback interface arrives there.
+fn has_multicast() -> bool {
+    let group = Ipv4Addr::new(224, 0, 0, 251);
+    let hearing = UdpSocket::bind("0.0.0.0:0").expect("a port");
+    hearing.set_read_timeout(Some(Duration::from_secs(5))).expect("a time-out");
+    let port = hearing.local_addr().expect("an address").port();
+    let speaking = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let arrives = || Ok(speaking.send_to(b"?", (group, port))? == 1 && hearing.recv(&mut [0; 8])? == 1);
+    hearing.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST).and_then(|()| arrives()).unwrap_or(false)
+}

@@ -1,0 +1,196 @@
+//! Says by multicast DNS which services are registered, and answers who asks for them (RFC 6762, RFC 6763): `arrowhead::dns_sd` decides what is said, the daemon of
+//! `mdns-sd` says it, on a thread of its own.
+//!
+//! Whoever leads says it. What is said follows the registry by about a second, and is taken back when the cloud ends.
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bodkin_arrowhead::{
+    dns_sd::{Announced, Announcement, announced},
+    record::EntryId,
+};
+use bodkin_store::Store;
+use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
+use tokio::time::{sleep, timeout};
+
+use crate::{control::now, seldom::Seldom};
+
+/// Services that are said at the same time: each is said by multicast when it comes and when it goes. Further ones are not, which is told.
+pub const SERVICES_MAX: usize = 1_000;
+/// How often it is looked what is registered.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often it is looked what has run out, though nothing was registered.
+const LOOK_AT_ALL: Duration = Duration::from_secs(10);
+/// Services that are begun to be said, or taken back, between two looks.
+const CHANGES_MAX: usize = 50;
+/// For the address of a provider that has registered a name.
+const LOOKUP_PATIENCE: Duration = Duration::from_secs(1);
+/// When a name is looked up again that was not found.
+const LOOKUP_AGAIN: Duration = Duration::from_secs(60);
+
+/// Says services, until the task is aborted; what was said is taken back then. `place` is where the Service Registry is, host and port; `listen` where the cloud listens: it
+/// is said there and nowhere else.
+pub async fn announce(store: Store, which: Announced, place: String, listen: IpAddr) {
+    let announcer = match Announcer::new(listen) {
+        Ok(announcer) => announcer,
+        Err(error) => return tracing::error!(%error, "services are not announced by multicast DNS: {error}"),
+    };
+    tracing::info!(place, "services are announced by multicast DNS");
+    announcer.run(store, which, place).await;
+}
+
+/// What is known of a service that is to be said.
+enum Said {
+    /// It is said, under this name.
+    Under { announcement: Announcement, name: String },
+    /// It cannot be, until then.
+    Not { announcement: Announcement, until: Instant },
+}
+
+impl Said {
+    fn is(&self, announcement: &Announcement) -> bool {
+        match self {
+            Self::Under { announcement: said, .. } => said == announcement,
+            Self::Not { announcement: said, until } => said == announcement && Instant::now() < *until,
+        }
+    }
+}
+
+struct Announcer {
+    daemon: ServiceDaemon,
+    said: BTreeMap<EntryId, Said>,
+    too_many: Seldom,
+    not_said: Seldom,
+}
+
+impl Announcer {
+    fn new(listen: IpAddr) -> Result<Self, mdns_sd::Error> {
+        let daemon = ServiceDaemon::new()?;
+        if listen.is_unspecified() {
+            daemon.disable_interface(vec![IfKind::LoopbackV4, IfKind::LoopbackV6])?;
+        } else {
+            daemon.disable_interface(IfKind::All)?;
+            daemon.enable_interface(IfKind::Addr(listen))?;
+        }
+        Ok(Self { daemon, said: BTreeMap::new(), too_many: Seldom::default(), not_said: Seldom::default() })
+    }
+
+    async fn run(mut self, store: Store, which: Announced, place: String) {
+        let (mut seen, mut seen_at, mut is_done) = (None, Instant::now(), false);
+        loop {
+            let snapshot = Arc::clone(&store.snapshot());
+            let is_same = seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &snapshot));
+            if !is_done || !is_same || seen_at.elapsed() >= LOOK_AT_ALL {
+                let mut wanted = BTreeMap::new();
+                for (entry, provider) in announced(&snapshot, which, now()) {
+                    if wanted.len() >= SERVICES_MAX {
+                        self.tell_too_many();
+                        break;
+                    }
+                    match Announcement::of(&snapshot, entry, provider, &place) {
+                        Ok(announcement) => _ = wanted.insert(entry.id, announcement),
+                        Err(error) => self.tell(&format!("service #{}", entry.id.0), &error),
+                    }
+                }
+                is_done = self.follow(wanted).await;
+                (seen, seen_at) = (Some(snapshot), Instant::now());
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Takes back what is not wanted any more, and says what is; false: there is more to do.
+    async fn follow(&mut self, wanted: BTreeMap<EntryId, Announcement>) -> bool {
+        let mut left = CHANGES_MAX;
+        let over: Vec<EntryId> = self.said.keys().filter(|id| !wanted.contains_key(id)).copied().take(left).collect();
+        left -= over.len();
+        over.into_iter().for_each(|id| self.take_back(id));
+        for (id, announcement) in wanted {
+            if self.said.get(&id).is_some_and(|said| said.is(&announcement)) {
+                continue;
+            }
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            self.take_back(id);
+            match self.say(&announcement).await {
+                Ok(name) => _ = self.said.insert(id, Said::Under { announcement, name }),
+                // Its queue is full: the rest is said when it has caught up.
+                Err(Trouble::Daemon(mdns_sd::Error::Again)) => return false,
+                Err(trouble) => {
+                    self.tell(&announcement.instance, &trouble);
+                    self.said.insert(id, Said::Not { announcement, until: Instant::now() + LOOKUP_AGAIN });
+                }
+            }
+        }
+        left > 0
+    }
+
+    /// Says a service; gives its full name.
+    async fn say(&self, announcement: &Announcement) -> Result<String, Trouble> {
+        let Announcement { service_type, instance, host, address, port, texts } = announcement;
+        let addresses = addresses(address, *port).await?;
+        let service = ServiceInfo::new(service_type, instance, host, addresses.as_slice(), *port, texts.as_slice())?;
+        let name = service.get_fullname().to_owned();
+        self.daemon.register(service)?;
+        Ok(name)
+    }
+
+    fn take_back(&mut self, id: EntryId) {
+        if let Some(Said::Under { name, .. }) = self.said.remove(&id) {
+            // Without a daemon nothing is said any more.
+            let _ = self.daemon.unregister(&name);
+        }
+    }
+
+    fn tell(&self, what: &str, why: &dyn std::fmt::Display) {
+        if let Some(times) = self.not_said.due() {
+            tracing::warn!(times, "{what} is not announced by multicast DNS: {why}");
+        }
+    }
+
+    fn tell_too_many(&self) {
+        if let Some(times) = self.too_many.due() {
+            tracing::warn!(
+                times,
+                "more than {SERVICES_MAX} services are registered: those that came last are not announced by multicast DNS"
+            );
+        }
+    }
+}
+
+impl Drop for Announcer {
+    /// Its last words take back all that it has said.
+    fn drop(&mut self) {
+        if let Ok(ended) = self.daemon.shutdown() {
+            // The process may end behind this.
+            let _ = ended.recv_timeout(LOOKUP_PATIENCE);
+        }
+    }
+}
+
+/// Why a service is not said.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("{0}")]
+    Daemon(#[from] mdns_sd::Error),
+    #[error("the address of {0} is not found")]
+    Unknown(String),
+}
+
+/// The addresses of a provider, whatever it has registered.
+async fn addresses(address: &str, port: u16) -> Result<Vec<IpAddr>, Trouble> {
+    if let Ok(address) = address.parse() {
+        return Ok(vec![address]);
+    }
+    let unknown = || Trouble::Unknown(address.to_owned());
+    let found = timeout(LOOKUP_PATIENCE, tokio::net::lookup_host((address, port))).await;
+    let found: Vec<IpAddr> = found.map_err(|_| unknown())?.map_err(|_| unknown())?.map(|place| place.ip()).collect();
+    if found.is_empty() { Err(unknown()) } else { Ok(found) }
+}
