@@ -51,7 +51,7 @@ use crate::{
     stage::{Stage, Stages},
     token::TokenIssuer,
     topics::pushed::PushedWishes,
-    trace::Traces,
+    trace::{Traces, caused_by},
 };
 
 /// What the operations work with.
@@ -99,7 +99,13 @@ impl Control {
     pub async fn answer(&self, system: CoreSystem, request: &Request) -> Answer {
         let routed = route::route(system, request.method, &request.path);
         let operation = routed.as_ref().ok().map(|route| route.operation);
-        self.traced(system, operation, request, self.answer_routed(system, routed, request)).await
+        let (span, cause) = self.begin_answer(request);
+        let answer = match cause {
+            None => self.answer_routed(system, routed, request).await,
+            cause => caused_by(cause, Box::pin(self.answer_routed(system, routed, request))).await,
+        };
+        self.end_answer(span, system, operation, request, &answer);
+        answer
     }
 
     async fn answer_routed(&self, system: CoreSystem, routed: std::result::Result<Route, NoRoute>, request: &Request) -> Answer {

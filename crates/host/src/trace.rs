@@ -19,6 +19,7 @@ use std::{
     future::Future,
     hash::{BuildHasher, RandomState},
     num::{NonZeroU64, NonZeroU128},
+    pin::Pin,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -195,8 +196,8 @@ pub fn cause() -> Option<TraceContext> {
     CAUSE.try_with(|cause| *cause).ok()
 }
 
-/// Has what a future does be caused by this.
-pub async fn caused_by<F: Future>(cause: Option<TraceContext>, work: F) -> F::Output {
+/// Has what a future does be caused by this. It is on the heap, for each future around one has room for it again.
+pub async fn caused_by<F: Future>(cause: Option<TraceContext>, work: Pin<Box<F>>) -> F::Output {
     match cause {
         Some(cause) => CAUSE.scope(cause, work).await,
         None => work.await,
@@ -245,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn a_task_knows_what_it_is_caused_by() {
         assert_eq!(cause(), None);
-        assert_eq!(caused_by(Some(context(true)), async { cause() }).await, Some(context(true)));
-        assert_eq!(caused_by(None, async { cause() }).await, None);
+        assert_eq!(caused_by(Some(context(true)), Box::pin(async { cause() })).await, Some(context(true)));
+        assert_eq!(caused_by(None, Box::pin(async { cause() })).await, None);
     }
 }

@@ -180,7 +180,7 @@ impl Gatekeeper {
             let begun = Instant::now();
             let answer = match self.fixed.of(subject) {
                 Some(fixed) => fixed.to_owned(),
-                None => self.trace_answer(partner, subject, trace, control.answer_question(cloud, subject, &question)).await,
+                None => self.trace_answer(partner, subject, trace, Box::pin(control.answer_question(cloud, subject, &question))).await,
             };
             self.times.record(subject, Part::Decide, begun.elapsed());
             let answer = self.seal_answer(partner, subject, &session, answer).await?;

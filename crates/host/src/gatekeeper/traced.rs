@@ -1,6 +1,6 @@
 //! Spans of dialogues: what is asked says in its sealed message which trace it is of, so that the other cloud's answer is of the same.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use bodkin_arrowhead::{dialogue::Subject, trace::TraceContext};
 
@@ -32,7 +32,7 @@ impl Gatekeeper {
         partner: &Partner,
         subject: Subject,
         cause: Option<TraceContext>,
-        answer: impl Future<Output = T>,
+        answer: Pin<Box<impl Future<Output = T>>>,
     ) -> T {
         let begun = self.traces.as_deref().and_then(|traces| Some((traces, traces.begin_in(cause, Kind::Server)?)));
         let cause = begun.as_ref().map(|(_, span)| span.context()).or(cause);

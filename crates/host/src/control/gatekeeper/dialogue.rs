@@ -127,7 +127,7 @@ impl Control {
         let question = serde_json::to_string(question).expect("a question is JSON");
         let ask = |cloud: Arc<Cloud>| {
             // A task of its own does not know what has caused it.
-            let dialogue = caused_by(cause(), speaker.clone().ask(snapshot.clone(), cloud.clone(), subject, question.clone()));
+            let dialogue = caused_by(cause(), Box::pin(speaker.clone().ask(snapshot.clone(), cloud.clone(), subject, question.clone())));
             let dialogue = tokio::spawn(dialogue);
             (cloud, dialogue)
         };
