@@ -44,12 +44,13 @@ fn listen(side: &Side) -> EventStream {
 }
 
 fn hear(side: &Side) -> EventStream {
-    hear_as(side, "display")
+    hear_as(side, "display", "")
 }
 
-fn hear_as(side: &Side, name: &str) -> EventStream {
+/// With this filter.
+fn hear_as(side: &Side, name: &str, filter: &str) -> EventStream {
     let connection = client(side, name).connect(side.cloud.address(System::EventHandler)).expect("a connection");
-    EventStream::open_on(connection, "/eventhandler/events?event_type=heat", &[])
+    EventStream::open_on(connection, &format!("/eventhandler/events?event_type=heat{filter}"), &[])
 }
 
 fn payloads(stream: &EventStream, count: usize) -> Vec<Value> {
@@ -70,7 +71,10 @@ fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
     let id = share(&one, "two", 20_000);
     let stream = listen(&two);
     two.done("system add stranger --address 127.0.0.1 --port 9002");
-    let stranger = hear_as(&two, "stranger");
+    let stranger = hear_as(&two, "stranger", "");
+    // Which cloud it is from this cloud says itself.
+    let of_it = hear_as(&two, "display", "&metadata.cloud=one.test");
+    let of_another = hear_as(&two, "display", "&metadata.cloud=three.test");
     // Without a rule the other cloud hears nothing of it.
     publish(&one, "unheard");
     one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
@@ -90,6 +94,7 @@ fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
     let metrics = client(&two, "sysop").expect(&two.cloud, "GET", "/metrics", None, 200).text();
     assert!(metrics.lines().any(|line| line == "bodkin_heard_events_total 3"), "{metrics}");
     assert_eq!(stranger.count(), 0, "nothing lets it hear what comes from other clouds");
+    assert_eq!((payloads(&of_it, 3).len(), of_another.count()), (3, 0));
     // A rule that is taken back counts for the next event, and a share that is taken back is gone.
     let rules = one.done("auth intercloud list");
     one.done(&format!("auth intercloud remove {}", rules["data"][0]["id"]));
