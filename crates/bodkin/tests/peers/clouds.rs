@@ -29,7 +29,7 @@ const GLANCE: Duration = Duration::from_secs(1);
 /// The relay between them.
 enum Between {
     Own { serving: Option<Serving>, listen: String, guests: Vec<String> },
-    ActiveMq(Peer),
+    Broker(Peer),
 }
 
 impl Between {
@@ -54,7 +54,7 @@ impl Between {
         put_anchors(place, &[anchor(place, "one"), anchor(place, "two")]);
         let mut peer = network.within(Host::Relay, || Peer::start_at(class_path, place, "0.0.0.0"));
         let port = peer.port();
-        (Self::ActiveMq(peer), port, base64::encode(broker.certificate().public_key_info()))
+        (Self::Broker(peer), port, base64::encode(broker.certificate().public_key_info()))
     }
 
     /// Dies.
@@ -62,7 +62,7 @@ impl Between {
         match self {
             // Dropped, it is killed.
             Self::Own { serving, .. } => *serving = None,
-            Self::ActiveMq(peer) => assert_eq!(peer.ask("stop"), "stopped"),
+            Self::Broker(peer) => assert_eq!(peer.ask("stop"), "stopped"),
         }
     }
 
@@ -73,7 +73,7 @@ impl Between {
                 let guests: Vec<&str> = guests.iter().map(String::as_str).collect();
                 *serving = Some(network.within(Host::Relay, || Serving::start(&place.join("relay"), listen, &guests)));
             }
-            Self::ActiveMq(peer) => _ = peer.port(),
+            Self::Broker(peer) => _ = peer.port(),
         }
     }
 }
@@ -214,11 +214,21 @@ fn clouds_on_hosts_of_their_own_meet_at_the_own_relay() {
 #[test]
 #[ignore = "peer: ./x test --all"]
 fn clouds_on_hosts_of_their_own_meet_at_activemq() {
+    meet_at_broker("clouds_on_hosts_of_their_own_meet_at_activemq", "activemq");
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn clouds_on_hosts_of_their_own_meet_at_artemis() {
+    meet_at_broker("clouds_on_hosts_of_their_own_meet_at_artemis", "artemis");
+}
+
+fn meet_at_broker(test: &str, project: &str) {
     let place = TempDir::new().expect("a temporary directory");
-    let class_path = jms::build("activemq", place.path());
+    let class_path = jms::build(project, place.path());
     match class_path.and_then(|class_path| Ok((class_path, Network::lay()?))) {
         Ok((class_path, network)) => meet(network, place, Some(&class_path)),
-        Err(reason) => skip::note("clouds_on_hosts_of_their_own_meet_at_activemq", &reason),
+        Err(reason) => skip::note(test, &reason),
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::Ipv4Addr;
 use std::panic::resume_unwind;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 use nix::sched::{CloneFlags, setns};
@@ -52,7 +53,8 @@ pub struct Network {
 impl Network {
     /// Makes them, or says why not.
     pub fn lay() -> Result<Self, String> {
-        let network = Self { prefix: format!("bodkin-clouds-{}", std::process::id()) };
+        static LAID: AtomicU32 = AtomicU32::new(0);
+        let network = Self { prefix: format!("bodkin-clouds-{}-{}", std::process::id(), LAID.fetch_add(1, Relaxed)) };
         for host in [Host::One, Host::Two, Host::Relay] {
             ip(&["netns", "add", &network.namespace(host)])?;
             network.run(host, "ip link set lo up")?;

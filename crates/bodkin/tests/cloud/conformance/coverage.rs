@@ -97,6 +97,7 @@ const RULES_BETWEEN_CLOUDS: [(&str, &[(&str, &str)]); 9] = [
             ("peers", "activemq::java_and_bodkin_hear_each_other_at_activemq"),
             ("peers", "activemq::java_and_bodkin_hear_each_other_at_artemis"),
             ("peers", "clouds::clouds_on_hosts_of_their_own_meet_at_activemq"),
+            ("peers", "clouds::clouds_on_hosts_of_their_own_meet_at_artemis"),
         ],
     ),
     ("9.1 gatekeeper to gatekeeper", &[("peers", "gatekeeper::a_java_gatekeeper_and_ours_ask_and_answer_each_other")]),

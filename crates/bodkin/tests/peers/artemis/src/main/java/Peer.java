@@ -16,15 +16,17 @@ import org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory;
 public class Peer {
     private final String folder;
     private final String password;
+    private final String address;
     private final PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     private int port;
     private EmbeddedActiveMQ broker;
     private Connection connection;
     private Mail mail;
 
-    private Peer(String folder, String password) throws Exception {
+    private Peer(String folder, String password, String address) throws Exception {
         this.folder = folder;
         this.password = password;
+        this.address = address;
         // It comes back where it was.
         try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             port = free.getLocalPort();
@@ -32,7 +34,7 @@ public class Peer {
     }
 
     public static void main(String[] arguments) throws Exception {
-        Peer peer = new Peer(arguments[0], arguments[1]);
+        Peer peer = new Peer(arguments[0], arguments[1], arguments[2]);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             peer.obey(line.split(" ", 4));
@@ -72,7 +74,7 @@ public class Peer {
                 .setSecurityEnabled(false)
                 .setJMXManagementEnabled(false)
                 .addAcceptorConfiguration("within", "vm://0")
-                .addAcceptorConfiguration("stomp", "tcp://127.0.0.1:" + port + "?protocols=STOMP;sslEnabled=true;needClientAuth=true"
+                .addAcceptorConfiguration("stomp", "tcp://" + address + ":" + port + "?protocols=STOMP;sslEnabled=true;needClientAuth=true"
                         + stores + ";anycastPrefix=/queue/;multicastPrefix=/topic/");
         broker = new EmbeddedActiveMQ();
         broker.setConfiguration(configuration);
