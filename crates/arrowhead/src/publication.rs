@@ -3,6 +3,7 @@
 //! A publication's texts stay the JSON literals they came as: what a subscriber gets as Event JSON is written from the
 //! same bytes, and only a `data:` line with the payload itself needs the escapes resolved.
 
+pub mod cloud_event;
 mod escape;
 mod kept;
 mod relayed;

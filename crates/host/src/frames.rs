@@ -2,7 +2,7 @@
 
 use std::{io::Write, ops::Range};
 
-use bodkin_arrowhead::publication::Publication;
+use bodkin_arrowhead::publication::{Publication, cloud_event};
 use bodkin_broker::{
     Epoch, EventId,
     wire::{EventHeader, Flags, HEADER_BYTES},
@@ -17,6 +17,7 @@ use crate::listening::StreamForm;
 pub struct Frames {
     payload: Frame,
     event: Frame,
+    cloud_event: Frame,
     json: Frame,
     message: EventMessage,
     shared: Option<Bytes>,
@@ -91,6 +92,7 @@ impl Frames {
     pub fn clear(&mut self) {
         self.payload.made = false;
         self.event.made = false;
+        self.cloud_event.made = false;
         self.json.made = false;
         self.message.made = false;
         self.shared = None;
@@ -111,6 +113,12 @@ impl Frames {
                 }
                 &self.event.bytes
             }
+            StreamForm::CloudEvent => {
+                if !self.cloud_event.made {
+                    self.make_cloud_event(id, publication);
+                }
+                &self.cloud_event.bytes
+            }
         }
     }
 
@@ -119,6 +127,7 @@ impl Frames {
         match form {
             StreamForm::Payload => &self.payload.bytes,
             StreamForm::Event => &self.event.bytes,
+            StreamForm::CloudEvent => &self.cloud_event.bytes,
         }
     }
 
@@ -202,6 +211,17 @@ impl Frames {
         writeln!(out, "id: {id}").expect("a vector takes everything");
         push_data(out, json);
         self.event.made = true;
+    }
+
+    /// `id:` and `data:` (the event as a CloudEvent, which is one line of JSON).
+    fn make_cloud_event(&mut self, id: EventId, publication: &Publication<'_>) {
+        let out = &mut self.cloud_event.bytes;
+        out.clear();
+        let identity = id.to_string();
+        write!(out, "id: {identity}\ndata: ").expect("a vector takes everything");
+        cloud_event::push_json(out, &identity, publication);
+        out.extend_from_slice(b"\n\n");
+        self.cloud_event.made = true;
     }
 }
 

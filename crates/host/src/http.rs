@@ -71,6 +71,8 @@ pub struct RawRequest<'b> {
     pub forwarded_for: Vec<&'b str>,
     /// `traceparent`: the trace that the request is of; `None` too where it says none that can be.
     pub trace: Option<TraceContext>,
+    /// Headers that begin with `ce-`, without that: attributes of a CloudEvent.
+    pub cloud_event: Vec<(&'b str, &'b str)>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// Whether the connection stays open behind the answer.
@@ -109,6 +111,7 @@ struct Head {
     forwarded_for: Vec<(usize, usize)>,
     /// Once it was given; of two that it was given neither counts.
     trace: Option<Option<TraceContext>>,
+    cloud_event: Vec<[(usize, usize); 2]>,
     body: BodyLength,
     says_empty: bool,
     keep_alive: bool,
@@ -207,6 +210,9 @@ impl RequestReader {
         self.decoded = 0;
         let text = |place: (usize, usize)| std::str::from_utf8(&self.buffer[start + place.0..start + place.1]);
         let texts = |places: Vec<(usize, usize)>| places.into_iter().map(text).collect::<Result<_, _>>();
+        let pairs = |places: Vec<[(usize, usize); 2]>| -> Result<Vec<_>, std::str::Utf8Error> {
+            places.into_iter().map(|[name, value]| Ok((text(name)?, text(value)?))).collect()
+        };
         let malformed = |_| HttpError::Malformed("A header that matters is not UTF-8.");
         Ok(Some(RawRequest {
             method: text(head.method).map_err(malformed)?,
@@ -222,6 +228,7 @@ impl RequestReader {
             forwarded: texts(head.forwarded).map_err(malformed)?,
             forwarded_for: texts(head.forwarded_for).map_err(malformed)?,
             trace: head.trace.flatten(),
+            cloud_event: pairs(head.cloud_event).map_err(malformed)?,
             says_empty: head.says_empty,
             keep_alive: head.keep_alive,
             body: &self.buffer[body_start..body_start + body_length],
@@ -375,6 +382,9 @@ fn read_header(
         14 if is("Content-Length") => lengths.content_length(value)?,
         29 if is("Access-Control-Request-Method") => head.asked_method = Some(place(value)),
         17 if is("Transfer-Encoding") => lengths.transfer_encoding(value)?,
+        4.. if header.name.as_bytes()[..3].eq_ignore_ascii_case(b"ce-") => {
+            head.cloud_event.push([place(&header.name.as_bytes()[3..]), place(value)]);
+        }
         _ => {}
     }
     Ok(())

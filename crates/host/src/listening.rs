@@ -19,6 +19,9 @@ use bodkin_broker::{
 
 use crate::{answer::Refusal, request::Request};
 
+/// Where CloudEvents are published, and heard.
+pub const CLOUD_EVENTS: &str = "/api/v1/events";
+
 /// What a frame of a stream looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamForm {
@@ -26,6 +29,8 @@ pub enum StreamForm {
     Payload,
     /// `data:` is the event as JSON.
     Event,
+    /// `data:` is the event as a CloudEvent in JSON.
+    CloudEvent,
 }
 
 /// Where a stream begins that does not begin with the present.
@@ -56,6 +61,7 @@ impl Listening {
     pub fn parse(request: &Request, header: Option<&str>, consumer: Option<SystemId>) -> Result<Self, Refusal> {
         let (form, name) = match request.path.as_str() {
             "/eventhandler/events" => (StreamForm::Event, request.parameter("event_type")),
+            CLOUD_EVENTS => (StreamForm::CloudEvent, request.parameter("type")),
             _ => (StreamForm::Payload, header.or_else(|| request.parameter("eventtype"))),
         };
         let refused = |message: String| ArrowheadError::bad_payload(message, &request.path);

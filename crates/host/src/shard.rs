@@ -6,6 +6,7 @@
 
 mod accept;
 mod clock;
+mod cloud_event;
 mod connection;
 mod drain;
 mod failover;
@@ -79,14 +80,14 @@ use crate::{
     http::RawRequest,
     inbox::{ConnectionKey, Inbox, Message},
     limits::Limits,
-    listening::Listening,
+    listening::{CLOUD_EVENTS, Listening},
     monitor::EventCounts,
     pair::primary::Primary,
     push::{PushContext, PushQueue, delivery::Delivery},
     realtime::{Membership, Rank, Realtime},
     replay::ReplayContext,
     request::{Method, Request},
-    route::{self, NoRoute, Operation},
+    route::{self, Operation},
     security::{Security, Trust},
     seldom::Seldom,
     stage::{Stage, Stages},
@@ -532,12 +533,13 @@ impl Shard {
             return self.publish(slot, raw);
         }
         let request = Request::from_raw(raw, self.connections[slot].peer.caller.clone());
+        if request.path == CLOUD_EVENTS {
+            return self.cloud_event(slot, &request, raw);
+        }
         match route::route(SYSTEM, request.method, &request.path) {
             Ok(route) if route.operation == Operation::Publish => self.publish(slot, raw),
             Ok(route) if route.operation == Operation::EventStream => self.open_stream(slot, &request, route.access, raw),
-            Ok(_) | Err(NoRoute::Malformed { .. } | NoRoute::NotFound | NoRoute::MethodNotAllowed { .. } | NoRoute::Asked { .. }) => {
-                self.ask_control(slot, request, raw, None)
-            }
+            Ok(_) | Err(_) => self.ask_control(slot, request, raw, None),
         }
     }
 

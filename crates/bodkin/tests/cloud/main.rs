@@ -5,6 +5,7 @@ mod audit;
 mod c_server;
 mod c_sockets;
 mod change_over;
+mod cloud_events;
 mod clouds;
 mod commands;
 mod conformance;

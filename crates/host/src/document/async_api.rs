@@ -123,6 +123,7 @@ fn over_http() -> (Map<String, Value>, Map<String, Value>) {
         ("publish", channel("/eventhandler/publish".into(), "Events from publishers", http, "publication")),
         ("payloads", channel("/eventhandler/subscription".into(), "A stream of payloads", http, "payload")),
         ("events", channel("/eventhandler/events".into(), "A stream of events", http, "event")),
+        ("cloudEvents", channel("/api/v1/events".into(), "CloudEvents 1.0, in and as a stream out", http, "cloudEvent")),
         // Where a subscriber wants to be told is not known before it subscribes.
         (
             "pushes",
@@ -146,6 +147,18 @@ fn over_http() -> (Map<String, Value>, Map<String, Value>) {
                 operation("send", "events", "event", "Server-sent events: data is the event in JSON, id the identity."),
                 "GET",
                 &[("event_type", "which event type"), MISSED],
+            ),
+        ),
+        (
+            "publishCloudEvent",
+            asked_by(operation("receive", "cloudEvents", "cloudEvent", "Takes a CloudEvent, structured or binary."), "POST", &[]),
+        ),
+        (
+            "streamCloudEvents",
+            asked_by(
+                operation("send", "cloudEvents", "cloudEvent", "Server-sent events: data is a CloudEvent in JSON, id the identity."),
+                "GET",
+                &[("type", "which event type"), MISSED],
             ),
         ),
         (
@@ -190,6 +203,24 @@ fn messages() -> Value {
     json!({
         "publication": of("An event to be published", "application/json", form::schema("EventPublishRequest")),
         "event": of("An event", "application/json", form::schema("Event")),
+        "cloudEvent": of(
+            "A CloudEvent",
+            "application/cloudevents+json",
+            json!({
+                "type": "object",
+                "required": ["specversion", "id", "source", "type"],
+                "properties": {
+                    "specversion": {"type": "string", "enum": ["1.0"]},
+                    "id": {"type": "string", "minLength": 1},
+                    "source": {"type": "string", "minLength": 1, "description": "in: //HOST:PORT/NAME of the registered system that publishes"},
+                    "type": {"type": "string", "minLength": 1, "description": "the event type"},
+                    "time": {"type": "string", "format": "date-time"},
+                    "datacontenttype": {"type": "string"},
+                    "data": {},
+                    "data_base64": {"type": "string", "contentEncoding": "base64"},
+                },
+            }),
+        ),
         "payload": of("An event's payload", "text/plain", json!({"type": "string"})),
         "frames": of(
             "Frames of ZMTP: event type, payload, header (docs/formats/event-header.md); two frames do where no header is needed",
@@ -293,6 +324,6 @@ mod tests {
         assert_eq!(document["operations"]["send2"]["channel"]["$ref"], "#/channels/topic2");
         let without = document_of(1, false);
         check(&without);
-        assert_eq!(without["channels"].as_object().unwrap().len(), 4);
+        assert_eq!(without["channels"].as_object().unwrap().len(), 5);
     }
 }

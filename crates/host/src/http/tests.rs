@@ -119,3 +119,16 @@ fn a_client_that_asks_first_is_told_to_go_on_once() {
     reader.extend(b"ab");
     assert_eq!(reader.next().unwrap().unwrap().body, b"ab");
 }
+
+#[test]
+fn attributes_of_a_cloud_event_are_headers_without_their_prefix() {
+    let mut reader = RequestReader::new(BODY_MAX);
+    reader.extend(b"POST / HTTP/1.1\r\nHost: h\r\nce-id: a 1\r\nCE-Type:  hot\r\nce-: \r\nContent-Length: 1\r\nCexy: no\r\n\r\nx");
+    let request = reader.next().unwrap().unwrap();
+    assert_eq!(request.cloud_event, [("id", "a 1"), ("Type", "hot")]);
+    assert_eq!(request.body, b"x");
+    reader.extend(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(reader.next().unwrap().unwrap().cloud_event.is_empty(), "they are of one request");
+    reader.extend(b"GET / HTTP/1.1\r\nHost: h\r\nce-id: \xff\r\n\r\n");
+    assert!(reader.next().is_err(), "a header that matters is UTF-8");
+}

@@ -88,12 +88,19 @@ impl Shard {
     /// Serves one publish request. It is answered when the event is in the queues and in the event log, of a durable event
     /// type when it is synced to the disk; before it is delivered in either case.
     pub(super) fn publish(&mut self, slot: usize, raw: &RawRequest<'_>) {
-        match self.try_publish(slot, raw) {
-            Ok(Published::Kept { .. }) => self.connections[slot].await_dispatch(raw.keep_alive),
-            Ok(Published::AtOnce(Some(position))) if self.is_durable() => self.answer_when_synced(slot, raw.keep_alive, position),
-            Ok(Published::AtOnce(_) | Published::Known) => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
-            Err(refusal) => self.refuse_request(slot, raw, refusal),
+        if let Err(refusal) = self.publish_form(slot, raw) {
+            self.refuse_request(slot, raw, refusal);
         }
+    }
+
+    /// Has the event answered, or says why it is not taken.
+    pub(super) fn publish_form(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<(), Answer> {
+        match self.try_publish(slot, raw)? {
+            Published::Kept { .. } => self.connections[slot].await_dispatch(raw.keep_alive),
+            Published::AtOnce(Some(position)) if self.is_durable() => self.answer_when_synced(slot, raw.keep_alive, position),
+            Published::AtOnce(_) | Published::Known => self.write(slot, &Answer::empty(200), raw.keep_alive, false),
+        }
+        Ok(())
     }
 
     fn try_publish(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<Published, Answer> {
