@@ -1,6 +1,6 @@
 //! Event Handler: subscriptions, and which of them hear an event (reference section 6).
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
@@ -12,7 +12,10 @@ use crate::{
     form::{SubscriptionRequest, SystemRequest},
     metadata::Metadata,
     name::{EventType, TEXT_LENGTH_MAX},
-    publication::Publication,
+    publication::{
+        Publication,
+        cloud_event::{self, ContentMode},
+    },
     record::{EventTypeRow, Subscription, SubscriptionBounds, SubscriptionId, System, SystemId, Timestamps},
     shared_event::Share,
     snapshot::Snapshot,
@@ -79,6 +82,14 @@ impl SubscriptionPut {
         }
         let sources = form.sources.filter(|sources| !sources.is_empty()).map(parse_sources).transpose()?;
         let filter = Metadata::parse_optional(form.filter_meta_data)?;
+        if let Some(word) = filter.as_ref().and_then(wish).filter(|word| ContentMode::parse(word).is_none()) {
+            let [structured, binary] = ContentMode::ALL.map(ContentMode::as_str);
+            let told = format!(
+                "filterMetaData: {} is {word:?}; {structured} or {binary} is expected, the mode in which CloudEvents are posted.",
+                cloud_event::WISH
+            );
+            return Err(refused(&told));
+        }
         let min_severity = form.min_severity.map(|text| Severity::parse(&text).ok_or(FilterError::Severity(text))).transpose();
         let min_severity = min_severity.map_err(|error| refused(&format!("minSeverity: {error}.")))?;
         let payload_filter = Metadata::parse_optional(form.payload_filter)?;
@@ -121,6 +132,11 @@ impl SubscriptionPut {
             sources: None,
         }
     }
+}
+
+/// The mode of CloudEvents that is asked for among the pairs of a filter, as it was written. They are where upstream's form, record and clients have room for it.
+fn wish(filter: &Metadata) -> Option<&str> {
+    filter.pairs().get(cloud_event::WISH).map(String::as_str)
 }
 
 fn parse_sources(forms: Vec<Option<SystemRequest>>) -> Result<Vec<SystemKey>, ArrowheadError> {
@@ -254,12 +270,17 @@ impl Subscription {
         }
     }
 
+    /// How events are posted as CloudEvents; `None`: as Arrowhead has them.
+    pub fn content_mode(&self) -> Option<ContentMode> {
+        self.filter.as_ref().and_then(wish).and_then(ContentMode::parse).filter(|_| self.share.is_none())
+    }
+
     /// Whether `later` is to the same event type for the same subscriber: what was not delivered to this one is for that one.
     pub fn is_continued_by(&self, later: &Self) -> bool {
         (self.event_type, self.subscriber) == (later.event_type, later.subscriber)
     }
 
-    /// The filter as it is matched: metadata only if `matchMetaData` was given.
+    /// The filter as it is matched: metadata only if `matchMetaData` was given, and without the wish for CloudEvents.
     pub fn matched(
         filter: Option<&Metadata>,
         match_metadata: bool,
@@ -267,7 +288,12 @@ impl Subscription {
         payload_filter: Option<&Metadata>,
     ) -> Result<EventFilter, FilterError> {
         let none = Metadata::default();
-        let metadata = filter.filter(|_| match_metadata).cloned().unwrap_or_default();
+        let mut metadata = filter.filter(|_| match_metadata).cloned().unwrap_or_default();
+        if wish(&metadata).is_some_and(|word| ContentMode::parse(word).is_some()) {
+            let is_wish = |key: &str| key == cloud_event::WISH;
+            let pairs = metadata.pairs().iter().filter(|(key, _)| !is_wish(key));
+            metadata = pairs.map(|(key, value)| (key.clone(), value.clone())).collect::<BTreeMap<_, _>>().into();
+        }
         EventFilter::new(metadata, min_severity, payload_filter.unwrap_or(&none).pairs())
     }
 }

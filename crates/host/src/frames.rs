@@ -2,7 +2,7 @@
 
 use std::{io::Write, ops::Range};
 
-use bodkin_arrowhead::publication::{Publication, cloud_event};
+use bodkin_arrowhead::publication::{Publication, cloud_event::Outgoing};
 use bodkin_broker::{
     Epoch, EventId,
     wire::{EventHeader, Flags, HEADER_BYTES},
@@ -219,7 +219,7 @@ impl Frames {
         out.clear();
         let identity = id.to_string();
         write!(out, "id: {identity}\ndata: ").expect("a vector takes everything");
-        cloud_event::push_json(out, &identity, publication);
+        Outgoing::new(&identity, publication).push_json(out);
         out.extend_from_slice(b"\n\n");
         self.cloud_event.made = true;
     }

@@ -13,13 +13,17 @@ pub mod replay;
 pub mod response;
 pub mod task;
 pub mod traced;
+pub mod webhook;
 
 use std::{
     sync::{Arc, atomic::Ordering::Release},
     time::{Duration, Instant},
 };
 
-use bodkin_arrowhead::record::{Subscription, SubscriptionId, System};
+use bodkin_arrowhead::{
+    common_name::CloudCommonName,
+    record::{Subscription, SubscriptionId, System},
+};
 use bodkin_broker::DeliveryPolicy;
 use bodkin_store::Store;
 use tokio::sync::mpsc;
@@ -30,6 +34,7 @@ use self::{
     link::{PushEvent, Target},
     neighbor::Neighbor,
     task::Queued,
+    webhook::Webhook,
 };
 use crate::{
     destination::Destinations, gatekeeper::Gatekeeper, inbox::Inbox, monitor::EventCounts, replay::source, security::Security,
@@ -86,6 +91,11 @@ impl PushContext {
         let (notify_uri, security) = (&subscription.notify_uri, self.security.as_deref());
         let neighbor =
             subscription.share.as_ref().map(|share| Neighbor { share, store: &self.store, gatekeeper: self.gatekeeper.as_ref() });
+        let webhook = subscription.content_mode().and_then(|mode| {
+            let snapshot = self.store.snapshot();
+            let own = snapshot.clouds().find(|cloud| cloud.own_cloud)?;
+            Some(Webhook { mode, origin: CloudCommonName { cloud: own.name.clone(), operator: own.operator.clone() } })
+        });
         Target {
             subscriber,
             notify_uri,
@@ -93,6 +103,7 @@ impl PushContext {
             security,
             timeout: self.timeout,
             neighbor,
+            webhook,
             traces: self.traces.as_deref(),
         }
     }

@@ -4,17 +4,23 @@
 //! |---|---|
 //! | `type` | event type |
 //! | `source` | the registered system that publishes: `//HOST:PORT/NAME` |
-//! | `time` | time stamp, in UTC (`Z`) |
-//! | data | payload; what is no text is kept as Base64 |
+//! | `time` | time stamp, in UTC |
+//! | data | payload; what is no text is kept as Base64, and none as `null`: a payload is never blank |
+//! | `traceparent`, `tracestate` | metadata of these names |
 //! | `id`, `source` and all others | metadata `ce-NAME`, so that filters see them and they come out again |
 //!
 //! Going out, an event that did not come as one has its identity as `id`, and as `source` the path at which the Service Registry tells of its publisher.
 
-use std::collections::BTreeMap;
+mod encoding;
+mod outgoing;
 
-use serde_json::{Map, Value, json, value::RawValue};
+use std::{collections::BTreeMap, time::Duration};
 
-use super::{JsonText, Publication, each_pair};
+use serde_json::{Map, Value, json};
+
+use self::encoding::{from_base64, from_percent, to_base64};
+pub use self::outgoing::Outgoing;
+use crate::utc::UtcTime;
 
 /// The version of the specification.
 const VERSION: &str = "1.0";
@@ -28,8 +34,15 @@ const NAME_LENGTH_MAX: usize = 64;
 const PREFIX: &str = "ce-";
 /// Metadata that says that the payload is Base64; no attribute has a name like it.
 const BASE64: &str = "ce_base64";
+/// Metadata that says that there is no data, in whose place the payload is JSON's `null`.
+const NO_DATA: &str = "ce_nodata";
+/// A pair of a subscription's filter that is no filter: it asks for events as CloudEvents, in the mode that is its value.
+pub const WISH: &str = "cloudevents";
 /// Attributes that have a place of their own in an event.
 const PLACED: [&str; 3] = ["specversion", "type", "time"];
+
+/// Attributes that have the same name among the metadata as here: of traces (CloudEvents' extension Distributed Tracing).
+const SHARED: [&str; 2] = ["traceparent", "tracestate"];
 
 /// An HTTP request that carries an event.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +53,33 @@ pub struct HttpEvent<'r> {
     pub attributes: &'r [(&'r str, &'r str)],
     /// The body.
     pub body: &'r [u8],
+}
+
+/// Where the attributes of an event are in an HTTP request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentMode {
+    /// In the body, with the data.
+    Structured,
+    /// In headers; the body is the data.
+    Binary,
+}
+
+impl ContentMode {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Structured, Self::Binary];
+
+    /// As it is asked for.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Structured => "structured",
+            Self::Binary => "binary",
+        }
+    }
+
+    /// The mode of this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
 }
 
 /// Why a request is no CloudEvent that can be taken.
@@ -61,7 +101,8 @@ fn wrong(what: impl Into<String>) -> CloudEventError {
 #[derive(Debug)]
 struct Parts {
     attributes: BTreeMap<String, String>,
-    payload: String,
+    /// `None`: it has no data.
+    payload: Option<String>,
     is_base64: bool,
 }
 
@@ -90,15 +131,16 @@ fn binary(event: &HttpEvent<'_>) -> Result<Parts, CloudEventError> {
     let mut attributes = BTreeMap::new();
     for (name, value) in event.attributes {
         let name = name.to_ascii_lowercase();
-        let value = decoded(value).ok_or_else(|| wrong(format!("The header ce-{name} is not percent-encoded UTF-8.")))?;
+        let value = from_percent(value).ok_or_else(|| wrong(format!("The header ce-{name} is not percent-encoded UTF-8.")))?;
         put(&mut attributes, &name, value)?;
     }
     if !event.content_type.is_empty() {
         attributes.insert("datacontenttype".into(), event.content_type.to_owned());
     }
     let (payload, is_base64) = match std::str::from_utf8(event.body) {
-        Ok(text) => (text.to_owned(), false),
-        Err(_) => (to_base64(event.body), true),
+        Ok("") => (None, false),
+        Ok(text) => (Some(text.to_owned()), false),
+        Err(_) => (Some(to_base64(event.body)), true),
     };
     Ok(Parts { attributes, payload, is_base64 })
 }
@@ -125,12 +167,12 @@ fn structured(body: &[u8]) -> Result<Parts, CloudEventError> {
     let is_json = attributes.get("datacontenttype").is_some_and(|kind| is_json(kind));
     let (payload, is_base64) = match (data, base64) {
         (Some(_), Some(_)) => return Err(wrong("An event has data or data_base64, not both.")),
-        (None, Some(base64)) if is_base64(&base64) => (base64, true),
+        (None, Some(base64)) if from_base64(&base64).is_some() => (Some(base64), true),
         (None, Some(_)) => return Err(wrong("data_base64 is not Base64 (RFC 4648, section 4).")),
         // Of another kind than JSON a text stands for itself.
-        (Some(Value::String(text)), None) if !is_json => (text, false),
-        (Some(value), None) => (value.to_string(), false),
-        (None, None) => (String::new(), false),
+        (Some(Value::String(text)), None) if !is_json => (Some(text), false),
+        (Some(value), None) => (Some(value.to_string()), false),
+        (None, None) => (None, false),
     };
     Ok(Parts { attributes, payload, is_base64 })
 }
@@ -152,7 +194,7 @@ fn put(attributes: &mut BTreeMap<String, String>, name: &str, value: String) -> 
 
 /// An event of this cloud with these parts.
 fn form(parts: Parts) -> Result<String, CloudEventError> {
-    let Parts { mut attributes, payload, is_base64 } = parts;
+    let Parts { mut attributes, payload, mut is_base64 } = parts;
     let version = attributes.remove("specversion").ok_or_else(|| wrong("The attribute specversion is missing."))?;
     if version != VERSION {
         return Err(wrong(format!("specversion is {version:?}; {VERSION:?} is expected.")));
@@ -163,8 +205,22 @@ fn form(parts: Parts) -> Result<String, CloudEventError> {
     }
     let source = system(&attributes["source"])?;
     let event_type = attributes.remove("type").expect("it was asked for");
-    let time = attributes.remove("time");
-    let mut metadata: BTreeMap<String, String> = attributes.into_iter().map(|(name, value)| (format!("{PREFIX}{name}"), value)).collect();
+    let time = attributes.remove("time").map(|time| in_utc(&time).map_or(time, |utc| utc.to_string()));
+    let key = |name: String| if SHARED.contains(&name.as_str()) { name } else { format!("{PREFIX}{name}") };
+    let mut metadata: BTreeMap<String, String> = attributes.into_iter().map(|(name, value)| (key(name), value)).collect();
+    let payload = match payload.filter(|payload| !payload.is_empty()) {
+        None => {
+            metadata.insert(NO_DATA.into(), "true".into());
+            is_base64 = false;
+            "null".to_owned()
+        }
+        // A payload must not be blank, and data may be.
+        Some(payload) if payload.trim().is_empty() => {
+            is_base64 = true;
+            to_base64(payload.as_bytes())
+        }
+        Some(payload) => payload,
+    };
     if is_base64 {
         metadata.insert(BASE64.into(), "true".into());
     }
@@ -185,40 +241,25 @@ fn system(source: &str) -> Result<Value, CloudEventError> {
     })
 }
 
-/// Appends an event as a CloudEvent in the JSON format. `identity` is its identity here.
-pub fn push_json(out: &mut Vec<u8>, identity: &str, publication: &Publication<'_>) {
-    let mut attributes: BTreeMap<String, String> = BTreeMap::new();
-    let mut is_base64 = false;
-    if let Some(metadata) = publication.metadata {
-        let visit = |key: JsonText<'_>, value: Option<JsonText<'_>>| {
-            let (key, Some(value)) = (key.text(), value) else { return };
-            is_base64 |= key == BASE64;
-            let own = key.strip_prefix(PREFIX);
-            let name = own.unwrap_or(&key);
-            let is_free = is_name(name) && !PLACED.contains(&name) && !["data", "id", "source", "datacontenttype"].contains(&name);
-            // What others call an id or a source is none of the event's.
-            if is_free || own.is_some_and(|name| ["id", "source", "datacontenttype"].contains(&name)) {
-                attributes.insert(name.to_owned(), value.text().into_owned());
-            }
-        };
-        each_pair(metadata.0, visit).expect("metadata was checked when it was parsed");
+/// A time as RFC 3339 has it, with an offset or `Z`.
+fn in_utc(text: &str) -> Option<UtcTime> {
+    let text = text.to_ascii_uppercase();
+    if text.ends_with('Z') {
+        return UtcTime::parse(&text).ok();
     }
-    let publisher = publication.facts().source;
-    attributes.entry("id".into()).or_insert_with(|| identity.to_owned());
-    attributes.entry("source".into()).or_insert_with(|| format!("/serviceregistry/mgmt/systems/{publisher}"));
-    let kind = attributes.entry("datacontenttype".into()).or_insert_with(|| "text/plain".to_owned()).clone();
-    let mut event =
-        json!({"specversion": VERSION, "type": publication.event_type().text().trim(), "time": publication.facts().time.to_string()});
-    let payload = publication.payload().text();
-    // What is said to be JSON and is not must not break what it stands in.
-    let raw = serde_json::from_str::<&RawValue>(&payload).ok().filter(|_| is_json(&kind) && !is_base64);
-    match raw {
-        Some(raw) => event["data"] = serde_json::from_str(raw.get()).expect("it was read before"),
-        None => event[if is_base64 { "data_base64" } else { "data" }] = payload.into(),
+    let (local, offset) = text.split_at_checked(text.len().checked_sub("+00:00".len())?)?;
+    let (hours, minutes) = offset.get(1..)?.split_once(':')?;
+    let number = |digits: &str, max: u64| {
+        let is_number = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse::<u64>().ok().filter(|number| is_number && *number <= max)
+    };
+    let away = Duration::from_secs(number(hours, 23)? * 3600 + number(minutes, 59)? * 60);
+    let local = UtcTime::parse(&format!("{local}Z")).ok()?;
+    match offset.as_bytes()[0] {
+        b'+' => Some(local.minus(away)),
+        b'-' => Some(local.plus(away)),
+        _ => None,
     }
-    let members = event.as_object_mut().expect("it is made as one");
-    members.extend(attributes.into_iter().map(|(name, value)| (name, value.into())));
-    serde_json::to_writer(out, &event).expect("a vector takes everything");
 }
 
 /// Whether a media type is JSON's.
@@ -232,156 +273,5 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_LENGTH_MAX && name.bytes().all(is_letter)
 }
 
-/// A header's value without its percent-encoding.
-fn decoded(value: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::with_capacity(value.len()), value.as_bytes());
-    while let Some((first, behind)) = rest.split_first() {
-        rest = if *first == b'%' {
-            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            &behind[2..]
-        } else {
-            bytes.push(*first);
-            behind
-        };
-    }
-    String::from_utf8(bytes).ok()
-}
-
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn to_base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().chain(&[0; 2]).take(3).fold(0u32, |bits, byte| bits << 8 | u32::from(*byte));
-        let digit = |place: usize| char::from(DIGITS[(bits >> (18 - 6 * place)) as usize & 63]);
-        (0..4).for_each(|place| text.push(if place <= group.len() { digit(place) } else { '=' }));
-    }
-    text
-}
-
-fn is_base64(text: &str) -> bool {
-    let digits = text.trim_end_matches('=');
-    text.len().is_multiple_of(4) && text.len() - digits.len() <= 2 && digits.bytes().all(|byte| DIGITS.contains(&byte))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{record::SystemId, utc::UtcTime};
-
-    const ATTRIBUTES: [(&str, &str); 4] = [("specversion", "1.0"), ("id", "a-1"), ("source", "//10.0.0.7:9000/sensor"), ("type", "hot")];
-
-    fn binary_of(attributes: &[(&str, &str)], content_type: &str, body: &[u8]) -> Result<Value, CloudEventError> {
-        publish_form(&HttpEvent { content_type, attributes, body }).map(|form| serde_json::from_str(&form).unwrap())
-    }
-
-    fn structured_of(body: &Value) -> Result<Value, CloudEventError> {
-        binary_of(&[], "application/cloudevents+json; charset=utf-8", body.to_string().as_bytes())
-    }
-
-    /// The event that subscribers get of what was published, as a CloudEvent.
-    fn came_out(form: &Value) -> Value {
-        let event = json!({"eventType": form["eventType"], "metaData": form["metaData"], "payload": form["payload"], "timeStamp": "x"});
-        let text = event.to_string();
-        let publication = Publication::reread(&text, SystemId(7), UtcTime::from_unix_seconds(9)).unwrap();
-        let mut out = Vec::new();
-        push_json(&mut out, "7:1:2:3", &publication);
-        serde_json::from_slice(&out).unwrap()
-    }
-
-    #[test]
-    fn both_modes_say_the_same() {
-        let with = [&ATTRIBUTES[..], &[("time", "2026-01-01T00:00:00Z"), ("subject", "%E2%82%AC%20x")]].concat();
-        let binary = binary_of(&with, "application/json", br#"{"celsius": 21}"#).unwrap();
-        let structured = structured_of(&json!({"specversion": "1.0", "id": "a-1", "source": "//10.0.0.7:9000/sensor", "type": "hot",
-            "time": "2026-01-01T00:00:00Z", "subject": "\u{20ac} x", "datacontenttype": "application/json", "data": {"celsius": 21}}))
-        .unwrap();
-        for form in [&binary, &structured] {
-            assert_eq!((&form["eventType"], &form["timeStamp"]), (&"hot".into(), &"2026-01-01T00:00:00Z".into()));
-            assert_eq!(form["source"], json!({"systemName": "sensor", "address": "10.0.0.7", "port": 9000}));
-            assert_eq!((&form["metaData"]["ce-id"], &form["metaData"]["ce-subject"]), (&"a-1".into(), &"\u{20ac} x".into()));
-            let data: Value = serde_json::from_str(form["payload"].as_str().unwrap()).unwrap();
-            assert_eq!(data, json!({"celsius": 21}));
-            let out = came_out(form);
-            assert_eq!(out["data"], json!({"celsius": 21}), "JSON comes out as JSON");
-            for name in ["id", "source", "type", "subject", "specversion"] {
-                assert!(out[name].is_string(), "{name} is missing in {out}");
-            }
-            assert_eq!((&out["id"], &out["source"]), (&"a-1".into(), &"//10.0.0.7:9000/sensor".into()));
-        }
-    }
-
-    #[test]
-    fn data_is_what_it_is_said_to_be() {
-        let payload = |kind: Option<&str>, data: Value| {
-            let mut event = json!({"specversion": "1.0", "id": "1", "source": "//h:1/a", "type": "t", "data": data});
-            kind.iter().for_each(|kind| event["datacontenttype"] = (*kind).into());
-            let form = structured_of(&event).unwrap();
-            (form["payload"].as_str().unwrap().to_owned(), came_out(&form)["data"].clone())
-        };
-        assert_eq!(payload(Some("text/plain"), json!("21.5")), ("21.5".into(), json!("21.5")));
-        assert_eq!(payload(None, json!("21.5")), ("\"21.5\"".into(), json!("21.5")), "without a word it is JSON");
-        assert_eq!(payload(Some("application/vnd.x+json"), json!([1, 2])), ("[1,2]".into(), json!([1, 2])));
-        let form = binary_of(&ATTRIBUTES, "application/octet-stream", &[0xff, 0, 1, 2]).unwrap();
-        assert_eq!(form["payload"], "/wABAg==");
-        let out = came_out(&form);
-        assert_eq!((&out["data_base64"], out.get("data")), (&"/wABAg==".into(), None));
-        let back =
-            structured_of(&json!({"specversion": "1.0", "id": "1", "source": "//h:1/a", "type": "t", "data_base64": "/wABAg=="})).unwrap();
-        assert_eq!(came_out(&back)["data_base64"], "/wABAg==");
-        let lies = binary_of(&ATTRIBUTES, "application/json", b"{ no json").unwrap();
-        assert_eq!(came_out(&lies)["data"], "{ no json");
-    }
-
-    #[test]
-    fn an_event_that_was_none_is_one_too() {
-        let out =
-            came_out(&json!({"eventType": " Hot ", "metaData": {"unit": "celsius", "Not A Name": "x", "id": "theirs"}, "payload": "21.5"}));
-        assert_eq!(
-            out,
-            json!({"specversion": "1.0", "id": "7:1:2:3", "source": "/serviceregistry/mgmt/systems/7", "type": "Hot", "time": "1970-01-01T00:00:09Z",
-                "unit": "celsius", "datacontenttype": "text/plain", "data": "21.5"})
-        );
-    }
-
-    #[test]
-    fn what_is_none_is_refused_with_what_was_expected() {
-        let without = |name: &str| ATTRIBUTES.iter().copied().filter(|(other, _)| *other != name).collect::<Vec<_>>();
-        for name in ["specversion", "id", "source", "type"] {
-            let told = binary_of(&without(name), "", b"1").unwrap_err().to_string();
-            assert!(told.contains(name) && told.contains("missing"), "{told}");
-        }
-        for source in ["sensor", "//h/sensor", "//h:70000/sensor", "//:1/sensor", "//h:1/", "//h:1/a/b", "http://h:1/sensor"] {
-            let told = binary_of(&[&without("source")[..], &[("source", source)]].concat(), "", b"1").unwrap_err();
-            assert!(matches!(&told, CloudEventError::Wrong(told) if told.contains("//HOST:PORT/NAME")), "{source}: {told}");
-        }
-        let kinds = [("application/cloudevents-batch+json", "[]"), ("application/cloudevents+avro", "x"), ("text/plain", "x")];
-        for (kind, body) in kinds {
-            assert!(matches!(binary_of(&[], kind, body.as_bytes()), Err(CloudEventError::Kind(_))), "{kind}");
-        }
-        for (name, value) in [("bad-name", "x"), ("UPPER", "%ff"), ("id", "again"), ("subject", "%zz")] {
-            assert!(binary_of(&[&ATTRIBUTES[..], &[(name, value)]].concat(), "", b"1").is_err(), "{name}");
-        }
-        let event = json!({"specversion": "0.3", "id": "1", "source": "//h:1/a", "type": "t"});
-        assert!(structured_of(&event).unwrap_err().to_string().contains("\"1.0\" is expected"));
-        for extra in
-            [json!({"data": 1, "data_base64": "AA=="}), json!({"data_base64": "A"}), json!({"list": [1]}), json!({"data_base64": 1})]
-        {
-            let mut event = json!({"specversion": "1.0", "id": "1", "source": "//h:1/a", "type": "t"});
-            event.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-            assert!(structured_of(&event).is_err(), "{extra}");
-        }
-        assert!(structured_of(&json!([])).is_err());
-    }
-
-    #[test]
-    fn base64_is_as_the_standard_has_it() {
-        let cases =
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy")];
-        for (bytes, text) in cases {
-            assert_eq!((to_base64(bytes.as_bytes()), is_base64(text)), (text.to_owned(), true));
-        }
-        assert!(!is_base64("Zg=") && !is_base64("Z===") && !is_base64("Zm9-"));
-    }
-}
+mod tests;

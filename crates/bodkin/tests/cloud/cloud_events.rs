@@ -1,10 +1,14 @@
-//! CloudEvents 1.0 at `/api/v1/events`: in either mode of HTTP in, as an event stream out, and the same events as everybody else's.
+//! CloudEvents 1.0 at `/api/v1/events`: in either mode of HTTP in, as an event stream out, posted to sinks that ask for them, and the same events as everybody else's.
+
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::arrowhead::{event, system};
-use crate::support::cloud::{Cloud, System};
+use crate::support::arrowhead::{event, subscription, system, with};
+use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::http::Answer;
+use crate::support::patience::eventually;
+use crate::support::push::{Manner, Notification, PushSubscriber};
 use crate::support::sse::EventStream;
 
 const EVENTS: &str = "/api/v1/events";
@@ -76,4 +80,127 @@ fn what_is_no_event_that_may_be_published_is_a_problem() {
     let asked = |method: &str| cloud.connect(System::EventHandler).request(method, EVENTS, &[], None).expect("an answer");
     assert_eq!((asked("DELETE").status, asked("OPTIONS").header("allow")), (405, Some("GET, POST, OPTIONS")));
     assert_eq!(asked("GET").status, 400, "which type is not said");
+}
+
+/// A cloud that tries soon again, a publisher, and a sink that may hear it and asks for CloudEvents.
+struct Asked {
+    cloud: Cloud,
+    sink: PushSubscriber,
+}
+
+/// What a sink says that takes events of whoever asks.
+const GRANTED: &str = "WebHook-Allowed-Origin: *\r\nWebHook-Allowed-Rate: *\r\n";
+
+impl Asked {
+    fn new(mode: &str, says: &str) -> Self {
+        let cloud =
+            Launch::new().flags(["--push-backoff-min-ms", "1", "--push-backoff-max-ms", "20", "--push-breaker-failures", "1000"]).start();
+        let sink = PushSubscriber::listen(Manner::Answers);
+        sink.answer_with(200, says);
+        let (publisher, definition) = cloud.register_publisher("publisher", 4711);
+        let subscriber = cloud.register_system("sink", sink.port());
+        cloud.allow(subscriber, publisher, definition, &[2]);
+        let asked = Self { cloud, sink };
+        asked.cloud.subscribe(&asked.wish(mode));
+        asked
+    }
+
+    fn wish(&self, mode: &str) -> Value {
+        let form = subscription("ce-pushed", system("sink", self.sink.port()), "/in?of=events");
+        with(form, "/filterMetaData", json!({ "cloudevents": mode }))
+    }
+
+    fn publish(&self, id: &str, payload: &[u8]) {
+        let headers = [
+            ("ce-specversion", "1.0"),
+            ("ce-id", id),
+            ("ce-source", "//127.0.0.1:4711/publisher"),
+            ("ce-type", "ce-pushed"),
+            ("ce-subject", "a%20b"),
+        ];
+        post(&self.cloud, &[&headers[..], &[("Content-Type", "application/json")]].concat(), payload).expect_status(200);
+    }
+
+    /// The events that came, of which there are so many, in front of which the sink was asked.
+    fn events(&self, count: usize) -> Vec<Notification> {
+        let is_event = |notification: &&Notification| notification.method == "POST";
+        let all = self.sink.wait_until(|came| came.iter().filter(is_event).count() >= count, "CloudEvents");
+        let at = all.iter().position(|notification| notification.method == "POST").expect("it was waited for");
+        assert!(at > 0 && all[..at].iter().all(|notification| notification.method == "OPTIONS"), "{all:?}");
+        assert!(all[at..].iter().all(|notification| notification.method == "POST"), "it is asked once: {all:?}");
+        let origin = all[0].header("webhook-request-origin").expect("who asks says who it is");
+        assert!(origin.ends_with(".arrowhead.eu"), "{origin}");
+        assert!(all.iter().all(|one| one.target == "/in?of=events" && one.header("webhook-request-origin") == Some(origin)), "{all:?}");
+        all[at..].to_vec()
+    }
+}
+
+#[test]
+fn a_sink_that_asks_is_posted_structured_events() {
+    let asked = Asked::new("structured", GRANTED);
+    asked.publish("one", br#"{"celsius":21.5}"#);
+    asked.cloud.publish(&event("ce-pushed", system("publisher", 4711), "22"));
+    let [one, two] = &asked.events(2)[..] else { panic!("two events were published") };
+    assert_eq!(one.header("content-type"), Some("application/cloudevents+json; charset=utf-8"));
+    let (first, second) = (one.json(), two.json());
+    assert_eq!((&first["id"], &first["type"], &first["subject"]), (&"one".into(), &"ce-pushed".into(), &"a b".into()));
+    assert_eq!((&first["data"], &first["source"]), (&json!({"celsius": 21.5}), &"//127.0.0.1:4711/publisher".into()));
+    assert_eq!(
+        (&second["data"], second["id"].as_str()),
+        (&"22".into(), two.header("bodkin-event-id")),
+        "the identity is the id of one that had none"
+    );
+    let listed = asked.cloud.get("/eventhandler/mgmt/subscriptions").json();
+    assert_eq!(
+        (&listed["data"][0]["filterMetaData"], &listed["data"][0]["matchMetaData"]),
+        (&json!({"cloudevents": "structured"}), &false.into())
+    );
+}
+
+#[test]
+fn a_sink_that_asks_is_posted_binary_events() {
+    let asked = Asked::new("binary", GRANTED);
+    asked.publish("one", br#"{"celsius": 21.5}"#);
+    asked.publish("two", &[0xff, 0, 1]);
+    let [one, two] = &asked.events(2)[..] else { panic!("two events were published") };
+    let attribute = |name: &str| one.header(name);
+    assert_eq!((attribute("ce-specversion"), attribute("ce-id"), attribute("ce-type")), (Some("1.0"), Some("one"), Some("ce-pushed")));
+    assert_eq!((attribute("content-type"), attribute("ce-subject")), (Some("application/json"), Some("a%20b")));
+    assert_eq!(
+        (one.body.as_slice(), two.body.as_slice()),
+        (&br#"{"celsius": 21.5}"#[..], &[0xff, 0, 1][..]),
+        "data is as it was published"
+    );
+}
+
+#[test]
+fn a_sink_that_does_not_agree_is_sent_nothing_until_it_does() {
+    let asked = Asked::new("structured", "WebHook-Allowed-Origin: somebody.else\r\n");
+    asked.publish("one", b"1");
+    let state = || asked.cloud.get("/api/v1/subscriptions").json()["data"][0].clone();
+    assert!(eventually(|| state()["lastError"].as_str().is_some_and(|told| told.contains("WebHook-Allowed-Origin"))), "{}", state());
+    let asked_for = asked.sink.notifications();
+    assert!(!asked_for.is_empty() && asked_for.iter().all(|one| one.method == "OPTIONS" && one.body.is_empty()), "{asked_for:?}");
+    asked.sink.answer_with(204, GRANTED);
+    assert_eq!(asked.events(1)[0].json()["id"], "one", "nothing is lost");
+}
+
+#[test]
+fn a_sink_is_posted_no_more_in_a_minute_than_it_has_allowed() {
+    let (asked, begun) = (Asked::new("binary", "WebHook-Allowed-Origin: *\r\nWebHook-Allowed-Rate: 60\r\n"), Instant::now());
+    for id in ["one", "two", "three"] {
+        asked.publish(id, b"1");
+    }
+    asked.events(3);
+    assert!(begun.elapsed() >= Duration::from_secs(2), "one a second is allowed, and three took {:?}", begun.elapsed());
+}
+
+#[test]
+fn another_wish_than_the_two_modes_is_refused() {
+    let cloud = Cloud::shared();
+    cloud.register_system("ce-wisher", 4712);
+    let form = with(subscription("ce-wished", system("ce-wisher", 4712), "/in"), "/filterMetaData", json!({"cloudevents": "batched"}));
+    let refusal = cloud.post("/eventhandler/subscribe", &form);
+    assert_eq!(refusal.status, 400);
+    assert!(refusal.text().contains("structured or binary is expected"), "{}", refusal.text());
 }

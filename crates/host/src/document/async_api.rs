@@ -163,7 +163,16 @@ fn over_http() -> (Map<String, Value>, Map<String, Value>) {
         ),
         (
             "push",
-            asked_by(operation("send", "pushes", "event", "Posts an event; a 2xx takes it, anything else has it come again."), "POST", &[]),
+            asked_by(
+                operation(
+                    "send",
+                    "pushes",
+                    "event",
+                    "Posts an event, as a CloudEvent where the subscription asks for that; a 2xx takes it, anything else has it come again.",
+                ),
+                "POST",
+                &[],
+            ),
         ),
     ];
     let owned = |(name, value): (&str, Value)| (name.to_owned(), value);

@@ -1,11 +1,17 @@
 //! The kept connection to a subscriber: HTTP/1.1, one event after the other, or several in flight for who has proved able.
 
 use std::{
+    borrow::Cow,
     io::{self, Write},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use bodkin_arrowhead::{error::ArrowheadError, record::System};
+use bodkin_arrowhead::{
+    error::ArrowheadError,
+    publication::{Publication, cloud_event::Outgoing},
+    record::System,
+    utc::UtcTime,
+};
 use bodkin_broker::{EventId, Outcome};
 use bodkin_store::event_log::Position;
 use bytes::Bytes;
@@ -15,18 +21,22 @@ use super::{
     neighbor::Neighbor,
     response::{Response, ResponseError, ResponseReader},
     traced::Sending,
+    webhook::{Grant, Sink, Webhook, write_question},
 };
 use crate::{
     async_channel::{AsyncChannel, Socket},
     channel::Channel,
     control::Endpoint,
     destination::{DestinationError, Destinations},
+    replay::source,
     security::{Peer, Security, SubscriberError},
     trace::Traces,
 };
 
 /// Bytes of answers that are read at once.
 const PIECE_BYTES: usize = 4 * 1024;
+/// The status of a sink that was given up.
+const GONE: u16 = 410;
 
 /// An event on its way to a subscriber.
 #[derive(Clone, Debug)]
@@ -65,6 +75,18 @@ pub enum PushError {
     /// What came is no answer.
     #[error("{0}")]
     Response(#[from] ResponseError),
+    /// A sink of CloudEvents that has not said that it wants them.
+    #[error(
+        "the sink has not allowed CloudEvents of {origin}: it answered OPTIONS with {status} {told}; it has to say WebHook-Allowed-Origin: {origin}"
+    )]
+    NotWanted {
+        /// Of its answer.
+        status: u16,
+        /// Who has asked.
+        origin: String,
+        /// What was missing.
+        told: &'static str,
+    },
     /// The other cloud, or the relay to it, does not take it now.
     #[error("{}", .0.error_message)]
     Cloud(Box<ArrowheadError>),
@@ -86,7 +108,7 @@ impl PushError {
 }
 
 /// Where events go.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Target<'t> {
     /// The subscriber as it is registered.
     pub subscriber: &'t System,
@@ -102,6 +124,17 @@ pub struct Target<'t> {
     pub neighbor: Option<Neighbor<'t>>,
     /// Where spans of traces go.
     pub traces: Option<&'t Traces>,
+    /// How it wants CloudEvents; `None`: it gets events as Arrowhead has them.
+    pub webhook: Option<Webhook>,
+}
+
+impl Target<'_> {
+    /// The host, an address of IPv6 in brackets, and the port.
+    fn place(&self) -> (Cow<'_, str>, u16) {
+        let address = self.subscriber.address.as_str();
+        let host = if address.contains(':') { format!("[{address}]").into() } else { address.into() };
+        (host, self.subscriber.port)
+    }
 }
 
 /// The connection, while there is one.
@@ -114,12 +147,19 @@ pub struct Link {
     out: Vec<u8>,
     /// Whether the present connection has answered.
     is_proved: bool,
+    /// What the sink says of CloudEvents.
+    grant: Grant,
 }
 
 impl Link {
     /// Whether several events may be in flight: the connection has answered in HTTP/1.1 and stayed open.
     pub fn is_proved(&self) -> bool {
-        self.is_proved && self.open.is_some()
+        self.is_proved && self.open.is_some() && self.grant.is_unlimited()
+    }
+
+    /// How long a sink of CloudEvents has to be left alone, as it has said.
+    pub fn pause(&self) -> Duration {
+        self.grant.pause(Instant::now())
     }
 
     /// Closes the connection.
@@ -159,11 +199,41 @@ impl Link {
         if let Some(neighbor) = &target.neighbor {
             return neighbor.tell_all(events, sending, answers).await;
         }
-        self.write_requests(target, events, sending);
+        let Some(webhook) = &target.webhook else {
+            self.write_requests(target, events, sending);
+            return self.send(target, events.len(), answers).await;
+        };
+        let sink = Sink::new(Endpoint::of(target.subscriber), target.notify_uri);
+        if !self.grant.is_of(&sink) {
+            self.ask(target, webhook, sink).await?;
+        }
+        self.write_cloud_events(target, webhook, events, sending);
+        let sent = self.send(target, events.len(), answers).await;
+        self.grant.spend(Instant::now(), answers.len());
+        // A sink that was given up is asked before it is sent anything again.
+        if answers.iter().any(|answer| answer.status == GONE) {
+            self.grant.end();
+        }
+        sent
+    }
+
+    /// Asks a sink whether it wants CloudEvents.
+    async fn ask(&mut self, target: &Target<'_>, webhook: &Webhook, sink: Sink) -> Result<(), PushError> {
+        self.out.clear();
+        let (address, port) = target.place();
+        write_question(&mut self.out, target.notify_uri, format_args!("{address}:{port}"), &webhook.origin);
+        let mut answers = Vec::with_capacity(1);
+        self.send(target, 1, &mut answers).await?;
+        let answer = answers.first().ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        self.grant.take(sink, answer, &webhook.origin)
+    }
+
+    /// Sends what is written, and reads so many answers.
+    async fn send(&mut self, target: &Target<'_>, wanted: usize, answers: &mut Vec<Response>) -> Result<(), PushError> {
         let endpoint = Endpoint::of(target.subscriber);
         let is_there = self.connected_to.as_ref() == Some(&endpoint);
         if is_there && self.is_open(target) && self.reader.is_empty() {
-            match self.exchange(target.timeout, events.len(), answers).await {
+            match self.exchange(target.timeout, wanted, answers).await {
                 Err(PushError::Io(_)) if answers.is_empty() => {}
                 done => return done,
             }
@@ -172,28 +242,56 @@ impl Link {
         let connected = timeout(target.timeout, connect(target)).await;
         self.open = Some(connected.map_err(|_| PushError::Late(target.timeout))??);
         self.connected_to = Some(endpoint);
-        (self.reader, self.is_proved) = (ResponseReader::default(), false);
-        self.exchange(target.timeout, events.len(), answers).await
+        self.reader =
+            target.webhook.as_ref().map_or_else(ResponseReader::default, |webhook| ResponseReader::asking_as(&webhook.origin.to_string()));
+        self.is_proved = false;
+        self.exchange(target.timeout, wanted, answers).await
     }
 
     fn write_requests(&mut self, target: &Target<'_>, events: &[PushEvent], sending: &Sending) {
         self.out.clear();
-        let (address, port) = (target.subscriber.address.as_str(), target.subscriber.port);
-        let (open, close) = if address.contains(':') { ("[", "]") } else { ("", "") };
+        let (address, port) = target.place();
         for (at, event) in events.iter().enumerate() {
             let head = format_args!(
-                "POST {} HTTP/1.1\r\nHost: {open}{address}{close}:{port}\r\nContent-Type: application/json\r\n\
+                "POST {} HTTP/1.1\r\nHost: {address}:{port}\r\nContent-Type: application/json\r\n\
                  Accept: text/plain, application/json\r\nBodkin-Event-Id: {}\r\nContent-Length: {}\r\n",
                 target.notify_uri,
                 event.id,
                 event.json.len(),
             );
             self.out.write_fmt(head).expect("a vector takes everything");
-            if let Some(context) = sending.context(at) {
-                self.out.write_fmt(format_args!("traceparent: {context}\r\n")).expect("a vector takes everything");
-            }
+            self.write_trace(sending, at);
             self.out.extend_from_slice(b"\r\n");
             self.out.extend_from_slice(&event.json);
+        }
+    }
+
+    fn write_cloud_events(&mut self, target: &Target<'_>, webhook: &Webhook, events: &[PushEvent], sending: &Sending) {
+        self.out.clear();
+        let (address, port) = target.place();
+        for (at, event) in events.iter().enumerate() {
+            let publication = std::str::from_utf8(&event.json)
+                .ok()
+                .zip(source(event.id))
+                .and_then(|(text, source)| Publication::reread(text, source, UtcTime::from_unix_nanos(event.accepted_ns)).ok());
+            let publication = publication.expect("an event that was accepted can be read again");
+            let mut headers = Vec::new();
+            let body = Outgoing::new(&event.id.to_string(), &publication).into_request(webhook.mode, &mut headers);
+            let (path, origin, id, bytes) = (target.notify_uri, &webhook.origin, event.id, body.len());
+            let head = format_args!(
+                "POST {path} HTTP/1.1\r\nHost: {address}:{port}\r\nWebHook-Request-Origin: {origin}\r\nBodkin-Event-Id: {id}\r\nContent-Length: {bytes}\r\n"
+            );
+            self.out.write_fmt(head).expect("a vector takes everything");
+            self.out.extend_from_slice(&headers);
+            self.write_trace(sending, at);
+            self.out.extend_from_slice(b"\r\n");
+            self.out.extend_from_slice(&body);
+        }
+    }
+
+    fn write_trace(&mut self, sending: &Sending, at: usize) {
+        if let Some(context) = sending.context(at) {
+            self.out.write_fmt(format_args!("traceparent: {context}\r\n")).expect("a vector takes everything");
         }
     }
 

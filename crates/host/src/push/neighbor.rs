@@ -12,7 +12,7 @@ use bodkin_store::Store;
 
 use super::{
     link::{PushError, PushEvent},
-    response::Response,
+    response::{Permission, Response},
     traced::Sending,
 };
 use crate::{gatekeeper::Gatekeeper, replay::source, trace::caused_by};
@@ -33,7 +33,7 @@ impl Neighbor<'_> {
     pub async fn tell_all(&self, events: &[PushEvent], sending: &Sending, answers: &mut Vec<Response>) -> Result<(), PushError> {
         for (at, event) in events.iter().enumerate() {
             match caused_by(sending.context(at), Box::pin(self.tell(event))).await {
-                Ok(()) => answers.push(Response { status: 200, keeps_alive: true, retry_after: None }),
+                Ok(()) => answers.push(Response { status: 200, keeps_alive: true, retry_after: None, permission: Permission::Silent }),
                 // What was taken before is told first.
                 Err(_) if !answers.is_empty() => return Ok(()),
                 Err(error) => return Err(PushError::Cloud(error.into())),

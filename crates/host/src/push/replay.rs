@@ -220,6 +220,7 @@ impl Replay {
             let target = self.context.target(&subscriber, &self.subscription);
             let sent = if self.link.is_proved() { in_flight(&rest[..sent]) } else { 1 };
             answers.clear();
+            tokio::time::sleep(self.link.pause()).await;
             let sent_at = Instant::now();
             let ended = self.link.post_all(&target, &rest[..sent], &mut answers).await;
             let fitting = if sent_at.elapsed() < QUICK { self.in_flight_max * 2 } else { self.in_flight_max / 2 };

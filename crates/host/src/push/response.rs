@@ -1,6 +1,9 @@
 //! Reads a subscriber's answers to pushed events. Whatever it sends, memory and interim answers are limited.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    num::NonZeroU32,
+    time::{Duration, SystemTime},
+};
 
 use httparse::{EMPTY_HEADER, Header, Status};
 
@@ -24,6 +27,23 @@ pub struct Response {
     pub keeps_alive: bool,
     /// How long the subscriber asks to be left alone.
     pub retry_after: Option<Duration>,
+    /// What it says of CloudEvents.
+    pub permission: Permission,
+}
+
+/// What an answer says of the wish to post CloudEvents (CloudEvents' Web Hooks, section 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Permission {
+    /// Nothing.
+    #[default]
+    Silent,
+    /// That others may.
+    OfAnother,
+    /// That this cloud may.
+    Granted {
+        /// Requests in a minute; `None`: as many as there are.
+        per_minute: Option<NonZeroU32>,
+    },
 }
 
 /// Bytes that are no answer.
@@ -46,6 +66,8 @@ pub struct ResponseReader {
     buffer: Vec<u8>,
     at: usize,
     interim: u32,
+    /// Whom permissions have to be for.
+    origin: Option<Box<str>>,
     /// The answer whose body is being dropped, and the body's bytes so far.
     body: Option<(Response, Framing, u64)>,
 }
@@ -62,6 +84,11 @@ enum Framing {
 }
 
 impl ResponseReader {
+    /// Reads answers to one who asks under this name whether CloudEvents are wanted.
+    pub fn asking_as(origin: &str) -> Self {
+        Self { origin: Some(origin.into()), ..Self::default() }
+    }
+
     /// Room for the next read.
     pub fn space(&mut self) -> &mut Vec<u8> {
         self.buffer.drain(..self.at);
@@ -81,7 +108,9 @@ impl ResponseReader {
             if let Some((response, framing, bytes)) = self.body.take() {
                 return self.drop_body(response, framing, bytes);
             }
-            let Some((head_bytes, response, framing)) = parse_head(&self.buffer[self.at..])? else { return Ok(None) };
+            let Some((head_bytes, response, framing)) = parse_head(&self.buffer[self.at..], self.origin.as_deref())? else {
+                return Ok(None);
+            };
             self.at += head_bytes;
             if response.status >= 200 {
                 self.interim = 0;
@@ -155,7 +184,7 @@ impl ResponseReader {
     }
 }
 
-fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Response, Framing)>, ResponseError> {
+fn parse_head(bytes: &[u8], origin: Option<&str>) -> Result<Option<(usize, Response, Framing)>, ResponseError> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
     let head_bytes = match parsed.parse(bytes) {
@@ -165,10 +194,13 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Response, Framing)>, Respon
         Err(_) => return Err(ResponseError::Malformed),
     };
     let status = parsed.code.unwrap_or_default();
-    let mut response = Response { status, keeps_alive: parsed.version == Some(1), retry_after: None };
+    let mut response = Response { status, keeps_alive: parsed.version == Some(1), retry_after: None, permission: Permission::Silent };
     let mut framing = if matches!(status, 100..200 | 204 | 304) { Framing::Length(0) } else { Framing::UntilClose };
     for header in parsed.headers.iter() {
         take_header(header, &mut response, &mut framing)?;
+    }
+    if let Some(origin) = origin {
+        response.permission = permission(parsed.headers, origin);
     }
     Ok(Some((head_bytes, response, framing)))
 }
@@ -186,6 +218,21 @@ fn take_header(header: &Header<'_>, response: &mut Response, framing: &mut Frami
         *framing = Framing::Length(text.parse().map_err(|_| ResponseError::Malformed)?);
     }
     Ok(())
+}
+
+/// Consent is `*` or the origin itself; a rate that is no number above nothing is no limit that could be kept.
+fn permission(headers: &[Header<'_>], origin: &str) -> Permission {
+    let value = |name: &str| {
+        let header = headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+        Some(std::str::from_utf8(header.value).unwrap_or_default().trim())
+    };
+    match value("webhook-allowed-origin") {
+        None => Permission::Silent,
+        Some(allowed) if allowed == "*" || allowed.eq_ignore_ascii_case(origin) => {
+            Permission::Granted { per_minute: value("webhook-allowed-rate").and_then(|rate| rate.parse().ok()) }
+        }
+        Some(_) => Permission::OfAnother,
+    }
 }
 
 /// Seconds, or a date.
@@ -260,7 +307,7 @@ mod tests {
             }
             panic!("it went on for ever");
         };
-        let closed = Ok(Some(Response { status: 200, keeps_alive: false, retry_after: None }));
+        let closed = Ok(Some(Response { status: 200, keeps_alive: false, retry_after: None, permission: Permission::Silent }));
         let endless = [b'x'; 1000];
         assert_eq!(feed(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", &endless), (closed, true));
         let chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -269,6 +316,26 @@ mod tests {
         assert_eq!(feed(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"), (Err(ResponseError::HeadTooLong), true));
         let trailers = [&chunks[..], b"0\r\n"].concat();
         assert_eq!(feed(&trailers, b"A: b\r\n"), (closed, true));
+    }
+
+    #[test]
+    fn consent_is_what_headers_say_to_who_asks() {
+        let said = |headers: &str| {
+            let mut reader = ResponseReader::asking_as("works.acme");
+            reader.space().extend_from_slice(format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n").as_bytes());
+            reader.take().unwrap().unwrap().permission
+        };
+        let granted = |rate| Permission::Granted { per_minute: NonZeroU32::new(rate) };
+        assert_eq!(said(""), Permission::Silent);
+        assert_eq!(said("WebHook-Allowed-Origin: other.acme\r\n"), Permission::OfAnother);
+        assert_eq!(said("WebHook-Allowed-Origin: Works.acme\r\n"), granted(0));
+        assert_eq!(said("webhook-allowed-rate: 120\r\nwebhook-allowed-origin: *\r\n"), granted(120));
+        for unlimited in ["*", "0", "-1", "many", "99999999999"] {
+            assert_eq!(said(&format!("WebHook-Allowed-Origin: *\r\nWebHook-Allowed-Rate: {unlimited}\r\n")), granted(0), "{unlimited}");
+        }
+        let mut reader = ResponseReader::default();
+        reader.space().extend_from_slice(b"HTTP/1.1 200 OK\r\nWebHook-Allowed-Origin: *\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(reader.take().unwrap().unwrap().permission, Permission::Silent, "who does not ask is told nothing");
     }
 
     #[test]

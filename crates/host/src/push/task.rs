@@ -246,6 +246,11 @@ impl Pusher {
                 self.seat.delivery.passed_over();
                 break;
             }
+            let pause = self.link.pause();
+            if !pause.is_zero() {
+                self.wait(Some(pause)).await?;
+                continue;
+            }
             let error = self.attempt(&head.event).await.err();
             let outcome = error.as_ref().map_or(Outcome::Taken, PushError::outcome);
             let (failures, attempts, at) = (self.attempts.failures(), self.attempts.attempts() + 1, self.clock());
