@@ -15,7 +15,7 @@ mod table;
 mod throttle;
 
 pub use self::{
-    counts::{GraphCounts, Suspension},
+    counts::{GraphCounts, OperatorCounts, Suspension},
     crew::Crew,
     declared::{DeclaredGraph, DeclaredGraphs, GraphError, parse},
     deployer::{DeployError, Deployer},

@@ -1,6 +1,7 @@
 //! Bodkin's own port: whether it lives, whether it is ready, and what it measures.
 
 mod async_api;
+mod graphs;
 mod overview;
 mod relay;
 mod tunnel;
@@ -28,7 +29,6 @@ use crate::{
     control::now,
     dashboard, document,
     gatekeeper::DialogueCounts,
-    graph::GraphCounts,
     listener::Traffic,
     live,
     pair::PairHandle,
@@ -361,39 +361,6 @@ impl Monitor {
                 let value: u64 = summed.iter().map(|topic| count(&topic.counts).load(Relaxed)).sum();
                 push(text, format_args!("bodkin_topic_{name}_total{{event_type=\"\"}} {value}\n"));
             }
-        }
-    }
-
-    /// What became of the events of each graph.
-    fn push_graphs(&self, text: &mut String) {
-        type Count = fn(&GraphCounts) -> u64;
-        const COUNTS: [(&str, &str, Count); 10] = [
-            ("taken", "Events that graphs have taken from their suppliers' topics.", |counts| counts.taken.load(Relaxed)),
-            ("refused", "Events that graphs have not taken: of the wrong shape or too old.", |counts| counts.refused.load(Relaxed)),
-            ("rounds", "Rounds that operators of graphs have run.", |counts| counts.rounds.load(Relaxed)),
-            ("failed", "Of these, rounds in which an operator refused its events.", |counts| counts.failed.load(Relaxed)),
-            ("shed", "Results that were not made because their events were not valid.", |counts| counts.shed.load(Relaxed)),
-            ("published", "Results of graphs that were published.", |counts| counts.published.load(Relaxed)),
-            ("marked", "Of these, results of events that were not valid.", |counts| counts.marked.load(Relaxed)),
-            ("late", "Of these, results later than their output's deadline.", |counts| counts.late.load(Relaxed)),
-            ("lost", "Results of graphs that could not be published.", |counts| counts.lost.load(Relaxed)),
-            ("checkpoints", "Checkpoints of graphs that the Backup has got.", |counts| counts.checkpoints.load(Relaxed)),
-        ];
-        let graphs: Vec<(String, Arc<GraphCounts>)> =
-            self.api.graphs.table().all().into_iter().map(|(name, graph)| (label(&name), graph.counts.clone())).collect();
-        for (name, help, count) in COUNTS {
-            push(text, format_args!("# HELP bodkin_graph_{name}_total {help}\n# TYPE bodkin_graph_{name}_total counter\n"));
-            for (graph, counts) in &graphs {
-                push(text, format_args!("bodkin_graph_{name}_total{{graph=\"{graph}\"}} {}\n", count(counts)));
-            }
-        }
-        const SUSPENDED: &str = "bodkin_graph_suspended";
-        push(
-            text,
-            format_args!("# HELP {SUSPENDED} 1 while a graph stands still because an operator has failed.\n# TYPE {SUSPENDED} gauge\n"),
-        );
-        for (graph, counts) in &graphs {
-            push(text, format_args!("{SUSPENDED}{{graph=\"{graph}\"}} {}\n", u64::from(counts.suspension().is_some())));
         }
     }
 

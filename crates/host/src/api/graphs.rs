@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use super::{Api, list, not_stored};
 use crate::{
     answer::Answer,
-    graph::{DeclaredGraph, DeployedGraph, GraphCounts, GraphError, parse},
+    graph::{DeclaredGraph, DeployedGraph, GraphCounts, GraphError, OperatorCounts, parse},
     request::{Method, Request},
     topics::Declarer,
 };
@@ -47,11 +47,21 @@ struct GraphView<'g> {
 
 /// An operator as it is told, with what it is joined to.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct NodeView<'g> {
     name: &'g str,
     level: u8,
     inputs: Vec<&'g str>,
     outputs: Vec<&'g str>,
+    rounds: u64,
+    failed: u64,
+    shed: u64,
+    marked: u64,
+    /// What a round costs at the most, as the graph says, in microseconds.
+    cost_us: f64,
+    /// What its rounds have lasted, in microseconds, and the longest of them.
+    busy_us: f64,
+    longest_us: f64,
 }
 
 impl Api {
@@ -147,7 +157,7 @@ fn view(graph: &DeployedGraph) -> GraphView<'_> {
         name: &file.graph.name,
         declared_by: *declarer,
         operators: file.graph.operators().len(),
-        nodes: nodes(&file.graph),
+        nodes: nodes(&file.graph, counts),
         suppliers: file.graph.suppliers().iter().map(|supplier| supplier.topic.as_str()).collect(),
         outputs: file.graph.outputs().iter().map(|output| output.topic.as_str()).collect(),
         suspended: counts.suspension().map(ToString::to_string),
@@ -164,18 +174,27 @@ fn view(graph: &DeployedGraph) -> GraphView<'_> {
 }
 
 /// Operators in the order of the file.
-fn nodes(graph: &Graph) -> Vec<NodeView<'_>> {
+fn nodes<'g>(graph: &'g Graph, counts: &GraphCounts) -> Vec<NodeView<'g>> {
     let source = |source| match source {
         Source::Supplier(id) => graph.suppliers()[id.index()].topic.as_str(),
         Source::Operator(id) => graph.operator(id).name.as_str(),
     };
     let node = |(index, operator)| {
         let (id, operator): (OperatorId, &OperatorSpec) = (OperatorId::of(index), operator);
+        let OperatorCounts { rounds, failed, shed, marked, busy_ns, longest_ns } = counts.operator(id);
+        let us = |ns: u64| ns as f64 / 1e3;
         NodeView {
             name: &operator.name,
             level: graph.level(id).get(),
             inputs: operator.inputs.iter().map(|edge| source(edge.from)).collect(),
             outputs: graph.outputs().iter().filter(|output| output.from == id).map(|output| output.topic.as_str()).collect(),
+            rounds: rounds.load(Relaxed),
+            failed: failed.load(Relaxed),
+            shed: shed.load(Relaxed),
+            marked: marked.load(Relaxed),
+            cost_us: us(operator.cost.get().unsigned_abs()),
+            busy_us: us(busy_ns.load(Relaxed)),
+            longest_us: us(longest_ns.load(Relaxed)),
         }
     };
     graph.operators().iter().enumerate().map(node).collect()

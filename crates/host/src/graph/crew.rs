@@ -26,7 +26,10 @@ use bodkin_broker::{
     topic::Level,
 };
 
-use super::plant::{Ended, Following, Plant, Row};
+use super::{
+    GraphCounts,
+    plant::{Ended, Following, Plant, Row},
+};
 use crate::{
     inbox::Inbox,
     realtime::{Rank, Realtime, ThreadId},
@@ -71,7 +74,14 @@ pub struct Crew {
 
 impl Crew {
     /// Starts the threads, which wake the shard by its inbox.
-    pub fn start(graph: &Graph, workers: &Workers, plant: &Arc<Plant>, realtime: &Arc<Realtime>, inbox: &Arc<Inbox>) -> io::Result<Self> {
+    pub fn start(
+        graph: &Graph,
+        workers: &Workers,
+        plant: &Arc<Plant>,
+        counts: &Arc<GraphCounts>,
+        realtime: &Arc<Realtime>,
+        inbox: &Arc<Inbox>,
+    ) -> io::Result<Self> {
         let mut levels: Vec<Level> = graph.order().iter().map(|operator| graph.level(*operator)).collect();
         levels.sort_unstable();
         levels.dedup();
@@ -98,12 +108,12 @@ impl Crew {
                     ended: Mutex::default(),
                     thread: OnceLock::new(),
                 });
-                let (own, plant, realtime, inbox) = (desk.clone(), plant.clone(), realtime.clone(), inbox.clone());
+                let (own, plant, counts, realtime, inbox) = (desk.clone(), plant.clone(), counts.clone(), realtime.clone(), inbox.clone());
                 let run = move || {
                     // Whoever gives it up finds it here.
                     let _ = own.thread.set(ThreadId::current());
                     let _membership = rank.map(|rank| realtime.enlist(rank));
-                    work(&own, &plant, &inbox);
+                    work(&own, &plant, &counts, &inbox);
                 };
                 let spawned = thread::Builder::new().name(format!("operator-{}-{number}", level.get())).spawn(run)?;
                 crew.idle[set].push(crew.workers.len());
@@ -191,13 +201,14 @@ fn first(row: &Row) -> JobId {
 }
 
 /// What a worker does until it is told to end.
-fn work(desk: &Desk, plant: &Plant, shard: &Inbox) {
+fn work(desk: &Desk, plant: &Plant, counts: &GraphCounts, shard: &Inbox) {
     loop {
         match desk.word.load(Acquire) {
             END => return,
             NOTHING | DONE => thread::park(),
             word => {
-                *desk.ended.try_lock().expect("the shard waits for the word") = run_row(desk, plant, OperatorId::of(word as usize - 1));
+                *desk.ended.try_lock().expect("the shard waits for the word") =
+                    run_row(desk, plant, counts, OperatorId::of(word as usize - 1));
                 // That it is to end may have been said meanwhile, and stays.
                 if desk.word.compare_exchange(word, DONE, AcqRel, Acquire).is_ok() {
                     shard.wake();
@@ -208,7 +219,7 @@ fn work(desk: &Desk, plant: &Plant, shard: &Inbox) {
 }
 
 /// Runs a round and those that follow it, as long as there are results and it is not too late.
-fn run_row(desk: &Desk, plant: &Plant, first: OperatorId) -> [Option<Ended>; CHAIN_MAX] {
+fn run_row(desk: &Desk, plant: &Plant, counts: &GraphCounts, first: OperatorId) -> [Option<Ended>; CHAIN_MAX] {
     let mut row = [const { None }; CHAIN_MAX];
     let mut next = Some(Following { operator: first, too_late: None });
     for place in &mut row {
@@ -221,7 +232,9 @@ fn run_row(desk: &Desk, plant: &Plant, first: OperatorId) -> [Option<Ended>; CHA
             break;
         }
         desk.at.store(word_of(operator), Relaxed);
+        let begun = Instant::now();
         let (ended, following) = plant.run(operator);
+        counts.operator(operator).lasted(begun.elapsed());
         (*place, next) = (Some(ended), following);
     }
     row
@@ -262,7 +275,8 @@ mod tests {
         let operators = file.recipes.iter().map(|recipe| recipe.make(Some(&Keys::default())).expect("it needs no key").operator);
         let plant = Arc::new(Plant::new(&machine, &file.forms, operators));
         let (_, inbox) = Shard::inbox().expect("there is an inbox");
-        let mut crew = Crew::start(&file.graph, &file.workers, &plant, &Realtime::preempting(), &inbox).expect("threads start");
+        let counts = Arc::new(GraphCounts::of(OPERATORS));
+        let mut crew = Crew::start(&file.graph, &file.workers, &plant, &counts, &Realtime::preempting(), &inbox).expect("threads start");
         let (supplier, publisher, incarnation, sequence) = (SupplierId::of(0), PublisherId(1), Incarnation(1), Sequence(1));
         let arrival = Arrival { supplier, publisher, incarnation, sequence, created_ns: VALID_NS, bytes: 8 };
         let mut actions = Vec::new();
@@ -283,6 +297,10 @@ mod tests {
             ended.push((job.operator.index(), outcome));
         }
         assert!(crew.is_at_rest());
+        for (operator, outcome) in &ended {
+            let lasted = counts.operators[*operator].busy_ns.load(Relaxed);
+            assert_eq!(lasted > 0, !matches!(outcome, Ended::TooLate), "what a round has lasted is noted: {operator}");
+        }
         ended
     }
 

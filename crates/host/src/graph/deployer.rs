@@ -78,7 +78,8 @@ impl Deployer {
         let epoch = self.pair.as_ref().map_or(0, |pair| pair.leadership().epoch().0);
         // No two deployments of an epoch begin at the same time.
         let keys = self.keys.for_deployment(epoch, control::now().unix_nanos());
-        let graph = Arc::new(DeployedGraph { declarer, file: declared.file, counts: Arc::<GraphCounts>::default() });
+        let counts = Arc::new(GraphCounts::of(declared.file.graph.operators().len()));
+        let graph = Arc::new(DeployedGraph { declarer, file: declared.file, counts });
         let deployment = Deployment::start(&graph.file, &keys, graph.counts.clone(), &self.realtime, &self.inbox, &self.table)?;
         let (done, told) = oneshot::channel();
         self.inbox.post(Message::Deploy { deployment: Box::new(deployment), done });

@@ -86,7 +86,7 @@ impl Deployment {
         let operators =
             file.recipes.iter().map(|recipe| recipe.make(Some(keys)).expect("it was made when the graph was declared").operator);
         let plant = Arc::new(Plant::new(&machine, &file.forms, operators));
-        let crew = Crew::start(&file.graph, &workers, &plant, realtime, inbox)?;
+        let crew = Crew::start(&file.graph, &workers, &plant, &counts, realtime, inbox)?;
         Ok(Self {
             machine,
             plant,
@@ -199,6 +199,7 @@ impl Deployment {
     pub fn finish(&mut self, now_ns: u64, job: JobId, ended: Ended, actions: &mut Vec<Action>) {
         if !matches!(ended, Ended::TooLate) {
             GraphCounts::one(&self.counts.rounds);
+            GraphCounts::one(&self.counts.operator(job.operator).rounds);
         }
         if !matches!(ended, Ended::Panicked(_) | Ended::TooLate) {
             self.note_state(job.operator);
@@ -219,9 +220,13 @@ impl Deployment {
                 Outcome::Failed
             }
         };
-        let failed_before = self.machine.counters(job.operator).failed;
+        let before = self.machine.counters(job.operator);
+        let (failed_before, marked_before) = (before.failed, before.marked);
         self.machine.finish(now_ns, job, outcome, actions);
-        self.counts.failed.fetch_add(self.machine.counters(job.operator).failed - failed_before, Relaxed);
+        let (now, counts) = (self.machine.counters(job.operator), self.counts.operator(job.operator));
+        self.counts.failed.fetch_add(now.failed - failed_before, Relaxed);
+        counts.failed.fetch_add(now.failed - failed_before, Relaxed);
+        counts.marked.fetch_add(now.marked - marked_before, Relaxed);
     }
 
     /// Carries out what is not publishing. `now_ns` is now in nanoseconds of UTC.
@@ -231,7 +236,10 @@ impl Deployment {
                 let row = self.plant.prepare(&self.machine, job, now_ns);
                 self.crew.run(self.machine.graph().level(job.operator), row);
             }
-            Action::Shed { .. } => GraphCounts::one(&self.counts.shed),
+            Action::Shed { operator, .. } => {
+                GraphCounts::one(&self.counts.shed);
+                GraphCounts::one(&self.counts.operator(operator).shed);
+            }
             Action::Deliver { .. } => unreachable!("the shard publishes"),
         }
     }

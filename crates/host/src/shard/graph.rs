@@ -313,7 +313,7 @@ mod tests {
             [[output]]\ntopic = \"mean\"\nfrom = \"mean\"\n";
         let file = parse(text).expect("it is a graph");
         let (_, inbox) = Shard::inbox().expect("there is an inbox");
-        let (counts, table) = (Arc::<GraphCounts>::default(), Arc::<GraphTable>::default());
+        let (counts, table) = (Arc::new(GraphCounts::of(1)), Arc::<GraphTable>::default());
         let mut deployment = Deployment::start(&file, &Keys::default(), counts, realtime, &inbox, &table).expect("it starts");
         deployment.look();
         assert!(deployment.preempts());
