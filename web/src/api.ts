@@ -12,8 +12,10 @@ import type {
     ExplainedOrchestration,
     Fits,
     FlexibleRule,
+    GatewaySession,
     GraphState,
     Grant,
+    HandedOver,
     IntraCloudRule,
     IssuedCertificate,
     List,
@@ -106,6 +108,7 @@ export const api = {
     ),
     clouds: list<NeighbourCloud>("/api/v1/clouds"),
     relays: list<RelayState>("/api/v1/relays"),
+    sessions: list<GatewaySession>("/api/v1/gateway-sessions"),
     reports: (stopped: AbortSignal) => readList<ShelfFile>("/api/v1/reports", stopped),
     report: (name: string, stopped: AbortSignal) => read<ReportDocument>(`/api/v1/reports/${encodeURIComponent(name)}`, stopped),
     models: (stopped: AbortSignal) => readList<ShelfFile>("/api/v1/models", stopped),
@@ -119,6 +122,7 @@ export const api = {
         read<AuditLog>(`/api/v1/audit${query(asked)}`, stopped),
 
     revoke: (serial: string) => send("POST", `/api/v1/certificates/${encodeURIComponent(serial)}/revoke`),
+    handOver: async () => (await send("POST", "/api/v1/pair/hand-over")).json() as Promise<HandedOver>,
     pause: (id: number) => send("POST", `/api/v1/subscriptions/${id}/pause`),
     resume: (id: number) => send("POST", `/api/v1/subscriptions/${id}/resume`),
     replay: async (subscription: number) =>

@@ -186,6 +186,27 @@ export interface RelayState {
     clouds: string[];
 }
 
+/** A tunnel to or from another cloud. */
+export interface GatewaySession {
+    /** The first letters of it. */
+    queueId: string;
+    side: "consumer" | "provider";
+    state: string;
+    reason: string | null;
+    trouble: string | null;
+    consumer: string;
+    consumerCloud: string;
+    provider: string;
+    providerCloud: string;
+    service: string;
+    relay: string;
+    port: number | null;
+    connections: number;
+    bytesToPeer: number;
+    bytesFromPeer: number;
+    startedAt: string;
+}
+
 /** A file of the data directory's folders `reports` and `models`. */
 export interface ShelfFile {
     name: string;
@@ -212,11 +233,35 @@ export interface ReportDocument {
     reports?: unknown;
 }
 
+export interface HandedOver {
+    leader: string;
+    epoch: number;
+    drainedMs: number;
+    gapMs: number;
+}
+
+/** An operator of a graph; counts and times are since the graph was deployed. */
+export interface GraphNode {
+    name: string;
+    level: number;
+    inputs: string[];
+    outputs: string[];
+    rounds: number;
+    failed: number;
+    shed: number;
+    marked: number;
+    /** Of a round at the most, as the graph says. */
+    costUs: number;
+    /** Of all rounds. */
+    busyUs: number;
+    longestUs: number;
+}
+
 export interface GraphState {
     name: string;
     declaredBy: string;
     operators: number;
-    nodes: { name: string; level: number; inputs: string[]; outputs: string[] }[];
+    nodes: GraphNode[];
     suppliers: string[];
     outputs: string[];
     suspended: string | null;

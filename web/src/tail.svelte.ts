@@ -9,6 +9,8 @@ import { listen, openStream, type Message } from "./sse";
 export const EVENTS_MAX = 500;
 /** Milliseconds between two drawings. */
 const DRAW_MS = 100;
+/** Lines that a drawing may add: 250 a second. Nobody reads more, and more would not be fluent. What a drawing has not used a later one may, so that a burst is shown whole. */
+const ADDED_MAX = 25;
 /** Milliseconds before a stream that has ended is opened again, as the stream says. */
 const RETRY_MS = 1000;
 
@@ -20,6 +22,14 @@ export type Heard =
 
 export type TailState = { kind: "stopped" } | { kind: "connecting" } | { kind: "live"; since: number } | { kind: "lost"; since: number; why: string };
 
+/** What has come and is not drawn. */
+interface Came {
+    number: number;
+    at: number;
+    message: Message;
+}
+
+const isNotice = ({ type }: Message): boolean => type !== "" && type !== "message";
 const notice = (message: Message): string => {
     if (message.type === "bodkin-lost") {
         const { lost } = JSON.parse(message.data) as { lost: number | null };
@@ -27,6 +37,11 @@ const notice = (message: Message): string => {
     }
     return `${message.type}: ${message.data}`;
 };
+
+const drawn = ({ number, at, message }: Came): Heard =>
+    isNotice(message)
+        ? { kind: "notice", number, at, text: notice(message) }
+        : { kind: "event", number, at, id: message.id, event: JSON.parse(message.data) as Event };
 
 export class Tail {
     state = $state.raw<TailState>({ kind: "stopped" });
@@ -38,15 +53,23 @@ export class Tail {
     /** Whether the stream is open, or will be opened again. */
     isFollowing = $state(false);
 
-    #fresh: Heard[] = [];
+    #fresh: Came[] = [];
     #came = 0;
+    #allowance = EVENTS_MAX;
     #stop: AbortController | null = null;
+
+    /** Events that came from the oldest line to the newest. They are more than the lines where some were left out. */
+    get span(): number {
+        const [newest, oldest] = [this.lines[0], this.lines[this.lines.length - 1]];
+        return newest && oldest ? newest.number - oldest.number + 1 : 0;
+    }
 
     /** Begins anew, with another stream. */
     start(url: string): void {
         this.stop();
         this.#fresh = [];
         this.#came = 0;
+        this.#allowance = EVENTS_MAX;
         this.lines = [];
         this.came = 0;
         this.isPaused = false;
@@ -98,18 +121,20 @@ export class Tail {
 
     #hear(message: Message): void {
         this.#came += 1;
-        const number = this.#came;
-        const at = Date.now();
-        if (message.type !== "" && message.type !== "message") this.#fresh.push({ kind: "notice", number, at, text: notice(message) });
-        else this.#fresh.push({ kind: "event", number, at, id: message.id, event: JSON.parse(message.data) as Event });
+        this.#fresh.push({ number: this.#came, at: Date.now(), message });
         // Between two drawings no more is kept than is shown.
         if (this.#fresh.length > 2 * EVENTS_MAX) this.#fresh.splice(0, EVENTS_MAX);
     }
 
     #draw(): void {
         this.came = this.#came;
+        this.#allowance = Math.min(EVENTS_MAX, this.#allowance + ADDED_MAX);
         if (this.isPaused || this.#fresh.length === 0) return;
-        this.lines = [...this.#fresh.reverse(), ...this.lines].slice(0, EVENTS_MAX);
+        const first = this.#fresh.length - this.#allowance;
+        // What the stream says of itself is never left out.
+        const added = this.#fresh.filter(({ message }, index) => index >= first || isNotice(message));
+        this.#allowance = Math.max(0, this.#allowance - added.length);
+        this.lines = [...added.reverse().map(drawn), ...this.lines].slice(0, EVENTS_MAX);
         this.#fresh = [];
     }
 }

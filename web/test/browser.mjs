@@ -13,6 +13,8 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const SEVERE = ["serious", "critical"];
 const PAGES = ["overview", "map", "services", "systems", "authorization", "orchestration", "events", "broker", "graphs", "clouds", "models", "experiments", "audit", "api"];
 const PATIENCE_MS = 10_000;
+/** Keys after which a page without an end has been found. */
+const STEPS_MAX = 600;
 /** A row as `bodkin model validate --output json` prints it. */
 const VALIDATION = {
     load: "1x1",
@@ -78,6 +80,63 @@ await test("web_narrow", async () => {
     await close();
 });
 
+/** What is reached by the key of tabulators from the top of a page on, and what is there besides; each by what it is called. */
+const reached = async (page) => {
+    await page.evaluate(() => {
+        globalThis.called = (element) => `${element.localName} ${element.getAttribute("aria-label") ?? (element.textContent.trim() || element.getAttribute("placeholder") || element.name)}`;
+        document.body.tabIndex = -1;
+        document.body.focus();
+    });
+    const seen = new Set();
+    for (let steps = 0; steps < STEPS_MAX; steps += 1) {
+        await page.keyboard.press("Tab");
+        const at = await page.evaluate(() => {
+            const element = document.activeElement;
+            if (!element || element === document.body) return null;
+            const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(element);
+            return { name: globalThis.called(element), isSeen: (outlineStyle !== "none" && outlineWidth !== "0px") || boxShadow !== "none" };
+        });
+        if (at === null) break;
+        expect(at.isSeen, `that the keys are at ${at.name} is not seen`);
+        seen.add(at.name);
+    }
+    const all = await page.evaluate(() => {
+        const things = [...document.querySelectorAll("a[href], button:enabled, input:enabled, select:enabled, textarea:enabled, summary, [tabindex='0']")];
+        return things.filter((element) => element.checkVisibility()).map(globalThis.called);
+    });
+    return { seen, missed: [...new Set(all)].filter((name) => !seen.has(name)) };
+};
+
+await test("web_every_page_is_used_by_keys", async () => {
+    const { page, close } = await open();
+    for (const name of PAGES) {
+        await show(page, name);
+        await settle(page);
+        const { seen, missed } = await reached(page);
+        expect(seen.size > PAGES.length && missed.length === 0, `${name}: ${seen.size} reached, and not ${missed.join(", ")}`);
+    }
+    await show(page, "overview");
+    await page.getByRole("link", { name: "Broker", exact: true }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Broker" }).waitFor();
+    await close();
+});
+
+await test("web_operators_cost_is_told", async () => {
+    const { page, close } = await open();
+    await show(page, "graphs");
+    await settle(page);
+    const operator = page.getByRole("region", { name: "Table of operators of press" }).getByRole("row").nth(1).getByRole("cell");
+    // A rate needs two readings.
+    await page.waitForFunction((cell) => Number(cell.textContent) > 0, await operator.nth(2).elementHandle());
+    // Two suppliers with 20 events a second each, on a machine that may be busy.
+    const told = await page.getByRole("region", { name: "Table of graphs" }).getByRole("row").nth(1).getByRole("cell").nth(4).textContent();
+    expect(Number(told) > 2 && Number(told) < 100, `${told} events/s are taken`);
+    expect((await operator.nth(0).textContent()).trim() === "both", "the operator's name");
+    for (const cell of [3, 4]) expect(/µs|ms/.test(await operator.nth(cell).textContent()), `no time in ${await operator.allTextContents()}`);
+    await close();
+});
+
 await test("web_publish_is_seen_in_the_tail", async () => {
     const { page, said, close } = await open();
     await show(page, "events?type=BROWSER");
@@ -105,7 +164,7 @@ await test("web_tail_of_the_log_and_as_a_system", async () => {
     await show(page, "events?type=TEMPERATURE&since=0");
     await settle(page);
     await page.getByRole("button", { name: "Listen" }).click();
-    await page.getByText(/ came; the newest /).waitFor();
+    await page.getByText(/ came; .*are shown/).waitFor();
     const rows = page.getByRole("region", { name: "Events that came" }).getByRole("row");
     await rows.nth(11).waitFor();
     if (SHOTS) await page.screenshot({ path: `${SHOTS}/tail.png` });

@@ -64,6 +64,14 @@ await test("web_a_leaders_page_stays_and_who_comes_back_follows", async () => {
     expect((await follower.locator(".state.lost").count()) === 0, "the leader's page lost its node");
 });
 
+await test("web_the_lead_is_handed_over_by_two_clicks", async () => {
+    await follower.goto(`${dashboard(backup)}#/broker`);
+    await follower.getByText("has everything that was answered").waitFor();
+    await follower.getByRole("button", { name: "Hand over the lead to the other node" }).click();
+    await follower.getByRole("button", { name: "Really hand over the lead to the other node" }).click();
+    await follower.getByText(/The first node leads in epoch \d+: .* nobody led for \d+ ms/).waitFor();
+});
+
 await browser.close();
 for (const { child } of begun) child.kill("SIGKILL");
 await Promise.all(begun.map(({ ended }) => ended));

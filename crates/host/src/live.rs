@@ -47,6 +47,7 @@ pub const PARTS: &[Part] = &[
     part("/api/v1/certificates", 10),
     part("/api/v1/clouds", 5),
     part("/api/v1/relays", 5),
+    part("/api/v1/gateway-sessions", 2),
     part("/serviceregistry/mgmt", 5),
     part("/serviceregistry/mgmt/systems", 5),
     part("/authorization/mgmt/intracloud", 5),
