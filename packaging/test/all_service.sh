@@ -34,14 +34,14 @@ else
 fi
 
 package=$(BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place" 2>"$place/build.log" | tail -n 1) || fail "$(cat "$place/build.log")"
-cp "$package" "$root/root/bodkin.deb"
-told=$(chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 dpkg --install /root/bodkin.deb 2>&1) || fail "$told"
+cp "$package" "$root/srv/bodkin.deb"
+told=$(chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 dpkg --install /srv/bodkin.deb 2>&1) || fail "$told"
 
 # What is seen from inside, a line each: a word, and what there is to say of it.
-cat >"$root/root/probe" <<'PROBE'
+cat >"$root/srv/probe" <<'PROBE'
 #!/bin/bash
 property() { systemctl show bodkin --property="$1" --value; }
-tell() { echo "$*" >>/root/seen; }
+tell() { echo "$*" >>/srv/seen; }
 wait_for() { # SECONDS COMMAND...
     local seconds=$1
     shift
@@ -68,21 +68,21 @@ first=$(property MainPID)
 kill -STOP "$first"
 if wait_for 60 is_another "$first"; then tell "restarted $(property NRestarts) $(property Result)"; fi
 if systemctl stop bodkin; then tell "stopped $(property Result)"; fi
-journalctl --unit=bodkin --output=cat >/root/journal
+journalctl --unit=bodkin --output=cat >/srv/journal
 systemctl poweroff
 PROBE
-chmod 0755 "$root/root/probe"
+chmod 0755 "$root/srv/probe"
 mkdir -p "$root/etc/systemd/system/bodkin.service.d" "$root/etc/systemd/system/multi-user.target.wants"
 # The unit's own 30 s are for a machine that is out of breath; who hangs is found the same way.
 printf '[Service]\nWatchdogSec=5\n' >"$root/etc/systemd/system/bodkin.service.d/soon.conf"
-printf '[Unit]\nDescription=Probe\n[Service]\nType=oneshot\nExecStart=/root/probe\n' >"$root/etc/systemd/system/probe.service"
+printf '[Unit]\nDescription=Probe\n[Service]\nType=oneshot\nExecStart=/srv/probe\n' >"$root/etc/systemd/system/probe.service"
 ln -s ../probe.service "$root/etc/systemd/system/multi-user.target.wants/probe.service"
 
 timeout "$boot_seconds_max" systemd-nspawn --quiet --boot --private-network --register=no --keep-unit --machine="bodkin-test-$$" --directory="$root" </dev/null >"$place/boot.log" 2>&1
-[[ -e $root/root/seen ]] || skip "systemd does not start in a container here: $(tail -n 1 "$place/boot.log")"
-seen=$(cat "$root/root/seen")
+[[ -e $root/srv/seen ]] || skip "systemd does not start in a container here: $(tail -n 1 "$place/boot.log")"
+seen=$(cat "$root/srv/seen")
 all="$seen
-$(tail -n 40 "$root/root/journal" 2>/dev/null)"
+$(tail -n 40 "$root/srv/journal" 2>/dev/null)"
 for line in "verify 0" started "type notify-reload" "state active" "user bodkin" "directory bodkin 700" serves "reloaded active" read "restarted 1 success" "stopped success"; do
     grep --quiet --line-regexp "$line" <<<"$seen" || fail "'$line' was not seen:
 $all"
