@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::nodes::{Node, Pair};
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::System;
-use crate::support::patience::eventually;
+use crate::support::patience::{eventually, eventually_some};
 use crate::support::sse::EventStream;
 
 /// Means of the last four levels.
@@ -58,6 +58,20 @@ fn publish_as(node: &Node, name: &str, level: u64) {
     let publication = event("level", system(name, 1), &level.to_string());
     let status = || node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&publication)).ok().map(|answer| answer.status);
     assert!(eventually(|| status() == Some(200)), "{}", node.said());
+}
+
+/// Publishes an event that must not be published twice. False where that cannot be known: a machine that holds a leader up for as long as its lease makes it give up the lead, and it says then that it does not know what became of the event.
+fn publish_once(node: &Node, level: u64) -> bool {
+    let publication = event("level", system("sensor", 1), &level.to_string());
+    let published = || {
+        let answer = node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&publication)).ok();
+        let is_to_come_again = answer.as_ref().is_some_and(|answer| answer.status != 200 && answer.text().contains("was not taken"));
+        (!is_to_come_again).then(|| answer.is_some_and(|answer| answer.status == 200))
+    };
+    let is_published = eventually_some(published).unwrap_or(false);
+    // As `publish`.
+    thread::sleep(Duration::from_millis(25));
+    is_published
 }
 
 /// Waits until the last checkpoint of a graph has arrived: it comes a tenth of a second behind the last event.
@@ -117,27 +131,40 @@ fn a_filter_goes_on_at_the_node_that_leads_next() {
 #[test]
 fn each_answered_event_has_its_result_here_or_there_whenever_its_leader_dies() {
     const BEFORE: u64 = 30;
+    /// Of runs in which the machine has held a leader up for longer than its lease.
+    const RUNS_MAX: u32 = 4;
     for killed_behind in [1, 7, BEFORE] {
-        let place = TempDir::new().expect("a directory");
-        let (_pair, _witness, mut backup, primary) = pair(&place, TOPICS);
-        let here = means(&primary);
-        (1..=killed_behind).for_each(|number| publish(&primary, number * number));
-        primary.signal(Signal::SIGKILL);
-        backup.served();
-        let there = means(&backup);
-        (killed_behind + 1..=killed_behind + 5).for_each(|number| publish(&backup, number * number));
-        let mean = |number: u64| {
-            let window = number.saturating_sub(3).max(1)..=number;
-            window.clone().map(|number| (number * number) as f64).sum::<f64>() / window.count() as f64
-        };
-        let expected: Vec<f64> = (1..=killed_behind + 5).map(mean).collect();
-        let all = || heard(&[&here, &there]).into_values().collect::<Vec<f64>>();
-        let is_all = |mut all: Vec<f64>| {
-            all.sort_by(f64::total_cmp);
-            all.len() == expected.len() && all.iter().zip(&expected).all(|(heard, expected)| (heard - expected).abs() < 1e-9)
-        };
-        assert!(eventually(|| is_all(all())), "killed behind {killed_behind}: {:?} where {expected:?} belong: {}", all(), backup.said());
+        let is_seen = (0..RUNS_MAX).any(|_| all_have_their_results(killed_behind));
+        assert!(is_seen, "killed behind {killed_behind}: in none of {RUNS_MAX} runs was every event answered");
     }
+}
+
+/// Publishes so many events, kills the leader, publishes five to the other node, and looks at the means of all. False where an event was not answered.
+fn all_have_their_results(killed_behind: u64) -> bool {
+    let place = TempDir::new().expect("a directory");
+    let (_pair, _witness, mut backup, primary) = pair(&place, TOPICS);
+    let here = means(&primary);
+    if !(1..=killed_behind).all(|number| publish_once(&primary, number * number)) {
+        return false;
+    }
+    primary.signal(Signal::SIGKILL);
+    backup.served();
+    let there = means(&backup);
+    if !(killed_behind + 1..=killed_behind + 5).all(|number| publish_once(&backup, number * number)) {
+        return false;
+    }
+    let mean = |number: u64| {
+        let window = number.saturating_sub(3).max(1)..=number;
+        window.clone().map(|number| (number * number) as f64).sum::<f64>() / window.count() as f64
+    };
+    let expected: Vec<f64> = (1..=killed_behind + 5).map(mean).collect();
+    let all = || heard(&[&here, &there]).into_values().collect::<Vec<f64>>();
+    let is_all = |mut all: Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all.len() == expected.len() && all.iter().zip(&expected).all(|(heard, expected)| (heard - expected).abs() < 1e-9)
+    };
+    assert!(eventually(|| is_all(all())), "killed behind {killed_behind}: {:?} where {expected:?} belong: {}", all(), backup.said());
+    true
 }
 
 #[test]
