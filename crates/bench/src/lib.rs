@@ -55,6 +55,7 @@ mod time_line;
 mod trio;
 mod wire;
 
+pub use load::StageTimes;
 pub use options::{BenchCommand, EventLoad, RecordOptions};
 pub use stages::Stage;
 pub use statistics::Counts;

@@ -4,6 +4,7 @@
 //! side. Loads alternate, so that a machine that changes its mind does so for all of them.
 
 mod events;
+mod intercloud;
 mod orchestrations;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct Recording {
     pub events: Vec<EventRun>,
     /// Runs with orchestrations.
     pub orchestrations: Vec<OrchestrationRun>,
+    /// Runs with orchestrations that another cloud answered.
+    #[serde(default)]
+    pub intercloud: Vec<InterCloudRun>,
 }
 
 /// One run with events.
@@ -87,6 +91,28 @@ pub struct OrchestrationRun {
     pub stages: StageTimes,
 }
 
+/// One run of orchestrations that another cloud answered, by consumers that ask again when they have their answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InterCloudRun {
+    /// Consumers, each with one connection.
+    pub consumers: u32,
+    /// Services in the cloud that is asked, each with a rule.
+    pub services: u32,
+    /// Orchestrations while all else was counted.
+    pub orchestrations: u64,
+    /// From request to answer as a consumer sees it, without the first one on each connection.
+    pub latency_ns: Counts,
+    /// Processor time of both clouds, in the kernel's ticks of 10 ms, and of the consumers.
+    pub processor_ns: Option<u64>,
+    /// Stages of the cloud that the consumers asked, by system.
+    pub stages: StageTimes,
+    /// Parts of its dialogues as it saw them, by what they were about.
+    pub asking: StageTimes,
+    /// The same as the other cloud saw them.
+    pub asked: StageTimes,
+}
+
 /// Makes the runs; `told` hears what begins.
 ///
 /// # Errors
@@ -97,7 +123,8 @@ pub fn record(options: &RecordOptions, told: &mut dyn FnMut(String)) -> anyhow::
     let cores = if options.core.is_some() { 1 } else { conditions.cores };
     let events = events::record(options, told)?;
     let orchestrations = orchestrations::record(options, told)?;
+    let intercloud = intercloud::record(options, told)?;
     let load = conditions.load_before[0];
     let machine = format!("{}, {cores} of {} processors, {}, load {load}", conditions.cpu, conditions.cores, conditions.kernel);
-    Ok(Recording { schema: SCHEMA.into(), machine, cores, events, orchestrations })
+    Ok(Recording { schema: SCHEMA.into(), machine, cores, events, orchestrations, intercloud })
 }

@@ -8,6 +8,7 @@ mod costs;
 mod draft;
 mod durations;
 mod event_path;
+mod intercloud;
 mod least_squares;
 mod orchestration;
 mod prediction;
@@ -17,8 +18,9 @@ pub use self::{
     costs::{Costs, EventRun, Wake, Work},
     durations::Durations,
     event_path::{Deployment, EVENT_PATH_SUBSCRIBERS_MAX, EventPath, event_path},
+    intercloud::{Dialogue, InterCloudError, InterCloudLaws, InterCloudRun, InterCloudStep, fit_intercloud, intercloud},
     orchestration::{OrchestrationLaws, fit_orchestration, orchestration},
-    prediction::{Effort, Prediction, PredictionError, predict_answers, predict_events, predict_orchestrations},
+    prediction::{Effort, Prediction, PredictionError, predict_answers, predict_events, predict_intercloud, predict_orchestrations},
 };
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ use crate::simultaneous;
 use crate::stages::Stages;
 use crate::statistics::Figure;
 use hop::Hop;
-use neighbors::{AT_ONCE, IF_NOTHING_HERE, Neighbors};
+use neighbors::AT_ONCE;
+pub use neighbors::{IF_NOTHING_HERE, Neighbors};
 use tunnels::{Tunnels, Way};
 
 /// Short answers that are asked for by each way.

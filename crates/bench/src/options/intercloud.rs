@@ -58,6 +58,23 @@ pub struct InterCloudOptions {
 }
 
 impl InterCloudOptions {
+    /// Two clouds of which the asked one has so many services; what loads they are under is somebody else's to say.
+    pub fn of_services(services: u32, certificates: CertificateOptions) -> Self {
+        Self {
+            simultaneous: Vec::new(),
+            sequential: 0,
+            case: vec![Case::ToNeighbor],
+            gateway: false,
+            sessions: 0,
+            tunnel_mb: 0,
+            relay_messages: 0,
+            services,
+            repeat: 1,
+            data: None,
+            certificates,
+        }
+    }
+
     /// Which cases are run.
     ///
     /// # Errors

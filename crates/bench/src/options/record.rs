@@ -6,6 +6,8 @@ use std::str::FromStr;
 use anyhow::Context;
 use clap::Args;
 
+use super::intercloud::InterCloudOptions;
+use super::secure::CertificateOptions;
 use super::target::TargetOptions;
 use super::value;
 use crate::endpoint::Endpoint;
@@ -14,6 +16,8 @@ use crate::options::Scenario;
 
 /// Most publishers, and most subscribers, of a load.
 const SIDE_MAX: usize = 1_000;
+/// Most consumers that ask for orchestrations at once.
+const CONSUMERS_MAX: i64 = 1_000;
 /// Standard ports of the Service Registry and of Bodkin's monitor: an offset moves both.
 const SERVICE_REGISTRY_PORT: u16 = 8443;
 const MONITOR_PORT: u16 = 8440;
@@ -42,6 +46,15 @@ pub struct RecordOptions {
     /// Services in the cloud while orchestrations are asked for
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub services: u32,
+    /// Orchestrations of a run that another cloud answers, between two own secure clouds with a relay; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "cloud", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub intercloud: u32,
+    /// Consumers that ask for these, each again when it has its answer; a comma list is a load each
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4", requires = "intercloud", value_parser = clap::value_parser!(u32).range(1..=CONSUMERS_MAX))]
+    pub consumers: Vec<u32>,
+    /// Where the certificates of these two clouds are.
+    #[command(flatten)]
+    pub certificates: CertificateOptions,
     /// Pin an own server and both sides to this processor [default: placed by the kernel]
     #[arg(long, value_name = "K")]
     pub core: Option<usize>,
@@ -59,6 +72,11 @@ impl RecordOptions {
             target.target = Some(cloud.clone());
         }
         Ok(target)
+    }
+
+    /// The two clouds between which orchestrations lead to another cloud.
+    pub fn neighbors(&self) -> InterCloudOptions {
+        InterCloudOptions::of_services(self.services, self.certificates.clone())
     }
 }
 

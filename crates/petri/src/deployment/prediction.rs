@@ -3,6 +3,7 @@
 use super::{
     costs::{Costs, Work},
     event_path::{Deployment, EVENT_PATH_SUBSCRIBERS_MAX, EventPath, event_path},
+    intercloud::{InterCloudLaws, intercloud},
     orchestration::{OrchestrationLaws, orchestration},
 };
 use crate::{
@@ -27,6 +28,13 @@ pub struct Effort {
     pub seed: u64,
     /// Threads to use; answers do not depend on it.
     pub threads: usize,
+}
+
+impl Effort {
+    /// Events of one of the runs of a simulation.
+    pub(super) fn events_of_run(&self) -> f64 {
+        self.events as f64 / RUNS as f64
+    }
 }
 
 /// A predicted response time.
@@ -121,7 +129,7 @@ fn predicted(
     }
     let path = event_path(costs, deployment)?;
     let event_us = rate_per_s.map_or_else(|| event_us(costs, deployment), |rate| 1e6 / (rate * f64::from(publishers)));
-    let prediction = simulated(&path.net, tag(&path), event_us * effort.events as f64 / RUNS as f64, effort)?;
+    let prediction = simulated(&path.net, tag(&path), event_us * effort.events_of_run(), effort)?;
     if let Some(rate) = rate_per_s {
         let (asked, served) = (rate * f64::from(publishers), prediction.per_second / f64::from(responses_of_event));
         if served < SERVED_MIN * asked {
@@ -157,7 +165,19 @@ pub fn predict_orchestrations(
         return Err(PredictionError::Deployment(format!("{consumers} consumers and {workers} workers; expected 1 or more")));
     }
     let (net, tag, mean_us) = orchestration(laws, consumers, workers)?;
-    simulated(&net, tag, mean_us / f64::from(consumers.min(workers)) * effort.events as f64 / RUNS as f64, effort)
+    simulated(&net, tag, mean_us / f64::from(consumers.min(workers)) * effort.events_of_run(), effort)
+}
+
+/// The response times of orchestrations that another cloud answers, by so many consumers that ask one after the other, where all share so many processors.
+///
+/// # Errors
+/// Numbers that are 0.
+pub fn predict_intercloud(laws: &InterCloudLaws, consumers: u32, cores: u32, effort: &Effort) -> Result<Prediction, PredictionError> {
+    if consumers == 0 || cores == 0 {
+        return Err(PredictionError::Deployment(format!("{consumers} consumers and {cores} processors; expected 1 or more")));
+    }
+    let (net, tag, between_us) = intercloud(laws, consumers, cores)?;
+    simulated(&net, tag, between_us * effort.events_of_run(), effort)
 }
 
 fn simulated(net: &Net, tag: Tag, horizon_us: f64, effort: &Effort) -> Result<Prediction, PredictionError> {

@@ -3,11 +3,12 @@
 use std::{fs, path::PathBuf, thread::available_parallelism};
 
 use anyhow::Context;
-use bodkin_bench::recording::Recording;
 use bodkin_petri::{
     deployment::{
-        Calibration, Effort, EventRun, OrchestrationLaws, Wake, calibrate, deployment, event_path, fit_orchestration, orchestration,
+        Calibration, Effort, EventRun, InterCloudLaws, Wake, calibrate, deployment, event_path, fit_intercloud, fit_orchestration,
+        intercloud, orchestration,
     },
+    distribution::Distribution,
     format::json,
 };
 use clap::Args;
@@ -16,7 +17,7 @@ use serde_json::json;
 
 use super::{
     calibration::CalibrationFile,
-    recording::{SourceOptions, event_runs, orchestrations},
+    recording::{SourceOptions, event_runs, intercloud_runs, orchestrations},
 };
 use crate::{
     DONE, FAILED,
@@ -58,9 +59,20 @@ pub fn run(options: &CalibrateOptions, printer: Printer) -> anyhow::Result<u8> {
             return Ok(FAILED);
         }
     };
-    let laws = orchestrations(&recording).map(|(stages, latency)| fit_orchestration(&stages, &latency)).transpose()?;
-    options.write(&recording, &calibration, laws.as_ref())?;
-    print(&calibration, laws.as_ref(), printer)?;
+    let mut file = CalibrationFile::new(recording.machine.clone(), u32::try_from(recording.cores)?, &calibration);
+    file.orchestration = orchestrations(&recording).map(|(stages, latency)| fit_orchestration(&stages, &latency)).transpose()?;
+    let elsewhere = intercloud_runs(&recording);
+    if !elsewhere.is_empty() {
+        match fit_intercloud(&elsewhere) {
+            Ok(laws) => file.intercloud = Some(laws),
+            Err(error) => {
+                eprintln!("bodkin: {error}");
+                return Ok(FAILED);
+            }
+        }
+    }
+    options.write(&calibration, &file)?;
+    print(&calibration, &file, printer)?;
     Ok(DONE)
 }
 
@@ -76,16 +88,17 @@ pub fn load_text(run: &EventRun) -> String {
 }
 
 impl CalibrateOptions {
-    fn write(&self, recording: &Recording, calibration: &Calibration, laws: Option<&OrchestrationLaws>) -> anyhow::Result<()> {
-        let cores = u32::try_from(recording.cores)?;
-        let file = CalibrationFile::new(recording.machine.clone(), cores, calibration, laws.cloned());
-        self.put("calibration.json", pretty(&file)?)?;
+    fn write(&self, calibration: &Calibration, file: &CalibrationFile) -> anyhow::Result<()> {
+        self.put("calibration.json", pretty(file)?)?;
         for (load, _) in &calibration.loads {
             let path = event_path(&calibration.costs, &deployment(load))?;
             self.put(&format!("events-{}.json", load_text(load)), json::write(&path.net))?;
         }
-        if let Some(laws) = laws {
-            self.put("orchestration.json", json::write(&orchestration(laws, 1, cores)?.0))?;
+        if let Some(laws) = &file.orchestration {
+            self.put("orchestration.json", json::write(&orchestration(laws, 1, file.cores)?.0))?;
+        }
+        if let Some(laws) = &file.intercloud {
+            self.put("intercloud.json", json::write(&intercloud(laws, 1, file.cores)?.0))?;
         }
         Ok(())
     }
@@ -107,7 +120,7 @@ pub fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-fn print(calibration: &Calibration, laws: Option<&OrchestrationLaws>, printer: Printer) -> anyhow::Result<()> {
+fn print(calibration: &Calibration, file: &CalibrationFile, printer: Printer) -> anyhow::Result<()> {
     let costs = &calibration.costs;
     let loads: Vec<_> = calibration
         .loads
@@ -121,7 +134,7 @@ fn print(calibration: &Calibration, laws: Option<&OrchestrationLaws>, printer: P
         })
         .collect();
     printer.one(
-        &json!({ "costs": costs, "orchestration": laws, "loads": loads }),
+        &json!({ "costs": costs, "orchestration": file.orchestration, "intercloud": file.intercloud, "loads": loads }),
         &Details::default()
             .with("publisher", format!("takes an answer in {:.2} us, publishes in {:.2} us", costs.take.mean_us, costs.publish.mean_us))
             .with("broker, a turn", format!("{:.2} us, its log {:.2} us", costs.turn.mean_us, costs.log.mean_us))
@@ -153,5 +166,17 @@ fn print(calibration: &Calibration, laws: Option<&OrchestrationLaws>, printer: P
         ]);
     }
     printer.table(&table, "no loads")?;
+    file.intercloud.as_ref().map_or(Ok(()), |laws| print_intercloud(laws, printer))
+}
+
+/// The steps of an orchestration that another cloud answers, in their order.
+fn print_intercloud(laws: &InterCloudLaws, printer: Printer) -> anyhow::Result<()> {
+    let mut table = Table::new(&["IN ANOTHER CLOUD", "WORKS US", "WAITS US"]);
+    for step in &laws.steps {
+        let waits = Distribution::try_from(step.waits.clone())?;
+        table.push([step.name.clone(), format!("{:.1}", step.work_us), format!("{:.1}", waits.mean())]);
+    }
+    table.push(["behind the answer".to_owned(), format!("{:.1}", laws.behind_us), "0.0".to_owned()]);
+    printer.table(&table, "no steps")?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bodkin_petri::deployment::{Calibration, Costs, EventRun, OrchestrationLaws, Prediction};
+use bodkin_petri::deployment::{Calibration, Costs, EventRun, InterCloudLaws, OrchestrationLaws, Prediction};
 use serde::{Deserialize, Serialize};
 
 use super::{calibrate::load_text, file::read_text};
@@ -26,15 +26,27 @@ pub struct CalibrationFile {
     pub events: Costs,
     /// Laws of an orchestration, in us, where orchestrations were recorded.
     pub orchestration: Option<OrchestrationLaws>,
+    /// Laws of an orchestration that another cloud answers, in us, where such were recorded.
+    #[serde(default)]
+    pub intercloud: Option<InterCloudLaws>,
 }
 
 impl CalibrationFile {
     /// What was calibrated on this machine.
-    pub fn new(machine: String, cores: u32, calibration: &Calibration, orchestration: Option<OrchestrationLaws>) -> Self {
+    pub fn new(machine: String, cores: u32, calibration: &Calibration) -> Self {
         let loads = calibration.loads.iter().map(|(load, _)| load_text(load)).collect();
         let off = |(load, predicted): &(EventRun, Prediction)| 100.0 * (predicted.mean_us.value / load.latency.mean_us() - 1.0).abs();
         let mean_off_percent = calibration.loads.iter().map(off).fold(0.0, f64::max);
-        Self { schema: SCHEMA.to_owned(), machine, cores, loads, mean_off_percent, events: calibration.costs.clone(), orchestration }
+        Self {
+            schema: SCHEMA.to_owned(),
+            machine,
+            cores,
+            loads,
+            mean_off_percent,
+            events: calibration.costs.clone(),
+            orchestration: None,
+            intercloud: None,
+        }
     }
 
     /// Whether it says anything of events on so many processors.

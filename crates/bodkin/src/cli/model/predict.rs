@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use bodkin_petri::deployment::{Deployment, Effort, Prediction, predict_events, predict_orchestrations};
+use bodkin_petri::deployment::{Deployment, Effort, Prediction, predict_events, predict_intercloud, predict_orchestrations};
 use clap::Args;
 use serde_json::json;
 
@@ -39,6 +39,9 @@ pub struct PredictOptions {
     /// Consumers that ask for orchestrations, each one after the other: predicts these instead of events
     #[arg(long, value_name = "N", conflicts_with_all = ["publishers", "subscribers", "rate"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     consumers: Option<u32>,
+    /// Their orchestrations are answered by another cloud, which shares the processors with this one and the consumers
+    #[arg(long, requires = "consumers", conflicts_with = "workers")]
+    intercloud: bool,
     /// Worker threads of the control plane [default: as many as processors]
     #[arg(long, value_name = "N", requires = "consumers", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
@@ -71,6 +74,12 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
         return Ok(USAGE);
     }
     let predicted = match options.consumers {
+        Some(consumers) if options.intercloud => {
+            let laws = calibration.intercloud.as_ref().context(
+                "the calibration has no orchestrations that another cloud answers: none were recorded, which --intercloud of calibrate asks for",
+            )?;
+            predict_intercloud(laws, consumers, cores, &effort)
+        }
         Some(consumers) => {
             let laws = calibration.orchestration.as_ref().context("the calibration has no orchestrations: none were recorded")?;
             predict_orchestrations(laws, consumers, options.workers.unwrap_or(cores), &effort)

@@ -3,22 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use bodkin_bench::{
-    Counts, EventLoad, RecordOptions, Stage,
+    Counts, EventLoad, RecordOptions, Stage, StageTimes,
     recording::{self, Recording, SCHEMA},
 };
-use bodkin_petri::deployment::{Durations, EventRun};
+use bodkin_petri::deployment::{Dialogue, Durations, EventRun, InterCloudRun};
 use clap::Args;
 
 use super::file::read_text;
 
 /// Stages of the Orchestrator in the order of an answer's making.
 const ORCHESTRATION_STAGES: [&str; 5] = ["receive", "parse", "execute", "authorise", "send"];
+/// Those of them that are behind whatever other clouds are asked.
+const STAGES_BEHIND: usize = 1;
+/// What other clouds are asked for an orchestration, in this order, and what it is called: Rocha 2019, Figure 5.5.
+const DIALOGUES: [(&str, &str); 2] = [("gsd_poll", "gsd"), ("icn_proposal", "icn")];
 
 /// Where a recording comes from.
 #[derive(Args, Clone, Debug)]
 pub struct SourceOptions {
     /// A recording that was made before; without it loads are put on a cloud now
-    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["cloud", "loads", "seconds", "repeat", "orchestrations", "services", "core"])]
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["cloud", "loads", "seconds", "repeat", "orchestrations", "services", "intercloud", "consumers", "certificates", "core"])]
     recording: Option<PathBuf>,
     #[command(flatten)]
     record: RecordOptions,
@@ -30,17 +34,18 @@ impl SourceOptions {
     /// # Errors
     /// The file is none, or the cloud does not take the loads.
     pub fn recording(&self) -> anyhow::Result<Recording> {
-        self.recording_with(&[])
+        self.recording_with(&[], &[])
     }
 
-    /// The same with further loads, which take turns with the others.
+    /// The same with further loads of events, and of consumers whose orchestrations another cloud answers; they take turns with the others.
     ///
     /// # Errors
     /// As of [`Self::recording`].
-    pub fn recording_with(&self, further: &[EventLoad]) -> anyhow::Result<Recording> {
+    pub fn recording_with(&self, further: &[EventLoad], consumers: &[u32]) -> anyhow::Result<Recording> {
         let Some(path) = &self.recording else {
             let mut record = self.record.clone();
             record.loads.extend_from_slice(further);
+            record.consumers.extend_from_slice(consumers);
             return recording::record(&record, &mut |what| eprintln!("bodkin: {what}"));
         };
         read(path).map_err(anyhow::Error::msg)
@@ -98,6 +103,34 @@ pub fn orchestrations(recording: &Recording) -> Option<(Vec<(String, Durations)>
         }
     }
     (latency.count() > 0).then_some((stages, latency))
+}
+
+/// The runs with orchestrations that another cloud answered.
+pub fn intercloud_runs(recording: &Recording) -> Vec<InterCloudRun> {
+    recording.intercloud.iter().map(|run| intercloud_run(run, recording.cores)).collect()
+}
+
+fn intercloud_run(run: &recording::InterCloudRun, cores: usize) -> InterCloudRun {
+    let of =
+        |times: &StageTimes, who: &str, what: &str| times.get(who).and_then(|times| times.get(what)).map(durations).unwrap_or_default();
+    let stage = |name: &&str| ((*name).to_owned(), of(&run.stages, "orchestrator", name));
+    let (before, after) = ORCHESTRATION_STAGES.split_at(ORCHESTRATION_STAGES.len() - STAGES_BEHIND);
+    let dialogue = |(subject, name): (&str, &str)| Dialogue {
+        name: name.to_owned(),
+        call: of(&run.asking, subject, "call"),
+        answer: of(&run.asking, subject, "answer"),
+        decide: of(&run.asked, subject, "decide"),
+    };
+    InterCloudRun {
+        cores: u32::try_from(cores).unwrap_or(u32::MAX),
+        consumers: run.consumers,
+        orchestrations: run.orchestrations,
+        latency: latencies(&run.latency_ns),
+        before: before.iter().map(stage).collect(),
+        dialogues: DIALOGUES.map(dialogue).into(),
+        after: after.iter().map(stage).collect(),
+        processor_us: run.processor_ns.map(|ns| ns as f64 / 1e3),
+    }
 }
 
 /// A distribution of latencies as a model takes it.

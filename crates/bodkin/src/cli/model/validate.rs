@@ -4,14 +4,17 @@ use std::{fs, path::PathBuf};
 
 use anyhow::Context;
 use bodkin_bench::{EventLoad, recording::Recording};
-use bodkin_petri::deployment::{Effort, EventRun, Prediction, PredictionError, calibrate, deployment, predict_events};
+use bodkin_petri::deployment::{
+    Durations, Effort, EventRun, InterCloudRun, Prediction, PredictionError, calibrate, deployment, fit_intercloud, predict_events,
+    predict_intercloud,
+};
 use clap::Args;
 use serde::Serialize;
 
 use super::{
     calibrate::{load_text, pretty, threads},
     calibration::CalibrationFile,
-    recording::{SourceOptions, event_runs},
+    recording::{SourceOptions, event_runs, intercloud_runs},
 };
 use crate::{
     DONE, FAILED, USAGE,
@@ -36,6 +39,9 @@ pub struct ValidateOptions {
     /// In place of a calibration: calibrate from these loads, which are recorded in turn with the others or are in the recording
     #[arg(long, value_name = "PxS[@R]|NAME", value_delimiter = ',')]
     calibrate: Vec<EventLoad>,
+    /// With --calibrate: calibrate orchestrations that another cloud answers from loads with these consumers
+    #[arg(long, value_name = "N", value_delimiter = ',', requires = "calibrate", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    calibrate_consumers: Vec<u32>,
     /// Write what was recorded, for --recording
     #[arg(long, value_name = "FILE.json", conflicts_with = "recording")]
     keep: Option<PathBuf>,
@@ -86,12 +92,14 @@ pub fn run(options: &ValidateOptions, printer: Printer) -> anyhow::Result<u8> {
             return Ok(USAGE);
         }
     };
-    let recording = options.source.recording_with(&options.calibrate)?;
+    let recording = options.source.recording_with(&options.calibrate, &options.calibrate_consumers)?;
     if let Some(path) = &options.keep {
         fs::write(path, pretty(&recording)?).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let (from, runs) = options.parted(event_runs(&recording));
-    let calibration = match read.map_or_else(|| options.calibrated(&recording, &from), Ok) {
+    let (from_elsewhere, elsewhere): (Vec<InterCloudRun>, _) =
+        intercloud_runs(&recording).into_iter().partition(|run| options.calibrate_consumers.contains(&run.consumers));
+    let calibration = match read.map_or_else(|| options.calibrated(&recording, &from, &from_elsewhere), Ok) {
         Ok(calibration) => calibration,
         Err(error) => {
             eprintln!("bodkin: {error}");
@@ -116,6 +124,19 @@ pub fn run(options: &ValidateOptions, printer: Printer) -> anyhow::Result<u8> {
             }
         }
     }
+    for (index, run) in elsewhere.iter().enumerate() {
+        if elsewhere[..index].iter().any(|earlier| earlier.is_like(run)) {
+            continue;
+        }
+        let of_load: Vec<&InterCloudRun> = elsewhere[index..].iter().filter(|other| other.is_like(run)).collect();
+        match options.row_elsewhere(&calibration, &of_load) {
+            Ok(row) => rows.push(row),
+            Err(error) => {
+                eprintln!("bodkin: {} consumers whose orchestrations another cloud answers: {error}", run.consumers);
+                return Ok(FAILED);
+            }
+        }
+    }
     if rows.is_empty() {
         eprintln!("bodkin: no load is left to predict: give one with --load that is not among those of --calibrate");
         return Ok(FAILED);
@@ -135,25 +156,43 @@ impl ValidateOptions {
         runs.into_iter().partition(|run| from.contains(&load_text(run)))
     }
 
-    fn calibrated(&self, recording: &Recording, from: &[EventRun]) -> anyhow::Result<CalibrationFile> {
+    fn calibrated(&self, recording: &Recording, from: &[EventRun], elsewhere: &[InterCloudRun]) -> anyhow::Result<CalibrationFile> {
         let calibration = calibrate(from, &self.effort())?;
-        let file = CalibrationFile::new(recording.machine.clone(), u32::try_from(recording.cores)?, &calibration, None);
+        let mut file = CalibrationFile::new(recording.machine.clone(), u32::try_from(recording.cores)?, &calibration);
+        if !elsewhere.is_empty() {
+            file.intercloud = Some(fit_intercloud(elsewhere)?);
+        }
         eprintln!("bodkin: calibrated from {}; its net is {:.0} % off for them at most", file.loads.join(", "), file.mean_off_percent);
         Ok(file)
     }
 
     fn row(&self, calibration: &CalibrationFile, runs: &[&EventRun]) -> Result<Row, PredictionError> {
         let predicted: Prediction = predict_events(&calibration.events, &deployment(runs[0]), &self.effort())?;
-        let means: Vec<f64> = runs.iter().map(|run| run.latency.mean_us()).collect();
-        let p99s: Vec<f64> = runs.iter().map(|run| run.latency.quantile_us(0.99)).collect();
+        let measured: Vec<&Durations> = runs.iter().map(|run| &run.latency).collect();
         let load = load_text(runs[0]);
-        Ok(Row {
-            was_calibrated_with: calibration.loads.contains(&load),
+        let was_calibrated_with = calibration.loads.contains(&load);
+        Ok(self.compared(load, was_calibrated_with, &measured, &predicted))
+    }
+
+    fn row_elsewhere(&self, calibration: &CalibrationFile, runs: &[&InterCloudRun]) -> anyhow::Result<Row> {
+        let laws =
+            calibration.intercloud.as_ref().context("the calibration has none: --calibrate-consumers, or --intercloud of calibrate")?;
+        let InterCloudRun { consumers, cores, .. } = *runs[0];
+        let predicted = predict_intercloud(laws, consumers, cores, &self.effort())?;
+        let measured: Vec<&Durations> = runs.iter().map(|run| &run.latency).collect();
+        Ok(self.compared(format!("intercloud x{consumers}"), laws.consumers.contains(&consumers), &measured, &predicted))
+    }
+
+    fn compared(&self, load: String, was_calibrated_with: bool, measured: &[&Durations], predicted: &Prediction) -> Row {
+        let means: Vec<f64> = measured.iter().map(|latency| latency.mean_us()).collect();
+        let p99s: Vec<f64> = measured.iter().map(|latency| latency.quantile_us(0.99)).collect();
+        Row {
             load,
-            runs: runs.len(),
+            was_calibrated_with,
+            runs: measured.len(),
             mean: Compared::new(&means, predicted.mean_us.value, self.mean_within),
             p99: Compared::new(&p99s, predicted.quantile_us(0.99), self.p99_within),
-        })
+        }
     }
 }
 
