@@ -15,6 +15,8 @@ const USUAL: f64 = 0.99;
 const HELD_UP_OFTEN: f64 = 0.01;
 const HELD_UP_SELDOM: f64 = 0.001;
 const HELD_UP_MAX: f64 = 0.5;
+/// Part of a run of a simulation that a wake-up takes at most: one that is longer than the run is not seen, for what is late by it never comes.
+const HELD_UP_PART: f64 = 0.1;
 /// Parts of a publisher's work that its write is at least and at most.
 const PUBLISH_PART: (f64, f64) = (0.3, 0.8);
 
@@ -67,6 +69,7 @@ pub fn calibrate(runs: &[EventRun], effort: &Effort) -> Result<Calibration, Cali
     let closed: Vec<&EventRun> = loads.iter().filter(|load| load.rate_per_s.is_none()).collect();
     let wake = searched(
         &closed,
+        effort,
         |load| &load.answered,
         |load, wake| {
             let costs = Costs { wake, subscriber_wake: wake, ..costs.clone() };
@@ -76,6 +79,7 @@ pub fn calibrate(runs: &[EventRun], effort: &Effort) -> Result<Calibration, Cali
     costs.wake = wake;
     costs.subscriber_wake = searched(
         &loads.iter().collect::<Vec<_>>(),
+        effort,
         |load| &load.latency,
         |load, subscriber_wake| {
             let costs = Costs { subscriber_wake, ..costs.clone() };
@@ -204,9 +208,16 @@ impl EventRun {
 /// logarithms of their ratios.
 fn searched(
     loads: &[&EventRun],
+    effort: &Effort,
     measured: fn(&EventRun) -> &Durations,
     predict: impl Fn(&EventRun, Wake) -> Result<Prediction, PredictionError>,
 ) -> Result<Wake, PredictionError> {
+    let all = || loads.iter().map(|load| measured(load));
+    // Nobody was held up for longer than the longest response took.
+    let longest_us = all().map(|durations| durations.quantile_us(1.0)).fold(0.0, f64::max);
+    let run_us = loads.iter().map(|load| load.elapsed_us / load.events as f64).fold(f64::INFINITY, f64::min) * effort.events_of_run();
+    let held_up_us_max = longest_us.min(HELD_UP_PART * run_us);
+    let at = |point| at(point, held_up_us_max);
     let residuals = |point: [f64; 4]| -> Result<Vec<f64>, PredictionError> {
         let mut residuals = Vec::new();
         for load in loads {
@@ -216,7 +227,6 @@ fn searched(
         }
         Ok(residuals)
     };
-    let all = || loads.iter().map(|load| measured(load));
     let lightest = all().min_by(|a, b| a.mean_us().total_cmp(&b.mean_us())).expect("some are closed");
     let latest_us = all().map(|durations| durations.quantile_us(0.99)).fold(0.0, f64::max);
     // A thread is held up often for a short while or seldom for a long one: between the two lies a ridge that a search does not cross.
@@ -233,11 +243,11 @@ fn searched(
     Ok(at(point))
 }
 
-fn at([usual, held_up, held_up_us, busy]: [f64; 4]) -> Wake {
+fn at([usual, held_up, held_up_us, busy]: [f64; 4], held_up_us_max: f64) -> Wake {
     Wake {
         usual_us: usual.exp(),
         held_up: held_up.exp().min(HELD_UP_MAX),
-        held_up_us: held_up_us.exp(),
+        held_up_us: held_up_us.exp().min(held_up_us_max),
         held_up_busy: busy.exp().min(HELD_UP_MAX),
     }
 }

@@ -166,6 +166,25 @@ fn of_three_runs_the_one_in_the_middle_counts() {
     assert_eq!((middle.events, middle.latency.mean_us()), (usual.events, usual.latency.mean_us()));
 }
 
+/// A machine that was away for a tenth of a second now and then: a search in simulations that are shorter than that does not see what such a wake-up
+/// does, and may not make the net wait for it.
+#[test]
+fn nobody_is_held_up_for_longer_than_a_simulation_sees() {
+    let away = |subscribers| {
+        let mut run = run(&costs(), subscribers);
+        for durations in [&mut run.latency, &mut run.answered] {
+            durations.add(&Durations { counts: vec![(100_000.0, 30)], sum_us: 3e6 });
+        }
+        run
+    };
+    let runs = [away(1), away(3)];
+    let few = Effort { events: 1_000, seed: 1, threads: 2 };
+    let costs = calibrate(&runs, &few).expect("there is everything").costs;
+    let many = predict_events(&costs, &load(3, 1, 1), &Effort { events: 50_000, ..few }).expect("it can be predicted");
+    let (predicted, measured) = (many.mean_us.value, runs[0].latency.mean_us());
+    assert!(predicted < 10.0 * measured, "{predicted} beside {measured} us, {:?} {:?}", costs.wake, costs.subscriber_wake);
+}
+
 #[test]
 fn a_run_without_stages_or_deliveries_is_refused_with_what_is_missing() {
     let effort = Effort { events: 1_000, seed: 1, threads: 1 };
