@@ -11,6 +11,7 @@ mod goodness;
 mod likelihood;
 mod moments;
 mod sample;
+mod stages;
 mod two_stages;
 
 pub use self::{
@@ -36,8 +37,12 @@ pub enum Family {
     HyperExponential,
     /// Two: the rates of two exponential stages, one behind the other.
     HypoExponential,
+    /// Two to twelve: the rates of as many exponential stages, one behind the other.
+    HypoExponentialN,
     /// Up to eleven: one to four branches of Erlang laws of at most 100 stages.
     HyperErlang,
+    /// Three to nine: acyclic laws of two to five phases, in their canonical form.
+    PhaseType,
     /// Two: both ends.
     Uniform,
     /// One: the value, where all are the same.
@@ -48,28 +53,38 @@ pub enum Family {
     Lognormal,
     /// Two: shape, scale.
     Weibull,
+    /// As many as one likes: no law of it is the likeliest, and that is told.
+    Expolynomial,
     /// None: the sample itself.
     Empirical,
 }
 
 impl Family {
     /// Every family.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Exponential,
         Self::Erlang,
         Self::Gamma,
         Self::HyperExponential,
         Self::HypoExponential,
+        Self::HypoExponentialN,
         Self::HyperErlang,
+        Self::PhaseType,
         Self::Uniform,
         Self::Deterministic,
         Self::TruncatedNormal,
         Self::Lognormal,
         Self::Weibull,
+        Self::Expolynomial,
         Self::Empirical,
     ];
 
-    /// The name of its laws in files.
+    /// Whether it is fitted where nothing says which families are: the others take long, or never have a law.
+    pub fn is_usual(self) -> bool {
+        !matches!(self, Self::HypoExponentialN | Self::PhaseType | Self::Expolynomial)
+    }
+
+    /// Its name: that of its laws in files, but for stages of any number, whose laws are hypo-exponential ones.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exponential => "exponential",
@@ -77,12 +92,15 @@ impl Family {
             Self::Gamma => "gamma",
             Self::HyperExponential => "hyper_exponential",
             Self::HypoExponential => "hypo_exponential",
+            Self::HypoExponentialN => "hypo_exponential_n",
             Self::HyperErlang => "hyper_erlang",
+            Self::PhaseType => "phase_type",
             Self::Uniform => "uniform",
             Self::Deterministic => "deterministic",
             Self::TruncatedNormal => "truncated_normal",
             Self::Lognormal => "lognormal",
             Self::Weibull => "weibull",
+            Self::Expolynomial => "expolynomial",
             Self::Empirical => "empirical",
         }
     }

@@ -1,6 +1,6 @@
 //! The law of the greatest likelihood in each family.
 
-use super::{Family, Sample, expectation, two_stages};
+use super::{Family, Sample, expectation, stages, two_stages};
 use crate::{
     distribution::{
         Deterministic, Distribution, DistributionError, Empirical, Erlang, Exponential, Gamma, Lognormal, TruncatedNormal, Uniform, Weibull,
@@ -24,8 +24,8 @@ pub enum FitError {
 
 /// The law of `family` under which `sample` is the likeliest.
 ///
-/// Exact (to about 1e-12 of each parameter) but for the mixtures, which are found by expectation maximization, whose maximum may be a
-/// local one.
+/// Exact (to about 1e-12 of each parameter) but for mixtures, more than two stages and phase-type laws, which are found by expectation maximization, whose
+/// maximum may be a local one.
 pub fn maximum_likelihood(family: Family, sample: &Sample) -> Result<Distribution, FitError> {
     let (min, max) = sample.range();
     if family == Family::Empirical {
@@ -37,6 +37,11 @@ pub fn maximum_likelihood(family: Family, sample: &Sample) -> Result<Distributio
     }
     if family == Family::Exponential {
         return Ok(Distribution::Exponential(Exponential::new(1.0 / sample.mean())?));
+    }
+    if family == Family::Expolynomial {
+        return Err(FitError::NoMaximum(
+            "pieces may be as narrow around a value as one likes, which makes it likelier without end; hyper_erlang and phase_type laws are sums of the same terms",
+        ));
     }
     if min == max {
         return Err(FitError::NoMaximum("all values are the same"));
@@ -53,6 +58,8 @@ pub fn maximum_likelihood(family: Family, sample: &Sample) -> Result<Distributio
         }
         Family::HyperExponential => Distribution::HyperExponential(expectation::hyper_exponential(sample)?),
         Family::HypoExponential => Distribution::HypoExponential(two_stages::hypo_exponential(sample)?),
+        Family::HypoExponentialN => Distribution::HypoExponential(stages::hypo_exponential(sample)?),
+        Family::PhaseType => Distribution::PhaseType(stages::phase_type(sample)?),
         Family::HyperErlang => Distribution::HyperErlang(expectation::hyper_erlang(sample)?),
         Family::Uniform => Distribution::Uniform(Uniform::new(min, max)?),
         Family::TruncatedNormal => truncated_normal(sample)?,
@@ -62,7 +69,7 @@ pub fn maximum_likelihood(family: Family, sample: &Sample) -> Result<Distributio
             Distribution::Lognormal(Lognormal::new(sample.mean_log(), variance.sqrt())?)
         }
         Family::Weibull => weibull(sample)?,
-        Family::Exponential | Family::Deterministic | Family::Empirical => unreachable!("are answered above"),
+        Family::Exponential | Family::Deterministic | Family::Expolynomial | Family::Empirical => unreachable!("are answered above"),
     })
 }
 
@@ -105,6 +112,11 @@ pub(super) fn parameters(distribution: &Distribution) -> Vec<(String, f64)> {
         Distribution::HypoExponential(law) => {
             law.rates().iter().enumerate().flat_map(|(index, rate)| of_branch(index, &[("rate", *rate)])).collect()
         }
+        Distribution::PhaseType(law) => {
+            let phase =
+                |(index, initial): (usize, &f64)| of_branch(index, &[("initial", *initial), ("rate", -law.generator()[index][index])]);
+            law.initial().iter().enumerate().flat_map(phase).collect()
+        }
         Distribution::HyperExponential(law) => {
             let branches = law.branches().iter().enumerate();
             branches
@@ -128,7 +140,7 @@ fn of_branch(index: usize, parameters: &[(&str, f64)]) -> Vec<(String, f64)> {
 
 /// How many of the parameters are free: of the probabilities of branches all but one.
 pub(super) fn free_parameters(distribution: &Distribution) -> usize {
-    let tied = matches!(distribution, Distribution::HyperExponential(_) | Distribution::HyperErlang(_));
+    let tied = matches!(distribution, Distribution::HyperExponential(_) | Distribution::HyperErlang(_) | Distribution::PhaseType(_));
     parameters(distribution).len() - usize::from(tied)
 }
 

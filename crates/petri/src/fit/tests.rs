@@ -1,6 +1,8 @@
 use super::*;
 use crate::{
-    distribution::{Erlang, Exponential, Gamma, HypoExponential, Lognormal, Mixture, Sampler, TruncatedNormal, Uniform, Weibull},
+    distribution::{
+        Erlang, Exponential, Gamma, HypoExponential, Lognormal, Mixture, PhaseType, Sampler, TruncatedNormal, Uniform, Weibull,
+    },
     random::{Draws, Place},
 };
 
@@ -141,6 +143,44 @@ fn two_stages_are_found_again_and_take_as_long_as_the_sample() {
     assert!((closed - by_density).abs() < 1e-9 * by_density.abs(), "{closed} beside {by_density}");
 }
 
+/// As the two stages whose likelihood has a root that is bisected.
+#[test]
+fn two_of_several_stages_are_those_of_the_bisection() {
+    let law = Distribution::HypoExponential(HypoExponential::new(&[0.5, 3.0]).expect("a law"));
+    let sample = drawn(&law, 300, 5);
+    let rates = |family| match maximum_likelihood(family, &sample) {
+        Ok(Distribution::HypoExponential(law)) => {
+            let mut rates = law.rates().to_vec();
+            rates.sort_by(f64::total_cmp);
+            rates
+        }
+        other => panic!("{other:?}"),
+    };
+    let (exact, found) = (rates(Family::HypoExponential), rates(Family::HypoExponentialN));
+    assert_eq!(found.len(), 2, "a third stage is not paid for: {found:?}");
+    assert!(exact.iter().zip(&found).all(|(exact, found)| (found / exact - 1.0).abs() < 0.05), "{exact:?} and {found:?}");
+}
+
+#[test]
+fn stages_and_phases_are_as_likely_as_the_law_that_was_drawn() {
+    let three = HypoExponential::new(&[0.4, 2.0, 2.5]).expect("a law");
+    let generator = [vec![-0.5, 0.5, 0.0], vec![0.0, -2.0, 2.0], vec![0.0, 0.0, -9.0]];
+    let acyclic = PhaseType::new(&[0.2, 0.1, 0.7], &generator).expect("a law");
+    for (family, law) in
+        [(Family::HypoExponentialN, Distribution::HypoExponential(three)), (Family::PhaseType, Distribution::PhaseType(acyclic))]
+    {
+        let sample = drawn(&law, 300, 7);
+        let found = maximum_likelihood(family, &sample).expect("a law");
+        let [found_log, drawn_log] = [&found, &law].map(|law| log_likelihood(law, &sample).expect("a density"));
+        // With fewer parameters it may be less likely by what Schwarz's criterion takes for each.
+        let paid = 0.5 * 300_f64.ln() * likelihood::free_parameters(&law) as f64;
+        assert!(found_log > drawn_log - paid, "{found_log} beside {drawn_log}: {found:?}");
+        assert!((found.mean() / sample.mean() - 1.0).abs() < 1e-9, "{found:?}");
+        let distance = kolmogorov_smirnov(&found, &sample);
+        assert!(distance < 1.63 / 300_f64.sqrt(), "{distance}: {found:?}");
+    }
+}
+
 #[test]
 fn a_family_without_a_maximum_says_why() {
     let check = |family, values: &[f64], expected: &str| {
@@ -148,6 +188,9 @@ fn a_family_without_a_maximum_says_why() {
         assert_eq!(error, Err(format!("no law of this family is the likeliest: {expected}")));
     };
     check(Family::Gamma, &[2.0, 2.0, 2.0], "all values are the same");
+    let without_end = "pieces may be as narrow around a value as one likes, which makes it likelier without end; hyper_erlang and phase_type laws are sums of the same terms";
+    check(Family::Expolynomial, &[1.0, 2.0, 4.0], without_end);
+    check(Family::HypoExponentialN, &[0.1, 0.1, 9.0], "the values vary as much as exponential ones: one stage is enough");
     check(Family::Lognormal, &[0.0, 2.0, 2.5], "a value is 0");
     check(Family::HyperExponential, &[1.0, 2.0, 2.5], "the values vary no more than exponential ones");
     check(

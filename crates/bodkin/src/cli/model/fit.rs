@@ -26,7 +26,7 @@ pub struct FitOptions {
     /// The column's name or number
     #[arg(long, value_name = "NAME")]
     column: Option<String>,
-    /// Only this family; may be given several times
+    /// Only this family; may be given several times [default: all but hypo_exponential_n and phase_type, which take long, and expolynomial, which has no likeliest law]
     #[arg(long = "family", value_name = "F", value_parser = Family::ALL.map(Family::name))]
     families: Vec<String>,
     /// Leave out values beyond Tukey's far fences, three times the distance of the quartiles away from them
@@ -76,7 +76,7 @@ impl FitOptions {
     }
 
     fn takes(&self, family: Family) -> bool {
-        self.families.is_empty() || self.families.iter().any(|name| name == family.name())
+        if self.families.is_empty() { family.is_usual() } else { self.families.iter().any(|name| name == family.name()) }
     }
 
     fn how(&self) -> Options {
