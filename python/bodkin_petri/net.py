@@ -144,7 +144,7 @@ class Net:
               error: float = 1e-9, method: Optional[str] = None) -> Solution:
         """Expected tokens of every place, and measures, at the times ``at`` or in the long run (``steady``).
 
-        A measure is an expression over places, of a condition its probability, or ``throughput(TRANSITION)``. ``until``: markings where this holds are
+        A measure is an expression over places, of a condition its probability, ``throughput(TRANSITION)``, or ``firings(TRANSITION)`` since time 0. ``until``: markings where this holds are
         not left. ``error``: what values may be off at most; what cannot be had to it is refused with a ``RuntimeError``.
         """
         if steady == (at is not None):

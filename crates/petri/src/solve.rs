@@ -169,7 +169,9 @@ impl From<Unsuited> for SolveError {
 /// [`SolveError`]: what cannot be answered within the error that is asked for is refused.
 pub fn solve(question: &Question) -> Result<Answer, SolveError> {
     check(question)?;
-    let answer = match question.method.unwrap_or_else(|| choose(question)) {
+    let method = question.method.unwrap_or_else(|| choose(question));
+    check_firings(question, method)?;
+    let answer = match method {
         Method::Markov => markov::solve(question)?,
         Method::Sequential => sequential::solve(question)?,
         Method::Regenerative => regenerative::solve(question)?,
@@ -194,6 +196,24 @@ fn choose(question: &Question) -> Method {
         Method::Sequential
     } else {
         Method::Lattice
+    }
+}
+
+/// What is added up over time is known of Markov chains, up to a time.
+fn check_firings(question: &Question, method: Method) -> Result<(), SolveError> {
+    let counted = question.measures.iter().find_map(|measure| match measure {
+        Measure::Firings(transition) => Some(&question.net.transitions()[*transition].name),
+        Measure::Reward(_) | Measure::Throughput(_) => None,
+    });
+    match counted {
+        Some(name) if question.when == When::Steady => {
+            Err(SolveError::Question(format!("firings({name}) grow without end in the long run: ask for throughput({name})")))
+        }
+        Some(name) if method != Method::Markov => Err(SolveError::Question(format!(
+            "firings({name}) are added up by method markov only, and this is {}: count them by simulation",
+            method.name()
+        ))),
+        _ => Ok(()),
     }
 }
 

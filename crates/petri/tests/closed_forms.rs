@@ -356,6 +356,49 @@ fn the_later_of_two_uniform_times_has_the_product_for_its_distribution() {
     }
 }
 
+/// What came and what was served differ by what is there; a source fires as often as its rate says; all tokens that are gone have fired.
+#[test]
+fn firings_are_counted_with_their_bound() {
+    let asked = |net: &Net, times: &[f64], measures: &[&str]| {
+        let measures = measures.iter().map(|text| Measure::parse(text, net).expect(text)).collect();
+        // Rounding adds up, too, and the bound with it.
+        let question = Question { measures, error: 1e-7, ..Question::new(net, When::At(times.to_vec())) };
+        solve(&question).unwrap_or_else(|error| panic!("{}: {error}", net.name()))
+    };
+    let times = [0.0, 0.3, 2.0, 40.0, 1_000.0];
+    for servers in [1, 3] {
+        let net = queue(0.8, 1.0, servers, 6);
+        let answer = asked(&net, &times, &["firings(arrive)", "firings(\"serve\")", "throughput(serve)"]);
+        assert_eq!(answer.certainty, Certainty::Bound);
+        for values in &answer.values {
+            let within = answer.errors[2] + answer.errors[3] + answer.errors[1];
+            assert_near(values[2] - values[3], values[1], within, "what came and is not served");
+        }
+        // In the end as often as the throughput says.
+        let [before, last] = [3, 4].map(|time| &answer.values[time]);
+        let mean = (last[3] - before[3]) / (times[4] - times[3]);
+        assert_near(mean, last[4], 1e-4, "the throughput of the long run");
+    }
+    let source = net("source", &[("A", 1)], vec![exponential("fire", 2.5, &[0], &[0])]);
+    let answer = asked(&source, &times, &["firings(fire)"]);
+    times.iter().zip(&answer.values).for_each(|(time, values)| assert_near(values[1], 2.5 * time, answer.errors[1], "a source"));
+    let law = Distribution::Erlang(Erlang::new(3, 2.0).expect("it is right"));
+    let ending = net("ending", &[("A", 4), ("B", 0)], vec![timed("end", law, Servers::SINGLE, &[0], &[1])]);
+    let answer = asked(&ending, &times, &["firings(end)"]);
+    answer.values.iter().for_each(|values| assert_near(values[2], values[1], answer.errors[2] + answer.errors[1], "who has ended"));
+    assert!(answer.errors[2] < 2e-8, "{:?}", answer.errors);
+
+    let refused = |net: &Net, when: When| {
+        let measures = vec![Measure::Firings(0)];
+        solve(&Question { measures, ..Question::new(net, when) }).expect_err("it is not known").to_string()
+    };
+    assert_eq!(refused(&source, When::Steady), "firings(fire) grow without end in the long run: ask for throughput(fire)");
+    let uniform = Distribution::Uniform(Uniform::new(0.0, 1.0).expect("it is right"));
+    let general = net("uniform", &[("A", 1), ("B", 0)], vec![timed("t", uniform, Servers::SINGLE, &[0], &[1])]);
+    let told = refused(&general, When::At(vec![1.0]));
+    assert_eq!(told, "firings(t) are added up by method markov only, and this is sequential: count them by simulation");
+}
+
 #[test]
 fn what_is_not_suited_to_a_method_is_refused() {
     let law = Distribution::Uniform(Uniform::new(0.0, 1.0).expect("it is right"));

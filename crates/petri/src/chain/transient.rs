@@ -11,6 +11,7 @@
 mod leg;
 mod settling;
 
+pub(super) use self::leg::rounding_of_step;
 use self::{
     leg::{Leg, Stopped},
     settling::Settling,

@@ -40,7 +40,7 @@ impl Columns<'_> {
         match index.checked_sub(places).map(|measure| &self.question.measures[measure]) {
             None => self.rules.tokens(index),
             Some(Measure::Reward(expression)) => Column::Value(expression),
-            Some(Measure::Throughput(transition)) => Column::Firings(*transition),
+            Some(Measure::Throughput(transition) | Measure::Firings(transition)) => Column::Firings(*transition),
         }
     }
 

@@ -74,7 +74,7 @@ fn check_throughputs(question: &Question) -> Result<(), SolveError> {
         Measure::Throughput(transition) => {
             Some(&question.net.transitions()[*transition]).filter(|transition| general_law(transition).is_some())
         }
-        Measure::Reward(_) => None,
+        Measure::Reward(_) | Measure::Firings(_) => None,
     };
     match question.measures.iter().find_map(general) {
         None => Ok(()),

@@ -3,10 +3,13 @@
 use super::{Answer, Certainty, Method, Question, SolveError, When, columns::Columns};
 use crate::{
     chain::{
-        Chain, pairwise, steady,
+        Chain,
+        accumulated::{Earned, accumulated},
+        pairwise, steady,
         transient::{self, Curves, Reward},
     },
     explore::{Exploration, General, Rules},
+    measure::Measure,
 };
 
 /// Most values of all rewards in all states that are kept for curves; above it times are visited one by one.
@@ -25,7 +28,9 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
         When::Steady => columns.steady(chain)?,
         When::At(times) => {
             let is_large = columns.len() * exploration.states.len() > REWARD_VALUES_MAX;
-            if is_large || times.len() <= VISITS_MAX { columns.visited(chain, times)? } else { columns.curves(chain, times)? }
+            let found =
+                if is_large || times.len() <= VISITS_MAX { columns.visited(chain, times)? } else { columns.curves(chain, times)? };
+            columns.added_up(chain, times, found)?
         }
     };
     let reason = match exploration.rules.slots.len() {
@@ -58,6 +63,28 @@ impl Columns<'_> {
             values.push(self.expectations(visit.probabilities));
         })?;
         Ok((values, ranges.iter().map(|range| range * error).collect(), steps))
+    }
+
+    /// With how often transitions have fired in the place of how often they do.
+    fn added_up(&self, chain: &Chain, times: &[f64], found: Found) -> Result<Found, SolveError> {
+        let (mut values, mut errors, mut steps) = found;
+        let places = self.question.net.places().len();
+        let measures = self.question.measures.iter().enumerate();
+        let counted: Vec<usize> =
+            measures.filter(|(_, measure)| matches!(measure, Measure::Firings(_))).map(|(index, _)| places + index).collect();
+        if counted.is_empty() {
+            return Ok((values, errors, steps));
+        }
+        let columns: Vec<Vec<f64>> = counted.iter().map(|index| self.column(*index)).collect();
+        let reward = |column: &Vec<f64>| (0..).zip(column.iter().copied()).filter(|(_, value)| *value != 0.0).collect();
+        let rewards: Vec<Reward> = columns.iter().map(reward).collect();
+        let Earned { values: earned, error, steps: further } = accumulated(chain, &rewards, times)?;
+        for (values, earned) in values.iter_mut().zip(&earned) {
+            counted.iter().zip(earned).for_each(|(index, earned)| values[*index] = *earned);
+        }
+        counted.iter().zip(&columns).for_each(|(index, column)| errors[*index] = range(column) * error);
+        steps += further;
+        Ok((values, errors, steps))
     }
 
     fn steady(&self, chain: &Chain) -> Result<Found, SolveError> {

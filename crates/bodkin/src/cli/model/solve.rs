@@ -32,7 +32,7 @@ pub struct SolveOptions {
     net: PathBuf,
     #[command(flatten)]
     when: WhenOptions,
-    /// Another value to expect: an expression over places, as in "A + B > 2", or throughput(TRANSITION)
+    /// Another value to expect: an expression over places, as in "A + B > 2", throughput(TRANSITION), or firings(TRANSITION) since time 0
     #[arg(long = "measure", value_name = "EXPR")]
     measures: Vec<String>,
     /// Do not leave markings where this holds: its measure is then the distribution of the first time that it does

@@ -44,7 +44,7 @@ pub struct SweepOptions {
     vary: Vec<Vary>,
     #[command(flatten)]
     when: WhenOptions,
-    /// What is asked at each point: an expression over places, or throughput(TRANSITION); of a condition its probability
+    /// What is asked at each point: an expression over places, throughput(TRANSITION) or firings(TRANSITION); of a condition its probability
     #[arg(long = "measure", value_name = "EXPR", required_unless_present = "quantile")]
     measures: Vec<String>,
     /// Do not leave markings where this holds; with --quantile, the time until it does
@@ -187,7 +187,9 @@ impl SweepOptions {
     fn simulated(&self, net: &Net, measures: Vec<Measure>, target: Option<Expression>) -> Point {
         let expression = |measure| match measure {
             Measure::Reward(expression) => Ok(expression),
-            Measure::Throughput(_) => Err("a throughput is computed, not simulated; leave --simulate out".to_owned()),
+            Measure::Throughput(_) | Measure::Firings(_) => {
+                Err("throughputs and firings are computed in a sweep, not simulated; leave --simulate out".to_owned())
+            }
         };
         let measures = measures.into_iter().map(expression).collect::<Result<Vec<_>, _>>()?;
         let question = simulate::Question { instants: self.when.at.into_iter().collect(), measures, target, tag: None };

@@ -158,7 +158,7 @@ fn dot(reward: &Reward, probabilities: &[f64]) -> f64 {
 
 /// Bound on what rounding does to any sum of probabilities in one step. All terms have one sign, so that a sum is off by as many units as
 /// it has terms: in a step those of a column, and in the rate of leaving those of a row; the sum over all states is the caller's.
-pub(super) fn rounding_of_step(chain: &Chain) -> f64 {
+pub(in crate::chain) fn rounding_of_step(chain: &Chain) -> f64 {
     (chain.row_len_max() + chain.column_len_max() + 6) as f64 * ROUNDOFF
 }
 

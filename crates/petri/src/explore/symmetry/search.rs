@@ -64,7 +64,7 @@ impl Rules<'_> {
         self.until.iter().all(same)
             && measures.iter().all(|measure| match measure {
                 Measure::Reward(expression) => same(expression),
-                Measure::Throughput(transition) => exchange.transition(*transition) == *transition,
+                Measure::Throughput(transition) | Measure::Firings(transition) => exchange.transition(*transition) == *transition,
             })
     }
 }
