@@ -24,7 +24,10 @@ pub fn fit(
     threads: usize,
 ) -> PyResult<Vec<Fitted>> {
     let sample = Sample::new(values.as_slice().map_err(mistake)?.to_vec()).map_err(mistake)?;
-    let families = families.map_or_else(|| Ok(Family::ALL.into_iter().filter(|family| family.is_usual()).collect()), |names| names.iter().map(|name| family(name)).collect::<PyResult<_>>())?;
+    let families = families.map_or_else(
+        || Ok(Family::ALL.into_iter().filter(|family| family.is_usual()).collect()),
+        |names| names.iter().map(|name| family(name)).collect::<PyResult<_>>(),
+    )?;
     let options = fitting::Options { resamples, seed, threads, ..fitting::Options::default() };
     let report = py.detach(|| fitting::fit(&sample, &families, &options));
     Ok(report.fits.iter().map(told).collect())
