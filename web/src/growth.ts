@@ -2,6 +2,8 @@
 
 /** Seconds that a rate is taken over: long enough to be steady, short enough to follow. */
 const WINDOW_S = 10;
+/** Seconds between two readings that say how fast a count grows: closer ones are the same answer, told twice. */
+const APART_S = 1.5;
 /** Seconds for which the newest counts are those of now; later than that nothing has changed since. */
 const FRESH_S = 5;
 
@@ -35,7 +37,7 @@ export const growth = <Answer>(counted: (answer: Answer) => Counts) => {
         return (key) => {
             const now = newest.counts.get(key);
             if (now === undefined) return null;
-            const first = before.find((reading) => (reading.counts.get(key) ?? Infinity) <= now);
+            const first = before.find((reading) => endS - reading.atS >= APART_S && (reading.counts.get(key) ?? Infinity) <= now);
             if (first) return { by: now - (first.counts.get(key) ?? 0), inS: endS - first.atS };
             return endS > newest.atS ? { by: 0, inS: endS - newest.atS } : null;
         };
