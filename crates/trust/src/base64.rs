@@ -3,64 +3,92 @@
 //! A text that is no spelling of any bytes, or not the one that we would write, is refused: bits that mean nothing must be zero. So two
 //! texts are never the same bytes, except that a standard one may lack its `=`.
 
-const STANDARD: Alphabet = Alphabet::new(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
-const URL_SAFE: Alphabet = Alphabet::new(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
+static STANDARD: Alphabet = Alphabet::new(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+static URL_SAFE: Alphabet = Alphabet::new(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
 
-/// A byte that is no digit.
-const NO_DIGIT: u8 = u8::MAX;
+/// Set in the value of a byte that is no digit, beside the 24 bits of a group.
+const NO_DIGIT: u32 = 1 << 31;
+/// Values of 12 bits, which are two digits.
+const PAIRS: usize = 1 << 12;
 
+/// Tables for a step with each group of three bytes or four digits: tunnels carry much.
 struct Alphabet {
-    digits: &'static [u8; 64],
-    values: [u8; 256],
+    pairs: [[u8; 2]; PAIRS],
+    /// Of a digit by its place in a group, where it stands there.
+    values: [[u32; 256]; 4],
 }
 
 impl Alphabet {
     const fn new(digits: &'static [u8; 64]) -> Self {
-        let mut values = [NO_DIGIT; 256];
+        let (mut pairs, mut values) = ([[0; 2]; PAIRS], [[NO_DIGIT; 256]; 4]);
+        let mut pair = 0;
+        while pair < PAIRS {
+            pairs[pair] = [digits[pair >> 6], digits[pair & 63]];
+            pair += 1;
+        }
         let mut value = 0;
         while value < digits.len() {
-            values[digits[value] as usize] = value as u8;
+            let mut place = 0;
+            while place < 4 {
+                values[place][digits[value] as usize] = (value as u32) << (18 - 6 * place);
+                place += 1;
+            }
             value += 1;
         }
-        Self { digits, values }
+        Self { pairs, values }
+    }
+
+    /// The four digits of a group.
+    fn digits(&self, [first, second, third]: [u8; 3]) -> [u8; 4] {
+        let bits = u32::from_be_bytes([0, first, second, third]) as usize;
+        let ([one, two], [three, four]) = (self.pairs[bits >> 12], self.pairs[bits & (PAIRS - 1)]);
+        [one, two, three, four]
+    }
+
+    /// The bits of a group; [`NO_DIGIT`] among them if one is none.
+    fn bits(&self, digits: [u8; 4]) -> u32 {
+        let value = |place: usize| self.values[place][usize::from(digits[place])];
+        value(0) | value(1) | value(2) | value(3)
     }
 
     fn encode(&self, bytes: &[u8]) -> String {
-        let mut text = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
-        let digits = |whole: [u8; 4]| {
-            let bits = u32::from_be_bytes(whole);
-            [18, 12, 6, 0].map(|shift| self.digits[(bits >> shift & 63) as usize])
-        };
         let (groups, rest) = bytes.as_chunks::<3>();
-        for [first, second, third] in groups {
-            text.extend_from_slice(&digits([0, *first, *second, *third]));
+        let mut text = vec![0; groups.len() * 4];
+        for (group, digits) in groups.iter().zip(text.as_chunks_mut::<4>().0) {
+            *digits = self.digits(*group);
         }
         if !rest.is_empty() {
-            let mut whole = [0; 4];
-            whole[1..=rest.len()].copy_from_slice(rest);
-            text.extend_from_slice(&digits(whole)[..=rest.len()]);
+            let mut whole = [0; 3];
+            whole[..rest.len()].copy_from_slice(rest);
+            text.extend_from_slice(&self.digits(whole)[..=rest.len()]);
         }
         String::from_utf8(text).expect("digits are ASCII")
     }
 
     fn decode(&self, text: &str) -> Option<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-        for group in text.as_bytes().chunks(4) {
-            let mut bits = 0_u32;
-            for digit in group {
-                let value = self.values[usize::from(*digit)];
-                if value == NO_DIGIT {
-                    return None;
-                }
-                bits = bits << 6 | u32::from(value);
-            }
-            let (whole_bytes, spare_bits) = (group.len() * 6 / 8, group.len() * 6 % 8);
-            if whole_bytes == 0 || bits.trailing_zeros() < spare_bits as u32 {
+        let (groups, rest) = text.as_bytes().as_chunks::<4>();
+        let mut bytes = vec![0; groups.len() * 3];
+        let mut all = 0;
+        for (digits, group) in groups.iter().zip(bytes.as_chunks_mut::<3>().0) {
+            let bits = self.bits(*digits);
+            all |= bits;
+            let [_, whole @ ..] = bits.to_be_bytes();
+            *group = whole;
+        }
+        if !rest.is_empty() {
+            // Digits that are not there are zeros.
+            let mut digits = [self.pairs[0][0]; 4];
+            digits[..rest.len()].copy_from_slice(rest);
+            let bits = self.bits(digits);
+            all |= bits;
+            let [_, whole @ ..] = bits.to_be_bytes();
+            let (whole_bytes, rest) = whole.split_at(rest.len() * 6 / 8);
+            if whole_bytes.is_empty() || rest.iter().any(|spare| *spare != 0) {
                 return None;
             }
-            bytes.extend_from_slice(&(bits >> spare_bits).to_be_bytes()[4 - whole_bytes..]);
+            bytes.extend_from_slice(whole_bytes);
         }
-        Some(bytes)
+        (all & NO_DIGIT == 0).then_some(bytes)
     }
 }
 
