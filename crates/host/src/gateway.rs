@@ -22,7 +22,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -111,6 +111,8 @@ pub struct Gateway {
     config: GatewayConfig,
     ports: Mutex<PortPool>,
     sessions: Mutex<BTreeMap<SessionId, Arc<Tunnel>>>,
+    /// Keys of other gateways, by their text: those of a gateway are there once, however many sessions it has.
+    peers: Mutex<BTreeMap<String, Weak<PeerKeys>>>,
     ended: Mutex<VecDeque<SessionView>>,
     /// Times of sessions count from here.
     started: Instant,
@@ -132,6 +134,7 @@ impl Gateway {
             ports: Mutex::new(PortPool::new(config.ports)),
             config,
             sessions: Mutex::default(),
+            peers: Mutex::default(),
             ended: Mutex::default(),
             started: Instant::now(),
             one_less: Notify::new(),
@@ -179,7 +182,7 @@ impl Gateway {
         let ProviderConnection { form, peer_key } = connection;
         let opened = async {
             self.check_room()?;
-            let peer_keys = PeerKeys::new(&peer_key)?;
+            let peer_keys = self.peer_keys(&peer_key)?;
             let queue_id = draw_numbered_tunnel();
             let ends =
                 tunnel::Parts { form, queue_id: queue_id.clone(), peer: self.own.clone(), peer_keys, side: Side::Provider, lease: None };
@@ -201,7 +204,7 @@ impl Gateway {
         let unopened = (form.clone(), queue_id.clone(), peer.clone());
         let opened = async {
             self.check_room()?;
-            let peer_keys = PeerKeys::new(&peer_key)?;
+            let peer_keys = self.peer_keys(&peer_key)?;
             if self.sessions().contains_key(&queue_id) {
                 return Err(ArrowheadError::invalid_parameter(format!("There is a session of {peer} with this queue id already.")));
             }
@@ -301,6 +304,20 @@ impl Gateway {
 
     fn sessions(&self) -> MutexGuard<'_, BTreeMap<SessionId, Arc<Tunnel>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The keys of another gateway.
+    fn peer_keys(&self, key: &str) -> Result<Arc<PeerKeys>, ArrowheadError> {
+        let peers = || self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = peers().get(key).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let read = Arc::new(PeerKeys::new(key)?);
+        let mut peers = peers();
+        // No more than there are sessions.
+        peers.retain(|_, known| known.strong_count() > 0);
+        peers.insert(key.to_owned(), Arc::downgrade(&read));
+        Ok(read)
     }
 
     fn ports(&self) -> MutexGuard<'_, PortPool> {

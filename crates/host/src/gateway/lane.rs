@@ -1,8 +1,8 @@
 //! A connection of a tunnel: its socket's bytes, both ways at once, each way with its own end.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{cell::RefCell, collections::VecDeque, sync::Arc, time::Duration};
 
-use bodkin_relay::tunnel::{Connection, Frame, WholeRequests};
+use bodkin_relay::tunnel::{Connection, Frame, PIECE_BYTES_MAX, WholeRequests};
 use tokio::{
     sync::{Notify, mpsc},
     time::{Instant, sleep_until},
@@ -12,9 +12,14 @@ use super::{ends::End, speech::Said, tunnel::Tunnel};
 use crate::relay::flow::Flow;
 
 /// Pieces that wait to be written: of a session that is numbered as many as there is credit for, the shortest there are.
-pub(super) const PIECES_MAX: usize = 2_100;
+pub(super) const PIECES_MAX: usize = 8_400;
 /// The same without numbers: the relay's queue holds up who sends more.
 pub(super) const PLAIN_PIECES_MAX: usize = 4;
+
+thread_local! {
+    /// Into which a connection is read.
+    static PIECE: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE_BYTES_MAX].into_boxed_slice());
+}
 
 /// What comes from the other gateway for a connection.
 #[derive(Debug)]
@@ -128,21 +133,23 @@ impl Lane {
 
     /// Reads what is there, as far as it may be sent.
     fn read(&self, tunnel: &Tunnel, flow: &mut Flow, state: &mut Progress, credit: usize) -> std::io::Result<()> {
-        let mut piece = vec![0; credit];
-        let mut length = 0;
-        while length < piece.len() {
-            match flow.read(&mut piece[length..])? {
-                None => break,
-                Some(0) => {
-                    state.has_read_all = true;
-                    break;
+        // Most that is said is short, and thousands of connections say it: a piece is as long as what it holds.
+        let piece = PIECE.with_borrow_mut(|space| {
+            let (space, mut length) = (&mut space[..credit.min(PIECE_BYTES_MAX)], 0);
+            while length < space.len() {
+                match flow.read(&mut space[length..])? {
+                    None => break,
+                    Some(0) => {
+                        state.has_read_all = true;
+                        break;
+                    }
+                    Some(bytes) => length += bytes,
                 }
-                Some(bytes) => length += bytes,
             }
-        }
-        piece.truncate(length);
-        if length > 0 {
-            tunnel.session().sent(self.number, length);
+            Ok::<_, std::io::Error>(space[..length].to_vec())
+        })?;
+        if !piece.is_empty() {
+            tunnel.session().sent(self.number, piece.len());
             match &mut state.whole {
                 Some(whole) => state.outgoing.extend(whole.take(&piece).into_iter().map(Said::Plain)),
                 None if tunnel.is_numbered() => state.outgoing.push_back(Said::Frame(Frame::Bytes(self.number, piece))),

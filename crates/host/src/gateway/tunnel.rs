@@ -43,7 +43,7 @@ pub(super) struct Parts {
     pub(super) queue_id: SessionId,
     /// The provider's gateway, by whose name the queues are called.
     pub(super) peer: SystemCommonName,
-    pub(super) peer_keys: PeerKeys,
+    pub(super) peer_keys: Arc<PeerKeys>,
     pub(super) side: Side,
     /// The consumer's port, on its side.
     pub(super) lease: Option<Lease>,
@@ -134,7 +134,7 @@ impl Tunnel {
             form,
             queue_id,
             peer,
-            peer_keys: Arc::new(peer_keys),
+            peer_keys,
             started: now(),
             port: lease.as_ref().map(Lease::port),
             relay,

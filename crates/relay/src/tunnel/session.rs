@@ -10,8 +10,9 @@ use super::{Connection, Frame};
 
 /// Connections of a session at the same time; the next one waits at the gateway's port until another one has ended.
 pub const CONNECTIONS_MAX: usize = 8;
-/// What may be under way in one direction of a connection: what is taken is given anew when it is half of this.
-pub const WINDOW_BYTES: u32 = 128 * 1024;
+/// What may be under way in one direction of a connection: what is taken is given anew when it is half of this. Four TLS connections and three parties are on the way, and
+/// each has a piece or two in its hands.
+pub const WINDOW_BYTES: u32 = 512 * 1024;
 /// What each piece costs of that besides its length, so that short ones are bounded too.
 const PIECE_COST: u32 = 64;
 /// By how much the provider's side of a session that nobody uses outlives the consumer's.

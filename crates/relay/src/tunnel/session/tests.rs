@@ -94,7 +94,8 @@ fn what_may_not_come_ends_the_session() {
     check(false, &[Frame::End(1)], Frame::Bytes(1, vec![1]), "behind their end");
     check(false, &[Frame::End(1)], Frame::End(1), "twice");
     check(true, &[], Frame::Credit(1, 1), "more than it was sent");
-    let full = [Frame::Bytes(1, vec![0; super::super::PIECE_BYTES_MAX]), Frame::Bytes(1, vec![0; super::super::PIECE_BYTES_MAX])];
+    let piece = super::super::PIECE_BYTES_MAX;
+    let full = vec![Frame::Bytes(1, vec![0; piece]); WINDOW_BYTES as usize / piece];
     check(true, &full, Frame::Bytes(1, vec![0]), "more than it may");
     let (mut consumer, _) = pair();
     assert_eq!(consumer.receive(Frame::Close("why".into()), at(1), &mut Vec::new()), Err(Reason::Peer("why".into())));
