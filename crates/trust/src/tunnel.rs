@@ -116,6 +116,37 @@ mod tests {
 
     use super::*;
 
+    /// Made by another program (`vectors/relay/README.md`).
+    const VECTORS: &str = include_str!("../../../vectors/relay/tunnel.json");
+
+    fn bytes_of(hexadecimal: &str) -> Vec<u8> {
+        let digits: Vec<u32> = hexadecimal.chars().map(|digit| digit.to_digit(16).unwrap()).collect();
+        digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
+    }
+
+    #[test]
+    fn golden_messages_are_sealed_and_opened() {
+        let vectors: serde_json::Value = serde_json::from_str(VECTORS).unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        let opening = bytes_of(&text(&vectors["opening"]));
+        let (secret, silent_ms) = TunnelSecret::read(&opening).unwrap();
+        assert_eq!(
+            (secret.0.as_slice(), u64::from(silent_ms)),
+            (bytes_of(&text(&vectors["secret"])).as_slice(), vectors["silent_ms"].as_u64().unwrap())
+        );
+        assert_eq!(secret.opening(silent_ms), opening);
+        let session = SessionId::parse(&text(&vectors["queue_id"])).unwrap();
+        let messages = vectors["messages"].as_array().unwrap();
+        assert_eq!(messages.len(), 9);
+        for told in messages {
+            let direction = if told["to"] == "provider" { Direction::ToProvider } else { Direction::ToConsumer };
+            let (key, number) = (secret.key(&session, direction), told["number"].as_u64().unwrap());
+            let (frame, message) = (bytes_of(&text(&told["frame"])), text(&told["message"]));
+            assert_eq!(key.seal(number, &frame), message, "{told}");
+            assert_eq!(key.open(&message), Ok((number, frame)), "{told}");
+        }
+    }
+
     fn session(digit: &str) -> SessionId {
         SessionId::parse(&digit.repeat(48)).unwrap()
     }

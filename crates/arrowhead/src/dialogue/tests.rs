@@ -111,6 +111,12 @@ fn a_tunnels_id_says_whether_it_is_numbered() {
         assert_eq!(SessionId::parse(numbered.as_str()).as_ref(), Ok(&numbered));
     }
     // So that no two versions mean different ids by it.
+    let vectors: serde_json::Value = serde_json::from_str(include_str!("../../../../vectors/relay/tunnel.json")).unwrap();
+    for (list, expected) in [("numbered", true), ("not", false)] {
+        for id in vectors["queue_ids"][list].as_array().unwrap() {
+            assert_eq!(SessionId::parse(id.as_str().unwrap()).unwrap().is_of_numbered_tunnel(), expected, "{id}");
+        }
+    }
     let id = SessionId::of_numbered_tunnel([0; SESSION_ID_LENGTH]);
-    assert!(id.as_str().starts_with(&"A".repeat(40)), "{}", id.as_str());
+    assert_eq!(id.as_str(), vectors["queue_ids"]["numbered"][0]);
 }

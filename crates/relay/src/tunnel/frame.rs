@@ -174,6 +174,27 @@ mod tests {
     }
 
     #[test]
+    fn golden_frames_are_read_and_written_and_others_refused() {
+        let vectors: serde_json::Value =
+            serde_json::from_str(include_str!("../../../../vectors/relay/tunnel.json")).expect("the vectors are JSON");
+        let cases = |list: &str, told: &str| -> Vec<(String, Vec<u8>)> {
+            let case = |case: &serde_json::Value| {
+                let digits: Vec<u32> = case["frame"].as_str().unwrap().chars().map(|digit| digit.to_digit(16).unwrap()).collect();
+                let bytes = digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect();
+                (case[told].as_str().unwrap().to_owned(), bytes)
+            };
+            vectors[list].as_array().unwrap().iter().map(case).collect()
+        };
+        for (means, bytes) in cases("messages", "means") {
+            let frame = Frame::read(&bytes).unwrap();
+            assert_eq!((format!("{frame:?}"), frame.write()), (means, bytes));
+        }
+        for (error, bytes) in cases("refused", "error") {
+            assert_eq!(Frame::read(&bytes).unwrap_err().to_string(), error, "{bytes:x?}");
+        }
+    }
+
+    #[test]
     fn what_is_no_frame_is_told() {
         for (bytes, fault) in [
             (&[][..], FrameFault::Empty),
