@@ -10,6 +10,7 @@ mod net;
 mod relay;
 mod text;
 mod token;
+mod tunnel;
 mod wire;
 mod zmtp;
 
@@ -22,6 +23,7 @@ pub use self::{
     relay::relay,
     text::text,
     token::token,
+    tunnel::tunnel,
     wire::wire,
     zmtp::zmtp,
 };
@@ -30,7 +32,7 @@ pub use self::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     ("certificate", certificate),
     ("event_filter", event_filter),
     ("event_log", event_log),
@@ -43,6 +45,7 @@ pub const TARGETS: [Target; 14] = [
     ("request_target", request_target),
     ("text", text),
     ("token", token),
+    ("tunnel", tunnel),
     ("wire", wire),
     ("zmtp", zmtp),
 ];
