@@ -24,7 +24,7 @@ pub fn fit(
     threads: usize,
 ) -> PyResult<Vec<Fitted>> {
     let sample = Sample::new(values.as_slice().map_err(mistake)?.to_vec()).map_err(mistake)?;
-    let families = families.map_or_else(
+    let families: Vec<Family> = families.map_or_else(
         || Ok(Family::ALL.into_iter().filter(|family| family.is_usual()).collect()),
         |names| names.iter().map(|name| family(name)).collect::<PyResult<_>>(),
     )?;
