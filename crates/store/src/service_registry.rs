@@ -140,28 +140,13 @@ impl Draft<'_> {
     /// Has the row of a core system that listened elsewhere before be its row here. Of several rows of its name, which a takeover of another database may leave, one stays.
     fn move_core_system(&mut self, system: &SystemRegistration) -> Result<(), OperationError> {
         let name = system.name.as_str();
-        let kept = match self.find_system(&system.key())? {
-            Some(here) => Some(here.0),
-            None => self.id("SELECT id FROM system_ WHERE system_name = ?1 ORDER BY id LIMIT 1", [name])?,
-        };
-        let Some(kept) = kept else { return Ok(()) };
+        let here = self.find_system(&system.key())?.map(|here| here.0);
+        let elsewhere = || self.id("SELECT id FROM system_ WHERE system_name = ?1 ORDER BY id LIMIT 1", [name]);
+        let Some(kept) = here.map_or_else(elsewhere, |here| Ok(Some(here)))? else { return Ok(()) };
         let others = self.ids("DELETE FROM system_ WHERE system_name = ?1 AND id <> ?2 RETURNING id", params![name, kept])?;
         others.into_iter().for_each(|id| self.changed(Change::SystemRemoved(SystemId(id))));
-        let moved = self.row(
-            "UPDATE system_ SET address = ?2, port = ?3, authentication_info = ?4, metadata = ?5, updated_at = ?6
-             WHERE id = ?1 AND NOT (address = ?2 AND port = ?3) RETURNING created_at, updated_at",
-            params![
-                kept,
-                system.address.as_str(),
-                system.port,
-                system.authentication_info.as_deref(),
-                metadata_text(system.metadata.as_ref()),
-                self.now_seconds()
-            ],
-            |row| timestamps(row, 0),
-        )?;
-        if let Some(timestamps) = moved {
-            self.system_is(SystemId(kept), system, timestamps);
+        if here.is_none() {
+            self.replace_system(SystemId(kept), system)?;
         }
         Ok(())
     }
