@@ -11,6 +11,7 @@ mod cover;
 pub mod machine;
 mod operator;
 mod order;
+pub mod placement;
 pub mod response;
 mod shape;
 mod spec;

@@ -39,6 +39,7 @@ impl Workload {
                 shape: Shape::NUMBER,
                 period: Nanos::from_millis(5),
                 validity: Nanos::from_millis(10).into(),
+                jitter: Nanos::ZERO,
             }));
             for (at, (inputs, level)) in OPERATORS.iter().enumerate() {
                 let source = |number: usize| match number.checked_sub(2) {

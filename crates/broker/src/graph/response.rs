@@ -24,8 +24,8 @@ mod rounds;
 use std::num::NonZeroU32;
 
 pub use self::change::{Change, ways};
-use self::rounds::Rounds;
-use super::spec::{Graph, OperatorId, Output};
+use self::rounds::{Flow, Rounds};
+use super::spec::{Graph, OperatorId, Output, Source, SupplierId};
 use crate::{
     timing::{Nanos, Span},
     topic::Level,
@@ -209,6 +209,32 @@ impl Search<'_> {
 /// Rounds that an operator runs in a second, in the long run.
 pub(super) fn rate_per_s(graph: &Graph, operator: OperatorId) -> f64 {
     Rounds::rate_per_s(graph, operator)
+}
+
+/// An operator's results as a supplier would have them: least time between two in the long run, and how much later than that one may be.
+pub(super) fn period_and_jitter(graph: &Graph, operator: OperatorId) -> (Nanos, Nanos) {
+    Flow::of(graph, operator).period_and_jitter()
+}
+
+/// Suppliers whose events an operator's results wait for, on whatever way.
+pub(super) fn awaited(graph: &Graph, operator: OperatorId) -> Vec<SupplierId> {
+    let mut waited = vec![false; graph.operators().len()];
+    waited[operator.index()] = true;
+    let mut found = Vec::new();
+    for id in graph.order().iter().rev() {
+        if !waited[id.index()] {
+            continue;
+        }
+        for source in Rounds::awaited(graph, *id) {
+            match source {
+                Source::Operator(upstream) => waited[upstream.index()] = true,
+                Source::Supplier(supplier) => found.push(supplier),
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// The least time that is not shorter than what follows from it.

@@ -73,6 +73,8 @@ pub struct Supplier {
     pub period: Nanos,
     /// How long an event counts after its creation (absolute validity); greater than 0.
     pub validity: Span,
+    /// How much later than another one an event may come, for its way here; events are `period` apart where they are made.
+    pub jitter: Nanos,
 }
 
 /// What becomes of an event that an operator has taken.
@@ -248,6 +250,12 @@ impl Graph {
             }),
             _ => Err(faults),
         }
+    }
+
+    /// The same graph with suppliers that come at other times: as many, of the same topics and shapes.
+    pub(super) fn with_suppliers(&self, suppliers: Vec<Supplier>) -> Self {
+        debug_assert_eq!(suppliers.len(), self.suppliers.len());
+        Self { suppliers, ..self.clone() }
     }
 
     /// By their ids.

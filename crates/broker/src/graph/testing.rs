@@ -7,7 +7,7 @@ use crate::{
 };
 
 pub(super) fn supplier(topic: &str, shape: Shape, period_ms: i64) -> Supplier {
-    Supplier { topic: topic.to_owned(), shape, period: Nanos::from_millis(period_ms), validity: Span::Infinite }
+    Supplier { topic: topic.to_owned(), shape, period: Nanos::from_millis(period_ms), validity: Span::Infinite, jitter: Nanos::ZERO }
 }
 
 pub(super) fn operator(name: &str, shape: Shape, from: &[Source]) -> OperatorSpec {
