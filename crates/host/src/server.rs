@@ -307,9 +307,9 @@ impl Server {
         let probes = Arc::new(Probes::default());
         let relay = bind::relay(config, security.as_ref(), &opened.store)?;
         let relay_address = relay.as_ref().map(|relay| relay.address);
-        let keys = config.graphs.keys().clone();
         let graphs =
-            Arc::new(Deployer::new(keys, config.limits.event_bytes_max, config.realtime.clone(), inbox.clone(), config.pair.clone()));
+            Deployer::new(&config.graphs, config.limits.event_bytes_max, config.realtime.clone(), inbox.clone(), config.pair.clone());
+        let graphs = Arc::new(graphs);
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let monitor = Arc::new(Monitor {
             store: opened.store.clone(),

@@ -1,15 +1,22 @@
 //! Graph files (TOML): `docs/formats/graphs.md`. Everything that is wrong is found at once, with its place in the text.
 
+mod edges;
 mod inputs;
 mod operators;
+mod part;
 mod table;
 
-use std::{collections::BTreeMap, num::NonZeroU32, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
+    ops::Range,
+};
 
 use bodkin_broker::{
     graph::{
         Graph, GraphFault, OPERATORS_MAX, OUTPUTS_MAX, OnInvalid, OperatorId, OperatorSpec, Output, SUPPLIERS_MAX, Source, Supplier,
         SupplierId,
+        placement::{EDGES_MAX, Placement},
         response::{CORES_MAX, Workers},
     },
     timing::{Nanos, Span},
@@ -19,7 +26,7 @@ use sha2::{Digest, Sha256};
 use toml::de::DeTable;
 
 pub use self::operators::Recipe;
-use self::table::Table;
+use self::{edges::Places, table::Table};
 use crate::{
     catalogue::Kind,
     text::{Form, Forms},
@@ -37,12 +44,16 @@ pub struct GraphFile {
     pub graph: Graph,
     /// What it runs on.
     pub workers: Workers,
+    /// Which part of it is where; none where one host has all of it.
+    pub placement: Option<Placement>,
     /// Whether a supplier's event replaces one of its topic that waits in the queue.
     pub replaces_queued: bool,
     /// How each operator of the graph is made.
     pub recipes: Vec<Recipe>,
     /// How its topics write their events.
     pub forms: Forms,
+    /// How each link of the placement writes its events.
+    pub link_forms: Vec<Form>,
     /// The first eight bytes of the text's SHA-256: files of one digest are one graph.
     pub digest: u64,
     /// Where each output stands in the text.
@@ -69,7 +80,16 @@ pub fn parse(text: &str, kinds: &'static [Kind], topic_name: TopicName) -> Resul
     let document =
         DeTable::parse(text).map_err(|error| vec![Mistake { at: error.span().unwrap_or_default(), what: error.message().to_owned() }])?;
     let digest = u64::from_be_bytes(Sha256::digest(text)[..8].try_into().expect("there are 32"));
-    let mut reading = Reading { topic_name, digest, found: Vec::new(), sources: BTreeMap::new(), forms: Forms::default() };
+    let mut reading = Reading {
+        topic_name,
+        digest,
+        found: Vec::new(),
+        sources: BTreeMap::new(),
+        forms: Forms::default(),
+        places: Places::default(),
+        link_topics: BTreeSet::new(),
+        link_forms: Vec::new(),
+    };
     let file = reading.file(Table::new(document.get_ref(), document.span()), kinds);
     match (file, reading.found.is_empty()) {
         (Some(file), true) => Ok(file),
@@ -86,6 +106,10 @@ struct Reading {
     /// What a name stands for.
     sources: BTreeMap<String, Source>,
     forms: Forms,
+    places: Places,
+    /// Topics that links have.
+    link_topics: BTreeSet<String>,
+    link_forms: Vec<Form>,
 }
 
 /// The table `[graph]`.
@@ -106,6 +130,9 @@ impl Reading {
 
     fn file(&mut self, mut document: Table<'_>, kinds: &'static [Kind]) -> Option<GraphFile> {
         let head = self.head(&mut document);
+        let edges = document.tables(self, "edge", EDGES_MAX);
+        let links = document.tables(self, "link", edges::LINKS_MAX);
+        self.edges(edges, &head);
         let suppliers = document.tables(self, "supplier", SUPPLIERS_MAX);
         let operators = document.tables(self, "operator", OPERATORS_MAX);
         let outputs = document.tables(self, "output", OUTPUTS_MAX);
@@ -128,7 +155,12 @@ impl Reading {
         let graph = Graph::new(head.name, suppliers, specs, outputs);
         let graph = graph
             .map_err(|faults| faults.into_iter().for_each(|fault| self.fault(fault, [&supplier_places, &operator_places, &output_places])));
-        let (graph, recipes) = match (graph.ok()?, head.is_shared) {
+        let graph = graph.ok()?;
+        let placement = self.placement(&graph, links, &operator_places);
+        if !self.found.is_empty() {
+            return None;
+        }
+        let (graph, recipes) = match (graph, head.is_shared) {
             (graph, true) => (graph, recipes),
             (graph, false) => {
                 let Some((unshared, origins)) = graph.unshared() else {
@@ -142,9 +174,11 @@ impl Reading {
         Some(GraphFile {
             graph,
             workers: head.workers,
+            placement,
             replaces_queued: head.replaces_queued,
             recipes,
             forms,
+            link_forms: std::mem::take(&mut self.link_forms),
             digest: self.digest,
             output_places,
         })
@@ -185,10 +219,24 @@ impl Reading {
         let validity = table.time(self, "validity").unwrap_or(Span::Infinite);
         let validity =
             if validity == Span::Infinite { Some(validity) } else { self.positive(&table, "validity", validity).map(Span::Finite) };
+        let jitter = self.finite_time(&mut table, "jitter");
+        let edge = self.edge_of(&mut table);
+        self.places.suppliers.push(edge);
         let form = table.word(self, "form", &Form::NAMES).unwrap_or_default();
         self.forms.suppliers.push(form);
         table.finish(self);
-        Some(Supplier { topic: topic?, shape: shape?, period: period?, validity: validity? })
+        Some(Supplier { topic: topic?, shape: shape?, period: period?, validity: validity?, jitter })
+    }
+
+    /// A time that is finite; without one there is none.
+    fn finite_time(&mut self, table: &mut Table<'_>, key: &str) -> Nanos {
+        match table.time(self, key).unwrap_or(Nanos::ZERO.into()) {
+            Span::Finite(time) => time,
+            Span::Infinite => {
+                self.wrong(table.time_place(key), format!("{key} must be finite"));
+                Nanos::ZERO
+            }
+        }
     }
 
     /// A time that is finite and greater than 0.

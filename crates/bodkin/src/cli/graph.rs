@@ -3,6 +3,7 @@
 mod deployed;
 mod draw;
 mod layout;
+mod placed;
 mod report;
 mod sheet;
 
@@ -86,6 +87,13 @@ fn with_file(path: &Path, work: impl FnOnce(&GraphFile) -> anyhow::Result<u8>) -
 }
 
 fn check(file: &GraphFile, printer: Printer) -> anyhow::Result<u8> {
+    if let Some(placed) = placed::Placed::of(file) {
+        match printer.is_json() {
+            true => printer.document(&report::Report::of_placed(&placed))?,
+            false => sheet::print_placed(&placed, printer)?,
+        }
+        return Ok(if placed.analysis.is_feasible() { DONE } else { FAILED });
+    }
     let analysis = Analysis::of(&file.graph, &file.workers);
     let ways = ways(&file.graph, &file.workers);
     if printer.is_json() {

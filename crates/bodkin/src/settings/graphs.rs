@@ -20,13 +20,14 @@ impl Settings {
     /// The graphs that complete settings name, with the keys that are there.
     pub(super) fn graphs(&self) -> anyhow::Result<DeclaredGraphs> {
         let all = "complete settings have every option";
+        let edge = self.edge.clone().unwrap_or_default();
         let read = |path: &String| {
             let file = graph_file::read(Path::new(path)).map_err(|mistakes| anyhow!("{mistakes}"))?;
-            Ok(DeclaredGraph { place: path.clone(), file })
+            Ok(DeclaredGraph::new(path.clone(), file, &edge)?)
         };
         let graphs = self.graphs.iter().flatten().map(read).collect::<anyhow::Result<Vec<_>>>()?;
         let keys = given(&self.graph_keys).map_or_else(|| Ok(Keys::default()), |directory| keys(&directory))?;
-        Ok(DeclaredGraphs::new(graphs, keys, self.event_bytes_max.expect(all))?)
+        Ok(DeclaredGraphs::new(graphs, keys, self.event_bytes_max.expect(all))?.called(edge))
     }
 }
 

@@ -255,6 +255,8 @@ settings! {
     @list graphs: Vec<String> = "BODKIN_GRAPHS",
     /// Directory with the keys that operators of graphs name, NAME.key each: 32 bytes, readable to their owner only; empty: none
     graph_keys: PathBuf = "BODKIN_GRAPH_KEYS",
+    /// What this host is called in graph files over several hosts, of which it runs its part; empty: it has none
+    edge: String = "BODKIN_EDGE",
     /// How threads of the data plane run: auto (real-time threads, SCHED_FIFO, where allowed and measured to be woken sooner), fifo (where allowed), default
     scheduling: Scheduling = "BODKIN_SCHEDULING",
     /// Cores, separated by commas, to which they are pinned; none: any core
@@ -363,6 +365,7 @@ impl Settings {
             backup_keeps: Some(0),
             graphs: Some(Vec::new()),
             graph_keys: Some(PathBuf::new()),
+            edge: Some(String::new()),
             scheduling: Some(Scheduling::Auto),
             pin_cores: Some(Vec::new()),
             lock_memory: Some(true),

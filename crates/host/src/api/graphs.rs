@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use super::{Api, list, not_stored};
 use crate::{
     answer::Answer,
-    graph::{DeclaredGraph, DeployedGraph, GraphCounts, GraphError, OperatorCounts, parse},
+    graph::{DeployedGraph, GraphCounts, GraphError, OperatorCounts, parse},
     request::{Method, Request},
     topics::Declarer,
 };
@@ -100,7 +100,10 @@ impl Api {
             }
         };
         let name = file.graph.name.clone();
-        let declared = DeclaredGraph { place: format!("graph {name}"), file };
+        let declared = match self.graphs.declared(file) {
+            Ok(declared) => declared,
+            Err(error) => return not_deployed(&error),
+        };
         // One after the other: what fits is judged beside those that are there.
         let _turn = self.graphs.turn().await;
         if let Some(refusal) = self.configured(&name) {

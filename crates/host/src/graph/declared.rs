@@ -2,7 +2,11 @@
 
 use bodkin_arrowhead::name::EventType;
 use bodkin_broker::{
-    graph::{Graph, response::Analysis},
+    graph::{
+        Graph,
+        placement::bound::PlacedAnalysis,
+        response::{Analysis, Bound},
+    },
     timing::{Nanos, Span},
 };
 use bodkin_operators::{
@@ -20,11 +24,44 @@ pub struct DeclaredGraph {
     pub file: GraphFile,
 }
 
+impl DeclaredGraph {
+    /// What a file says; of one over several edges what the edge of this name runs of it, if all of it is in time.
+    pub fn new(place: String, file: GraphFile, edge: &str) -> Result<Self, GraphError> {
+        let Some(placement) = &file.placement else { return Ok(Self { place, file }) };
+        let own = placement.hosts.iter().position(|host| host.name == edge);
+        let placed = PlacedAnalysis::of(&file.graph, placement);
+        let Some(part) = own.and_then(|own| file.part(placement, &placed, own)) else {
+            let edges: Vec<&str> = placement.hosts.iter().map(|host| host.name.as_str()).collect();
+            return Err(GraphError::Edge { place, edge: edge.to_owned(), edges: edges.join(", ") });
+        };
+        let links = placement.links.iter().zip(&placed.links).map(|(link, bound)| (&link.topic, link.deadline, bound));
+        let outputs = file.graph.outputs().iter().zip(&placed.outputs).map(|(output, bound)| (&output.topic, output.deadline, bound));
+        let late_one =
+            links.chain(outputs).find_map(|(topic, deadline, bound)| missed(deadline, bound).map(|deadline| (topic, deadline, bound)));
+        match late_one {
+            Some((topic, deadline, bound)) => Err(late(place, topic, bound, deadline)),
+            None => Ok(Self { place, file: part }),
+        }
+    }
+}
+
+/// The deadline that a bound does not meet.
+fn missed(deadline: Span, bound: &Bound) -> Option<Nanos> {
+    deadline.finite().filter(|_| !bound.is_feasible)
+}
+
+/// A result that would come too late.
+fn late(place: String, topic: &str, bound: &Bound, deadline: Nanos) -> GraphError {
+    let response = bound.response.map_or_else(|| "more than any bound that can be given".to_owned(), |response| response.to_string());
+    GraphError::Late { place, topic: topic.to_owned(), response, deadline }
+}
+
 /// Graphs that fit each other, with the keys of their operators.
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredGraphs {
     graphs: Vec<DeclaredGraph>,
     keys: Keys,
+    edge: String,
 }
 
 /// Why graphs are not deployed.
@@ -88,6 +125,18 @@ pub enum GraphError {
         /// How long it may.
         deadline: Nanos,
     },
+    /// A file over several edges of which nothing runs here.
+    #[error(
+        "{place}: the graph runs on the edges {edges}, and this one is called '{edge}' and has no part of it: start it with --edge NAME"
+    )]
+    Edge {
+        /// Where.
+        place: String,
+        /// What this one is called.
+        edge: String,
+        /// What the file names.
+        edges: String,
+    },
 }
 
 impl DeclaredGraphs {
@@ -97,7 +146,17 @@ impl DeclaredGraphs {
             graphs[..at].iter().try_for_each(|other| check_beside(declared, &other.file.graph))?;
             declared.check(&keys, event_bytes_max)?;
         }
-        Ok(Self { graphs, keys })
+        Ok(Self { graphs, keys, edge: String::new() })
+    }
+
+    /// The same where this host is called so in graphs over several.
+    pub fn called(self, edge: String) -> Self {
+        Self { edge, ..self }
+    }
+
+    /// What this host is called in graphs over several; empty: it has no part in any.
+    pub fn edge(&self) -> &str {
+        &self.edge
     }
 
     /// All of them.
@@ -158,17 +217,10 @@ impl DeclaredGraph {
             })?;
         }
         let analysis = Analysis::of(graph, workers);
-        let late = graph.outputs().iter().zip(&analysis.outputs).find(|(_, bound)| !bound.is_feasible);
-        match late {
-            Some((output, bound)) if let Span::Finite(deadline) = output.deadline => Err(GraphError::Late {
-                place: self.place.clone(),
-                topic: output.topic.clone(),
-                response: bound
-                    .response
-                    .map_or_else(|| "more than any bound that can be given".to_owned(), |response| response.to_string()),
-                deadline,
-            }),
-            _ => Ok(()),
+        let outputs = graph.outputs().iter().zip(&analysis.outputs);
+        match outputs.filter_map(|(output, bound)| Some((output, bound, missed(output.deadline, bound)?))).next() {
+            Some((output, bound, deadline)) => Err(late(self.place.clone(), &output.topic, bound, deadline)),
+            None => Ok(()),
         }
     }
 }

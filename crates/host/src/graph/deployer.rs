@@ -3,10 +3,10 @@
 use std::{io, sync::Arc};
 
 use bodkin_broker::ShardError;
-use bodkin_operators::Keys;
+use bodkin_operators::{Keys, file::GraphFile};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
-use super::{DeclaredGraph, DeployedGraph, Deployment, GraphCounts, GraphError, GraphTable, declared::check_beside};
+use super::{DeclaredGraph, DeclaredGraphs, DeployedGraph, Deployment, GraphCounts, GraphError, GraphTable, declared::check_beside};
 use crate::{
     control,
     inbox::{Inbox, Message},
@@ -35,6 +35,8 @@ type Started = (Arc<DeployedGraph>, oneshot::Receiver<Result<(), ShardError>>);
 /// Deploys graphs.
 pub struct Deployer {
     keys: Keys,
+    /// What this host is called in graphs over several.
+    edge: String,
     event_bytes_max: usize,
     realtime: Arc<Realtime>,
     inbox: Arc<Inbox>,
@@ -44,9 +46,21 @@ pub struct Deployer {
 }
 
 impl Deployer {
-    /// Of operators that have these keys, whose results are events of at most so many bytes.
-    pub fn new(keys: Keys, event_bytes_max: usize, realtime: Arc<Realtime>, inbox: Arc<Inbox>, pair: Option<PairHandle>) -> Self {
-        Self { keys, event_bytes_max, realtime, inbox, pair, table: Arc::default(), turn: Mutex::new(()) }
+    /// Of operators with the keys of these graphs, on a host that is called as they say, whose results are events of at most so many bytes.
+    pub fn new(
+        graphs: &DeclaredGraphs,
+        event_bytes_max: usize,
+        realtime: Arc<Realtime>,
+        inbox: Arc<Inbox>,
+        pair: Option<PairHandle>,
+    ) -> Self {
+        let (keys, edge) = (graphs.keys().clone(), graphs.edge().to_owned());
+        Self { keys, edge, event_bytes_max, realtime, inbox, pair, table: Arc::default(), turn: Mutex::new(()) }
+    }
+
+    /// What this host would run of a file.
+    pub fn declared(&self, file: GraphFile) -> Result<DeclaredGraph, GraphError> {
+        DeclaredGraph::new(format!("graph {}", file.graph.name), file, &self.edge)
     }
 
     /// What is deployed.

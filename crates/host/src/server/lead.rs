@@ -15,7 +15,7 @@ use crate::{
     dns_sd,
     gatekeeper::{self, Gatekeeper},
     gateway::{self, Gateway},
-    graph::{self, DeclaredGraph, Deployer},
+    graph::{self, Deployer},
     inbox::{Inbox, Message},
     job,
     log_book::LogBook,
@@ -132,7 +132,7 @@ impl Lead {
             let started =
                 graph::parse(&text).map_err(|mistakes| mistakes.iter().map(|mistake| mistake.what.clone()).collect::<Vec<_>>().join("; "));
             let started = started.and_then(|file| {
-                let declared = DeclaredGraph { place: format!("graph {}", file.graph.name), file };
+                let declared = self.graphs.declared(file).map_err(|error| error.to_string())?;
                 self.graphs.check_new(&declared).map_err(|error| error.to_string())?;
                 self.graphs.start(declared, Declarer::Operator).map_err(|error| error.to_string())
             });

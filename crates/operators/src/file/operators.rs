@@ -101,6 +101,8 @@ impl Reading {
             }
             kind
         });
+        let edge = self.edge_of(&mut table);
+        self.places.operators.push(edge);
         let (inputs, input_places) = self.inputs(&mut table);
         if let Some(kind) = kind.filter(|kind| !inputs.is_empty() && !kind.inputs.contains(&inputs.len())) {
             let (least, most) = (kind.inputs.start(), kind.inputs.end());

@@ -173,3 +173,60 @@ fn several_mistakes_are_told_at_once() {
     let text = PRESS.replace("cores = 2", "cores = 0").replace("level = 1", "level = 9").replace("\"full\"", "5");
     assert_eq!(wrong(&text).iter().map(|(at, _)| *at).collect::<Vec<_>>(), ["0", "5", "9"]);
 }
+
+/// A file whose spectrum is made at the press and put together in the office.
+fn placed(more: &str) -> String {
+    let edges = "[[edge]]\nname = \"press\"\nway_ms = 2\n\n[[edge]]\nname = \"office\"\ncores = 4\nway_ms = 3\n\n";
+    let both = PRESS.replace("name = \"both\"\n", "name = \"both\"\nedge = \"office\"\n");
+    format!("{}\n{edges}{more}", both)
+}
+
+const LINKS: &str = "[[link]]\nfrom = \"spectrum\"\ntopic = \"over\"\ndeadline_ms = 5\n\n[[link]]\nfrom = \"raw\"\ntopic = \"over raw\"\n";
+
+#[test]
+fn operators_are_placed() {
+    let file = read(&placed(&LINKS.replace("over raw", "over_raw")));
+    let placement = file.placement.expect("it has edges");
+    let hosts: Vec<_> = placement.hosts.iter().map(|host| (host.name.as_str(), host.workers.cores.get(), host.way)).collect();
+    assert_eq!(hosts, [("press", 2, Nanos::from_millis(2)), ("office", 4, Nanos::from_millis(3))]);
+    assert_eq!(placement.operators.iter().map(|edge| edge.index()).collect::<Vec<_>>(), [1, 0, 0]);
+    let links: Vec<_> = placement.links.iter().map(|link| (link.topic.as_str(), link.deadline)).collect();
+    assert_eq!(links, [("OVER", Nanos::from_millis(5).into()), ("OVER_RAW", Span::Infinite)]);
+    assert!(read(PRESS).placement.is_none());
+}
+
+#[test]
+fn a_supplier_goes_over_as_the_topic_that_it_is() {
+    let file = read(
+        &placed(LINKS)
+            .replace("over raw", "press_raw")
+            .replace("name = \"raw\"\n", "name = \"raw\"\nedge = \"office\"\n")
+            .replace("[[link]]\nfrom = \"raw\"\ntopic = \"press_raw\"\n", "[[link]]\nfrom = \"right\"\ndeadline_ms = 4\n"),
+    );
+    let links: Vec<_> = file.placement.expect("it has edges").links.into_iter().map(|link| (link.topic, link.deadline)).collect();
+    assert_eq!(links, [("OVER".to_owned(), Nanos::from_millis(5).into()), ("RIGHT".to_owned(), Nanos::from_millis(4).into())]);
+}
+
+#[test]
+fn a_place_that_cannot_be_is_told() {
+    let told = |text: &str| -> Vec<String> {
+        parse(text, KINDS, upper).expect_err("it is wrong").into_iter().map(|mistake| mistake.what).collect()
+    };
+    assert_eq!(
+        told(&placed("")),
+        [
+            "raw is needed on another edge than press: a [[link]] with from = \"raw\" and a topic is missing",
+            "spectrum is needed on another edge than press: a [[link]] with from = \"spectrum\" and a topic is missing"
+        ]
+    );
+    let wrong = placed(&LINKS.replace("over raw", "press")).replace("edge = \"office\"", "edge = \"ofice\"");
+    assert_eq!(told(&wrong)[0], "edge must be one of press, office");
+    assert_eq!(
+        told(&placed(&LINKS.replace("over raw", "over"))),
+        ["topic OVER is a supplier's, an output's or another link's: each topic has one writer"]
+    );
+    assert_eq!(told(&PRESS.replace("kind = \"concatenate\"", "edge = \"office\"\nkind = \"concatenate\"")), ["there is no [[edge]]"]);
+    assert_eq!(told(&format!("{PRESS}\n{LINKS}")), ["a link goes from one [[edge]] to another, and there is none"]);
+    let unneeded = placed(&LINKS.replace("over raw", "over_raw")) + "\n[[link]]\nfrom = \"both\"\ntopic = \"more\"\n";
+    assert_eq!(told(&unneeded), ["nobody on another edge needs both"]);
+}

@@ -3,12 +3,14 @@
 use bodkin_broker::{
     graph::{
         OperatorId, Source,
-        response::{Analysis, Change},
+        response::{Analysis, Bound, Change},
     },
     timing::{Nanos, Span},
 };
 use bodkin_operators::file::GraphFile;
 use serde::Serialize;
+
+use super::placed::{Placed, PlacedReport};
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -21,6 +23,8 @@ pub(super) struct Report {
     levels: Vec<LevelReport>,
     outputs: Vec<OutputReport>,
     changes: Vec<Vec<String>>,
+    #[serde(flatten)]
+    placed: Option<PlacedReport>,
 }
 
 #[derive(Serialize)]
@@ -65,6 +69,24 @@ struct OutputReport {
 
 impl Report {
     pub fn of(file: &GraphFile, analysis: &Analysis, ways: &[Vec<Change>]) -> Self {
+        let levels = analysis.levels.iter().map(|load| LevelReport {
+            level: load.level.get(),
+            operators: load.operators,
+            load_ppm: load.load_ppm,
+            load_above_ppm: load.load_above_ppm,
+            response_us: load.response.map(Nanos::micros_up),
+        });
+        let changes = ways.iter().map(|way| way.iter().map(|change| told(file, change)).collect()).collect();
+        Self { levels: levels.collect(), changes, ..Self::without_levels(file, &analysis.outputs) }
+    }
+
+    /// The answer about a graph over several edges: it has no levels of its own, and no changes.
+    pub fn of_placed(placed: &Placed<'_>) -> Self {
+        let feasible = placed.analysis.is_feasible();
+        Self { feasible, placed: Some(placed.report()), ..Self::without_levels(placed.file, &placed.analysis.outputs) }
+    }
+
+    fn without_levels(file: &GraphFile, bounds: &[Bound]) -> Self {
         let graph = &file.graph;
         let micros = |span: Span| span.finite().map(Nanos::micros_up);
         let suppliers = graph.suppliers().iter().enumerate().map(|(index, supplier)| SupplierReport {
@@ -83,14 +105,7 @@ impl Report {
             cost_us: operator.cost.micros_up(),
             remaining_us: graph.remaining(OperatorId::of(index)).micros_up(),
         });
-        let levels = analysis.levels.iter().map(|load| LevelReport {
-            level: load.level.get(),
-            operators: load.operators,
-            load_ppm: load.load_ppm,
-            load_above_ppm: load.load_above_ppm,
-            response_us: load.response.map(Nanos::micros_up),
-        });
-        let outputs = graph.outputs().iter().zip(&analysis.outputs).map(|(output, bound)| OutputReport {
+        let outputs = graph.outputs().iter().zip(bounds).map(|(output, bound)| OutputReport {
             topic: output.topic.clone(),
             from: graph.operator(output.from).name.clone(),
             level: output.level.get(),
@@ -101,13 +116,14 @@ impl Report {
         });
         Self {
             graph: graph.name.clone(),
-            feasible: analysis.is_feasible(),
+            feasible: bounds.iter().all(|bound| bound.is_feasible),
             cores: file.workers.cores.get(),
             suppliers: suppliers.collect(),
             operators: operators.collect(),
-            levels: levels.collect(),
+            levels: Vec::new(),
             outputs: outputs.collect(),
-            changes: ways.iter().map(|way| way.iter().map(|change| told(file, change)).collect()).collect(),
+            changes: Vec::new(),
+            placed: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use bodkin_broker::{
     graph::{
         OperatorId, Use,
-        response::{Analysis, Change},
+        response::{Analysis, Bound, Change},
     },
     timing::{Nanos, Span},
 };
@@ -13,19 +13,31 @@ use bodkin_operators::file::GraphFile;
 
 use super::{
     super::{printer::Printer, table::Table, write_out},
+    placed::Placed,
     report::{source_name, told},
 };
 
-/// Prints everything.
+/// Prints everything that there is of a graph on one host.
 pub(super) fn print(file: &GraphFile, analysis: &Analysis, ways: &[Vec<Change>], printer: Printer) -> io::Result<()> {
     printer.table(&operators(file), "no operators")?;
     write_out("\n")?;
     printer.table(&levels(analysis), "no levels")?;
+    print_outputs(file, &analysis.outputs, ways, printer)
+}
+
+/// Prints a graph over several edges.
+pub(super) fn print_placed(placed: &Placed<'_>, printer: Printer) -> io::Result<()> {
+    printer.table(&operators(placed.file), "no operators")?;
+    print_outputs(placed.file, &placed.analysis.outputs, &[], printer)?;
+    placed.print(printer)
+}
+
+fn print_outputs(file: &GraphFile, bounds: &[Bound], ways: &[Vec<Change>], printer: Printer) -> io::Result<()> {
     write_out("\n")?;
-    printer.table(&outputs(file, analysis), "no outputs")?;
-    let late = analysis.outputs.iter().filter(|bound| !bound.is_feasible).count();
+    printer.table(&outputs(file, bounds), "no outputs")?;
+    let late = bounds.iter().filter(|bound| !bound.is_feasible).count();
     if late > 0 {
-        write_out(&format!("\n{late} of {} outputs may be late\n", analysis.outputs.len()))?;
+        write_out(&format!("\n{late} of {} outputs may be late\n", bounds.len()))?;
         for (number, way) in ways.iter().enumerate() {
             let changes: Vec<String> = way.iter().map(|change| told(file, change)).collect();
             write_out(&format!("  {} {}\n", if number == 0 { "would do:" } else { "or:      " }, changes.join(", ")))?;
@@ -74,9 +86,9 @@ fn levels(analysis: &Analysis) -> Table {
     table
 }
 
-fn outputs(file: &GraphFile, analysis: &Analysis) -> Table {
+fn outputs(file: &GraphFile, bounds: &[Bound]) -> Table {
     let mut table = Table::new(&["output", "from", "level", "result", "worst case", "deadline", ""]);
-    for (output, found) in file.graph.outputs().iter().zip(&analysis.outputs) {
+    for (output, found) in file.graph.outputs().iter().zip(bounds) {
         table.push([
             output.topic.clone(),
             file.graph.operator(output.from).name.clone(),
@@ -90,6 +102,6 @@ fn outputs(file: &GraphFile, analysis: &Analysis) -> Table {
     table
 }
 
-fn bound(response: Option<Nanos>) -> String {
+pub(super) fn bound(response: Option<Nanos>) -> String {
     response.map_or_else(|| "no bound".to_owned(), |response| response.to_string())
 }

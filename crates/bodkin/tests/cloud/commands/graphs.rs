@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{done, ended, json as printed_json, text};
+use super::{bodkin, done, ended, json as printed_json, text};
 use crate::support::cloud::{BINARY, Launch};
 
 const GRAPH: &str = r#"
@@ -66,6 +66,54 @@ fn an_output_that_may_be_late_is_told_with_what_would_do() {
     ] {
         assert!(told.contains(part), "{part} in {told}");
     }
+}
+
+/// The graph with the spectrum at the press and the rest in the office.
+fn over_two_edges() -> String {
+    let edges = "[[edge]]\nname = \"press\"\nway_ms = 2\n\n[[edge]]\nname = \"office\"\n\n[[link]]\nfrom = \"spectrum\"\ntopic = \"spectra\"\ndeadline_ms = 3\n";
+    GRAPH.replace("name = \"loud\"\n", "name = \"loud\"\nedge = \"office\"\n").replace("deadline_us = 500", "deadline_us = 2500") + edges
+}
+
+#[test]
+fn check_adds_up_what_several_edges_take_and_says_what_would_be_better() {
+    let output = graph(&["check", "--output", "json"], &over_two_edges());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let link = json!({"topic": "SPECTRA", "from": "spectrum", "edge": "press", "to": ["office"], "response_us": 2400, "deadline_us": 3000, "feasible": true});
+    assert_eq!((&found["links"], &found["outputs"][0]["response_us"], &found["levels"]), (&json!([link]), &json!(2500), &json!([])));
+    assert_eq!(found["edges"][1], json!({"edge": "office", "cores": 1, "way_us": 0, "operators": ["loud"], "load_ppm": 10_000}));
+    let better = &found["suggestion"];
+    assert_eq!(
+        (&better["late"], &better["events_per_s"], better["moves"].as_array().map(Vec::len)),
+        (&json!(0), &json!(0.0), Some(1)),
+        "{better}"
+    );
+    let output = graph(&["check"], &over_two_edges().replace("deadline_ms = 3", "deadline_us = 2399"));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let told = text(&output.stdout);
+    for part in [
+        "SPECTRA  spectrum  press  office  2.4 ms      2.399 ms  may be late",
+        "better: loud to press",
+        "0 would be late instead of 1, 0 events/s go from edge to edge instead of 100",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
+fn each_edge_runs_its_part_of_a_file() {
+    let place = TempDir::new().expect("a temporary directory");
+    let path = place.path().join("press.toml");
+    fs::write(&path, over_two_edges()).expect("written");
+    let path = path.to_str().expect("a text");
+    let cloud = Launch::new().env("BODKIN_EDGE", "press").start();
+    assert_eq!(done(&cloud, &format!("graph deploy {path}")), "deployed: graph press <1> runs\n");
+    let listed = printed_json(&cloud, "graph list");
+    let graph = &listed["data"][0];
+    assert_eq!((&graph["operators"], &graph["outputs"]), (&json!(1), &json!(["SPECTRA"])), "{listed}");
+    let elsewhere = Launch::new().start();
+    let refused = text(&bodkin(&elsewhere, &format!("graph deploy {path}")).stderr);
+    assert!(refused.contains("runs on the edges press, office"), "{refused}");
 }
 
 #[test]

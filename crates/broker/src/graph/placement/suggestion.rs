@@ -60,7 +60,8 @@ fn over(graph: &Graph, placement: &Placement) -> f64 {
         edges.dedup();
         rate(source) * edges.iter().filter(|edge| **edge != placement.edge(source)).count() as f64
     });
-    crossing.sum()
+    // An empty sum of floats is -0.
+    crossing.fold(0.0, |sum, rate| sum + rate)
 }
 
 /// A better placement of the operators, with links for what goes over then; none where the search finds no better one. `topic` names the topic of a link that is not declared.
