@@ -12,6 +12,7 @@ mod clock;
 mod cloud;
 mod effects;
 mod fault;
+pub mod fleet;
 pub mod graph;
 mod ledger;
 #[cfg(test)]

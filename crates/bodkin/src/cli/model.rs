@@ -9,6 +9,7 @@ mod csv;
 mod expressions;
 mod file;
 mod fit;
+mod fleet;
 mod peers;
 mod plot;
 mod predict;
@@ -64,6 +65,8 @@ enum ModelCommand {
     Calibrate(calibrate::CalibrateOptions),
     /// What another number of processors, publishers, subscribers, workers or another rate would do: mean, p99, curve
     Predict(predict::PredictOptions),
+    /// Many edges that forward their events to JetStream: how long that takes, which part is full first, and what would help
+    Fleet(fleet::FleetOptions),
     /// Predictions beside measurements, with how far they are off
     Validate(validate::ValidateOptions),
 }
@@ -91,10 +94,11 @@ pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
         | ModelCommand::Peers(_)
         | ModelCommand::Calibrate(_)
         | ModelCommand::Validate(_)
+        | ModelCommand::Fleet(_)
             if form == Form::Csv =>
         {
             eprintln!(
-                "bodkin: --output csv is for curves and sweeps; check, fit, plot, reproduce, peers, convert, calibrate and validate print none"
+                "bodkin: --output csv is for curves and sweeps; check, fit, plot, reproduce, peers, convert, calibrate, validate and fleet print none"
             );
             Ok(USAGE)
         }
@@ -109,6 +113,7 @@ pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
         ModelCommand::Convert(options) => convert::run(&options, printer),
         ModelCommand::Calibrate(options) => calibrate::run(&options, printer),
         ModelCommand::Predict(options) => predict::run(&options, form),
+        ModelCommand::Fleet(options) => fleet::run(&options, printer),
         ModelCommand::Validate(options) => validate::run(&options, printer),
     }
 }

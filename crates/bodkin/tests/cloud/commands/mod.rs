@@ -7,6 +7,7 @@ mod database;
 mod deliveries;
 mod doctor;
 mod events;
+mod fleet;
 mod graphs;
 mod import;
 mod models;
