@@ -19,6 +19,9 @@ export interface Column<Row> {
 /** Rows that a table draws at a time. */
 export const ROWS_MAX = 100;
 
+/** Made once: to make it takes longer than many comparisons. */
+const alphabet = new Intl.Collator("en", { numeric: true });
+
 const isNumber = (value: Value): value is number => typeof value === "number";
 
 /** Numbers before texts before nothing; texts as people order them. */
@@ -26,7 +29,7 @@ const compare = (a: Value, b: Value): number => {
     if (isNumber(a) && isNumber(b)) return a - b;
     if (isNumber(a) !== isNumber(b) && a != null && b != null) return isNumber(a) ? -1 : 1;
     if (a == null || b == null) return Number(a == null) - Number(b == null);
-    return String(a).localeCompare(String(b), "en", { numeric: true });
+    return alphabet.compare(String(a), String(b));
 };
 
 /** An order as the address has it: a column's key, `-` in front of it for the greatest first. */
@@ -41,12 +44,38 @@ export const ordered = <Row>(rows: readonly Row[], columns: readonly Column<Row>
 /** What a row reads as in a column. */
 export const reads = <Row>(row: Row, column: Column<Row>): string => column.text?.(row) ?? String(column.of(row) ?? "");
 
-/** Rows in which every word is found, in any column and case. */
-export const found = <Row>(rows: readonly Row[], columns: readonly Column<Row>[], wanted: string): readonly Row[] => {
-    const words = wanted.toLowerCase().split(/\s+/).filter((word) => word !== "");
-    if (words.length === 0) return rows;
-    return rows.filter((row) => {
-        const text = columns.map((column) => `${column.of(row) ?? ""} ${column.text?.(row) ?? ""}`).join(" ").toLowerCase();
-        return words.every((word) => text.includes(word));
-    });
-};
+/** Columns that have numbers, by their keys. */
+export const numbers = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]): ReadonlySet<string> =>
+    new Set(columns.filter((column) => rows.some((row) => isNumber(column.of(row)))).map((column) => column.key));
+
+const wordsOf = (wanted: string): readonly string[] => wanted.toLowerCase().split(/\s+/).filter((word) => word !== "");
+
+/** Finds rows in which every word stands, in any column and case. What they read as is gathered at the first search, and once; who goes on typing has those looked through that were found before. */
+export class Search<Row> {
+    readonly #rows: readonly Row[];
+    readonly #columns: readonly Column<Row>[];
+    #texts: ReadonlyMap<Row, string> | null = null;
+    #last: { words: readonly string[]; rows: readonly Row[] } = { words: [], rows: [] };
+
+    constructor(rows: readonly Row[], columns: readonly Column<Row>[]) {
+        this.#rows = rows;
+        this.#columns = columns;
+    }
+
+    /** Those rows, in the order they were given. */
+    find(wanted: string): readonly Row[] {
+        const words = wordsOf(wanted);
+        if (words.length === 0) return this.#rows;
+        const texts = (this.#texts ??= new Map(this.#rows.map((row) => [row, this.#reads(row)])));
+        const { words: before, rows } = this.#last;
+        // Where every word of the last search is part of one of these, nothing is found that was not found then.
+        const isNarrower = before.length > 0 && before.every((part) => words.some((word) => word.includes(part)));
+        const found = (isNarrower ? rows : this.#rows).filter((row) => words.every((word) => texts.get(row)?.includes(word)));
+        this.#last = { words, rows: found };
+        return found;
+    }
+
+    #reads(row: Row): string {
+        return this.#columns.map((column) => `${column.of(row) ?? ""} ${column.text?.(row) ?? ""}`).join(" ").toLowerCase();
+    }
+}
