@@ -187,12 +187,15 @@ impl Api {
         let Ok(mut topics) = told.await else {
             return Answer::problem(503, "Shutting down", "The local cloud is shutting down.");
         };
-        let known: BTreeSet<String> = topics.iter().map(|topic| topic.event_type.clone()).collect();
-        for name in self.durable.iter().filter(|name| !known.contains(&***name)) {
-            topics.push(TopicState { event_type: name.to_string(), published: 0, subscriptions: 0, streams: 0, durable: true });
+        topics.sort_unstable_by(|a, b| a.event_type.cmp(&b.event_type));
+        let known = topics.len();
+        for name in &self.durable {
+            if topics[..known].binary_search_by(|topic| topic.event_type.as_str().cmp(name)).is_err() {
+                topics.push(TopicState { event_type: name.to_string(), published: 0, subscriptions: 0, streams: 0, durable: true });
+            }
         }
         topics.sort_unstable_by(|a, b| a.event_type.cmp(&b.event_type));
-        Answer::json(200, &json!({"count": topics.len(), "data": topics}))
+        list(&topics, topics.len() as u64)
     }
 }
 
@@ -203,7 +206,13 @@ fn is_at(path: &str, resource: &str) -> bool {
 
 /// A list and how many there are of all.
 fn list(data: &[impl Serialize], count: u64) -> Answer {
-    Answer::json(200, &json!({"data": data, "count": count}))
+    /// Written as it is, without a tree of values in between.
+    #[derive(Serialize)]
+    struct List<'d, T> {
+        count: u64,
+        data: &'d [T],
+    }
+    Answer::json(200, &List { count, data })
 }
 
 /// A change that the database did not take.

@@ -291,13 +291,13 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
         if let (parts, Service::Monitor(monitor)) = (answer.live, service)
             && !parts.is_empty()
         {
-            match monitor.streams.clone().try_acquire_owned() {
-                Ok(_place) => {
+            match monitor.live.enter(&request) {
+                Some(reader) => {
                     let asked = (&request, page.as_deref());
-                    live::tell(&mut channel, context, (&**monitor, parts), asked, &peer, &mut serving).await?;
+                    live::tell(&mut channel, context, (&**monitor, parts, &reader), asked, &peer, &mut serving).await?;
                     return Ok(Some(channel));
                 }
-                Err(_) => answer = crate::live::too_many(),
+                None => answer = crate::live::too_many(),
             }
         }
         let keep_alive = keep_alive && !answer.close && !serving.is_over();

@@ -1,11 +1,11 @@
 //! `GET /api/v1/live`: what a dashboard would ask again and again, as one event stream of what has changed.
 //!
-//! Each part is the answer to a `GET` of its path by the same caller, with the same rights. It is sent at the begin, and again when it has become another.
+//! Each part is the answer to a `GET` of its path by the same caller, with the same rights. It is sent at the begin, and again when it has become another. However many listen,
+//! an answer is made once a period ([`Board`]).
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+mod board;
 
-use serde_json::{Value, json};
-
+pub use self::board::{Board, Line, Reader, question};
 use crate::{
     answer::{self, Answer},
     request::{Method, Request},
@@ -69,7 +69,12 @@ impl Parts {
 
     /// In the order of [`PARTS`].
     pub fn iter(self) -> impl Iterator<Item = &'static Part> {
-        PARTS.iter().enumerate().filter(move |(at, _)| self.0 & (1 << at) != 0).map(|(_, part)| part)
+        self.places().map(|at| &PARTS[at])
+    }
+
+    /// Where they are in [`PARTS`].
+    fn places(self) -> impl Iterator<Item = usize> {
+        (0..PARTS.len()).filter(move |at| self.0 & (1 << at) != 0)
     }
 }
 
@@ -97,91 +102,82 @@ pub fn too_many() -> Answer {
 }
 
 /// What one listener has been told.
+#[derive(Debug)]
 pub struct Live {
-    parts: Vec<(Part, Option<u64>)>,
-    /// Seconds since the begin.
-    second: u64,
+    /// Parts by their places in [`PARTS`].
+    parts: Vec<Told>,
     spoke_at: u64,
 }
 
-impl Live {
-    /// Nothing yet.
-    pub fn new<'p>(parts: impl IntoIterator<Item = &'p Part>) -> Self {
-        Self { parts: parts.into_iter().map(|part| (*part, None)).collect(), second: 0, spoke_at: 0 }
-    }
-
-    /// The parts to look at in this second, by their places.
-    pub fn due(&self) -> Vec<usize> {
-        (0..self.parts.len()).filter(|at| self.second.is_multiple_of(self.parts[*at].0.period_s)).collect()
-    }
-
-    /// The request that a part is the answer to.
-    pub fn question(&self, at: usize, asked: &Request) -> Request {
-        let path = self.parts[at].0.path;
-        let url = asked.url.split_once("://").and_then(|(scheme, rest)| Some(format!("{scheme}://{}{path}", rest.split('/').next()?)));
-        Request {
-            method: Method::Get,
-            path: path.to_owned(),
-            query: Vec::new(),
-            url: url.unwrap_or_else(|| path.to_owned()),
-            if_none_match: None,
-            trace: None,
-            bearer: None,
-            ..asked.clone()
-        }
-    }
-
-    /// Appends a part's answer, if it is another than the last one.
-    pub fn tell(&mut self, at: usize, answer: &Answer, out: &mut Vec<u8>) {
-        let (part, told) = &mut self.parts[at];
-        let mut hasher = DefaultHasher::new();
-        (answer.status, &answer.body).hash(&mut hasher);
-        if told.replace(hasher.finish()) == Some(hasher.finish()) {
-            return;
-        }
-        self.spoke_at = self.second;
-        out.extend_from_slice(format!("event: part\ndata: {{\"path\":\"{}\",", part.path).as_bytes());
-        push_state(out, answer);
-        out.extend_from_slice(b"}\n\n");
-    }
-
-    /// Ends a second; appends a sign of life where nothing was said for long.
-    pub fn end_second(&mut self, out: &mut Vec<u8>) {
-        if self.second - self.spoke_at >= SILENCE_S_MAX {
-            self.spoke_at = self.second;
-            out.extend_from_slice(b"event: silence\ndata: {}\n\n");
-        }
-        self.second += 1;
-    }
+#[derive(Debug)]
+struct Told {
+    at: usize,
+    /// Of the period in which it was looked at last.
+    period: Option<u64>,
+    /// Of what was told of it last.
+    mark: Option<u64>,
 }
 
-/// Members `status` and `body`; the latter on one line, whatever it is.
-fn push_state(out: &mut Vec<u8>, answer: &Answer) {
-    let is_json = answer.content_type.is_some_and(|content_type| content_type.contains("json"));
-    let is_one_line = !answer.body.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
-    if answer.body.len() > PART_BYTES_MAX {
-        let body = json!({"detail": format!("The answer is longer than {PART_BYTES_MAX} bytes. Ask for it by itself.")});
-        out.extend_from_slice(format!("\"status\":413,\"body\":{body}").as_bytes());
-    } else if is_json && is_one_line {
-        out.extend_from_slice(format!("\"status\":{},\"body\":", answer.status).as_bytes());
-        out.extend_from_slice(&answer.body);
-    } else {
-        let body = match serde_json::from_slice::<Value>(&answer.body) {
-            Ok(body) if is_json => body,
-            _ => Value::String(String::from_utf8_lossy(&answer.body).into_owned()),
+/// A look at a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The part's place in [`PARTS`].
+    pub at: usize,
+    /// The second that its answer may not be older than.
+    pub since: u64,
+    /// The second that it is.
+    pub now: u64,
+}
+
+impl Live {
+    /// Nothing yet, in a second of the [`Board`]'s.
+    pub fn new(parts: Parts, second: u64) -> Self {
+        Self { parts: parts.places().map(|at| Told { at, period: None, mark: None }).collect(), spoke_at: second }
+    }
+
+    /// The parts to look at in this second: at first they are all, as they are now; afterwards each has its seconds, which are others than its neighbours', so that
+    /// not all is made at once.
+    pub fn due(&mut self, now: u64) -> Vec<Look> {
+        let due = |told: &mut Told| {
+            let (at, Part { period_s, .. }) = (told.at, PARTS[told.at]);
+            let (period, within) = ((now + at as u64) / period_s, (now + at as u64) % period_s);
+            match told.period.replace(period) {
+                None => Some(Look { at, since: now, now }),
+                Some(before) if before == period => None,
+                Some(_) => Some(Look { at, since: now.saturating_sub(within), now }),
+            }
         };
-        out.extend_from_slice(format!("\"status\":{},\"body\":{body}", answer.status).as_bytes());
+        self.parts.iter_mut().filter_map(due).collect()
+    }
+
+    /// Whether a part has to be told: it has become another. It counts as told then.
+    pub fn is_new(&mut self, at: usize, line: &Line, second: u64) -> bool {
+        let told = self.parts.iter_mut().find(|told| told.at == at).expect("only parts that were asked for are looked at");
+        let is_new = told.mark.replace(line.mark) != Some(line.mark);
+        if is_new {
+            self.spoke_at = second;
+        }
+        is_new
+    }
+
+    /// A sign of life, where nothing was said for long.
+    pub fn sign_of_life(&mut self, second: u64) -> &'static [u8] {
+        if second.saturating_sub(self.spoke_at) < SILENCE_S_MAX {
+            return b"";
+        }
+        self.spoke_at = second;
+        b"event: silence\ndata: {}\n\n"
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use bodkin_arrowhead::caller::Caller;
 
     use super::*;
     use crate::document;
 
-    fn request(of: &str) -> Request {
+    pub fn request(of: &str) -> Request {
         Request {
             caller: Caller::Anonymous,
             sender: None,
@@ -218,50 +214,54 @@ mod tests {
         assert!(PARTS.iter().all(|part| part.period_s > 0));
     }
 
+    fn line(mark: u64) -> Line {
+        Line { mark, bytes: (*b"").into() }
+    }
+
+    #[test]
+    fn at_first_everything_is_due_and_then_each_part_in_its_own_seconds() {
+        let all = Parts((1 << PARTS.len()) - 1);
+        let mut live = Live::new(all, 7);
+        assert_eq!(live.due(7), (0..PARTS.len()).map(|at| Look { at, since: 7, now: 7 }).collect::<Vec<_>>());
+        assert_eq!(live.due(7), [], "once a second is enough");
+        let mut looked = vec![Vec::new(); PARTS.len()];
+        let mut most = 0;
+        for second in 8..68 {
+            let due = live.due(second);
+            most = most.max(due.len());
+            for Look { at, since, now } in due {
+                assert_eq!((since, now), (second, second), "it is due when its period begins");
+                looked[at].push(second);
+            }
+        }
+        for (part, seconds) in PARTS.iter().zip(&looked) {
+            assert_eq!(seconds.len() as u64, 60 / part.period_s, "{}", part.path);
+            assert!(seconds.windows(2).all(|pair| pair[1] - pair[0] == part.period_s), "{}: {seconds:?}", part.path);
+        }
+        assert!(most <= PARTS.len() / 2, "{most} at once");
+    }
+
+    #[test]
+    fn listeners_look_in_the_same_seconds_whenever_they_came_and_who_is_late_takes_what_the_others_have() {
+        let at = PARTS.iter().position(|part| part.period_s == 5).unwrap();
+        let (mut early, mut late) = (Live::new(Parts(1 << at), 0), Live::new(Parts(1 << at), 3));
+        early.due(0);
+        late.due(3);
+        let begin = (4..9)
+            .find(|second| early.due(*second) == [Look { at, since: *second, now: *second }])
+            .expect("it is due in each five seconds");
+        assert_eq!(late.due(begin + 2), [Look { at, since: begin, now: begin + 2 }], "what was made in this period will do");
+        assert_eq!(late.due(begin + 3), []);
+    }
+
     #[test]
     fn only_what_has_changed_is_told_and_silence_does_not_last() {
-        let mut live = Live::new(&[part("/api/v1/overview", 1), part("/api/v1/topics", 2)]);
-        let mut second = |body: &str| {
-            let mut out = Vec::new();
-            for at in live.due() {
-                live.tell(at, &Answer::json(200, &json!({ "now": body })), &mut out);
-            }
-            live.end_second(&mut out);
-            String::from_utf8(out).unwrap()
-        };
-        let told = |path: &str, body: &str| {
-            format!("event: part\ndata: {{\"path\":\"{path}\",\"status\":200,\"body\":{{\"now\":\"{body}\"}}}}\n\n")
-        };
-        assert_eq!(second("a"), told("/api/v1/overview", "a") + &told("/api/v1/topics", "a"));
-        assert_eq!(second("b"), told("/api/v1/overview", "b"), "the other is not due");
-        assert_eq!(second("b"), told("/api/v1/topics", "b"), "the first has not changed");
-        let silent: Vec<String> = (0..SILENCE_S_MAX).map(|_| second("b")).collect();
-        assert_eq!(silent.concat(), "event: silence\ndata: {}\n\n");
-    }
-
-    #[test]
-    fn a_part_is_one_line_whatever_it_is() {
-        let line = |answer: &Answer| {
-            let (mut live, mut out) = (Live::new(&PARTS[..1]), Vec::new());
-            live.tell(0, answer, &mut out);
-            let text = String::from_utf8(out).unwrap();
-            let data = text.strip_prefix("event: part\ndata: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap().to_owned();
-            assert!(!data.contains('\n'), "{data}");
-            serde_json::from_str::<Value>(&data).unwrap()
-        };
-        let pretty = Answer { body: b"{\n\"a\": 1}".to_vec(), ..Answer::json(200, &json!({})) };
-        assert_eq!(line(&pretty)["body"], json!({"a": 1}));
-        assert_eq!(line(&Answer::text(503, "not\nready")), json!({"path": PARTS[0].path, "status": 503, "body": "not\nready"}));
-        assert_eq!(line(&Answer::problem(403, "No", "Not for you."))["body"]["detail"], "Not for you.");
-        let long = Answer { body: vec![b'1'; PART_BYTES_MAX + 1], ..Answer::json(200, &json!({})) };
-        assert_eq!(line(&long)["status"], 413);
-    }
-
-    #[test]
-    fn a_part_is_asked_for_as_the_stream_was() {
-        let live = Live::new(&[part("/api/v1/topics", 1)]);
-        let question = live.question(0, &request("/api/v1/topics"));
-        assert_eq!((question.path.as_str(), question.url.as_str()), ("/api/v1/topics", "http://h:8440/api/v1/topics"));
-        assert!(question.query.is_empty());
+        let mut live = Live::new(Parts(1), 0);
+        let mut second = |second, mark| (live.is_new(0, &line(mark), second), live.sign_of_life(second));
+        assert_eq!(second(0, 1), (true, &b""[..]));
+        assert_eq!(second(1, 1), (false, &b""[..]));
+        assert_eq!(second(2, 2), (true, &b""[..]));
+        let silent: Vec<u8> = (3..=2 + SILENCE_S_MAX).flat_map(|at| second(at, 2).1).copied().collect();
+        assert_eq!(silent, b"event: silence\ndata: {}\n\n");
     }
 }

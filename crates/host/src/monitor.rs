@@ -21,7 +21,6 @@ use bodkin_arrowhead::{
     shared_event::Account,
 };
 use bodkin_store::Store;
-use tokio::sync::Semaphore;
 
 use crate::{
     answer::Answer,
@@ -30,7 +29,7 @@ use crate::{
     dashboard, document,
     gatekeeper::DialogueCounts,
     listener::Traffic,
-    live,
+    live::{self, Board},
     pair::PairHandle,
     push::delivery::State,
     relay::server::RelayServer,
@@ -125,8 +124,8 @@ pub struct Monitor {
     pub relay: Option<RelayServer>,
     /// Where each port listens that is served, in the order of [`Port::ALL`].
     pub addresses: Vec<SocketAddr>,
-    /// Places for live streams.
-    pub streams: Arc<Semaphore>,
+    /// What live streams tell.
+    pub live: Board,
     /// Whether every listener answers, and no shutdown has begun.
     pub ready: AtomicBool,
 }
@@ -189,6 +188,7 @@ impl Monitor {
             ),
             ("bodkin_control_connections", "Open connections of the control plane.", self.traffic.connections.load(Relaxed) as u64),
             ("bodkin_event_connections", "Open connections of the Event Handler.", self.events.connections.load(Relaxed)),
+            ("bodkin_live_streams", "Dashboards and others that hear what changes.", self.live.listeners()),
             ("bodkin_resident_memory_bytes", "Memory in use.", resident_memory_bytes()),
         ];
         let log = self.api.log_state();
@@ -305,6 +305,8 @@ impl Monitor {
             ),
         ];
         let counted = counted.map(|(name, help, value)| (name, help, value.load(Relaxed)));
+        let parts =
+            ("bodkin_live_parts_total", "Answers that were made for those who hear what changes, once for all of them.", self.live.made());
         let syncs = ("bodkin_audit_syncs_total", "Syncs of the audit log to the disk.", self.api.audit.log().syncs());
         let lost = ("bodkin_audit_lost_total", "Entries of the audit log that could not be written.", self.api.audit.log().lost());
         let relay = self.relay.iter().flat_map(|relay| relay::counters(relay.counts()));
@@ -312,7 +314,7 @@ impl Monitor {
         let tunnels = self.api.control.gateway.iter().flat_map(|gateway| tunnel::counters(gateway));
         let heard = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| heard(&gatekeeper.heard.sum()));
         let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
-        counted.into_iter().chain([syncs, lost]).chain(relay).chain(dialogues).chain(tunnels).chain(heard).chain(spans).collect()
+        counted.into_iter().chain([parts, syncs, lost]).chain(relay).chain(dialogues).chain(tunnels).chain(heard).chain(spans).collect()
     }
 
     /// Prometheus's text form.

@@ -48,7 +48,7 @@ use crate::{
     inbox::{Inbox, Message},
     limits::Limits,
     listener::{self, Places, PortContext, Service, Traffic},
-    live,
+    live::Board,
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
     onboarding::Onboarding,
@@ -346,7 +346,7 @@ impl Server {
             security: security.clone(),
             relay,
             addresses: addresses.clone(),
-            streams: Arc::new(Semaphore::new(live::STREAMS_MAX)),
+            live: Board::default(),
             ready: AtomicBool::new(false),
         });
         let gate = Arc::new(Gate::of(config, &addresses));

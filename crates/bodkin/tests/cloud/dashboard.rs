@@ -1,5 +1,7 @@
 //! The dashboard's files, and what its pages ask of port 8440.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::support::arrowhead::{event, system};
@@ -124,6 +126,25 @@ fn a_live_stream_has_each_part_as_its_path_answers_it_and_again_when_it_has_chan
     let has_newcomer = |told: &[Told]| parts(told)[3..].iter().any(|part| part["body"].to_string().contains("newcomer"));
     let told = parts(&stream.wait_until(has_newcomer, "part with the new system"));
     assert_eq!(told.iter().filter(|part| part["path"] == "/api/v1/onboarding/grants").count(), 1, "what has not changed is not told again");
+}
+
+/// Ten dashboards cost the shard and the control plane what one does.
+#[test]
+fn ten_live_streams_have_each_part_made_once_a_period() {
+    let cloud = Launch::new().start();
+    let target = "/api/v1/live?of=/api/v1/overview,/api/v1/event-types";
+    let begun = Instant::now();
+    let streams: Vec<EventStream> = (0..10).map(|_| EventStream::open(cloud.address(System::Monitor), target, &[])).collect();
+    for stream in &streams {
+        let overviews = |told: &[Told]| parts(told).iter().filter(|part| part["path"] == "/api/v1/overview").count();
+        stream.wait_until(|told| overviews(told) >= 5, "five overviews");
+    }
+    let overview = get(&cloud, "/api/v1/overview", &[]).expect_status(200).json();
+    let number = |name: &str| overview["numbers"][name].as_u64().expect("a number");
+    // Both parts at the most once in every second, and the first and last second are begun ones. Each by itself would have asked 50 times for overviews alone.
+    let most = 2 * (begun.elapsed().as_secs() + 2);
+    assert!(number("bodkin_live_parts_total") <= most, "{} in {:?}", number("bodkin_live_parts_total"), begun.elapsed());
+    assert_eq!(number("bodkin_live_streams"), 10);
 }
 
 #[test]

@@ -1,33 +1,30 @@
 //! A connection that hears what changes, until either side ends it.
 
-use std::{
-    io,
-    time::{Duration, SystemTime},
-};
+use std::{io, time::SystemTime};
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, sleep_until};
 
 use super::{PortContext, refused, send};
 use crate::{
     answer::{self, DateText, Recipient},
     async_channel::AsyncChannel,
-    live::{Live, Parts},
+    live::{Live, Parts, Reader, question},
     monitor::Monitor,
     request::Request,
     security::{self, Peer},
     stopping::Serving,
 };
 
-/// Between two looks at what is due.
-const SECOND: Duration = Duration::from_secs(1);
 /// Bytes that a listener may send at a time; it has nothing to say, and they are dropped.
 const DROPPED_BYTES: usize = 512;
+/// Parts that are shorter together go out in one write; a longer one is sent from where all listeners' is, and not copied.
+const GATHERED_BYTES_MAX: usize = 16 << 10;
 
 /// Tells `parts` until the listener goes, is too slow (`send_timeout`), is believed no more, the cloud stops, or this node leads no more.
 pub(super) async fn tell(
     channel: &mut AsyncChannel,
     context: &PortContext,
-    (monitor, parts): (&Monitor, Parts),
+    (monitor, parts, reader): (&Monitor, Parts, &Reader),
     (request, page): (&Request, Option<&str>),
     peer: &Peer,
     serving: &mut Serving,
@@ -35,10 +32,9 @@ pub(super) async fn tell(
     let mut out = Vec::new();
     let recipient = Recipient { reader: page, is_secure: channel.is_tls(), ..Recipient::CLOSED };
     answer::push_stream_head(&mut out, DateText::default().at(SystemTime::now()), recipient);
-    let mut live = Live::new(parts.iter());
-    let mut seconds = interval(SECOND);
-    // Who could not be told in time is not told faster afterwards.
-    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let board = &monitor.live;
+    let mut live = Live::new(parts, board.second());
+    let mut look = Instant::now();
     loop {
         tokio::select! {
             biased;
@@ -57,19 +53,32 @@ pub(super) async fn tell(
                 }
                 continue;
             }
-            _ = seconds.tick() => {}
+            () = sleep_until(look) => {}
         }
         if !context.gate.leads() {
             return Ok(());
         }
-        for at in live.due() {
-            let answer = monitor.answer(&live.question(at, request)).await;
-            live.tell(at, &answer, &mut out);
+        let second = board.second();
+        for look in live.due(second) {
+            let question = question(look.at, request);
+            let line = board.line(reader, look, monitor.answer(&question)).await;
+            if !live.is_new(look.at, &line, second) {
+                continue;
+            }
+            if out.len() + line.bytes.len() <= GATHERED_BYTES_MAX {
+                out.extend_from_slice(&line.bytes);
+                continue;
+            }
+            send(channel, &out, &context.limits).await?;
+            out.clear();
+            send(channel, &line.bytes, &context.limits).await?;
         }
-        live.end_second(&mut out);
+        out.extend_from_slice(live.sign_of_life(second));
         if !out.is_empty() {
             send(channel, &out, &context.limits).await?;
             out.clear();
         }
+        // Who could not be told in time is not told faster afterwards.
+        look = board.begin_of(board.second() + 1);
     }
 }
