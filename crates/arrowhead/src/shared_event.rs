@@ -24,6 +24,8 @@ pub const DEADLINE_MS_MIN: u32 = 100;
 pub const DEADLINE_MS_DEFAULT: u32 = 1000;
 /// Longest: a day.
 pub const DEADLINE_MS_MAX: u32 = 24 * 3600 * 1000;
+/// Event types of one cloud that may be accepted here.
+pub const ACCEPTED_EVENTS_MAX: usize = 1024;
 /// What the notify URI of a share begins with; nobody can subscribe with one, for those begin with a slash.
 const SCHEME: &str = "relay:";
 const DEADLINE_KEY: &str = "?deadline_ms=";
@@ -157,6 +159,21 @@ impl SharedEvent {
         })
     }
 
+    /// Whether this cloud's operator accepts events of this type from this cloud.
+    ///
+    /// # Errors
+    /// He does not, or not any more: a refusal (401) that says what would change that.
+    pub fn check_accepted(&self, cloud: &Cloud) -> Result<(), ArrowheadError> {
+        if cloud.accepted_events.contains(&self.event_type) {
+            return Ok(());
+        }
+        let event_type = self.event_type.as_str();
+        Err(ArrowheadError::auth(format!(
+            "Events of type {event_type} are not accepted of cloud {0}.{1}: the operator of the cloud that should hear them has to say so (bodkin cloud accept-event {event_type} {0}.{1}).",
+            cloud.name, cloud.operator
+        )))
+    }
+
     /// The metadata that the event has here: its own, with the cloud that it has come from and its publisher there.
     pub fn metadata_from(&self, cloud: &Cloud) -> String {
         let mut metadata = self.metadata.clone();
@@ -206,6 +223,20 @@ mod tests {
         assert_eq!(heard.event_type, EventType::parse("HEAT").unwrap());
         let metadata: Value = serde_json::from_str(&heard.metadata_from(&cloud())).unwrap();
         assert_eq!(metadata, serde_json::json!({"room": 1, "cloud": "two.test", "publisher": "sensor"}));
+    }
+
+    #[test]
+    fn only_what_the_operator_accepts_of_this_cloud_is_taken() {
+        let identity = SharedIdentity { publisher: 3, incarnation: 1, sequence: 7 };
+        let asker = CloudRequest { operator: Some("test".into()), name: Some("two".into()), ..CloudRequest::default() };
+        let said = question(&asker, identity, "sensor", r#"{"eventType":"Heat","payload":"1"}"#).unwrap();
+        let heard = SharedEvent::parse(&said, &cloud()).unwrap();
+        let refused = heard.check_accepted(&cloud()).unwrap_err();
+        assert_eq!(refused.error_code, 401);
+        assert!(refused.error_message.contains("bodkin cloud accept-event HEAT two.test"), "{}", refused.error_message);
+        let of = |event_type: &str| Cloud { accepted_events: [EventType::parse(event_type).unwrap()].into(), ..cloud() };
+        assert!(heard.check_accepted(&of("cold")).is_err());
+        assert!(heard.check_accepted(&of("heat")).is_ok());
     }
 
     #[test]

@@ -10,9 +10,10 @@ use serde_json::json;
 use crate::{
     CallError, LogQuery, Monitor, Page,
     answer::{
-        DialogueTimes, GatewaySession, HeardEvents, Introduction, KnownCloud, KnownRelay, List, LogEntry, PingedCloud, RelayState,
-        SharedEvents,
+        AcceptedEvents, DialogueTimes, GatewaySession, HeardEvents, Introduction, KnownCloud, KnownRelay, List, LogEntry, PingedCloud,
+        RelayState, SharedEvents,
     },
+    query_string::path_with,
 };
 
 const CLOUDS: &str = "/gatekeeper/mgmt/clouds";
@@ -83,7 +84,20 @@ impl Monitor {
         self.connection().delete(&format!("/eventhandler/mgmt/subscriptions/{id}")).await
     }
 
-    /// What has come of the events of other clouds.
+    /// Takes events of a type from another cloud, whose row has this id.
+    pub async fn accept_events(&self, cloud: i64, event_type: &str) -> Result<AcceptedEvents, CallError> {
+        self.connection()
+            .ask(Method::POST, &format!("/api/v1/clouds/{cloud}/accepted-events"), Some(&json!({"eventType": event_type})))
+            .await
+    }
+
+    /// Takes them no more.
+    pub async fn refuse_events(&self, cloud: i64, event_type: &str) -> Result<(), CallError> {
+        let path = path_with(&format!("/api/v1/clouds/{cloud}/accepted-events"), &[("event_type", event_type)]);
+        self.connection().delete(&path).await
+    }
+
+    /// Which event types are accepted of other clouds, and what has come of their events.
     pub async fn heard_events(&self) -> Result<List<HeardEvents>, CallError> {
         self.connection().get("/api/v1/clouds/heard-events").await
     }

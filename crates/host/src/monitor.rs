@@ -476,11 +476,12 @@ fn dialogues(counts: &DialogueCounts) -> [Number; 4] {
     .map(|(name, help, value)| (name, help, value.load(Relaxed)))
 }
 
-fn heard(events: &Account) -> [Number; 3] {
+fn heard(events: &Account) -> [Number; 4] {
     [
         ("bodkin_heard_events_total", "Events of other clouds that were taken.", events.taken),
         ("bodkin_heard_events_missing_total", "Events of other clouds that are missing between those.", events.lost),
         ("bodkin_heard_events_repeated_total", "Events of other clouds that came once more.", events.repeated),
+        ("bodkin_heard_events_refused_total", "Events of other clouds whose type is not accepted.", events.refused),
     ]
 }
 

@@ -1,11 +1,12 @@
 //! Clouds, and the systems of other clouds.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bodkin_arrowhead::{cloud::OwnCloud, metadata::Metadata, name::CloudName, record::*, snapshot::Change, system::SystemKey};
 use rusqlite::{Row, params};
 
 use crate::{
+    accepted_event::accepted_events,
     draft::{Draft, OperationError, timestamps},
     load::{metadata, text},
     service_registry::metadata_text,
@@ -90,6 +91,7 @@ impl Draft<'_> {
                 own_cloud: true,
                 authentication_info: None,
                 relays: Vec::new(),
+                accepted_events: BTreeSet::new(),
                 timestamps: self.timestamps(),
             })));
         }
@@ -140,7 +142,7 @@ impl Draft<'_> {
 
 pub(crate) const CLOUDS: Table = Table {
     name: "cloud",
-    columns: "id, operator, name, secure, neighbor, own_cloud, authentication_info, created_at, updated_at",
+    columns: "id, operator, name, secure, neighbor, own_cloud, authentication_info, created_at, updated_at, accepted_events",
     members: Some(Members { table: "cloud_relay", row: "cloud_id", member: "relay_id" }),
     read: cloud,
 };
@@ -174,6 +176,7 @@ pub(crate) fn cloud(row: &Row<'_>, relays: Vec<i64>) -> rusqlite::Result<Change>
         own_cloud: row.get(5)?,
         authentication_info: row.get::<_, Option<String>>(6)?.map(Arc::from),
         relays: relays.into_iter().map(RelayId).collect(),
+        accepted_events: accepted_events(row, 9)?,
         timestamps: timestamps(row, 7)?,
     })))
 }

@@ -4,6 +4,7 @@
 //! any instant loses nothing that was answered. Conflicts are decided by the database's constraints, never by a look at
 //! the snapshot. Readers take [`Store::snapshot`] and are never blocked.
 
+mod accepted_event;
 pub mod audit;
 mod authorization;
 mod cloud;

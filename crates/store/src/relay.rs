@@ -215,7 +215,7 @@ impl Draft<'_> {
         }
     }
 
-    fn must_be_another_cloud(&self, id: CloudId) -> Result<(), OperationError> {
+    pub(crate) fn must_be_another_cloud(&self, id: CloudId) -> Result<(), OperationError> {
         match self.row("SELECT own_cloud FROM cloud WHERE id = ?1", [id.0], |row| row.get(0))? {
             None => Err(missing("Cloud", id.0)),
             Some(true) => Err(own_cloud()),
@@ -239,7 +239,7 @@ impl Draft<'_> {
     }
 
     /// Notes what a cloud has become.
-    fn note_cloud(&mut self, id: CloudId) -> Result<(), OperationError> {
+    pub(crate) fn note_cloud(&mut self, id: CloudId) -> Result<(), OperationError> {
         let relays = self.ids("SELECT relay_id FROM cloud_relay WHERE cloud_id = ?1 ORDER BY 1", [id.0])?;
         let sql = format!("SELECT {} FROM cloud WHERE id = ?1", cloud::CLOUDS.columns);
         let change = self.row(&sql, [id.0], |row| cloud::cloud(row, relays))?;

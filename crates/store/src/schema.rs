@@ -2,7 +2,9 @@
 
 use rusqlite::Connection;
 
-use crate::{audit, cloud, delivery, flexible_store, graph, leader, log, onboarding, orchestrator_store, relay, reservation, topic};
+use crate::{
+    accepted_event, audit, cloud, delivery, flexible_store, graph, leader, log, onboarding, orchestrator_store, relay, reservation, topic,
+};
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
 const MIGRATIONS: &[&str] = &[
@@ -23,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     graph::MIGRATION,
     relay::MIGRATION,
     leader::MIGRATION,
+    accepted_event::MIGRATION,
 ];
 
 const SPINE: &str = "

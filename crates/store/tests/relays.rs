@@ -6,7 +6,7 @@ use bodkin_arrowhead::{
     gatekeeper::{CloudPut, CloudView, RelayAssignment, RelayPut},
     name::{CloudName, EventType},
     record::*,
-    shared_event::Share,
+    shared_event::{ACCEPTED_EVENTS_MAX, Share},
     snapshot::Snapshot,
 };
 use bodkin_store::{Draft, Opened, OperationError, Store};
@@ -136,6 +136,32 @@ fn the_last_relay_of_a_clouds_gatekeeper_stays() {
     world.write(|draft| draft.remove_cloud(CloudId(9))).unwrap();
     world.write(|draft| draft.remove_relay(RelayId(2))).unwrap();
     assert_eq!(world.snapshot().relays().len(), 1);
+}
+
+#[test]
+fn event_types_are_accepted_of_one_cloud_and_stay_when_it_is_replaced() {
+    let world = World::new();
+    world.write(|draft| draft.insert_clouds(&[cloud("near", relays(&[1], &[])), cloud("far", relays(&[1], &[]))]).map(drop)).unwrap();
+    let named = |name: &str| EventType::parse(name).unwrap();
+    for name in ["heat", "noise", "HEAT"] {
+        world.write(move |draft| draft.accept_events(CloudId(1), named(name))).unwrap();
+    }
+    let accepted = |id| -> Vec<String> {
+        world.snapshot().cloud(CloudId(id)).unwrap().accepted_events.iter().map(|name| name.as_str().to_owned()).collect()
+    };
+    assert_eq!((accepted(1).join(" "), accepted(2).len()), ("HEAT NOISE".to_owned(), 0));
+    world.write(|draft| draft.update_cloud(CloudId(1), &cloud("near", relays(&[2], &[])))).unwrap();
+    world.write(move |draft| draft.refuse_events(CloudId(1), &named("noise")).map(|was| assert!(was))).unwrap();
+    world.write(move |draft| draft.refuse_events(CloudId(1), &named("noise")).map(|was| assert!(!was))).unwrap();
+    assert_eq!(accepted(1), ["HEAT"]);
+    world.refused(move |draft| draft.accept_events(CloudId(9), named("heat")), "Cloud with id '9' does not exist");
+    world.refused(move |draft| draft.refuse_events(CloudId(9), &named("heat")).map(drop), "Cloud with id '9' does not exist");
+    let fill = move |draft: &mut Draft<'_>| {
+        (1..ACCEPTED_EVENTS_MAX).try_for_each(|number| draft.accept_events(CloudId(1), named(&format!("type-{number}"))))
+    };
+    world.write(fill).unwrap();
+    world.write(move |draft| draft.accept_events(CloudId(1), named("heat"))).unwrap();
+    world.refused(move |draft| draft.accept_events(CloudId(1), named("one more")), "which is the limit");
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn world() -> Snapshot {
             own_cloud,
             authentication_info: key.map(Arc::from),
             relays: Vec::new(),
+            accepted_events: Default::default(),
             timestamps: Timestamps { created_at: now, updated_at: now },
         })));
     }

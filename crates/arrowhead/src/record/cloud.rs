@@ -1,11 +1,14 @@
 //! Other clouds: what they are, what they may use here, and their systems.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde::Serialize;
 
 use super::{CloudId, DefinitionId, ForeignSystemId, InterCloudRuleId, InterfaceId, RelayId, SystemId, Timestamps};
-use crate::{metadata::Metadata, name::CloudName};
+use crate::{
+    metadata::Metadata,
+    name::{CloudName, EventType},
+};
 
 /// A cloud, this one or another. Serialised it is `CloudResponse`, nulls kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,6 +31,9 @@ pub struct Cloud {
     /// The relays that are assigned to it, ascending. Which of them are for what their types say.
     #[serde(skip)]
     pub relays: Vec<RelayId>,
+    /// Event types of it that this cloud takes; of all others what it shares is refused.
+    #[serde(skip)]
+    pub accepted_events: BTreeSet<EventType>,
     /// Times of the row.
     #[serde(flatten)]
     pub timestamps: Timestamps,
@@ -47,6 +53,7 @@ impl Cloud {
             own_cloud: false,
             authentication_info: None,
             relays: Vec::new(),
+            accepted_events: BTreeSet::new(),
             timestamps: Timestamps { created_at: now, updated_at: now },
         }
     }

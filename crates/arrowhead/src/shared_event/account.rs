@@ -1,6 +1,9 @@
 //! What has come of the events of other clouds: each is taken once, and what is missing is counted.
 
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    ops::RangeInclusive,
+};
 
 use serde::Serialize;
 
@@ -84,6 +87,8 @@ pub struct Account {
     pub lost: u64,
     /// Events that came once more, and were passed over.
     pub repeated: u64,
+    /// Events that were not taken, because their type is not accepted of their cloud.
+    pub refused: u64,
 }
 
 /// Of all clouds.
@@ -91,6 +96,8 @@ pub struct Account {
 pub struct Accounts {
     streams: BTreeMap<(CloudId, EventType, u64), Stream>,
     accounts: BTreeMap<(CloudId, EventType), Account>,
+    /// Refused events of types that there was no room for an account of.
+    refused_besides: u64,
 }
 
 impl Accounts {
@@ -117,6 +124,22 @@ impl Accounts {
         taken
     }
 
+    /// Notes an event whose type is not accepted. Clouds choose these types: an account of one more than [`ACCOUNTS_MAX`] is not begun, and its events count in the sum only.
+    /// Gives whether it is the first one of its account.
+    pub fn refuse(&mut self, cloud: CloudId, event_type: &EventType) -> bool {
+        let has_room = self.accounts.len() < ACCOUNTS_MAX;
+        let account = match self.accounts.entry((cloud, event_type.clone())) {
+            Entry::Occupied(account) => account.into_mut(),
+            Entry::Vacant(place) if has_room => place.insert(Account::default()),
+            Entry::Vacant(_) => {
+                self.refused_besides += 1;
+                return false;
+            }
+        };
+        account.refused += 1;
+        account.refused == 1
+    }
+
     /// Of each cloud and event type.
     pub fn all(&self) -> impl Iterator<Item = (CloudId, &EventType, Account)> {
         self.accounts.iter().map(|((cloud, event_type), account)| (*cloud, event_type, *account))
@@ -124,10 +147,12 @@ impl Accounts {
 
     /// Of everything together.
     pub fn sum(&self) -> Account {
-        self.accounts.values().fold(Account::default(), |sum, account| Account {
+        let besides = Account { refused: self.refused_besides, ..Account::default() };
+        self.accounts.values().fold(besides, |sum, account| Account {
             taken: sum.taken + account.taken,
             lost: sum.lost + account.lost,
             repeated: sum.repeated + account.repeated,
+            refused: sum.refused + account.refused,
         })
     }
 }
@@ -140,6 +165,10 @@ mod tests {
 
     fn heat() -> EventType {
         EventType::parse("heat").unwrap()
+    }
+
+    fn account(taken: u64, lost: u64, repeated: u64) -> Account {
+        Account { taken, lost, repeated, refused: 0 }
     }
 
     fn identity(incarnation: u64, sequence: u64) -> SharedIdentity {
@@ -157,10 +186,10 @@ mod tests {
     fn an_event_is_taken_once_and_what_is_missing_is_counted() {
         use Taken::*;
         let new = New { missing: 0 };
-        assert_eq!(taken(&[5, 6, 6, 5]), (vec![new, new, Known, Known], Account { taken: 2, lost: 0, repeated: 2 }));
-        assert_eq!(taken(&[5, 9]), (vec![new, New { missing: 3 }], Account { taken: 2, lost: 3, repeated: 0 }));
-        assert_eq!(taken(&[5, 9, 7, 7, 6, 8]).1, Account { taken: 5, lost: 0, repeated: 1 });
-        assert_eq!(taken(&[u64::MAX, u64::MAX]).1, Account { taken: 1, lost: 0, repeated: 1 });
+        assert_eq!(taken(&[5, 6, 6, 5]), (vec![new, new, Known, Known], account(2, 0, 2)));
+        assert_eq!(taken(&[5, 9]), (vec![new, New { missing: 3 }], account(2, 3, 0)));
+        assert_eq!(taken(&[5, 9, 7, 7, 6, 8]).1, account(5, 0, 1));
+        assert_eq!(taken(&[u64::MAX, u64::MAX]).1, account(1, 0, 1));
     }
 
     #[test]
@@ -187,6 +216,12 @@ mod tests {
         let more = SharedIdentity { publisher: ACCOUNTS_MAX as u64, incarnation: 1, sequence: 0 };
         assert_eq!(accounts.look(CloudId(2), &heat(), more), None);
         assert_eq!(accounts.look(CloudId(2), &heat(), identity(1, 0)), Some(Taken::Known));
+        // What is refused has no stream, and an account while there is room.
+        let types: Vec<EventType> = (0..ACCOUNTS_MAX + 5).map(|number| EventType::parse(&format!("type-{number}")).unwrap()).collect();
+        // All streams are of one event type, which has one account.
+        let told = types.iter().chain(&types).filter(|event_type| accounts.refuse(CloudId(3), event_type)).count();
+        assert_eq!((accounts.all().count(), told), (ACCOUNTS_MAX, ACCOUNTS_MAX - 1));
+        assert_eq!(accounts.sum().refused, 2 * types.len() as u64);
         let mut stream = Stream { incarnation: 1, ..Stream::default() };
         for sequence in (0..4 * GAPS_MAX as u64).step_by(2) {
             stream.take(identity(1, sequence));

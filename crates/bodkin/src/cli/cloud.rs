@@ -74,7 +74,11 @@ enum CloudCommand {
     SharedEvents,
     /// Let another cloud hear an event type no more
     UnshareEvent(events::Shared),
-    /// List what has come of the events that other clouds share with this one
+    /// Take events of a type that another cloud shares with this one; what is not accepted is refused
+    AcceptEvent(events::Shared),
+    /// Take events of a type from another cloud no more
+    RefuseEvent(events::Shared),
+    /// List which event types are accepted of other clouds, and what has come of the events that they share
     HeardEvents,
     /// Forget another cloud, with its rules, its systems and what is shared with it
     #[command(visible_alias = "rm")]
@@ -137,6 +141,14 @@ pub async fn run(options: CloudOptions, printer: Printer) -> anyhow::Result<u8> 
         CloudCommand::SharedEvents => events::list_shared(&monitor, printer).await.map(|()| DONE),
         CloudCommand::UnshareEvent(shared) => {
             events::unshare(&monitor, &shared, &another(&monitor, &shared.cloud).await?, printer).await?;
+            Ok(DONE)
+        }
+        CloudCommand::AcceptEvent(accepted) => {
+            events::accept(&monitor, &accepted, &another(&monitor, &accepted.cloud).await?, printer).await?;
+            Ok(DONE)
+        }
+        CloudCommand::RefuseEvent(accepted) => {
+            events::refuse(&monitor, &accepted, &another(&monitor, &accepted.cloud).await?, printer).await?;
             Ok(DONE)
         }
         CloudCommand::HeardEvents => events::list_heard(&monitor, printer).await.map(|()| DONE),

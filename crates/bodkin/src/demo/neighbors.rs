@@ -154,7 +154,7 @@ pub async fn play(data: &Path, cast: &mut Cast) -> anyhow::Result<()> {
     ))?;
     let workshop = Side::start(WORKSHOP, data, &["--relay-listen", "127.0.0.1:0"], cast).await?;
     let office = Side::start(OFFICE, data, &[], cast).await?;
-    let [known_office, _] = introduce(&workshop, &office).await?;
+    let [known_office, known_workshop] = introduce(&workshop, &office).await?;
     let services = start_provider(&workshop, &office, cast).await?;
     ensure!(services.iter().any(|service| service == SERVICE), "this machine has no {SERVICE}, which the demo reads");
     let consumer = Consumer::join(&office, &workshop).await?;
@@ -163,7 +163,7 @@ pub async fn play(data: &Path, cast: &mut Cast) -> anyhow::Result<()> {
     let offer = consumer.is_allowed().await?;
     tell_parts(&office, &workshop).await?;
     consumer.reads(&offer).await?;
-    share(&workshop, &known_office, &office, &provided).await?;
+    share(&workshop, &known_office, &office, &known_workshop, &provided).await?;
     consumer.hears(&workshop).await?;
     Ok(paragraph("\nAll checks hold: introduced, denied, found in the other cloud, allowed, read there, and its events heard here.\n")?)
 }
@@ -253,7 +253,13 @@ async fn tell_parts(asking: &Side, asked: &Side) -> anyhow::Result<()> {
 }
 
 /// Plays both operators: the event type is shared, and the consumer may hear it in its own cloud.
-async fn share(workshop: &Side, known_office: &KnownCloud, office: &Side, provided: &Service) -> anyhow::Result<()> {
+async fn share(
+    workshop: &Side,
+    known_office: &KnownCloud,
+    office: &Side,
+    known_workshop: &KnownCloud,
+    provided: &Service,
+) -> anyhow::Result<()> {
     let began = Instant::now();
     let shared = workshop.monitor.share_event(known_office.id, SERVICE, i64::from(DEADLINE_MS_DEFAULT)).await?;
     let text = format!(
@@ -261,6 +267,9 @@ async fn share(workshop: &Side, known_office: &KnownCloud, office: &Side, provid
         shared.event_type, provided.provider.system_name, shared.cloud, shared.deadline_ms
     );
     step(began.elapsed(), "operator", &text)?;
+    let began = Instant::now();
+    let accepted = office.monitor.accept_events(known_workshop.id, SERVICE).await?;
+    step(began.elapsed(), "operator", &format!("of {OFFICE} accepted {} of {}", accepted.event_type, accepted.cloud))?;
     let began = Instant::now();
     let operator = office.operator().await?;
     let mut found = operator.services_of(HEARD_SERVICE, &Page::default()).await?.data;

@@ -57,6 +57,11 @@ fn payloads(stream: &EventStream, count: usize) -> Vec<Value> {
     stream.wait_for(count).iter().map(|event| serde_json::from_str(&event.data).expect("Event JSON")).collect()
 }
 
+/// The row of what has come.
+fn account_of(side: &Side) -> Value {
+    side.done("cloud heard-events")["data"][0].clone()
+}
+
 /// The row of what is shared.
 fn shared(side: &Side) -> Value {
     side.done("cloud shared-events")["data"][0].clone()
@@ -70,6 +75,7 @@ fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
     assert!(!too_soon.status.success() && String::from_utf8_lossy(&too_soon.stderr).contains("must be 100 to"), "{too_soon:?}");
     let id = share(&one, "two", 20_000);
     let stream = listen(&two);
+    assert_eq!(two.done("cloud accept-event Heat one"), json!({"eventType": "HEAT", "cloud": "one.test"}));
     two.done("system add stranger --address 127.0.0.1 --port 9002");
     let stranger = hear_as(&two, "stranger", "");
     // Which cloud it is from this cloud says itself.
@@ -87,7 +93,7 @@ fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
     assert!(eventually(|| shared(&one)["delivery"]["delivered"] == 3), "{}", shared(&one));
     let row = shared(&one);
     assert_eq!((&row["cloud"], &row["deadlineMs"], &row["delivery"]["late"]), (&json!("two.test"), &json!(20_000), &json!(0)), "{row}");
-    let account = two.done("cloud heard-events")["data"][0].clone();
+    let account = account_of(&two);
     // On a busy machine an answer may come too late, and the event once more.
     let told = (&account["cloud"], &account["eventType"], &account["taken"], &account["lost"]);
     assert_eq!(told, (&json!("one.test"), &json!("HEAT"), &json!(3), &json!(0)), "{account}");
@@ -102,7 +108,7 @@ fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
     one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
     publish(&one, "4");
     assert_eq!(payloads(&stream, 4)[3]["payload"], "4");
-    assert_eq!(two.done("cloud heard-events")["data"][0]["lost"], 1, "the one between them is missing, and counted");
+    assert_eq!(account_of(&two)["lost"], 1, "the one between them is missing, and counted");
     one.done("cloud unshare-event HEAT two");
     assert_eq!(one.done("cloud shared-events")["count"], 0);
     // A cloud that is forgotten hears nothing any more, and leaves nothing behind.
@@ -114,11 +120,62 @@ fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
 }
 
 #[test]
+fn what_the_operator_of_the_hearing_cloud_does_not_accept_is_refused_and_told() {
+    let place = TempDir::new().expect("a temporary directory");
+    let (one, two) = neighbours(place.path());
+    let id = share(&one, "two", 20_000);
+    one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
+    let stream = listen(&two);
+    // The consent to another event type is none to this one.
+    two.done("cloud accept-event cold one");
+    publish(&one, "too early");
+    let is_told = |side: &Side| side.done("cloud heard-events")["data"].as_array().map_or(0, Vec::len) == 2;
+    assert!(eventually(|| is_told(&two)), "{}", two.done("cloud heard-events"));
+    let rows = two.done("cloud heard-events");
+    let zeroes = json!({"cloud": "one.test", "eventType": "COLD", "accepted": true, "taken": 0, "lost": 0, "repeated": 0, "refused": 0});
+    assert_eq!(rows["data"][0], zeroes, "{rows}");
+    assert_eq!(
+        (&rows["data"][1]["eventType"], &rows["data"][1]["accepted"], &rows["data"][1]["taken"]),
+        (&json!("HEAT"), &json!(false), &json!(0))
+    );
+    assert!(rows["data"][1]["refused"].as_u64() >= Some(1), "{rows}");
+    assert!(two.cloud.stderr().contains("bodkin cloud accept-event"), "the log says what would change that: {}", two.cloud.stderr());
+    // The sharing cloud's operator is told why, and has the event as a dead letter.
+    assert!(eventually(|| shared(&one)["delivery"]["deadLetters"] == 1), "{}", shared(&one));
+    let row = shared(&one);
+    assert!(row["delivery"]["lastError"].as_str().is_some_and(|why| why.contains("not accepted of cloud one.test")), "{row}");
+
+    // With consent it comes after all, and what follows.
+    two.done("cloud accept-event heat one");
+    one.done("event dead replay --all");
+    publish(&one, "in time");
+    let mut came: Vec<Value> = payloads(&stream, 2).iter().map(|event| event["payload"].clone()).collect();
+    came.sort_by_key(Value::to_string);
+    assert_eq!(came, ["in time", "too early"]);
+
+    // Taken back, it is refused again; and it is taken back once.
+    two.done("cloud refuse-event HEAT one.test");
+    publish(&one, "too late");
+    assert!(eventually(|| shared(&one)["delivery"]["deadLetters"] == 1), "{}", shared(&one));
+    assert_eq!(stream.count(), 2);
+    let again = two.run("cloud refuse-event HEAT one");
+    assert!(!again.status.success() && String::from_utf8_lossy(&again.stderr).contains("not accepted of one.test"), "{again:?}");
+    // Consent outlives the cloud's process, and goes with a cloud that is forgotten.
+    let Side { cloud, data } = two;
+    assert!(cloud.stop().success());
+    let two = Side { cloud: Launch::new().secure().data(&data).start(), data };
+    assert_eq!(account_of(&two), zeroes);
+    two.done("cloud rm one");
+    assert_eq!(two.done("cloud heard-events")["count"], 0);
+}
+
+#[test]
 fn events_wait_for_a_cloud_that_is_away_and_come_once() {
     let place = TempDir::new().expect("a temporary directory");
     // The relay is in the cloud that hears: both are away at the same time.
     let (two, one) = neighbours_with(place.path(), &["--push-backoff-min-ms", "50", "--push-backoff-max-ms", "500"]);
     let relay = two.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
+    two.done("cloud accept-event heat two");
     let id = share(&one, "one", 100);
     one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
     let stream = listen(&two);
@@ -137,9 +194,9 @@ fn events_wait_for_a_cloud_that_is_away_and_come_once() {
     let cloud = Launch::new().secure().data(&data).flags(["--relay-listen", &relay]).start();
     let two = Side { cloud, data };
     // All of them are in its event log, each once.
-    let heard_all = || two.done("cloud heard-events")["data"][0]["taken"] == away;
+    let heard_all = || account_of(&two)["taken"] == away;
     assert!(eventually(heard_all), "{}\n{}", two.done("cloud heard-events"), shared(&one));
-    let account = two.done("cloud heard-events")["data"][0].clone();
+    let account = account_of(&two);
     assert_eq!(account["lost"], 0, "{account}");
     assert!(eventually(|| shared(&one)["delivery"]["delivered"] == away + 1), "{}", shared(&one));
     let row = shared(&one);

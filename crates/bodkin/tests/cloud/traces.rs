@@ -230,6 +230,7 @@ fn a_trace_goes_on_in_the_other_cloud() {
     let id = clouds["data"].as_array().expect("rows").iter().find(|row| row["name"] == "two").expect("it is known")["id"].clone();
     one.done("cloud share-event heat two --deadline-ms 20000");
     one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
+    two.done("cloud accept-event heat one");
     two.done("system add display --address 127.0.0.1 --port 9001");
     two.done("auth add --consumer display --provider gatekeeper --service inter-cloud-events");
     let display = Client::believing(&two.system("display"), TrustDirectory::new(two.data.join("trust")).anchor().expect("an authority"));

@@ -160,6 +160,16 @@ answer! {
 }
 
 answer! {
+    /// An event type that is accepted of another cloud.
+    AcceptedEvents {
+        /// Which events, as stored.
+        event_type: String,
+        /// `NAME.OPERATOR`.
+        cloud: String,
+    }
+}
+
+answer! {
     /// What has come of events that another cloud shares with this one, since the start.
     HeardEvents {
         /// `NAME.OPERATOR`; `None`: it is not known any more.
@@ -167,12 +177,18 @@ answer! {
         cloud: Option<String>,
         /// Which events.
         event_type: String,
+        /// Whether they are taken.
+        #[serde(default)]
+        accepted: bool,
         /// Events that were taken.
         taken: u64,
         /// Events that are missing between those.
         lost: u64,
         /// Events that came once more, and were passed over.
         repeated: u64,
+        /// Events that were not taken, because their type is not accepted.
+        #[serde(default)]
+        refused: u64,
     }
 }
 

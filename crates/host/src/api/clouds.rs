@@ -1,6 +1,6 @@
 //! `/api/v1/clouds/...`: getting to know another cloud, reaching it, and the events that go there and come from there.
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bodkin_arrowhead::{
     form::AccessType,
@@ -14,7 +14,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Api, BASE, not_stored};
-use crate::{answer::Answer, request::Request};
+use crate::{
+    answer::Answer,
+    request::{Method, Request},
+};
 
 /// `POST /api/v1/clouds/{id}/shared-events`.
 #[derive(Deserialize)]
@@ -22,6 +25,13 @@ use crate::{answer::Answer, request::Request};
 struct ShareForm {
     event_type: Option<String>,
     deadline_ms: Option<i64>,
+}
+
+/// `POST /api/v1/clouds/{id}/accepted-events`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AcceptForm {
+    event_type: Option<String>,
 }
 
 impl Api {
@@ -44,6 +54,8 @@ impl Api {
         match below.rsplit_once('/') {
             Some((id, "ping")) => self.ping_cloud(id).await,
             Some((id, "shared-events")) => self.share_event(id, request).await,
+            Some((id, "accepted-events")) if request.method == Method::Delete => self.refuse_events(id, request).await,
+            Some((id, "accepted-events")) => self.accept_events(id, request).await,
             _ => self.introduce(),
         }
     }
@@ -84,15 +96,72 @@ impl Api {
         }
     }
 
-    /// What has come of the events of other clouds.
+    /// Takes events of a type from another cloud, from now on.
+    async fn accept_events(&self, id: &str, request: &Request) -> Answer {
+        let wrong = |error: &str| Answer::problem(400, "Not accepted", error);
+        let form = std::str::from_utf8(&request.body).ok().and_then(|text| json::parse_object::<AcceptForm>(text).ok());
+        let Some(form) = form else { return wrong("The body is to be an object with eventType.") };
+        let cloud = match self.other_cloud(id) {
+            Ok(cloud) => cloud,
+            Err(answer) => return answer,
+        };
+        let event_type = match EventType::parse(form.event_type.as_deref().unwrap_or_default()) {
+            Ok(event_type) => event_type,
+            Err(error) => return wrong(&format!("eventType {error}.")),
+        };
+        let (told, id) = (event_type.as_str().to_owned(), cloud.id);
+        match self.store.write(move |draft| draft.accept_events(id, event_type), |_, ()| ()).await {
+            Ok(()) => Answer::json(201, &json!({"eventType": told, "cloud": format!("{}.{}", cloud.name, cloud.operator)})),
+            Err(StoreError::Refused(error)) => wrong(&error.error_message),
+            Err(error) => not_stored(&error),
+        }
+    }
+
+    /// Takes them no more.
+    async fn refuse_events(&self, id: &str, request: &Request) -> Answer {
+        let cloud = match self.other_cloud(id) {
+            Ok(cloud) => cloud,
+            Err(answer) => return answer,
+        };
+        let event_type = match EventType::parse(request.parameter("event_type").unwrap_or_default()) {
+            Ok(event_type) => event_type,
+            Err(error) => return Answer::problem(400, "Nothing taken back", &format!("event_type {error}.")),
+        };
+        let (told, id) = (event_type.as_str().to_owned(), cloud.id);
+        match self.store.write(move |draft| draft.refuse_events(id, &event_type), |_, was_accepted| was_accepted).await {
+            Ok(true) => Answer::empty(200),
+            Ok(false) => {
+                let told = format!("Events of type {told} are not accepted of {}.{}.", cloud.name, cloud.operator);
+                Answer::problem(404, "Not accepted", &told)
+            }
+            Err(error) => not_stored(&error),
+        }
+    }
+
+    /// What is accepted of other clouds, and what has come of their events.
     fn heard_events(&self) -> Answer {
         let snapshot = self.store.snapshot();
-        let all = self.control.gatekeeper.iter().flat_map(|gatekeeper| gatekeeper.heard.all());
-        let row = |(cloud, event_type, account): (CloudId, String, Account)| {
-            let cloud = snapshot.cloud(cloud).map(|cloud| format!("{}.{}", cloud.name, cloud.operator));
-            json!({"cloud": cloud, "eventType": event_type, "taken": account.taken, "lost": account.lost, "repeated": account.repeated})
+        let accepted = |cloud: &Arc<Cloud>| {
+            let id = cloud.id;
+            cloud
+                .accepted_events
+                .iter()
+                .map(move |event_type| ((id, event_type.as_str().to_owned()), Account::default()))
+                .collect::<Vec<_>>()
         };
-        let rows: Vec<_> = all.map(row).collect();
+        let mut all: BTreeMap<_, _> = snapshot.clouds().flat_map(accepted).collect();
+        let heard = self.control.gatekeeper.iter().flat_map(|gatekeeper| gatekeeper.heard.all());
+        all.extend(heard.map(|(cloud, event_type, account)| ((cloud, event_type), account)));
+        let row = |((id, event_type), Account { taken, lost, repeated, refused }): ((CloudId, String), Account)| {
+            let cloud = snapshot.cloud(id);
+            let name = cloud.map(|cloud| format!("{}.{}", cloud.name, cloud.operator));
+            let accepted = cloud.is_some_and(|cloud| cloud.accepted_events.contains(&EventType::from_stored(&event_type)));
+            json!({
+                "cloud": name, "eventType": event_type, "accepted": accepted,
+                "taken": taken, "lost": lost, "repeated": repeated, "refused": refused,
+            })
+        };
+        let rows: Vec<_> = all.into_iter().map(row).collect();
         super::list(&rows, rows.len() as u64)
     }
 

@@ -72,8 +72,13 @@ pub const OPERATIONS: &[Description] = &[
     delete(Bodkin, "api/v1/onboarding/grants/{id}", "Takes a grant back.").needing_keys(),
     get(Bodkin, "api/v1/clouds/introduction", "Introduction", "What another cloud's operator needs to know of this one.").needing_keys(),
     get(Bodkin, "api/v1/clouds/relays", "Page[RelayState]", "How it is with the connections to relays.").needing_keys(),
-    get(Bodkin, "api/v1/clouds/heard-events", "Page[HeardEvents]", "What has come of events that other clouds share with this one.")
-        .needing_keys(),
+    get(
+        Bodkin,
+        "api/v1/clouds/heard-events",
+        "Page[HeardEvents]",
+        "Which event types are accepted of other clouds, and what has come of what they share.",
+    )
+    .needing_keys(),
     post(
         Bodkin,
         "api/v1/clouds/{id}/shared-events",
@@ -83,6 +88,18 @@ pub const OPERATIONS: &[Description] = &[
     )
     .created()
     .needing_keys(),
+    post(
+        Bodkin,
+        "api/v1/clouds/{id}/accepted-events",
+        "AcceptForm",
+        "Accepted",
+        "Takes events of a type that another cloud shares with this one; what is not accepted is refused.",
+    )
+    .created()
+    .needing_keys(),
+    delete(Bodkin, "api/v1/clouds/{id}/accepted-events", "Takes events of a type from another cloud no more.")
+        .asking(&["event_type text"])
+        .needing_keys(),
     act("api/v1/clouds/{id}/ping", "PingedCloud", "Asks another cloud's gatekeeper whether it is there.").needing_keys(),
     get(Bodkin, "api/v1/certificates", "Page[IssuedCertificate]", "What the cloud's authority has issued, the newest first.")
         .asking(&["state? valid|expired|revoked", "page? int - from 0", "item_per_page? int - 1000 if absent, 10000 at the most"])

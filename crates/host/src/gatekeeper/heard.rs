@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bodkin_arrowhead::{
     error::ArrowheadError,
+    name::EventType,
     record::{Cloud, CloudId},
     shared_event::{ACCOUNTS_MAX, Account, Accounts, SharedEvent, Taken},
 };
@@ -42,6 +43,15 @@ impl HeardEvents {
                 publisher = event.publisher, missing, "events that another cloud shares are missing");
         }
         Ok(())
+    }
+
+    /// Notes that an event was refused, because its type is not accepted of its cloud; that is told in the log the first time.
+    pub fn refuse(&self, cloud: &Cloud, event_type: &EventType) {
+        if self.accounts().refuse(cloud.id, event_type) {
+            let (name, operator) = (&cloud.name, &cloud.operator);
+            tracing::warn!(system = "gatekeeper", cloud = %format_args!("{name}.{operator}"), event_type = event_type.as_str(),
+                "another cloud shares events of a type that is not accepted; bodkin cloud accept-event accepts it");
+        }
     }
 
     /// Of each cloud and event type.

@@ -53,6 +53,8 @@ pub enum Operation {
     OwnCloud,
     PutCloud { id: Option<i64>, cloud: u8, neighbor: bool, relays: [Vec<i64>; 2] },
     AssignRelays { cloud: i64, relays: [Vec<i64>; 2] },
+    AcceptEvents { cloud: i64, event_type: u8 },
+    RefuseEvents { cloud: i64, event_type: u8 },
     PutRelay { id: Option<i64>, port: u16, key: Option<u8>, kind: u8, exclusive: bool },
     InsertInterCloudRules { cloud: i64, providers: Vec<i64>, interfaces: Vec<i64>, definition: i64 },
     InsertStoreEntries { entries: Vec<(i64, u8, u8, u8, i64, Option<u8>)> },
@@ -129,6 +131,8 @@ fn orchestration() -> impl Strategy<Value = Operation> {
         2 => (prop::option::of(id.clone()), 0u8..2, any::<bool>(), relays())
             .prop_map(|(id, cloud, neighbor, relays)| Operation::PutCloud { id, cloud, neighbor, relays }),
         1 => (id.clone(), relays()).prop_map(|(cloud, relays)| Operation::AssignRelays { cloud, relays }),
+        2 => (id.clone(), small.clone()).prop_map(|(cloud, event_type)| Operation::AcceptEvents { cloud, event_type }),
+        1 => (id.clone(), small.clone()).prop_map(|(cloud, event_type)| Operation::RefuseEvents { cloud, event_type }),
         2 => (prop::option::of(id.clone()), 1u16..4, prop::option::of(0u8..3), 0u8..3, any::<bool>())
             .prop_map(|(id, port, key, kind, exclusive)| Operation::PutRelay { id, port, key, kind, exclusive }),
         2 => (id.clone(), prop::collection::vec(id.clone(), 1..3), prop::collection::vec(id.clone(), 1..3), id.clone()).prop_map(
@@ -331,6 +335,14 @@ async fn carry_out_orchestration(store: &Store, operation: Operation) -> Result<
         Operation::AssignRelays { cloud, relays } => {
             let further = assignment(relays);
             store.write(move |draft| draft.assign_relays(CloudId(cloud), &further), done).await
+        }
+        Operation::AcceptEvents { cloud, event_type } => {
+            let event_type = self::event_type(event_type);
+            store.write(move |draft| draft.accept_events(CloudId(cloud), event_type), done).await
+        }
+        Operation::RefuseEvents { cloud, event_type } => {
+            let event_type = self::event_type(event_type);
+            store.write(move |draft| draft.refuse_events(CloudId(cloud), &event_type).map(drop), done).await
         }
         Operation::PutRelay { id, port, key, kind, exclusive } => {
             let relay_type = [None, Some(RelayType::GatewayRelay), Some(RelayType::GatekeeperRelay)][usize::from(kind)];

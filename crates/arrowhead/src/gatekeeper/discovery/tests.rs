@@ -18,6 +18,7 @@ fn cloud(id: i64, name: &str, neighbor: bool) -> Arc<Cloud> {
         own_cloud: name == "own",
         authentication_info: Some("key".into()),
         relays: Vec::new(),
+        accepted_events: Default::default(),
         timestamps: timestamps(),
     })
 }

@@ -1,10 +1,10 @@
-//! `bodkin cloud share-event`, `shared-events`, `unshare-event` and `heard-events`: event types that clouds share.
+//! `bodkin cloud share-event`, `shared-events`, `unshare-event`, `accept-event`, `refuse-event` and `heard-events`: event types that clouds share.
 
 use anyhow::bail;
 use bodkin_arrowhead::shared_event::{DEADLINE_MS_DEFAULT, Share};
 use bodkin_client::{
     Monitor,
-    answer::{Delivery, HeardEvents, KnownCloud, SharedEvents},
+    answer::{AcceptedEvents, Delivery, HeardEvents, KnownCloud, SharedEvents},
 };
 use clap::Args;
 use serde_json::json;
@@ -25,7 +25,7 @@ pub struct Sharing {
     deadline_ms: i64,
 }
 
-/// An event type that is shared.
+/// An event type that is shared, by this cloud or another.
 #[derive(Args, Clone, Debug)]
 pub struct Shared {
     /// The event type
@@ -41,7 +41,7 @@ pub async fn share(monitor: &Monitor, sharing: &Sharing, cloud: &KnownCloud, pri
     let made = monitor.share_event(cloud.id, &sharing.event_type, sharing.deadline_ms).await?;
     let SharedEvents { event_type, cloud, deadline_ms, .. } = &made;
     let told = format!(
-        "shared: {event_type} with {cloud}, within {deadline_ms} ms. It hears the publishers that a rule grants it: bodkin auth intercloud add --cloud {cloud} --provider SYSTEM --service SERVICE"
+        "shared: {event_type} with {cloud}, within {deadline_ms} ms. Its operator has to accept it there: bodkin cloud accept-event {event_type} with this cloud's name; and it hears the publishers that a rule grants it: bodkin auth intercloud add --cloud {cloud} --provider SYSTEM --service SERVICE"
     );
     Ok(printer.done(&made, &told)?)
 }
@@ -96,13 +96,33 @@ pub async fn unshare(monitor: &Monitor, shared: &Shared, cloud: &KnownCloud, pri
     Ok(printer.done(&json!({"removed": delivery}), &told)?)
 }
 
+/// Takes events of a type from another cloud.
+pub async fn accept(monitor: &Monitor, accepted: &Shared, cloud: &KnownCloud, printer: Printer) -> anyhow::Result<()> {
+    let made = monitor.accept_events(cloud.id, &accepted.event_type).await?;
+    let AcceptedEvents { event_type, cloud, .. } = &made;
+    let told = format!(
+        "accepted: {event_type} of {cloud}. It is heard by whom a rule lets hear events of other clouds: bodkin auth add --consumer SYSTEM --provider gatekeeper --service inter-cloud-events"
+    );
+    Ok(printer.done(&made, &told)?)
+}
+
+/// Takes them no more.
+pub async fn refuse(monitor: &Monitor, accepted: &Shared, cloud: &KnownCloud, printer: Printer) -> anyhow::Result<()> {
+    monitor.refuse_events(cloud.id, &accepted.event_type).await?;
+    let (event_type, cloud) = (accepted.event_type.trim().to_uppercase(), format!("{}.{}", cloud.name, cloud.operator));
+    let told = format!("not accepted any more: {event_type} of {cloud}");
+    Ok(printer.done(&json!({"eventType": event_type, "cloud": cloud}), &told)?)
+}
+
 /// Lists what has come of the events of other clouds.
 pub async fn list_heard(monitor: &Monitor, printer: Printer) -> anyhow::Result<()> {
     let heard = monitor.heard_events().await?;
-    let mut table = Table::new(&["CLOUD", "EVENT TYPE", "TAKEN", "LOST", "REPEATED"]);
-    for HeardEvents { cloud, event_type, taken, lost, repeated } in &heard.data {
+    let mut table = Table::new(&["CLOUD", "EVENT TYPE", "ACCEPTED", "TAKEN", "LOST", "REPEATED", "REFUSED"]);
+    for HeardEvents { cloud, event_type, accepted, taken, lost, repeated, refused } in &heard.data {
         let cloud = cloud.clone().unwrap_or_else(|| "not known any more".to_owned());
-        table.push([cloud, event_type.clone(), taken.to_string(), lost.to_string(), repeated.to_string()]);
+        let accepted = if *accepted { "yes" } else { "no" };
+        let [taken, lost, repeated, refused] = [taken, lost, repeated, refused].map(u64::to_string);
+        table.push([cloud, event_type.clone(), accepted.to_owned(), taken, lost, repeated, refused]);
     }
-    Ok(printer.rows(&heard, &table, "no events of other clouds have come since the start")?)
+    Ok(printer.rows(&heard, &table, "no event types of other clouds are accepted, and no events have come since the start")?)
 }

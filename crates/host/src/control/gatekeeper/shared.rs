@@ -20,13 +20,17 @@ use crate::{
 };
 
 impl Control {
-    /// Takes an event of another cloud: it is published here as the own Gatekeeper's, and whoever may hear that may hear it.
+    /// Takes an event of another cloud if its type is accepted of that cloud: it is published here as the own Gatekeeper's, and whoever may hear that may hear it.
     pub(super) async fn take_shared_event(&self, asker: &Cloud, question: &str) -> Result<String> {
         let event = SharedEvent::parse(question, asker)?;
-        let source = own_gatekeeper(&Arc::clone(&self.store.snapshot())).ok_or_else(|| {
+        let heard = &self.speaker()?.heard;
+        // The row as it is now: consent may have been given or taken back since the call.
+        let snapshot = Arc::clone(&self.store.snapshot());
+        let accepted = event.check_accepted(snapshot.cloud(asker.id).map_or(asker, AsRef::as_ref));
+        accepted.inspect_err(|_| heard.refuse(asker, &event.event_type))?;
+        let source = own_gatekeeper(&snapshot).ok_or_else(|| {
             ArrowheadError::unavailable("This cloud's Gatekeeper is not registered, as which events of other clouds are published.")
         })?;
-        let heard = &self.speaker()?.heard;
         heard.take(asker, &event, || self.publish_relayed(asker, &event, source)).await?;
         Ok(text(&json!({"taken": true})))
     }
