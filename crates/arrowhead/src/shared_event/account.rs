@@ -12,8 +12,10 @@ use crate::{name::EventType, record::CloudId};
 
 /// Streams, of a publisher and event type of a cloud, that are kept account of; the event of one more is refused and tried again by its cloud, for it cannot be told from a repeated one.
 pub const ACCOUNTS_MAX: usize = 16_384;
-/// Gaps of a stream that may still be filled, by a dead letter that is sent once more; of more the oldest are lost for good.
-const GAPS_MAX: usize = 64;
+/// Gaps of a run that may still be filled, by a dead letter that is sent once more; of more the oldest are lost for good.
+const GAPS_MAX: usize = 32;
+/// Runs of a publisher that are kept account of: the present one, and the one before, of which dead letters may be sent once more. What comes of older ones is passed over.
+const RUNS_MAX: usize = 2;
 
 /// What is to be done with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,43 +27,39 @@ pub enum Taken {
     },
     /// It was missing, and is there now.
     Late,
+    /// It is from before the first one that has come since the start: a dead letter that is sent once more, which nobody has counted as missing.
+    Early,
     /// It has been taken before.
     Known,
 }
 
-/// The events of one stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Stream {
-    incarnation: u64,
-    /// The highest number that has come.
-    last: Option<u64>,
+/// The events of one run of a publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    /// The first number that has come: what went before it is nobody's loss.
+    first: u64,
+    /// The highest one.
+    last: u64,
+    /// What has not come, ascending.
     gaps: Vec<RangeInclusive<u64>>,
 }
 
-impl Stream {
-    fn take(&mut self, SharedIdentity { incarnation, sequence, .. }: SharedIdentity) -> Taken {
-        if incarnation < self.incarnation {
-            return Taken::Known;
-        }
-        if incarnation > self.incarnation {
-            *self = Self { incarnation, ..Self::default() };
-        }
-        let Some(last) = self.last else {
-            // What of a run went before it was shared is nobody's loss.
-            self.last = Some(sequence);
-            return Taken::New { missing: 0 };
-        };
-        if sequence <= last {
+impl Run {
+    fn begin(sequence: u64) -> Self {
+        let before = sequence.checked_sub(1).map(|last| 0..=last);
+        Self { first: sequence, last: sequence, gaps: before.into_iter().collect() }
+    }
+
+    fn take(&mut self, sequence: u64) -> Taken {
+        if sequence <= self.last {
             return self.fill(sequence);
         }
-        let missing = sequence - last - 1;
+        let missing = sequence - self.last - 1;
         if missing > 0 {
-            self.gaps.push(last + 1..=sequence - 1);
-            if self.gaps.len() > GAPS_MAX {
-                self.gaps.remove(0);
-            }
+            self.gaps.push(self.last + 1..=sequence - 1);
+            self.bound_gaps();
         }
-        self.last = Some(sequence);
+        self.last = sequence;
         Taken::New { missing }
     }
 
@@ -74,7 +72,38 @@ impl Stream {
         if first < sequence {
             self.gaps.insert(at, first..=sequence - 1);
         }
-        Taken::Late
+        self.bound_gaps();
+        if sequence < self.first { Taken::Early } else { Taken::Late }
+    }
+
+    fn bound_gaps(&mut self) {
+        let surplus = self.gaps.len().saturating_sub(GAPS_MAX);
+        self.gaps.drain(..surplus);
+    }
+}
+
+/// The events of one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Stream {
+    /// By incarnation: of [`RUNS_MAX`] runs.
+    runs: BTreeMap<u64, Run>,
+    /// The newest run that is not kept account of any more: it and those before are over.
+    over: Option<u64>,
+}
+
+impl Stream {
+    fn take(&mut self, SharedIdentity { incarnation, sequence, .. }: SharedIdentity) -> Taken {
+        if let Some(run) = self.runs.get_mut(&incarnation) {
+            return run.take(sequence);
+        }
+        if self.over.is_some_and(|over| incarnation <= over) {
+            return Taken::Known;
+        }
+        self.runs.insert(incarnation, Run::begin(sequence));
+        if self.runs.len() > RUNS_MAX {
+            self.over = self.runs.pop_first().map(|(oldest, _)| oldest);
+        }
+        Taken::New { missing: 0 }
     }
 }
 
@@ -113,11 +142,11 @@ impl Accounts {
     /// Notes an event that was taken, or passed over because it was before.
     pub fn note(&mut self, cloud: CloudId, event_type: &EventType, identity: SharedIdentity) -> Taken {
         let stream = self.streams.entry((cloud, event_type.clone(), identity.publisher));
-        let first = Stream { incarnation: identity.incarnation, ..Stream::default() };
-        let taken = stream.or_insert(first).take(identity);
+        let taken = stream.or_default().take(identity);
         let account = self.accounts.entry((cloud, event_type.clone())).or_default();
         match taken {
             Taken::New { missing } => (account.taken, account.lost) = (account.taken + 1, account.lost + missing),
+            Taken::Early => account.taken += 1,
             Taken::Late => (account.taken, account.lost) = (account.taken + 1, account.lost.saturating_sub(1)),
             Taken::Known => account.repeated += 1,
         }
@@ -189,17 +218,26 @@ mod tests {
         assert_eq!(taken(&[5, 6, 6, 5]), (vec![new, new, Known, Known], account(2, 0, 2)));
         assert_eq!(taken(&[5, 9]), (vec![new, New { missing: 3 }], account(2, 3, 0)));
         assert_eq!(taken(&[5, 9, 7, 7, 6, 8]).1, account(5, 0, 1));
+        // Dead letters from before the start of this account, each once; nobody has missed them here.
+        assert_eq!(taken(&[5, 3, 9, 0, 3, 7, 5]).0, [new, Early, New { missing: 3 }, Early, Known, Late, Known]);
+        assert_eq!(taken(&[5, 3, 9, 0, 3, 7, 5]).1, account(5, 2, 2));
         assert_eq!(taken(&[u64::MAX, u64::MAX]).1, account(1, 0, 1));
     }
 
     #[test]
-    fn another_run_of_a_publisher_begins_anew_and_the_former_one_is_over() {
+    fn another_run_of_a_publisher_begins_anew_and_the_one_before_the_former_is_over() {
         let mut accounts = Accounts::default();
         let mut take = |incarnation, sequence| accounts.note(CloudId(2), &heat(), identity(incarnation, sequence));
         assert_eq!(take(1, 40), Taken::New { missing: 0 });
         assert_eq!(take(2, 3), Taken::New { missing: 0 });
-        assert_eq!(take(1, 41), Taken::Known);
-        assert_eq!(take(2, 4), Taken::New { missing: 0 });
+        // A dead letter of the run before is sent once more.
+        assert_eq!((take(1, 38), take(1, 38), take(1, 40)), (Taken::Early, Taken::Known, Taken::Known));
+        assert_eq!((take(2, 4), take(3, 1)), (Taken::New { missing: 0 }, Taken::New { missing: 0 }));
+        assert_eq!((take(1, 37), take(2, 2), take(2, 4)), (Taken::Known, Taken::Early, Taken::Known));
+        // A run that was never heard of is older than those that are kept: once, and no more.
+        let mut stream = Stream::default();
+        let mut take = |incarnation| stream.take(identity(incarnation, 1));
+        assert_eq!([take(5), take(6), take(4), take(4), take(3)], [Taken::New { missing: 0 }, Taken::New { missing: 0 }, Taken::New { missing: 0 }, Taken::Known, Taken::Known]);
         // Other publishers, event types and clouds have numbers of their own.
         let other = EventType::parse("cold").unwrap();
         assert_eq!(accounts.note(CloudId(2), &other, identity(1, 9)), Taken::New { missing: 0 });
@@ -222,18 +260,23 @@ mod tests {
         let told = types.iter().chain(&types).filter(|event_type| accounts.refuse(CloudId(3), event_type)).count();
         assert_eq!((accounts.all().count(), told), (ACCOUNTS_MAX, ACCOUNTS_MAX - 1));
         assert_eq!(accounts.sum().refused, 2 * types.len() as u64);
-        let mut stream = Stream { incarnation: 1, ..Stream::default() };
+        let mut run = Run::begin(0);
         for sequence in (0..4 * GAPS_MAX as u64).step_by(2) {
-            stream.take(identity(1, sequence));
+            run.take(sequence);
         }
-        assert_eq!((stream.gaps.len(), stream.take(identity(1, 1))), (GAPS_MAX, Taken::Known), "the oldest gap is closed for good");
+        assert_eq!((run.gaps.len(), run.take(1)), (GAPS_MAX, Taken::Known), "the oldest gap is closed for good");
+        // A gap that is filled in the middle is two.
+        let mut run = Run::begin(u64::MAX);
+        for sequence in (0..4 * GAPS_MAX as u64).step_by(2) {
+            assert_eq!(run.take(sequence), Taken::Early);
+        }
+        assert!(run.gaps.len() <= GAPS_MAX, "{}", run.gaps.len());
     }
 
     proptest! {
         #[test]
         fn every_number_is_taken_once_whatever_the_order(order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(), repeats in proptest::collection::vec(0u64..60, 0..30)) {
             let mut accounts = Accounts::default();
-            let first = order[0];
             let mut new = std::collections::BTreeSet::new();
             for sequence in order.iter().copied().chain(repeats) {
                 let looked = accounts.look(CloudId(2), &heat(), identity(1, sequence));
@@ -243,10 +286,8 @@ mod tests {
                     prop_assert!(new.insert(sequence), "{} was taken twice", sequence);
                 }
             }
-            // What was before the first that came was not shared yet.
-            let expected: std::collections::BTreeSet<u64> = (first..60).collect();
-            prop_assert_eq!(&new, &expected);
-            prop_assert_eq!((accounts.sum().taken, accounts.sum().lost), (expected.len() as u64, 0));
+            prop_assert_eq!(new.len(), 60);
+            prop_assert_eq!((accounts.sum().taken, accounts.sum().lost), (60, 0));
         }
     }
 }

@@ -145,12 +145,12 @@ fn what_the_operator_of_the_hearing_cloud_does_not_accept_is_refused_and_told() 
     let row = shared(&one);
     assert!(row["delivery"]["lastError"].as_str().is_some_and(|why| why.contains("not accepted of cloud one.test")), "{row}");
 
-    // With consent it comes after all, and what follows.
+    // With consent what follows comes, and the dead letter after all, though events behind it have been taken.
     two.done("cloud accept-event heat one");
-    one.done("event dead replay --all");
     publish(&one, "in time");
-    let mut came: Vec<Value> = payloads(&stream, 2).iter().map(|event| event["payload"].clone()).collect();
-    came.sort_by_key(Value::to_string);
+    payloads(&stream, 1);
+    one.done("event dead replay --all");
+    let came: Vec<Value> = payloads(&stream, 2).iter().map(|event| event["payload"].clone()).collect();
     assert_eq!(came, ["in time", "too early"]);
 
     // Taken back, it is refused again; and it is taken back once.

@@ -35,7 +35,7 @@ impl HeardEvents {
                 return Err(ArrowheadError::unavailable(told));
             }
             Some(Taken::Known) => {}
-            Some(Taken::New { .. } | Taken::Late) => publish().await?,
+            Some(Taken::New { .. } | Taken::Late | Taken::Early) => publish().await?,
         }
         if let Taken::New { missing: missing @ 1.. } = self.accounts().note(cloud.id, &event.event_type, event.identity) {
             let (name, operator) = (&cloud.name, &cloud.operator);
