@@ -237,7 +237,10 @@ mod tests {
         // A run that was never heard of is older than those that are kept: once, and no more.
         let mut stream = Stream::default();
         let mut take = |incarnation| stream.take(identity(incarnation, 1));
-        assert_eq!([take(5), take(6), take(4), take(4), take(3)], [Taken::New { missing: 0 }, Taken::New { missing: 0 }, Taken::New { missing: 0 }, Taken::Known, Taken::Known]);
+        assert_eq!(
+            [take(5), take(6), take(4), take(4), take(3)],
+            [Taken::New { missing: 0 }, Taken::New { missing: 0 }, Taken::New { missing: 0 }, Taken::Known, Taken::Known]
+        );
         // Other publishers, event types and clouds have numbers of their own.
         let other = EventType::parse("cold").unwrap();
         assert_eq!(accounts.note(CloudId(2), &other, identity(1, 9)), Taken::New { missing: 0 });

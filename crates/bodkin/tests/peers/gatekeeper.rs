@@ -1,5 +1,5 @@
-//! Dialogues between a cloud of ours and one that is not written in Rust: a gatekeeper in Java that calls and answers by JMS through ActiveMQ, and whose messages are
-//! sealed by jose4j, as those of Arrowhead's Java clouds are.
+//! Dialogues between a cloud of ours and one that is not written in Rust: a gatekeeper in Java that calls and answers by JMS through ActiveMQ, or Artemis, and whose
+//! messages are sealed by jose4j, as those of Arrowhead's Java clouds are.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -126,10 +126,20 @@ impl Neighbours {
 #[test]
 #[ignore = "peer: ./x test --all"]
 fn a_java_gatekeeper_and_ours_ask_and_answer_each_other() {
+    ask_and_answer_each_other("a_java_gatekeeper_and_ours_ask_and_answer_each_other", "activemq");
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_java_gatekeeper_and_ours_ask_and_answer_each_other_at_artemis() {
+    ask_and_answer_each_other("a_java_gatekeeper_and_ours_ask_and_answer_each_other_at_artemis", "artemis");
+}
+
+fn ask_and_answer_each_other(test: &str, project: &str) {
     let place = TempDir::new().expect("a temporary directory");
-    let class_path = match jms::build("activemq", place.path()) {
+    let class_path = match jms::build(project, place.path()) {
         Ok(class_path) => class_path,
-        Err(reason) => return skip::note("a_java_gatekeeper_and_ours_ask_and_answer_each_other", &reason),
+        Err(reason) => return skip::note(test, &reason),
     };
     let mut both = Neighbours::start(&class_path, &place, []);
     both.serve();

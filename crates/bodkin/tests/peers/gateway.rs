@@ -1,5 +1,5 @@
-//! Tunnels between a cloud of ours and one whose gateway is not written in Rust: it says and hears by JMS through ActiveMQ what jose4j seals, as the gateways of
-//! Arrowhead's Java clouds do.
+//! Tunnels between a cloud of ours and one whose gateway is not written in Rust: it says and hears by JMS through ActiveMQ, or Artemis, what jose4j seals, as the gateways
+//! of Arrowhead's Java clouds do.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -17,10 +17,20 @@ use crate::support::skip;
 #[test]
 #[ignore = "peer: ./x test --all"]
 fn a_java_gateway_and_ours_carry_each_others_tunnels() {
+    carry_each_others_tunnels("a_java_gateway_and_ours_carry_each_others_tunnels", "activemq");
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_java_gateway_and_ours_carry_each_others_tunnels_at_artemis() {
+    carry_each_others_tunnels("a_java_gateway_and_ours_carry_each_others_tunnels_at_artemis", "artemis");
+}
+
+fn carry_each_others_tunnels(test: &str, project: &str) {
     let place = TempDir::new().expect("a temporary directory");
-    let class_path = match jms::build("activemq", place.path()) {
+    let class_path = match jms::build(project, place.path()) {
         Ok(class_path) => class_path,
-        Err(reason) => return skip::note("a_java_gateway_and_ours_carry_each_others_tunnels", &reason),
+        Err(reason) => return skip::note(test, &reason),
     };
     let mut both = Neighbours::start(&class_path, &place, ["--gateway-is-mandatory", "true"]);
     both.serve();

@@ -1,4 +1,4 @@
-//! The Java programs in `activemq/` and `artemis/`: a broker, a JMS client of it (`jms/`), and in the first one gatekeeper and gateway of a Java cloud.
+//! The Java programs in `activemq/` and `artemis/`: a broker each, and with it what is in `jms/`, a JMS client and gatekeeper and gateway of a Java cloud.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

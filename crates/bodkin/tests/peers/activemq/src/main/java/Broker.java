@@ -1,24 +1,21 @@
-import java.io.FileInputStream;
-import java.security.KeyStore;
 import java.util.List;
 import javax.jms.Connection;
-import javax.net.ssl.KeyManager;
-import javax.net.ssl.KeyManagerFactory;
-import javax.net.ssl.TrustManager;
-import javax.net.ssl.TrustManagerFactory;
+import javax.jms.JMSException;
+import javax.jms.Queue;
+import org.apache.activemq.ActiveMQConnection;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.activemq.ActiveMQSslConnectionFactory;
 import org.apache.activemq.broker.BrokerPlugin;
 import org.apache.activemq.broker.BrokerService;
 import org.apache.activemq.broker.SslContext;
 import org.apache.activemq.broker.TransportConnector;
+import org.apache.activemq.command.ActiveMQDestination;
 import org.apache.activemq.security.AuthenticationUser;
 import org.apache.activemq.security.SimpleAuthenticationPlugin;
 
 /** ActiveMQ with STOMP and OpenWire over TLS, both with certificates at both ends; once started it comes back at the same ports. */
 final class Broker {
-    private final String folder;
-    private final char[] password;
+    private final Keys keys;
     private final String address;
     private int stompPort;
     private int openWirePort;
@@ -26,9 +23,8 @@ final class Broker {
     private String passcode;
     private BrokerService service;
 
-    Broker(String folder, String password, String address) {
-        this.folder = folder;
-        this.password = password.toCharArray();
+    Broker(Keys keys, String address) {
+        this.keys = keys;
         this.address = address;
     }
 
@@ -43,7 +39,7 @@ final class Broker {
         service.setBrokerName("peer");
         service.setPersistent(false);
         service.setUseJmx(false);
-        service.setSslContext(new SslContext(shown("broker"), believed(), null));
+        service.setSslContext(new SslContext(keys.shown("broker"), keys.believed(), null));
         if (user != null) {
             SimpleAuthenticationPlugin plugin = new SimpleAuthenticationPlugin();
             plugin.setUsers(List.of(new AuthenticationUser(user, passcode, "everybody")));
@@ -71,7 +67,7 @@ final class Broker {
     /** A client with the certificate of this file, as the gatekeeper of a Java cloud is one. */
     Connection shownBy(String identity) throws Exception {
         ActiveMQSslConnectionFactory factory = new ActiveMQSslConnectionFactory("ssl://127.0.0.1:" + openWirePort);
-        factory.setKeyAndTrustManagers(shown(identity), believed(), null);
+        factory.setKeyAndTrustManagers(keys.shown(identity), keys.believed(), null);
         return opened(factory);
     }
 
@@ -81,28 +77,12 @@ final class Broker {
         return connection;
     }
 
-    /** The key store of this name. */
-    KeyStore store(String name) throws Exception {
-        KeyStore store = KeyStore.getInstance("PKCS12");
-        try (FileInputStream stream = new FileInputStream(folder + "/" + name + ".p12")) {
-            store.load(stream, password);
+    /** Takes a queue away; one that is still read stays until the broker finds it idle. */
+    void remove(Connection connection, Queue queue) {
+        try {
+            ((ActiveMQConnection) connection).destroyDestination((ActiveMQDestination) queue);
+        } catch (JMSException stillRead) {
+            // That it stays is the broker's to settle.
         }
-        return store;
-    }
-
-    char[] password() {
-        return password;
-    }
-
-    private KeyManager[] shown(String identity) throws Exception {
-        KeyManagerFactory factory = KeyManagerFactory.getInstance("PKIX");
-        factory.init(store(identity), password);
-        return factory.getKeyManagers();
-    }
-
-    private TrustManager[] believed() throws Exception {
-        TrustManagerFactory factory = TrustManagerFactory.getInstance("PKIX");
-        factory.init(store("anchors"));
-        return factory.getTrustManagers();
     }
 }

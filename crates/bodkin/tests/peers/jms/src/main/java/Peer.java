@@ -6,11 +6,12 @@ import java.security.KeyPairGenerator;
 import javax.jms.Connection;
 
 /**
- * A broker that speaks STOMP over TLS with certificates at both ends, a JMS client of it, and gatekeeper and gateway of a Java cloud. Takes a line for each thing that it is to do, and answers with one;
- * what its listeners hear are further lines.
+ * A broker (class Broker, of the project that this is compiled with) that speaks STOMP over TLS with certificates at both ends, a JMS client of it, and gatekeeper and gateway of a Java cloud. Takes a
+ * line for each thing that it is to do, and answers with one; what its listeners hear are further lines.
  */
 public class Peer {
     private final PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+    private final Keys keys;
     private final Broker broker;
     private Connection connection;
     private Mail mail;
@@ -19,8 +20,9 @@ public class Peer {
     private Connection gatewayLink;
     private Gateway gateway;
 
-    private Peer(String folder, String password, String address) {
-        broker = new Broker(folder, password, address);
+    private Peer(String folder, String password, String address) throws Exception {
+        keys = new Keys(folder, password);
+        broker = new Broker(keys, address);
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -65,7 +67,7 @@ public class Peer {
                 break;
             case "gatekeeper":
                 link = broker.shownBy("gatekeeper");
-                gatekeeper = new Gatekeeper(link, broker.store("gatekeeper"), broker.password(), words[1], out::println);
+                gatekeeper = new Gatekeeper(broker, link, keys.store("gatekeeper"), keys.password(), words[1], out::println);
                 out.println("there");
                 break;
             case "forge":
@@ -93,7 +95,7 @@ public class Peer {
                 break;
             case "gateway":
                 gatewayLink = broker.shownBy("gateway");
-                gateway = new Gateway(gatewayLink, broker.store("gateway"), broker.password(), out::println);
+                gateway = new Gateway(gatewayLink, keys.store("gateway"), keys.password(), out::println);
                 out.println("there");
                 break;
             case "open":

@@ -8,6 +8,8 @@ import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.function.Consumer;
 import javax.jms.Connection;
 import javax.jms.DeliveryMode;
@@ -19,8 +21,6 @@ import javax.jms.MessageProducer;
 import javax.jms.Queue;
 import javax.jms.Session;
 import javax.jms.TextMessage;
-import org.apache.activemq.ActiveMQConnection;
-import org.apache.activemq.command.ActiveMQDestination;
 import org.jose4j.json.JsonUtil;
 import org.jose4j.jwt.JwtClaims;
 
@@ -33,6 +33,7 @@ final class Gatekeeper {
     private static final long PATIENCE_MS = 20_000;
     private static final String NO_ANSWER = "{\"errorMessage\":\"this cloud does not answer that\",\"errorCode\":400,\"exceptionType\":\"INVALID_PARAMETER\"}";
 
+    private final Broker broker;
     private final Connection connection;
     private final Consumer<String> out;
     private final String name;
@@ -40,16 +41,20 @@ final class Gatekeeper {
     private PrivateKey own;
     /** What is answered, by message type. */
     private final Map<String, String> answers = new ConcurrentHashMap<>();
+    /** Calls are answered one after the other. */
+    private final ExecutorService calls = Executors.newSingleThreadExecutor();
     /** The last call, to be sent once more, and its session. */
     private String lastCall;
     private String lastSession;
 
-    Gatekeeper(Connection connection, KeyStore store, char[] password, String name, Consumer<String> out) throws Exception {
+    /** By this connection to the broker, as who is in this key store. */
+    Gatekeeper(Broker broker, Connection connection, KeyStore store, String password, String name, Consumer<String> out) throws Exception {
         String alias = store.aliases().nextElement();
+        this.broker = broker;
         this.connection = connection;
         this.out = out;
         this.name = name;
-        own = (PrivateKey) store.getKey(alias, password);
+        own = (PrivateKey) store.getKey(alias, password.toCharArray());
         shown = store.getCertificate(alias).getPublicKey();
     }
 
@@ -71,15 +76,20 @@ final class Gatekeeper {
         PublicKey caller = key(callerKey);
         Session session = session();
         session.createConsumer(session.createTopic(TOPIC)).setMessageListener(message -> {
-            try {
-                Map<String, Object> call = JsonUtil.parseJson(((TextMessage) message).getText());
-                if (name.equalsIgnoreCase((String) call.get("recipientCN"))) {
-                    answer(call, caller);
-                }
-            } catch (Exception exception) {
-                out.accept("not answered: " + exception);
-            }
+            // A listener may not wait for other messages.
+            calls.execute(() -> take(message, caller));
         });
+    }
+
+    private void take(Message message, PublicKey caller) {
+        try {
+            Map<String, Object> call = JsonUtil.parseJson(text(message));
+            if (name.equalsIgnoreCase((String) call.get("recipientCN"))) {
+                answer(call, caller);
+            }
+        } catch (Exception exception) {
+            out.accept("not answered: " + exception);
+        }
     }
 
     private void answer(Map<String, Object> call, PublicKey caller) throws Exception {
@@ -105,7 +115,8 @@ final class Gatekeeper {
             out.accept("asked " + type + " " + question.getStringClaimValue("pld"));
             send(session, answered, Seal.close(type, id, answers.getOrDefault(type, NO_ANSWER), own, caller));
             questions.close();
-            remove(answered);
+            // Each side removes the queue that it has written to.
+            broker.remove(connection, answered);
         } finally {
             session.close();
         }
@@ -140,7 +151,7 @@ final class Gatekeeper {
             JwtClaims answer = Seal.open(sealed, own, other);
             expect(answer, type, id);
             answers.close();
-            remove(asked);
+            broker.remove(connection, asked);
             return answer.getStringClaimValue("pld");
         } finally {
             session.close();
@@ -187,14 +198,5 @@ final class Gatekeeper {
         producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
         producer.send(session.createTextMessage(text));
         producer.close();
-    }
-
-    /** Each side removes the queue that it has written to; one that is still read stays until the broker finds it idle. */
-    private void remove(Queue queue) {
-        try {
-            ((ActiveMQConnection) connection).destroyDestination((ActiveMQDestination) queue);
-        } catch (JMSException stillRead) {
-            // That it stays is the broker's to settle.
-        }
     }
 }

@@ -25,10 +25,10 @@ final class Gateway {
     /** What the other gateway answers to an end that was told it is no news. */
     private volatile boolean isClosed;
 
-    Gateway(Connection connection, KeyStore store, char[] password, Consumer<String> out) throws Exception {
+    Gateway(Connection connection, KeyStore store, String password, Consumer<String> out) throws Exception {
         this.connection = connection;
         this.out = out;
-        own = (PrivateKey) store.getKey(store.aliases().nextElement(), password);
+        own = (PrivateKey) store.getKey(store.aliases().nextElement(), password.toCharArray());
     }
 
     /** The provider's end of a tunnel, as the gateway of this name; gives the tunnel's id. */
