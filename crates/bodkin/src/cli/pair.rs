@@ -31,13 +31,14 @@ pub struct CloudOption {
     pub name: String,
 }
 
-/// Parses `OPERATOR/NAME`.
+/// Parses `OPERATOR/NAME`, or `NAME.OPERATOR` as clouds are told of.
 pub fn parse_cloud(text: &str) -> Result<CloudOption, String> {
-    match text.split_once('/').map(|(operator, name)| (operator.trim(), name.trim())) {
-        Some((operator, name)) if !operator.is_empty() && !name.is_empty() && !name.contains('/') => {
+    let parts = text.split_once('/').or_else(|| text.split_once('.').map(|(name, operator)| (operator, name)));
+    match parts.map(|(operator, name)| (operator.trim(), name.trim())) {
+        Some((operator, name)) if [operator, name].iter().all(|part| !part.is_empty() && !part.contains(['/', '.'])) => {
             Ok(CloudOption { operator: operator.to_owned(), name: name.to_owned() })
         }
-        _ => Err(format!("expected OPERATOR/NAME, for example aitia/testcloud1, not {text:?}")),
+        _ => Err(format!("expected OPERATOR/NAME or NAME.OPERATOR, for example aitia/testcloud1, not {text:?}")),
     }
 }
 
@@ -54,7 +55,10 @@ mod tests {
 
     #[test]
     fn a_cloud_has_an_operator_and_a_name() {
-        assert_eq!(parse_cloud("aitia/one"), Ok(CloudOption { operator: "aitia".into(), name: "one".into() }));
-        assert!(parse_cloud("one").is_err() && parse_cloud("/one").is_err() && parse_cloud("a/b/c").is_err());
+        let one = CloudOption { operator: "aitia".into(), name: "one".into() };
+        assert_eq!((parse_cloud("aitia/one"), parse_cloud("one.aitia")), (Ok(one.clone()), Ok(one)));
+        for wrong in ["one", "/one", "a/b/c", "one.", ".aitia", "a.b.c", "a/b.c", ""] {
+            assert!(parse_cloud(wrong).is_err(), "{wrong}");
+        }
     }
 }
