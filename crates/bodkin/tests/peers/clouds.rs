@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use crate::jms::{self, Peer, put_anchors, put_identity};
 use crate::network::{Host, Network};
 use crate::support::cloud::Launch;
-use crate::support::heat::{BODY, Heat};
-use crate::support::http::{Answer, Connection};
+use crate::support::heat::{BODY, Heat, RECORD, RECORD_BYTES, record};
+use crate::support::http::{Answer, Connection, Pieces};
 use crate::support::patience::{PATIENCE, eventually};
 use crate::support::relay::Serving;
 use crate::support::secure::{Client, DAY, authority, issue};
@@ -23,6 +23,8 @@ use crate::support::skip;
 
 /// Each step of a dialogue may take so long; a session is held much longer.
 const WAITS: [&str; 4] = ["--neighbor-timeout-ms", "5000", "--gateway-idle-timeout-ms", "30000"];
+/// The same, and a session is given up sooner.
+const SHORT_WAITS: [&str; 4] = ["--neighbor-timeout-ms", "5000", "--gateway-idle-timeout-ms", "10000"];
 /// For who cannot be reached to be found not to be.
 const GLANCE: Duration = Duration::from_secs(1);
 
@@ -178,21 +180,47 @@ impl World {
         self.at(host, "cloud sessions")["data"].as_array().and_then(|rows| rows.last()).cloned().unwrap_or_default()
     }
 
-    /// Behind a fault either the request that was made in it is answered, or both ends of the tunnel are told why not, and another tunnel is there.
+    /// A cloud's row of the session of this id.
+    fn session_of(&self, host: Host, id: &Value) -> Value {
+        let rows = self.at(host, "cloud sessions");
+        rows["data"].as_array().and_then(|rows| rows.iter().find(|row| row["queueId"] == *id)).cloned().unwrap_or_default()
+    }
+
+    /// The last session's id, which both clouds know.
+    fn open_session(&self) -> Value {
+        let [id, other] = [Host::One, Host::Two].map(|host| self.session(host)["queueId"].clone());
+        assert_eq!(id, other);
+        id
+    }
+
+    /// What both clouds' lists say of a session behind a fault, which has to fit to what its consumer has seen.
     #[track_caller]
-    fn goes_on_or_is_told(&self, mut connection: Connection) -> Connection {
-        if connection.read_answer().is_ok_and(|answer| answer.status == 200) {
-            return connection;
+    fn ask_the_lists(&self, id: &Value, is_answered: bool) -> Outcome {
+        let rows = || [Host::One, Host::Two].map(|host| self.session_of(host, id));
+        let is_told = |row: &Value| row["reason"].is_string() || row["trouble"].is_string();
+        if is_answered {
+            let rows = rows();
+            assert!(rows.iter().all(|row| row["state"] == "open" && !is_told(row)), "it was answered: {rows:?}");
+            let interruptions = rows.each_ref().map(|row| row["interruptions"].as_u64().expect("a number"));
+            eprintln!("goes on, interruptions {interruptions:?}");
+            return Outcome::GoesOn { interruptions };
         }
-        let is_told = |host| {
-            let session = self.session(host);
-            session["reason"].is_string() || session["trouble"].is_string()
-        };
-        assert!(eventually(|| is_told(Host::One) && is_told(Host::Two)), "{}\n{}", self.session(Host::One), self.session(Host::Two));
+        assert!(eventually(|| rows().iter().all(is_told)), "nothing was answered: {:?}\n{}", rows(), self.said());
+        let rows = rows();
+        eprintln!("is told: {}; {}", rows[0], rows[1]);
+        Outcome::IsTold { rows }
+    }
+
+    /// A tunnel to go on with: the one that has gone on, or another one.
+    #[track_caller]
+    fn goes_on_with(&self, outcome: &Outcome, connection: Connection) -> Connection {
         self.find_each_other();
-        let mut another = self.enter();
-        self.asks(&mut another);
-        another
+        let mut connection = match outcome {
+            Outcome::GoesOn { .. } => connection,
+            Outcome::IsTold { .. } => self.enter(),
+        };
+        self.asks(&mut connection);
+        connection
     }
 
     #[track_caller]
@@ -200,6 +228,39 @@ impl World {
         let answer = connection.request("GET", "/heat", &[], None).unwrap_or_else(|error| panic!("{error}: {}", self.said()));
         assert_eq!((answer.status, answer.text().as_str()), (200, BODY));
     }
+}
+
+/// What has become of a tunnel behind a fault.
+#[derive(Debug)]
+enum Outcome {
+    /// It goes on where it was; so often each cloud has come to the relay again.
+    GoesOn { interruptions: [u64; 2] },
+    /// It is over, or its connection is, and both clouds' lists say why.
+    IsTold { rows: [Value; 2] },
+}
+
+/// Reads what is recorded; gives how much of it has come, which has to be the same bytes, and whether it is all of it.
+#[track_caller]
+fn read_on(connection: &mut Connection, pieces: &mut Pieces, had: usize, until: usize) -> (usize, bool) {
+    let record = record();
+    let mut at = had;
+    while at < until {
+        let Ok(Some(piece)) = pieces.next(connection) else { return (at, false) };
+        assert!(record[at..].starts_with(&piece), "behind {at} bytes something else comes");
+        at += piece.len();
+    }
+    (at, at == RECORD_BYTES)
+}
+
+/// Begins to read what is recorded, until it is well under way.
+#[track_caller]
+fn begin_to_read(connection: &mut Connection) -> (Pieces, usize) {
+    connection.send_request("GET", RECORD, &[], None).expect("the own gateway takes it");
+    let head = connection.read_head().expect("it is begun");
+    let mut pieces = Pieces::of(&head).expect("a length");
+    let (had, _) = read_on(connection, &mut pieces, 0, RECORD_BYTES / 16);
+    assert!((RECORD_BYTES / 16..RECORD_BYTES).contains(&had), "{had}");
+    (pieces, had)
 }
 
 #[test]
@@ -239,8 +300,9 @@ fn meet(network: Network, place: TempDir, class_path: Option<&str>) {
     over_bad_wires(&world, &mut connection);
     let connection = over_a_wire_that_was_cut(&world, connection);
     let connection = while_the_relay_dies(&mut world, connection);
+    let connection = while_the_relay_dies_under_load(&mut world, connection);
     to_its_end(&world, connection);
-    a_gateway_dies(world);
+    gateways_die(world);
 }
 
 /// Where the hosts reach each other the consumer calls the provider itself.
@@ -293,23 +355,50 @@ fn over_bad_wires(world: &World, connection: &mut Connection) {
 }
 
 fn over_a_wire_that_was_cut(world: &World, mut connection: Connection) -> Connection {
+    let id = world.open_session();
     world.network.cut(Host::Two, true).expect("it can");
     connection.send_request("GET", "/heat", &[], None).expect("the own gateway takes it");
     world.is_told_why_nobody_answers();
     world.network.cut(Host::Two, false).expect("it can");
-    let connection = world.goes_on_or_is_told(connection);
-    world.find_each_other();
-    connection
+    // Whether the connection to the relay outlives that is TCP's to say; if it does not, what was on its way is lost.
+    let is_answered = connection.read_answer().is_ok_and(|answer| answer.status == 200);
+    let outcome = world.ask_the_lists(&id, is_answered);
+    world.goes_on_with(&outcome, connection)
 }
 
+/// With nothing under way while the relay dies, the tunnel goes on; and a request that is made while it is away waits for it.
 fn while_the_relay_dies(world: &mut World, mut connection: Connection) -> Connection {
+    let id = world.open_session();
     world.between.go();
+    for host in [Host::One, Host::Two] {
+        let knows = || world.at(host, "relay list")["data"][0]["state"].as_str().is_some_and(|state| !state.starts_with("open"));
+        assert!(eventually(knows), "{host:?}: {}", world.at(host, "relay list"));
+    }
     connection.send_request("GET", "/heat", &[], None).expect("the own gateway takes it");
     world.is_told_why_nobody_answers();
     world.between.come(&world.network, world.place.path());
-    let connection = world.goes_on_or_is_told(connection);
-    world.find_each_other();
-    connection
+    let is_answered = connection.read_answer().is_ok_and(|answer| answer.status == 200);
+    let outcome = world.ask_the_lists(&id, is_answered);
+    match &outcome {
+        Outcome::GoesOn { interruptions } => assert!(interruptions.iter().all(|times| *times > 0), "{interruptions:?}"),
+        // One of the signs of life, of which there is one each 5 s, was on its way when the relay died.
+        Outcome::IsTold { rows } => {
+            assert!(rows.iter().any(|row| row["reason"].as_str().is_some_and(|why| why.contains("lost"))), "{rows:?}")
+        }
+    }
+    world.goes_on_with(&outcome, connection)
+}
+
+/// With bytes under way it may go on, if the relay held none of them; or else both clouds say that some are lost. Nobody takes a part of an answer for the whole.
+fn while_the_relay_dies_under_load(world: &mut World, mut connection: Connection) -> Connection {
+    let id = world.open_session();
+    let (mut pieces, had) = begin_to_read(&mut connection);
+    world.between.go();
+    world.between.come(&world.network, world.place.path());
+    let (read, is_whole) = read_on(&mut connection, &mut pieces, had, RECORD_BYTES);
+    let outcome = world.ask_the_lists(&id, is_whole);
+    assert!(is_whole || read < RECORD_BYTES, "{outcome:?}");
+    world.goes_on_with(&outcome, connection)
 }
 
 /// The provider's operator ends it, and everybody is told.
@@ -323,18 +412,36 @@ fn to_its_end(world: &World, mut connection: Connection) {
     assert!(connection.is_closed_by_server());
 }
 
-/// With a connection open one of the gateways is killed: the other side is told, and is left with nothing.
-fn a_gateway_dies(world: World) {
+/// With bytes under way the consumer's gateway is killed, and behind a start of it the provider's: the other side is told, and is left with nothing.
+fn gateways_die(world: World) {
     let mut connection = world.enter();
-    world.asks(&mut connection);
-    let World { one, two, between: _between, network, place: _place } = world;
-    two.cloud.kill();
-    let session = || network.within(Host::One, || one.done("cloud sessions"))["data"].as_array().and_then(|rows| rows.last()).cloned();
-    let is_told = || session().is_some_and(|session| session["state"] == "closed");
+    let (mut pieces, had) = begin_to_read(&mut connection);
+    let World { one, two: Side { cloud, data }, between, network, place } = world;
+    cloud.kill();
+    let (read, is_whole) = read_on(&mut connection, &mut pieces, had, RECORD_BYTES);
+    assert!(!is_whole && read < RECORD_BYTES, "{read}");
+    let names = ["--cloud", "two", "--operator", "test"];
+    let cloud = network.within(Host::Two, || Launch::new().secure().data(&data).flags(names).flags(SHORT_WAITS).start());
+    let world = World { one, two: Side { cloud, data }, between, network, place };
+    let is_over = || world.session(Host::One)["state"] == "closed";
     // Half of the idle time, and a patience for it.
-    assert!(eventually(is_told) || eventually(is_told), "{:?}", session());
-    let told = session().unwrap_or_default();
+    assert!(eventually(is_over) || eventually(is_over), "{}", world.session(Host::One));
+    let told = world.session(Host::One);
     assert!(told["reason"].as_str().is_some_and(|reason| reason.contains("nothing was heard")), "{told}");
     assert_eq!(told["connections"], 0, "{told}");
+
+    world.find_each_other();
+    let mut connection = world.enter();
+    let (mut pieces, had) = begin_to_read(&mut connection);
+    let World { one, two, between: _between, network, place: _place } = world;
+    one.cloud.kill();
+    let (read, is_whole) = read_on(&mut connection, &mut pieces, had, RECORD_BYTES);
+    assert!(!is_whole && read < RECORD_BYTES, "{read}");
     assert!(connection.is_closed_by_server());
+    let rows = || network.within(Host::Two, || two.done("cloud sessions"))["data"].clone();
+    let told = || rows().as_array().and_then(|rows| rows.last()).cloned().unwrap_or_default();
+    assert!(eventually(|| told()["state"] == "closed"), "{}", told());
+    let told = told();
+    assert!(told["reason"].as_str().is_some_and(|reason| reason.contains("nothing was heard")), "{told}");
+    assert_eq!(told["connections"], 0, "{told}");
 }

@@ -114,6 +114,9 @@ answer! {
         /// What went wrong with a connection last.
         #[serde(default)]
         trouble: Option<String>,
+        /// How often the connection to the relay was made again while it lasted.
+        #[serde(default)]
+        interruptions: u64,
         /// The other gateway.
         peer: String,
         /// Who consumes.

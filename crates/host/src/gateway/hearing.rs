@@ -187,6 +187,7 @@ impl Hearing {
 
     /// The connection to the relay was made again.
     fn go_on(&mut self) -> Result<(), Reason> {
+        self.tunnel.interrupted();
         if self.tunnel.is_numbered() {
             // By its number the other gateway finds out whether it has missed any.
             self.tunnel.word(Frame::KeepAlive);

@@ -112,6 +112,7 @@ pub(super) struct Tunnel {
     bytes_from_peer: AtomicU64,
     /// Attempts to send a message that has not gone.
     pub(super) sent_again: AtomicU64,
+    interruptions: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
 
@@ -147,6 +148,7 @@ impl Tunnel {
             bytes_to_peer: AtomicU64::new(0),
             bytes_from_peer: AtomicU64::new(0),
             sent_again: AtomicU64::new(0),
+            interruptions: AtomicU64::new(0),
             trouble: Mutex::default(),
         });
         gateway.counts.opened.fetch_add(1, Relaxed);
@@ -242,6 +244,11 @@ impl Tunnel {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.to_owned());
     }
 
+    /// The connection to the relay was made again.
+    pub(super) fn interrupted(&self) {
+        self.interruptions.fetch_add(1, Relaxed);
+    }
+
     /// A message was not taken.
     pub(super) fn stray(&self, what: &str) {
         self.gateway.counts.strays.fetch_add(1, Relaxed);
@@ -279,6 +286,7 @@ impl Tunnel {
             state: session.state().to_string(),
             reason: session.reason().map(Reason::to_string),
             trouble: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            interruptions: self.interruptions.load(Relaxed),
             peer,
             consumer: self.form.consumer.as_str().to_owned(),
             consumer_cloud: format!("{}.{}", consumer_cloud.0, consumer_cloud.1),

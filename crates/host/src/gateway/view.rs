@@ -17,6 +17,8 @@ pub struct SessionView {
     pub reason: Option<String>,
     /// What went wrong with a connection last.
     pub trouble: Option<String>,
+    /// How often the connection to the relay was made again while it lasted.
+    pub interruptions: u64,
     /// The other gateway.
     pub peer: String,
     /// Who consumes.

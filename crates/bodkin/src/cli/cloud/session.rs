@@ -42,7 +42,12 @@ fn table(sessions: &[GatewaySession]) -> Table {
     let mut table =
         Table::new(&["ID", "SIDE", "STATE", "CONSUMER", "PROVIDER", "SERVICE", "RELAY", "PORT", "CONNECTIONS", "SENT", "RECEIVED", "TOLD"]);
     for session in sessions {
-        let told = session.reason.as_ref().or(session.trouble.as_ref());
+        let went_on = || match session.interruptions {
+            0 => String::new(),
+            1 => "went on behind 1 interruption at the relay".to_owned(),
+            times => format!("went on behind {times} interruptions at the relay"),
+        };
+        let told = session.reason.clone().or_else(|| session.trouble.clone()).unwrap_or_else(went_on);
         table.push([
             session.queue_id.trim_end_matches('.').to_owned(),
             session.side.clone(),
@@ -55,7 +60,7 @@ fn table(sessions: &[GatewaySession]) -> Table {
             session.connections.to_string(),
             session.bytes_to_peer.to_string(),
             session.bytes_from_peer.to_string(),
-            told.cloned().unwrap_or_default(),
+            told,
         ]);
     }
     table

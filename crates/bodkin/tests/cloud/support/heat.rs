@@ -18,6 +18,10 @@ use super::side::Side;
 
 /// What it tells.
 pub const BODY: &str = "23.5 degrees";
+/// What it has recorded, which it tells at [`RECORD`]: more than all that holds bytes on their way takes at once.
+pub const RECORD_BYTES: usize = 24 * 1024 * 1024;
+/// Where.
+pub const RECORD: &str = "/record";
 
 /// The sensor of a cloud. Its threads end with the process of the tests.
 pub struct Heat {
@@ -66,6 +70,11 @@ impl Heat {
     }
 }
 
+/// The recorded bytes, of which no two stretches are alike that are not a multiple of 251 apart.
+pub fn record() -> Vec<u8> {
+    (0..RECORD_BYTES).map(|at| (at % 251) as u8 ^ (at >> 16) as u8).collect()
+}
+
 /// Answers every request of a connection.
 fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<String>>) {
     let mut stream = StreamOwned::new(session, stream);
@@ -74,12 +83,14 @@ fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<Strin
     while let Ok(count @ 1..) = stream.read(&mut piece) {
         heard.extend_from_slice(&piece[..count]);
         while let Some(end) = find(&heard, b"\r\n\r\n") {
+            let is_for_record = heard.starts_with(format!("GET {RECORD} ").as_bytes());
             heard.drain(..end + 4);
             let shown = stream.conn.peer_certificates().and_then(|chain| chain.first()).expect("it was asked for");
             let caller = Certificate::from_der(shown).expect("a certificate").told_name().to_owned();
             callers.lock().expect("no test panics here").push(caller);
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{BODY}", BODY.len());
-            if stream.write_all(answer.as_bytes()).is_err() {
+            let body = if is_for_record { record() } else { BODY.as_bytes().to_vec() };
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
+            if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).is_err() {
                 return;
             }
         }
