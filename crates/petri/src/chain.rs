@@ -1,5 +1,6 @@
 //! Continuous-time Markov chains as sparse rows.
 
+pub mod absorption;
 pub mod accumulated;
 mod components;
 mod dense;

@@ -8,6 +8,7 @@ mod clock;
 mod mass;
 mod rules;
 mod symmetry;
+mod tagging;
 mod ticking;
 mod values;
 mod vanishing;
@@ -16,6 +17,7 @@ pub(crate) use self::{
     clock::{AGED, Clock, FRESH, Moment, Stages},
     mass::Mass,
     rules::{DUE, General, Rules, State},
+    tagging::Tagging,
     ticking::Ticking,
     values::Column,
 };
@@ -68,7 +70,11 @@ pub(crate) struct Exploration<'a> {
 impl<'a> Exploration<'a> {
     /// Explores by exponential transitions only.
     pub fn new(rules: Rules<'a>, states_max: usize) -> Result<Self, ExploreError> {
-        let mut frontier = Frontier::new(rules, states_max)?;
+        Self::of(Frontier::new(rules, states_max)?)
+    }
+
+    /// Explores from the states that were met first.
+    pub fn of(mut frontier: Frontier<'a>) -> Result<Self, ExploreError> {
         let mut chain = Chain::starting(frontier.initial.clone());
         let mut row = Vec::new();
         let mut number = 0;
@@ -102,6 +108,11 @@ impl<'a> Frontier<'a> {
     pub fn new(rules: Rules<'a>, states_max: usize) -> Result<Self, ExploreError> {
         let mut found = rules.first();
         rules.settle(&mut found, Moment::First)?;
+        Self::starting(rules, found, states_max)
+    }
+
+    /// Begins with these states, in which time passes.
+    pub fn starting(rules: Rules<'a>, first: Vec<(f64, State)>, states_max: usize) -> Result<Self, ExploreError> {
         let states_max = states_max.min(u32::MAX as usize - 1);
         let mut frontier = Self {
             rules,
@@ -115,7 +126,7 @@ impl<'a> Frontier<'a> {
             ends: Vec::new(),
             numbers: Vec::new(),
         };
-        for (probability, mut state) in found {
+        for (probability, mut state) in first {
             let number = frontier.number(&mut state)?;
             frontier.initial.push((number, probability));
         }

@@ -25,7 +25,7 @@ pub use self::{
     counters::Counters,
     estimate::Estimate,
     splitting::{RareEvent, Rarity, Splitting, split},
-    tag::{Response, Tag, TagStart},
+    tag::{Joins, Response, Tag, TagStart},
 };
 use self::{
     control::{Controlled, Differences, FirstRound, Pilot, Rises},

@@ -15,6 +15,7 @@ mod lattice;
 mod markov;
 pub mod passage;
 mod regenerative;
+pub mod response;
 mod sequential;
 
 use crate::{
@@ -218,20 +219,28 @@ fn check_firings(question: &Question, method: Method) -> Result<(), SolveError> 
 }
 
 fn check(question: &Question) -> Result<(), SolveError> {
-    let refused = |reason: String| Err(SolveError::Question(reason));
-    if !(question.error > 0.0 && question.error < 1.0) {
-        return refused(format!("the error is {}; expected a number above 0 and below 1", question.error));
+    check_error(question.error)?;
+    if let When::At(times) = &question.when { check_times(times) } else { Ok(()) }
+}
+
+fn check_error(error: f64) -> Result<(), SolveError> {
+    if error > 0.0 && error < 1.0 {
+        Ok(())
+    } else {
+        Err(SolveError::Question(format!("the error is {error}; expected a number above 0 and below 1")))
     }
-    if let When::At(times) = &question.when {
-        if times.is_empty() || times.len() > TIMES_MAX {
-            return refused(format!("there are {} times; expected 1 to {TIMES_MAX}", times.len()));
-        }
-        if let Some(time) = times.iter().find(|time| !(**time >= 0.0 && time.is_finite())) {
-            return refused(format!("{time} is no time; expected a number from 0"));
-        }
-        if let Some(pair) = times.windows(2).find(|pair| pair[0] > pair[1]) {
-            return refused(format!("{} stands behind {}; expected times that rise", pair[1], pair[0]));
-        }
+}
+
+fn check_times(times: &[f64]) -> Result<(), SolveError> {
+    let refused = |reason: String| Err(SolveError::Question(reason));
+    if times.is_empty() || times.len() > TIMES_MAX {
+        return refused(format!("there are {} times; expected 1 to {TIMES_MAX}", times.len()));
+    }
+    if let Some(time) = times.iter().find(|time| !(**time >= 0.0 && time.is_finite())) {
+        return refused(format!("{time} is no time; expected a number from 0"));
+    }
+    if let Some(pair) = times.windows(2).find(|pair| pair[0] > pair[1]) {
+        return refused(format!("{} stands behind {}; expected times that rise", pair[1], pair[0]));
     }
     Ok(())
 }

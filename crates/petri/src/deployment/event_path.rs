@@ -113,7 +113,7 @@ pub fn event_path(costs: &Costs, deployment: &Deployment) -> Result<EventPath, D
     let heard = subscribers(&mut draft, costs, cores, &streams)?;
     let name = format!("{} publishers, {} subscribers, {} cores", deployment.publishers, deployment.subscribers, deployment.cores);
     let net = draft.net(name).expect("the parts of the net are right whatever their number");
-    Ok(EventPath { net, delivered: Tag { from, to: heard }, answered: Tag { from, to: answered } })
+    Ok(EventPath { net, delivered: Tag::new(from, heard), answered: Tag::new(from, answered) })
 }
 
 /// The thread of the publishers; gives where latencies begin, and the place where an answer has been taken.

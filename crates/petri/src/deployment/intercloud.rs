@@ -245,7 +245,7 @@ pub fn intercloud(laws: &InterCloudLaws, consumers: u32, cores: u32) -> Result<(
     }
     let net = draft.net(format!("orchestration in another cloud, {consumers} consumers, {cores} cores"));
     let between_us = (work_us / f64::from(cores)).max(answer_us / f64::from(consumers));
-    Ok((net.expect("steps have names of their own"), Tag { from: TagStart::Arrival(asked), to: answered }, between_us))
+    Ok((net.expect("steps have names of their own"), Tag::new(TagStart::Arrival(asked), answered), between_us))
 }
 
 #[cfg(test)]

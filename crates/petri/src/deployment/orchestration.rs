@@ -73,5 +73,5 @@ pub fn orchestration(laws: &OrchestrationLaws, consumers: u32, workers: u32) -> 
     }
     draft.immediate("next one", 1, Around::from(&[answered]).to(&[asking]));
     let net = draft.net(format!("orchestration, {consumers} consumers, {workers} workers")).expect("stages have names of their own");
-    Ok((net, Tag { from: TagStart::Service(request), to: answered }, mean_us))
+    Ok((net, Tag::new(TagStart::Service(request), answered), mean_us))
 }

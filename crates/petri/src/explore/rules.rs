@@ -6,6 +6,7 @@
 use super::{
     clock::{AGED, Clock, FRESH, Moment, Stages, Ticks},
     symmetry::Symmetry,
+    tagging::{NUMBERS, Tagging},
 };
 use crate::{
     expression::Expression,
@@ -16,7 +17,7 @@ use crate::{
 /// A clock that has run out and has not fired yet.
 pub(crate) const DUE: u32 = u32::MAX;
 
-/// A marking and the clocks of each slot.
+/// A marking and the clocks of each slot. Where a token is followed, two numbers behind the marking say where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct State {
     pub marking: Vec<u32>,
@@ -48,6 +49,8 @@ pub(crate) struct Rules<'a> {
     /// States where this holds are not left.
     pub until: Option<Expression>,
     pub symmetry: Symmetry,
+    /// A token that is followed.
+    pub tagging: Option<Tagging>,
 }
 
 /// A net that a method is not made for.
@@ -102,7 +105,7 @@ impl<'a> Rules<'a> {
         let mut immediates: Vec<usize> = (0..net.transitions().len()).filter(|index| priority(index).is_some()).collect();
         immediates.sort_by_key(|index| std::cmp::Reverse(priority(index)));
         let (slot_of, symmetry) = (vec![None; net.transitions().len()], Symmetry::default());
-        Self { net, clocks, slots: Vec::new(), slot_of, immediates, affected: Vec::new(), until, symmetry }
+        Self { net, clocks, slots: Vec::new(), slot_of, immediates, affected: Vec::new(), until, symmetry, tagging: None }
     }
 
     /// The rules of a net's markings, without its times: every timed transition that is enabled fires with rate 1, whatever its delay.
@@ -141,17 +144,32 @@ impl<'a> Rules<'a> {
 
     /// Whether markings are all there is: no clock to remember, nothing immediate, no symmetry.
     pub fn is_plain(&self) -> bool {
-        self.slots.is_empty() && self.immediates.is_empty() && self.symmetry.is_trivial()
+        self.slots.is_empty() && self.immediates.is_empty() && self.symmetry.is_trivial() && self.tagging.is_none()
+    }
+
+    /// Keeps the clocks of every slot in the order of their age, whether or not it matters to the marking.
+    pub fn keep_order(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.is_ordered = true);
+    }
+
+    /// Follows a token: its place in a queue is that of its clock among those of its transition.
+    pub fn follow(&mut self, tagging: Tagging) {
+        self.keep_order();
+        self.tagging = Some(tagging);
     }
 
     /// Whether the state is not left because the condition holds.
     pub fn is_over(&self, marking: &[u32]) -> bool {
         self.until.as_ref().is_some_and(|until| until.holds(marking))
+            || self.tagging.as_ref().is_some_and(|tagging| tagging.is_over(marking))
     }
 
     /// The state at time 0 and its alternatives, vanishing ones among them.
     pub fn first(&self) -> Vec<(f64, State)> {
-        let state = State { marking: self.net.initial(), clocks: vec![Vec::new(); self.slots.len()] };
+        let mut state = State { marking: self.net.initial(), clocks: vec![Vec::new(); self.slots.len()] };
+        if self.tagging.is_some() {
+            state.marking.extend(Tagging::nowhere());
+        }
         let all: Vec<usize> = (0..self.slots.len()).collect();
         let mut found = Vec::new();
         self.start_clocks(state, 1.0, &all, Moment::First, &mut found);
@@ -175,7 +193,18 @@ impl<'a> Rules<'a> {
         if !self.net.fire(transition, &mut next.marking) {
             return None;
         }
-        self.start_clocks(next, probability, &self.affected[transition], moment, found);
+        let Some(tagging) = &self.tagging else {
+            self.start_clocks(next, probability, &self.affected[transition], moment, found);
+            return Some(());
+        };
+        // Of an immediate transition there is one clock at most.
+        let clocks = (clock, self.net.degree(transition, &state.marking));
+        for (share, numbers) in tagging.follow(transition, clocks, &state.marking, &next.marking) {
+            let mut alternative = next.clone();
+            alternative.marking.truncate(self.net.places().len());
+            alternative.marking.extend(numbers);
+            self.start_clocks(alternative, probability * share, &self.affected[transition], moment, found);
+        }
         Some(())
     }
 
@@ -264,7 +293,8 @@ impl<'a> Rules<'a> {
     /// Unpacks what [`Rules::pack`] has packed.
     pub fn unpack(&self, mut bytes: &[u8], state: &mut State) {
         state.marking.clear();
-        state.marking.extend((0..self.net.places().len()).map(|_| take_number(&mut bytes)));
+        let numbers = self.net.places().len() + self.tagging.as_ref().map_or(0, |_| NUMBERS);
+        state.marking.extend((0..numbers).map(|_| take_number(&mut bytes)));
         state.clocks.resize(self.slots.len(), Vec::new());
         let is_over = self.is_over(&state.marking);
         for (slot, clocks) in self.slots.iter().zip(&mut state.clocks) {

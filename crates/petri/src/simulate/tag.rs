@@ -19,6 +19,25 @@ pub struct Tag {
     pub from: TagStart,
     /// The place whose reaching ends it, by its index.
     pub to: usize,
+    /// Whose time goes on where a firing takes several tokens.
+    pub joins: Joins,
+}
+
+/// Whose time goes on where a firing takes several tokens whose times have begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Joins {
+    /// That of the first one, in the order of the transition's inputs.
+    #[default]
+    First,
+    /// That which began last: a result is as old as the newest of what it is made of.
+    Newest,
+}
+
+impl Tag {
+    /// From there to this place; where a firing takes several tokens, the time of the first one goes on.
+    pub fn new(from: TagStart, to: usize) -> Self {
+        Self { from, to, joins: Joins::First }
+    }
 }
 
 /// When a token's time begins.
@@ -169,7 +188,12 @@ impl Watch for Tags<'_> {
             for _ in 0..arc.weight {
                 let queue = &mut self.queues[arc.place];
                 let token = queue.remove(held.min(queue.len() - 1)).expect("an enabled transition has its tokens");
-                began = if began.is_nan() { token } else { began };
+                began = match tag.joins {
+                    Joins::First if began.is_nan() => token,
+                    Joins::First => began,
+                    // What is no number is not greater than any.
+                    Joins::Newest => began.max(token),
+                };
             }
         }
         if tag.from == TagStart::Service(transition as usize) {

@@ -213,10 +213,8 @@ fn a_passage_has_its_law_mean_and_quantiles() {
 fn tagged_messages_take_as_long_as_in_the_reference() {
     let check = |text: &str, curve: &str, mean: f64| {
         let net = net(text);
-        let tag = Tag {
-            from: TagStart::Service(net.transition("publish").expect("it is there")),
-            to: net.place("Subscriber").expect("it is there"),
-        };
+        let from = TagStart::Service(net.transition("publish").expect("it is there"));
+        let tag = Tag::new(from, net.place("Subscriber").expect("it is there"));
         let rows = curve.lines().skip(1).map(|line| line.split(',').map(|field| field.parse().expect("a number")).collect());
         let rows: Vec<Vec<f64>> = rows.filter(|row: &Vec<f64>| [6.0, 8.0, 9.0, 12.0, 100.0].contains(&row[0])).collect();
         let instants: Vec<f64> = rows.iter().map(|row| row[0]).filter(|time| *time < 100.0).chain([120.0]).collect();
@@ -241,7 +239,7 @@ fn a_queue_answers_in_the_time_that_little_says() {
     let arrive = r#"{"id": "arrive", "kind": "timed", "distribution": {"type": "exponential", "rate": 1}, "inputs": [{"place": "Away"}], "outputs": [{"place": "Queue"}], "servers": "infinite"}"#;
     let serve = r#"{"id": "serve", "kind": "timed", "distribution": {"type": "exponential", "rate": 1}, "inputs": [{"place": "Queue"}], "outputs": [{"place": "Away"}], "servers": 2}"#;
     let net = small(&[("Away", 3), ("Queue", 0)], &[arrive, serve]);
-    let tag = Tag { from: TagStart::Arrival(1), to: 0 };
+    let tag = Tag::new(TagStart::Arrival(1), 0);
     let question = Question { tag: Some(tag), ..ask(&net, &[1.0, 2_000.0], &["Queue"]) };
     let answer = simulate(&net, &question, &Options { confidence: 0.9999, ..options(4, 30) }).expect("an answer");
     // Rates 3, 2, 1 up and 1, 2, 2 down: in proportion to 1, 3, 3, 1.5.

@@ -51,13 +51,9 @@ pub fn passage(question: &Question, shares: &[f64], with_mean: bool) -> Result<P
     let Some(until) = &question.until else {
         return refused("a quantile is one of the time until a condition holds; none is given".to_owned());
     };
-    if let Some(share) = shares.iter().find(|share| !(**share > 0.0 && **share < 1.0)) {
-        return refused(format!("{share} is no share; expected a number above 0 and below 1"));
-    }
     let mut function = Function { question, until, method: Method::Markov, certainty: Certainty::Bound };
-    let mut high = function.first_time();
-    let quantiles = shares.iter().map(|share| function.quantile(*share, high)).collect::<Result<Vec<_>, _>>()?;
-    high = quantiles.iter().map(|quantile| quantile.high).fold(high, f64::max);
+    let quantiles = function.quantiles_of(shares)?;
+    let high = quantiles.iter().map(|quantile| quantile.high).fold(function.first_time(), f64::max);
     let mean = if with_mean { Some(function.mean(high)?) } else { None };
     Ok(Passage { quantiles, mean, method: function.method, certainty: function.certainty })
 }
@@ -70,26 +66,24 @@ struct Function<'a> {
     certainty: Certainty,
 }
 
-impl Function<'_> {
-    /// Its values at `times`, and what they may be off.
-    fn values(&mut self, times: Vec<f64>) -> Result<(Vec<f64>, f64), SolveError> {
-        let measures = vec![Measure::Reward(self.until.clone())];
-        let answer: Answer = solve(&Question { when: When::At(times), measures, ..self.question.clone() })?;
-        self.method = answer.method;
-        if answer.certainty == Certainty::Estimate {
-            self.certainty = Certainty::Estimate;
-        }
-        let last = self.question.net.places().len();
-        Ok((answer.values.iter().map(|values| values[last]).collect(), answer.errors[last]))
-    }
+/// The distribution function of a time, as far as it is known.
+pub(super) trait Distribution {
+    /// Its values at `times`, which rise, and what they may be off.
+    fn values(&mut self, times: Vec<f64>) -> Result<(Vec<f64>, f64), SolveError>;
 
-    /// Some time to begin with: the longest mean delay.
-    fn first_time(&self) -> f64 {
-        let delays = self.question.net.transitions().iter().filter_map(|transition| transition.timed()).map(|timed| match &timed.delay {
-            crate::net::Delay::Distribution(law) => law.mean(),
-            crate::net::Delay::Rate(_) => 1.0,
-        });
-        delays.fold(f64::MIN_POSITIVE, f64::max)
+    /// Some time to begin with.
+    fn first_time(&self) -> f64;
+
+    /// What has happened by then.
+    fn what() -> &'static str;
+
+    /// The times by which it has happened with these probabilities.
+    fn quantiles_of(&mut self, shares: &[f64]) -> Result<Vec<Quantile>, SolveError> {
+        if let Some(share) = shares.iter().find(|share| !(**share > 0.0 && **share < 1.0)) {
+            return Err(SolveError::Question(format!("{share} is no share; expected a number above 0 and below 1")));
+        }
+        let first_time = self.first_time();
+        shares.iter().map(|share| self.quantile(*share, first_time)).collect()
     }
 
     /// The interval between neighbours among the times is divided again and again.
@@ -128,11 +122,37 @@ impl Function<'_> {
             reached = values[0];
             time *= 2.0;
         }
-        Err(SolveError::Question(format!(
-            "by time {time:e} the condition has held with probability {reached:.9}: it may never come to {share}"
-        )))
+        Err(SolveError::Question(format!("by time {time:e} {} with probability {reached:.9}: it may never come to {share}", Self::what())))
+    }
+}
+
+impl Distribution for Function<'_> {
+    fn values(&mut self, times: Vec<f64>) -> Result<(Vec<f64>, f64), SolveError> {
+        let measures = vec![Measure::Reward(self.until.clone())];
+        let answer: Answer = solve(&Question { when: When::At(times), measures, ..self.question.clone() })?;
+        self.method = answer.method;
+        if answer.certainty == Certainty::Estimate {
+            self.certainty = Certainty::Estimate;
+        }
+        let last = self.question.net.places().len();
+        Ok((answer.values.iter().map(|values| values[last]).collect(), answer.errors[last]))
     }
 
+    /// The longest mean delay.
+    fn first_time(&self) -> f64 {
+        let delays = self.question.net.transitions().iter().filter_map(|transition| transition.timed()).map(|timed| match &timed.delay {
+            crate::net::Delay::Distribution(law) => law.mean(),
+            crate::net::Delay::Rate(_) => 1.0,
+        });
+        delays.fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    fn what() -> &'static str {
+        "the condition has held"
+    }
+}
+
+impl Function<'_> {
     /// The area above the distribution function.
     fn mean(&mut self, time: f64) -> Result<(f64, f64), SolveError> {
         // What is left of the probability counts with the time again, as of a tail that falls at least as fast as it did so far.

@@ -135,7 +135,7 @@ fn tag(net: &Net, text: &str) -> Result<Tag, String> {
         Some(transition) => TagStart::Service(transition),
         None => TagStart::Arrival(place(from).map_err(|error| format!("{error} and no transition"))?),
     };
-    Ok(Tag { from, to: place(to)? })
+    Ok(Tag::new(from, place(to)?))
 }
 
 impl SimulateOptions {

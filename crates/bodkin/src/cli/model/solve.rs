@@ -1,5 +1,6 @@
 //! `bodkin model solve`.
 
+mod response;
 mod sheet;
 
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ use crate::{DONE, FAILED, USAGE};
 /// Options of `bodkin model solve`.
 #[derive(Args, Clone, Debug)]
 #[command(
-    after_help = "Values are expected tokens of every place, then the measures. Each has an error; `bound` says that no value is further off, \
+    after_help = "With --response: how long a token takes from one place to another, where all delays are made of exponential stages; it has a bound. Values are otherwise expected tokens of every place, then the measures. Each has an error; `bound` says that no value is further off, \
                         `estimate` that it was found by computing more than once.\n\
                         Exit codes: 0 done, 1 it cannot be computed to that error, 2 the net or an option has a mistake."
 )]
@@ -38,6 +39,12 @@ pub struct SolveOptions {
     /// Do not leave markings where this holds: its measure is then the distribution of the first time that it does
     #[arg(long, value_name = "EXPR")]
     until: Option<String>,
+    /// Tell how long a token takes from its coming into the place FROM until it comes into the place TO, both in the order of their queues
+    #[arg(long, value_name = "FROM:TO", conflicts_with_all = ["measures", "until", "method", "steady"])]
+    response: Option<String>,
+    /// Which token that is: whichever comes in the long run, with what it finds then, or the last one that is in FROM at time 0
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "steady", requires = "response")]
+    begin: response::Beginning,
     /// What values may be off at most
     #[arg(long, value_name = "E", default_value_t = bodkin_petri::solve::ERROR_DEFAULT)]
     error: f64,
@@ -61,8 +68,8 @@ struct WhenOptions {
     /// In the long run
     #[arg(long)]
     steady: bool,
-    /// The times by which --until holds with these probabilities, and the mean time
-    #[arg(long, value_name = "P,P,...", value_delimiter = ',', requires = "until")]
+    /// The times by which --until holds, or the token of --response has come, with these probabilities, and the mean time
+    #[arg(long, value_name = "P,P,...", value_delimiter = ',')]
     quantile: Option<Vec<f64>>,
 }
 
@@ -79,6 +86,9 @@ pub fn run(options: &SolveOptions, form: Form) -> anyhow::Result<u8> {
         Ok(net) => net,
         Err(mistake) => return Ok(refused(&mistake)),
     };
+    if let Some(asked) = &options.response {
+        return response::run(options, &net, asked, form);
+    }
     let question = match options.question(&net) {
         Ok(question) => question,
         Err(mistake) => return Ok(refused(&mistake)),
@@ -103,6 +113,9 @@ fn refused(mistake: &str) -> u8 {
 
 impl SolveOptions {
     fn question<'a>(&self, net: &'a Net) -> Result<Question<'a>, String> {
+        if self.when.quantile.is_some() && self.until.is_none() {
+            return Err("--quantile is one of the time of --until or of --response: neither is given".to_owned());
+        }
         Ok(Question {
             net,
             when: self.when.when(),

@@ -98,3 +98,40 @@ fn csv_is_for_curves_only() {
     let output = Command::new(BINARY).args(["doctor", "--output", "csv"]).output().expect("the binary starts");
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
+
+#[test]
+fn how_long_a_token_takes_is_computed_with_a_bound() {
+    let place = TempDir::new().expect("a temporary directory");
+    let path = place.path().join("queue.json");
+    let exponential = |id: &str, rate: f64, from: &str, to: &str| json!({ "id": id, "kind": "timed", "distribution": { "type": "exponential", "rate": rate }, "inputs": [{ "place": from }], "outputs": [{ "place": to }] });
+    let queue = json!({
+        "schema": "stpn-neutral-1", "name": "queue", "time_unit": "ms",
+        "places": [{ "id": "room", "initial": 50 }, { "id": "waiting", "initial": 0 }, { "id": "served", "initial": 0 }],
+        "transitions": [exponential("arrive", 1.0, "room", "waiting"), exponential("serve", 2.0, "waiting", "served"), exponential("leave", 1e3, "served", "room")],
+    });
+    fs::write(&path, queue.to_string()).expect("written");
+    let found = document(&["solve", "--response", "waiting:served", "--transient", "0:1:3"], &path);
+    assert!(found["error"].as_f64().expect("an error") <= 1e-9 && found["certainty"] == "bound", "{found}");
+    for (time, share) in found["shares"].as_array().expect("a share for each time").iter().enumerate() {
+        let (share, expected) = (share.as_f64().expect("a number"), 1.0 - (-(time as f64)).exp());
+        assert!((share - expected).abs() < 1e-6, "by {time}: {share} and {expected}");
+    }
+    let found = document(&["solve", "--response", "waiting:served", "--quantile", "0.99"], &path);
+    let high = found["quantiles"][0]["high"].as_f64().expect("a number");
+    assert!((high - 100_f64.ln()).abs() < 1e-5 && (found["mean"]["value"].as_f64().expect("a mean") - 1.0).abs() < 1e-6, "{found}");
+    for (options, code, told) in [
+        (
+            ["solve", "--response", "serve:served", "--at", "1"].as_slice(),
+            2,
+            "serve is a transition, and a time is computed from place to place",
+        ),
+        (&["solve", "--response", "waiting", "--at", "1"], 2, "FROM:TO is expected"),
+        (&["solve", "--response", "waiting:elsewhere", "--at", "1"], 2, "elsewhere is no place"),
+        (&["solve", "--quantile", "0.5"], 2, "--quantile is one of the time of --until or of --response"),
+        (&["solve", "--response", "waiting:served", "--begin", "first", "--at", "1"], 1, "place waiting: it holds no token at time 0"),
+    ] {
+        let output = model(options, &path);
+        assert_eq!(output.status.code(), Some(code), "{options:?}: {output:?}");
+        assert!(text(&output.stderr).contains(told), "{options:?}: {output:?}");
+    }
+}
