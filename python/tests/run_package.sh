@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The package for Python: cargo builds its library, and its tests are run by a Python that has numpy: BODKIN_NUMPY, or python3.
+# The package for Python, as it is given away: maturin builds a wheel, and a Python that has numpy runs the tests with what is in it: BODKIN_NUMPY, or python3. Where
+# that has no maturin, neither beside it nor in the path, cargo builds the library alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${BODKIN_NUMPY:-python3}
@@ -8,13 +9,23 @@ if ! "$python" -c 'import numpy' 2>/dev/null; then
     exit 0
 fi
 build=$(realpath -m "${CARGO_TARGET_DIR:-../target}")/python
-cargo build --locked --target-dir "$build"
-cargo clippy --locked --target-dir "$build" -- -D warnings
-
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
-cp -r bodkin_petri "$place"
-cp "$build/debug/lib_engine.so" "$place/bodkin_petri/_engine.abi3.so"
+maturin=$(dirname "$("$python" -c 'import sys; print(sys.executable)')")/maturin
+[[ -x $maturin ]] || maturin=$(command -v maturin) || maturin=
+if [[ -n $maturin ]]; then
+    CARGO_TARGET_DIR=$build "$maturin" build --quiet --locked --interpreter "$python" --out "$place/wheels"
+    "$python" -m zipfile -e "$place"/wheels/bodkin_petri-*.whl "$place"
+    for file in _engine.abi3.so _engine.pyi py.typed __init__.py; do
+        [[ -e $place/bodkin_petri/$file ]] || { echo "not ok python the wheel has no $file"; exit 1; }
+    done
+    echo "ok python wheel"
+else
+    cargo build --locked --target-dir "$build"
+    cp -r bodkin_petri "$place"
+    cp "$build/debug/lib_engine.so" "$place/bodkin_petri/_engine.abi3.so"
+fi
+cargo clippy --locked --target-dir "$build" -- -D warnings
 
 # `test_name (place) ... ok` a test becomes `ok name`.
 status=0
