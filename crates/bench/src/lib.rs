@@ -56,7 +56,8 @@ mod trio;
 mod wire;
 
 pub use load::StageTimes;
-pub use options::{BenchCommand, EventLoad, RecordOptions};
+pub use options::{BenchCommand, EventLoad, GraphLoad, RecordOptions};
+pub use realtime::cpep::recorded::{GraphPlan, PlannedSupplier};
 pub use stages::Stage;
 pub use statistics::Counts;
 

@@ -4,6 +4,7 @@
 //! side. Loads alternate, so that a machine that changes its mind does so for all of them.
 
 mod events;
+mod graphs;
 mod intercloud;
 mod orchestrations;
 
@@ -34,6 +35,9 @@ pub struct Recording {
     /// Runs with orchestrations that another cloud answered.
     #[serde(default)]
     pub intercloud: Vec<InterCloudRun>,
+    /// A graph, and runs with it.
+    #[serde(default)]
+    pub graph: Option<GraphRecording>,
 }
 
 /// One run with events.
@@ -113,6 +117,66 @@ pub struct InterCloudRun {
     pub asked: StageTimes,
 }
 
+/// A graph under load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphRecording {
+    /// The text of its file.
+    pub file: String,
+    /// Runs, in the order in which they were made.
+    pub runs: Vec<GraphRun>,
+}
+
+/// One run with a graph: its suppliers pushed, each by its own clock, and consumers heard its results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GraphRun {
+    /// How often suppliers pushed, in percent of what the file declares.
+    pub percent: u32,
+    /// Workers, of each level where these are apart.
+    pub workers: u32,
+    /// How long it was, in s.
+    pub seconds: f64,
+    /// Events that were pushed.
+    pub sent: u64,
+    /// In the order of the file; of a graph that shares no operators each output has its own.
+    pub operators: Vec<OperatorTimes>,
+    /// In the order of the file.
+    pub outputs: Vec<OutputTimes>,
+    /// Processor time of the broker's shard.
+    pub shard_ns: u64,
+    /// Processor time of all workers.
+    pub workers_ns: u64,
+    /// Processor time of the process of all suppliers.
+    pub suppliers_ns: u64,
+    /// Processor time of the process of all consumers.
+    pub consumers_ns: u64,
+}
+
+/// What an operator did in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorTimes {
+    /// Its name.
+    pub name: String,
+    /// Rounds.
+    pub rounds: u64,
+    /// How long they lasted together, in us.
+    pub busy_us: f64,
+    /// The longest one since the graph was deployed, in us.
+    pub longest_us: f64,
+}
+
+/// What came out at a topic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputTimes {
+    /// The topic.
+    pub topic: String,
+    /// From the push of the newest event that a result is made of to the consumer.
+    pub latency_ns: Counts,
+}
+
 /// Makes the runs; `told` hears what begins.
 ///
 /// # Errors
@@ -124,7 +188,8 @@ pub fn record(options: &RecordOptions, told: &mut dyn FnMut(String)) -> anyhow::
     let events = events::record(options, told)?;
     let orchestrations = orchestrations::record(options, told)?;
     let intercloud = intercloud::record(options, told)?;
+    let graph = graphs::record(options, told)?;
     let load = conditions.load_before[0];
     let machine = format!("{}, {cores} of {} processors, {}, load {load}", conditions.cpu, conditions.cores, conditions.kernel);
-    Ok(Recording { schema: SCHEMA.into(), machine, cores, events, orchestrations, intercloud })
+    Ok(Recording { schema: SCHEMA.into(), machine, cores, events, orchestrations, intercloud, graph })
 }

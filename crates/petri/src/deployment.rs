@@ -8,6 +8,9 @@ mod costs;
 mod draft;
 mod durations;
 mod event_path;
+mod graph;
+mod graph_calibration;
+mod graph_path;
 mod intercloud;
 mod least_squares;
 mod orchestration;
@@ -18,10 +21,21 @@ pub use self::{
     costs::{Costs, EventRun, Wake, Work},
     durations::Durations,
     event_path::{Deployment, EVENT_PATH_SUBSCRIBERS_MAX, EventPath, event_path},
+    graph::{
+        Graph, GraphCosts, GraphDeployment, GraphInput, GraphOperator, GraphOutput, GraphRun, GraphSource, GraphSupplier, OperatorCost,
+        OperatorRun,
+    },
+    graph_calibration::{GraphCalibration, GraphCalibrationError, calibrate_graph},
+    graph_path::{GRAPH_OPERATORS_MAX, GraphPath, graph_path},
     intercloud::{Dialogue, InterCloudError, InterCloudLaws, InterCloudRun, InterCloudStep, fit_intercloud, intercloud},
     orchestration::{OrchestrationLaws, fit_orchestration, orchestration},
-    prediction::{Effort, Prediction, PredictionError, predict_answers, predict_events, predict_intercloud, predict_orchestrations},
+    prediction::{
+        Effort, GraphPrediction, Prediction, PredictionError, predict_answers, predict_events, predict_graph, predict_intercloud,
+        predict_orchestrations,
+    },
 };
 
+#[cfg(test)]
+mod graph_tests;
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@ pub use realtime::{
     ArrecOptions, Configuration, CoverOptions, DurableOptions, FrameOptions, GroupSize, Recovery, ReplicationStrategy, Sockets,
     ZmtpOptions, ZmtpScenario,
 };
-pub use record::{EventLoad, RecordOptions};
+pub use record::{EventLoad, GraphLoad, RecordOptions};
 pub use secure::HandshakeOptions;
 pub use target::{ServerOptions, TargetOptions};
 pub use taskfarm::{Form, Part, TaskfarmOptions};

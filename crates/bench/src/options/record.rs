@@ -13,9 +13,14 @@ use super::value;
 use crate::endpoint::Endpoint;
 use crate::event::Shape;
 use crate::options::Scenario;
+use crate::realtime::cpep::recorded::GraphPlan;
 
 /// Most publishers, and most subscribers, of a load.
 const SIDE_MAX: usize = 1_000;
+/// Percent of a graph's declared rate at the most.
+const PERCENT_MAX: u32 = 10_000;
+/// Most workers of a graph.
+const WORKERS_MAX: u32 = 64;
 /// Most consumers that ask for orchestrations at once.
 const CONSUMERS_MAX: i64 = 1_000;
 /// Standard ports of the Service Registry and of Bodkin's monitor: an offset moves both.
@@ -52,6 +57,12 @@ pub struct RecordOptions {
     /// Consumers that ask for these, each again when it has its answer; a comma list is a load each
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4", requires = "intercloud", value_parser = clap::value_parser!(u32).range(1..=CONSUMERS_MAX))]
     pub consumers: Vec<u32>,
+    /// Loads of the graph of --graph: percent of the rate that its file declares for its suppliers, and its workers where they are other than in the file, as 50 or 100:1; a comma list is a load each
+    #[arg(long = "graph-load", value_name = "PERCENT[:WORKERS]", value_delimiter = ',', default_value = "50,100", requires = "graph")]
+    pub graph_loads: Vec<GraphLoad>,
+    /// The graph that is put under load; whoever reads its file knows it.
+    #[arg(skip)]
+    pub graph_plan: Option<GraphPlan>,
     /// Where the certificates of these two clouds are.
     #[command(flatten)]
     pub certificates: CertificateOptions,
@@ -85,6 +96,38 @@ fn monitor_beside(cloud: &Endpoint) -> anyhow::Result<Endpoint> {
     let port = (u32::from(cloud.address.port()) + u32::from(MONITOR_PORT)).checked_sub(u32::from(SERVICE_REGISTRY_PORT));
     let port = port.context("where the monitor listens cannot be told from the port of the Service Registry: give --monitor")?;
     Endpoint::resolve(&format!("{host}:{port}"))
+}
+
+/// How often the suppliers of a graph push, and how many workers it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphLoad {
+    /// Percent of the declared rate; 1 or more.
+    pub percent: u32,
+    /// Workers, of each level where they are apart; none: as many as the file says.
+    pub workers: Option<u32>,
+}
+
+impl fmt::Display for GraphLoad {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.percent)?;
+        self.workers.map_or(Ok(()), |workers| write!(out, ":{workers}"))
+    }
+}
+
+impl FromStr for GraphLoad {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (percent, workers) = text.split_once(':').map_or((text, None), |(percent, workers)| (percent, Some(workers)));
+        let number = |text: &str, most: u32| text.parse::<u32>().ok().filter(|number| (1..=most).contains(number));
+        let workers = workers.map(|workers| number(workers, WORKERS_MAX).ok_or(()));
+        match (number(percent, PERCENT_MAX), workers.transpose()) {
+            (Some(percent), Ok(workers)) => Ok(Self { percent, workers }),
+            _ => Err(format!(
+                "`{text}` is no load of a graph: percent of its rate, 1 to {PERCENT_MAX}, and workers where they are others, 1 to {WORKERS_MAX}, as 50 or 100:1"
+            )),
+        }
+    }
 }
 
 /// How many publishers and subscribers, and how fast.
@@ -150,6 +193,16 @@ mod tests {
         assert_eq!("b6".parse(), Ok(EventLoad { publishers: 1, subscribers: 6, rate_per_s: None }));
         for text in ["", "x", "0x1", "1x1001", "1x1@", "1x1@-1", "E", "1*2"] {
             assert!(text.parse::<EventLoad>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_load_of_a_graph_is_read_as_it_is_written() {
+        for text in ["50", "100:1", "250:16"] {
+            assert_eq!(text.parse::<GraphLoad>().map(|load| load.to_string()).as_deref(), Ok(text));
+        }
+        for text in ["", "0", "100:", "100:0", "100:65", "-1", "1.5", "100000"] {
+            assert!(text.parse::<GraphLoad>().is_err(), "{text}");
         }
     }
 

@@ -10,6 +10,7 @@ mod expressions;
 mod file;
 mod fit;
 mod fleet;
+mod graph;
 mod peers;
 mod plot;
 mod predict;

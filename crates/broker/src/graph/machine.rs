@@ -30,7 +30,7 @@ mod store;
 mod words;
 
 pub use self::{
-    chain::{CHAIN_MAX, Next},
+    chain::{CHAIN_MAX, Next, followers},
     counters::OperatorCounters,
     held::HeldError,
     inputs::Invalid,
@@ -93,7 +93,7 @@ impl Machine {
         let queued = |supplier: SupplierId| queue_len(&graph, policy, supplier);
         let store = Store::new(&graph, queued);
         let node = |(at, follower)| Node::new(&graph, OperatorId::of(at), place(graph.level(OperatorId::of(at))), follower);
-        let nodes: Vec<Node> = chain::followers(&graph).into_iter().enumerate().map(node).collect();
+        let nodes: Vec<Node> = followers(&graph).into_iter().enumerate().map(node).collect();
         let suppliers: Vec<_> = (0..graph.suppliers().len())
             .map(|at| {
                 let id = SupplierId::of(at);

@@ -127,14 +127,20 @@ fn merged(runs: &[EventRun]) -> Result<Vec<EventRun>, CalibrationError> {
 }
 
 /// The middle half of the runs of one load, by mean latency, as one; at least one of them.
-fn typical(mut runs: Vec<&EventRun>) -> EventRun {
-    runs.sort_by(|a, b| a.latency.mean_us().total_cmp(&b.latency.mean_us()));
+fn typical(runs: Vec<&EventRun>) -> EventRun {
+    let (first, others) = middle(runs, |run| run.latency.mean_us());
+    let mut whole = first.clone();
+    others.iter().for_each(|run| whole.add(run));
+    whole
+}
+
+/// The middle half of some runs: the first of them, and the others.
+pub(super) fn middle<T>(mut runs: Vec<&T>, latency_us: impl Fn(&T) -> f64) -> (&T, Vec<&T>) {
+    runs.sort_by(|a, b| latency_us(a).total_cmp(&latency_us(b)));
     // As many are left out at either end; of two runs neither is in the middle.
     let apart = if runs.len() == 2 { 0 } else { runs.len().div_ceil(4).min((runs.len() - 1) / 2) };
     let (first, others) = runs[apart..runs.len() - apart].split_first().expect("one is in the middle");
-    let mut whole = (*first).clone();
-    others.iter().for_each(|run| whole.add(run));
-    whole
+    (*first, others.to_vec())
 }
 
 /// Everything but wake-ups.
@@ -204,31 +210,39 @@ impl EventRun {
     }
 }
 
-/// The wake-ups under which what is predicted comes nearest to what was measured: median, mean and 99th percentile of all loads, by the squares of the
-/// logarithms of their ratios.
+/// The wake-ups under which what is predicted of all loads comes nearest to what was measured.
 fn searched(
     loads: &[&EventRun],
     effort: &Effort,
     measured: fn(&EventRun) -> &Durations,
     predict: impl Fn(&EventRun, Wake) -> Result<Prediction, PredictionError>,
 ) -> Result<Wake, PredictionError> {
-    let all = || loads.iter().map(|load| measured(load));
-    // Nobody was held up for longer than the longest response took.
-    let longest_us = all().map(|durations| durations.quantile_us(1.0)).fold(0.0, f64::max);
     let run_us = loads.iter().map(|load| load.elapsed_us / load.events as f64).fold(f64::INFINITY, f64::min) * effort.events_of_run();
+    let measured: Vec<&Durations> = loads.iter().map(|load| measured(load)).collect();
+    nearest_wake(&measured, run_us, |wake| loads.iter().map(|load| predict(load, wake)).collect())
+}
+
+/// The wake-ups under which what is predicted comes nearest to what was measured: median, mean and 99th percentile of all that was, by the squares of the
+/// logarithms of their ratios. A run of a simulation takes `run_us`.
+pub(super) fn nearest_wake(
+    measured: &[&Durations],
+    run_us: f64,
+    predict: impl Fn(Wake) -> Result<Vec<Prediction>, PredictionError>,
+) -> Result<Wake, PredictionError> {
+    // Nobody was held up for longer than the longest response took.
+    let longest_us = measured.iter().map(|durations| durations.quantile_us(1.0)).fold(0.0, f64::max);
     let held_up_us_max = longest_us.min(HELD_UP_PART * run_us);
     let at = |point| at(point, held_up_us_max);
     let residuals = |point: [f64; 4]| -> Result<Vec<f64>, PredictionError> {
         let mut residuals = Vec::new();
-        for load in loads {
-            let (predicted, measured) = (predict(load, at(point))?, measured(load));
+        for (predicted, measured) in predict(at(point))?.iter().zip(measured) {
             residuals.push((predicted.mean_us.value / measured.mean_us()).ln());
             residuals.extend([0.5, 0.99].map(|share| (predicted.quantile_us(share) / measured.quantile_us(share)).ln()));
         }
         Ok(residuals)
     };
-    let lightest = all().min_by(|a, b| a.mean_us().total_cmp(&b.mean_us())).expect("some are closed");
-    let latest_us = all().map(|durations| durations.quantile_us(0.99)).fold(0.0, f64::max);
+    let lightest = measured.iter().min_by(|a, b| a.mean_us().total_cmp(&b.mean_us())).expect("something was measured");
+    let latest_us = measured.iter().map(|durations| durations.quantile_us(0.99)).fold(0.0, f64::max);
     // A thread is held up often for a short while or seldom for a long one: between the two lies a ridge that a search does not cross.
     let mut best: Option<([f64; 4], f64)> = None;
     for (held_up, held_up_us) in [(HELD_UP_OFTEN, lightest.quantile_us(0.99)), (HELD_UP_SELDOM, latest_us)] {

@@ -12,36 +12,52 @@ pub struct Draft {
     transitions: Vec<Transition>,
 }
 
-/// The places around a transition; each arc has weight 1.
+/// The places around a transition, each with the weight of its arc.
 #[derive(Clone, Default)]
 pub struct Around {
-    inputs: Vec<usize>,
-    outputs: Vec<usize>,
-    tests: Vec<usize>,
-    empty: Vec<usize>,
+    inputs: Vec<Arc>,
+    outputs: Vec<Arc>,
+    tests: Vec<Arc>,
+    empty: Vec<Arc>,
+}
+
+fn single(places: &[usize]) -> impl Iterator<Item = Arc> {
+    places.iter().map(|place| Arc { place: *place, weight: 1 })
 }
 
 impl Around {
     /// Takes a token from each of these.
     pub fn from(inputs: &[usize]) -> Self {
-        Self { inputs: inputs.to_vec(), ..Self::default() }
+        Self { inputs: single(inputs).collect(), ..Self::default() }
+    }
+
+    /// And so many from this one.
+    pub fn several(mut self, place: usize, weight: u32) -> Self {
+        self.inputs.push(Arc { place, weight });
+        self
+    }
+
+    /// While this one holds two.
+    pub fn while_two_in(mut self, place: usize) -> Self {
+        self.tests.push(Arc { place, weight: 2 });
+        self
     }
 
     /// And gives one to each of these.
     pub fn to(mut self, outputs: &[usize]) -> Self {
-        self.outputs.extend(outputs);
+        self.outputs.extend(single(outputs));
         self
     }
 
     /// While each of these holds one.
     pub fn while_in(mut self, tests: &[usize]) -> Self {
-        self.tests.extend(tests);
+        self.tests.extend(single(tests));
         self
     }
 
     /// And none of these holds any.
     pub fn without(mut self, empty: &[usize]) -> Self {
-        self.empty.extend(empty);
+        self.empty.extend(single(empty));
         self
     }
 }
@@ -55,9 +71,17 @@ impl Draft {
 
     /// A further timed transition with this many servers; gives its index.
     pub fn timed(&mut self, name: impl Into<String>, law: &Distribution, servers: Servers, around: Around) -> usize {
+        self.clock(name.into(), law, servers, Memory::Enabling, around)
+    }
+
+    /// One with a single server that goes on where it was stopped; gives its index.
+    pub fn interrupted(&mut self, name: impl Into<String>, law: &Distribution, around: Around) -> usize {
+        self.clock(name.into(), law, Servers::SINGLE, Memory::Age, around)
+    }
+
+    fn clock(&mut self, name: String, law: &Distribution, servers: Servers, memory: Memory, around: Around) -> usize {
         let delay = Delay::Distribution(law.clone());
-        let timed = Timed { delay, servers, memory: Memory::Enabling, priority: 0, weight: 1.0 };
-        self.transition(name.into(), Firing::Timed(timed), around)
+        self.transition(name, Firing::Timed(Timed { delay, servers, memory, priority: 0, weight: 1.0 }), around)
     }
 
     /// A further immediate transition; of the enabled ones the highest priority fires.
@@ -66,13 +90,12 @@ impl Draft {
     }
 
     fn transition(&mut self, name: String, firing: Firing, around: Around) -> usize {
-        let arcs = |places: Vec<usize>| places.into_iter().map(|place| Arc { place, weight: 1 }).collect();
         self.transitions.push(Transition {
             name,
-            inputs: arcs(around.inputs),
-            outputs: arcs(around.outputs),
-            inhibitors: arcs(around.empty),
-            tests: arcs(around.tests),
+            inputs: around.inputs,
+            outputs: around.outputs,
+            inhibitors: around.empty,
+            tests: around.tests,
             guard: None,
             firing,
         });

@@ -3,6 +3,8 @@
 use super::{
     costs::{Costs, Work},
     event_path::{Deployment, EVENT_PATH_SUBSCRIBERS_MAX, EventPath, event_path},
+    graph::{Graph, GraphCosts, GraphDeployment},
+    graph_path::{GRAPH_OPERATORS_MAX, graph_path},
     intercloud::{InterCloudLaws, intercloud},
     orchestration::{OrchestrationLaws, orchestration},
 };
@@ -178,6 +180,62 @@ pub fn predict_intercloud(laws: &InterCloudLaws, consumers: u32, cores: u32, eff
     }
     let (net, tag, between_us) = intercloud(laws, consumers, cores)?;
     simulated(&net, tag, between_us * effort.events_of_run(), effort)
+}
+
+/// What a graph's results of a level will do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphPrediction {
+    /// The level; 0 is the most urgent.
+    pub level: u8,
+    /// From the push of the newest event that a result is made of until it is read.
+    pub response: Prediction,
+    /// Results a second if every event becomes one that can: of a graph that does not keep up newer events take the place of older ones, and fewer come.
+    pub expected_per_second: f64,
+}
+
+/// Fewest periods of the supplier that pushes least often, in a run of a simulation.
+const PERIODS_MIN: f64 = 20.0;
+
+/// The latencies of a graph's results, by level.
+///
+/// # Errors
+/// Numbers that mean nothing, a graph with a mistake or too many operators, or no result in the time that was simulated.
+pub fn predict_graph(
+    graph: &Graph,
+    costs: &GraphCosts,
+    deployment: &GraphDeployment,
+    effort: &Effort,
+) -> Result<Vec<GraphPrediction>, PredictionError> {
+    let refused = |reason: String| Err(PredictionError::Deployment(reason));
+    let GraphDeployment { cores, workers, rate } = *deployment;
+    if cores == 0 || workers == 0 {
+        return refused(format!("{cores} processors and {workers} workers; expected 1 or more"));
+    }
+    if !(rate > 0.0 && rate.is_finite()) {
+        return refused(format!("suppliers push at {rate} times their rate; expected a number above 0"));
+    }
+    if let Some(mistake) = graph.mistake() {
+        return refused(format!("graph {}: {mistake}", graph.name));
+    }
+    if costs.operators.len() != graph.operators.len() || graph.operators.len() > GRAPH_OPERATORS_MAX {
+        return refused(format!(
+            "graph {} has {} operators, and {} costs are known; expected as many, {GRAPH_OPERATORS_MAX} at the most",
+            graph.name,
+            graph.operators.len(),
+            costs.operators.len()
+        ));
+    }
+    let path = graph_path(graph, costs, deployment)?;
+    let periods = || graph.suppliers.iter().map(|supplier| supplier.period_us / rate);
+    let event_us = 1.0 / periods().map(|period_us| 1.0 / period_us).sum::<f64>();
+    let horizon_us = (event_us * effort.events_of_run()).max(PERIODS_MIN * periods().fold(0.0, f64::max));
+    let expected = graph.results_per_us(costs, rate);
+    let of_level = |(level, tag): &(u8, Tag)| {
+        let per_us: f64 = graph.outputs.iter().filter(|output| output.level == *level).map(|output| expected[output.from]).sum();
+        let response = simulated(&path.net, *tag, horizon_us, effort)?;
+        Ok(GraphPrediction { level: *level, response, expected_per_second: 1e6 * per_us })
+    };
+    path.levels.iter().map(of_level).collect()
 }
 
 fn simulated(net: &Net, tag: Tag, horizon_us: f64, effort: &Effort) -> Result<Prediction, PredictionError> {

@@ -12,7 +12,7 @@ use mio::{Events, Poll, Token};
 use serde::{Deserialize, Serialize};
 
 use super::speech::{Frame, Tongue};
-use super::streams::{LEVELS, Streams, prefix};
+use super::streams::Streams;
 use crate::event::payload::monotonic_ns;
 use crate::processor_time;
 use crate::realtime::connection::Connection;
@@ -82,17 +82,16 @@ pub struct Consumers {
 }
 
 impl Consumers {
-    /// Subscribes a line for each level.
+    /// Subscribes to all results.
     ///
     /// # Errors
     /// The broker does not answer.
     pub fn subscribe(order: ConsumeOrder, broker: SocketAddr) -> anyhow::Result<Self> {
         let poll = Poll::new()?;
         let mut lines = Vec::new();
-        for level in 0..LEVELS.len() {
-            let topics = prefix(level);
+        for topics in order.streams.subscriptions() {
             let mut connection =
-                Connection::open(broker, Tongue::Zmtp(Box::new(Zmtp::of(End::Subscriber))), [topics.as_str()].into_iter())?;
+                Connection::open(broker, Tongue::Zmtp(Box::new(Zmtp::of(End::Subscriber))), topics.iter().map(String::as_str))?;
             connection.watch(poll.registry(), Token(lines.len()))?;
             lines.push(connection);
         }
@@ -183,7 +182,7 @@ struct Tally {
 impl Tally {
     fn new(streams: &Streams, window: Window) -> Self {
         let consumers = streams.consumers.iter().map(|consumer| (consumer.level, streams.late_ns(consumer))).collect();
-        Self { window, consumers, levels: LEVELS.map(|_| Default::default()).into(), foreign: 0 }
+        Self { window, consumers, levels: (0..streams.levels()).map(|_| Default::default()).collect(), foreign: 0 }
     }
 
     fn take(&mut self, arrived: Option<Arrived>, now_ns: u64) {

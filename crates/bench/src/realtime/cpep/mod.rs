@@ -10,6 +10,7 @@ mod figures;
 mod flink;
 mod graph_file;
 mod precedence;
+pub mod recorded;
 mod service;
 mod speech;
 mod streams;

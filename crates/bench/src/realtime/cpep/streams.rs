@@ -16,6 +16,9 @@ pub struct Supplier {
     pub points: u32,
     /// Between two events.
     pub period_ns: u64,
+    /// Events that are pushed one after the other and again; none: points of any value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub texts: Vec<String>,
 }
 
 /// Suppliers that push in the same moment.
@@ -34,7 +37,7 @@ pub struct Timer {
 pub struct Consumer {
     /// Its name, which begins with that of its level.
     pub topic: String,
-    /// 0 to 2, 0 is the most urgent.
+    /// 0 is the most urgent; of those that have names there are three.
     pub level: usize,
     /// Between two results.
     pub period_ns: u64,
@@ -83,7 +86,12 @@ impl Streams {
     /// Adds a stream's suppliers, which have one period; gives their topics.
     pub fn supply(&mut self, topics: &[(String, u32)], period_ns: u64, arrivals: Arrivals, draws: &mut Draws) -> Vec<String> {
         let first = self.suppliers.len();
-        self.suppliers.extend(topics.iter().map(|(topic, points)| Supplier { topic: topic.clone(), points: *points, period_ns }));
+        self.suppliers.extend(topics.iter().map(|(topic, points)| Supplier {
+            topic: topic.clone(),
+            points: *points,
+            period_ns,
+            texts: Vec::new(),
+        }));
         let places: Vec<usize> = (first..self.suppliers.len()).collect();
         let sets = if arrivals.are_together { vec![places] } else { places.into_iter().map(|place| vec![place]).collect() };
         for suppliers in sets {
@@ -102,6 +110,21 @@ impl Streams {
     /// Results a second of a level, if every event becomes one in time.
     pub fn results_per_s(&self, level: usize) -> f64 {
         self.consumers.iter().filter(|consumer| consumer.level == level).map(|consumer| 1e9 / consumer.period_ns as f64).sum()
+    }
+
+    /// What each line of the consumers subscribes to: one for each level, whose topics begin alike, or one for all topics where they do not.
+    pub fn subscriptions(&self) -> Vec<Vec<String>> {
+        let begins = |consumer: &Consumer| consumer.level < LEVELS.len() && consumer.topic.starts_with(&prefix(consumer.level));
+        if self.consumers.iter().all(begins) {
+            (0..LEVELS.len()).map(|level| vec![prefix(level)]).collect()
+        } else {
+            vec![self.consumers.iter().map(|consumer| consumer.topic.clone()).collect()]
+        }
+    }
+
+    /// Levels that results are told by: those that have a name at least.
+    pub fn levels(&self) -> usize {
+        self.consumers.iter().map(|consumer| consumer.level + 1).fold(LEVELS.len(), usize::max)
     }
 
     /// When a result of a consumer is late.

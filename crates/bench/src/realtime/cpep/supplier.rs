@@ -145,7 +145,10 @@ impl Suppliers {
         let mut sent = 0;
         for supplier in suppliers.iter().copied() {
             let described = &self.order.streams.suppliers[supplier];
-            let points = &self.points[&described.points][sequence as usize % VARIANTS];
+            let points = match described.texts.as_slice() {
+                [] => &self.points[&described.points][sequence as usize % VARIANTS][..],
+                texts => texts[sequence as usize % texts.len()].as_bytes(),
+            };
             let (topic, utc_at_zero_ns) = (described.topic.as_str(), self.order.utc_at_zero_ns);
             let line = &mut self.lines[self.places[supplier]];
             if line.has_room() {

@@ -1,5 +1,7 @@
 //! What the kernel counts of a process's threads: how often they were switched to, how often they moved to another processor.
 
+use std::collections::BTreeMap;
+
 use nix::unistd::Pid;
 
 /// Counts since the threads began.
@@ -45,6 +47,24 @@ fn value(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(of_line)?.parse().ok()
 }
 
+/// How long each thread of a process has been on a processor, in ns, by the thread's name; threads of one name together.
+///
+/// # Errors
+/// It is gone, or the kernel counts in ticks alone.
+pub fn on_processors(pid: Pid) -> anyhow::Result<BTreeMap<String, u64>> {
+    let mut threads = BTreeMap::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let place = task?.path();
+        // A thread may end while it is looked at.
+        let Ok(name) = std::fs::read_to_string(place.join("comm")) else { continue };
+        let Ok(line) = std::fs::read_to_string(place.join("schedstat")) else { continue };
+        let ns: u64 = line.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(0);
+        *threads.entry(name.trim_end().to_owned()).or_insert(0) += ns;
+    }
+    anyhow::ensure!(!threads.is_empty(), "the kernel does not tell how long threads were on a processor (/proc/PID/task/*/schedstat)");
+    Ok(threads)
+}
+
 /// Ticks of all processors since the machine was started: those in which one worked, and all.
 ///
 /// # Errors
@@ -74,6 +94,25 @@ mod tests {
         assert_eq!(value("se.nr_migrations      :       12\n", "se.nr_migrations"), Some(12));
         assert_eq!(worked_and_all("cpu  10 1 5 70 4 2 3 9 0 0"), Some([21, 95]));
         assert_eq!(worked_and_all("intr 1"), None);
+    }
+
+    #[test]
+    fn what_a_thread_works_is_found_by_its_name() {
+        let (named, is_named) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let work = move || {
+            let begun = crate::processor_time::own();
+            while crate::processor_time::own() < begun + std::time::Duration::from_millis(20) {}
+            named.send(()).is_ok() && receiver.recv().is_err()
+        };
+        let worker = std::thread::Builder::new().name("a worker (8)".into()).spawn(work).unwrap();
+        is_named.recv().unwrap();
+        // Other tests' threads end meanwhile, and the system's listing may then pass over one that goes on.
+        const READINGS_MAX: usize = 100;
+        let found = (0..READINGS_MAX).find_map(|_| on_processors(Pid::this()).unwrap().get("a worker (8)").copied());
+        assert!(found.is_some_and(|ns| ns > 0), "{found:?}");
+        drop(sender);
+        assert!(worker.join().unwrap());
     }
 
     #[test]

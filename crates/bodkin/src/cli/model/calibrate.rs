@@ -3,10 +3,11 @@
 use std::{fs, path::PathBuf, thread::available_parallelism};
 
 use anyhow::Context;
+use bodkin_bench::recording::Recording;
 use bodkin_petri::{
     deployment::{
-        Calibration, Effort, EventRun, InterCloudLaws, Wake, calibrate, deployment, event_path, fit_intercloud, fit_orchestration,
-        intercloud, orchestration,
+        Calibration, Effort, EventRun, GraphCalibration, GraphDeployment, GraphPrediction, GraphRun, InterCloudLaws, OperatorCost, Wake,
+        calibrate, calibrate_graph, deployment, event_path, fit_intercloud, fit_orchestration, graph_path, intercloud, orchestration,
     },
     distribution::Distribution,
     format::json,
@@ -16,7 +17,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    calibration::CalibrationFile,
+    calibration::{CalibratedGraph, CalibrationFile},
+    graph,
     recording::{SourceOptions, event_runs, intercloud_runs, orchestrations},
 };
 use crate::{
@@ -45,6 +47,9 @@ pub struct CalibrateOptions {
     seed: u64,
 }
 
+/// A load of a graph, and what the calibrated net makes of it.
+type GraphLoadSeen = (GraphRun, Vec<GraphPrediction>);
+
 /// Calibrates and prints; gives the exit code.
 pub fn run(options: &CalibrateOptions, printer: Printer) -> anyhow::Result<u8> {
     let recording = options.source.recording()?;
@@ -71,9 +76,27 @@ pub fn run(options: &CalibrateOptions, printer: Printer) -> anyhow::Result<u8> {
             }
         }
     }
+    let graph = match graph_of(&recording, &effort) {
+        Ok(graph) => graph,
+        Err(error) => {
+            eprintln!("bodkin: {error}");
+            return Ok(FAILED);
+        }
+    };
+    let graph_loads = graph.map(|(calibrated, calibration)| {
+        file.graph = Some(calibrated);
+        calibration.loads
+    });
     options.write(&calibration, &file)?;
-    print(&calibration, &file, printer)?;
+    print(&calibration, &file, graph_loads.as_deref(), printer)?;
     Ok(DONE)
+}
+
+/// The graph of a recording, calibrated; none where there is none.
+pub fn graph_of(recording: &Recording, effort: &Effort) -> anyhow::Result<Option<(CalibratedGraph, GraphCalibration)>> {
+    let Some((graph, runs)) = graph::runs(recording).map_err(anyhow::Error::msg)? else { return Ok(None) };
+    let calibration = calibrate_graph(&graph, &runs, effort)?;
+    Ok(Some((CalibratedGraph::new(graph, graph::workers(recording), &calibration), calibration)))
 }
 
 /// As many as the machine has processors.
@@ -96,6 +119,10 @@ impl CalibrateOptions {
         }
         if let Some(laws) = &file.orchestration {
             self.put("orchestration.json", json::write(&orchestration(laws, 1, file.cores)?.0))?;
+        }
+        if let Some(CalibratedGraph { graph, costs, workers, .. }) = &file.graph {
+            let deployment = GraphDeployment { cores: file.cores, workers: *workers, rate: 1.0 };
+            self.put("graph.json", json::write(&graph_path(graph, costs, &deployment)?.net))?;
         }
         if let Some(laws) = &file.intercloud {
             self.put("intercloud.json", json::write(&intercloud(laws, 1, file.cores)?.0))?;
@@ -120,7 +147,7 @@ pub fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-fn print(calibration: &Calibration, file: &CalibrationFile, printer: Printer) -> anyhow::Result<()> {
+fn print(calibration: &Calibration, file: &CalibrationFile, graph: Option<&[GraphLoadSeen]>, printer: Printer) -> anyhow::Result<()> {
     let costs = &calibration.costs;
     let loads: Vec<_> = calibration
         .loads
@@ -134,7 +161,7 @@ fn print(calibration: &Calibration, file: &CalibrationFile, printer: Printer) ->
         })
         .collect();
     printer.one(
-        &json!({ "costs": costs, "orchestration": file.orchestration, "intercloud": file.intercloud, "loads": loads }),
+        &json!({ "costs": costs, "orchestration": file.orchestration, "intercloud": file.intercloud, "graph": file.graph, "loads": loads }),
         &Details::default()
             .with("publisher", format!("takes an answer in {:.2} us, publishes in {:.2} us", costs.take.mean_us, costs.publish.mean_us))
             .with("broker, a turn", format!("{:.2} us, its log {:.2} us", costs.turn.mean_us, costs.log.mean_us))
@@ -166,7 +193,49 @@ fn print(calibration: &Calibration, file: &CalibrationFile, printer: Printer) ->
         ]);
     }
     printer.table(&table, "no loads")?;
-    file.intercloud.as_ref().map_or(Ok(()), |laws| print_intercloud(laws, printer))
+    if let Some(laws) = &file.intercloud {
+        print_intercloud(laws, printer)?;
+    }
+    match (&file.graph, graph) {
+        (Some(calibrated), Some(loads)) => print_graph(calibrated, loads, printer),
+        _ => Ok(()),
+    }
+}
+
+/// What a graph's operators cost, and its loads by level.
+fn print_graph(calibrated: &CalibratedGraph, loads: &[GraphLoadSeen], printer: Printer) -> anyhow::Result<()> {
+    let CalibratedGraph { graph, costs, .. } = calibrated;
+    let mut table = Table::new(&["OPERATOR", "LEVEL", "WORKS US", "VARIES", "HAS A RESULT"]);
+    for (operator, cost) in graph.operators.iter().zip(&costs.operators) {
+        let OperatorCost { work, emits } = cost;
+        let varies = format!("{:.0} %", 100.0 * work.squared_variation.sqrt());
+        table.push([
+            operator.name.clone(),
+            operator.level.to_string(),
+            format!("{:.1}", work.mean_us),
+            varies,
+            format!("{:.0} %", 100.0 * emits),
+        ]);
+    }
+    printer.table(&table, "no operators")?;
+    let mut table = Table::new(&["GRAPH LOAD", "LEVEL", "RESULTS", "MEAN US", "BY NET", "P99 US", "BY NET"]);
+    for (load, predicted) in loads {
+        for GraphPrediction { level, response, .. } in predicted {
+            let us = |value: f64| format!("{value:.1}");
+            let measured = load.of_level(graph, *level);
+            table.push([
+                graph::load_text(load),
+                level.to_string(),
+                measured.count().to_string(),
+                us(measured.mean_us()),
+                us(response.mean_us.value),
+                us(measured.quantile_us(0.99)),
+                us(response.quantile_us(0.99)),
+            ]);
+        }
+    }
+    printer.table(&table, "no loads")?;
+    Ok(())
 }
 
 /// The steps of an orchestration that another cloud answers, in their order.

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use bodkin_petri::deployment::{Calibration, Costs, EventRun, InterCloudLaws, OrchestrationLaws, Prediction};
+use bodkin_petri::deployment::{
+    Calibration, Costs, EventRun, Graph, GraphCalibration, GraphCosts, GraphPrediction, GraphRun, InterCloudLaws, OrchestrationLaws,
+    Prediction,
+};
 use serde::{Deserialize, Serialize};
 
-use super::{calibrate::load_text, file::read_text};
+use super::{calibrate::load_text, file::read_text, graph::load_text as graph_load_text};
 
 const SCHEMA: &str = "bodkin-calibration-1";
 
@@ -29,6 +32,48 @@ pub struct CalibrationFile {
     /// Laws of an orchestration that another cloud answers, in us, where such were recorded.
     #[serde(default)]
     pub intercloud: Option<InterCloudLaws>,
+    /// A graph and its costs, where one was recorded.
+    #[serde(default)]
+    pub graph: Option<CalibratedGraph>,
+}
+
+/// A graph, and what each step of an event's way through it costs.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibratedGraph {
+    /// The graph.
+    pub graph: Graph,
+    /// Its costs, in us.
+    pub costs: GraphCosts,
+    /// Loads from which they were made: percent of the declared rate, and workers.
+    pub loads: Vec<String>,
+    /// Workers of its file.
+    pub workers: u32,
+    /// How far the net's mean is off, at most, for these loads.
+    pub mean_off_percent: f64,
+}
+
+impl CalibratedGraph {
+    /// A graph and what was calibrated of it; its file has so many workers.
+    pub fn new(graph: Graph, workers: u32, calibration: &GraphCalibration) -> Self {
+        let off = |(load, predicted): &(GraphRun, Vec<GraphPrediction>)| {
+            let of_level = |predicted: &GraphPrediction| {
+                100.0 * (predicted.response.mean_us.value / load.of_level(&graph, predicted.level).mean_us() - 1.0).abs()
+            };
+            predicted.iter().map(of_level).fold(0.0, f64::max)
+        };
+        let mean_off_percent = calibration.loads.iter().map(off).fold(0.0, f64::max);
+        let loads = calibration.loads.iter().map(|(load, _)| graph_load_text(load)).collect();
+        Self { graph, costs: calibration.costs.clone(), loads, workers, mean_off_percent }
+    }
+}
+
+/// Why nothing is predicted from a calibration whose own loads its net is so far off.
+pub fn too_far_off(mean_off_percent: f64) -> String {
+    format!(
+        "the net's mean is off by {mean_off_percent:.0} % for a load that it was made from, so it predicts no other: record again while the machine has nothing else to do, or ask with --calibrated-within {:.0}",
+        mean_off_percent.ceil()
+    )
 }
 
 impl CalibrationFile {
@@ -46,6 +91,7 @@ impl CalibrationFile {
             events: calibration.costs.clone(),
             orchestration: None,
             intercloud: None,
+            graph: None,
         }
     }
 
@@ -55,11 +101,7 @@ impl CalibrationFile {
     /// It was made on one, and more are asked for; or its net is further off, for what it was made from, than `within_percent`.
     pub fn speaks_of(&self, cores: u32, within_percent: f64) -> Result<(), String> {
         if self.mean_off_percent > within_percent {
-            Err(format!(
-                "the net's mean is off by {:.0} % for a load that it was made from, so it predicts no other: record again while the machine has nothing else to do, or ask with --calibrated-within {:.0}",
-                self.mean_off_percent,
-                self.mean_off_percent.ceil()
-            ))
+            Err(too_far_off(self.mean_off_percent))
         } else if self.cores == 1 && cores > 1 {
             Err(format!(
                 "{cores} processors cannot be predicted from a calibration on one: there nobody waits until another processor wakes up; calibrate on two or more"

@@ -3,20 +3,28 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use bodkin_petri::deployment::{Deployment, Effort, Prediction, predict_events, predict_intercloud, predict_orchestrations};
+use bodkin_bench::GraphLoad;
+use bodkin_petri::deployment::{
+    Deployment, Effort, GraphDeployment, GraphPrediction, Prediction, predict_events, predict_graph, predict_intercloud,
+    predict_orchestrations,
+};
 use clap::Args;
 use serde_json::json;
 
-use super::{Form, calibrate::threads, calibration::CalibrationFile};
+use super::{
+    Form,
+    calibrate::threads,
+    calibration::{CalibratedGraph, CalibrationFile, too_far_off},
+};
 use crate::{
     DONE, FAILED, USAGE,
-    cli::{details::Details, printer::Printer, write_out},
+    cli::{details::Details, printer::Printer, table::Table, write_out},
 };
 
 /// Options of `bodkin model predict`.
 #[derive(Args, Clone, Debug)]
 #[command(
-    after_help = "Latencies of events from publisher to subscriber; with --consumers the response times of orchestrations. --output csv is \
+    after_help = "Latencies of events from publisher to subscriber; with --consumers the response times of orchestrations; with --graph-load, by level, from the push of the newest event that a result of a graph is made of to its consumer. --output csv is \
                         the curve: the share of all that take no longer.\nExit codes: 0 done, 1 the deployment does not keep up with its rate, \
                         2 the calibration or an option has a mistake, or the calibration says nothing of it."
 )]
@@ -45,6 +53,9 @@ pub struct PredictOptions {
     /// Worker threads of the control plane [default: as many as processors]
     #[arg(long, value_name = "N", requires = "consumers", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
+    /// Predicts the calibration's graph instead, whose suppliers push at so many percent of the rate that it declares; with other workers than it was recorded with behind a colon, as 150:4
+    #[arg(long, value_name = "PERCENT[:WORKERS]", conflicts_with_all = ["publishers", "subscribers", "rate", "consumers"])]
+    graph_load: Option<GraphLoad>,
     /// Events, or orchestrations, that are simulated
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     events: u64,
@@ -67,6 +78,9 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
     };
     let effort = Effort { events: options.events, seed: options.seed, threads: threads() };
     let cores = options.cores.unwrap_or(calibration.cores);
+    if let Some(load) = options.graph_load {
+        return graph(options, &calibration, load, cores, &effort, form);
+    }
     if options.consumers.is_none()
         && let Err(reason) = calibration.speaks_of(cores, options.calibrated_within)
     {
@@ -101,23 +115,91 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
     }
 }
 
-fn print(prediction: &Prediction, form: Form) -> anyhow::Result<()> {
-    let Prediction { mean_us, quantiles_us, curve, per_second, count } = prediction;
-    // Points at which something happens: the curve is flat before the first response and behind the last.
-    let rising = curve.windows(2).filter(|pair| pair[1].1 > pair[0].1).map(|pair| pair[1]);
+/// The same of the calibration's graph.
+fn graph(
+    options: &PredictOptions,
+    calibration: &CalibrationFile,
+    load: GraphLoad,
+    cores: u32,
+    effort: &Effort,
+    form: Form,
+) -> anyhow::Result<u8> {
+    let calibrated =
+        calibration.graph.as_ref().context("the calibration has no graph: none was recorded, which --graph of calibrate asks for")?;
+    let CalibratedGraph { graph, costs, workers, mean_off_percent, .. } = calibrated;
+    if *mean_off_percent > options.calibrated_within {
+        eprintln!("bodkin: {}", too_far_off(*mean_off_percent));
+        return Ok(USAGE);
+    }
+    let deployment = GraphDeployment { cores, workers: load.workers.unwrap_or(*workers), rate: f64::from(load.percent) / 100.0 };
+    match predict_graph(graph, costs, &deployment, effort) {
+        Ok(predicted) => {
+            print_graph(&predicted, form)?;
+            Ok(DONE)
+        }
+        Err(error) => {
+            eprintln!("bodkin: {error}");
+            Ok(FAILED)
+        }
+    }
+}
+
+fn print_graph(predicted: &[GraphPrediction], form: Form) -> anyhow::Result<()> {
     match form {
         Form::Csv => {
-            let lines: String = rising.map(|(time, share)| format!("{time},{share}\n")).collect();
+            let line = |level: u8, (time, share): (f64, f64)| format!("{level},{time},{share}\n");
+            let of_level =
+                |of_level: &GraphPrediction| rising(&of_level.response).map(|point| line(of_level.level, point)).collect::<String>();
+            write_out(&format!("level,us,share\n{}", predicted.iter().map(of_level).collect::<String>()))?;
+        }
+        Form::Json => {
+            let of_level = |GraphPrediction { level, response, expected_per_second }: &GraphPrediction| {
+                let mut document = document(response);
+                document.insert("level".into(), json!(level));
+                document.insert("expected_per_s".into(), json!(expected_per_second));
+                document
+            };
+            Printer::new(true).document(&json!({ "levels": predicted.iter().map(of_level).collect::<Vec<_>>() }))?;
+        }
+        Form::Table => {
+            let mut table = Table::new(&["LEVEL", "MEAN US", "P50 US", "P90 US", "P99 US", "P99.9 US", "RESULTS/S", "OF"]);
+            for GraphPrediction { level, response, expected_per_second } in predicted {
+                let us = |value: f64| format!("{value:.1}");
+                let [p50, p90, p99, p99_9] = Prediction::SHARES.map(|share| us(response.quantile_us(share)));
+                let mean = us(response.mean_us.value);
+                table.push([level.to_string(), mean, p50, p90, p99, p99_9, us(response.per_second), us(*expected_per_second)]);
+            }
+            Printer::new(false).table(&table, "no levels")?;
+        }
+    }
+    Ok(())
+}
+
+/// Points at which something happens: the curve is flat before the first response and behind the last.
+fn rising(prediction: &Prediction) -> impl Iterator<Item = (f64, f64)> {
+    prediction.curve.windows(2).filter(|pair| pair[1].1 > pair[0].1).map(|pair| pair[1])
+}
+
+fn document(prediction: &Prediction) -> serde_json::Map<String, serde_json::Value> {
+    let Prediction { mean_us, quantiles_us, per_second, count, .. } = prediction;
+    let quantile = |(share, us): &(f64, f64)| (format!("p{}_us", (share * 1e4).round() / 1e2).replace('.', "_"), json!(us));
+    let mut document: serde_json::Map<_, _> = quantiles_us.iter().map(quantile).collect();
+    document.insert("mean_us".into(), json!({ "value": mean_us.value, "low": mean_us.low, "high": mean_us.high }));
+    document.insert("responses_per_s".into(), json!(per_second));
+    document.insert("simulated".into(), json!(count));
+    document.insert("curve".into(), json!(rising(prediction).collect::<Vec<_>>()));
+    document
+}
+
+fn print(prediction: &Prediction, form: Form) -> anyhow::Result<()> {
+    let Prediction { mean_us, quantiles_us, per_second, count, .. } = prediction;
+    match form {
+        Form::Csv => {
+            let lines: String = rising(prediction).map(|(time, share)| format!("{time},{share}\n")).collect();
             write_out(&format!("us,share\n{lines}"))?;
         }
         Form::Json => {
-            let quantile = |(share, us): &(f64, f64)| (format!("p{}_us", (share * 1e4).round() / 1e2).replace('.', "_"), json!(us));
-            let mut document: serde_json::Map<_, _> = quantiles_us.iter().map(quantile).collect();
-            document.insert("mean_us".into(), json!({ "value": mean_us.value, "low": mean_us.low, "high": mean_us.high }));
-            document.insert("responses_per_s".into(), json!(per_second));
-            document.insert("simulated".into(), json!(count));
-            document.insert("curve".into(), json!(rising.collect::<Vec<_>>()));
-            Printer::new(true).document(&document)?;
+            Printer::new(true).document(&document(prediction))?;
         }
         Form::Table => {
             let mut details =

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use bodkin_bench::{
-    Counts, EventLoad, RecordOptions, Stage, StageTimes,
+    Counts, EventLoad, GraphLoad, RecordOptions, Stage, StageTimes,
     recording::{self, Recording, SCHEMA},
 };
 use bodkin_petri::deployment::{Dialogue, Durations, EventRun, InterCloudRun};
 use clap::Args;
 
-use super::file::read_text;
+use super::{file::read_text, graph};
 
 /// Stages of the Orchestrator in the order of an answer's making.
 const ORCHESTRATION_STAGES: [&str; 5] = ["receive", "parse", "execute", "authorise", "send"];
@@ -22,10 +22,30 @@ const DIALOGUES: [(&str, &str); 2] = [("gsd_poll", "gsd"), ("icn_proposal", "icn
 #[derive(Args, Clone, Debug)]
 pub struct SourceOptions {
     /// A recording that was made before; without it loads are put on a cloud now
-    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["cloud", "loads", "seconds", "repeat", "orchestrations", "services", "intercloud", "consumers", "certificates", "core"])]
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["cloud", "loads", "seconds", "repeat", "orchestrations", "services", "intercloud", "consumers", "graph", "graph_keys", "graph_events", "graph_loads", "certificates", "core"])]
     recording: Option<PathBuf>,
+    /// A graph file (TOML): events go through it in a cloud of its own, under the loads of --graph-load
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "cloud")]
+    graph: Option<PathBuf>,
+    /// Where the keys of its operators are
+    #[arg(long, value_name = "DIR", requires = "graph")]
+    graph_keys: Option<PathBuf>,
+    /// What its supplier of TOPIC pushes, for one whose events the file does not tell, as JSON; of numbers and bytes any are made up
+    #[arg(long = "graph-event", value_name = "TOPIC=TEXT", requires = "graph")]
+    graph_events: Vec<String>,
     #[command(flatten)]
     record: RecordOptions,
+}
+
+/// What is to be recorded besides what the options of a recording say: it takes turns with that.
+#[derive(Debug, Default)]
+pub struct Further<'a> {
+    /// Loads of events.
+    pub events: &'a [EventLoad],
+    /// Consumers whose orchestrations another cloud answers.
+    pub consumers: &'a [u32],
+    /// Loads of the graph.
+    pub graph: &'a [GraphLoad],
 }
 
 impl SourceOptions {
@@ -34,21 +54,25 @@ impl SourceOptions {
     /// # Errors
     /// The file is none, or the cloud does not take the loads.
     pub fn recording(&self) -> anyhow::Result<Recording> {
-        self.recording_with(&[], &[])
+        self.recording_with(&Further::default())
     }
 
-    /// The same with further loads of events, and of consumers whose orchestrations another cloud answers; they take turns with the others.
+    /// The same with further loads.
     ///
     /// # Errors
     /// As of [`Self::recording`].
-    pub fn recording_with(&self, further: &[EventLoad], consumers: &[u32]) -> anyhow::Result<Recording> {
-        let Some(path) = &self.recording else {
-            let mut record = self.record.clone();
-            record.loads.extend_from_slice(further);
-            record.consumers.extend_from_slice(consumers);
-            return recording::record(&record, &mut |what| eprintln!("bodkin: {what}"));
-        };
-        read(path).map_err(anyhow::Error::msg)
+    pub fn recording_with(&self, further: &Further<'_>) -> anyhow::Result<Recording> {
+        if let Some(path) = &self.recording {
+            return read(path).map_err(anyhow::Error::msg);
+        }
+        let mut record = self.record.clone();
+        record.loads.extend_from_slice(further.events);
+        record.consumers.extend_from_slice(further.consumers);
+        record.graph_loads.extend_from_slice(further.graph);
+        if let Some(path) = &self.graph {
+            record.graph_plan = Some(graph::plan(path, self.graph_keys.clone(), &self.graph_events).map_err(anyhow::Error::msg)?);
+        }
+        recording::record(&record, &mut |what| eprintln!("bodkin: {what}"))
     }
 }
 

@@ -3,18 +3,19 @@
 use std::{fs, path::PathBuf};
 
 use anyhow::Context;
-use bodkin_bench::{EventLoad, recording::Recording};
+use bodkin_bench::{EventLoad, GraphLoad, recording::Recording};
 use bodkin_petri::deployment::{
-    Durations, Effort, EventRun, InterCloudRun, Prediction, PredictionError, calibrate, deployment, fit_intercloud, predict_events,
-    predict_intercloud,
+    Durations, Effort, EventRun, Graph, GraphPrediction, GraphRun, InterCloudRun, Prediction, PredictionError, calibrate, calibrate_graph,
+    deployment, fit_intercloud, predict_events, predict_graph, predict_intercloud,
 };
 use clap::Args;
 use serde::Serialize;
 
 use super::{
     calibrate::{load_text, pretty, threads},
-    calibration::CalibrationFile,
-    recording::{SourceOptions, event_runs, intercloud_runs},
+    calibration::{CalibratedGraph, CalibrationFile},
+    graph,
+    recording::{Further, SourceOptions, event_runs, intercloud_runs},
 };
 use crate::{
     DONE, FAILED, USAGE,
@@ -42,6 +43,9 @@ pub struct ValidateOptions {
     /// With --calibrate: calibrate orchestrations that another cloud answers from loads with these consumers
     #[arg(long, value_name = "N", value_delimiter = ',', requires = "calibrate", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     calibrate_consumers: Vec<u32>,
+    /// With --calibrate: calibrate the graph of --graph from these loads
+    #[arg(long, value_name = "PERCENT[:WORKERS]", value_delimiter = ',', requires = "calibrate")]
+    calibrate_graph: Vec<GraphLoad>,
     /// Write what was recorded, for --recording
     #[arg(long, value_name = "FILE.json", conflicts_with = "recording")]
     keep: Option<PathBuf>,
@@ -92,14 +96,20 @@ pub fn run(options: &ValidateOptions, printer: Printer) -> anyhow::Result<u8> {
             return Ok(USAGE);
         }
     };
-    let recording = options.source.recording_with(&options.calibrate, &options.calibrate_consumers)?;
+    let further = Further { events: &options.calibrate, consumers: &options.calibrate_consumers, graph: &options.calibrate_graph };
+    let recording = options.source.recording_with(&further)?;
     if let Some(path) = &options.keep {
         fs::write(path, pretty(&recording)?).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let (from, runs) = options.parted(event_runs(&recording));
     let (from_elsewhere, elsewhere): (Vec<InterCloudRun>, _) =
         intercloud_runs(&recording).into_iter().partition(|run| options.calibrate_consumers.contains(&run.consumers));
-    let calibration = match read.map_or_else(|| options.calibrated(&recording, &from, &from_elsewhere), Ok) {
+    let (graph, graph_runs) =
+        graph::runs(&recording).map_err(anyhow::Error::msg)?.map_or((None, Vec::new()), |(graph, runs)| (Some(graph), runs));
+    let (from_graph, graph_runs): (Vec<GraphRun>, Vec<GraphRun>) =
+        graph_runs.into_iter().partition(|run| options.is_from(run, graph::workers(&recording)));
+    let calibrated = || options.calibrated(&recording, &from, &from_elsewhere, graph.clone().map(|graph| (graph, from_graph.as_slice())));
+    let calibration = match read.map_or_else(calibrated, Ok) {
         Ok(calibration) => calibration,
         Err(error) => {
             eprintln!("bodkin: {error}");
@@ -137,6 +147,19 @@ pub fn run(options: &ValidateOptions, printer: Printer) -> anyhow::Result<u8> {
             }
         }
     }
+    for (index, run) in graph_runs.iter().enumerate() {
+        if graph_runs[..index].iter().any(|earlier| earlier.is_like(run)) {
+            continue;
+        }
+        let of_load: Vec<&GraphRun> = graph_runs[index..].iter().filter(|other| other.is_like(run)).collect();
+        match options.rows_of_graph(&calibration, &of_load) {
+            Ok(of_levels) => rows.extend(of_levels),
+            Err(error) => {
+                eprintln!("bodkin: graph, {}: {error}", graph::load_text(run));
+                return Ok(FAILED);
+            }
+        }
+    }
     if rows.is_empty() {
         eprintln!("bodkin: no load is left to predict: give one with --load that is not among those of --calibrate");
         return Ok(FAILED);
@@ -156,11 +179,27 @@ impl ValidateOptions {
         runs.into_iter().partition(|run| from.contains(&load_text(run)))
     }
 
-    fn calibrated(&self, recording: &Recording, from: &[EventRun], elsewhere: &[InterCloudRun]) -> anyhow::Result<CalibrationFile> {
+    /// Whether a run of the graph is one that is calibrated from; a load without workers is one of those of the file.
+    fn is_from(&self, run: &GraphRun, workers: u32) -> bool {
+        let is_it = |load: &GraphLoad| format!("{}:{}", load.percent, load.workers.unwrap_or(workers)) == graph::load_text(run);
+        self.calibrate_graph.iter().any(is_it)
+    }
+
+    fn calibrated(
+        &self,
+        recording: &Recording,
+        from: &[EventRun],
+        elsewhere: &[InterCloudRun],
+        graph: Option<(Graph, &[GraphRun])>,
+    ) -> anyhow::Result<CalibrationFile> {
         let calibration = calibrate(from, &self.effort())?;
         let mut file = CalibrationFile::new(recording.machine.clone(), u32::try_from(recording.cores)?, &calibration);
         if !elsewhere.is_empty() {
             file.intercloud = Some(fit_intercloud(elsewhere)?);
+        }
+        if let Some((graph, from)) = graph.filter(|(_, from)| !from.is_empty()) {
+            let calibration = calibrate_graph(&graph, from, &self.effort())?;
+            file.graph = Some(CalibratedGraph::new(graph, graph::workers(recording), &calibration));
         }
         eprintln!("bodkin: calibrated from {}; its net is {:.0} % off for them at most", file.loads.join(", "), file.mean_off_percent);
         Ok(file)
@@ -181,6 +220,19 @@ impl ValidateOptions {
         let predicted = predict_intercloud(laws, consumers, cores, &self.effort())?;
         let measured: Vec<&Durations> = runs.iter().map(|run| &run.latency).collect();
         Ok(self.compared(format!("intercloud x{consumers}"), laws.consumers.contains(&consumers), &measured, &predicted))
+    }
+
+    /// A row for each level.
+    fn rows_of_graph(&self, calibration: &CalibrationFile, runs: &[&GraphRun]) -> anyhow::Result<Vec<Row>> {
+        let CalibratedGraph { graph, costs, loads, .. } =
+            calibration.graph.as_ref().context("the calibration has no graph: --calibrate-graph, or --graph of calibrate")?;
+        let load = graph::load_text(runs[0]);
+        let row = |GraphPrediction { level, response, .. }: &GraphPrediction| {
+            let measured: Vec<Durations> = runs.iter().map(|run| run.of_level(graph, *level)).collect();
+            let told = format!("graph {load}, level {level}");
+            self.compared(told, loads.contains(&load), &measured.iter().collect::<Vec<_>>(), response)
+        };
+        Ok(predict_graph(graph, costs, &runs[0].deployment(), &self.effort())?.iter().map(row).collect())
     }
 
     fn compared(&self, load: String, was_calibrated_with: bool, measured: &[&Durations], predicted: &Prediction) -> Row {

@@ -117,6 +117,52 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     }
 }
 
+/// Events go through a graph of operators, in a cloud of its own for each load.
+#[test]
+fn a_graph_under_load_becomes_a_net_that_predicts_other_workers_and_rates() {
+    let place = TempDir::new().expect("a temporary directory");
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/petri/press.toml"), place.path().join("press.toml"))
+        .expect("it is there");
+    let line = "calibrate --out DIR/nets --load 1x1 --seconds 1 --repeat 1 --orchestrations 0 --events 1000 --graph DIR/press.toml --graph-load 50,100:2";
+    let graph = document(&place, line)["graph"].clone();
+    assert_eq!((&graph["loads"], &graph["workers"]), (&serde_json::json!(["50:1", "100:2"]), &Value::from(1)), "{graph}");
+    assert_eq!(graph["graph"]["rows"], serde_json::json!([[0], [1], [2, 3]]), "a worker goes on from the spectrum");
+    let operators = graph["costs"]["operators"].as_array().expect("operators");
+    assert!(operators.len() == 4 && operators.iter().all(|operator| number(operator, "/work/mean_us") > 0.0), "{graph}");
+
+    let file = "DIR/nets/calibration.json";
+    let predicted = |options: &str| document(&place, &format!("predict {file} --events 5000 --calibrated-within 100000 {options}"));
+    let levels = predicted("--graph-load 150:2 --cores 4")["levels"].as_array().expect("levels").clone();
+    assert_eq!(levels.iter().map(|of_level| number(of_level, "/level")).collect::<Vec<_>>(), [0.0, 2.0]);
+    assert!(levels.iter().all(|of_level| number(of_level, "/p50_us") <= number(of_level, "/p99_us")), "{levels:?}");
+    assert!((number(&levels[0], "/expected_per_s") - 375.0).abs() < 1e-6, "{levels:?}");
+    let (few, many) = (predicted("--graph-load 1000 --cores 1"), predicted("--graph-load 1000:4 --cores 8"));
+    assert!(number(&few, "/levels/1/responses_per_s") <= 1.05 * number(&many, "/levels/1/responses_per_s"), "{few} {many}");
+
+    let rows = validated(&place, &format!("validate {file} --recording DIR/nets/recording.json --events 1000"));
+    let told: Vec<&str> = rows.iter().map(|row| row["load"].as_str().expect("a load")).collect();
+    assert_eq!(told, ["1x1", "graph 50:1, level 0", "graph 50:1, level 2", "graph 100:2, level 0", "graph 100:2, level 2"]);
+    let line = "validate --calibrate 1x1 --calibrate-graph 50 --recording DIR/nets/recording.json --events 1000";
+    let rows = validated(&place, line);
+    assert_eq!(
+        rows.iter().map(|row| row["load"].as_str().expect("a load")).collect::<Vec<_>>(),
+        ["graph 100:2, level 0", "graph 100:2, level 2"]
+    );
+    let net = Command::new(BINARY).args(["model", "check"]).arg(place.path().join("nets/graph.json")).output().expect("it starts");
+    assert_eq!(net.status.code(), Some(0), "{net:?}");
+    for (line, code, told) in [
+        ("calibrate --out DIR/nets --graph DIR/missing.toml", 1, "missing.toml"),
+        ("calibrate --out DIR/nets --graph DIR/press.toml --graph-event NOTHING=1", 1, "NOTHING is no supplier of"),
+        ("calibrate --out DIR/nets --graph-load 50", 2, "--graph <FILE.toml>"),
+        ("calibrate --out DIR/nets --graph DIR/press.toml --graph-load 0", 2, "`0` is no load of a graph"),
+        ("predict DIR/nets/calibration.json --graph-load 100 --consumers 2", 2, "cannot be used with"),
+    ] {
+        let output = model(&place, line);
+        assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+        assert!(text(&output.stderr).contains(told), "{line}: {output:?}");
+    }
+}
+
 /// Two clouds, a relay between them, and consumers of the one whom the other one serves.
 #[test]
 fn orchestrations_in_another_cloud_become_a_net_that_predicts_other_consumers() {
@@ -131,7 +177,8 @@ fn orchestrations_in_another_cloud_become_a_net_that_predicts_other_consumers() 
     let first = steps.iter().position(|step| step == expected[0]).expect("a call");
     assert_eq!(steps[first..first + expected.len()].iter().collect::<Vec<_>>(), expected, "{steps:?}");
     assert!(steps[0] == "transit" && steps.contains(&"parse") && steps.contains(&"execute"), "{steps:?}");
-    assert!(laws["steps"].as_array().expect("steps").iter().all(|step| number(step, "/work_us") > 0.0), "{laws}");
+    assert!(laws["steps"].as_array().expect("steps")[1..].iter().all(|step| number(step, "/work_us") > 0.0), "{laws}");
+    assert!(number(&laws, "/beside_us/alone") >= 0.0 && number(&laws, "/beside_us/many") >= 0.0, "{laws}");
 
     let predicted = |options: &str| document(&place, &format!("predict DIR/nets/calibration.json --intercloud --events 20000 {options}"));
     let (one, many) = (predicted("--consumers 1 --cores 1"), predicted("--consumers 200 --cores 1"));

@@ -48,8 +48,8 @@ pub(super) struct Reserved {
     pub first: OperatorId,
 }
 
-/// By operator: the one that a worker may go on with.
-pub(super) fn followers(graph: &Graph) -> Vec<Option<OperatorId>> {
+/// By operator: the one that a worker may go on with, where more urgent rounds may stop it.
+pub fn followers(graph: &Graph) -> Vec<Option<OperatorId>> {
     let mut followers = vec![None; graph.operators().len()];
     // Of the chain that ends with an operator: its first one, how many there are, and what they cost.
     let costs = graph.operators().iter().enumerate().map(|(at, operator)| (OperatorId::of(at), 1, operator.cost));
