@@ -27,7 +27,7 @@ pub use self::{
     },
     graph_calibration::{GraphCalibration, GraphCalibrationError, calibrate_graph},
     graph_path::{GRAPH_OPERATORS_MAX, GraphPath, graph_path},
-    intercloud::{Dialogue, InterCloudError, InterCloudLaws, InterCloudRun, InterCloudStep, fit_intercloud, intercloud},
+    intercloud::{Beside, Dialogue, InterCloudError, InterCloudLaws, InterCloudRun, InterCloudStep, fit_intercloud, intercloud},
     orchestration::{OrchestrationLaws, fit_orchestration, orchestration},
     prediction::{
         Effort, GraphPrediction, Prediction, PredictionError, predict_answers, predict_events, predict_graph, predict_intercloud,

@@ -2,7 +2,7 @@
 //! an inter-cloud negotiation (ICN), each with a call, a way there and back, and what the other cloud decides (Rocha 2019, Figure 5.5).
 //!
 //! Everybody shares the processors. Of each step a part is work, which needs one; in the rest messages are on their way and threads are woken, and
-//! nobody needs any.
+//! nobody needs any. Beside its way an orchestration has work of which it does not wait for the end: queues are put away, answers are acknowledged, both clouds look after their connections.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,7 @@ use super::{
     costs::Work,
     draft::{Around, Draft},
     durations::{Durations, likeliest},
+    prediction::{Effort, PredictionError, predict_intercloud},
 };
 use crate::{
     distribution::{Distribution, DistributionError, Form},
@@ -59,8 +60,36 @@ pub struct InterCloudLaws {
     pub consumers: Vec<u32>,
     /// The steps in their order.
     pub steps: Vec<InterCloudStep>,
-    /// Processor time, in us, of what goes on behind an answer: queues are put away, both clouds look after their connections.
-    pub behind_us: f64,
+    /// Processor time of what is done beside the way of an orchestration, in us: where nobody else asks, and where very many do.
+    pub beside_us: Beside,
+}
+
+/// A processor time that is shared by those who ask at the same time: threads that are awake anyway are not woken, and what waits is done in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// For one consumer.
+    pub alone: f64,
+    /// For each of very many.
+    pub many: f64,
+}
+
+impl Beside {
+    /// For each of so many: what is saved goes with what each finds begun.
+    fn of(self, consumers: u32) -> f64 {
+        (self.many + (self.alone - self.many) / f64::from(consumers)).max(0.0)
+    }
+
+    /// The time that comes nearest to those of so many consumers each, by least squares; what is known of one number only is so for all.
+    fn nearest(seen: &[(u32, f64)]) -> Self {
+        let count = seen.len() as f64;
+        let share = |consumers: u32| 1.0 / f64::from(consumers);
+        let (x, y) = (seen.iter().map(|(n, _)| share(*n)).sum::<f64>() / count, seen.iter().map(|(_, us)| us).sum::<f64>() / count);
+        let square: f64 = seen.iter().map(|(n, _)| (share(*n) - x).powi(2)).sum();
+        let slope = if square > 0.0 { seen.iter().map(|(n, us)| (share(*n) - x) * (us - y)).sum::<f64>() / square } else { 0.0 };
+        let many = (y - slope * x).max(0.0);
+        Self { alone: (y + slope * (1.0 - x)).max(0.0), many }
+    }
 }
 
 /// A step of such an orchestration.
@@ -94,6 +123,9 @@ pub enum InterCloudError {
     /// A law that is none.
     #[error(transparent)]
     Law(#[from] DistributionError),
+    /// The net cannot be simulated.
+    #[error(transparent)]
+    Prediction(#[from] PredictionError),
 }
 
 /// Name of the step that has what no other one has: the way between consumer and cloud, and what is done between dialogues.
@@ -161,40 +193,66 @@ impl InterCloudRun {
     }
 }
 
-/// Fits the steps. How long they take is told by the load with the fewest consumers, where nobody is in another one's way; how much of that is work by
-/// the processor time of the load with the most, where processors are busy and it limits what is done.
+/// Shares of the work that may be on the way of an orchestration which are tried, the others being beside it.
+const ON_THE_WAY: [f64; 7] = [1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1];
+
+/// Fits the steps. How long they take is told by the load with the fewest consumers, where nobody is in another one's way; how much is worked, on the way and beside it, by the processor time of each load. How
+/// much of that is on the way is what brings the means of the other loads nearest to the measured ones.
 ///
 /// # Errors
 /// Something was not recorded, or the steps took longer than the orchestrations.
-pub fn fit_intercloud(runs: &[InterCloudRun]) -> Result<InterCloudLaws, InterCloudError> {
+pub fn fit_intercloud(runs: &[InterCloudRun], effort: &Effort) -> Result<InterCloudLaws, InterCloudError> {
     let mut consumers: Vec<u32> = runs.iter().map(|run| run.consumers).collect();
     consumers.sort_unstable();
     consumers.dedup();
-    let [fewest, most] = [consumers.first(), consumers.last()].map(|number| number.map(|number| InterCloudRun::whole(runs, *number)));
-    let (Some(alone), Some(busy)) = (fewest, most) else { return Err(InterCloudError::Missing("runs".to_owned())) };
-    if alone.latency.count() == 0 || alone.orchestrations == 0 || busy.orchestrations == 0 {
+    let loads: Vec<InterCloudRun> = consumers.iter().map(|number| InterCloudRun::whole(runs, *number)).collect();
+    let Some(alone) = loads.first() else { return Err(InterCloudError::Missing("runs".to_owned())) };
+    if loads.iter().any(|load| load.latency.count() == 0 || load.orchestrations == 0) {
         return Err(InterCloudError::Missing("answers".to_owned()));
     }
     let latency_us = alone.latency.mean_us();
-    let mut steps = alone.steps()?;
+    let steps = alone.steps()?;
     let steps_us: f64 = steps.iter().map(|(_, mean_us, _)| mean_us).sum();
     if steps_us >= latency_us {
         return Err(InterCloudError::Longer { steps_us, latency_us });
     }
-    let transit_us = latency_us - steps_us;
+    let worked: Vec<(u32, f64)> =
+        loads.iter().filter_map(|load| Some((load.consumers, load.processor_us? / load.orchestrations as f64))).collect();
+    let worked = if worked.is_empty() { Beside { alone: steps_us, many: steps_us } } else { Beside::nearest(&worked) };
+    let most_us = (WORK_PART_MAX * steps_us).min(worked.many);
+    let parts = if loads.len() == 1 { &ON_THE_WAY[..1] } else { &ON_THE_WAY[..] };
+    let mut best: Option<(f64, InterCloudLaws)> = None;
+    for part in parts {
+        let way_us = part * most_us;
+        let beside_us = if loads.iter().all(|load| load.processor_us.is_none()) {
+            Beside { alone: 0.0, many: 0.0 }
+        } else {
+            Beside { alone: (worked.alone - way_us).max(0.0), many: worked.many - way_us }
+        };
+        let laws = InterCloudLaws { consumers: consumers.clone(), steps: fitted(alone, &steps, way_us / steps_us)?, beside_us };
+        let mut off = 0.0;
+        for load in &loads[1..] {
+            let predicted = predict_intercloud(&laws, load.consumers, load.cores, effort)?;
+            off += (predicted.mean_us.value / load.latency.mean_us()).ln().powi(2);
+        }
+        if best.as_ref().is_none_or(|(least, _)| off < *least) {
+            best = Some((off, laws));
+        }
+    }
+    Ok(best.expect("some share was tried").1)
+}
+
+/// The steps with this part of each as work. What no step has is a wait: the consumer's way, and whatever holds up an orchestration as a whole.
+fn fitted(alone: &InterCloudRun, steps: &[(String, f64, Vec<f64>)], work_part: f64) -> Result<Vec<InterCloudStep>, DistributionError> {
+    let steps_us: f64 = steps.iter().map(|(_, mean_us, _)| mean_us).sum();
+    let transit_us = alone.latency.mean_us() - steps_us;
     let transits = alone.latency.spread(|value| (value - steps_us).max(WAIT_PART_MIN * transit_us));
-    steps.insert(0, (TRANSIT.to_owned(), transit_us, transits));
-    let processor_us = busy.processor_us.map_or(latency_us, |processor_us| processor_us / busy.orchestrations as f64);
-    let work_part = (processor_us / latency_us).min(WORK_PART_MAX);
-    let step = |(name, mean_us, values): (String, f64, Vec<f64>)| {
+    let transit = InterCloudStep { name: TRANSIT.to_owned(), work_us: 0.0, waits: Form::from(&waits(transits, transit_us, 0.0)?) };
+    let step = |(name, mean_us, values): &(String, f64, Vec<f64>)| {
         let work_us = work_part * mean_us;
-        Ok(InterCloudStep { name, work_us, waits: Form::from(&waits(values, mean_us, work_us)?) })
+        Ok(InterCloudStep { name: name.clone(), work_us, waits: Form::from(&waits(values.clone(), *mean_us, work_us)?) })
     };
-    Ok(InterCloudLaws {
-        steps: steps.into_iter().map(step).collect::<Result<_, DistributionError>>()?,
-        behind_us: (processor_us - work_part * latency_us).max(0.0),
-        consumers,
-    })
+    std::iter::once(Ok(transit)).chain(steps.iter().map(step)).collect()
 }
 
 /// The law of what is left of such times, whose mean is `mean_us`, without the work.
@@ -220,29 +278,35 @@ pub fn intercloud(laws: &InterCloudLaws, consumers: u32, cores: u32) -> Result<(
     let free = draft.place("cores", cores);
     let asked = draft.place("asked", consumers);
     let answered = draft.place("answered", 0);
-    let behind = draft.place("behind the answer", 0);
-    let (mut at, mut answer_us, mut work_us) = (asked, 0.0, laws.behind_us);
+    let works_us: f64 = laws.steps.iter().map(|step| step.work_us).sum();
+    let beside_us = laws.beside_us.of(consumers);
+    let (mut at, mut answer_us) = (asked, 0.0);
     for (index, InterCloudStep { name, work_us: step_us, waits }) in laws.steps.iter().enumerate() {
         let waits = Distribution::try_from(waits.clone())?;
-        let work = works(*step_us)?;
         answer_us += step_us + waits.mean();
-        work_us += step_us;
-        let [working, left] = ["works", "waits"].map(|what| draft.place(format!("{name} {what}"), 0));
         let is_last = index + 1 == laws.steps.len();
         let next = if is_last { answered } else { draft.place(format!("behind {name}"), 0) };
-        draft.immediate(format!("{name} gets a core"), TAKES, Around::from(&[at, free]).to(&[working]));
-        draft.timed(name, &work, Servers::Infinite, Around::from(&[working]).to(&[left, free]));
+        let left = if *step_us > 0.0 {
+            let [working, left] = ["works", "waits"].map(|what| draft.place(format!("{name} {what}"), 0));
+            draft.immediate(format!("{name} gets a core"), TAKES, Around::from(&[at, free]).to(&[working]));
+            let mut done = vec![left, free];
+            let beside = beside_us * step_us / works_us;
+            if beside > 0.0 {
+                let [due, doing] = ["leaves something", "is seen to"].map(|what| draft.place(format!("{name} {what}"), 0));
+                draft.immediate(format!("what {name} leaves gets a core"), TAKES, Around::from(&[due, free]).to(&[doing]));
+                draft.timed(format!("what {name} leaves"), &works(beside)?, Servers::Infinite, Around::from(&[doing]).to(&[free]));
+                done.push(due);
+            }
+            draft.timed(name, &works(*step_us)?, Servers::Infinite, Around::from(&[working]).to(&done));
+            left
+        } else {
+            at
+        };
         draft.timed(format!("{name} is on its way"), &waits, Servers::Infinite, Around::from(&[left]).to(&[next]));
         at = next;
     }
-    draft.immediate("next one", TAKES + 1, Around::from(&[answered]).to(&[asked, behind]));
-    if laws.behind_us > 0.0 {
-        let cleaning = draft.place("puts away", 0);
-        draft.immediate("putting away gets a core", TAKES, Around::from(&[behind, free]).to(&[cleaning]));
-        draft.timed("put away", &works(laws.behind_us)?, Servers::Infinite, Around::from(&[cleaning]).to(&[free]));
-    } else {
-        draft.immediate("nothing is left", TAKES, Around::from(&[behind]));
-    }
+    draft.immediate("next one", TAKES + 1, Around::from(&[answered]).to(&[asked]));
+    let work_us = works_us + beside_us;
     let net = draft.net(format!("orchestration in another cloud, {consumers} consumers, {cores} cores"));
     let between_us = (work_us / f64::from(cores)).max(answer_us / f64::from(consumers));
     Ok((net.expect("steps have names of their own"), Tag::new(TagStart::Arrival(asked), answered), between_us))
@@ -250,10 +314,7 @@ pub fn intercloud(laws: &InterCloudLaws, consumers: u32, cores: u32) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{Effort, predict_intercloud},
-        *,
-    };
+    use super::*;
 
     const EFFORT: Effort = Effort { events: 20_000, seed: 1, threads: 1 };
 
@@ -261,9 +322,13 @@ mod tests {
         Form::Deterministic { value }
     }
 
-    fn laws(behind_us: f64) -> InterCloudLaws {
+    fn laws(beside_us: f64) -> InterCloudLaws {
         let step = |name: &str, work_us, waits_us| InterCloudStep { name: name.to_owned(), work_us, waits: fixed(waits_us) };
-        InterCloudLaws { consumers: vec![1], steps: vec![step("transit", 10.0, 30.0), step("gsd call", 40.0, 120.0)], behind_us }
+        InterCloudLaws {
+            consumers: vec![1],
+            steps: vec![step("transit", 10.0, 30.0), step("gsd call", 40.0, 120.0)],
+            beside_us: Beside { alone: beside_us, many: beside_us },
+        }
     }
 
     #[track_caller]
@@ -279,7 +344,7 @@ mod tests {
     #[test]
     fn one_consumer_waits_for_every_step_and_many_for_the_processors() {
         assert_near(mean_us(&laws(0.0), 1, 2), 200.0, 1e-6);
-        // Putting away is done before the next orchestration wants the other processor, and beside it where there is none.
+        // What is left is done by the other processor, and wants its turn where there is none.
         assert_near(mean_us(&laws(20.0), 1, 2), 200.0, 1e-6);
         assert_near(mean_us(&laws(20.0), 40, 2), 40.0 * 70.0 / 2.0, 0.03);
         assert_near(mean_us(&laws(0.0), 40, 1), 40.0 * 50.0, 0.03);
@@ -313,37 +378,71 @@ mod tests {
         }
     }
 
+    fn fit(runs: &[InterCloudRun]) -> InterCloudLaws {
+        fit_intercloud(runs, &EFFORT).expect("laws")
+    }
+
+    fn works_us(laws: &InterCloudLaws) -> f64 {
+        laws.steps.iter().map(|step| step.work_us).sum()
+    }
+
     #[test]
-    fn steps_of_the_lightest_load_and_work_of_the_heaviest_make_the_laws() {
-        let laws = fit_intercloud(&[run(1, 400.0, Some(300.0)), run(8, 900.0, Some(100.0)), run(1, 400.0, Some(300.0))]).expect("laws");
+    fn steps_of_the_lightest_load_and_work_of_each_make_the_laws() {
+        // What the consumers of the second load find is as much work as two processors do.
+        let laws = fit(&[run(1, 400.0, Some(100.0)), run(8, 400.0, Some(100.0)), run(1, 400.0, Some(100.0))]);
         assert_eq!(laws.consumers, [1, 8]);
         let names: Vec<&str> = laws.steps.iter().map(|step| step.name.as_str()).collect();
         let expected =
             ["transit", "parse", "gsd call", "gsd there and back", "gsd decides", "icn call", "icn there and back", "icn decides", "send"];
         assert_eq!(names, expected);
-        let (mut works, mut waits) = (0.0, 0.0);
         for (step, us) in laws.steps.iter().zip([100.0, 3.0, 50.0, 50.0, 20.0, 60.0, 65.0, 45.0, 7.0]) {
             let waits_us = Distribution::try_from(step.waits.clone()).expect("a law").mean();
             assert_near(step.work_us + waits_us, us, 1e-9);
-            works += step.work_us;
-            waits += waits_us;
         }
-        assert_near(works, 100.0, 1e-9);
-        assert_near(waits, 300.0, 1e-9);
-        assert_eq!(laws.behind_us, 0.0);
-        assert_near(mean_us(&laws, 1, 2), 400.0, 1e-6);
+        assert_eq!(laws.steps[0].work_us, 0.0, "the consumer's way is none of the clouds' work");
+        assert_near(works_us(&laws) + laws.beside_us.many, 100.0, 1e-9);
+        assert_near(mean_us(&laws, 1, 2), 400.0, 0.01);
         assert_near(mean_us(&laws, 100, 2), 100.0 * 100.0 / 2.0, 0.02);
-        // What is more work than time is done behind the answer.
-        let laws = fit_intercloud(&[run(1, 400.0, Some(500.0))]).expect("laws");
-        assert_near(laws.behind_us, 500.0 - 0.95 * 400.0, 1e-9);
+        // More work than an orchestration has time for is done beside it.
+        let laws = fit(&[run(1, 400.0, Some(500.0))]);
+        assert_near(works_us(&laws), 0.95 * 300.0, 1e-9);
+        assert_near(laws.beside_us.many, 500.0 - 0.95 * 300.0, 1e-9);
         // Where it is not known what works, everything does.
-        let laws = fit_intercloud(&[run(1, 400.0, None)]).expect("laws");
-        assert_near(laws.steps.iter().map(|step| step.work_us).sum::<f64>(), 0.95 * 400.0, 1e-9);
+        let laws = fit(&[run(1, 400.0, None)]);
+        assert_near(works_us(&laws), 0.95 * 300.0, 1e-9);
+        assert_eq!(laws.beside_us, Beside { alone: 0.0, many: 0.0 });
+    }
+
+    #[test]
+    fn what_is_worked_for_each_is_less_where_many_ask() {
+        let beside = Beside::nearest(&[(1, 14.0), (4, 11.0)]);
+        assert_near(beside.of(1), 14.0, 1e-9);
+        assert_near(beside.of(4), 11.0, 1e-9);
+        assert_near(beside.of(2), 12.0, 1e-9);
+        assert_eq!(Beside::nearest(&[(3, 5.0)]), Beside { alone: 5.0, many: 5.0 });
+    }
+
+    /// Of two consumers on two processors each has one, and waits all the same where much is done beside the way.
+    #[test]
+    fn how_much_is_on_the_way_is_told_by_the_other_loads() {
+        let truth = |way_us: f64, beside_us: f64| {
+            let steps = fitted(&run(1, 400.0, None), &run(1, 400.0, None).steps().expect("steps"), way_us / 300.0).expect("laws");
+            InterCloudLaws { consumers: vec![1], steps, beside_us: Beside { alone: beside_us, many: beside_us } }
+        };
+        for (way_us, beside_us) in [(250.0, 0.0), (100.0, 150.0)] {
+            let truth = truth(way_us, beside_us);
+            let seen = |consumers| run(consumers, mean_us(&truth, consumers, 2), Some(250.0));
+            let laws = fit(&[run(1, 400.0, Some(250.0)), seen(4)]);
+            assert_near(works_us(&laws), way_us, 0.2);
+            for consumers in [2, 3, 8] {
+                assert_near(mean_us(&laws, consumers, 2), mean_us(&truth, consumers, 2), 0.03);
+            }
+        }
     }
 
     #[test]
     fn what_is_missing_is_told() {
-        let told = |runs: &[InterCloudRun]| fit_intercloud(runs).expect_err("nothing can be fitted").to_string();
+        let told = |runs: &[InterCloudRun]| fit_intercloud(runs, &EFFORT).expect_err("nothing can be fitted").to_string();
         assert_eq!(told(&[]), "of orchestrations that lead to another cloud no runs were recorded");
         let mut silent = run(1, 400.0, None);
         silent.dialogues[1].decide = Durations::default();

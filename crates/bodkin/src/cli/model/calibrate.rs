@@ -6,8 +6,8 @@ use anyhow::Context;
 use bodkin_bench::recording::Recording;
 use bodkin_petri::{
     deployment::{
-        Calibration, Effort, EventRun, GraphCalibration, GraphDeployment, GraphPrediction, GraphRun, InterCloudLaws, OperatorCost, Wake,
-        calibrate, calibrate_graph, deployment, event_path, fit_intercloud, fit_orchestration, graph_path, intercloud, orchestration,
+        Beside, Calibration, Effort, EventRun, GraphCalibration, GraphDeployment, GraphPrediction, GraphRun, InterCloudLaws, OperatorCost,
+        Wake, calibrate, calibrate_graph, deployment, event_path, fit_intercloud, fit_orchestration, graph_path, intercloud, orchestration,
     },
     distribution::Distribution,
     format::json,
@@ -68,7 +68,7 @@ pub fn run(options: &CalibrateOptions, printer: Printer) -> anyhow::Result<u8> {
     file.orchestration = orchestrations(&recording).map(|(stages, latency)| fit_orchestration(&stages, &latency)).transpose()?;
     let elsewhere = intercloud_runs(&recording);
     if !elsewhere.is_empty() {
-        match fit_intercloud(&elsewhere) {
+        match fit_intercloud(&elsewhere, &effort) {
             Ok(laws) => file.intercloud = Some(laws),
             Err(error) => {
                 eprintln!("bodkin: {error}");
@@ -245,7 +245,9 @@ fn print_intercloud(laws: &InterCloudLaws, printer: Printer) -> anyhow::Result<(
         let waits = Distribution::try_from(step.waits.clone())?;
         table.push([step.name.clone(), format!("{:.1}", step.work_us), format!("{:.1}", waits.mean())]);
     }
-    table.push(["behind the answer".to_owned(), format!("{:.1}", laws.behind_us), "0.0".to_owned()]);
+    let Beside { alone, many } = laws.beside_us;
+    table.push(["beside the way, for one consumer".to_owned(), format!("{alone:.1}"), "0.0".to_owned()]);
+    table.push(["for each of very many".to_owned(), format!("{many:.1}"), "0.0".to_owned()]);
     printer.table(&table, "no steps")?;
     Ok(())
 }

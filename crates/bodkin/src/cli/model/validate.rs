@@ -195,7 +195,7 @@ impl ValidateOptions {
         let calibration = calibrate(from, &self.effort())?;
         let mut file = CalibrationFile::new(recording.machine.clone(), u32::try_from(recording.cores)?, &calibration);
         if !elsewhere.is_empty() {
-            file.intercloud = Some(fit_intercloud(elsewhere)?);
+            file.intercloud = Some(fit_intercloud(elsewhere, &self.effort())?);
         }
         if let Some((graph, from)) = graph.filter(|(_, from)| !from.is_empty()) {
             let calibration = calibrate_graph(&graph, from, &self.effort())?;
