@@ -28,6 +28,7 @@ mod limit;
 mod listen_drops;
 mod load;
 mod machine;
+mod open_files;
 mod operation;
 mod options;
 mod page;

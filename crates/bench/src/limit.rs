@@ -8,13 +8,13 @@ use std::time::Duration;
 use crate::baseline::Baseline;
 use crate::load::{self, Measured};
 use crate::machine::Conditions;
+use crate::open_files;
 use crate::operation::Operation;
 use crate::options::{LoadOptions, Mode};
 use crate::published;
 use crate::report::{Outcome, Report};
 use crate::scene::Askers;
 use crate::search::{self, Limit};
-use crate::simultaneous;
 use crate::statistics::{Figure, Unit};
 
 /// Where the search begins.
@@ -25,7 +25,7 @@ const FIRST: u32 = 100;
 /// # Errors
 /// The cloud does not start or cannot be filled, or this machine cannot hold so many connections.
 pub fn run(operation: Operation, options: &LoadOptions, below: Duration) -> anyhow::Result<Report> {
-    simultaneous::allow_connections(options.up_to)?;
+    open_files::allow(options.up_to as usize)?;
     let state = options.states(operation == Operation::Register)[0];
     let mut baseline = Baseline::prepare(&options.target, state, operation.needs())?;
     let mut conditions = load::conditions(&baseline, options.repeat, load::warm_up(FIRST));

@@ -13,6 +13,7 @@ use crate::lanes::{OPEN_LOOP_LANES, drive};
 use crate::limit;
 use crate::listen_drops;
 use crate::machine::Conditions;
+use crate::open_files;
 use crate::operation::Operation;
 use crate::options::{LoadOptions, Mode, Round};
 use crate::processor_time;
@@ -59,7 +60,7 @@ fn runs(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyhow::
     let states = options.states(operation == Operation::Register);
     let mut report = Report::new(format!("{}, {}", operation.name(), title(modes)));
     if modes.iter().any(|mode| matches!(mode, Mode::Simultaneous { .. })) {
-        simultaneous::allow_connections(most)?;
+        open_files::allow(most as usize)?;
         report.note("no answer is taken before the last request is released: release_ms is part of the latencies".into());
     }
     let mut told: Option<Conditions> = None;

@@ -59,7 +59,7 @@ pub fn own() -> Duration {
 /// How often this process's threads have given up their processor because they had nothing to do.
 pub fn own_sleeps() -> u64 {
     let usage = getrusage(UsageWho::RUSAGE_SELF).expect("every process has used something");
-    usage.voluntary_context_switches().unsigned_abs()
+    u64::try_from(usage.voluntary_context_switches()).unwrap_or(0)
 }
 
 /// How long the threads of a process that are there now were ready to run while others had the processors, together; none where the kernel does not count it

@@ -12,12 +12,12 @@ use crate::certificates::Certificates;
 use crate::handshake::Floor;
 use crate::load::{self, Measured};
 use crate::machine::Conditions;
+use crate::open_files;
 use crate::operation::Operation;
 use crate::options::{LoadOptions, Mode};
 use crate::published;
 use crate::report::{Outcome, Report};
 use crate::scene::Askers;
-use crate::simultaneous;
 use crate::state::State;
 use crate::statistics::{Figure, Row, Unit};
 
@@ -31,7 +31,7 @@ const FLOOR_HANDSHAKES: u32 = 2000;
 pub fn run(operation: Operation, options: &LoadOptions, modes: &[Mode]) -> anyhow::Result<Report> {
     let most = modes.iter().copied().map(Mode::count).max().unwrap_or(0);
     if modes.iter().any(|mode| matches!(mode, Mode::Simultaneous { .. })) {
-        simultaneous::allow_connections(most)?;
+        open_files::allow(most as usize)?;
     }
     let certificates = Arc::new(options.secure.certificates.open(options.secure.resume)?);
     let floor = options.secure.certificates.open(false)?;

@@ -10,10 +10,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rustls::HandshakeKind;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
@@ -30,8 +29,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(120);
 /// Connections released between two looks at which of them stand.
 const RELEASED_PER_TURN: usize = 64;
 const EVENTS_PER_TURN: usize = 1024;
-/// Files that a process needs besides the sockets under test.
-const OTHER_FILES: u64 = 128;
 
 /// What a release measured.
 #[derive(Debug, Default)]
@@ -65,27 +62,6 @@ impl Released {
         }
         figures
     }
-}
-
-/// Raises the number of files that this process and its children may open, as far as `connections` need.
-///
-/// # Errors
-/// The system allows fewer.
-pub fn allow_connections(connections: u32) -> anyhow::Result<()> {
-    let needed = u64::from(connections) + OTHER_FILES;
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    if soft >= needed {
-        return Ok(());
-    }
-    // Above the hard limit only with the right to raise it.
-    if setrlimit(Resource::RLIMIT_NOFILE, needed.max(hard), needed.max(hard)).is_err() {
-        setrlimit(Resource::RLIMIT_NOFILE, hard, hard).context("cannot raise the limit of open files")?;
-    }
-    let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    if soft < needed {
-        bail!("{connections} connections need {needed} open files and the system allows {soft} (raise it with `ulimit -Hn`)");
-    }
-    Ok(())
 }
 
 struct Slot<'a> {

@@ -14,6 +14,7 @@ mod tunnels;
 use crate::expectation::{BodyRule, Expectation};
 use crate::load;
 use crate::machine::Conditions;
+use crate::open_files;
 use crate::options::{Case, InterCloudOptions, Mode};
 use crate::published;
 use crate::report::{Outcome, Report};
@@ -38,7 +39,7 @@ const WARM_UP_REQUESTS: u32 = 20;
 pub fn run(options: &InterCloudOptions) -> anyhow::Result<Report> {
     // Of a session that is held, both ends are here.
     let held = if options.gateway { 2 * options.sessions } else { 0 };
-    simultaneous::allow_connections(options.simultaneous().max().unwrap_or(0).max(held))?;
+    open_files::allow(options.simultaneous().max().unwrap_or(0).max(held) as usize)?;
     let mut report = Report::new("orchestrations that lead to another cloud".into());
     let warm_up = format!("{WARM_UP_REQUESTS} orchestrations before each run");
     let server = "two own clouds in secure mode with authorities of their own, the relay in the neighbor, started by the bench".to_owned();

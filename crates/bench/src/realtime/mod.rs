@@ -15,7 +15,6 @@ pub mod dialect;
 pub mod durable;
 mod echo;
 mod figures;
-mod files;
 pub mod frame;
 pub mod listener;
 pub mod payload;

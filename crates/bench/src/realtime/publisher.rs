@@ -192,7 +192,7 @@ impl Proxies {
         let topics = order.workload.topics();
         ensure!(topics <= TOPICS_MAX, "{topics} topics: a payload tells {TOPICS_MAX} apart");
         let plan = order.workload.proxies();
-        super::files::allow(plan.len() * order.brokers.len())?;
+        crate::open_files::allow(plan.len() * order.brokers.len())?;
         let poll = Poll::new()?;
         let mut speakers = Vec::with_capacity(plan.len());
         for (index, proxy) in plan.iter().enumerate() {

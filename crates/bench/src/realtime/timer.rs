@@ -1,6 +1,7 @@
 //! A timer that rings at a time, to the microsecond: the timeout of epoll counts in milliseconds.
 
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 use anyhow::Context;
 use mio::unix::SourceFd;
@@ -32,7 +33,7 @@ impl Timer {
     /// The system refuses.
     pub fn ring_at(&mut self, at_ns: u64) -> anyhow::Result<()> {
         if self.at_ns.replace(at_ns) != Some(at_ns) {
-            let spec = TimeSpec::new((at_ns / 1_000_000_000) as i64, (at_ns % 1_000_000_000) as i64);
+            let spec = TimeSpec::from_duration(Duration::from_nanos(at_ns));
             self.timer.set(Expiration::OneShot(spec), TimerSetTimeFlags::TFD_TIMER_ABSTIME).context("the timer cannot be set")?;
         }
         Ok(())

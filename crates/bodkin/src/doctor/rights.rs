@@ -1,18 +1,18 @@
 //! What this process may do: real-time priorities, locked memory, open files.
 
 use bodkin_host::realtime::{Rank, RealtimeConfig, Rights, Scheduling, real_time_percent};
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, rlim_t};
 
 use super::finding::Finding;
 use crate::settings::Settings;
 
 /// Open files beside connections: the database, the event log, listeners, polls, streams to subscribers by push.
-const OTHER_FILES: u64 = 1024;
+const OTHER_FILES: rlim_t = 1024;
 
 /// Looks at rights and limits.
 pub fn examine(settings: &Settings) -> Vec<Finding> {
     let (rights, config) = (Rights::of_this_process(), settings.realtime());
-    vec![scheduling(rights, &config), memory(rights, &config), open_files(settings.connections_max.unwrap_or_default() as u64)]
+    vec![scheduling(rights, &config), memory(rights, &config), open_files(settings.connections_max.unwrap_or_default())]
 }
 
 fn limit(resource: Resource) -> String {
@@ -68,7 +68,8 @@ fn memory(rights: Rights, config: &RealtimeConfig) -> Finding {
 }
 
 /// Connections are limited on the Event Handler's port and on all others, each by `connections_max`.
-fn open_files(connections_max: u64) -> Finding {
+fn open_files(connections_max: usize) -> Finding {
+    let connections_max = rlim_t::try_from(connections_max).unwrap_or(rlim_t::MAX / 4);
     let needed = 2 * connections_max + OTHER_FILES;
     let (soft, hard) = match getrlimit(Resource::RLIMIT_NOFILE) {
         Ok(limits) => limits,
@@ -77,7 +78,7 @@ fn open_files(connections_max: u64) -> Finding {
     judge_open_files(soft, hard, connections_max, needed)
 }
 
-fn judge_open_files(soft: u64, hard: u64, connections_max: u64, needed: u64) -> Finding {
+fn judge_open_files(soft: rlim_t, hard: rlim_t, connections_max: rlim_t, needed: rlim_t) -> Finding {
     let told = format!("{soft} now, {hard} at most, which bodkin up takes; {connections_max} connections of both kinds need {needed}");
     if hard >= needed {
         return Finding::ok("open files", told);

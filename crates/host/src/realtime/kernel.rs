@@ -9,7 +9,7 @@ use nix::{
     sched::{CpuSet, sched_getaffinity, sched_setaffinity},
     sys::{
         mman::{MlockAllFlags, mlockall},
-        resource::{RLIM_INFINITY, Resource, getrlimit},
+        resource::{RLIM_INFINITY, Resource, getrlimit, rlim_t},
     },
     unistd::{Pid, gettid},
 };
@@ -111,11 +111,11 @@ pub struct Rights {
     /// The capability `CAP_SYS_NICE`.
     pub has_sys_nice: bool,
     /// The highest real-time priority without it (`RLIMIT_RTPRIO`).
-    pub priority_max: u64,
+    pub priority_max: rlim_t,
     /// The capability `CAP_IPC_LOCK`.
     pub has_ipc_lock: bool,
     /// Bytes that may be locked without it (`RLIMIT_MEMLOCK`).
-    pub locked_bytes_max: u64,
+    pub locked_bytes_max: rlim_t,
 }
 
 /// Bits of the effective capabilities (linux/capability.h).
@@ -132,14 +132,14 @@ impl Rights {
         Self::of(capabilities, limit(Resource::RLIMIT_RTPRIO), limit(Resource::RLIMIT_MEMLOCK))
     }
 
-    fn of(capabilities: u64, priority_max: u64, locked_bytes_max: u64) -> Self {
+    fn of(capabilities: u64, priority_max: rlim_t, locked_bytes_max: rlim_t) -> Self {
         let has = |bit: u32| capabilities >> bit & 1 == 1;
         Self { has_sys_nice: has(CAP_SYS_NICE), priority_max, has_ipc_lock: has(CAP_IPC_LOCK), locked_bytes_max }
     }
 
     /// Whether threads may have a real-time priority of up to `priority`.
     pub fn may_schedule(&self, priority: u8) -> bool {
-        self.has_sys_nice || self.priority_max >= u64::from(priority)
+        self.has_sys_nice || self.priority_max >= rlim_t::from(priority)
     }
 
     /// Whether all memory may be locked. A limit is none to work under: what is asked for beyond it would be refused for ever.
