@@ -32,6 +32,7 @@ const DEADLINE_KEY: &str = "?deadline_ms=";
 /// Pairs that this cloud adds to the metadata of what it has heard.
 const CLOUD_KEY: &str = "cloud";
 const PUBLISHER_KEY: &str = "publisher";
+const IDENTITY_KEY: &str = "identity";
 
 /// To which cloud the events of a subscription go, and how soon they should be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +88,30 @@ pub struct SharedIdentity {
     pub incarnation: u64,
     /// Its number among those of its publisher, run and event type.
     pub sequence: u64,
+}
+
+impl SharedIdentity {
+    /// The numbers of a text as [`Display`](std::fmt::Display) writes it.
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split('-').map(|number| number.parse().ok());
+        let identity = Self { publisher: numbers.next()??, incarnation: numbers.next()??, sequence: numbers.next()?? };
+        numbers.next().is_none().then_some(identity)
+    }
+}
+
+/// `PUBLISHER-INCARNATION-SEQUENCE`.
+impl std::fmt::Display for SharedIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}-{}", self.publisher, self.incarnation, self.sequence)
+    }
+}
+
+/// Of which cloud, by its name and operator, and with which identity an event was heard that was published here as the own Gatekeeper's; `None`: its metadata, which this cloud has
+/// written, does not say so.
+pub fn recalled(event: &str) -> Option<(String, SharedIdentity)> {
+    let metadata = serde_json::from_str::<Members>(event).ok()?.meta_data?;
+    let text = |key: &str| metadata.get(key)?.as_str();
+    Some((text(CLOUD_KEY)?.to_owned(), SharedIdentity::parse(text(IDENTITY_KEY)?)?))
 }
 
 /// What another cloud is told of an event.
@@ -174,11 +199,12 @@ impl SharedEvent {
         )))
     }
 
-    /// The metadata that the event has here: its own, with the cloud that it has come from and its publisher there.
+    /// The metadata that the event has here: its own, with the cloud that it has come from, its publisher and its identity there.
     pub fn metadata_from(&self, cloud: &Cloud) -> String {
         let mut metadata = self.metadata.clone();
         metadata.insert(CLOUD_KEY.to_owned(), format!("{}.{}", cloud.name, cloud.operator).into());
         metadata.insert(PUBLISHER_KEY.to_owned(), self.publisher.clone().into());
+        metadata.insert(IDENTITY_KEY.to_owned(), self.identity.to_string().into());
         Value::Object(metadata).to_string()
     }
 }
@@ -222,7 +248,16 @@ mod tests {
         assert_eq!((heard.identity, heard.publisher.as_str(), heard.event.as_str()), (identity, "sensor", event));
         assert_eq!(heard.event_type, EventType::parse("HEAT").unwrap());
         let metadata: Value = serde_json::from_str(&heard.metadata_from(&cloud())).unwrap();
-        assert_eq!(metadata, serde_json::json!({"room": 1, "cloud": "two.test", "publisher": "sensor"}));
+        let added = serde_json::json!({"room": 1, "cloud": "two.test", "publisher": "sensor", "identity": "3-18446744073709551615-7"});
+        assert_eq!(metadata, added);
+        // By it the event is known again in the event log.
+        let logged = serde_json::json!({"eventType": "HEAT", "metaData": metadata, "payload": "21"}).to_string();
+        assert_eq!(recalled(&logged), Some(("two.test".to_owned(), identity)));
+        for identity in ["", "3", "3-4", "3-4-5-6", "3-4-x", "-3-4-5", "3-4-18446744073709551616"] {
+            let other = serde_json::json!({"metaData": {"cloud": "two.test", "identity": identity}, "payload": 1}).to_string();
+            assert_eq!(recalled(&other), None, "{identity}");
+        }
+        assert_eq!([recalled("{}"), recalled("[]"), recalled(r#"{"metaData":{"identity":"1-2-3"}}"#)], [None, None, None]);
     }
 
     #[test]

@@ -133,7 +133,7 @@ pub struct Gatekeeper {
     /// How long they took.
     pub times: DialogueTimes,
     /// Events of other clouds.
-    pub heard: HeardEvents,
+    pub heard: Arc<HeardEvents>,
 }
 
 /// What a gatekeeper or gateway signs, seals and opens with.
@@ -171,7 +171,7 @@ impl Gatekeeper {
             traces: None,
             counts: DialogueCounts::default(),
             times: DialogueTimes::default(),
-            heard: HeardEvents::default(),
+            heard: Arc::default(),
         })
     }
 

@@ -481,7 +481,7 @@ fn heard(events: &Account) -> [Number; 4] {
         ("bodkin_heard_events_total", "Events of other clouds that were taken.", events.taken),
         ("bodkin_heard_events_missing_total", "Events of other clouds that are missing between those.", events.lost),
         ("bodkin_heard_events_repeated_total", "Events of other clouds that came once more.", events.repeated),
-        ("bodkin_heard_events_refused_total", "Events of other clouds whose type is not accepted.", events.refused),
+        ("bodkin_heard_events_refused_total", "Attempts of other clouds to share an event whose type is not accepted.", events.refused),
     ]
 }
 

@@ -287,6 +287,9 @@ impl Server {
         });
         let from = opened.store.read(|draft| draft.positions_end()).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
+        if let (Some(gatekeeper), Some(log)) = (&gatekeeper, &log_reader) {
+            gatekeeper.heard.recall_from(log.clone());
+        }
         let durable_topics = admitted.iter().filter(|(topic, _)| topic.is_durable).map(|(topic, _)| topic.event_type.as_ref().into());
         let durable: BTreeSet<Box<str>> = topics::durable_event_types(config).chain(durable_topics).collect();
         let push = PushContext {

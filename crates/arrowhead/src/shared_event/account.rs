@@ -116,7 +116,7 @@ pub struct Account {
     pub lost: u64,
     /// Events that came once more, and were passed over.
     pub repeated: u64,
-    /// Events that were not taken, because their type is not accepted of their cloud.
+    /// Attempts to share an event that were refused, because its type is not accepted of its cloud.
     pub refused: u64,
 }
 
@@ -136,6 +136,13 @@ impl Accounts {
             Some(stream) => Some(stream.clone().take(identity)),
             None if self.streams.len() >= ACCOUNTS_MAX => None,
             None => Some(Taken::New { missing: 0 }),
+        }
+    }
+
+    /// Notes an event that was taken before the start, so that it is known; nothing is counted. While there are [`ACCOUNTS_MAX`] streams none of another one is noted.
+    pub fn recall(&mut self, cloud: CloudId, event_type: &EventType, identity: SharedIdentity) {
+        if self.look(cloud, event_type, identity).is_some() {
+            self.streams.entry((cloud, event_type.clone(), identity.publisher)).or_default().take(identity);
         }
     }
 
@@ -249,12 +256,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_taken_before_the_start_is_known_and_not_counted() {
+        let mut accounts = Accounts::default();
+        for sequence in [5, 6, 9] {
+            accounts.recall(CloudId(2), &heat(), identity(1, sequence));
+        }
+        assert_eq!((accounts.sum(), accounts.all().count()), (account(0, 0, 0), 0));
+        let mut note = |sequence| accounts.note(CloudId(2), &heat(), identity(1, sequence));
+        assert_eq!([note(9), note(6), note(7)], [Taken::Known, Taken::Known, Taken::Late]);
+        assert_eq!((note(11), accounts.sum()), (Taken::New { missing: 1 }, account(2, 1, 2)));
+    }
+
+    #[test]
     fn streams_and_gaps_are_bounded() {
         let mut accounts = Accounts::default();
         for publisher in 0..ACCOUNTS_MAX as u64 {
             accounts.note(CloudId(2), &heat(), SharedIdentity { publisher, incarnation: 1, sequence: 0 });
         }
         let more = SharedIdentity { publisher: ACCOUNTS_MAX as u64, incarnation: 1, sequence: 0 };
+        accounts.recall(CloudId(2), &heat(), more);
         assert_eq!(accounts.look(CloudId(2), &heat(), more), None);
         assert_eq!(accounts.look(CloudId(2), &heat(), identity(1, 0)), Some(Taken::Known));
         // What is refused has no stream, and an account while there is room.

@@ -1,5 +1,8 @@
 //! Event types that a cloud shares with another one: who may hear them there, and what becomes of them while the relay, or the other cloud, is away.
 
+use std::fs;
+use std::path::Path;
+
 use bodkin_trust::{TrustDirectory, base64};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -12,6 +15,8 @@ use crate::support::sse::EventStream;
 
 /// Where the sensor and the display are said to be: nobody connects to them.
 const PORT: u16 = 9000;
+/// What was not taken is tried again.
+const SOON: [&str; 4] = ["--push-backoff-min-ms", "50", "--push-backoff-max-ms", "500"];
 
 /// A system of a cloud, as a client.
 fn client(side: &Side, name: &str) -> Client {
@@ -89,7 +94,14 @@ fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
     }
     let heard = payloads(&stream, 3);
     assert_eq!(heard.iter().map(|event| event["payload"].as_str().unwrap_or_default()).collect::<Vec<_>>(), ["1", "2", "3"]);
-    assert_eq!(heard[0]["metaData"], json!({"room": "7", "cloud": "one.test", "publisher": "sensor"}), "{heard:?}");
+    let numbers = |event: &Value| {
+        let metadata = &event["metaData"];
+        assert_eq!((&metadata["room"], &metadata["cloud"], &metadata["publisher"]), (&json!("7"), &json!("one.test"), &json!("sensor")));
+        let identity = metadata["identity"].as_str().expect("its numbers there");
+        identity.split('-').map(|number| number.parse().expect("a number")).collect::<Vec<u64>>()
+    };
+    let [first, last] = [&heard[0], &heard[2]].map(numbers);
+    assert_eq!((&first[..2], first[2] + 2), (&last[..2], last[2]), "{heard:?}");
     assert!(eventually(|| shared(&one)["delivery"]["delivered"] == 3), "{}", shared(&one));
     let row = shared(&one);
     assert_eq!((&row["cloud"], &row["deadlineMs"], &row["delivery"]["late"]), (&json!("two.test"), &json!(20_000), &json!(0)), "{row}");
@@ -122,7 +134,7 @@ fn an_event_type_is_heard_in_the_other_cloud_by_whom_rules_let() {
 #[test]
 fn what_the_operator_of_the_hearing_cloud_does_not_accept_is_refused_and_told() {
     let place = TempDir::new().expect("a temporary directory");
-    let (one, two) = neighbours(place.path());
+    let (one, two) = neighbours_with(place.path(), &SOON);
     let id = share(&one, "two", 20_000);
     one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
     let stream = listen(&two);
@@ -169,11 +181,64 @@ fn what_the_operator_of_the_hearing_cloud_does_not_accept_is_refused_and_told() 
     assert_eq!(two.done("cloud heard-events")["count"], 0);
 }
 
+/// Copies a directory that nobody works with.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a readable directory").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match from.is_dir() {
+            true => copy(&from, &to),
+            false => _ = fs::copy(from, to).expect("it is copied"),
+        }
+    }
+}
+
+#[test]
+fn an_event_whose_answer_is_lost_with_both_clouds_processes_comes_once() {
+    let place = TempDir::new().expect("a temporary directory");
+    let (two, one) = neighbours_with(place.path(), &SOON);
+    let relay = two.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
+    two.done("cloud accept-event heat two");
+    let id = share(&one, "one", 20_000);
+    one.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
+    drop(listen(&two));
+    let listens = ["--relay-listen", relay.as_str(), "--neighbor-timeout-ms", "2000"];
+    // What the sharing cloud knows while the event waits.
+    let Side { cloud, data: hearing } = two;
+    assert!(cloud.stop().success());
+    publish(&one, "1");
+    assert!(eventually(|| shared(&one)["delivery"]["consecutiveFailures"].as_u64() > Some(0)), "{}", shared(&one));
+    let Side { cloud, data: sharing } = one;
+    assert!(cloud.stop().success());
+    let kept = place.path().join("kept");
+    copy(&sharing, &kept);
+    let start = |data: &Path, flags: &[&str]| {
+        let launch = flags.iter().fold(Launch::new().secure().data(data), |launch, flag| launch.flags([flag]));
+        Side { cloud: launch.start(), data: data.to_owned() }
+    };
+    let (two, one) = (start(&hearing, &listens), start(&sharing, &SOON));
+    assert!(eventually(|| account_of(&two)["taken"] == 1), "{}\n{}", account_of(&two), shared(&one));
+    assert!(eventually(|| shared(&one)["delivery"]["delivered"] == 1), "{}", shared(&one));
+    assert!(one.cloud.stop().success());
+    two.cloud.kill();
+    // It is sent again by who has not been told that it was taken, and passed over by who has it in its event log.
+    fs::remove_dir_all(&sharing).expect("it goes");
+    copy(&kept, &sharing);
+    let (two, one) = (start(&hearing, &listens), start(&sharing, &SOON));
+    assert!(eventually(|| account_of(&two)["repeated"].as_u64() >= Some(1)), "{}\n{}", account_of(&two), shared(&one));
+    publish(&one, "2");
+    assert!(eventually(|| account_of(&two)["taken"] == 1), "{}\n{}", account_of(&two), shared(&one));
+    assert_eq!(account_of(&two)["lost"], 0);
+    let stream = hear_as(&two, "display", "&since=0");
+    let came: Vec<Value> = payloads(&stream, 2).iter().map(|event| event["payload"].clone()).collect();
+    assert_eq!(came, ["1", "2"]);
+}
+
 #[test]
 fn events_wait_for_a_cloud_that_is_away_and_come_once() {
     let place = TempDir::new().expect("a temporary directory");
     // The relay is in the cloud that hears: both are away at the same time.
-    let (two, one) = neighbours_with(place.path(), &["--push-backoff-min-ms", "50", "--push-backoff-max-ms", "500"]);
+    let (two, one) = neighbours_with(place.path(), &SOON);
     let relay = two.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
     two.done("cloud accept-event heat two");
     let id = share(&one, "one", 100);

@@ -189,7 +189,7 @@ answer! {
         lost: u64,
         /// Events that came once more, and were passed over.
         repeated: u64,
-        /// Events that were not taken, because their type is not accepted.
+        /// Attempts to share an event that were refused, because its type is not accepted.
         #[serde(default)]
         refused: u64,
     }

@@ -65,6 +65,12 @@ impl EventLogReader {
         self.shared.written().end
     }
 
+    /// Where the newest files begin, so many of them or all that there are.
+    pub fn newest_files(&self, files: usize) -> Position {
+        let segments = self.shared.segments.load();
+        segments[segments.len().saturating_sub(files.max(1))].first
+    }
+
     /// Reads from `from` on, or from the oldest record if that is younger.
     pub fn cursor(&self, from: Position) -> Cursor {
         let first = self.shared.segments.load().first().expect("there is a file").first;

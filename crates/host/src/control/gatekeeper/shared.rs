@@ -31,7 +31,7 @@ impl Control {
         let source = own_gatekeeper(&snapshot).ok_or_else(|| {
             ArrowheadError::unavailable("This cloud's Gatekeeper is not registered, as which events of other clouds are published.")
         })?;
-        heard.take(asker, &event, || self.publish_relayed(asker, &event, source)).await?;
+        heard.take((asker, &event), source, &snapshot, || self.publish_relayed(asker, &event, source)).await?;
         Ok(text(&json!({"taken": true})))
     }
 
