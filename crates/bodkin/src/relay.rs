@@ -47,7 +47,7 @@ pub struct ServeOptions {
     /// Public key of a gatekeeper that is let in, as the authenticationInfo of its cloud; may be given several times
     #[arg(long, value_name = "BASE64")]
     admit_key: Vec<String>,
-    /// Connections at the same time; each cloud has one
+    /// Connections at the same time; each cloud has two, its Gatekeeper's and its Gateway's
     #[arg(long, value_name = "NUMBER", default_value_t = HubLimits::default().connections_max)]
     connections_max: usize,
     /// Topics and queues at the same time; a tunnel has four
@@ -103,7 +103,9 @@ impl ServeOptions {
         });
         guests.keys.extend(keys.collect::<anyhow::Result<BTreeSet<_>>>()?);
         if guests.authorities.is_empty() && guests.keys.is_empty() {
-            bail!("nobody would be let in: name authorities or gatekeepers with --admit or --admit-key");
+            bail!(
+                "nobody would be let in: name the authorities of clouds with --admit (trust/cloud.crt of each), or their gatekeepers' keys with --admit-key"
+            );
         }
         Ok(guests)
     }
@@ -141,9 +143,11 @@ async fn serve(options: &ServeOptions, identity: Identity, guests: Guests, json_
     if json_output {
         println!("{}", json!({"relay": server.address, "authenticationInfo": key, "pid": std::process::id()}));
     } else {
+        let certificate = options.data.join("trust/systems").join(format!("{RELAY}.crt"));
         println!(
-            "relay on {} (bodkin-relay/1 over TLS); clouds know it by its key, the authenticationInfo of their record of it:\n{key}",
-            server.address
+            "relay on {} (bodkin-relay/1 over TLS)\n  a cloud comes to know it by bodkin relay add HOST:PORT --certificate {}, or by its key, its authenticationInfo:\n{key}",
+            server.address,
+            certificate.display()
         );
     }
     let mut renewal = interval(RENEWAL_PERIOD);

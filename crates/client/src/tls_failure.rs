@@ -3,6 +3,7 @@
 use std::{error::Error, io};
 
 use bodkin_arrowhead::common_name::SystemCommonName;
+use bodkin_trust::tls::told_host;
 use rustls::{AlertDescription, CertificateError, InvalidMessage};
 
 /// The words, where TLS is the reason of an error. `own_name` is that in our certificate.
@@ -44,18 +45,12 @@ fn of_server(wrong: &CertificateError) -> String {
         NotValidYet | NotValidYetContext { .. } => "its certificate does not count yet. Is one of the two clocks wrong?".into(),
         Revoked => "its certificate is revoked".into(),
         NotValidForNameContext { presented, .. } => {
-            let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
+            let names: Vec<&str> = presented.iter().map(|name| told_host(name)).collect();
             format!("its certificate is not made out for this host, but for {}. Call it by one of these", names.join(", "))
         }
         NotValidForName => "its certificate is not made out for this host. Call it by a name in the certificate".into(),
         other => format!("its certificate is refused: {other}"),
     }
-}
-
-/// The name in webpki's `DnsName("name")` and `IpAddress(name)`.
-fn bare(name: &str) -> &str {
-    let inner = name.split_once('(').map_or(name, |(_, inner)| inner.trim_end_matches(')'));
-    inner.trim_matches('"')
 }
 
 /// Why the server refuses us.

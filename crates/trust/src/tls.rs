@@ -26,7 +26,7 @@ use rustls::{
 use self::verifier::{ClientVerifier, ServerVerifier};
 pub use self::{
     link::{LINK_PROTOCOL, LinkTls},
-    refusal::{Refusal, process},
+    refusal::{Refusal, process, told_host},
     relay::{AdmittedKeys, RELAY_PROTOCOL, relay_server, towards_relay},
 };
 use crate::{

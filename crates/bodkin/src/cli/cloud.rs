@@ -250,11 +250,19 @@ fn named(clouds: &List<KnownCloud>, operator: &str, name: &str) -> Option<KnownC
 
 /// The cloud that `text` names, which is not this one.
 async fn another(monitor: &Monitor, text: &str) -> anyhow::Result<KnownCloud> {
+    let cloud = find(monitor, text).await?;
+    if cloud.own_cloud {
+        bail!("{text} is this cloud itself");
+    }
+    Ok(cloud)
+}
+
+/// The cloud that `text` names: by its name, by name and operator, or by its id.
+pub async fn find(monitor: &Monitor, text: &str) -> anyhow::Result<KnownCloud> {
     let mut clouds = monitor.clouds(&Page::default()).await?.data;
     clouds.retain(|cloud| is_named(cloud, text.trim()));
     match clouds.len() {
         0 => bail!("no cloud {text} is known; see bodkin cloud list"),
-        1 if clouds[0].own_cloud => bail!("{text} is this cloud itself"),
         1 => Ok(clouds.remove(0)),
         _ => {
             let found: Vec<String> = clouds.iter().map(|cloud| format!("{}.{}", cloud.name, cloud.operator)).collect();

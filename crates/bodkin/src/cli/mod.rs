@@ -25,6 +25,7 @@ mod page;
 mod pair;
 mod printer;
 mod probe;
+mod public_key;
 mod registry;
 mod relay;
 mod reliable_pair;

@@ -1,15 +1,11 @@
 //! `bodkin relay`: where this cloud and others meet.
 
-use std::path::PathBuf;
-
-use anyhow::bail;
 use bodkin_arrowhead::form::RelayRequest;
 use bodkin_client::{Monitor, Page, answer::KnownRelay};
-use bodkin_trust::{base64, file};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use super::{page::PageOptions, printer::Printer, registry::RegistryOptions, table::Table};
+use super::{page::PageOptions, printer::Printer, public_key, registry::RegistryOptions, table::Table};
 use crate::{DONE, relay::ServeOptions};
 
 /// Options of `bodkin relay`.
@@ -63,8 +59,8 @@ pub struct NewRelay {
     #[arg(long)]
     exclusive: bool,
     /// Certificate (PEM) of the relay: whoever shows another key is not it [default: its certificate has to lead to this cloud's authority]
-    #[arg(long, value_name = "FILE", conflicts_with = "authentication_info")]
-    certificate: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", conflicts_with = "authentication_info", value_parser = public_key::of_certificate)]
+    certificate: Option<String>,
     /// Base64 of its public key, instead
     #[arg(long, value_name = "KEY")]
     authentication_info: Option<String>,
@@ -101,15 +97,7 @@ impl NewRelay {
     async fn form(self, monitor: &Monitor) -> anyhow::Result<RelayRequest> {
         let place = super::registry::parse_host_and_port(&self.place).map_err(|error| anyhow::anyhow!("{error}"))?;
         let (host, port) = place.rsplit_once(':').expect("it has both");
-        let key = match &self.certificate {
-            Some(path) => {
-                let certificates = file::read_certificates(path)?;
-                let Some(own) = certificates.first() else { bail!("{} has no certificate", path.display()) };
-                Some(base64::encode(own.public_key_info()))
-            }
-            None if self.own => Some(monitor.introduction().await?.gatekeeper_key),
-            None => self.authentication_info,
-        };
+        let key = if self.own { Some(monitor.introduction().await?.gatekeeper_key) } else { self.certificate.or(self.authentication_info) };
         Ok(RelayRequest {
             address: Some(host.trim_matches(['[', ']']).to_owned()),
             port: port.parse().ok(),

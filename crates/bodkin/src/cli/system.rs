@@ -13,7 +13,7 @@ use super::{
     page::PageOptions,
     pair::{metadata, parse_pair},
     printer::Printer,
-    probe,
+    probe, public_key,
     registry::RegistryOptions,
     table::Table,
 };
@@ -81,7 +81,10 @@ struct Further {
     /// A free pair; may be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
     metadata: Vec<(String, String)>,
-    /// Base64 of its public key
+    /// Certificate (PEM) of the system, whose key it is known by
+    #[arg(long, value_name = "FILE", conflicts_with = "authentication_info", value_parser = public_key::of_certificate)]
+    certificate: Option<String>,
+    /// Base64 of its public key, instead
     #[arg(long, value_name = "KEY")]
     authentication_info: Option<String>,
 }
@@ -102,7 +105,10 @@ struct SystemChange {
     /// A free pair, instead of all that it has; may be repeated
     #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
     metadata: Vec<(String, String)>,
-    /// Base64 of its public key
+    /// Certificate (PEM) of the system, whose key it is known by
+    #[arg(long, value_name = "FILE", conflicts_with = "authentication_info", value_parser = public_key::of_certificate)]
+    certificate: Option<String>,
+    /// Base64 of its public key, instead
     #[arg(long, value_name = "KEY")]
     authentication_info: Option<String>,
 }
@@ -113,15 +119,19 @@ impl From<SystemChange> for SystemRequest {
             system_name: change.name,
             address: change.address,
             port: change.port.map(i64::from),
-            authentication_info: change.authentication_info,
+            authentication_info: change.certificate.or(change.authentication_info),
             metadata: metadata(change.metadata),
         }
     }
 }
 
 fn whole(name: String, further: Further) -> SystemRequest {
-    let Further { place, metadata: pairs, authentication_info } = further;
-    SystemRequest { metadata: metadata(pairs), authentication_info, ..NewSystem { name, place }.into() }
+    let Further { place, metadata: pairs, certificate, authentication_info } = further;
+    SystemRequest {
+        metadata: metadata(pairs),
+        authentication_info: certificate.or(authentication_info),
+        ..NewSystem { name, place }.into()
+    }
 }
 
 /// Where a system is.

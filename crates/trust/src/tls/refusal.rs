@@ -81,13 +81,27 @@ impl Refusal {
                 fmt::Display::fmt(&PeerError::Expired(certificate.not_before(), certificate.not_after()), f)
             }
             (CertificateError::NotValidForNameContext { expected, presented }, _) => {
-                let presented = if presented.is_empty() { "no host".to_owned() } else { presented.join(", ") };
-                write!(f, "its certificate is not made out for {}, but for {presented}", expected.to_str())
+                let presented = if presented.is_empty() {
+                    "no host".to_owned()
+                } else {
+                    presented.iter().map(|name| told_host(name)).collect::<Vec<_>>().join(", ")
+                };
+                write!(
+                    f,
+                    "its certificate is not made out for {0}, but for {presented}; bodkin cert issue --san {0} makes one that is",
+                    expected.to_str()
+                )
             }
             (CertificateError::NotValidForName, _) => f.write_str("its certificate is not made out for this host"),
             (other, _) => write!(f, "its certificate is refused: {other}"),
         }
     }
+}
+
+/// The name in rustls' and webpki's `DnsName("name")` and `IpAddress(name)`, in which they tell what a certificate is made out for.
+pub fn told_host(presented: &str) -> &str {
+    let inner = presented.split_once('(').map_or(presented, |(_, inner)| inner.trim_end_matches(')'));
+    inner.trim_matches('"')
 }
 
 fn is_about_time(error: &CertificateError) -> bool {

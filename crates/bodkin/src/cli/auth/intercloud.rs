@@ -9,6 +9,7 @@ use super::interface_ids;
 use crate::{
     DONE,
     cli::{
+        cloud::find,
         details::Details,
         explanation, lookup,
         page::PageOptions,
@@ -31,9 +32,9 @@ pub enum IntercloudCommand {
     Show(Id),
     /// Allow the consumers of a cloud to use a provider's service
     Add {
-        /// Row id of the cloud that may consume
-        #[arg(long, value_name = "ID")]
-        cloud: i64,
+        /// The cloud that may consume: NAME, NAME.OPERATOR or its id
+        #[arg(long, value_name = "CLOUD")]
+        cloud: String,
         #[command(flatten)]
         subject: Subject,
         /// An interface it may be used over; may be repeated [default: all that the service has]
@@ -81,7 +82,11 @@ pub async fn run(registry: &RegistryOptions, command: IntercloudCommand, printer
             printer.one(&rule, &details(&rule))?;
         }
         IntercloudCommand::Add { cloud, subject, interfaces } => {
-            let rule = add(&registry.discover().await?, cloud, &subject, &interfaces).await?;
+            let id = match cloud.trim().parse() {
+                Ok(id) => id,
+                Err(_) => find(&registry.monitor()?, &cloud).await?.id,
+            };
+            let rule = add(&registry.discover().await?, id, &subject, &interfaces).await?;
             printer.done(&rule, &format!("rule {}: {}", rule.id, told(&rule)))?;
         }
         IntercloudCommand::Remove(Id { id }) => {
@@ -121,7 +126,7 @@ async fn add(cloud: &CoreSystems, cloud_id: i64, subject: &Subject, interfaces: 
 async fn test(monitor: &Monitor, cloud: &CloudOption, subject: &Subject, printer: Printer) -> anyhow::Result<u8> {
     let name = format!("{}/{}", cloud.operator, cloud.name);
     let answer = monitor.explain_intercloud(&name, &subject.service, &[("provider", &subject.provider)]).await?;
-    explanation::print(&answer, &answer, "auth intercloud add --cloud ID", printer)?;
+    explanation::print(&answer, &answer, &format!("auth intercloud add --cloud {}.{}", cloud.name, cloud.operator), printer)?;
     Ok(explanation::exit_code(&answer))
 }
 

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::cli::{
     lookup,
     pair::{metadata, parse_pair},
+    public_key,
     system::NewSystem,
 };
 
@@ -70,7 +71,10 @@ pub struct NewService {
     /// How it is secured
     #[arg(long, value_enum, value_name = "HOW", default_value = "NOT_SECURE", ignore_case = true)]
     secure: Protection,
-    /// Base64 of the provider's public key
+    /// Certificate (PEM) of the provider, whose key it is known by; a service that is secured needs one
+    #[arg(long, value_name = "FILE", conflicts_with = "authentication_info", value_parser = public_key::of_certificate)]
+    certificate: Option<String>,
+    /// Base64 of the provider's public key, instead
     #[arg(long, value_name = "KEY")]
     authentication_info: Option<String>,
 }
@@ -82,7 +86,10 @@ impl From<NewService> for ServiceRegistryRequest {
         }
         Self {
             service_definition: Some(new.definition),
-            provider_system: Some(SystemRequest { authentication_info: new.authentication_info, ..new.provider.into() }),
+            provider_system: Some(SystemRequest {
+                authentication_info: new.certificate.or(new.authentication_info),
+                ..new.provider.into()
+            }),
             service_uri: Some(new.uri),
             end_of_validity: new.valid_until,
             secure: Some(new.secure.name()),

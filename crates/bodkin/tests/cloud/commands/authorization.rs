@@ -136,7 +136,12 @@ fn what_another_cloud_may_use_is_told_with_the_reason() {
     let test = "auth intercloud test --cloud default-operator/default-insecure-cloud --service heat --provider";
     let denied = ended(&cloud, &format!("{test} sensor"), 3);
     has_row(&denied, &["127.0.0.1:9000", "DENIED", "no rule allows it"]);
-    assert!(denied.contains("to make a rule: bodkin auth intercloud add --cloud ID --provider ID --service heat"), "{denied}");
+    assert!(
+        denied.contains(
+            "to make a rule: bodkin auth intercloud add --cloud default-insecure-cloud.default-operator --provider ID --service heat"
+        ),
+        "{denied}"
+    );
     done(&cloud, &format!("auth intercloud add --cloud 1 --provider {second} --service heat --interface HTTP-INSECURE-XML"));
     has_row(&done(&cloud, &format!("{test} {second}")), &["127.0.0.1:9002", "HTTP-INSECURE-XML", "rule 1 allows HTTP-INSECURE-XML only"]);
     ended(&cloud, &format!("{test} {first}"), 3);
