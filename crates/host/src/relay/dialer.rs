@@ -54,6 +54,8 @@ pub struct Dialer {
     tls: Arc<Tls>,
     /// For the brokers that ask for them.
     logins: Arc<Logins>,
+    /// Whose connections they are, as the log is told.
+    user: CoreSystem,
 }
 
 impl Dialer {
@@ -69,12 +71,22 @@ impl Dialer {
         destinations: Destinations,
         tls: impl Fn(&RelayPlace) -> Result<Arc<ClientConfig>, DialError> + Send + Sync + 'static,
     ) -> Self {
-        Self { destinations, tls: Arc::new(tls), logins: Arc::default() }
+        Self { destinations, tls: Arc::new(tls), logins: Arc::default(), user: CoreSystem::Gatekeeper }
     }
 
     /// Tells brokers that ask for it a name and a passcode, beside the certificate.
     pub fn with_logins(self, logins: Arc<Logins>) -> Self {
         Self { logins, ..self }
+    }
+
+    /// Tells the log that the connections are this system's; without it they are the Gatekeeper's.
+    pub fn used_by(self, user: CoreSystem) -> Self {
+        Self { user, ..self }
+    }
+
+    /// Whose connections they are.
+    pub(super) fn user(&self) -> &'static str {
+        self.user.name()
     }
 
     /// What the broker at a place is told.

@@ -33,6 +33,8 @@ use crate::seldom::Seldom;
 
 /// Asks, or notices, that are carried out in a row before the connection has its turn.
 const TURN_MAX: usize = 256;
+/// Before the log is told again that a relay is away for the same reason.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
 /// A connection that has lasted so long was a good one: the next attempt is not put off any longer than after the first failure.
 const GOOD_AFTER: Duration = Duration::from_secs(30);
 
@@ -97,6 +99,8 @@ pub(super) struct Task {
     /// What was asked while there is no connection.
     held: Vec<Ask>,
     no_text: Seldom,
+    /// Why there is no connection, as the log was told last, and when.
+    told_down: Option<(Arc<str>, Instant)>,
 }
 
 impl Task {
@@ -119,6 +123,16 @@ impl Task {
             senders: BTreeMap::new(),
             held: Vec::new(),
             no_text: Seldom::default(),
+            told_down: None,
+        }
+    }
+
+    /// Tells the log that there is no connection: of the same reason seldom, for who has something to send has it tried each second.
+    fn tell_down(&mut self, reason: &Arc<str>, pause: Duration) {
+        let is_known = self.told_down.as_ref().is_some_and(|(told, at)| told == reason && at.elapsed() < TELL_AGAIN);
+        if !is_known {
+            tracing::warn!(system = self.dialer.user(), relay = %self.place, %reason, again_within = ?pause, "there is no connection to a relay");
+            self.told_down = Some((reason.clone(), Instant::now()));
         }
     }
 
@@ -131,12 +145,13 @@ impl Task {
             let mut has_broken = false;
             let failure = match self.connect().await {
                 Ok((open, protocol)) => {
-                    tracing::info!(relay = %self.place, ?protocol, "connected to a relay");
+                    tracing::info!(system = self.dialer.user(), relay = %self.place, ?protocol, "connected to a relay");
                     self.state.send_replace(LinkState::Open(protocol));
                     let failure = self.converse(open).await;
                     has_broken = true;
                     if attempted.elapsed() >= GOOD_AFTER {
                         pause = RETRY_MIN;
+                        self.told_down = None;
                     }
                     failure
                 }
@@ -146,7 +161,7 @@ impl Task {
                 break;
             }
             let reason: Arc<str> = failure.to_string().into();
-            tracing::warn!(relay = %self.place, %reason, again_within = ?pause, "there is no connection to a relay");
+            self.tell_down(&reason, pause);
             self.fail(&reason);
             // Who has asked since a connection broke gets the next one, which is tried at once.
             if !has_broken {

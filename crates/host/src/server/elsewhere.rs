@@ -55,7 +55,7 @@ pub(super) fn gateway(
         }
         return Ok(None);
     };
-    let relays = Relays::new(dialer(config, security, destinations));
+    let relays = Relays::new(dialer(config, security, destinations).used_by(CoreSystem::Gateway));
     let ends = SecureEnds::new(security.clone(), destinations.clone());
     Ok(Some(Gateway::new(security.trust().identity(CoreSystem::Gateway), config.gateway(), Box::new(relays), Box::new(ends))?))
 }
