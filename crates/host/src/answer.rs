@@ -32,6 +32,18 @@ const NOT_KEPT: &str = "Cache-Control: no-cache, no-store, max-age=0, must-reval
 /// In secure mode also this, for so many seconds: browsers then call by https only (RFC 6797).
 const STRICT_TRANSPORT: &str = "Strict-Transport-Security: max-age=31536000\r\n";
 
+/// What may be done that was asked for by `OPTIONS`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// A page may send this method, as a preflight asked.
+    Method(&'static str),
+    /// CloudEvents may be posted (CloudEvents' Web Hooks).
+    Post {
+        /// By whom.
+        origin: String,
+    },
+}
+
 /// One whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -41,8 +53,8 @@ pub struct Answer {
     pub content_type: Option<&'static str>,
     /// A further header, such as `Allow`.
     pub header: Option<(&'static str, String)>,
-    /// The method that a preflight asked for and may use.
-    pub preflight_method: Option<&'static str>,
+    /// What was asked for by `OPTIONS`, and may be done.
+    pub permission: Option<Box<Permission>>,
     /// Of what may be kept, its entity tag with its quotes: it is asked for again each time, and not sent again while it is the same.
     pub entity_tag: Option<&'static String>,
     /// The body.
@@ -61,7 +73,7 @@ impl Answer {
             status,
             content_type: Some(content_type),
             header: None,
-            preflight_method: None,
+            permission: None,
             entity_tag: None,
             body,
             close: false,
@@ -76,7 +88,7 @@ impl Answer {
             status,
             content_type: None,
             header: None,
-            preflight_method: None,
+            permission: None,
             entity_tag: None,
             body: Vec::new(),
             close: false,
@@ -256,8 +268,15 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Re
     if let Some((name, value)) = &answer.header {
         write(format_args!("{name}: {value}\r\n"));
     }
+    if let Some(Permission::Post { origin }) = answer.permission.as_deref() {
+        write(format_args!("WebHook-Allowed-Origin: {origin}\r\nWebHook-Allowed-Rate: *\r\n"));
+    }
     if let Some(reader) = recipient.reader {
-        gate::push_reader(out, reader, answer.preflight_method);
+        let method = match answer.permission.as_deref() {
+            Some(Permission::Method(method)) => Some(*method),
+            _ => None,
+        };
+        gate::push_reader(out, reader, method);
     }
     out.extend_from_slice(if recipient.keep_alive { b"\r\n" } else { b"Connection: close\r\n\r\n" });
     if !recipient.is_head {

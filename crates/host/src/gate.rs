@@ -4,7 +4,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use crate::{
-    answer::Answer,
+    answer::{Answer, Permission},
     config::HostConfig,
     dashboard::follower,
     host_name::{self, OwnNames},
@@ -201,7 +201,7 @@ fn fenced() -> Answer {
 /// no part: what is not there is told to the request itself.
 fn preflight(method: &str, allowed: bool) -> Answer {
     match ALLOWED_METHODS.iter().find(|known| **known == method) {
-        Some(known) if allowed => Answer { preflight_method: Some(known), ..Answer::empty(200) },
+        Some(known) if allowed => Answer { permission: Some(Box::new(Permission::Method(known))), ..Answer::empty(200) },
         Some(_) => foreign_page(),
         None => Answer::text(403, format!("Pages may use {}.", ALLOWED_METHODS.join(", "))),
     }

@@ -73,6 +73,8 @@ pub struct RawRequest<'b> {
     pub trace: Option<TraceContext>,
     /// Headers that begin with `ce-`, without that: attributes of a CloudEvent.
     pub cloud_event: Vec<(&'b str, &'b str)>,
+    /// `WebHook-Request-Origin`: who asks whether it may post CloudEvents.
+    pub webhook_origin: Option<&'b str>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// Whether the connection stays open behind the answer.
@@ -112,6 +114,7 @@ struct Head {
     /// Once it was given; of two that it was given neither counts.
     trace: Option<Option<TraceContext>>,
     cloud_event: Vec<[(usize, usize); 2]>,
+    webhook_origin: Option<(usize, usize)>,
     body: BodyLength,
     says_empty: bool,
     keep_alive: bool,
@@ -229,6 +232,7 @@ impl RequestReader {
             forwarded_for: texts(head.forwarded_for).map_err(malformed)?,
             trace: head.trace.flatten(),
             cloud_event: pairs(head.cloud_event).map_err(malformed)?,
+            webhook_origin: head.webhook_origin.map(text).transpose().map_err(malformed)?,
             says_empty: head.says_empty,
             keep_alive: head.keep_alive,
             body: &self.buffer[body_start..body_start + body_length],
@@ -381,6 +385,7 @@ fn read_header(
         13 if is("If-None-Match") => head.if_none_match = Some(place(value)),
         14 if is("Content-Length") => lengths.content_length(value)?,
         29 if is("Access-Control-Request-Method") => head.asked_method = Some(place(value)),
+        22 if is("WebHook-Request-Origin") => head.webhook_origin = Some(place(value)),
         17 if is("Transfer-Encoding") => lengths.transfer_encoding(value)?,
         4.. if header.name.as_bytes()[..3].eq_ignore_ascii_case(b"ce-") => {
             head.cloud_event.push([place(&header.name.as_bytes()[3..]), place(value)]);

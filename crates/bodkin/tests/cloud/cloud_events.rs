@@ -196,6 +196,35 @@ fn a_sink_is_posted_no_more_in_a_minute_than_it_has_allowed() {
 }
 
 #[test]
+fn a_cloud_is_a_sink_of_another_ones_events() {
+    let (from, to) = (Launch::new().start(), Launch::new().start());
+    let port = to.address(System::EventHandler).port();
+    let (publisher, definition) = from.register_publisher("publisher", 4711);
+    let other = from.register_system("other", port);
+    from.allow(other, publisher, definition, &[2]);
+    let form = subscription("ce-onward", system("other", port), EVENTS);
+    from.subscribe(&with(form, "/filterMetaData", json!({"cloudevents": "binary"})));
+    to.register_system("publisher", 4711);
+    let stream = EventStream::open_on(to.connect(System::EventHandler), "/api/v1/events?type=ce-onward", &[]);
+    let source = format!("//{}:4711/publisher", system("publisher", 4711)["address"].as_str().expect("an address"));
+    let headers =
+        [("ce-specversion", "1.0"), ("ce-id", "one"), ("ce-source", &source), ("ce-type", "ce-onward"), ("Content-Type", "text/plain")];
+    post(&from, &headers, b"21").expect_status(200);
+    let one = &heard(&stream, 1)[0];
+    assert_eq!((&one["id"], &one["source"], &one["data"]), (&"one".into(), &source.into(), &"21".into()));
+    // Who asks is answered by its own name, and not by what is none.
+    let ask = |origin: &str| {
+        to.connect(System::EventHandler).request("OPTIONS", EVENTS, &[("WebHook-Request-Origin", origin)], None).expect("an answer")
+    };
+    let answer = ask("works.acme.arrowhead.eu");
+    assert_eq!(
+        (answer.status, answer.header("webhook-allowed-origin"), answer.header("webhook-allowed-rate")),
+        (200, Some("works.acme.arrowhead.eu"), Some("*"))
+    );
+    assert_eq!(ask("*").header("webhook-allowed-origin"), None);
+}
+
+#[test]
 fn another_wish_than_the_two_modes_is_refused() {
     let cloud = Cloud::shared();
     cloud.register_system("ce-wisher", 4712);

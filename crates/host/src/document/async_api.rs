@@ -119,16 +119,19 @@ fn asked_by(mut operation: Value, method: &str, query: &[(&str, &str)]) -> Value
 /// Publishing, event streams and pushes: the topic is named in the request.
 fn over_http() -> (Map<String, Value>, Map<String, Value>) {
     let http = Some(HTTP_SERVER);
+    // Where a subscriber wants to be told is not known before it subscribes.
+    let pushed = "Events posted to the path that a subscriber has named (POST /eventhandler/subscribe)";
+    let mut pushes = channel(Value::Null, pushed, None, "event");
+    pushes["messages"]["cloudEvent"] = json!({"$ref": "#/components/messages/cloudEvent"});
+    let told = "Posts an event, as a CloudEvent where the subscription asks for that; a 2xx takes it, anything else has it come again.";
+    let mut push = operation("send", "pushes", "event", told);
+    push["messages"].as_array_mut().expect("messages are a list").push(json!({"$ref": "#/channels/pushes/messages/cloudEvent"}));
     let channels = [
         ("publish", channel("/eventhandler/publish".into(), "Events from publishers", http, "publication")),
         ("payloads", channel("/eventhandler/subscription".into(), "A stream of payloads", http, "payload")),
         ("events", channel("/eventhandler/events".into(), "A stream of events", http, "event")),
         ("cloudEvents", channel("/api/v1/events".into(), "CloudEvents 1.0, in and as a stream out", http, "cloudEvent")),
-        // Where a subscriber wants to be told is not known before it subscribes.
-        (
-            "pushes",
-            channel(Value::Null, "Events posted to the path that a subscriber has named (POST /eventhandler/subscribe)", None, "event"),
-        ),
+        ("pushes", pushes),
     ];
     const MISSED: (&str, &str) = ("since", "events from this time on that the event log has come first");
     let operations = [
@@ -161,19 +164,7 @@ fn over_http() -> (Map<String, Value>, Map<String, Value>) {
                 &[("type", "which event type"), MISSED],
             ),
         ),
-        (
-            "push",
-            asked_by(
-                operation(
-                    "send",
-                    "pushes",
-                    "event",
-                    "Posts an event, as a CloudEvent where the subscription asks for that; a 2xx takes it, anything else has it come again.",
-                ),
-                "POST",
-                &[],
-            ),
-        ),
+        ("push", asked_by(push, "POST", &[])),
     ];
     let owned = |(name, value): (&str, Value)| (name.to_owned(), value);
     (channels.into_iter().map(owned).collect(), operations.into_iter().map(owned).collect())
@@ -321,6 +312,14 @@ mod tests {
     fn it_is_as_the_specification_asks_for() {
         check(&document(false));
         check(&document(true));
+    }
+
+    #[test]
+    fn a_push_is_an_event_or_a_cloud_event() {
+        let document = document(false);
+        let messages: Vec<&str> =
+            document["operations"]["push"]["messages"].as_array().unwrap().iter().filter_map(|message| message["$ref"].as_str()).collect();
+        assert_eq!(messages, ["#/channels/pushes/messages/event", "#/channels/pushes/messages/cloudEvent"]);
     }
 
     #[test]

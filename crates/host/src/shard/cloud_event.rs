@@ -1,6 +1,7 @@
 //! CloudEvents at `/api/v1/events` of the Event Handler's port: published by POST in either mode of HTTP, heard by GET as an event stream.
 //!
-//! Both go the way of every other event; what is refused is told as a problem (RFC 9457).
+//! Both go the way of every other event; what is refused is told as a problem (RFC 9457). Who asks by OPTIONS whether it may post (CloudEvents' HTTP 1.1 Web Hooks, version 1.0.2) may if it may
+//! publish; how fast is not limited here, for publishers that are too fast are told so (429).
 
 use bodkin_arrowhead::{
     error::ArrowheadError,
@@ -9,11 +10,14 @@ use bodkin_arrowhead::{
 
 use super::{SYSTEM, Shard};
 use crate::{
-    answer::Answer,
+    answer::{Answer, Permission},
     http::RawRequest,
     request::{Method, Request},
     route,
 };
+
+/// Letters of an origin: a host's name has 253 at the most, and a port may stand behind it.
+const ORIGIN_LENGTH_MAX: usize = 259;
 
 /// Methods that it takes.
 const METHODS: [Method; 2] = [Method::Get, Method::Post];
@@ -29,7 +33,13 @@ impl Shard {
                 let stream = route::route(SYSTEM, Method::Get, "/eventhandler/events").expect("events can be heard");
                 self.open_stream(slot, request, stream.access, raw);
             }
-            Method::Options => self.write(slot, &Answer { header: allow(), ..Answer::empty(200) }, raw.keep_alive, false),
+            Method::Options => {
+                let publishing = route::route(SYSTEM, Method::Post, "/eventhandler/publish").expect("events can be published");
+                let may_publish = publishing.access.admit(&request.caller).is_ok();
+                let origin = raw.webhook_origin.filter(|origin| may_publish && is_host(origin));
+                let permission = origin.map(|origin| Box::new(Permission::Post { origin: origin.to_owned() }));
+                self.write(slot, &Answer { header: allow(), permission, ..Answer::empty(200) }, raw.keep_alive, false);
+            }
             _ => self.write(slot, &Answer { header: allow(), ..Answer::empty(405) }, raw.keep_alive, request.method == Method::Head),
         }
     }
@@ -58,6 +68,12 @@ impl Shard {
     }
 }
 
+/// Whether an origin is the name of a host, which is all that it may be (section 4.1.1 of Web Hooks): what is said back to its sender is nothing else.
+fn is_host(origin: &str) -> bool {
+    let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'.' | b'-' | b'_' | b':' | b'[' | b']');
+    (1..=ORIGIN_LENGTH_MAX).contains(&origin.len()) && origin.bytes().all(is_letter)
+}
+
 /// A refusal of the Event Handler's as one of Bodkin's own interface.
 fn as_problem(refusal: Answer) -> Answer {
     let told = match serde_json::from_slice::<ArrowheadError>(&refusal.body) {
@@ -71,6 +87,16 @@ fn as_problem(refusal: Answer) -> Answer {
 mod tests {
     use super::*;
     use crate::answer::Refusal;
+
+    #[test]
+    fn an_origin_is_the_name_of_a_host() {
+        for origin in ["works.acme.arrowhead.eu", "10.0.0.1:8455", "[::1]:80", "my_host"] {
+            assert!(is_host(origin), "{origin}");
+        }
+        for origin in ["", "*", "a b", "a, b", "http://works.acme", "h\u{f6}st", &"a".repeat(260)] {
+            assert!(!is_host(origin), "{origin}");
+        }
+    }
 
     #[test]
     fn a_refusal_keeps_its_status_its_words_and_when_to_come_back() {

@@ -1,6 +1,10 @@
 //! Push subscriptions as they were made: list, make, replace, remove.
 
-use bodkin_arrowhead::{event_filter::Severity, form::SubscriptionRequest};
+use bodkin_arrowhead::{
+    event_filter::Severity,
+    form::SubscriptionRequest,
+    publication::cloud_event::{self, ContentMode},
+};
 use bodkin_client::{CoreSystems, Page, answer::Subscription};
 use clap::{
     Args,
@@ -21,6 +25,10 @@ const LIST_COMMAND: &str = "bodkin event list";
 
 fn severity() -> impl TypedValueParser<Value = Severity> {
     PossibleValuesParser::new(Severity::ALL.map(Severity::as_str)).map(|name| Severity::parse(&name).expect("it is one of them"))
+}
+
+fn content_mode() -> impl TypedValueParser<Value = ContentMode> {
+    PossibleValuesParser::new(ContentMode::ALL.map(ContentMode::as_str)).map(|name| ContentMode::parse(&name).expect("it is one of them"))
 }
 
 /// Which of the events of a type are heard.
@@ -49,6 +57,9 @@ pub struct NewSubscription {
     /// Path at the system that events are posted to
     #[arg(long, value_name = "PATH")]
     notify_uri: String,
+    /// Post CloudEvents, with their attributes in the body (structured) or in headers (binary), to a sink that agrees
+    #[arg(long = "cloudevents", value_name = "MODE", value_parser = content_mode())]
+    content_mode: Option<ContentMode>,
     #[command(flatten)]
     filter: EventFilter,
     /// Creation to arrival that is asked of a real-time topic
@@ -86,11 +97,14 @@ impl NewSubscription {
         for source in &self.sources {
             sources.push(Some(lookup::reference(cloud, source).await?));
         }
+        // The wish is a pair of the filter that filters nothing.
+        let is_filtered = !self.filter.metadata.is_empty();
+        let wish = self.content_mode.map(|mode| (cloud_event::WISH.to_owned(), mode.as_str().to_owned()));
         Ok(SubscriptionRequest {
             event_type: Some(self.event_type),
             subscriber_system: Some(subscriber),
-            match_meta_data: Some(!self.filter.metadata.is_empty()),
-            filter_meta_data: metadata(self.filter.metadata),
+            match_meta_data: Some(is_filtered),
+            filter_meta_data: metadata(self.filter.metadata.into_iter().chain(wish).collect()),
             notify_uri: Some(self.notify_uri),
             start_date: self.start,
             end_date: self.end,
@@ -109,7 +123,34 @@ pub async fn subscribe(cloud: &CoreSystems, new: NewSubscription, printer: Print
     let (system, event_type, notify_uri) = (new.system.clone(), new.event_type.clone(), new.notify_uri.clone());
     let form = new.form(cloud).await?;
     cloud.subscribe(&form).await?;
-    Ok(printer.done(&json!({"subscribed": form}), &format!("subscribed: {system} to {event_type}, posted to {notify_uri}"))?)
+    printer.done(&json!({"subscribed": form}), &format!("subscribed: {system} to {event_type}, posted to {notify_uri}"))?;
+    // A system by its own certificate may subscribe, and not look at the list.
+    if !printer.is_json()
+        && let Ok(subscriptions) = cloud.subscriptions(&Page::default()).await
+        && let Some(subscriber) = &form.subscriber_system
+    {
+        let is_it = |row: &&Subscription| {
+            let system = &row.subscriber_system;
+            let is_subscriber =
+                subscriber.system_name.as_ref() == Some(&system.system_name) && subscriber.port == Some(i64::from(system.port));
+            is_subscriber && row.event_type.event_type_name.eq_ignore_ascii_case(&event_type)
+        };
+        if let Some(advice) = subscriptions.data.iter().find(is_it).and_then(advice) {
+            printer.remark(&advice)?;
+        }
+    }
+    Ok(())
+}
+
+/// What to do about a subscription that hears nobody.
+fn advice(subscription: &Subscription) -> Option<String> {
+    let subscriber = &subscription.subscriber_system.system_name;
+    subscription.sources.is_empty().then(|| {
+        format!(
+            "it hears nobody yet: no rule lets {subscriber} use a service of a publisher; \
+             bodkin auth add --consumer {subscriber} --provider PUBLISHER --service SERVICE makes one"
+        )
+    })
 }
 
 /// Ends a system's subscription to an event type.
@@ -160,7 +201,7 @@ pub fn details(subscription: &Subscription) -> Details {
         .with("filter", filter(subscription))
         .with_some("deadline", subscription.deadline_us.map(|us| format!("{} ms", us as f64 / 1e3)).as_ref())
         .with_some("losses", subscription.loss_tolerance.map(|losses| format!("{losses} in a row at the most")).as_ref())
-        .with("hears", heard(subscription))
+        .with("hears", advice(subscription).unwrap_or_else(|| heard(subscription)))
         .with_some("start", subscription.start_date.as_ref())
         .with_some("end", subscription.end_date.as_ref())
         .with_times(subscription.created_at.as_ref(), subscription.updated_at.as_ref())

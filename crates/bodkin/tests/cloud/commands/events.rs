@@ -159,7 +159,17 @@ fn subscriptions_are_made_listed_and_ended() {
     done(&cloud, "event unsubscribe hot --system display");
     assert_eq!(json(&cloud, "event subscriptions")["count"], 0);
 
-    done(&cloud, "event subscribe hot --system display --notify-uri /hot");
+    let told = done(&cloud, "event subscribe hot --system display --notify-uri /hot --cloudevents binary");
+    let subscription = json(&cloud, "event subscriptions")["data"][0].clone();
+    assert_eq!((&subscription["filterMetaData"], &subscription["matchMetaData"]), (&json!({"cloudevents": "binary"}), &json!(false)));
+    let id = subscription["id"].clone();
+    let advice = "it hears nobody yet: no rule lets display use a service of a publisher; bodkin auth add --consumer display";
+    let shown = || done(&cloud, &format!("event show {id}"));
+    assert!(told.contains(advice) && shown().contains(advice), "{told}{}", shown());
+    done(&cloud, "auth add --consumer display --provider sensor --service heat");
+    assert!(!shown().contains("hears nobody"), "{}", shown());
+    let again = done(&cloud, "event subscribe hot --system display --notify-uri /hot");
+    assert!(!again.contains("nobody"), "{again}");
     let id = json(&cloud, "event subscriptions")["data"][0]["id"].clone();
     assert_eq!(json(&cloud, &format!("event remove {id}"))["removed"]["id"], id);
     assert_eq!(bodkin(&cloud, &format!("event remove {id}")).status.code(), Some(1));
