@@ -10,6 +10,7 @@ pub mod address;
 pub mod audit;
 pub mod auth_update;
 pub mod authorization;
+pub mod base64;
 pub mod caller;
 pub mod cloud;
 pub mod common_name;

@@ -1,4 +1,4 @@
-//! Bytes as a text: Base64 with padding (RFC 4648, section 4), from and into buffers of the caller's. (`trust` has it for keys, and is no crate that a pure one may import.)
+//! Bytes as a text: Base64 with padding (RFC 4648, section 4), from and into buffers of the caller's. (`arrowhead` has it for keys and tokens, making texts of its own; this crate may not import it.)
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// No letter of the alphabet.

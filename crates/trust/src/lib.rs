@@ -8,7 +8,6 @@
 //! Names in certificates are [`bodkin_arrowhead::common_name`]'s.
 
 pub mod authority;
-pub mod base64;
 pub mod batch;
 pub mod certificate;
 pub mod content;
@@ -35,6 +34,8 @@ pub mod sealed;
 pub mod tls;
 pub mod token;
 pub mod tunnel;
+
+pub use bodkin_arrowhead::base64;
 
 pub use crate::{
     authority::{Authority, IssueError, Profile},

@@ -18,9 +18,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use self::encoding::{from_base64, from_percent, to_base64};
+use self::encoding::from_percent;
 pub use self::outgoing::Outgoing;
-use crate::utc::UtcTime;
+use crate::{base64, utc::UtcTime};
 
 /// The version of the specification.
 const VERSION: &str = "1.0";
@@ -140,7 +140,7 @@ fn binary(event: &HttpEvent<'_>) -> Result<Parts, CloudEventError> {
     let (payload, is_base64) = match std::str::from_utf8(event.body) {
         Ok("") => (None, false),
         Ok(text) => (Some(text.to_owned()), false),
-        Err(_) => (Some(to_base64(event.body)), true),
+        Err(_) => (Some(base64::encode(event.body)), true),
     };
     Ok(Parts { attributes, payload, is_base64 })
 }
@@ -149,12 +149,12 @@ fn binary(event: &HttpEvent<'_>) -> Result<Parts, CloudEventError> {
 fn structured(body: &[u8]) -> Result<Parts, CloudEventError> {
     let members: Map<String, Value> =
         serde_json::from_slice(body).map_err(|error| wrong(format!("The body is no JSON object: {error}.")))?;
-    let (mut attributes, mut data, mut base64) = (BTreeMap::new(), None, None);
+    let (mut attributes, mut data, mut encoded) = (BTreeMap::new(), None, None);
     for (name, value) in members {
         match (name.as_str(), value) {
             (_, Value::Null) => {}
             ("data", value) => data = Some(value),
-            ("data_base64", Value::String(text)) => base64 = Some(text),
+            ("data_base64", Value::String(text)) => encoded = Some(text),
             (name, Value::String(text)) => put(&mut attributes, name, text)?,
             (name, value @ (Value::Bool(_) | Value::Number(_))) => put(&mut attributes, name, value.to_string())?,
             (name, _) => return Err(wrong(format!("The attribute {name} is no text, number or boolean."))),
@@ -165,10 +165,12 @@ fn structured(body: &[u8]) -> Result<Parts, CloudEventError> {
         attributes.entry("datacontenttype".into()).or_insert_with(|| "application/json".to_owned());
     }
     let is_json = attributes.get("datacontenttype").is_some_and(|kind| is_json(kind));
-    let (payload, is_base64) = match (data, base64) {
+    let (payload, is_base64) = match (data, encoded) {
         (Some(_), Some(_)) => return Err(wrong("An event has data or data_base64, not both.")),
-        (None, Some(base64)) if from_base64(&base64).is_some() => (Some(base64), true),
-        (None, Some(_)) => return Err(wrong("data_base64 is not Base64 (RFC 4648, section 4).")),
+        (None, Some(text)) => {
+            let bytes = base64::decode(&text).ok_or_else(|| wrong("data_base64 is not Base64 (RFC 4648, section 4)."))?;
+            (Some(base64::encode(&bytes)), true)
+        }
         // Of another kind than JSON a text stands for itself.
         (Some(Value::String(text)), None) if !is_json => (Some(text), false),
         (Some(value), None) => (Some(value.to_string()), false),
@@ -217,7 +219,7 @@ fn form(parts: Parts) -> Result<String, CloudEventError> {
         // A payload must not be blank, and data may be.
         Some(payload) if payload.trim().is_empty() => {
             is_base64 = true;
-            to_base64(payload.as_bytes())
+            base64::encode(payload.as_bytes())
         }
         Some(payload) => payload,
     };

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{
-    BASE64, ContentMode, NO_DATA, PLACED, PREFIX, STRUCTURED, VERSION,
-    encoding::{from_base64, push_percent},
-    is_json, is_name,
-};
+use super::{BASE64, ContentMode, NO_DATA, PLACED, PREFIX, STRUCTURED, VERSION, encoding::push_percent, is_json, is_name};
 use crate::{
+    base64,
     publication::{JsonText, Publication, each_pair},
     utc::UtcTime,
 };
@@ -120,7 +117,7 @@ impl Outgoing {
 /// A payload as what it is said to be. What is said to be JSON or Base64 and is not must not break what it stands in: it is a text.
 fn data(payload: String, kind: &str, is_base64: bool) -> Data {
     if is_base64 {
-        return match from_base64(&payload) {
+        return match base64::decode(&payload) {
             Some(bytes) => Data::Base64(payload, bytes),
             None => Data::Text(payload),
         };
