@@ -475,6 +475,11 @@ impl<R> Shard<R> {
         self.lost_events
     }
 
+    /// Events that a subscriber is losing just now: its queue was full, and it will be told how many when it has read half of it.
+    pub fn untold_loss(&self, key: SubscriptionKey) -> u64 {
+        self.subscriptions.get(key).map_or(0, Subscription::untold_loss)
+    }
+
     /// Subscriptions that are there.
     pub fn subscription_count(&self) -> usize {
         self.subscriptions.count()

@@ -177,6 +177,11 @@ impl<R> Subscription<R> {
         self.loss.take().map(|loss| (loss.events.get(), now.since(loss.since)))
     }
 
+    /// Events that its full queue has cost it and that it was not told yet.
+    pub fn untold_loss(&self) -> u64 {
+        self.loss.as_ref().map_or(0, |loss| loss.events.get())
+    }
+
     /// Whether the queue has room for more than a trickle.
     pub fn is_half_read(&self) -> bool {
         self.queued_bytes <= self.capacity_bytes / 2

@@ -12,6 +12,7 @@ mod pair;
 mod platform;
 mod services;
 mod shelves;
+pub mod streams;
 mod subscriptions;
 mod topics;
 
@@ -131,6 +132,7 @@ impl Api {
             "stages" => Answer::json(200, &self.told_stages()),
             "event-log" => self.event_log(),
             "event-types" => self.event_types().await,
+            "streams" => self.streams().await,
             "services" => self.services(request),
             "services/query" => self.query_services(request).await,
             "access/explain" => self.explain_access(request),

@@ -9,7 +9,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
     answer::Answer,
-    api::TopicState,
+    api::{TopicState, streams::Streams},
     channel::Channel,
     graph::Deployment,
     pair::News,
@@ -137,6 +137,8 @@ pub enum Message {
     Beat(oneshot::Sender<()>),
     /// Somebody asks for the topics.
     Topics(oneshot::Sender<Vec<TopicState>>),
+    /// Somebody asks who listens.
+    Streams(oneshot::Sender<Streams>),
     /// What the reliable pair says.
     Pair(News),
     /// The local cloud leads, or has no pair: the registered subscriptions are to be served.

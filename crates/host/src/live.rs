@@ -38,6 +38,7 @@ pub const PARTS: &[Part] = &[
     part("/api/v1/graphs", 2),
     part("/api/v1/event-types", 2),
     part("/api/v1/subscriptions", 2),
+    part("/api/v1/streams", 5),
     part("/api/v1/platform", 5),
     part("/api/v1/stages", 5),
     part("/api/v1/event-log", 5),

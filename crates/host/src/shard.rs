@@ -494,6 +494,7 @@ impl Shard {
                 Message::Asked(answer) => self.wish_answered(*answer),
                 Message::Beat(asked) => drop(asked.send(())),
                 Message::Topics(asked) => drop(asked.send(self.topics())),
+                Message::Streams(asked) => drop(asked.send(self.streams())),
                 Message::Synced { end, result } => self.synced(end, result),
                 Message::Pair(news) => self.pair_tells(news),
                 Message::Serve => self.serve_pushed(),
@@ -533,10 +534,8 @@ impl Shard {
             return self.publish(slot, raw);
         }
         let request = Request::from_raw(raw, self.connections[slot].peer.caller.clone());
-        if request.path == CLOUD_EVENTS {
-            return self.cloud_event(slot, &request, raw);
-        }
         match route::route(SYSTEM, request.method, &request.path) {
+            _ if request.path == CLOUD_EVENTS => self.cloud_event(slot, &request, raw),
             Ok(route) if route.operation == Operation::Publish => self.publish(slot, raw),
             Ok(route) if route.operation == Operation::EventStream => self.open_stream(slot, &request, route.access, raw),
             Ok(_) | Err(_) => self.ask_control(slot, request, raw, None),

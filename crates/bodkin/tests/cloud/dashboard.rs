@@ -8,8 +8,9 @@ use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::http::Answer;
 use crate::support::patience::eventually;
-use crate::support::sse::EventStream;
+use crate::support::sse::{EventStream, UnreadStream};
 use crate::support::stream::Told;
+use crate::zmtp::subscriber;
 
 fn get(cloud: &Cloud, target: &str, headers: &[(&str, &str)]) -> Answer {
     cloud.connect(System::Monitor).request("GET", target, headers, None).expect("an answer")
@@ -126,6 +127,36 @@ fn a_live_stream_has_each_part_as_its_path_answers_it_and_again_when_it_has_chan
     let has_newcomer = |told: &[Told]| parts(told)[3..].iter().any(|part| part["body"].to_string().contains("newcomer"));
     let told = parts(&stream.wait_until(has_newcomer, "part with the new system"));
     assert_eq!(told.iter().filter(|part| part["path"] == "/api/v1/onboarding/grants").count(), 1, "what has not changed is not told again");
+}
+
+#[test]
+fn who_listens_is_told_with_what_waits_and_what_was_lost() {
+    let cloud = Launch::new().flags(["--subscriber-queue-bytes-max", "65536"]).start();
+    cloud.register_system("heard", 1);
+    let address = cloud.address(System::EventHandler);
+    let _unread = UnreadStream::open(address, "/eventhandler/subscription?eventtype=heard", &[]);
+    let reading = EventStream::open(address, "/api/v1/events?type=heard", &[]);
+    let _socket = subscriber(&cloud, "hea");
+    let rows = || get(&cloud, "/api/v1/streams", &[]).expect_status(200).json();
+    let row = |form: &str| rows()["data"].as_array().expect("rows").iter().find(|row| row["form"] == form).cloned().unwrap_or_default();
+    let filling = "x".repeat(60 * 1024);
+    let mut published = 0;
+    let is_losing = || {
+        cloud.publish(&event("heard", system("heard", 1), &filling));
+        published += 1;
+        reading.wait_for(published);
+        row("payload")["state"] == "losing"
+    };
+    assert!(eventually(is_losing), "{}", rows());
+    let (unread, read, socket) = (row("payload"), row("cloudEvent"), row("sub"));
+    assert_eq!(rows()["count"], 3);
+    assert!(unread["lost"].as_u64() > Some(0) && unread["waitingBytes"].as_u64() > Some(0), "{unread}");
+    assert_eq!((&unread["eventType"], &unread["roomBytes"], &unread["consumer"]), (&"HEARD".into(), &65536.into(), &Value::Null));
+    assert!(unread["address"].as_str().is_some_and(|address| address.starts_with("127.0.0.1:")), "{unread}");
+    assert_eq!((&read["state"], &read["lost"], &read["eventTypes"]), (&"live".into(), &0.into(), &1.into()));
+    assert_eq!((&socket["eventType"], &socket["eventTypes"]), (&"HEARD".into(), &1.into()), "{socket}");
+    drop(reading);
+    assert!(eventually(|| row("cloudEvent").is_null()), "who has gone is told no more");
 }
 
 /// Ten dashboards cost the shard and the control plane what one does.

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::{IpAddr, Shutdown},
+    net::{IpAddr, Shutdown, SocketAddr},
     time::{Duration, Instant},
 };
 
@@ -86,6 +86,8 @@ pub struct Connection {
     out: Outbox,
     /// Bytes of `out` that the broker counts as queued.
     queued: u64,
+    /// Events that its stream has lost and was told of.
+    pub lost: u64,
     /// The first byte of the request under way, or the end of the last one.
     since: Instant,
     amid_request: bool,
@@ -123,6 +125,7 @@ impl Connection {
             page: None,
             out: Outbox::default(),
             queued: 0,
+            lost: 0,
             since: now,
             amid_request: false,
             sent: now,
@@ -151,6 +154,11 @@ impl Connection {
     pub fn ends(&self) -> Option<(IpAddr, IpAddr)> {
         let socket = self.channel.socket();
         Some((socket.peer_addr().ok()?.ip(), socket.local_addr().ok()?.ip()))
+    }
+
+    /// Where the client is; `None` if it is gone.
+    pub fn client(&self) -> Option<SocketAddr> {
+        self.channel.socket().peer_addr().ok()
     }
 
     /// Where to append what is to be written.

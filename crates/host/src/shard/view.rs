@@ -4,8 +4,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_broker::{SubscriptionKey, TopicView};
 
-use super::{Receiver, Shard};
-use crate::api::TopicState;
+use super::{Phase, Receiver, Shard};
+use crate::{
+    api::{
+        TopicState,
+        streams::{StreamForm, StreamPhase, StreamState, Streams},
+    },
+    listening,
+};
 
 impl Shard {
     /// Every event type that it has seen.
@@ -25,6 +31,48 @@ impl Shard {
             }
         };
         self.broker.topics().map(state).collect()
+    }
+
+    /// Who hears events on a connection of its own.
+    pub(super) fn streams(&self) -> Streams {
+        let snapshot = self.context.store.snapshot();
+        let room_bytes = self.context.limits.subscriber_queue_bytes_max;
+        let mut streams = Streams::default();
+        for (_, connection) in &self.connections {
+            let (listening, untold) = match connection.phase {
+                Phase::Replay => match &connection.replay {
+                    Some(replay) => (&replay.listening, 0),
+                    None => continue,
+                },
+                Phase::Stream { subscription } => match self.broker.receiver(subscription) {
+                    Some(Receiver::Stream { listening, .. }) => (listening, self.broker.untold_loss(subscription)),
+                    _ => continue,
+                },
+                Phase::Requests | Phase::Waiting { .. } | Phase::Closing => continue,
+            };
+            streams.push(|| StreamState {
+                id: format!("http-{}", connection.serial),
+                form: match listening.form {
+                    listening::StreamForm::Payload => StreamForm::Payload,
+                    listening::StreamForm::Event => StreamForm::Event,
+                    listening::StreamForm::CloudEvent => StreamForm::CloudEvent,
+                },
+                event_types: 1,
+                event_type: Some(listening.event_type.as_str().to_owned()),
+                consumer: listening.consumer.and_then(|id| snapshot.system(id)).map(|system| system.system_name.to_string()),
+                address: connection.client(),
+                state: match (connection.phase, untold) {
+                    (Phase::Replay, _) => StreamPhase::CatchingUp,
+                    (_, 0) => StreamPhase::Live,
+                    _ => StreamPhase::Losing,
+                },
+                waiting_bytes: connection.unsent_bytes() as u64,
+                room_bytes,
+                lost: connection.lost + untold,
+            });
+        }
+        self.endpoint.tell_streams(&self.broker, room_bytes, &mut streams);
+        streams
     }
 
     /// Event streams, and topics that ZMTP subscribers hear.

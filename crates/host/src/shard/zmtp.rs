@@ -12,6 +12,7 @@ mod socket;
 mod source;
 mod subscribe;
 mod unread;
+mod view;
 
 use std::{collections::VecDeque, io, num::NonZeroU64, os::unix::net::UnixListener, sync::Arc, time::Instant};
 

@@ -68,6 +68,11 @@ impl Dealer {
         !(self.heard.is_empty() && self.noted.is_empty())
     }
 
+    /// The name that it has given.
+    pub fn name(&self) -> Option<&str> {
+        self.system.as_ref().ok().map(SystemName::as_str)
+    }
+
     /// Whether it has to wait for the admission test.
     pub fn waits(&self) -> bool {
         self.questions > 0

@@ -99,6 +99,8 @@ pub struct Link {
     pub outbox: Outbox,
     /// Bytes that the socket has taken.
     taken_bytes: u64,
+    /// Events that its full queue has cost it.
+    pub lost: u64,
     /// Who is there: in secure mode the system that its key is bound to.
     pub caller: Caller,
     /// As which registered system it publishes.
@@ -135,6 +137,7 @@ impl Link {
             role: Role::Stranger,
             outbox,
             taken_bytes: 0,
+            lost: 0,
             caller: Caller::Anonymous,
             source: Source::default(),
             key: None,
@@ -301,7 +304,13 @@ impl Link {
             return true;
         }
         *subscriber.lost.get_or_insert(0) += 1;
+        self.lost += 1;
         false
+    }
+
+    /// Whether it is a subscriber whose queue was full, and that hears nothing until half of it is read.
+    pub fn is_losing(&self) -> bool {
+        matches!(&self.role, Role::Subscriber(subscriber) if subscriber.lost.is_some())
     }
 
     /// Whether a word of this size that is no event has room in a subscriber's queue. Who has lost events hears none before it has read half of what has filled it.

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Read as _, Write as _},
-    net::Shutdown,
+    net::{Shutdown, SocketAddr},
     os::fd::AsFd as _,
 };
 
@@ -54,6 +54,14 @@ impl LinkSocket {
         match self {
             Self::Tcp(socket) => socket,
             Self::Ipc(socket) => socket,
+        }
+    }
+
+    /// Where the peer is; `None`: on the path, or it is gone.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(socket) => socket.peer_addr().ok(),
+            Self::Ipc(_) => None,
         }
     }
 

@@ -122,6 +122,9 @@ impl Shard {
         let Some(Receiver::Dealer { topic, .. }) = self.broker.receiver(subscription) else { return };
         let epoch = self.epoch();
         let (publisher, incarnation) = (PublisherId(0), Incarnation(0));
+        if let Some(link) = self.endpoint.links.get_mut(slot) {
+            link.lost += events;
+        }
         self.endpoint.tell(slot, &ClientFrame::Lost { epoch, publisher, incarnation, events, topic });
     }
 
