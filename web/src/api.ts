@@ -30,6 +30,7 @@ import type {
     ShelfFile,
     Stages,
     StoreEntry,
+    StreamState,
     System,
 } from "./forms";
 import { live } from "./live";
@@ -99,6 +100,7 @@ export const api = {
     systems: list<System>("/serviceregistry/mgmt/systems"),
     grants: list<Grant>("/api/v1/onboarding/grants"),
     eventTypes: list<EventTypeState>("/api/v1/event-types"),
+    streams: whole<List<StreamState>>("/api/v1/streams"),
     topics: list<RealTimeTopic>("/api/v1/topics"),
     graphs: list<GraphState>("/api/v1/graphs"),
     subscriptions: list<Delivery>("/api/v1/subscriptions"),

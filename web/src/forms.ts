@@ -128,6 +128,19 @@ export interface EventTypeState {
     durable: boolean;
 }
 
+export interface StreamState {
+    id: string;
+    form: "payload" | "event" | "cloudEvent" | "sub" | "dealer";
+    eventTypes: number;
+    eventType: string | null;
+    consumer: string | null;
+    address: string | null;
+    state: "live" | "catchingUp" | "losing";
+    waitingBytes: number;
+    roomBytes: number;
+    lost: number;
+}
+
 export interface RealTimeTopic {
     eventType: string;
     periodUs: number;

@@ -242,6 +242,18 @@ await test("web_a_subscription_is_paused_and_goes_on", async () => {
     await close();
 });
 
+await test("web_who_listens_is_listed", async () => {
+    const { page, close } = await open();
+    await show(page, "events?type=HEARD-HERE");
+    await settle(page);
+    await page.getByRole("button", { name: "Listen" }).click();
+    const table = page.getByRole("region", { name: "Table of streams" });
+    const row = table.getByRole("row", { name: /HEARD-HERE/ });
+    await row.getByText(/^. live$/).waitFor();
+    expect(/events \(SSE\)/.test(await row.textContent()), await row.textContent());
+    await close();
+});
+
 await test("web_what_is_chosen_is_in_the_address", async () => {
     const { page, close } = await open();
     await show(page, "services");
@@ -284,6 +296,25 @@ await test("web_without_a_stream_pages_ask", async () => {
     await settle(page);
     await page.getByText(/old, asked every 1\.0 s/).first().waitFor();
     await page.waitForFunction(() => /^● 0\.\d s old/.test(document.querySelector(".state.live")?.textContent.trim() ?? ""));
+    await close();
+});
+
+await test("web_a_tunnels_row_is_drawn", async () => {
+    const { page, close } = await open();
+    const session = {
+        queueId: "2f6c1d", side: "consumer", state: "open", reason: null, trouble: null, peer: "gateway.other.acme.arrowhead.eu",
+        consumer: "display", consumerCloud: "here.acme", provider: "sensor", providerCloud: "other.acme", service: "heat",
+        relay: "10.0.0.9:61616", port: 50003, connections: 2, bytesToPeer: 2_500, bytesFromPeer: 7_250_000, numbered: true, startedAt: "2026-01-02T03:04:05Z",
+    };
+    const over = { ...session, queueId: "77aa01", state: "closed", reason: "nobody used it", connections: 0, startedAt: "2026-01-02T03:00:00Z" };
+    await page.route("**/api/v1/live**", (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: '{"title":"Too many streams"}' }));
+    await page.route("**/api/v1/gateway-sessions", (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ count: 2, data: [session, over] }) }));
+    await show(page, "clouds");
+    await settle(page);
+    const rows = page.getByRole("region", { name: "Table of sessions" }).getByRole("row");
+    const [newest, oldest] = [await rows.nth(1).textContent(), await rows.nth(2).textContent()];
+    for (const told of ["● open", "display of here.acme", "sensor of other.acme", "heat", "10.0.0.9:61616", "50003", "7.25 MB"]) expect(newest.includes(told), `${told} is not in ${newest}`);
+    expect(oldest.includes("closed") && oldest.includes("nobody used it"), oldest);
     await close();
 });
 
