@@ -149,12 +149,10 @@ impl ResponseTime {
         let Some(found) = absorption(&self.chain, MEAN_PART) else {
             return refused("no mean was found: the token may never come, or takes far too long; ask for shares at times");
         };
-        let Some(part) = self.begun_part else {
-            return refused(
-                "the mean has no bound: what the long run's probabilities are off is known of all together only; ask for shares at times",
-            );
-        };
-        Ok((found.mean, found.mean * (found.part + part) * (1.0 + part)))
+        // An expectation is off by no more than a probability is, times the longest time, and by no larger a part of itself than each first probability is.
+        let by_sum = self.begun_off * found.longest;
+        let begun_off = self.begun_part.map_or(by_sum, |part| by_sum.min(found.mean * part * (1.0 + found.part)));
+        Ok((found.mean, found.mean * found.part + begun_off))
     }
 }
 

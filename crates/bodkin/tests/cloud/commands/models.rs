@@ -126,7 +126,11 @@ fn a_graph_under_load_becomes_a_net_that_predicts_other_workers_and_rates() {
     let line = "calibrate --out DIR/nets --load 1x1 --seconds 1 --repeat 1 --orchestrations 0 --events 1000 --graph DIR/press.toml --graph-load 50,100:2";
     let graph = document(&place, line)["graph"].clone();
     assert_eq!((&graph["loads"], &graph["workers"]), (&serde_json::json!(["50:1", "100:2"]), &Value::from(1)), "{graph}");
-    assert_eq!(graph["graph"]["rows"], serde_json::json!([[0], [1], [2, 3]]), "a worker goes on from the spectrum");
+    assert_eq!(
+        graph["graph"]["rows"],
+        serde_json::json!([[0], [1], [2], [3]]),
+        "none is the only one that takes another's results and nothing else"
+    );
     let operators = graph["costs"]["operators"].as_array().expect("operators");
     assert!(operators.len() == 4 && operators.iter().all(|operator| number(operator, "/work/mean_us") > 0.0), "{graph}");
 

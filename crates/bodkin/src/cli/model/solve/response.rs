@@ -30,7 +30,7 @@ pub enum Beginning {
 struct Told {
     shares: Option<(Vec<f64>, Shares)>,
     quantiles: Vec<Quantile>,
-    /// With what it may be off; none where it has no bound.
+    /// With what it may be off; none where it was not found.
     mean: Option<(f64, f64)>,
     rate: Option<f64>,
     states: usize,
@@ -124,7 +124,9 @@ fn print(net: &Net, asked: &str, told: &Told, form: Form) -> anyhow::Result<()> 
                 .with_some("tokens", rate.map(|rate| format!("{rate:.10} a {unit} come in the long run")))
                 .with(
                     "mean",
-                    mean.map_or("without a bound".to_owned(), |(value, error)| format!("{value:.10} {unit} +- {error:.1e} (bound)")),
+                    mean.map_or("not found: it may never come, or takes far too long".to_owned(), |(value, error)| {
+                        format!("{value:.10} {unit} +- {error:.1e} (bound)")
+                    }),
                 );
             for Quantile { share, low, high } in quantiles {
                 let value = 0.5 * (low + high);
