@@ -43,6 +43,16 @@ pub enum Mark {
     },
 }
 
+impl Mark {
+    /// What it is, for the legend; a band has none of its own.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Line { name, .. } | Self::Bars { name, .. } | Self::Dots { name, .. } => Some(name),
+            Self::Band { .. } => None,
+        }
+    }
+}
+
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {

@@ -5,12 +5,17 @@ use std::fmt::Write;
 use super::{Chart, Mark, axis::Axis};
 use crate::format::xml::escaped;
 
-/// Of a chart, in pixels.
+/// Of a chart, in pixels, at least: long or many names take more.
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;
 
 /// Edges of the field in which marks are: left, right, top, bottom.
 const FIELD: (f64, f64, f64, f64) = (70.0, 570.0, 40.0, 360.0);
+
+/// From the field to the names of the legend, from one name to the next, and the width of a letter of theirs at the most, in the mean of a name.
+const TO_NAMES: f64 = 42.0;
+const NAME_HEIGHT: f64 = 16.0;
+const LETTER_WIDTH: f64 = 7.0;
 
 /// Colours that the colour-blind can tell apart (Okabe and Ito, 2008).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
@@ -23,9 +28,13 @@ pub fn svg(chart: &Chart) -> String {
     let (left, right, top, bottom) = FIELD;
     let x = Axis::over(chart.marks.iter().flat_map(xs), (left, right));
     let y = Axis::over(chart.marks.iter().flat_map(ys).chain([0.0]), (bottom, top));
+    let longest = chart.marks.iter().filter_map(Mark::name).map(|name| name.chars().count()).max().unwrap_or(0);
+    let names = chart.marks.iter().filter_map(Mark::name).count();
+    let width = WIDTH.max((right + TO_NAMES + LETTER_WIDTH * longest as f64).ceil());
+    let height = HEIGHT.max(top + NAME_HEIGHT * (names as f64 + 1.0));
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <title>{title}</title>\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <title>{title}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
          <text x=\"{left}\" y=\"24\" font-size=\"15\">{title}</text>\n",
         title = escaped(&chart.title)
     );
@@ -33,7 +42,7 @@ pub fn svg(chart: &Chart) -> String {
     let mut names = Vec::new();
     for mark in &chart.marks {
         draw(&mut out, mark, names.len(), x, y);
-        if let Mark::Line { name, .. } | Mark::Bars { name, .. } | Mark::Dots { name, .. } = mark {
+        if let Some(name) = mark.name() {
             names.push((name, matches!(mark, Mark::Line { .. })));
         }
     }
@@ -157,10 +166,10 @@ fn dashes(index: usize) -> &'static str {
     DASHES[index / COLOURS.len() % DASHES.len()]
 }
 
-fn legend(out: &mut String, names: &[(&String, bool)]) {
+fn legend(out: &mut String, names: &[(&str, bool)]) {
     let (_, right, top, _) = FIELD;
     for (index, (name, is_line)) in names.iter().enumerate() {
-        let at = top + 8.0 + 16.0 * index as f64;
+        let at = top + 8.0 + NAME_HEIGHT * index as f64;
         let (from, colour) = (right + 14.0, COLOURS[index % COLOURS.len()]);
         let (width, opacity) = if *is_line { (1.8, 1.0) } else { (8.0, 0.4) };
         let _ = writeln!(
@@ -168,7 +177,7 @@ fn legend(out: &mut String, names: &[(&String, bool)]) {
             "<path d=\"M{from} {at}h22\" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-opacity=\"{opacity}\" stroke-dasharray=\"{}\"/>\
              <text x=\"{}\" y=\"{}\" font-size=\"11\">{}</text>",
             dashes(index),
-            from + 28.0,
+            right + TO_NAMES,
             at + 4.0,
             escaped(name)
         );
@@ -201,6 +210,15 @@ mod tests {
         assert!(drawn.contains("<rect x=\"70.00\" y=\"93.33\" width=\"250.00\" height=\"266.67\""), "{drawn}");
         assert_eq!(drawn.matches("<circle").count(), 1);
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+    }
+
+    #[test]
+    fn long_and_many_names_have_room() {
+        let line = |name: String| Mark::Line { name, points: vec![(0.0, 0.0), (1.0, 1.0)] };
+        let of = |marks: Vec<Mark>| svg(&Chart { marks, ..chart() });
+        assert!(of(vec![line("short".to_owned())]).contains("viewBox=\"0 0 760 420\""));
+        assert!(of(vec![line("Service_Registry_Post_Query".to_owned())]).contains("viewBox=\"0 0 801 420\""));
+        assert!(of((0..30).map(|number| line(number.to_string())).collect()).contains("viewBox=\"0 0 760 536\""));
     }
 
     #[test]
