@@ -108,17 +108,22 @@ fn worked(graph: &Graph, loads: &[GraphRun]) -> GraphCosts {
     let sum = |of: &dyn Fn(&GraphRun) -> f64| loads.iter().map(of).sum::<f64>();
     let results = |load: &GraphRun| load.latencies.iter().map(Durations::count).sum::<u64>() as f64;
     let (sent, rows) = (|load: &GraphRun| load.sent as f64, |load: &GraphRun| load.rows(graph) as f64);
-    let shard = |load: &GraphRun| (vec![sent(load), rows(load), results(load)], load.shard_us);
-    let shard = regression(&loads.iter().map(shard).collect::<Vec<_>>(), &[true, true, true]);
+    // A thread has something to do as time goes, whatever comes.
+    let shard = |load: &GraphRun| (vec![sent(load), rows(load), results(load), load.elapsed_us], load.shard_us);
+    let shard = regression(&loads.iter().map(shard).collect::<Vec<_>>(), &[true, true, true, false]);
+    let each = |count: &dyn Fn(&GraphRun) -> f64, worked: &dyn Fn(&GraphRun) -> f64| {
+        let rows: Vec<_> = loads.iter().map(|load| (vec![count(load), load.elapsed_us], worked(load))).collect();
+        regression(&rows, &[true, false])[0]
+    };
     let busy_us = sum(&|load| load.operators.iter().map(|operator| operator.busy_us).sum());
     // A round lasts longer than it works where its worker is stopped in between, and a worker works beside its rounds.
     let part = if busy_us > 0.0 { (sum(&|load| load.workers_us) / busy_us).min(1.0) } else { 1.0 };
     GraphCosts {
-        push_us: sum(&|load| load.suppliers_us) / sum(&sent),
+        push_us: each(&sent, &|load| load.suppliers_us),
         take_us: shard[0],
         finish_us: shard[1],
         publish_us: shard[2],
-        read_us: sum(&|load| load.consumers_us) / sum(&results),
+        read_us: each(&results, &|load| load.consumers_us),
         begin_us: ((sum(&|load| load.workers_us) - busy_us) / sum(&rows).max(1.0)).max(0.0),
         operators: (0..graph.operators.len()).map(|operator| operator_cost(graph, loads, operator, part)).collect(),
         wake: Wake { usual_us: 0.0, held_up: 0.0, held_up_us: 0.0, held_up_busy: 0.0 },
