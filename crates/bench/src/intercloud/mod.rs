@@ -19,7 +19,6 @@ use crate::options::{Case, InterCloudOptions, Mode};
 use crate::published;
 use crate::report::{Outcome, Report};
 use crate::scene::Batch;
-use crate::simultaneous;
 use crate::stages::Stages;
 use crate::statistics::Figure;
 use hop::Hop;

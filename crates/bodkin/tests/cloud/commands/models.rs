@@ -132,7 +132,10 @@ fn a_graph_under_load_becomes_a_net_that_predicts_other_workers_and_rates() {
         "none is the only one that takes another's results and nothing else"
     );
     let operators = graph["costs"]["operators"].as_array().expect("operators");
-    assert!(operators.len() == 4 && operators.iter().all(|operator| number(operator, "/work/mean_us") > 0.0), "{graph}");
+    assert!(
+        operators.len() == 4 && operators.iter().all(|operator| operator["work"]["mean_us"].as_f64().is_some_and(|us| us > 0.0)),
+        "{graph}"
+    );
 
     let file = "DIR/nets/calibration.json";
     let predicted = |options: &str| document(&place, &format!("predict {file} --events 5000 --calibrated-within 100000 {options}"));
