@@ -225,6 +225,27 @@ fn a_recording_of_a_quiet_machine_is_predicted() {
     }
 }
 
+/// The same of a graph: from half of its rate and all of it another rate, and a higher one with two workers in the place of one. It was recorded while the machine had other work, more of it under some loads than
+/// under others: what is predicted is as far off as that. Nothing is measured here.
+#[test]
+fn a_recording_of_a_graph_is_predicted() {
+    let place = TempDir::new().expect("a temporary directory");
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/petri/graph_recording.json");
+    fs::copy(recording, place.path().join("recording.json")).expect("it is there");
+    let rows = validated(&place, "validate --calibrate 1x2 --calibrate-graph 50,100 --recording DIR/recording.json --events 1000");
+    let limits = [("150:2", 125.0, 4.0), ("75:1", 40.0, 2.0)];
+    let expected =
+        limits.iter().flat_map(|(load, percent, times)| [0, 2].map(|level| (format!("graph {load}, level {level}"), *percent, *times)));
+    let expected: Vec<(String, f64, f64)> = expected.collect();
+    assert_eq!(rows.len(), 1 + expected.len(), "{rows:?}");
+    for (row, (load, percent, times)) in rows[1..].iter().zip(expected) {
+        assert_eq!(row["load"].as_str(), Some(load.as_str()));
+        assert!(number(row, "/mean/error_percent").abs() < percent, "{row}");
+        let (predicted, measured) = (number(row, "/p99/predicted_us"), number(row, "/p99/measured_us"));
+        assert!((predicted / measured).ln().abs() < f64::ln(times), "{row}");
+    }
+}
+
 #[test]
 fn a_recording_or_calibration_with_a_mistake_is_refused_with_its_name() {
     let place = TempDir::new().expect("a temporary directory");
