@@ -316,7 +316,7 @@ pub fn intercloud(laws: &InterCloudLaws, consumers: u32, cores: u32) -> Result<(
 mod tests {
     use super::*;
 
-    const EFFORT: Effort = Effort { events: 10_000, seed: 1, threads: 1 };
+    const EFFORT: Effort = Effort { events: 20_000, seed: 1, threads: 1 };
 
     fn fixed(value: f64) -> Form {
         Form::Deterministic { value }
