@@ -6,7 +6,7 @@
 //! acknowledgement <── majority of the replicas has synced <── followers: core, disk <────────────────────────────────────┘
 //! ```
 //!
-//! Every station serves one batch after the other in the order of their arrival. What a batch costs at each is measured (`bodkin bench fleet`), or an assumption, and is an argument. Topics are
+//! Every station serves one batch after the other in the order of their arrival. What a batch costs at each is an argument. Topics are
 //! periodic with phases that the seed draws, so that the load of an edge is as even as that of many sensors is. Nothing fails here: what outlives failures is the broker's
 //! (`docs/design/simulation.md`).
 

@@ -18,7 +18,7 @@ const MS: u64 = 1_000 * US;
 /// Options of `bodkin model fleet`.
 #[derive(Args, Clone, Debug)]
 #[command(
-    after_help = "What a batch costs at each place is measured by `bodkin bench fleet`; the defaults are assumptions of the size that a small server has.\n\
+    after_help = "What a batch costs at each place is asked for; the defaults are assumptions of the size that a small server has, and no measurement.\n\
     Exit codes: 0 everything keeps up, 1 something is asked for more than it can do, 2 a number cannot be."
 )]
 pub struct FleetOptions {
