@@ -24,7 +24,8 @@ pub const GENERAL_TOPIC: &str = "General-M5QTZXM9G9AnpPHWT6WennWu";
 pub const SESSION_ID_LENGTH: usize = 48;
 const DIGITS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Letters and digits at the end of a tunnel's id that follow from those in front of them. 40 that nobody can guess are enough.
+/// Letters and digits at the end of a tunnel's id that follow from those in front of them; of a tunnel in bytes so many in front of these too. 32 that nobody can guess are
+/// enough: 190 bits.
 const MARK_LENGTH: usize = 8;
 
 /// What follows from an id's first letters and digits: FNV-1a of them, written with its digits.
@@ -66,6 +67,20 @@ impl SessionId {
     pub fn is_of_numbered_tunnel(&self) -> bool {
         let (drawn, marked) = self.0.split_at(SESSION_ID_LENGTH - MARK_LENGTH);
         mark(drawn) == marked
+    }
+
+    /// The same of a gateway that also takes messages of bytes, where the relay carries them. To a gateway that knows numbered tunnels only it is the id of one.
+    pub fn of_tunnel_in_bytes(random: [u16; SESSION_ID_LENGTH]) -> Self {
+        let drawn = Self::from_random(random);
+        let (drawn, _) = drawn.0.split_at(SESSION_ID_LENGTH - 2 * MARK_LENGTH);
+        let marked = format!("{drawn}{}", mark(drawn));
+        Self(format!("{marked}{}", mark(&marked)).into())
+    }
+
+    /// Whether it was made by [`Self::of_tunnel_in_bytes`].
+    pub fn is_of_tunnel_in_bytes(&self) -> bool {
+        let (drawn, marks) = self.0.split_at(SESSION_ID_LENGTH - 2 * MARK_LENGTH);
+        self.is_of_numbered_tunnel() && marks.starts_with(&mark(drawn))
     }
 
     /// Takes one that another cloud has drawn.

@@ -241,7 +241,14 @@ impl Gatekeeper {
         let deadline = Instant::now() + within;
         for _ in 0..STRAY_MESSAGES_MAX {
             let heard = timeout_at(deadline, messages.next()).await.map_err(|_| Fault::Silence(awaited))??;
-            let Heard::Message(sealed) = heard else { return Err(Fault::Interrupted) };
+            let sealed = match heard {
+                Heard::Message(sealed) => sealed,
+                Heard::Bytes(_) => {
+                    self.tell(partner, "is said to send a message that is not taken: it is of bytes, and gatekeepers send texts");
+                    continue;
+                }
+                Heard::Interrupted => return Err(Fault::Interrupted),
+            };
             match self.open(sealed, partner).await? {
                 Ok(message) => match take(message) {
                     Some(taken) => return Ok(taken),

@@ -63,6 +63,17 @@ pub trait Relay: Send + Sync + 'static {
     /// [`MESSAGE_BYTES_MAX`] bytes, or a zero byte, which STOMP has no word for.
     fn send<'a>(&'a self, destination: &'a Destination, message: String) -> Asked<'a, ()>;
 
+    /// Whether messages of bytes may be sent at present: Bodkin's own relay carries them, a broker has texts only.
+    fn carries_bytes(&self) -> bool {
+        matches!(self.state(), LinkState::Open(Protocol::Native))
+    }
+
+    /// Sends a message of bytes, as [`Self::send`] does a text. It begins with a zero byte, which no text has: by that it is known.
+    ///
+    /// # Errors
+    /// As of [`Self::send`]; it does not begin so; the relay carries texts only ([`Self::carries_bytes`]).
+    fn send_bytes<'a>(&'a self, destination: &'a Destination, message: Vec<u8>) -> Asked<'a, ()>;
+
     /// Listens: done when the relay has been told, so that whoever is told of it behind can send. Ends when the [`Messages`] are dropped.
     ///
     /// # Errors
@@ -175,6 +186,9 @@ pub enum RelayError {
     /// The message has a zero byte.
     #[error("a message to a relay is a text without zero bytes, this one has one")]
     ZeroByte,
+    /// The message of bytes would be taken for a text.
+    #[error("a message of bytes begins with a zero byte, this one does not")]
+    NoMark,
     /// Too many listen.
     #[error("at most {LISTENERS_MAX} listeners at one relay")]
     Listeners,
@@ -191,11 +205,30 @@ pub fn check_message(message: &str) -> Result<(), RelayError> {
     if message.contains('\0') { Err(RelayError::ZeroByte) } else { Ok(()) }
 }
 
+/// Refuses what is no message of bytes, or too long for one.
+pub fn check_bytes(message: &[u8]) -> Result<(), RelayError> {
+    if message.len() > MESSAGE_BYTES_MAX {
+        return Err(RelayError::TooLong(message.len()));
+    }
+    if message.first() == Some(&0) { Ok(()) } else { Err(RelayError::NoMark) }
+}
+
+/// A message, as it goes through a connection's task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// A text.
+    Text(String),
+    /// Bytes, a zero byte in front.
+    Bytes(Vec<u8>),
+}
+
 /// What a listener is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// A message.
     Message(String),
+    /// A message of bytes, the zero byte in front of them included. Only gateways say such.
+    Bytes(Vec<u8>),
     /// The connection broke and was made again: what was sent meanwhile, and what was on its way, may be missing.
     Interrupted,
 }
@@ -204,7 +237,7 @@ pub enum Heard {
 #[derive(Debug)]
 pub(crate) enum Delivered {
     /// A message of this connection, and what taking it is told by.
-    Message(String, Taken),
+    Message(Message, Taken),
     /// As [`Heard::Interrupted`].
     Interrupted,
     /// Nothing more comes.
@@ -264,7 +297,10 @@ impl Messages {
         match self.delivered.recv().await.unwrap_or_else(ended) {
             Delivered::Message(message, taken) => {
                 self.tell(taken);
-                Ok(Heard::Message(message))
+                Ok(match message {
+                    Message::Text(text) => Heard::Message(text),
+                    Message::Bytes(bytes) => Heard::Bytes(bytes),
+                })
             }
             Delivered::Interrupted => Ok(Heard::Interrupted),
             Delivered::Over(error) => Err(self.over.insert(error).clone()),

@@ -64,7 +64,16 @@ pub enum Event {
         /// What is told when it was taken.
         receipt: Receipt,
     },
-    /// A message has come that is no text: it was passed over.
+    /// A message of bytes has come, and waits to be taken.
+    Bytes {
+        /// For whom.
+        listener: Listener,
+        /// What it says, its zero byte included.
+        bytes: Vec<u8>,
+        /// What is told when it was taken.
+        receipt: Receipt,
+    },
+    /// A message has come that is no text, nor said to be of bytes: it was passed over.
     NoText(Listener),
     /// The relay ends it; nothing more comes.
     Over {
@@ -147,6 +156,10 @@ pub trait Session: Send {
 
     /// Sends; [`Event::Sent`] or [`Event::NotSent`] follows. The text is checked: it is not too long and has no zero byte.
     fn send(&mut self, sending: Sending, destination: &Destination, text: String, now: Duration, events: &mut Vec<Event>);
+
+    /// Sends a message of bytes, which is checked: it is not too long, and begins with a zero byte, which no text has. A broker is sent texts only: then it is
+    /// [`Event::NotSent`].
+    fn send_bytes(&mut self, sending: Sending, destination: &Destination, bytes: Vec<u8>, now: Duration, events: &mut Vec<Event>);
 
     /// Does not send what has not gone yet.
     fn give_up(&mut self, sending: Sending);

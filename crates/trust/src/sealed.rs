@@ -40,9 +40,9 @@ pub fn draw_session() -> SessionId {
     SessionId::from_random(draw())
 }
 
-/// The id of a tunnel whose provider's gateway is a Bodkin.
+/// The id of a tunnel whose provider's gateway is a Bodkin, and takes messages of bytes.
 pub fn draw_numbered_tunnel() -> SessionId {
-    SessionId::of_numbered_tunnel(draw())
+    SessionId::of_tunnel_in_bytes(draw())
 }
 
 fn draw() -> [u16; SESSION_ID_LENGTH] {

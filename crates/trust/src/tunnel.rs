@@ -2,8 +2,11 @@
 //! direction. A message has a number, which is its nonce, so that none is opened in another's place.
 //!
 //! ```text
-//! number (8 bytes) | AES-256-GCM (frame) | tag (16 bytes)   as Base64: relays carry texts
+//! number (8 bytes) | AES-256-GCM (frame) | tag (16 bytes)   as Base64, where relays carry texts
+//! 0 | number (8 bytes) | AES-256-GCM (frame) | tag (16 bytes)   where the relay carries bytes: no text begins with a zero byte
 //! ```
+//!
+//! The same number gives the same bytes in either form, so that a message that was not taken in one may be sent in the other.
 
 use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
@@ -18,6 +21,8 @@ use crate::{base64, sealed::SEALED_BYTES_MAX};
 const SECRET_BYTES: usize = 32;
 /// Bytes of a message's number.
 const NUMBER_BYTES: usize = 8;
+/// In front of a message of bytes.
+const BYTES_MARK: u8 = 0;
 /// Version of what is said behind the secret.
 const VERSION: u8 = 1;
 
@@ -89,6 +94,33 @@ impl TunnelKey {
         base64::encode(&sealed)
     }
 
+    /// Seals the message of a number as bytes; `write` appends the frame, which has about so many bytes.
+    pub fn seal_bytes(&self, number: u64, frame_bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut sealed = Vec::with_capacity(1 + NUMBER_BYTES + frame_bytes + self.0.algorithm().tag_len());
+        sealed.push(BYTES_MARK);
+        sealed.extend_from_slice(&number.to_be_bytes());
+        write(&mut sealed);
+        let tag =
+            self.0.seal_in_place_separate_tag(nonce(number), Aad::empty(), &mut sealed[1 + NUMBER_BYTES..]).expect("a frame is short");
+        sealed.extend_from_slice(tag.as_ref());
+        sealed
+    }
+
+    /// Opens a message of bytes in its place; gives its number and its frame.
+    pub fn open_bytes<'m>(&self, message: &'m mut [u8]) -> Result<(u64, &'m [u8]), TunnelFault> {
+        if message.len() > SEALED_BYTES_MAX {
+            return Err(TunnelFault);
+        }
+        let (mark, numbered) = message.split_first_mut().ok_or(TunnelFault)?;
+        let (number, sealed) = numbered.split_first_chunk_mut::<NUMBER_BYTES>().ok_or(TunnelFault)?;
+        if *mark != BYTES_MARK {
+            return Err(TunnelFault);
+        }
+        let number = u64::from_be_bytes(*number);
+        let frame = self.0.open_in_place(nonce(number), Aad::empty(), sealed).map_err(|_| TunnelFault)?;
+        Ok((number, &*frame))
+    }
+
     /// Opens a message; gives its number too.
     pub fn open(&self, message: &str) -> Result<(u64, Vec<u8>), TunnelFault> {
         if message.len() > SEALED_BYTES_MAX {
@@ -143,6 +175,9 @@ mod tests {
             let (key, number) = (secret.key(&session, direction), told["number"].as_u64().unwrap());
             let (frame, message) = (bytes_of(&text(&told["frame"])), text(&told["message"]));
             assert_eq!(key.seal(number, &frame), message, "{told}");
+            let mut bytes = key.seal_bytes(number, frame.len(), |out| out.extend_from_slice(&frame));
+            assert_eq!(bytes, [&[0], base64::decode(&message).unwrap().as_slice()].concat(), "the same as bytes: {told}");
+            assert_eq!(key.open_bytes(&mut bytes), Ok((number, frame.as_slice())), "{told}");
             assert_eq!(key.open(&message), Ok((number, frame)), "{told}");
         }
     }
@@ -189,6 +224,18 @@ mod tests {
             bytes[at] ^= change;
             prop_assert_eq!(key.open(&base64::encode(&bytes)), Err(TunnelFault));
             prop_assert_eq!(key.open(&base64::encode(&bytes[..at])), Err(TunnelFault));
+        }
+
+        #[test]
+        fn whatever_is_changed_of_a_message_of_bytes_it_is_not_opened(frame in proptest::collection::vec(any::<u8>(), 0..60), at in any::<usize>(), change in 1..=255_u8) {
+            let key = TunnelSecret::draw().key(&session("a"), Direction::ToProvider);
+            let message = key.seal_bytes(3, frame.len(), |out| out.extend_from_slice(&frame));
+            prop_assert_eq!(key.open_bytes(&mut message.clone()), Ok((3, frame.as_slice())));
+            let at = at % message.len();
+            prop_assert_eq!(key.open_bytes(&mut message[..at].to_vec()), Err(TunnelFault));
+            let mut changed = message;
+            changed[at] ^= change;
+            prop_assert_eq!(key.open_bytes(&mut changed), Err(TunnelFault));
         }
 
         #[test]

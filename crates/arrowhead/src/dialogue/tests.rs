@@ -110,14 +110,20 @@ fn a_tunnels_id_says_whether_it_is_numbered() {
         let (plain, numbered) = (SessionId::from_random(random(from)), SessionId::of_numbered_tunnel(random(from)));
         assert!(numbered.is_of_numbered_tunnel() && !plain.is_of_numbered_tunnel(), "{from}");
         assert_eq!(SessionId::parse(numbered.as_str()).as_ref(), Ok(&numbered));
+        let in_bytes = SessionId::of_tunnel_in_bytes(random(from));
+        assert!(in_bytes.is_of_tunnel_in_bytes() && in_bytes.is_of_numbered_tunnel(), "{from}");
+        assert!(!numbered.is_of_tunnel_in_bytes() && !plain.is_of_tunnel_in_bytes(), "{from}");
+        assert_eq!(SessionId::parse(in_bytes.as_str()).as_ref(), Ok(&in_bytes));
     }
     // So that no two versions mean different ids by it.
     let vectors: serde_json::Value = serde_json::from_str(include_str!("../../../../vectors/relay/tunnel.json")).unwrap();
-    for (list, expected) in [("numbered", true), ("not", false)] {
+    for (list, expected) in [("numbered", [true, false]), ("in_bytes", [true, true]), ("not", [false, false])] {
         for id in vectors["queue_ids"][list].as_array().unwrap() {
-            assert_eq!(SessionId::parse(id.as_str().unwrap()).unwrap().is_of_numbered_tunnel(), expected, "{id}");
+            let id = SessionId::parse(id.as_str().unwrap()).unwrap();
+            assert_eq!([id.is_of_numbered_tunnel(), id.is_of_tunnel_in_bytes()], expected, "{}", id.as_str());
         }
     }
+    assert_eq!(SessionId::of_tunnel_in_bytes([0; SESSION_ID_LENGTH]).as_str(), vectors["queue_ids"]["in_bytes"][0]);
     let id = SessionId::of_numbered_tunnel([0; SESSION_ID_LENGTH]);
     assert_eq!(id.as_str(), vectors["queue_ids"]["numbered"][0]);
 }

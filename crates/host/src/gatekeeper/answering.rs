@@ -76,8 +76,8 @@ impl Gatekeeper {
                     loop {
                         match messages.next().await {
                             Ok(Heard::Message(call)) => self.clone().called(call, &relay, &control),
-                            // Who has called meanwhile calls again.
-                            Ok(Heard::Interrupted) => {}
+                            // Who has called meanwhile calls again; gatekeepers call by texts.
+                            Ok(Heard::Interrupted | Heard::Bytes(_)) => {}
                             Err(error) => break self.tell_relay(&*relay, &error.to_string()),
                         }
                     }

@@ -221,11 +221,12 @@ async fn what_is_said_once_more_is_not_heard_again() {
     // Two dialogues, each with an acknowledgement and an answer.
     assert_eq!(before, 4);
     for (to, message) in said {
-        relay.send(&to, message).await.unwrap();
+        relay.repeat(&to, message);
+        relay.send_bytes(&to, vec![0; 40]).await.unwrap();
     }
     // What was sent again to queues is seen there; nothing was answered.
     assert_eq!(one.orchestrate(&["triggerInterCloud"], heat()).await.0, 200);
-    assert_eq!(count(&relay), 2 * before + 4, "the repeated answers, and those of a new orchestration");
+    assert_eq!(count(&relay), 3 * before + 4, "the repeated answers, bytes behind each, and those of a new orchestration");
 }
 
 #[tokio::test]

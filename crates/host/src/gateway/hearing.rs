@@ -14,11 +14,11 @@ use super::{
     ends::{End, EndError},
     lane::{Inbound, Lane, LaneOver},
     lease::Lease,
-    secrecy::{Ear, Mouth, NotOpened, Opened, session_keys},
+    secrecy::{Ear, Form, Mouth, NotOpened, Opened, session_keys},
     speech::{Said, Speech},
     tunnel::Tunnel,
 };
-use crate::relay::{Heard, Messages, RelayError};
+use crate::relay::{Heard, Message, Messages, RelayError};
 
 /// For what has come to be written when a session is over, and for the other gateway to be told; each.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(2);
@@ -146,7 +146,8 @@ impl Hearing {
     /// Takes a message.
     async fn take(&mut self, heard: Result<Heard, RelayError>) -> Result<(), Reason> {
         let message = match heard {
-            Ok(Heard::Message(message)) => message,
+            Ok(Heard::Message(text)) => Message::Text(text),
+            Ok(Heard::Bytes(bytes)) => Message::Bytes(bytes),
             Ok(Heard::Interrupted) => return self.go_on(),
             Err(error) => return Err(Reason::Relay(error.to_string())),
         };
@@ -177,7 +178,12 @@ impl Hearing {
                 self.speak(Mouth::Plain, None);
                 self.tunnel.with_session(|session, now, events| session.receive_plain(bytes, now, events))
             }
-            Opened::Frame(frame) => self.tunnel.with_session(|session, now, events| session.receive(frame, now, events)),
+            Opened::Frame(frame, form) => {
+                if form == Form::Bytes {
+                    self.tunnel.peer_takes_bytes();
+                }
+                self.tunnel.with_session(|session, now, events| session.receive(frame, now, events))
+            }
         };
         for event in events {
             self.act(event).await?;
@@ -240,6 +246,7 @@ impl Hearing {
                 Some(Control::Switch) => self.tunnel.stray("a tunnel was told to switch, which only tests of relays do"),
                 None => self.tunnel.stray("a word on a tunnel's control queue was passed over: CLOSE with its queue id is expected"),
             },
+            Ok(Heard::Bytes(_)) => self.tunnel.stray("bytes on a tunnel's control queue were passed over: CLOSE with its queue id is expected"),
             Ok(Heard::Interrupted) => {}
             Err(error) => return Err(Reason::Relay(error.to_string())),
         }

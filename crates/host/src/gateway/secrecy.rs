@@ -10,7 +10,7 @@ use bodkin_trust::{
 };
 
 use super::Gateway;
-use crate::control::now;
+use crate::{control::now, relay::Message};
 
 /// The other gateway's key, to seal for it and to know its signature.
 pub(super) struct PeerKeys {
@@ -34,8 +34,17 @@ pub(super) enum Opened {
     Session(TunnelSecret, u32),
     /// Bytes of a session that is not numbered.
     Plain(Vec<u8>),
-    /// What was said by number.
-    Frame(Frame),
+    /// What was said by number, and in which form.
+    Frame(Frame, Form),
+}
+
+/// In which form a numbered message has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As Base64.
+    Text,
+    /// As bytes: who sends such takes them too.
+    Bytes,
 }
 
 /// A message that was not taken.
@@ -73,19 +82,20 @@ impl Ear {
     }
 
     /// Opens a message.
-    pub(super) async fn open(&mut self, gateway: &Gateway, message: String) -> Result<Opened, NotOpened> {
+    pub(super) async fn open(&mut self, gateway: &Gateway, message: Message) -> Result<Opened, NotOpened> {
         let stray = |why: &dyn std::fmt::Display| NotOpened::Stray(format!("a message of a tunnel was passed over: {why}"));
-        if let Some(key) = &self.key {
-            let (number, frame) = key.open(&message).map_err(|fault| stray(&fault))?;
-            return match self.numbers.take(number) {
-                Place::Again => Err(stray(&"it has come before")),
-                Place::Behind(missing) => Err(NotOpened::Over(Reason::Lost(missing))),
-                Place::Next => match Frame::read(&frame) {
-                    Ok(frame) => Ok(Opened::Frame(frame)),
-                    Err(fault) => Err(NotOpened::Over(Reason::Fault(fault.to_string()))),
-                },
-            };
-        }
+        let message = match (&self.key, message) {
+            (Some(key), Message::Text(text)) => {
+                let (number, frame) = key.open(&text).map_err(|fault| stray(&fault))?;
+                return numbered(&mut self.numbers, number, &frame, Form::Text);
+            }
+            (Some(key), Message::Bytes(mut bytes)) => {
+                let (number, frame) = key.open_bytes(&mut bytes).map_err(|fault| stray(&fault))?;
+                return numbered(&mut self.numbers, number, frame, Form::Bytes);
+            }
+            (None, Message::Bytes(_)) => return Err(stray(&"it is of bytes, and the session is not opened")),
+            (None, Message::Text(text)) => text,
+        };
         let (keys, peer) = (gateway.keys.load_full(), self.keys.clone());
         let opened = tokio::task::spawn_blocking(move || keys.opener.open(&message, &peer.verifying, now())).await;
         match opened.map_err(|_| NotOpened::Over(Reason::Stopping))? {
@@ -97,6 +107,18 @@ impl Ear {
             Ok(_) => Err(stray(&"it is of a dialogue of gatekeepers")),
             Err(fault) => Err(stray(&fault)),
         }
+    }
+}
+
+/// What a genuine message of a number brings.
+fn numbered(numbers: &mut Numbers, number: u64, frame: &[u8], form: Form) -> Result<Opened, NotOpened> {
+    match numbers.take(number) {
+        Place::Again => Err(NotOpened::Stray("a message of a tunnel was passed over: it has come before".to_owned())),
+        Place::Behind(missing) => Err(NotOpened::Over(Reason::Lost(missing))),
+        Place::Next => match Frame::read(frame) {
+            Ok(frame) => Ok(Opened::Frame(frame, form)),
+            Err(fault) => Err(NotOpened::Over(Reason::Fault(fault.to_string()))),
+        },
     }
 }
 

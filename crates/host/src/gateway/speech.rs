@@ -13,7 +13,7 @@ use super::{
     secrecy::{Mouth, seal},
     tunnel::Tunnel,
 };
-use crate::relay::RelayError;
+use crate::relay::{Message, RelayError};
 
 /// Pieces that wait to be said, of all connections of a session; more wait where they come from.
 pub(super) const SAID_MAX: usize = 4;
@@ -45,7 +45,7 @@ impl Speech {
         let spoken = async {
             if let Some(first) = first {
                 let sealed = seal(&tunnel.gateway, &tunnel.peer_keys, first).await?;
-                send(&tunnel, || sealed.clone()).await?;
+                send(&tunnel, || Message::Text(sealed.clone())).await?;
             }
             loop {
                 let said = tokio::select! {
@@ -58,7 +58,7 @@ impl Speech {
                     Said::Plain(bytes) => {
                         let count = bytes.len();
                         let sealed = seal(&tunnel.gateway, &tunnel.peer_keys, RelayMessage::Raw(bytes)).await?;
-                        send(&tunnel, || sealed.clone()).await?;
+                        send(&tunnel, || Message::Text(sealed.clone())).await?;
                         tunnel.count_to_peer(count);
                     }
                     Said::Last(frame) => {
@@ -80,9 +80,15 @@ impl Speech {
 /// Says a frame, if the session has any.
 async fn say(tunnel: &Tunnel, mouth: &mut Mouth, frame: Frame) -> Result<(), Reason> {
     let Mouth::Numbered { key, next } = mouth else { return Ok(()) };
-    let bytes = frame.write();
-    // The same number gives the same message: whoever hears it twice passes the second one over.
-    send(tunnel, || key.seal(*next, &bytes)).await?;
+    // The same number gives the same message, in either form: whoever hears it twice passes the second one over.
+    let sealed = || {
+        if tunnel.speaks_in_bytes() {
+            Message::Bytes(key.seal_bytes(*next, frame.bytes_max(), |out| frame.write_into(out)))
+        } else {
+            Message::Text(key.seal(*next, &frame.write()))
+        }
+    };
+    send(tunnel, sealed).await?;
     *next += 1;
     if let Frame::Bytes(_, piece) = frame {
         tunnel.count_to_peer(piece.len());
@@ -91,9 +97,13 @@ async fn say(tunnel: &Tunnel, mouth: &mut Mouth, frame: Frame) -> Result<(), Rea
 }
 
 /// Sends a message; again, as long as it cannot go because there is no connection to the relay. Whoever closes the session ends that.
-async fn send(tunnel: &Tunnel, message: impl Fn() -> String) -> Result<(), Reason> {
+async fn send(tunnel: &Tunnel, message: impl Fn() -> Message) -> Result<(), Reason> {
     loop {
-        match tunnel.relay.send(&tunnel.queues.out, message()).await {
+        let sent = match message() {
+            Message::Text(text) => tunnel.relay.send(&tunnel.queues.out, text).await,
+            Message::Bytes(bytes) => tunnel.relay.send_bytes(&tunnel.queues.out, bytes).await,
+        };
+        match sent {
             Ok(()) => {
                 tunnel.session().said(tunnel.gateway.time());
                 return Ok(());

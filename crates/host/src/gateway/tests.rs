@@ -1,5 +1,6 @@
 //! Two gateways at a relay without a network, with a consumer and a provider on sockets of this machine.
 
+mod forms;
 mod side;
 
 use std::time::Duration;
@@ -157,10 +158,11 @@ async fn what_is_forged_repeated_or_of_another_session_is_passed_over() {
         said.iter().map(|(queue, _)| queue.clone()).filter(|queue| !queue.name().ends_with("-CONTROL")).collect();
     // Everything that was said, once more where it was said and where it was not; what no gateway has said, too.
     for (queue, message) in said {
-        relay.send(&queue, message.clone()).await.unwrap();
+        relay.repeat(&queue, message.clone());
         for other in queues.iter().filter(|other| **other != queue).take(4) {
-            relay.send(other, message.clone()).await.unwrap();
+            relay.repeat(other, message.clone());
         }
+        relay.send_bytes(&queue, vec![0; 40]).await.unwrap();
         relay.send(&queue, "AAAA".into()).await.unwrap();
     }
     for stranger in [Cloud::Two, Cloud::Stranger] {

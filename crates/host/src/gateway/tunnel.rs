@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -114,6 +114,8 @@ pub(super) struct Tunnel {
     pub(super) sent_again: AtomicU64,
     interruptions: AtomicU64,
     trouble: Mutex<Option<String>>,
+    /// The other gateway is known to take messages of bytes.
+    peer_takes_bytes: AtomicBool,
 }
 
 impl Tunnel {
@@ -128,6 +130,8 @@ impl Tunnel {
         let data = gateway.listen(&*relay, &queues.into).await?;
         let control = gateway.listen(&*relay, &queues.into_control).await?;
         let is_numbered = queue_id.is_of_numbered_tunnel();
+        // The provider's gateway has drawn the id; the consumer's is known by what it says.
+        let takes_bytes = side == Side::Consumer && queue_id.is_of_tunnel_in_bytes();
         let ((say, said), (words, heard)) = (mpsc::channel(SAID_MAX), mpsc::channel(WORDS_MAX));
         let tunnel = Arc::new(Self {
             gateway: gateway.clone(),
@@ -150,6 +154,7 @@ impl Tunnel {
             sent_again: AtomicU64::new(0),
             interruptions: AtomicU64::new(0),
             trouble: Mutex::default(),
+            peer_takes_bytes: AtomicBool::new(takes_bytes),
         });
         gateway.counts.opened.fetch_add(1, Relaxed);
         gateway.sessions().insert(tunnel.queue_id.clone(), tunnel.clone());
@@ -170,6 +175,16 @@ impl Tunnel {
 
     pub(super) fn is_numbered(&self) -> bool {
         self.session().is_numbered() == Some(true)
+    }
+
+    /// The other gateway has said something in bytes.
+    pub(super) fn peer_takes_bytes(&self) {
+        self.peer_takes_bytes.store(true, Relaxed);
+    }
+
+    /// Whether what is said by number goes as bytes: the other gateway takes them, and the relay carries them at present.
+    pub(super) fn speaks_in_bytes(&self) -> bool {
+        self.peer_takes_bytes.load(Relaxed) && self.relay.carries_bytes()
     }
 
     /// Whether requests of a consumer are gathered, because the other gateway hands each message on by itself.

@@ -12,7 +12,7 @@ use bodkin_relay::session::Sending;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::{
-    Asked, Destination, Dialer, LinkState, Messages, Notice, Relay, RelayError, RelayPlace, SENDS_MAX, check_message,
+    Asked, Destination, Dialer, LinkState, Message, Messages, Notice, Relay, RelayError, RelayPlace, SENDS_MAX, check_bytes, check_message,
     task::{Ask, Task},
 };
 
@@ -100,6 +100,16 @@ impl Link {
         RelayError::Ended(self.place.to_string())
     }
 
+    /// Sends what has been checked.
+    async fn carry(&self, destination: &Destination, message: Message) -> Result<(), RelayError> {
+        let _place = self.sends.acquire().await.expect("the semaphore is never closed");
+        let sending = self.number();
+        let mut patient = Patient { asks: &self.asks, sending: Some(sending) };
+        let sent = self.ask(|done| Ask::Send { sending, destination: destination.clone(), message, done }).await;
+        patient.sending = None;
+        sent
+    }
+
     /// Asks the task, and waits for its answer.
     async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<Result<T, RelayError>>) -> Ask) -> Result<T, RelayError> {
         let (answer, answered) = oneshot::channel();
@@ -134,12 +144,14 @@ impl Relay for Link {
     fn send<'a>(&'a self, destination: &'a Destination, message: String) -> Asked<'a, ()> {
         Box::pin(async move {
             check_message(&message)?;
-            let _place = self.sends.acquire().await.expect("the semaphore is never closed");
-            let sending = self.number();
-            let mut patient = Patient { asks: &self.asks, sending: Some(sending) };
-            let sent = self.ask(|done| Ask::Send { sending, destination: destination.clone(), text: message, done }).await;
-            patient.sending = None;
-            sent
+            self.carry(destination, Message::Text(message)).await
+        })
+    }
+
+    fn send_bytes<'a>(&'a self, destination: &'a Destination, message: Vec<u8>) -> Asked<'a, ()> {
+        Box::pin(async move {
+            check_bytes(&message)?;
+            self.carry(destination, Message::Bytes(message)).await
         })
     }
 

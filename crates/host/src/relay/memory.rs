@@ -9,13 +9,18 @@ use std::{
 use bodkin_relay::session::Receipt;
 use tokio::sync::mpsc;
 
-use super::{Asked, Delivered, Destination, LinkState, Messages, Notice, Protocol, Relay, RelayError, RelayPlace, Taken, check_message};
+use super::{
+    Asked, Delivered, Destination, LinkState, Message, Messages, Notice, Protocol, Relay, RelayError, RelayPlace, Taken, check_bytes,
+    check_message,
+};
 
 /// Clones of it are the same relay.
 #[derive(Clone)]
 pub(crate) struct MemoryRelay {
     place: RelayPlace,
     hub: Arc<Mutex<Hub>>,
+    /// What it speaks: of brokers there are no messages of bytes.
+    protocol: Protocol,
 }
 
 #[derive(Default)]
@@ -28,18 +33,23 @@ struct Hub {
     /// How long each message is on its way.
     delay: Duration,
     /// What is on its way, in its order.
-    late: VecDeque<(Destination, String)>,
+    late: VecDeque<(Destination, Message)>,
     next: u64,
     listeners: BTreeMap<u64, (Destination, mpsc::UnboundedSender<Delivered>, mpsc::UnboundedReceiver<Notice>)>,
-    waiting: BTreeMap<Destination, VecDeque<String>>,
+    waiting: BTreeMap<Destination, VecDeque<Message>>,
     /// Everything that was sent, in its order.
-    sent: Vec<(Destination, String)>,
+    sent: Vec<(Destination, Message)>,
 }
 
 impl MemoryRelay {
     pub(crate) fn new(name: &str) -> Self {
         let place = RelayPlace { address: name.into(), port: 5571, secure: true, authentication_info: None };
-        Self { place, hub: Arc::default() }
+        Self { place, hub: Arc::default(), protocol: Protocol::Native }
+    }
+
+    /// One that carries texts only, as a broker does.
+    pub(crate) fn of_texts(name: &str) -> Self {
+        Self { protocol: Protocol::Stomp, ..Self::new(name) }
     }
 
     /// Is away, or back: what was sent meanwhile was refused, and listeners are told.
@@ -68,7 +78,7 @@ impl MemoryRelay {
     }
 
     /// What was sent so far: for tests of what a relay sees, and of what it may send once more.
-    pub(crate) fn sent(&self) -> Vec<(Destination, String)> {
+    pub(crate) fn sent(&self) -> Vec<(Destination, Message)> {
         self.hub.lock().unwrap().sent.clone()
     }
 
@@ -85,6 +95,36 @@ impl MemoryRelay {
         hub.forget_those_who_left();
         let listened = hub.listeners.values().map(|listener| listener.0.clone());
         listened.chain(hub.waiting.keys().cloned()).filter(|destination| matches!(destination, Destination::Queue(_))).collect()
+    }
+
+    /// Sends what was sent once more.
+    pub(crate) fn repeat(&self, destination: &Destination, message: Message) {
+        self.carry(destination, message).unwrap();
+    }
+
+    /// Puts a message on its way.
+    fn carry(&self, destination: &Destination, message: Message) -> Result<(), RelayError> {
+        self.with_hub(|hub| {
+            hub.sent.push((destination.clone(), message.clone()));
+            if hub.is_lost(destination) {
+                return Ok(());
+            }
+            if hub.delay.is_zero() && hub.late.is_empty() {
+                hub.deliver(destination, message);
+                return Ok(());
+            }
+            hub.late.push_back((destination.clone(), message));
+            let (relay, delay) = (self.clone(), hub.delay);
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                let mut hub = relay.hub.lock().unwrap();
+                hub.forget_those_who_left();
+                // The first of those on their way, so that none overtakes another.
+                let (destination, message) = hub.late.pop_front().expect("each has a task");
+                hub.deliver(&destination, message);
+            });
+            Ok(())
+        })
     }
 
     fn with_hub<T>(&self, act: impl FnOnce(&mut Hub) -> Result<T, RelayError>) -> Result<T, RelayError> {
@@ -123,7 +163,7 @@ impl Hub {
         true
     }
 
-    fn deliver(&mut self, destination: &Destination, message: String) {
+    fn deliver(&mut self, destination: &Destination, message: Message) {
         let mut of_it = self.listeners.values().filter(|listener| listener.0 == *destination);
         let taken = Taken { connection: 0, receipt: Receipt::Credit(1) };
         let give = |to: &mpsc::UnboundedSender<Delivered>, message| drop(to.send(Delivered::Message(message, taken.clone())));
@@ -137,39 +177,41 @@ impl Hub {
     }
 }
 
+impl Message {
+    /// Whether a reader of it finds these words.
+    pub(crate) fn contains(&self, words: &str) -> bool {
+        let bytes = match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        };
+        bytes.windows(words.len()).any(|window| window == words.as_bytes())
+    }
+}
+
 impl Relay for MemoryRelay {
     fn place(&self) -> &RelayPlace {
         &self.place
     }
 
     fn state(&self) -> LinkState {
-        if self.hub.lock().unwrap().is_down { LinkState::Down("it is away".into()) } else { LinkState::Open(Protocol::Native) }
+        if self.hub.lock().unwrap().is_down { LinkState::Down("it is away".into()) } else { LinkState::Open(self.protocol) }
     }
 
     fn send<'a>(&'a self, destination: &'a Destination, message: String) -> Asked<'a, ()> {
         Box::pin(async move {
             check_message(&message)?;
-            self.with_hub(|hub| {
-                hub.sent.push((destination.clone(), message.clone()));
-                if hub.is_lost(destination) {
-                    return Ok(());
-                }
-                if hub.delay.is_zero() && hub.late.is_empty() {
-                    hub.deliver(destination, message);
-                    return Ok(());
-                }
-                hub.late.push_back((destination.clone(), message));
-                let (relay, delay) = (self.clone(), hub.delay);
-                tokio::spawn(async move {
-                    tokio::time::sleep(delay).await;
-                    let mut hub = relay.hub.lock().unwrap();
-                    hub.forget_those_who_left();
-                    // The first of those on their way, so that none overtakes another.
-                    let (destination, message) = hub.late.pop_front().expect("each has a task");
-                    hub.deliver(&destination, message);
-                });
-                Ok(())
-            })
+            self.carry(destination, Message::Text(message))
+        })
+    }
+
+    fn send_bytes<'a>(&'a self, destination: &'a Destination, message: Vec<u8>) -> Asked<'a, ()> {
+        Box::pin(async move {
+            check_bytes(&message)?;
+            if self.protocol != Protocol::Native {
+                let words = "a broker is sent texts only".into();
+                return Err(RelayError::Refused { place: self.place.to_string(), reason: None, words });
+            }
+            self.carry(destination, Message::Bytes(message))
         })
     }
 

@@ -16,7 +16,7 @@ use std::{
 
 use bodkin_relay::{
     native::{self, Reason},
-    session::{Event, Listener, Refusal, Sending, Session, SessionFault},
+    session::{Event, Listener, Receipt, Refusal, Sending, Session, SessionFault},
     stomp,
 };
 use tokio::{
@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{
-    CONNECT_PATIENCE, Delivered, Destination, DialError, Dialer, LISTENERS_MAX, LinkState, Notice, Protocol, RETRY_MAX, RETRY_MIN,
+    CONNECT_PATIENCE, Delivered, Destination, DialError, Dialer, LISTENERS_MAX, LinkState, Message, Notice, Protocol, RETRY_MAX, RETRY_MIN,
     RelayError, RelayPlace, Taken,
     flow::{Flow, PIECE_BYTES, READS_MAX},
 };
@@ -40,7 +40,7 @@ const GOOD_AFTER: Duration = Duration::from_secs(30);
 
 /// What the users of a relay ask for.
 pub(super) enum Ask {
-    Send { sending: Sending, destination: Destination, text: String, done: Done },
+    Send { sending: Sending, destination: Destination, message: Message, done: Done },
     GiveUp(Sending),
     Listen { listener: Listener, destination: Destination, deliver: mpsc::UnboundedSender<Delivered>, done: Done },
     Remove { destination: Destination, done: Done },
@@ -281,10 +281,13 @@ impl Task {
 
     fn carry_out(&mut self, ask: Ask, open: &mut Open, events: &mut Vec<Event>) -> ControlFlow<()> {
         match ask {
-            Ask::Send { sending, destination, text, done } => {
+            Ask::Send { sending, destination, message, done } => {
                 self.senders.insert(sending, done);
                 let now = self.now();
-                open.session.send(sending, &destination, text, now, events);
+                match message {
+                    Message::Text(text) => open.session.send(sending, &destination, text, now, events),
+                    Message::Bytes(bytes) => open.session.send_bytes(sending, &destination, bytes, now, events),
+                }
             }
             Ask::GiveUp(sending) => {
                 self.senders.remove(&sending);
@@ -331,12 +334,8 @@ impl Task {
                         let _ = done.send(Ok(()));
                     }
                 }
-                Event::Message { listener, text, receipt } => {
-                    if let Some(hearer) = self.hearers.get(&listener) {
-                        let taken = Taken { connection: self.connection, receipt };
-                        let _ = hearer.deliver.send(Delivered::Message(text, taken));
-                    }
-                }
+                Event::Message { listener, text, receipt } => self.deliver(listener, Message::Text(text), receipt),
+                Event::Bytes { listener, bytes, receipt } => self.deliver(listener, Message::Bytes(bytes), receipt),
                 Event::NoText(_) => {
                     if let Some(times) = self.no_text.due() {
                         tracing::warn!(relay = %self.place, times, "a message from a relay is no text, and was passed over");
@@ -366,6 +365,13 @@ impl Task {
                     }
                 }
             }
+        }
+    }
+
+    fn deliver(&self, listener: Listener, message: Message, receipt: Receipt) {
+        if let Some(hearer) = self.hearers.get(&listener) {
+            let taken = Taken { connection: self.connection, receipt };
+            let _ = hearer.deliver.send(Delivered::Message(message, taken));
         }
     }
 

@@ -43,7 +43,7 @@ enum End {
 struct Outlet {
     destination: Destination,
     credit: i64,
-    waiting: VecDeque<(Sending, String)>,
+    waiting: VecDeque<(Sending, Vec<u8>)>,
     used: Duration,
     /// Whether it is in the line of those that may send.
     is_in_line: bool,
@@ -207,11 +207,16 @@ impl Client {
             Some(End::Listen { listener, credit }) => {
                 let (listener, cost) = (*listener, cost(bytes.len()));
                 *credit -= i64::from(cost);
+                let receipt = Receipt::Credit(cost);
+                if bytes.first() == Some(&0) {
+                    events.push(Event::Bytes { listener, bytes: bytes.to_vec(), receipt });
+                    return Ok(());
+                }
                 match std::str::from_utf8(bytes) {
-                    Ok(text) => events.push(Event::Message { listener, text: text.to_owned(), receipt: Receipt::Credit(cost) }),
+                    Ok(text) => events.push(Event::Message { listener, text: text.to_owned(), receipt }),
                     Err(_) => {
                         events.push(Event::NoText(listener));
-                        self.taken(listener, Receipt::Credit(cost));
+                        self.taken(listener, receipt);
                     }
                 }
                 Ok(())
@@ -315,6 +320,10 @@ impl Session for Client {
     }
 
     fn send(&mut self, sending: Sending, destination: &Destination, text: String, now: Duration, events: &mut Vec<Event>) {
+        self.send_bytes(sending, destination, text.into_bytes(), now, events);
+    }
+
+    fn send_bytes(&mut self, sending: Sending, destination: &Destination, bytes: Vec<u8>, now: Duration, events: &mut Vec<Event>) {
         if let Some(refusal) = self.lost.remove(destination) {
             events.push(Event::NotSent { sending, refusal });
             return;
@@ -325,7 +334,7 @@ impl Session for Client {
             return;
         };
         let Some(End::Send(outlet)) = self.channels.get_mut(&channel) else { return };
-        outlet.waiting.push_back((sending, text));
+        outlet.waiting.push_back((sending, bytes));
         self.waiting.insert(sending, channel);
         self.line_up(channel);
     }
@@ -374,10 +383,10 @@ impl Session for Client {
         {
             let Some(End::Send(outlet)) = self.channels.get_mut(&channel) else { continue };
             outlet.is_in_line = false;
-            let Some((sending, text)) = outlet.waiting.pop_front_if(|_| outlet.credit > 0) else { continue };
-            outlet.credit -= i64::from(cost(text.len()));
+            let Some((sending, bytes)) = outlet.waiting.pop_front_if(|_| outlet.credit > 0) else { continue };
+            outlet.credit -= i64::from(cost(bytes.len()));
             outlet.used = now;
-            write(&Frame::Message { channel, bytes: text.as_bytes() }, &mut self.out);
+            write(&Frame::Message { channel, bytes: &bytes }, &mut self.out);
             self.waiting.remove(&sending);
             events.push(Event::Sent(sending));
             self.line_up(channel);

@@ -150,6 +150,11 @@ impl Session for Client {
         self.waiting.push_back((sending, destination.clone(), text));
     }
 
+    fn send_bytes(&mut self, sending: Sending, _: &Destination, _: Vec<u8>, _: Duration, events: &mut Vec<Event>) {
+        let words = "a broker is sent texts only, and this message is of bytes".to_owned();
+        events.push(Event::NotSent { sending, refusal: Refusal { reason: None, words } });
+    }
+
     fn give_up(&mut self, sending: Sending) {
         self.waiting.retain(|(waiting, ..)| *waiting != sending);
     }

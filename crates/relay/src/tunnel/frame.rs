@@ -60,37 +60,55 @@ pub enum FrameFault {
 }
 
 impl Frame {
-    /// Its bytes. Words are cut to [`WORDS_BYTES_MAX`].
+    /// Its bytes, as [`Self::write_into`].
+    pub fn write(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.bytes_max());
+        self.write_into(&mut bytes);
+        bytes
+    }
+
+    /// As many bytes as it has, or a few more.
+    pub fn bytes_max(&self) -> usize {
+        1 + 4
+            + match self {
+                Self::Bytes(_, piece) => piece.len(),
+                Self::Reset(_, words) | Self::Close(words) => words.len().min(WORDS_BYTES_MAX),
+                Self::Credit(..) => 4,
+                Self::Ready(_) | Self::Connect(_) | Self::End(_) | Self::KeepAlive => 0,
+            }
+    }
+
+    /// Appends its bytes. Words are cut to [`WORDS_BYTES_MAX`].
     ///
     /// # Panics
     /// If it has a piece of none or too many bytes, or credit of nothing: these are the writer's to ask.
-    pub fn write(&self) -> Vec<u8> {
-        let of = |kind: u8, connection: Connection, rest: &[u8]| {
+    pub fn write_into(&self, out: &mut Vec<u8>) {
+        let mut of = |kind: u8, connection: Connection, rest: &[u8]| {
             assert_ne!(connection, 0, "connections are numbered from 1 on");
-            let mut bytes = Vec::with_capacity(5 + rest.len());
-            bytes.push(kind);
-            bytes.extend_from_slice(&connection.to_be_bytes());
-            bytes.extend_from_slice(rest);
-            bytes
+            out.push(kind);
+            out.extend_from_slice(&connection.to_be_bytes());
+            out.extend_from_slice(rest);
         };
         match self {
-            Self::Ready(silent_ms) => [&[READY], silent_ms.to_be_bytes().as_slice()].concat(),
-            Self::KeepAlive => vec![KEEP_ALIVE],
+            Self::Ready(silent_ms) => {
+                out.push(READY);
+                out.extend_from_slice(&silent_ms.to_be_bytes());
+            }
+            Self::KeepAlive => out.push(KEEP_ALIVE),
             Self::Connect(connection) => of(CONNECT, *connection, &[]),
             Self::Bytes(connection, piece) => {
                 assert!((1..=PIECE_BYTES_MAX).contains(&piece.len()), "a piece of {} bytes", piece.len());
-                of(BYTES, *connection, piece)
+                of(BYTES, *connection, piece);
             }
             Self::Credit(connection, bytes) => {
                 assert_ne!(*bytes, 0, "credit of nothing");
-                of(CREDIT, *connection, &bytes.to_be_bytes())
+                of(CREDIT, *connection, &bytes.to_be_bytes());
             }
             Self::End(connection) => of(END, *connection, &[]),
             Self::Reset(connection, words) => of(RESET, *connection, cut(words).as_bytes()),
             Self::Close(words) => {
-                let mut bytes = vec![CLOSE];
-                bytes.extend_from_slice(cut(words).as_bytes());
-                bytes
+                out.push(CLOSE);
+                out.extend_from_slice(cut(words).as_bytes());
             }
         }
     }
@@ -163,6 +181,10 @@ mod tests {
     fn a_frame_is_read_as_it_was_written_and_in_no_other_form() {
         for frame in frames() {
             let bytes = frame.write();
+            assert!((bytes.len()..bytes.len() + 5).contains(&frame.bytes_max()), "{frame:?}");
+            let mut behind = vec![9];
+            frame.write_into(&mut behind);
+            assert_eq!(behind, [&[9], bytes.as_slice()].concat());
             assert_eq!(Frame::read(&bytes).as_ref(), Ok(&frame));
             let mut longer = bytes.clone();
             longer.push(0);

@@ -117,6 +117,25 @@ fn what_is_no_text_is_passed_over_and_paid_for() {
 }
 
 #[test]
+fn what_begins_with_a_zero_byte_is_a_message_of_bytes_both_ways() {
+    let mut client = open();
+    client.listen(5, &queue());
+    written(&mut client);
+    // Bytes that would be a text without it, and others.
+    for bytes in [&b"\0abc"[..], &[0, 0xff, 0xfe], &[0]] {
+        let (events, received) = heard(&mut client, &[Frame::Message { channel: Channel(1), bytes }]);
+        let receipt = Receipt::Credit(MESSAGE_COST + bytes.len() as u32);
+        assert_eq!((events, received), (vec![Event::Bytes { listener: 5, bytes: bytes.to_vec(), receipt }], Ok(())));
+    }
+    client.send_bytes(1, &queue(), vec![0, 0xff], NOW, &mut Vec::new());
+    written(&mut client);
+    assert_eq!(heard(&mut client, &[Frame::Credit { channel: Channel(2), bytes: 100 }]), (vec![], Ok(())));
+    let mut expected = Vec::new();
+    write(&Frame::Message { channel: Channel(2), bytes: &[0, 0xff] }, &mut expected);
+    assert_eq!(written(&mut client), (expected, vec![Event::Sent(1)]));
+}
+
+#[test]
 fn many_destinations_cost_the_longest_unused_its_channel() {
     let mut client = open();
     let name = |number: usize| Destination::queue(&format!("q{number}")).unwrap();

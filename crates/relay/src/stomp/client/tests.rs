@@ -55,6 +55,15 @@ fn a_listener_is_confirmed_and_acknowledges_what_it_takes() {
 }
 
 #[test]
+fn a_message_of_bytes_is_not_sent_to_a_broker() {
+    let (mut client, mut events) = (connected(), Vec::new());
+    written(&mut client);
+    client.send_bytes(7, &queue(), vec![0, 1], NOW, &mut events);
+    assert!(matches!(&events[..], [Event::NotSent { sending: 7, .. }]), "{events:?}");
+    assert_eq!(written(&mut client).0, "");
+}
+
+#[test]
 fn texts_go_in_their_order_and_none_before_the_session_is_open() {
     let mut client = Client::new(1, None);
     client.send(1, &queue(), "a".into(), NOW, &mut Vec::new());
