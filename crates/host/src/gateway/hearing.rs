@@ -90,6 +90,8 @@ impl Hearing {
                 Turn::Heard(heard) => self.take(heard).await,
                 Turn::Word(heard) => self.heed(heard),
                 Turn::Consumer(stream, address) => {
+                    // While it shakes hands the other gateway is told of the session.
+                    self.tunnel.used.notify_one();
                     self.connections.spawn(welcome(self.tunnel.clone(), stream, address));
                     Ok(())
                 }
@@ -246,7 +248,9 @@ impl Hearing {
                 Some(Control::Switch) => self.tunnel.stray("a tunnel was told to switch, which only tests of relays do"),
                 None => self.tunnel.stray("a word on a tunnel's control queue was passed over: CLOSE with its queue id is expected"),
             },
-            Ok(Heard::Bytes(_)) => self.tunnel.stray("bytes on a tunnel's control queue were passed over: CLOSE with its queue id is expected"),
+            Ok(Heard::Bytes(_)) => {
+                self.tunnel.stray("bytes on a tunnel's control queue were passed over: CLOSE with its queue id is expected")
+            }
             Ok(Heard::Interrupted) => {}
             Err(error) => return Err(Reason::Relay(error.to_string())),
         }

@@ -19,6 +19,8 @@ use crate::relay::{Message, RelayError};
 pub(super) const SAID_MAX: usize = 4;
 /// Words of the session itself that wait; a peer that causes more without reading them is given up.
 pub(super) const WORDS_MAX: usize = 256;
+/// A session that nobody uses is made known to the other gateway behind so long: whoever asks for many at once is answered before that work is done.
+const UNUSED_OPENING: Duration = Duration::from_secs(5);
 /// Pause before a message is sent again that has not gone: the connection to the relay is being made meanwhile.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -43,15 +45,20 @@ impl Speech {
     /// Says everything, until the last word. `first` goes before it as it is.
     pub(super) async fn speak(mut self, tunnel: Arc<Tunnel>, mut mouth: Mouth, first: Option<RelayMessage>) {
         let spoken = async {
+            let mut held = None;
             if let Some(first) = first {
+                held = self.first_use(&tunnel).await;
+                if matches!(held, Some(Said::Last(None))) {
+                    return Ok(());
+                }
+                tunnel.asks();
                 let sealed = seal(&tunnel.gateway, &tunnel.peer_keys, first).await?;
                 send(&tunnel, || Message::Text(sealed.clone())).await?;
             }
             loop {
-                let said = tokio::select! {
-                    biased;
-                    Some(frame) = self.words.recv() => Said::Frame(frame),
-                    said = self.said.recv() => said.unwrap_or(Said::Last(None)),
+                let said = match held.take() {
+                    Some(said) => said,
+                    None => self.next().await,
                 };
                 match said {
                     Said::Frame(frame) => say(&tunnel, &mut mouth, frame).await?,
@@ -73,6 +80,25 @@ impl Speech {
         let spoken: Result<(), Reason> = spoken.await;
         if let Err(reason) = spoken {
             tunnel.close(reason);
+        }
+    }
+
+    /// What is to be said next: words of the session itself first.
+    async fn next(&mut self) -> Said {
+        tokio::select! {
+            biased;
+            Some(frame) = self.words.recv() => Said::Frame(frame),
+            said = self.said.recv() => said.unwrap_or(Said::Last(None)),
+        }
+    }
+
+    /// Waits until the session is used, or [`UNUSED_OPENING`]; gives what is to be said, if that is its first use.
+    async fn first_use(&mut self, tunnel: &Tunnel) -> Option<Said> {
+        tokio::select! {
+            biased;
+            said = self.next() => Some(said),
+            () = tunnel.used.notified() => None,
+            () = tokio::time::sleep(UNUSED_OPENING) => None,
         }
     }
 }

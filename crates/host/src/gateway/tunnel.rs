@@ -108,6 +108,8 @@ pub(super) struct Tunnel {
     words: mpsc::Sender<Frame>,
     /// Rung when the session is to be looked at.
     pub(super) changed: Notify,
+    /// Rung when a consumer has connected.
+    pub(super) used: Notify,
     bytes_to_peer: AtomicU64,
     bytes_from_peer: AtomicU64,
     /// Attempts to send a message that has not gone.
@@ -149,6 +151,7 @@ impl Tunnel {
             say,
             words,
             changed: Notify::new(),
+            used: Notify::new(),
             bytes_to_peer: AtomicU64::new(0),
             bytes_from_peer: AtomicU64::new(0),
             sent_again: AtomicU64::new(0),
@@ -175,6 +178,12 @@ impl Tunnel {
 
     pub(super) fn is_numbered(&self) -> bool {
         self.session().is_numbered() == Some(true)
+    }
+
+    /// The other gateway is told of the session, and has to answer in time.
+    pub(super) fn asks(&self) {
+        self.session().asked(self.gateway.time());
+        self.changed.notify_one();
     }
 
     /// The other gateway has said something in bytes.

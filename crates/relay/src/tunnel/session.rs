@@ -196,6 +196,8 @@ pub struct Session {
     begun: Duration,
     /// For how long the other gateway lets this one be silent, as far as it has said.
     peer_waits: Duration,
+    /// Of the consumer's side: when the other gateway was told of the session. Until then its answer is not waited for.
+    asked: Option<Duration>,
     /// When the other gateway was last heard.
     heard: Option<Duration>,
     /// When it was last told something.
@@ -222,6 +224,7 @@ impl Session {
             manner,
             begun: now,
             peer_waits: terms.silent(),
+            asked: None,
             heard: None,
             said: now,
             used: None,
@@ -283,6 +286,11 @@ impl Session {
             self.used = Some(now);
         }
         self.connections.insert(connection, Directions::new());
+    }
+
+    /// The other gateway is being told of the session: it has [`Terms::opening`] from now on.
+    pub fn asked(&mut self, now: Duration) {
+        self.asked.get_or_insert(now);
     }
 
     /// The consumer's gateway has opened the session, which is numbered, and lets this one be silent for so long.
@@ -479,7 +487,9 @@ impl Session {
             now >= from + limit
         };
         let used = self.used.unwrap_or(self.begun);
-        if self.side == Side::Consumer && self.manner == Manner::Numbered && self.heard.is_none() && reached(opening, self.begun) {
+        if let (Some(asked), None) = (self.asked, self.heard)
+            && reached(opening, asked)
+        {
             return Look::Over(Reason::NoAnswer(opening));
         }
         if self.connections.is_empty() {

@@ -151,9 +151,14 @@ fn a_gateway_that_waits_for_less_is_told_more_often() {
 #[test]
 fn a_gateway_that_never_answers_is_told() {
     let mut consumer = Session::new(Side::Consumer, TERMS, true, at(0));
-    consumer.accept(at(1)).unwrap();
-    consumer.said(at(25));
-    look(&consumer, &[(29, Look::Wait(at(30))), (30, Look::Over(Reason::NoAnswer(at(30))))]);
+    // It was not asked yet: its answer is not waited for.
+    look(&consumer, &[(30, Look::Wait(at(120)))]);
+    consumer.asked(at(40));
+    consumer.asked(at(50));
+    look(&consumer, &[(60, Look::Wait(at(70)))]);
+    consumer.accept(at(61)).unwrap();
+    consumer.said(at(65));
+    look(&consumer, &[(69, Look::Wait(at(70))), (70, Look::Over(Reason::NoAnswer(at(30))))]);
 }
 
 #[test]
