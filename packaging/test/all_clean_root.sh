@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The Debian package on a clean root: installed by dpkg on what debootstrap makes, run as its user, removed and purged. As root, with a Debian mirror.
-# BODKIN: a binary that is built already; otherwise that of the debug build. BODKIN_TEST_ROOT: such a root as a tar file, instead of debootstrap's.
+# BODKIN: a binary that is built already; otherwise that of the debug build. PACKAGING_CLEAN_ROOT: such a root as a tar file, instead of debootstrap's.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -29,7 +29,7 @@ trap end EXIT
 
 # The clean root is the same each time, and takes a minute to make: it is kept beside what was built.
 root=$place/root
-kept=$build_dir/clean-root-$codename.tar
+kept=${PACKAGING_CLEAN_ROOT:-$build_dir/clean-root-$codename.tar}
 mkdir "$root"
 if [[ ! -e $kept ]]; then
     for ((attempt = 1; attempt <= fetch_attempts; attempt++)); do
