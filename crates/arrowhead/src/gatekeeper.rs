@@ -7,6 +7,7 @@ mod measurement;
 mod negotiation;
 mod relay;
 mod relay_choice;
+mod relay_test;
 mod several;
 mod tunnel;
 
@@ -15,10 +16,11 @@ pub use self::{
     asking::{DiscoveryRequest, Negotiated, NegotiationRequest, SeveralRequest, asking_cloud, relay_request, target_cloud},
     cloud::{CloudPut, CloudView, PublicCloudView, RelayAssignment},
     discovery::{DiscoveryAnswer, DiscoveryResult, Question, asked_clouds, collect},
-    measurement::{CloudAccess, check_questioner, no_quality_monitor, system_addresses},
+    measurement::{CloudAccess, check_questioner, system_addresses},
     negotiation::{Proposal, chosen_provider, through_tunnel},
     relay::RelayPut,
     relay_choice::{TunnelRelays, dialogue_relay, tunnel_relay},
+    relay_test::{ECHO_MAX, RelayTestReport, RoundTrips, TEST_MESSAGE_BYTES, TEST_MESSAGES, TURN_MAX, tested_relay},
     several::{SeveralAnswer, SeveralQuestion, SeveralResult, collect_several},
     tunnel::{GrantedTunnel, cloud_request},
 };

@@ -11,6 +11,7 @@
 mod answering;
 mod asking;
 mod heard;
+mod relay_test;
 mod times;
 mod traced;
 
@@ -41,6 +42,7 @@ use tokio::{
 pub use self::{
     answering::answer_calls,
     heard::HeardEvents,
+    relay_test::{JoinedTest, RelayTest},
     times::{DialogueTimes, Part},
 };
 use crate::{
@@ -123,6 +125,8 @@ pub struct Gatekeeper {
     negotiating: Semaphore,
     calls: Arc<Semaphore>,
     answered: Semaphore,
+    /// Places of tests of relays.
+    tests: Arc<Semaphore>,
     told: SeldomOf,
     /// What is answered without asking what there is: for measurements.
     fixed: FixedAnswers,
@@ -166,6 +170,7 @@ impl Gatekeeper {
             negotiating: Semaphore::new(DIALOGUES_MAX),
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             answered: Semaphore::new(ANSWERS_MAX),
+            tests: Arc::new(Semaphore::new(relay_test::TESTS_MAX)),
             told: SeldomOf::default(),
             fixed: FixedAnswers::default(),
             traces: None,
@@ -351,6 +356,8 @@ enum Fault {
     Seal(SealError),
     /// The cloud's name makes no queue.
     Name(String),
+    /// The other side of a test of a relay has ended it.
+    Closed,
     /// The cloud stops.
     Stopping,
 }
@@ -376,6 +383,7 @@ impl fmt::Display for Fault {
             Self::Garbage(awaited) => write!(f, "{STRAY_MESSAGES_MAX} messages came, and none was {awaited}"),
             Self::Seal(error) => error.fmt(f),
             Self::Name(error) => write!(f, "its name makes no queue: {error}"),
+            Self::Closed => f.write_str("the other side has ended the test"),
             Self::Stopping => f.write_str("this cloud stops"),
         }
     }

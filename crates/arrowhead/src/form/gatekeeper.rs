@@ -329,3 +329,18 @@ form! {
         sender_qos_monitor_public_key: Option<String>,
     }
 }
+
+form! {
+    /// What the cloud answers that joins a test of a relay.
+    RelayTestAnswer {
+        /// By what the queues of the test are known.
+        #[serde(deserialize_with = "json::text")]
+        queue_id: Option<String>,
+        /// By whose name they are called.
+        #[serde(deserialize_with = "json::text")]
+        peer_name: Option<String>,
+        /// Base64 of the public key of whoever takes part there.
+        #[serde(rename = "receiverQoSMonitorPublicKey", deserialize_with = "json::text")]
+        receiver_qos_monitor_public_key: Option<String>,
+    }
+}

@@ -44,8 +44,3 @@ impl CloudAccess {
         }
     }
 }
-
-/// The answer to the proposal of a test where no QoS Monitor is there to take part in it.
-pub fn no_quality_monitor() -> ArrowheadError {
-    ArrowheadError::unavailable("This cloud has no QoS Monitor: no relay is tested with it.")
-}

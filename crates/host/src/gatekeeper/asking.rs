@@ -146,7 +146,9 @@ impl Gatekeeper {
             Fault::Relay(_) | Fault::Interrupted | Fault::Stopping => {
                 ArrowheadError::unavailable(format!("Cloud {cloud} cannot be asked by the relay {relay} now: {fault}. Try again."))
             }
-            Fault::Garbage(_) => ArrowheadError::arrowhead(format!("Cloud {cloud} was asked by the relay {relay}: {fault}.")),
+            Fault::Garbage(_) | Fault::Closed => {
+                ArrowheadError::arrowhead(format!("Cloud {cloud} was asked by the relay {relay}: {fault}."))
+            }
             Fault::Seal(_) | Fault::Name(_) => ArrowheadError::invalid_parameter(format!("Cloud {cloud} cannot be asked: {fault}.")),
         }
     }

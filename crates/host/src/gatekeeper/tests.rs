@@ -1,5 +1,6 @@
 //! Two clouds with roots of their own at one relay: what they come to know of each other, and what others cannot.
 
+mod quality;
 mod side;
 
 use std::{sync::LazyLock, time::Duration};
@@ -353,12 +354,14 @@ async fn who_asks_whether_a_cloud_is_there_calls_again_and_nobody_else_does() {
 async fn a_refusal_of_the_other_cloud_is_told_as_it_came() {
     let (_relay, one, two) = neighbours().await;
     two.offers("heat", &sensor(), Some(Cloud::One)).await;
-    let test = json!({
-        "targetCloud": {"operator": "aitia", "name": "two"}, "relay": {"address": "relay.example", "port": 5571}, "senderQoSMonitorPublicKey": "key",
-    });
-    let (status, answer) = one.try_ask(CoreSystem::Gatekeeper, Method::Post, "init_relay_test", test).await;
-    assert_eq!((status, &answer["exceptionType"]), (503, &json!("UNAVAILABLE")), "{answer}");
-    assert!(answer["errorMessage"].as_str().unwrap().contains("no QoS Monitor"), "{answer}");
+    for (port, key, refusal) in [(5571, "key", "The public key for a test of a relay"), (5572, "", "is not known to this cloud")] {
+        let test = json!({
+            "targetCloud": {"operator": "aitia", "name": "two"}, "relay": {"address": "relay.example", "port": port}, "senderQoSMonitorPublicKey": key,
+        });
+        let (status, answer) = one.try_ask(CoreSystem::Gatekeeper, Method::Post, "init_relay_test", test).await;
+        assert_eq!((status, &answer["exceptionType"]), (400, &json!("INVALID_PARAMETER")), "{answer}");
+        assert!(answer["errorMessage"].as_str().unwrap().contains(refusal), "{answer}");
+    }
 }
 
 #[tokio::test]

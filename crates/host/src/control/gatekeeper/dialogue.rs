@@ -161,7 +161,7 @@ impl Control {
             Subject::IcnProposal => self.answer_proposal(asker, question).await,
             Subject::AccessType => self.answer_access_type(asker, question, !self.gateway_is_mandatory),
             Subject::SystemAddressList => self.answer_system_addresses(asker, question),
-            Subject::QosRelayTest => self.answer_relay_test(asker, question),
+            Subject::QosRelayTest => self.answer_relay_test(asker, question).await,
             Subject::SharedEvent => self.take_shared_event(asker, question).await,
         };
         answer.unwrap_or_else(|refusal| {

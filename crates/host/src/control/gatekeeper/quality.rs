@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use bodkin_arrowhead::{
-    dialogue::Subject,
+    common_name::SystemCommonName,
+    dialogue::{SessionId, Subject},
     error::ArrowheadError,
-    form::{AccessType, CloudRequest, RelayTestProposal, RequesterCloudForm, SystemAddresses},
-    gatekeeper::{CloudAccess, PublicCloudView, asking_cloud, check_questioner, no_quality_monitor, system_addresses, target_cloud},
+    form::{AccessType, CloudRequest, RelayTestAnswer, RelayTestProposal, RequesterCloudForm, SystemAddresses},
+    gatekeeper::{
+        CloudAccess, PublicCloudView, RelayPut, RelayTestReport, asking_cloud, check_questioner, relay_request, system_addresses,
+        target_cloud, tested_relay,
+    },
     page::Page,
-    record::Cloud,
+    record::{Cloud, Relay},
     snapshot::Snapshot,
 };
 use serde_json::Value;
@@ -20,6 +24,7 @@ use super::{
 use crate::{
     answer::{Answer, Refusal},
     control::{Control, Result},
+    relay::RelayPlace,
     request::Request,
 };
 
@@ -63,27 +68,69 @@ impl Control {
             let question = RequesterCloudForm { requester_cloud: Some(asking_cloud(snapshot, &self.speaker()?.authentication_info())) };
             self.ask_one(snapshot, cloud, Subject::AccessType, &question).await
         };
-        asked.await.unwrap_or_else(|refusal| match refusal {
-            Refusal::Arrowhead(error) | Refusal::Denied { error, .. } => Err(error),
-            Refusal::Malformed | Refusal::NotJson => Err(ArrowheadError::arrowhead("The question could not be made.")),
-        })
+        asked.await.unwrap_or_else(|refusal| Err(told(refusal)))
     }
 
+    /// A QoS Monitor that gives its key takes part itself, and learns where; otherwise the Gatekeepers test the relay.
     pub(in crate::control) async fn test_relay(&self, request: &Request) -> Result<Answer> {
-        let form: RelayTestProposal = self.form(SYSTEM, request)?;
-        let missing = |what: &str| ArrowheadError::bad_payload(format!("{what} is null or blank."), INIT_RELAY_TEST);
-        if form.relay.is_none() {
-            return Err(missing("Relay").into());
-        }
-        if form.sender_qos_monitor_public_key.as_deref().is_none_or(|key| key.trim().is_empty()) {
-            return Err(missing("Public key of the QoS Monitor").into());
-        }
+        let mut form: RelayTestProposal = self.form(SYSTEM, request)?;
+        let Some(relay) = form.relay.clone() else {
+            return Err(ArrowheadError::bad_payload("Relay is null or blank.", INIT_RELAY_TEST).into());
+        };
         let snapshot = Arc::clone(&self.store.snapshot());
         let cloud = target_cloud(&snapshot, form.target_cloud.as_ref(), INIT_RELAY_TEST)?;
-        let asker = asking_cloud(&snapshot, &self.speaker()?.authentication_info());
-        let question = RelayTestProposal { requester_cloud: Some(asker), ..form };
-        let answer: Value = self.ask_one(&snapshot, &cloud, Subject::QosRelayTest, &question).await??;
+        if form.sender_qos_monitor_public_key.as_deref().is_none_or(|key| key.trim().is_empty()) {
+            let relay = tested_relay(&snapshot, &RelayPut::parse(relay, INIT_RELAY_TEST)?)?.clone();
+            return Ok(Answer::json(200, &self.relay_trips(&snapshot, &cloud, &relay).await?));
+        }
+        form.requester_cloud = Some(asking_cloud(&snapshot, &self.speaker()?.authentication_info()));
+        let answer: Value = self.ask_one(&snapshot, &cloud, Subject::QosRelayTest, &form).await??;
         Ok(Answer::json(200, &answer))
+    }
+
+    /// Tests a relay together with another cloud: first this one measures, and then, behind `SWITCH`, the other one.
+    ///
+    /// # Errors
+    /// 400 where the other cloud does not know the relay; 502 where the relay or the other side does not do its part; 503 where there are too many tests;
+    /// 504 where the other cloud does not answer.
+    pub async fn test_relay_with(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        cloud: &Arc<Cloud>,
+        relay: &Relay,
+    ) -> std::result::Result<RelayTestReport, ArrowheadError> {
+        self.relay_trips(snapshot, cloud, relay).await.map_err(told)
+    }
+
+    async fn relay_trips(&self, snapshot: &Arc<Snapshot>, cloud: &Arc<Cloud>, relay: &Relay) -> Result<RelayTestReport> {
+        let speaker = self.speaker()?;
+        let own_key = speaker.authentication_info();
+        let question = RelayTestProposal {
+            requester_cloud: Some(asking_cloud(snapshot, &own_key)),
+            target_cloud: Some(CloudRequest {
+                operator: Some(cloud.operator.as_str().to_owned()),
+                name: Some(cloud.name.as_str().to_owned()),
+                ..CloudRequest::default()
+            }),
+            relay: Some(relay_request(relay)),
+            sender_qos_monitor_public_key: Some(own_key),
+        };
+        let answer: RelayTestAnswer = self.ask_one(snapshot, cloud, Subject::QosRelayTest, &question).await??;
+        let name = format!("{}.{}", cloud.name, cloud.operator);
+        let garbage = || {
+            let words = format!(
+                "Cloud {name} has joined the test without saying where: queueId, peerName and receiverQoSMonitorPublicKey are expected."
+            );
+            ArrowheadError { error_code: 502, ..ArrowheadError::arrowhead(words) }
+        };
+        let queue_id = answer.queue_id.as_deref().and_then(|id| SessionId::parse(id.trim()).ok()).ok_or_else(garbage)?;
+        let peer_name = answer.peer_name.as_deref().and_then(|name| SystemCommonName::parse(name.trim()).ok()).ok_or_else(garbage)?;
+        let key = answer.receiver_qos_monitor_public_key.ok_or_else(garbage)?;
+        let place = RelayPlace::from(relay);
+        let test = speaker.begin_test(cloud, &place, (&queue_id, &peer_name, &key)).await?;
+        // It comes to its end, and its queues are removed, even if nobody waits for it.
+        let trips = tokio::spawn(test.ask()).await.map_err(|_| ArrowheadError::unavailable("This cloud stops."))??;
+        Ok(trips.report(name, place.to_string()))
     }
 
     pub(super) fn answer_access_type(&self, asker: &Cloud, question: &str, direct_access: bool) -> Result<String> {
@@ -98,10 +145,32 @@ impl Control {
         Ok(text(&system_addresses(&self.store.snapshot(), asker)))
     }
 
-    /// The test is the QoS Monitor's, and there is none in this cloud.
-    pub(super) fn answer_relay_test(&self, asker: &Cloud, question: &str) -> Result<String> {
+    /// Where a QoS Monitor would take part, the Gatekeeper does.
+    pub(super) async fn answer_relay_test(&self, asker: &Cloud, question: &str) -> Result<String> {
         let question: RelayTestProposal = asked(question)?;
         check_questioner(question.requester_cloud.as_ref(), asker)?;
-        Err(no_quality_monitor().into())
+        let missing = |what: &str| ArrowheadError::bad_payload(format!("{what} is null or blank."), INIT_RELAY_TEST);
+        let relay = RelayPut::parse(question.relay.ok_or_else(|| missing("Relay"))?, INIT_RELAY_TEST)?;
+        let key = question.sender_qos_monitor_public_key.filter(|key| !key.trim().is_empty());
+        let key = key.ok_or_else(|| missing("Public key of the QoS Monitor"))?;
+        let snapshot = Arc::clone(&self.store.snapshot());
+        let place = RelayPlace::from(&**tested_relay(&snapshot, &relay)?);
+        let speaker = self.speaker()?;
+        let joined = speaker.join_test(asker, &place, key.trim()).await?;
+        let answer = RelayTestAnswer {
+            queue_id: Some(joined.queue_id.as_str().to_owned()),
+            peer_name: Some(joined.peer_name.to_string()),
+            receiver_qos_monitor_public_key: Some(speaker.authentication_info()),
+        };
+        tokio::spawn(joined.test.answer());
+        Ok(text(&answer))
+    }
+}
+
+/// A refusal as an error of the Gatekeeper's.
+fn told(refusal: Refusal) -> ArrowheadError {
+    match refusal {
+        Refusal::Arrowhead(error) | Refusal::Denied { error, .. } => error,
+        Refusal::Malformed | Refusal::NotJson => ArrowheadError::arrowhead("The question could not be made."),
     }
 }
