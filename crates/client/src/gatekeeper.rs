@@ -11,7 +11,7 @@ use crate::{
     CallError, LogQuery, Monitor, Page,
     answer::{
         AcceptedEvents, DialogueTimes, GatewaySession, HeardEvents, Introduction, KnownCloud, KnownRelay, List, LogEntry, PingedCloud,
-        RelayState, SharedEvents,
+        RelayState, SharedEvents, TestedRelay,
     },
     query_string::path_with,
 };
@@ -71,6 +71,15 @@ impl Monitor {
     /// Asks another cloud's gatekeeper whether it is there. The cloud waits as long as its `neighbor_timeout_ms`; [`Limits::answer_timeout`](crate::Limits::answer_timeout) should be longer.
     pub async fn ping_cloud(&self, id: i64) -> Result<PingedCloud, CallError> {
         self.connection().ask(Method::POST, &format!("/api/v1/clouds/{id}/ping"), None::<&()>).await
+    }
+
+    /// Tests a relay together with another cloud: the one of this row id, or one by which the other cloud is called. Where messages are lost that takes
+    /// minutes; [`Limits::answer_timeout`](crate::Limits::answer_timeout) should be longer.
+    pub async fn test_relay(&self, cloud: i64, relay: Option<i64>) -> Result<TestedRelay, CallError> {
+        let path = format!("/api/v1/clouds/{cloud}/relay-test");
+        let id = relay.map(|id| id.to_string());
+        let path = id.map_or_else(|| path.clone(), |id| path_with(&path, &[("relay", id.as_str())]));
+        self.connection().ask(Method::POST, &path, None::<&()>).await
     }
 
     /// Shares an event type with another cloud, whose row has this id.

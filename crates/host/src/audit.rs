@@ -76,7 +76,7 @@ impl Act {
             "onboarding" => Self::Certificate,
             // Ask by POST.
             "orchestration" | "services/query" => Self::Other,
-            _ if path.starts_with("clouds/") && path.ends_with("/ping") => Self::Other,
+            _ if path.starts_with("clouds/") && (path.ends_with("/ping") || path.ends_with("/relay-test")) => Self::Other,
             _ if changes(method) => Self::Change,
             _ => Self::Other,
         }

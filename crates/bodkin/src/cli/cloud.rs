@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use bodkin_arrowhead::form::{CloudRequest, RelayRequest};
 use bodkin_client::{
     Monitor, Page,
-    answer::{KnownCloud, KnownRelay, List},
+    answer::{KnownCloud, KnownRelay, List, TestedRelay},
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -62,6 +62,14 @@ enum CloudCommand {
     List(PageOptions),
     /// Ask another cloud's gatekeeper whether it is there, again and again while it does not listen yet, and say how long that took; exit code 1 if it does not answer within neighbor_timeout_ms
     Ping(Named),
+    /// Test a relay together with another cloud: ten messages of 2,048 bytes there and back, then ten of the other cloud's; exit code 1 if any is lost
+    TestRelay {
+        #[command(flatten)]
+        cloud: Named,
+        /// The relay, its id or HOST:PORT; the other cloud has to know it too [default: one by which its gatekeeper is called]
+        #[arg(long, value_name = "RELAY")]
+        relay: Option<String>,
+    },
     /// List the tunnels to and from other clouds, and those that have ended last
     Sessions {
         /// End the open session whose id begins so
@@ -132,6 +140,16 @@ pub async fn run(options: CloudOptions, printer: Printer) -> anyhow::Result<u8> 
             printer.done(&found, &told)?;
             Ok(if found.answered { DONE } else { FAILED })
         }
+        CloudCommand::TestRelay { cloud: Named { cloud }, relay } => {
+            let id = another(&monitor, &cloud).await?.id;
+            let relay = match relay {
+                Some(text) => Some(relay::choose(&monitor.relays(&Page::default()).await?.data, &text)?.id),
+                None => None,
+            };
+            let tested = options.registry.monitor_towards_others()?.test_relay(id, relay).await?;
+            printer.done(&tested, &tested_in_words(&tested))?;
+            Ok(if tested.lost == 0 { DONE } else { FAILED })
+        }
         CloudCommand::Sessions { close: Some(id) } => session::close(&monitor, &id, printer).await,
         CloudCommand::Sessions { close: None } => session::list(&monitor, printer).await,
         CloudCommand::ShareEvent(sharing) => {
@@ -161,6 +179,19 @@ pub async fn run(options: CloudOptions, printer: Printer) -> anyhow::Result<u8> 
             )?;
             Ok(DONE)
         }
+    }
+}
+
+fn tested_in_words(tested: &TestedRelay) -> String {
+    let TestedRelay { cloud, relay, sent, lost, .. } = tested;
+    let back = sent.saturating_sub(*lost);
+    match (tested.min_ms, tested.mean_ms, tested.max_ms) {
+        (Some(min), Some(mean), Some(max)) => {
+            format!(
+                "{relay} with {cloud}: {back} of {sent} messages came back, in {min:.1} ms at least, {mean:.1} ms in the mean, {max:.1} ms at most"
+            )
+        }
+        _ => format!("{relay} with {cloud}: none of {sent} messages came back"),
     }
 }
 

@@ -91,6 +91,14 @@ fn a_cloud_that_has_just_been_made_known_is_reached_by_the_first_ping() {
         let told = from.run(&format!("cloud ping {to}"));
         assert!(told.status.success(), "{told:?}\none said: {}\ntwo said: {}", one.cloud.stderr(), two.cloud.stderr());
     }
+    // And the relay is tested by both.
+    for (from, line) in [(&one, format!("cloud test-relay two --relay {relay}")), (&two, "cloud test-relay one".to_owned())] {
+        let tested = from.done(&line);
+        assert_eq!((&tested["relay"], &tested["sent"], &tested["lost"]), (&json!(relay), &json!(10), &json!(0)), "{tested}");
+        assert!(tested["minMs"].as_f64() <= tested["meanMs"].as_f64() && tested["meanMs"].as_f64() <= tested["maxMs"].as_f64(), "{tested}");
+    }
+    let unknown = one.run("cloud test-relay two --relay 4711");
+    assert!(unknown.status.code() == Some(1) && String::from_utf8_lossy(&unknown.stderr).contains("no relay 4711"), "{unknown:?}");
 }
 
 #[test]

@@ -100,6 +100,29 @@ answer! {
 }
 
 answer! {
+    /// What a test of a relay by two clouds has shown, of the messages of the cloud that was asked for it.
+    TestedRelay {
+        /// With which cloud, `NAME.OPERATOR`.
+        cloud: String,
+        /// The relay's place.
+        relay: String,
+        /// Messages that were sent.
+        sent: u32,
+        /// Of these, those that have not come back.
+        lost: u32,
+        /// Quickest there and back, in ms; `None`: none came back.
+        #[serde(default)]
+        min_ms: Option<f64>,
+        /// Mean of those that came back, in ms.
+        #[serde(default)]
+        mean_ms: Option<f64>,
+        /// Slowest, in ms.
+        #[serde(default)]
+        max_ms: Option<f64>,
+    }
+}
+
+answer! {
     /// How it is with a session of the Gateway.
     GatewaySession {
         /// The first letters of what its queues are known by.

@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bodkin_arrowhead::{
     form::AccessType,
+    gatekeeper::dialogue_relay,
     json,
     name::EventType,
-    record::{Cloud, CloudId},
+    record::{Cloud, CloudId, RelayId},
     shared_event::{Account, DEADLINE_MS_DEFAULT, Share},
 };
 use bodkin_store::StoreError;
@@ -16,6 +17,7 @@ use serde_json::json;
 use super::{Api, BASE, not_stored};
 use crate::{
     answer::Answer,
+    gatekeeper::choose,
     request::{Method, Request},
 };
 
@@ -53,6 +55,7 @@ impl Api {
         let below = request.path.strip_prefix(BASE).and_then(|path| path.strip_prefix("clouds/")).unwrap_or_default();
         match below.rsplit_once('/') {
             Some((id, "ping")) => self.ping_cloud(id).await,
+            Some((id, "relay-test")) => self.test_relay(id, request).await,
             Some((id, "shared-events")) => self.share_event(id, request).await,
             Some((id, "accepted-events")) if request.method == Method::Delete => self.refuse_events(id, request).await,
             Some((id, "accepted-events")) => self.accept_events(id, request).await,
@@ -188,5 +191,28 @@ impl Api {
             200,
             &json!({"cloud": cloud, "answered": answered, "elapsedUs": elapsed_us, "directAccess": direct_access, "why": why}),
         )
+    }
+
+    /// Tests a relay together with another cloud: the named one, or one by which its gatekeeper is called.
+    async fn test_relay(&self, id: &str, request: &Request) -> Answer {
+        let snapshot = Arc::clone(&self.store.snapshot());
+        let cloud = match self.other_cloud(id) {
+            Ok(cloud) => cloud,
+            Err(answer) => return answer,
+        };
+        let relay = match request.parameter("relay") {
+            None => match dialogue_relay(&snapshot, &cloud, choose) {
+                Ok(relay) => relay,
+                Err(error) => return Answer::problem(409, "No relay to test", &error.error_message),
+            },
+            Some(id) => match id.parse().ok().and_then(|id| snapshot.relay(RelayId(id))) {
+                Some(relay) => relay,
+                None => return Answer::problem(404, "No such relay", &format!("No relay has the id {id}.")),
+            },
+        };
+        match self.control.test_relay_with(&snapshot, &cloud, relay).await {
+            Ok(report) => Answer::json(200, &report),
+            Err(error) => Answer::problem(error.error_code, "The relay was not tested", &error.error_message),
+        }
     }
 }

@@ -101,6 +101,13 @@ pub const OPERATIONS: &[Description] = &[
         .asking(&["event_type text"])
         .needing_keys(),
     act("api/v1/clouds/{id}/ping", "PingedCloud", "Asks another cloud's gatekeeper whether it is there.").needing_keys(),
+    act(
+        "api/v1/clouds/{id}/relay-test",
+        "RelayTestReport",
+        "Tests a relay together with another cloud: messages there and back, of each side.",
+    )
+    .asking(&["relay? int - id of a relay that both clouds know; one by which the other cloud's gatekeeper is called if absent"])
+    .needing_keys(),
     get(Bodkin, "api/v1/certificates", "Page[IssuedCertificate]", "What the cloud's authority has issued, the newest first.")
         .asking(&["state? valid|expired|revoked", "page? int - from 0", "item_per_page? int - 1000 if absent, 10000 at the most"])
         .needing_keys(),

@@ -115,8 +115,16 @@ const WITH_FLEXIBLE_STORE: &[&str] = &[
 ];
 
 /// What is run between two clouds (`clouds`, `shared_events`).
-const WITH_ANOTHER_CLOUD: &[&str] =
-    &["cloud add", "cloud ping", "cloud remove", "cloud share-event", "cloud unshare-event", "cloud accept-event", "cloud refuse-event"];
+const WITH_ANOTHER_CLOUD: &[&str] = &[
+    "cloud add",
+    "cloud ping",
+    "cloud test-relay",
+    "cloud remove",
+    "cloud share-event",
+    "cloud unshare-event",
+    "cloud accept-event",
+    "cloud refuse-event",
+];
 
 /// What needs a reliable pair (`pair::hand_over`).
 const WITH_A_PAIR: &[&str] = &["pair hand-over"];
