@@ -52,6 +52,7 @@ fn session(side: Side, mut stream: &[u8]) {
                 }
                 Event::End(number) | Event::Credit(number) => assert!(open.contains_key(&number), "{number} is not open"),
                 Event::Reset(number, words) => assert!(open.remove(&number).is_some() && words.len() <= WORDS_BYTES_MAX),
+                Event::Retire(number) => panic!("connection {number} of a session with frames is replaced"),
                 Event::Say(frame) => is_written_so(&frame, &frame.write()),
             }
         }

@@ -21,7 +21,7 @@ pub use self::{
     frame::{Frame, FrameFault, PIECE_BYTES_MAX, WORDS_BYTES_MAX},
     numbers::{Numbers, Place},
     port_pool::{PortPool, PortRange},
-    session::{CONNECTIONS_MAX, Event, Look, Reason, Session, SessionState, Side, Terms, WINDOW_BYTES},
+    session::{CONNECTIONS_MAX, Event, Look, PLAIN_REQUESTS_MAX, Reason, Session, SessionState, Side, Terms, WINDOW_BYTES},
     whole_requests::{REQUEST_BYTES_MAX, WholeRequests},
 };
 

@@ -224,6 +224,7 @@ impl Hearing {
                 self.tunnel.close_lane(number);
             }
             Event::Credit(number) => self.tunnel.ring(number),
+            Event::Retire(number) => self.tunnel.close_lane(number),
             Event::Say(frame) => self.tunnel.word(frame),
         }
         Ok(())
@@ -347,7 +348,8 @@ async fn carry(tunnel: &Tunnel, lane: Lane, end: End) {
         LaneOver::Broken(why) => broken(tunnel, number, &format!("the {}'s connection broke: {why}", tunnel.side)).await,
         LaneOver::Ended | LaneOver::Reset => {
             tunnel.close_lane(number);
-            if !tunnel.is_numbered() {
+            let is_replaced = tunnel.session().forget_replaced(number);
+            if !tunnel.is_numbered() && !is_replaced {
                 tunnel.close(Reason::Ended(None));
             }
         }
@@ -359,6 +361,10 @@ async fn carry(tunnel: &Tunnel, lane: Lane, end: End) {
 /// A connection is given up here: the other end is told.
 async fn broken(tunnel: &Tunnel, number: Connection, why: &str) {
     tunnel.close_lane(number);
+    let is_replaced = tunnel.session().forget_replaced(number);
+    if is_replaced {
+        return tunnel.trouble(why);
+    }
     let told = tunnel.session().reset(number, why, tunnel.gateway.time());
     if let Some(frame) = told {
         tunnel.trouble(why);

@@ -6,6 +6,7 @@ mod side;
 use std::time::Duration;
 
 use bodkin_arrowhead::dialogue::SessionId;
+use bodkin_relay::tunnel::PLAIN_REQUESTS_MAX;
 use bodkin_trust::{MessageOpener, MessageSealer, RelayMessage};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -366,4 +367,52 @@ async fn upstreams_gateway_reaches_a_provider_here() {
     let Ok(Heard::Message(close)) = timeout(SOON, control.next()).await.expect("soon") else { panic!("a word") };
     assert_eq!(close, format!("CLOSE {}", opened.queue_id));
     until("the session is over", || two.gateway.count() == 0).await;
+}
+
+/// As many servers do, the provider ends a connection behind so many requests.
+#[tokio::test]
+async fn upstreams_gateway_reaches_a_provider_that_ends_connections_by_the_next_one() {
+    const GET: &[u8] = b"GET /heat HTTP/1.1\r\nHost: h\r\n\r\n";
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let relay = MemoryRelay::new("relay.example");
+    let (one, two) = (Cloud::One, Side::patient(Cloud::Two, &relay));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let opened = two.open_for(one, listener.local_addr().unwrap().port()).await;
+    let accepted = Arc::new(AtomicU64::new(0));
+    let counted = accepted.clone();
+    let serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counted.fetch_add(1, Relaxed);
+            tokio::spawn(async move {
+                for _ in 0..PLAIN_REQUESTS_MAX {
+                    let mut request = vec![0; GET.len()];
+                    if stream.read_exact(&mut request).await.is_err() {
+                        return;
+                    }
+                    stream.write_all(ANSWER).await.unwrap();
+                }
+                // The gateway knows by its own count that nothing more is answered here.
+                let _ = stream.read(&mut [0]).await;
+            });
+        }
+    });
+    let queue = |name: String| Destination::queue(&name).unwrap();
+    let mut heard = relay.listen(&queue(opened.queue_id.response_queue(&opened.peer_name))).await.unwrap();
+    let asked = queue(opened.queue_id.request_queue(&opened.peer_name));
+    let sealer = MessageSealer::new(one.gateway().key()).unwrap();
+    let opener = MessageOpener::new(one.gateway().key()).unwrap();
+    for _ in 0..=2 * PLAIN_REQUESTS_MAX {
+        relay.send(&asked, sealer.seal(&RelayMessage::Raw(GET.to_vec()), &Cloud::Two.sealing(), now()).unwrap()).await.unwrap();
+        let mut answer = Vec::new();
+        while answer.len() < ANSWER.len() {
+            let Ok(Heard::Message(message)) = timeout(SOON, heard.next()).await.expect("soon") else { panic!("a message") };
+            let Ok(RelayMessage::Raw(bytes)) = opener.open(&message, &Cloud::Two.verifying(), now()) else { panic!("bytes") };
+            answer.extend(bytes);
+        }
+        assert_eq!(answer, ANSWER);
+    }
+    assert_eq!(accepted.load(Relaxed), 3);
+    assert_eq!((told(&two).state.as_str(), told(&two).numbered), ("open", Some(false)));
+    serving.abort();
 }

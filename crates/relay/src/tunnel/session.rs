@@ -6,13 +6,16 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::{Connection, Frame};
+use super::{Connection, Frame, whole_requests::is_request};
 
 /// Connections of a session at the same time; the next one waits at the gateway's port until another one has ended.
 pub const CONNECTIONS_MAX: usize = 8;
 /// What may be under way in one direction of a connection: what is taken is given anew when it is half of this. Four TLS connections and three parties are on the way, and
 /// each has a piece or two in its hands.
 pub const WINDOW_BYTES: u32 = 512 * 1024;
+/// Whole requests that one connection to a provider is given in a session without frames: servers end one that has served so many, and upstream's gateways begin another
+/// behind as many (`provider_side_max_request_per_socket`).
+pub const PLAIN_REQUESTS_MAX: u32 = 50;
 /// What each piece costs of that besides its length, so that short ones are bounded too.
 const PIECE_COST: u32 = 64;
 /// By how much the provider's side of a session that nobody uses outlives the consumer's.
@@ -139,6 +142,8 @@ pub enum Event {
     Reset(Connection, String),
     /// More may be sent of the connection.
     Credit(Connection),
+    /// The connection has had its time: others have come in its place.
+    Retire(Connection),
     /// Tell the other gateway.
     Say(Frame),
 }
@@ -206,6 +211,8 @@ pub struct Session {
     used: Option<Duration>,
     last: Connection,
     connections: BTreeMap<Connection, Directions>,
+    /// Of a session without frames at the provider's side: whole requests that its connection was given; `None`: what is said is nothing that can be counted.
+    requests: Option<u32>,
     over: Option<Reason>,
     is_told: bool,
 }
@@ -230,6 +237,7 @@ impl Session {
             used: None,
             last: 0,
             connections: BTreeMap::new(),
+            requests: None,
             over: None,
             is_told: false,
         }
@@ -384,22 +392,58 @@ impl Session {
         Ok(self.connections.get_mut(&number))
     }
 
-    /// Bytes have come that are in no frame: of the one connection that there is then.
+    /// Bytes have come that are in no frame: of the one connection that there is then. A provider is connected to anew behind [`PLAIN_REQUESTS_MAX`] whole requests.
     pub fn receive_plain(&mut self, bytes: Vec<u8>, now: Duration, events: &mut Vec<Event>) -> Result<(), Reason> {
         if self.manner == Manner::Numbered {
             return Err(fault("bytes come in no frame"));
         }
         self.manner = Manner::Plain;
         self.heard = Some(now);
-        if self.side == Side::Provider && self.last == 0 {
-            self.last = 1;
-            self.begin(1, now);
-            events.push(Event::Connect(1));
+        if self.side == Side::Provider && self.is_connection_due(&bytes) {
+            self.connect_anew(now, events);
         }
-        if self.connections.contains_key(&1) && !bytes.is_empty() {
-            events.push(Event::Bytes(1, bytes));
+        if self.connections.contains_key(&self.last) && !bytes.is_empty() {
+            events.push(Event::Bytes(self.last, bytes));
         }
         Ok(())
+    }
+
+    /// Counts a message; whether it is for a new connection.
+    fn is_connection_due(&mut self, message: &[u8]) -> bool {
+        if self.last == 0 {
+            // As upstream does: what comes first says whether each message is a request.
+            self.requests = is_request(message).then_some(1);
+            return true;
+        }
+        match &mut self.requests {
+            Some(requests) if *requests == PLAIN_REQUESTS_MAX => {
+                *requests = 1;
+                true
+            }
+            Some(requests) => {
+                *requests += 1;
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// What is said from now on is for a new connection. The one before may still answer what it was asked; the one before that has had its time.
+    fn connect_anew(&mut self, now: Duration, events: &mut Vec<Event>) {
+        let retired = self.last.checked_sub(1).filter(|before| self.connections.remove(before).is_some());
+        events.extend(retired.map(Event::Retire));
+        self.last += 1;
+        self.begin(self.last, now);
+        events.push(Event::Connect(self.last));
+    }
+
+    /// A connection has ended: whether another one has come in its place, by which the session goes on.
+    pub fn forget_replaced(&mut self, connection: Connection) -> bool {
+        let is_replaced = self.manner == Manner::Plain && connection < self.last;
+        if is_replaced {
+            self.connections.remove(&connection);
+        }
+        is_replaced
     }
 
     /// How many bytes of the connection may be sent at once now.

@@ -55,6 +55,11 @@ impl WholeRequests {
     }
 }
 
+/// Whether a message begins an HTTP request that says how long it is.
+pub(super) fn is_request(message: &[u8]) -> bool {
+    matches!(head(message), Head::Request(_))
+}
+
 fn head(bytes: &[u8]) -> Head {
     let method = bytes.iter().position(|byte| !byte.is_ascii_uppercase());
     match method {

@@ -192,6 +192,36 @@ fn without_frames_there_is_one_connection_of_bytes_as_they_come() {
     assert!(numbered.receive_plain(vec![1], at(1), &mut Vec::new()).is_err());
 }
 
+#[test]
+fn without_frames_a_provider_is_connected_to_anew_behind_so_many_requests() {
+    const GET: &[u8] = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+    let told = |first: &[u8]| {
+        let mut provider = Session::new(Side::Provider, TERMS, true, at(0));
+        let mut events = Vec::new();
+        provider.receive_plain(first.to_vec(), at(1), &mut events).unwrap();
+        for _ in 1..=2 * PLAIN_REQUESTS_MAX {
+            provider.receive_plain(GET.to_vec(), at(1), &mut events).unwrap();
+        }
+        let bytes_of = |of| events.iter().filter(|event| matches!(event, Event::Bytes(number, _) if *number == of)).count();
+        let bytes = [1, 2, 3].map(bytes_of);
+        events.retain(|event| !matches!(event, Event::Bytes(..)));
+        (provider, events, bytes)
+    };
+    let (mut provider, events, bytes) = told(GET);
+    assert_eq!(events, [Event::Connect(1), Event::Connect(2), Event::Retire(1), Event::Connect(3)]);
+    assert_eq!(bytes, [PLAIN_REQUESTS_MAX as usize, PLAIN_REQUESTS_MAX as usize, 1]);
+    // The second may still answer; its end is not the session's.
+    assert_eq!((provider.connections(), provider.credit(1), provider.credit(2) > 0), (2, 0, true));
+    assert_eq!((provider.forget_replaced(2), provider.forget_replaced(3), provider.connections()), (true, false, 1));
+    // What is no request of a known length is not counted.
+    for first in [&b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"[..], b"hello", b""] {
+        let (_, events, bytes) = told(first);
+        assert_eq!((events, &bytes[1..]), (vec![Event::Connect(1)], &[0, 0][..]), "{first:?}");
+    }
+    let (mut numbered, _) = pair();
+    assert!(!numbered.forget_replaced(1));
+}
+
 /// One of two ends that say things at random.
 struct End {
     session: Session,
