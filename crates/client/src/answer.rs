@@ -48,9 +48,12 @@ mod rule;
 
 pub use self::{delivery::*, explanation::*, gatekeeper::*, onboarding::*, rule::*};
 
-row! {
+answer! {
     /// A registered system. Its id is the same for all core systems.
     System {
+        /// Row id; 0 of one that is in no table: a Gateway that stands for a provider of another cloud.
+        #[serde(default)]
+        id: i64,
         /// Its name.
         system_name: String,
         /// Host name or IP address.
@@ -63,6 +66,12 @@ row! {
         /// Free pairs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<BTreeMap<String, String>>,
+        /// When the row was made (UTC).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        created_at: Option<String>,
+        /// When it was changed last (UTC).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        updated_at: Option<String>,
     }
 }
 
@@ -337,6 +346,11 @@ mod tests {
         let offer: Offer = serde_json::from_str(&offer).unwrap();
         assert_eq!((offer.url().as_str(), offer.path("HTTP-SECURE-JSON").as_str()), ("https://10.0.0.5:8080/t", "/t?token=a.b"));
         assert_eq!(offer.path("HTTP-SECURE-XML"), "/t");
+
+        // A Gateway that stands for a provider of another cloud is in no table.
+        let by_tunnel = with_token.replace(r#""id":5,"systemName":"sensor""#, r#""systemName":"gateway""#);
+        let by_tunnel: Offer = serde_json::from_str(&by_tunnel).unwrap();
+        assert_eq!((by_tunnel.provider.id, by_tunnel.provider.system_name.as_str()), (0, "gateway"));
 
         let event = r#"{"eventType":"a","metaData":null,"payload":"7","timeStamp":"2026-01-01T00:00:00Z"}"#;
         let event: PushedEvent = serde_json::from_str(event).unwrap();
