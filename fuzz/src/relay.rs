@@ -55,6 +55,10 @@ fn session(mut session: Box<dyn Session>, greeting: &[u8], stream: &[u8]) {
                 assert!(*listener == 1 && text.len() <= MESSAGE_BYTES_MAX);
                 assert_ne!(*receipt, Receipt::Credit(0), "an empty message is free");
             }
+            Event::Bytes { listener, bytes, receipt } => {
+                assert!(*listener == 1 && bytes.len() <= MESSAGE_BYTES_MAX && bytes.first() == Some(&0));
+                assert_ne!(*receipt, Receipt::Credit(0), "an empty message is free");
+            }
             Event::Sent(sending) | Event::NotSent { sending, .. } => assert_eq!(*sending, 2),
             Event::Open => panic!("it is open already"),
         }
