@@ -36,8 +36,13 @@ impl FromStr for Grid {
         if steps >= TIMES_MAX as f64 {
             return Err(format!("at most {TIMES_MAX} times are expected"));
         }
-        Ok(Self((0..=steps as usize).map(|index| first + index as f64 * step).collect()))
+        Ok(Self((0..=steps as usize).map(|index| decimal(first + index as f64 * step)).collect()))
     }
+}
+
+/// The number of 15 digits that is meant by one that was computed from such: 0.6, and not the 0.6000000000000001 that three times 0.2 is.
+fn decimal(number: f64) -> f64 {
+    format!("{number:.14e}").parse().expect("it was just written")
 }
 
 fn time(text: &str) -> Result<f64, String> {
@@ -55,7 +60,8 @@ mod tests {
     fn a_grid_has_both_of_its_ends() {
         let grid = |text: &str| text.parse::<Grid>().map(|grid| grid.0);
         assert_eq!(grid("0:0.5:2"), Ok(vec![0.0, 0.5, 1.0, 1.5, 2.0]));
-        assert_eq!(grid("0:0.1:0.3").map(|times| times.len()), Ok(4), "rounding loses no time");
+        assert_eq!(grid("0:0.1:0.3"), Ok(vec![0.0, 0.1, 0.2, 0.3]), "rounding loses no time, and makes none longer");
+        assert_eq!(grid("0.2:0.2:0.6"), Ok(vec![0.2, 0.4, 0.6]));
         assert_eq!(grid("1:2:4"), Ok(vec![1.0, 3.0]));
         for text in ["0:0:1", "1:1:0", "0:1", "0:x:1", "-1:1:2", "0:1e-9:1", "0:1:inf"] {
             assert!(grid(text).is_err(), "{text}");
