@@ -45,7 +45,20 @@ use crate::{
 const SYSTEM_FILE: &str = "/etc/bodkin/bodkin.toml";
 
 /// Where the state is by default.
-pub const DEFAULT_DATA: &str = "./.bodkin";
+const DEFAULT_DATA: &str = "./.bodkin";
+
+/// Where commands look for the cloud of this machine if nothing tells them: where `bodkin up` would keep it that is started beside them.
+pub fn data_of_this_machine() -> PathBuf {
+    data_beside(Path::new(DEFAULT_DATA), Path::new(SYSTEM_FILE))
+}
+
+/// A directory that is there goes before what the operator's file says: whoever began with a cloud in a folder finds that one. A file that cannot be read says nothing here;
+/// `bodkin up` tells what is wrong with it.
+fn data_beside(here: &Path, system_file: &Path) -> PathBuf {
+    let said = || read(system_file).ok().and_then(|settings| given(&settings.data));
+    let there = if here.is_dir() { None } else { said() };
+    there.unwrap_or_else(|| here.to_owned())
+}
 
 impl Settings {
     /// Fills in what flags and environment left open: from the named file, the operator's file, the defaults.

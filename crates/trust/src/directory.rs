@@ -145,6 +145,11 @@ impl TrustDirectory {
         self.cloud_certificate().exists()
     }
 
+    /// As [`Self::exists`]; who may not look is told so.
+    pub fn try_exists(&self) -> std::io::Result<bool> {
+        self.cloud_certificate().try_exists()
+    }
+
     /// Makes root and cloud authority. The cloud's certificate is written last: with it the directory exists.
     pub fn init(&self, cloud: &CloudCommonName, now: UtcTime) -> Result<Authority> {
         make_directory(&self.systems())?;

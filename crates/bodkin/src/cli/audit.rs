@@ -19,12 +19,13 @@ use clap::{
 
 use self::{export::Exporting, tail::Tailing};
 use super::printer::Printer;
+use crate::settings::data_of_this_machine;
 
 /// Options of `bodkin audit`.
 #[derive(Args, Clone, Debug)]
 pub struct AuditOptions {
     /// Data directory of the local cloud
-    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_DATA", value_name = "DIR", default_value = "./.bodkin")]
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_DATA", value_name = "DIR", default_value_os_t = data_of_this_machine())]
     data: PathBuf,
     #[command(subcommand)]
     command: AuditCommand,

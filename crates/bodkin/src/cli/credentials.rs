@@ -8,6 +8,8 @@ use bodkin_client::Security;
 use bodkin_trust::{Certificate, Identity, TrustDirectory, file};
 use clap::Args;
 
+use crate::settings::data_of_this_machine;
+
 /// Where the cloud's certificates are in its data directory.
 const TRUST: &str = "trust";
 const HEADING: &str = "As whom";
@@ -16,7 +18,7 @@ const HEADING: &str = "As whom";
 /// data directory, and where there are none the cloud is taken for an insecure one.
 #[derive(Args, Clone, Debug, Default)]
 pub struct CredentialOptions {
-    /// Data directory of the cloud on this machine [default: ./.bodkin]
+    /// Data directory of the cloud on this machine [default: ./.bodkin where that is, or else what /etc/bodkin/bodkin.toml says]
     #[arg(long, global = true, help_heading = HEADING, env = "BODKIN_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// The cloud's certificates; acts as its operator, sysop [default: `trust` in the data directory, where it is there]
@@ -88,8 +90,13 @@ impl CredentialOptions {
             }
             return Ok(Some(directory));
         }
-        let data = self.data.clone().unwrap_or_else(|| crate::settings::DEFAULT_DATA.into());
-        Ok(Some(TrustDirectory::new(data.join(TRUST))).filter(TrustDirectory::exists))
+        let data = self.data.clone().unwrap_or_else(data_of_this_machine);
+        let directory = TrustDirectory::new(data.join(TRUST));
+        let is_there = directory.try_exists().with_context(|| {
+            let path = directory.path().display();
+            format!("{path} cannot be looked into: act as the cloud's user (sudo -u bodkin bodkin ...), or with a certificate of your own (--cert)")
+        })?;
+        Ok(is_there.then_some(directory))
     }
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{import::ImportOptions, printer::Printer};
-use crate::DONE;
+use crate::{DONE, settings::data_of_this_machine};
 
 /// Options of `bodkin db`.
 #[derive(Args, Clone, Debug)]
@@ -17,7 +17,7 @@ use crate::DONE;
 )]
 pub struct DbOptions {
     /// Directory of the cloud's database and other state
-    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_DATA", value_name = "DIR", default_value = "./.bodkin")]
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_DATA", value_name = "DIR", default_value_os_t = data_of_this_machine())]
     data: PathBuf,
     #[command(subcommand)]
     command: DbCommand,

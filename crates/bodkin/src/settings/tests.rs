@@ -31,3 +31,19 @@ fn ports_stay_ports() {
     assert!(ports(Some(57_081)).is_err());
     assert_eq!(ports(None).unwrap(), [0; 7]);
 }
+
+#[test]
+fn commands_look_where_bodkin_up_keeps_its_cloud() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (here, file) = (place.path().join(".bodkin"), place.path().join("bodkin.toml"));
+    assert_eq!(data_beside(&here, &file), here, "there is no file");
+    std::fs::write(&file, "data = \"/var/lib/bodkin\"\n").expect("written");
+    assert_eq!(data_beside(&here, &file), Path::new("/var/lib/bodkin"));
+    std::fs::create_dir(&here).expect("made");
+    assert_eq!(data_beside(&here, &file), here, "whoever began in a folder finds that cloud");
+    std::fs::remove_dir(&here).expect("removed");
+    for text in ["data = 5\n", "data = \"\"\n", "port_offset = 1\n"] {
+        std::fs::write(&file, text).expect("written");
+        assert_eq!(data_beside(&here, &file), here, "{text}");
+    }
+}

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use bodkin_trust::TrustDirectory;
 use clap::Args;
 
-use crate::passphrase;
+use crate::{passphrase, settings::data_of_this_machine};
 
 /// Options of every `bodkin cert` command.
 #[derive(Args, Clone, Debug)]
 pub struct PlaceOptions {
     /// Directory of the cloud's database and other state
-    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_DATA", value_name = "DIR", default_value = "./.bodkin")]
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_DATA", value_name = "DIR", default_value_os_t = data_of_this_machine())]
     data: PathBuf,
     /// Directory of the cloud's certificates and keys [default: trust in the data directory]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_TRUST", value_name = "DIR")]
