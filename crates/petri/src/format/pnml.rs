@@ -110,28 +110,29 @@ fn arc(element: &Element, places: &[&str], transitions: &[&str], found: &mut [Tr
     let kind = element.child("type").and_then(|kind| kind.attribute("value")).unwrap_or("normal");
     if let (Some(place), Some(transition)) = (index(places, source), index(transitions, target)) {
         let transition = &mut found[transition];
-        let list = match kind {
-            "inhibitor" => &mut transition.inhibitors,
-            "test" | "read" => &mut transition.tests,
-            "normal" => &mut transition.inputs,
+        // Each of several inhibitor arcs inhibits, and each of several test arcs has to hold.
+        let (list, together): (_, fn(u32, u32) -> u32) = match kind {
+            "inhibitor" => (&mut transition.inhibitors, u32::min),
+            "test" | "read" => (&mut transition.tests, u32::max),
+            "normal" => (&mut transition.inputs, u32::saturating_add),
             kind => return Err(refused(element, format!("its type is {kind}; expected normal, inhibitor, test or read"))),
         };
-        add(list, Arc { place, weight });
+        add(list, Arc { place, weight }, together);
         return Ok(());
     }
     match (index(transitions, source), index(places, target)) {
         (Some(transition), Some(place)) if kind == "normal" => {
-            add(&mut found[transition].outputs, Arc { place, weight });
+            add(&mut found[transition].outputs, Arc { place, weight }, u32::saturating_add);
             Ok(())
         }
         _ => Err(refused(element, format!("it leads from {source} to {target}; expected a place and a transition of the net"))),
     }
 }
 
-/// Several arcs between the same two mean their sum.
-fn add(list: &mut Vec<Arc>, arc: Arc) {
+/// Of several arcs of a kind between the same two: one, whose weight `together` makes of theirs.
+fn add(list: &mut Vec<Arc>, arc: Arc, together: fn(u32, u32) -> u32) {
     match list.iter_mut().find(|other| other.place == arc.place) {
-        Some(other) => other.weight = other.weight.saturating_add(arc.weight),
+        Some(other) => other.weight = together(other.weight, arc.weight),
         None => list.push(arc),
     }
 }
@@ -200,6 +201,23 @@ mod tests {
         let transition = &net.transitions()[0];
         assert_eq!((net.places()[0].initial, net.places()[1].name.as_str()), (3, "Q"));
         assert_eq!((&transition.inputs, &transition.inhibitors), (&vec![Arc { place: 0, weight: 2 }], &vec![Arc { place: 1, weight: 1 }]));
+    }
+
+    #[test]
+    fn several_arcs_between_the_same_two_mean_what_each_of_them_does() {
+        let arc = |kind: &str, weight: u32| {
+            format!(
+                "<arc id=\"{kind}{weight}\" source=\"p\" target=\"t\"><inscription><text>{weight}</text></inscription><type value=\"{kind}\"/></arc>"
+            )
+        };
+        let arcs: String = [("normal", [2, 3]), ("inhibitor", [9, 7]), ("test", [2, 3])]
+            .iter()
+            .flat_map(|(kind, weights)| weights.map(|weight| arc(kind, weight)))
+            .collect();
+        let net = read(&format!("<pnml><net id=\"n\"><place id=\"p\"/><transition id=\"t\"/>{arcs}</net></pnml>")).expect("it is right");
+        let weights =
+            [&net.transitions()[0].inputs, &net.transitions()[0].inhibitors, &net.transitions()[0].tests].map(|list| list[0].weight);
+        assert_eq!(weights, [5, 7, 3], "both are taken, seven inhibit already, three have to be there");
     }
 
     #[test]
