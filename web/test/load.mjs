@@ -3,8 +3,10 @@
 //
 //   PARTS=fluent,cost SERVICES=10000 TOPICS=1000 RATE=1000 RUNS=10 BENCH_S=10 BROWSERS=10 node test/load.mjs
 //
-// Browsers on the same machine take its processors from publisher, broker and subscriber alike. What the cloud itself does for them is told apart by two means: each run has a bare
-// relay beside it, which suffers as well, and between the runs without and with browsers is one with as many listeners of what browsers hear, which draw nothing.
+// Cloud, bench and browsers have a session each, among which the kernel shares the processors as it does among services of systemd; in one session with the bench the cloud's shard
+// (nice -20) takes the bench's subscriber its processor. Browsers on the same machine take processors from publisher, broker and subscriber alike. What the cloud itself does for them
+// is told apart by three means: each run has a bare relay beside it, which suffers as well; between the runs without and with browsers is one with as many listeners of what browsers
+// hear, which draw nothing; and behind them is one with browsers that take only what the others leave, as browsers on a desk elsewhere do.
 
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -39,7 +41,7 @@ const folder = await mkdtemp(join(tmpdir(), "bodkin-load-"));
 const file = join(folder, "bodkin.toml");
 const topic = (at) => `[[topic]]\nevent_type = "topic-${at}"\nperiod_s = 10\ndeadline_s = 10\n`;
 await writeFile(file, Array.from({ length: TOPICS }, (_, at) => topic(at)).join("\n"));
-const cloud = await start(BODKIN, ["--insecure", "--config", file]);
+const cloud = await start(BODKIN, ["--insecure", "--config", file], true);
 const agent = new Agent({ keepAlive: true, maxSockets: LANES });
 const at = (name) => new URL(`http://${place(cloud.ready, name)}/`);
 const post = (name, path, body) =>
@@ -49,9 +51,10 @@ const post = (name, path, body) =>
         asked.on("error", reject).end(JSON.stringify(body));
     });
 const sensor = { systemName: "sensor", address: "127.0.0.1", port: 9000 };
-const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
-const open = async (hash) => {
-    const page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
+const launch = (executablePath) => chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+const browser = await launch(BROWSER);
+const open = async (hash, whose = browser) => {
+    const page = await (await whose.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
     page.setDefaultTimeout(PATIENCE_MS);
     const begun = Date.now();
     await page.goto(`${at("monitor")}#/${hash}`);
@@ -165,12 +168,21 @@ if (parts.includes("cost")) {
     const words = ["bench", "event", "--scenario", "A", "--repeat", "1", "--seconds", String(BENCH_S), "--output", "json"];
     const target = ["--target", at("serviceregistry").origin, "--event-handler", at("eventhandler").origin];
     const run = () => new Promise((resolve, reject) => {
-        execFile(BODKIN, [...words, ...target], { encoding: "utf8", maxBuffer: 64 << 20 }, (error, out) => (error ? reject(error) : resolve(JSON.parse(out))));
+        execFile("setsid", ["--wait", BODKIN, ...words, ...target], { encoding: "utf8", maxBuffer: 64 << 20 }, (error, out) => (error ? reject(error) : resolve(JSON.parse(out))));
     });
     const pages = Array.from({ length: BROWSERS }, (_, index) => Object.keys(PAGES)[index % Object.keys(PAGES).length]);
-    const look = async (page) => (({ page }) => () => page.context().close())(await open(page));
-    const watchers = { nobody: () => [], listeners: () => Promise.all(pages.map(hear)), browsers: () => Promise.all(pages.map(look)) };
-    const reports = { nobody: [], listeners: [], browsers: [] };
+    // A session's share of the processors is set by its own nice value (sched(7), autogroup), which its processes inherit.
+    const yields = join(folder, "yielding-browser");
+    await writeFile(yields, `#!/bin/sh\necho 19 > /proc/self/autogroup\nexec "${BROWSER}" "$@"\n`, { mode: 0o755 });
+    const yielding = await launch(yields);
+    const look = (whose) => async (page) => (({ page }) => () => page.context().close())(await open(page, whose));
+    const watchers = {
+        nobody: () => [],
+        listeners: () => Promise.all(pages.map(hear)),
+        browsers: () => Promise.all(pages.map(look(browser))),
+        "browsers that yield": () => Promise.all(pages.map(look(yielding))),
+    };
+    const reports = Object.fromEntries(Object.keys(watchers).map((who) => [who, []]));
     for (let turn = 0; turn < RUNS; turn += 1) {
         for (const [who, watch] of Object.entries(watchers)) {
             const ends = await watch();
@@ -183,6 +195,7 @@ if (parts.includes("cost")) {
     await writeFile(out, JSON.stringify(reports));
     console.log(`note ${BROWSERS} watchers, ${RUNS} runs each of ${BENCH_S} s; the reports are in ${out}`);
     tell(reports);
+    await yielding.close();
 }
 
 await browser.close();

@@ -8,9 +8,9 @@ import { join } from "node:path";
 
 const READY_MS_MAX = 60_000;
 
-/** Runs the binary, which tells what it does in lines of JSON. */
-export const run = (binary, words) => {
-    const child = spawn(binary, words, { stdio: ["ignore", "pipe", "ignore"] });
+/** Runs the binary, which tells what it does in lines of JSON; `detached`: in a session of its own, which a signal to this one does not reach. */
+export const run = (binary, words, detached = false) => {
+    const child = spawn(binary, words, { stdio: ["ignore", "pipe", "ignore"], detached });
     return { child, ended: new Promise((resolve) => child.once("exit", resolve)) };
 };
 
@@ -32,9 +32,9 @@ export const firstLine = async ({ child, ended }) => {
 };
 
 /** Starts a local cloud on ports that the system chooses; `flags` besides. */
-export const start = async (binary, flags) => {
+export const start = async (binary, flags, detached = false) => {
     const data = await mkdtemp(join(tmpdir(), "bodkin-web-"));
-    const { child, ended } = run(binary, ["up", "--any-port", "--data", data, "--output", "json", ...flags]);
+    const { child, ended } = run(binary, ["up", "--any-port", "--data", data, "--output", "json", ...flags], detached);
     const ready = await firstLine({ child, ended });
     const stop = async () => {
         child.kill("SIGKILL");
