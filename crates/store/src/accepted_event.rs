@@ -3,20 +3,18 @@
 use std::collections::BTreeSet;
 
 use bodkin_arrowhead::{name::EventType, record::CloudId, shared_event::ACCEPTED_EVENTS_MAX};
-use rusqlite::{Row, params, types::Type};
 
 use crate::{
+    database::{DatabaseError, DatabaseResult, Row, params},
     draft::{Draft, OperationError},
-    load::text,
 };
 
 /// The column: event types as stored, in a JSON array. They are read with their cloud and go with it.
 pub(crate) const MIGRATION: &str = "ALTER TABLE cloud ADD COLUMN accepted_events TEXT NOT NULL DEFAULT '[]';";
 
 /// Reads the column.
-pub(crate) fn accepted_events(row: &Row<'_>, column: usize) -> rusqlite::Result<BTreeSet<EventType>> {
-    let names: Vec<String> = serde_json::from_str(&text(row, column)?)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))?;
+pub(crate) fn accepted_events(row: &Row<'_>, column: usize) -> DatabaseResult<BTreeSet<EventType>> {
+    let names: Vec<String> = serde_json::from_str(row.text(column)?).map_err(|error| DatabaseError::column(column, error))?;
     Ok(names.iter().map(|name| EventType::from_stored(name)).collect())
 }
 
@@ -46,7 +44,7 @@ impl Draft<'_> {
     fn accepted_events(&self, id: CloudId) -> Result<BTreeSet<EventType>, OperationError> {
         self.must_be_another_cloud(id)?;
         let found = self.row("SELECT accepted_events FROM cloud WHERE id = ?1", [id.0], |row| accepted_events(row, 0))?;
-        Ok(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+        Ok(found.ok_or(DatabaseError::NoRow)?)
     }
 
     fn put_accepted_events(&mut self, id: CloudId, accepted: &BTreeSet<EventType>) -> Result<(), OperationError> {

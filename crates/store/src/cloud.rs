@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bodkin_arrowhead::{cloud::OwnCloud, metadata::Metadata, name::CloudName, record::*, snapshot::Change, system::SystemKey};
-use rusqlite::{Row, params};
 
 use crate::{
     accepted_event::accepted_events,
+    database::{DatabaseError, DatabaseResult, Row, params},
     draft::{Draft, OperationError, timestamps},
     load::{metadata, text},
     service_registry::metadata_text,
@@ -99,7 +99,7 @@ impl Draft<'_> {
     }
 
     /// The cloud of this operator and name.
-    pub(crate) fn find_cloud(&self, operator: &CloudName, name: &CloudName) -> rusqlite::Result<Option<FoundCloud>> {
+    pub(crate) fn find_cloud(&self, operator: &CloudName, name: &CloudName) -> DatabaseResult<Option<FoundCloud>> {
         self.row("SELECT id, own_cloud FROM cloud WHERE operator = ?1 AND name = ?2", [operator.as_str(), name.as_str()], |row| {
             Ok(if row.get(1)? { FoundCloud::Own } else { FoundCloud::Foreign(CloudId(row.get(0)?)) })
         })
@@ -136,7 +136,7 @@ impl Draft<'_> {
             "SELECT id FROM foreign_system WHERE provider_cloud_id = ?1 AND system_name = ?2 AND address = ?3 AND port = ?4",
             params![cloud.0, name, address, port],
         )?;
-        Ok(ForeignSystemId(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?))
+        Ok(ForeignSystemId(found.ok_or(DatabaseError::NoRow)?))
     }
 }
 
@@ -166,7 +166,7 @@ pub(crate) const RULES: Table = Table {
 };
 
 /// A cloud of a row of [`CLOUDS`], and its relays.
-pub(crate) fn cloud(row: &Row<'_>, relays: Vec<i64>) -> rusqlite::Result<Change> {
+pub(crate) fn cloud(row: &Row<'_>, relays: Vec<i64>) -> DatabaseResult<Change> {
     Ok(Change::Cloud(Arc::new(Cloud {
         id: CloudId(row.get(0)?),
         operator: CloudName::from_stored(&text(row, 1)?),
@@ -174,27 +174,27 @@ pub(crate) fn cloud(row: &Row<'_>, relays: Vec<i64>) -> rusqlite::Result<Change>
         secure: row.get(3)?,
         neighbor: row.get(4)?,
         own_cloud: row.get(5)?,
-        authentication_info: row.get::<_, Option<String>>(6)?.map(Arc::from),
+        authentication_info: row.get::<Option<String>>(6)?.map(Arc::from),
         relays: relays.into_iter().map(RelayId).collect(),
         accepted_events: accepted_events(row, 9)?,
         timestamps: timestamps(row, 7)?,
     })))
 }
 
-fn foreign_system(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
+fn foreign_system(row: &Row<'_>, _: Vec<i64>) -> DatabaseResult<Change> {
     Ok(Change::ForeignSystem(Arc::new(ForeignSystem {
         id: ForeignSystemId(row.get(0)?),
         cloud: CloudId(row.get(1)?),
         system_name: text(row, 2)?.into(),
         address: text(row, 3)?.into(),
         port: row.get(4)?,
-        authentication_info: row.get::<_, Option<String>>(5)?.map(Arc::from),
+        authentication_info: row.get::<Option<String>>(5)?.map(Arc::from),
         metadata: metadata(row, 6)?,
         timestamps: timestamps(row, 7)?,
     })))
 }
 
-fn rule(row: &Row<'_>, interfaces: Vec<i64>) -> rusqlite::Result<Change> {
+fn rule(row: &Row<'_>, interfaces: Vec<i64>) -> DatabaseResult<Change> {
     Ok(Change::InterCloudRule(Arc::new(InterCloudRule {
         id: InterCloudRuleId(row.get(0)?),
         cloud: CloudId(row.get(1)?),

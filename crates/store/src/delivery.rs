@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use bodkin_arrowhead::record::{Subscription, SubscriptionId};
-use rusqlite::{Row, params};
 
 use crate::{
+    database::{DatabaseResult, Row, params},
     draft::{Draft, OperationError},
     event_log::Position,
 };
@@ -124,35 +124,35 @@ fn stored(position: Position) -> i64 {
     i64::try_from(position.0).expect("a log has fewer than 2^63 events")
 }
 
-fn dead_letters(row: &Row<'_>) -> rusqlite::Result<DeadLetters> {
+fn dead_letters(row: &Row<'_>) -> DatabaseResult<DeadLetters> {
     Ok(DeadLetters {
         id: row.get(0)?,
         subscription: SubscriptionId(row.get(1)?),
         first: position(row.get(2)?),
         last: position(row.get(3)?),
         is_range: row.get(4)?,
-        events: row.get::<_, i64>(5)?.unsigned_abs(),
+        events: row.get::<i64>(5)?.unsigned_abs(),
         attempts: row.get(6)?,
         reason: row.get(7)?,
         died_at: row.get(8)?,
     })
 }
 
-fn events_of(row: &Row<'_>) -> rusqlite::Result<(SubscriptionId, u64)> {
-    Ok((SubscriptionId(row.get(0)?), row.get::<_, i64>(1)?.unsigned_abs()))
+fn events_of(row: &Row<'_>) -> DatabaseResult<(SubscriptionId, u64)> {
+    Ok((SubscriptionId(row.get(0)?), row.get::<i64>(1)?.unsigned_abs()))
 }
 
 impl Draft<'_> {
     /// Reads where every delivery was left.
     pub fn deliveries_at_start(&mut self) -> Result<DeliveriesAtStart, OperationError> {
         let row = |row: &Row<'_>| {
-            let cursor = row.get::<_, Option<i64>>(1)?.map(position);
+            let cursor = row.get::<Option<i64>>(1)?.map(position);
             Ok(DeliveryRow { subscription: SubscriptionId(row.get(0)?), cursor, paused: row.get(2)? })
         };
         Ok(DeliveriesAtStart {
-            present: self.id("SELECT position FROM delivery_present", [])?.map(position),
-            rows: self.rows("SELECT subscription_id, cursor, paused FROM delivery", [], row)?,
-            dead_letters: self.rows("SELECT subscription_id, sum(events) FROM dead_letter GROUP BY subscription_id", [], events_of)?,
+            present: self.id("SELECT position FROM delivery_present", ())?.map(position),
+            rows: self.rows("SELECT subscription_id, cursor, paused FROM delivery", (), row)?,
+            dead_letters: self.rows("SELECT subscription_id, sum(events) FROM dead_letter GROUP BY subscription_id", (), events_of)?,
         })
     }
 
@@ -161,7 +161,7 @@ impl Draft<'_> {
         let end = self.id(
             "SELECT max(coalesce((SELECT position FROM delivery_present), 0), coalesce((SELECT max(cursor) FROM delivery), 0),
              coalesce((SELECT max(last_position) + 1 FROM dead_letter), 0))",
-            [],
+            (),
         )?;
         Ok(position(end.unwrap_or_default()))
     }
@@ -176,7 +176,7 @@ impl Draft<'_> {
                 params![subscription.0, cursor.map(stored)],
             )?;
         }
-        self.run("DELETE FROM delivery WHERE cursor IS NULL AND paused = 0", [])?;
+        self.run("DELETE FROM delivery WHERE cursor IS NULL AND paused = 0", ())?;
         Ok(())
     }
 
@@ -241,7 +241,7 @@ impl Draft<'_> {
 
     /// How many rows there are more than there may be.
     fn surplus_rows(&self, rows_max: usize) -> Result<i64, OperationError> {
-        let rows = self.id("SELECT count(*) FROM dead_letter", [])?.unwrap_or_default();
+        let rows = self.id("SELECT count(*) FROM dead_letter", ())?.unwrap_or_default();
         Ok(rows - i64::try_from(rows_max).unwrap_or(i64::MAX))
     }
 
@@ -257,7 +257,7 @@ impl Draft<'_> {
                 added.is_range,
                 i64::try_from(added.events).unwrap_or(i64::MAX),
                 added.attempts,
-                added.reason,
+                added.reason.as_str(),
                 self.now_seconds(),
             ],
         )?;

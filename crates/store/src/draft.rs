@@ -1,5 +1,9 @@
 //! What an operation works on: the database inside a savepoint, and the snapshot that will be published.
 
+use crate::{
+    database::{Database, DatabaseError, DatabaseResult, Parameters, Row},
+    replication::Journal,
+};
 use bodkin_arrowhead::{
     error::ArrowheadError,
     name::EventType,
@@ -7,9 +11,6 @@ use bodkin_arrowhead::{
     snapshot::{Change, Snapshot},
     utc::UtcTime,
 };
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
-
-use crate::replication::Journal;
 
 /// Why an operation was given up.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +20,7 @@ pub enum OperationError {
     Refused(#[from] ArrowheadError),
     /// The database failed; the whole group is lost.
     #[error(transparent)]
-    Database(#[from] rusqlite::Error),
+    Database(#[from] DatabaseError),
 }
 
 impl OperationError {
@@ -31,7 +32,7 @@ impl OperationError {
 
 /// The state a group of operations is building.
 pub struct Draft<'w> {
-    connection: &'w Connection,
+    database: Database<'w>,
     snapshot: &'w mut Snapshot,
     now: UtcTime,
     changes: Vec<Change>,
@@ -40,8 +41,8 @@ pub struct Draft<'w> {
 }
 
 impl<'w> Draft<'w> {
-    pub(crate) fn new(connection: &'w Connection, snapshot: &'w mut Snapshot, now: UtcTime, journal: Option<Journal>) -> Self {
-        Self { connection, snapshot, now: now.whole_seconds(), changes: Vec::new(), journal }
+    pub(crate) fn new(database: Database<'w>, snapshot: &'w mut Snapshot, now: UtcTime, journal: Option<Journal>) -> Self {
+        Self { database, snapshot, now: now.whole_seconds(), changes: Vec::new(), journal }
     }
 
     /// What the finished operations have done.
@@ -51,19 +52,19 @@ impl<'w> Draft<'w> {
 
     /// Runs an operation; afterwards either all of it is in database and snapshot, or nothing.
     pub(crate) fn savepoint<I>(&mut self, operation: impl FnOnce(&mut Self) -> Result<I, OperationError>) -> Result<I, OperationError> {
-        self.run("SAVEPOINT operation", [])?;
+        self.run("SAVEPOINT operation", ())?;
         let result = operation(self);
         match &result {
             Ok(_) => {
-                self.run("RELEASE operation", [])?;
+                self.run("RELEASE operation", ())?;
                 self.journal.iter_mut().for_each(|journal| journal.finish(&self.changes));
                 self.changes.drain(..).for_each(|change| self.snapshot.apply(change));
             }
             Err(OperationError::Refused(_)) => {
                 self.changes.clear();
                 self.journal.iter_mut().for_each(Journal::give_up);
-                self.run("ROLLBACK TO operation", [])?;
-                self.run("RELEASE operation", [])?;
+                self.run("ROLLBACK TO operation", ())?;
+                self.run("RELEASE operation", ())?;
             }
             Err(OperationError::Database(_)) => {}
         }
@@ -95,61 +96,49 @@ impl<'w> Draft<'w> {
         Timestamps { created_at: self.now, updated_at: self.now }
     }
 
-    /// Runs a statement; what it does to the database is noted with the values that it was run with.
-    fn with<T>(&self, sql: &str, run: impl FnOnce(&mut CachedStatement<'w>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let result = run(&mut statement)?;
-        if let Some(journal) = &self.journal
-            && !statement.readonly()
-        {
-            journal.note(&statement);
-        }
-        Ok(result)
-    }
-
     /// Runs a statement without rows; gives the number of changed rows.
-    pub(crate) fn run(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<usize> {
-        self.with(sql, |statement| statement.execute(parameters))
+    pub(crate) fn run<'p>(&self, sql: &str, parameters: impl Parameters<'p>) -> DatabaseResult<usize> {
+        self.database.run(sql, parameters, self.journal.as_ref())
     }
 
     /// Runs a statement on what the database keeps for this node alone: nobody repeats it.
-    pub(crate) fn run_own(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<usize> {
-        self.connection.prepare_cached(sql)?.execute(parameters)
+    pub(crate) fn run_own<'p>(&self, sql: &str, parameters: impl Parameters<'p>) -> DatabaseResult<usize> {
+        self.database.run(sql, parameters, None)
     }
 
     /// Runs a statement that gives at most one row of interest.
-    pub(crate) fn row<T>(
+    pub(crate) fn row<'p, T>(
         &self,
         sql: &str,
-        parameters: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<Option<T>> {
-        self.with(sql, |statement| statement.query_row(parameters, read).optional())
+        parameters: impl Parameters<'p>,
+        read: impl FnOnce(&Row<'_>) -> DatabaseResult<T>,
+    ) -> DatabaseResult<Option<T>> {
+        self.database.row(sql, parameters, self.journal.as_ref(), read)
     }
 
     /// Runs a statement that gives at most one id.
-    pub(crate) fn id(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<Option<i64>> {
+    pub(crate) fn id<'p>(&self, sql: &str, parameters: impl Parameters<'p>) -> DatabaseResult<Option<i64>> {
         self.row(sql, parameters, |row| row.get(0))
     }
 
     /// Runs a statement and gives the first column of all its rows.
-    pub(crate) fn ids(&self, sql: &str, parameters: impl Params) -> rusqlite::Result<Vec<i64>> {
-        self.with(sql, |statement| statement.query_map(parameters, |row| row.get(0))?.collect())
+    pub(crate) fn ids<'p>(&self, sql: &str, parameters: impl Parameters<'p>) -> DatabaseResult<Vec<i64>> {
+        self.database.rows(sql, parameters, self.journal.as_ref(), |row| row.get(0))
     }
 
     /// Runs a statement and reads all its rows.
-    pub(crate) fn rows<T>(
+    pub(crate) fn rows<'p, T>(
         &self,
         sql: &str,
-        parameters: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        parameters: impl Parameters<'p>,
+        read: impl FnMut(&Row<'_>) -> DatabaseResult<T>,
     ) -> Result<Vec<T>, OperationError> {
-        Ok(self.with(sql, |statement| statement.query_map(parameters, read)?.collect::<rusqlite::Result<_>>())?)
+        Ok(self.database.rows(sql, parameters, self.journal.as_ref(), read)?)
     }
 }
 
 /// Reads `created_at` and `updated_at` from two neighbouring columns.
-pub(crate) fn timestamps(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamps> {
+pub(crate) fn timestamps(row: &Row<'_>, column: usize) -> DatabaseResult<Timestamps> {
     Ok(Timestamps { created_at: time(row.get(column)?), updated_at: time(row.get(column + 1)?) })
 }
 

@@ -8,9 +8,9 @@ use bodkin_arrowhead::{
     record::*,
     snapshot::Change,
 };
-use rusqlite::{Row, params};
 
 use crate::{
+    database::{DatabaseResult, Row, params},
     draft::{Draft, OperationError, timestamps},
     load::{metadata, text},
     service_registry::metadata_text,
@@ -82,7 +82,7 @@ impl Draft<'_> {
 
     /// Removes all rules.
     pub fn clear_flexible_store(&mut self) -> Result<(), OperationError> {
-        let removed = self.ids("DELETE FROM orchestrator_store_flexible RETURNING id", [])?;
+        let removed = self.ids("DELETE FROM orchestrator_store_flexible RETURNING id", ())?;
         removed.into_iter().for_each(|id| self.changed(Change::FlexibleRuleRemoved(FlexibleRuleId(id))));
         Ok(())
     }
@@ -96,8 +96,8 @@ pub(crate) const RULES: Table = Table {
     read: rule,
 };
 
-fn rule(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
-    let name = |column| row.get::<_, Option<String>>(column);
+fn rule(row: &Row<'_>, _: Vec<i64>) -> DatabaseResult<Change> {
+    let name = |column| row.get::<Option<String>>(column);
     Ok(Change::FlexibleRule(Arc::new(FlexibleRule {
         id: FlexibleRuleId(row.get(0)?),
         consumer_system: SystemDescriber { system_name: name(1)?.as_deref().map(SystemName::from_stored), metadata: metadata(row, 2)? },

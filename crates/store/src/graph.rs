@@ -1,8 +1,9 @@
 //! Event-processing graphs that were deployed while the cloud ran.
 
-use rusqlite::params;
-
-use crate::draft::{Draft, OperationError};
+use crate::{
+    database::params,
+    draft::{Draft, OperationError},
+};
 
 /// The table: a graph's file is kept as it came, and read anew at each start.
 pub(crate) const MIGRATION: &str = "
@@ -15,7 +16,7 @@ CREATE TABLE graph (
 impl Draft<'_> {
     /// The files of all graphs, by name.
     pub fn deployed_graphs(&mut self) -> Result<Vec<String>, OperationError> {
-        self.rows("SELECT file FROM graph ORDER BY name", [], |row| row.get(0))
+        self.rows("SELECT file FROM graph ORDER BY name", (), |row| row.get(0))
     }
 
     /// Keeps a graph, in the place of one of its name.

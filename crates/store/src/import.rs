@@ -19,6 +19,7 @@ use self::{
     rows::{PAIRS, TAKEN, flag, id, metadata, number, text, time},
 };
 use crate::{
+    database::{Database, DatabaseError},
     load,
     open::{self, DATABASE_FILE, OpenError},
 };
@@ -58,7 +59,13 @@ pub enum ImportError {
     },
     /// The database has failed.
     #[error("the database failed: {0}")]
-    Database(#[from] rusqlite::Error),
+    Database(#[from] DatabaseError),
+}
+
+impl From<rusqlite::Error> for ImportError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error.into())
+    }
 }
 
 /// A row that cannot be taken.
@@ -120,7 +127,7 @@ pub fn import(directory: &Path, dump: &str, keep: bool) -> Result<Imported, Impo
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     fill(&transaction, &tables, &mut imported)?;
     // What cannot be loaded must not be there.
-    load::load(&transaction)?;
+    load::load(Database::Sqlite(&transaction))?;
     if keep {
         transaction.commit()?;
         open::fold(&connection);

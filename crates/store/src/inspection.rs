@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{open::DATABASE_FILE, schema as tables};
+use crate::{database::DatabaseError, open::DATABASE_FILE, schema as tables};
 
 /// Faults that are told; one is enough to know.
 const FAULTS_MAX: usize = 10;
@@ -30,7 +30,13 @@ pub enum InspectionError {
     File(#[from] io::Error),
     /// The database's words.
     #[error(transparent)]
-    Database(#[from] rusqlite::Error),
+    Database(#[from] DatabaseError),
+}
+
+impl From<rusqlite::Error> for InspectionError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error.into())
+    }
 }
 
 /// Looks at the database in `directory`; `None` if there is none.

@@ -1,8 +1,9 @@
 //! Where the node of a pair that leads shows its dashboard: it writes that down when it begins to lead, and so the node that follows knows it.
 
-use rusqlite::params;
-
-use crate::draft::{Draft, OperationError};
+use crate::{
+    database::params,
+    draft::{Draft, OperationError},
+};
 
 /// The table has one row at the most.
 pub(crate) const MIGRATION: &str = "
@@ -30,14 +31,14 @@ impl Draft<'_> {
     pub fn note_leader(&mut self, place: &LeaderPlace) -> Result<(), OperationError> {
         if self.leader()?.as_ref() != Some(place) {
             let LeaderPlace { host, monitor_port, secure } = place;
-            self.run("REPLACE INTO leader (id, host, monitor_port, secure) VALUES (1, ?, ?, ?)", params![host, monitor_port, secure])?;
+            self.run("REPLACE INTO leader (id, host, monitor_port, secure) VALUES (1, ?, ?, ?)", params![host, *monitor_port, *secure])?;
         }
         Ok(())
     }
 
     /// Where the node is that has noted itself last; `None`: no node of a pair has led on this database.
     pub fn leader(&mut self) -> Result<Option<LeaderPlace>, OperationError> {
-        let place = self.row("SELECT host, monitor_port, secure FROM leader", [], |row| {
+        let place = self.row("SELECT host, monitor_port, secure FROM leader", (), |row| {
             Ok(LeaderPlace { host: row.get(0)?, monitor_port: row.get(1)?, secure: row.get(2)? })
         });
         Ok(place?)

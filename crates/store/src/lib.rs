@@ -8,6 +8,7 @@ mod accepted_event;
 pub mod audit;
 mod authorization;
 mod cloud;
+mod database;
 pub mod delivery;
 mod draft;
 pub mod event_log;
@@ -53,12 +54,14 @@ use bodkin_arrowhead::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
+    database::Database,
     following::{Following, Reporter},
     replication::Outlet,
     writer::Order,
 };
 
 pub use crate::{
+    database::DatabaseError,
     draft::{Draft, OperationError},
     open::{OpenError, Opened},
     service_registry::{REMOVAL_ROWS_MAX, UnreachableEntry},
@@ -129,8 +132,8 @@ impl Store {
     pub fn read_now<T>(&self, read: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError>) -> Result<T, StoreError> {
         let mut snapshot = Snapshot::clone(&self.snapshot());
         let answer = open::reader(&self.file)
-            .map_err(OperationError::from)
-            .and_then(|connection| read(&mut Draft::new(&connection, &mut snapshot, writer::now(), None)));
+            .map_err(|error| OperationError::Database(error.into()))
+            .and_then(|connection| read(&mut Draft::new(Database::Sqlite(&connection), &mut snapshot, writer::now(), None)));
         answer.map_err(|error| match error {
             OperationError::Refused(refusal) => refusal.into(),
             OperationError::Database(error) => StoreError::Unavailable(format!("The database cannot be read: {error}.")),

@@ -11,18 +11,18 @@ use bodkin_arrowhead::{
     shared_event::Share,
     snapshot::{Change, Snapshot},
 };
-use rusqlite::{Connection, Row, types::Type};
 
 use crate::{
+    database::{Database, DatabaseError, DatabaseResult, Row},
     draft::{time, timestamps},
     table::{Kind, Members, Table},
 };
 
 /// Reads every table.
-pub(crate) fn load(connection: &Connection) -> rusqlite::Result<Snapshot> {
+pub(crate) fn load(database: Database<'_>) -> DatabaseResult<Snapshot> {
     let mut snapshot = Snapshot::default();
     for kind in Kind::ALL {
-        kind.read_all(connection, &mut snapshot)?;
+        kind.read_all(database, &mut snapshot)?;
     }
     Ok(snapshot)
 }
@@ -70,54 +70,53 @@ pub(crate) const SUBSCRIPTIONS: Table = Table {
     read: subscription,
 };
 
-pub(crate) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+pub(crate) fn text(row: &Row<'_>, column: usize) -> DatabaseResult<String> {
     row.get(column)
 }
 
 /// A metadata column: a JSON object of texts, or null.
-pub(crate) fn metadata(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Metadata>> {
-    let Some(json) = row.get::<_, Option<String>>(column)? else { return Ok(None) };
-    let pairs: BTreeMap<String, String> =
-        serde_json::from_str(&json).map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))?;
+pub(crate) fn metadata(row: &Row<'_>, column: usize) -> DatabaseResult<Option<Metadata>> {
+    let Some(json) = row.get::<Option<String>>(column)? else { return Ok(None) };
+    let pairs: BTreeMap<String, String> = serde_json::from_str(&json).map_err(|error| DatabaseError::column(column, error))?;
     Ok(Some(pairs.into()))
 }
 
 /// A security column: the wire's spelling.
-pub(crate) fn security(row: &Row<'_>, column: usize) -> rusqlite::Result<Security> {
+pub(crate) fn security(row: &Row<'_>, column: usize) -> DatabaseResult<Security> {
     let text = text(row, column)?;
-    Security::parse(&text).ok_or_else(|| rusqlite::Error::InvalidColumnType(column, text, Type::Text))
+    Security::parse(&text).ok_or_else(|| row.unexpected(column, &text))
 }
 
-fn system(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
+fn system(row: &Row<'_>, _: Vec<i64>) -> DatabaseResult<Change> {
     Ok(Change::System(Arc::new(System {
         id: SystemId(row.get(0)?),
         system_name: SystemName::from_stored(&text(row, 1)?),
         address: Address::from_stored(&text(row, 2)?),
         port: row.get(3)?,
-        authentication_info: row.get::<_, Option<String>>(4)?.map(Arc::from),
+        authentication_info: row.get::<Option<String>>(4)?.map(Arc::from),
         metadata: metadata(row, 5)?,
         timestamps: timestamps(row, 6)?,
     })))
 }
 
-fn definition(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
+fn definition(row: &Row<'_>, _: Vec<i64>) -> DatabaseResult<Change> {
     let service_definition = ServiceDefinition::from_stored(&text(row, 1)?);
     Ok(Change::Definition(Arc::new(Definition { id: DefinitionId(row.get(0)?), service_definition, timestamps: timestamps(row, 2)? })))
 }
 
-fn interface(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
+fn interface(row: &Row<'_>, _: Vec<i64>) -> DatabaseResult<Change> {
     let interface_name = InterfaceName::from_stored(&text(row, 1)?);
     Ok(Change::Interface(Arc::new(Interface { id: InterfaceId(row.get(0)?), interface_name, timestamps: timestamps(row, 2)? })))
 }
 
-fn entry(row: &Row<'_>, interfaces: Vec<i64>) -> rusqlite::Result<Change> {
+fn entry(row: &Row<'_>, interfaces: Vec<i64>) -> DatabaseResult<Change> {
     let secure = security(row, 5)?;
     Ok(Change::Entry(Arc::new(Entry {
         id: EntryId(row.get(0)?),
         definition: DefinitionId(row.get(1)?),
         provider: SystemId(row.get(2)?),
         service_uri: text(row, 3)?.into(),
-        end_of_validity: row.get::<_, Option<i64>>(4)?.map(time),
+        end_of_validity: row.get::<Option<i64>>(4)?.map(time),
         secure,
         metadata: metadata(row, 6)?,
         version: row.get(7)?,
@@ -126,7 +125,7 @@ fn entry(row: &Row<'_>, interfaces: Vec<i64>) -> rusqlite::Result<Change> {
     })))
 }
 
-fn rule(row: &Row<'_>, interfaces: Vec<i64>) -> rusqlite::Result<Change> {
+fn rule(row: &Row<'_>, interfaces: Vec<i64>) -> DatabaseResult<Change> {
     Ok(Change::Rule(Arc::new(Rule {
         id: RuleId(row.get(0)?),
         consumer: SystemId(row.get(1)?),
@@ -137,20 +136,19 @@ fn rule(row: &Row<'_>, interfaces: Vec<i64>) -> rusqlite::Result<Change> {
     })))
 }
 
-fn event_type(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
+fn event_type(row: &Row<'_>, _: Vec<i64>) -> DatabaseResult<Change> {
     let event_type_name = EventType::from_stored(&text(row, 1)?);
     Ok(Change::EventType(Arc::new(EventTypeRow { id: EventTypeId(row.get(0)?), event_type_name, timestamps: timestamps(row, 2)? })))
 }
 
-fn subscription(row: &Row<'_>, sources: Vec<i64>) -> rusqlite::Result<Change> {
+fn subscription(row: &Row<'_>, sources: Vec<i64>) -> DatabaseResult<Change> {
     let filter = metadata(row, 4)?;
     let match_metadata = row.get(5)?;
-    let min_severity = row.get::<_, Option<String>>(11)?;
-    let unknown = |text: String| rusqlite::Error::InvalidColumnType(11, text, Type::Text);
-    let min_severity = min_severity.map(|text| Severity::parse(&text).ok_or_else(|| unknown(text))).transpose()?;
+    let min_severity = row.get::<Option<String>>(11)?;
+    let min_severity = min_severity.map(|text| Severity::parse(&text).ok_or_else(|| row.unexpected(11, &text))).transpose()?;
     let payload_filter = metadata(row, 12)?;
     let matched = Subscription::matched(filter.as_ref(), match_metadata, min_severity, payload_filter.as_ref());
-    let matched = matched.map_err(|error| rusqlite::Error::FromSqlConversionFailure(12, Type::Text, Box::new(error)))?;
+    let matched = matched.map_err(|error| DatabaseError::column(12, error))?;
     let (named, notify_uri): (bool, String) = (row.get(8)?, text(row, 3)?);
     Ok(Change::Subscription(Arc::new(Subscription {
         id: SubscriptionId(row.get(0)?),
@@ -164,8 +162,8 @@ fn subscription(row: &Row<'_>, sources: Vec<i64>) -> rusqlite::Result<Change> {
         payload_filter,
         matched,
         bounds: SubscriptionBounds { deadline_us: row.get(13)?, loss_tolerance: row.get(14)? },
-        start_date: row.get::<_, Option<i64>>(6)?.map(time),
-        end_date: row.get::<_, Option<i64>>(7)?.map(time),
+        start_date: row.get::<Option<i64>>(6)?.map(time),
+        end_date: row.get::<Option<i64>>(7)?.map(time),
         sources: named.then(|| sources.into_iter().map(SystemId).collect()),
         timestamps: timestamps(row, 9)?,
     })))

@@ -11,10 +11,11 @@ use bodkin_arrowhead::{
     page::{Direction, Page},
     utc::UtcTime,
 };
-use rusqlite::{Connection, Row, named_params, params};
+use rusqlite::{Connection, Row, named_params};
 
 use crate::{
     StoreError,
+    database::params,
     draft::{Draft, OperationError},
     open,
 };
@@ -52,8 +53,8 @@ impl Draft<'_> {
             let system = entry.system.map(CoreSystem::name);
             let ms = milliseconds(entry.entry_date);
             // Drawn in front of the statement, which has to do the same wherever it is repeated.
-            let (high, low) = self.row("SELECT random(), random()", [], |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or((0_i64, 0_i64));
-            self.run(INSERT, params![ms, entry.logger, entry.level as u8, system, entry.message, high, low])?;
+            let (high, low) = self.row("SELECT random(), random()", (), |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or((0_i64, 0_i64));
+            self.run(INSERT, params![ms, &entry.logger, entry.level as u8, system, &entry.message, high, low])?;
         }
         let kept = i64::try_from(entries_max).unwrap_or(i64::MAX);
         self.run("DELETE FROM logs WHERE id <= (SELECT max(id) FROM logs) - ?1", [kept])?;

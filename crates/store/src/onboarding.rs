@@ -5,9 +5,11 @@ use bodkin_arrowhead::{
     name::SystemName,
     onboarding::{GRANTS_MAX, Grant, NamePattern, NewGrant, NotGranted},
 };
-use rusqlite::{Row, params, types::Type};
 
-use crate::draft::{Draft, OperationError, seconds, time};
+use crate::{
+    database::{DatabaseError, DatabaseResult, Row, params},
+    draft::{Draft, OperationError, seconds, time},
+};
 
 /// The table. Of a secret only the hash is kept.
 pub(crate) const MIGRATION: &str = "
@@ -57,7 +59,7 @@ impl Draft<'_> {
     /// Makes a grant; exactly one of device and secret is given. Those that are over make room.
     pub fn add_grant(&mut self, new: &NewGrant, secret: Option<SecretHash>) -> Result<Grant, OperationError> {
         self.run("DELETE FROM onboarding_grant WHERE expires_at < ?1 OR uses_left = 0", [self.now_seconds()])?;
-        let count = self.id("SELECT count(*) FROM onboarding_grant", [])?.unwrap_or_default();
+        let count = self.id("SELECT count(*) FROM onboarding_grant", ())?.unwrap_or_default();
         if usize::try_from(count).unwrap_or_default() >= GRANTS_MAX {
             return Err(OperationError::invalid(format!("There are {GRANTS_MAX} grants, which is the limit. Remove some.")));
         }
@@ -74,7 +76,7 @@ impl Draft<'_> {
         let values = params![
             new.systems.to_string(),
             secret.map(|hash| hash.0),
-            new.device,
+            new.device.as_ref(),
             new.uses,
             seconds(new.expires_at),
             names,
@@ -85,7 +87,7 @@ impl Draft<'_> {
 
     /// Every grant, by id.
     pub fn grants(&self) -> Result<Vec<Grant>, OperationError> {
-        self.rows(&format!("SELECT {COLUMNS} FROM onboarding_grant ORDER BY id"), [], grant)
+        self.rows(&format!("SELECT {COLUMNS} FROM onboarding_grant ORDER BY id"), (), grant)
     }
 
     /// Removes a grant; gives whether it was there.
@@ -121,8 +123,8 @@ impl Draft<'_> {
                 Ok(self.row(&format!("SELECT {COLUMNS} FROM onboarding_grant WHERE device = ?1"), [name], grant)?)
             }
             Credential::Secret { id, hash } => {
-                let found = self.row(&format!("SELECT {COLUMNS}, secret_hash FROM onboarding_grant WHERE id = ?1"), [id], |row| {
-                    Ok((grant(row)?, row.get::<_, Option<[u8; 32]>>(7)?))
+                let found = self.row(&format!("SELECT {COLUMNS}, secret_hash FROM onboarding_grant WHERE id = ?1"), [*id], |row| {
+                    Ok((grant(row)?, row.get::<Option<[u8; 32]>>(7)?))
                 })?;
                 // A grant that is not there takes as long as one with another secret.
                 let kept = found.as_ref().and_then(|(_, kept)| *kept).unwrap_or_default();
@@ -133,18 +135,15 @@ impl Draft<'_> {
     }
 }
 
-fn grant(row: &Row<'_>) -> rusqlite::Result<Grant> {
-    fn wrong<E: std::error::Error + Send + Sync + 'static>(column: usize) -> impl FnOnce(E) -> rusqlite::Error {
-        move |error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
-    }
+fn grant(row: &Row<'_>) -> DatabaseResult<Grant> {
     let (pattern, names): (String, String) = (row.get(1)?, row.get(5)?);
     Ok(Grant {
         id: row.get(0)?,
-        systems: NamePattern::parse(&pattern).map_err(wrong(1))?,
+        systems: NamePattern::parse(&pattern).map_err(|error| DatabaseError::column(1, error))?,
         device: row.get(2)?,
         uses_left: row.get(3)?,
         expires_at: time(row.get(4)?),
-        alternative_names: serde_json::from_str(&names).map_err(wrong(5))?,
+        alternative_names: serde_json::from_str(&names).map_err(|error| DatabaseError::column(5, error))?,
         created_at: time(row.get(6)?),
     })
 }

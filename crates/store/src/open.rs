@@ -11,11 +11,12 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bodkin_arrowhead::snapshot::Snapshot;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 use tokio::sync::mpsc;
 
 use crate::{
     Store, WRITE_QUEUE_OPERATIONS_MAX,
+    database::{Database, DatabaseError},
     following::{self, Following, Reporter},
     load,
     replica::Replica,
@@ -59,7 +60,7 @@ pub enum OpenError {
         /// The database.
         file: PathBuf,
         /// The database's words.
-        error: rusqlite::Error,
+        error: DatabaseError,
     },
     /// The database cannot be opened, read or brought up to date.
     #[error("cannot open the database {file}: {error}.")]
@@ -136,7 +137,7 @@ pub(crate) fn take(directory: &Path) -> Result<File, OpenError> {
 /// Opens a database and reads it.
 pub(crate) fn load(file: &Path) -> Result<(Connection, Arc<ArcSwap<Snapshot>>), OpenError> {
     let connection = connect(file)?;
-    let snapshot = load::load(&connection).map_err(|error| damaged_or(file, error.into()))?;
+    let snapshot = load::load(Database::Sqlite(&connection)).map_err(|error| damaged_or(file, error.into()))?;
     Ok((connection, Arc::new(ArcSwap::from_pointee(snapshot))))
 }
 
@@ -161,7 +162,7 @@ pub(crate) fn reader(file: &Path) -> rusqlite::Result<Connection> {
 
 fn damaged_or(file: &Path, error: SchemaError) -> OpenError {
     match error {
-        SchemaError::Database(error) if is_damage(&error) => OpenError::Damaged { file: file.to_owned(), error },
+        SchemaError::Database(error) if error.is_damage() => OpenError::Damaged { file: file.to_owned(), error },
         error => OpenError::Database { file: file.to_owned(), error: error.to_string() },
     }
 }
@@ -184,16 +185,6 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     }
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(in_directory)?;
     Ok(file)
-}
-
-fn is_damage(error: &rusqlite::Error) -> bool {
-    match error {
-        rusqlite::Error::SqliteFailure(failure, _) => matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase),
-        rusqlite::Error::InvalidColumnType(..)
-        | rusqlite::Error::FromSqlConversionFailure(..)
-        | rusqlite::Error::IntegralValueOutOfRange(..) => true,
-        _ => false,
-    }
 }
 
 #[cfg(test)]

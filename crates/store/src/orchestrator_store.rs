@@ -10,10 +10,10 @@ use bodkin_arrowhead::{
     record::*,
     snapshot::Change,
 };
-use rusqlite::{Row, params};
 
 use crate::{
     cloud::FoundCloud,
+    database::{DatabaseResult, Row, params},
     draft::{Draft, OperationError, timestamps},
     load::metadata,
     service_registry::metadata_text,
@@ -199,7 +199,7 @@ pub(crate) const ENTRIES: Table = Table {
     read: |row, _| entry(row),
 };
 
-fn group(row: &Row<'_>, column: usize) -> rusqlite::Result<StoreGroup> {
+fn group(row: &Row<'_>, column: usize) -> DatabaseResult<StoreGroup> {
     Ok(StoreGroup {
         consumer: SystemId(row.get(column)?),
         definition: DefinitionId(row.get(column + 1)?),
@@ -207,7 +207,7 @@ fn group(row: &Row<'_>, column: usize) -> rusqlite::Result<StoreGroup> {
     })
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Change> {
+fn entry(row: &Row<'_>) -> DatabaseResult<Change> {
     let provider = row.get(5)?;
     Ok(Change::StoreEntry(Arc::new(StoreEntry {
         id: StoreEntryId(row.get(0)?),

@@ -7,10 +7,10 @@ use bodkin_arrowhead::{
     record::*,
     snapshot::Change,
 };
-use rusqlite::{Row, params, types::Type};
 
 use crate::{
     cloud,
+    database::{DatabaseError, DatabaseResult, Row, params},
     draft::{Draft, OperationError, timestamps},
     load::text,
     table::Table,
@@ -45,17 +45,17 @@ pub(crate) const RELAYS: Table = Table {
     read: relay,
 };
 
-fn relay_type(row: &Row<'_>, column: usize) -> rusqlite::Result<RelayType> {
+fn relay_type(row: &Row<'_>, column: usize) -> DatabaseResult<RelayType> {
     let text = text(row, column)?;
-    RelayType::parse(&text).ok_or_else(|| rusqlite::Error::InvalidColumnType(column, text, Type::Text))
+    RelayType::parse(&text).ok_or_else(|| row.unexpected(column, &text))
 }
 
-fn relay(row: &Row<'_>, _: Vec<i64>) -> rusqlite::Result<Change> {
+fn relay(row: &Row<'_>, _: Vec<i64>) -> DatabaseResult<Change> {
     Ok(Change::Relay(Arc::new(Relay {
         id: RelayId(row.get(0)?),
         address: text(row, 1)?.into(),
         port: row.get(2)?,
-        authentication_info: row.get::<_, Option<String>>(3)?.map(Arc::from),
+        authentication_info: row.get::<Option<String>>(3)?.map(Arc::from),
         secure: row.get(4)?,
         exclusive: row.get(5)?,
         relay_type: relay_type(row, 6)?,
@@ -202,7 +202,7 @@ impl Draft<'_> {
 
     /// Removes another cloud with its rules, its systems and what is shared with it; one that is not there is removed already. Entries of the orchestration store that name it stay.
     pub fn remove_cloud(&mut self, id: CloudId) -> Result<(), OperationError> {
-        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?));
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<String>(1)?, row.get::<String>(2)?));
         match self.row("SELECT own_cloud, operator, name FROM cloud WHERE id = ?1", [id.0], read)? {
             None => Ok(()),
             Some((true, ..)) => Err(own_cloud()),
@@ -243,7 +243,7 @@ impl Draft<'_> {
         let relays = self.ids("SELECT relay_id FROM cloud_relay WHERE cloud_id = ?1 ORDER BY 1", [id.0])?;
         let sql = format!("SELECT {} FROM cloud WHERE id = ?1", cloud::CLOUDS.columns);
         let change = self.row(&sql, [id.0], |row| cloud::cloud(row, relays))?;
-        self.changed(change.ok_or(rusqlite::Error::QueryReturnedNoRows)?);
+        self.changed(change.ok_or(DatabaseError::NoRow)?);
         Ok(())
     }
 }

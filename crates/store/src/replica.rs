@@ -16,6 +16,7 @@ use rusqlite::{
 
 use crate::{
     OpenError, audit,
+    database::{Database, DatabaseError},
     followed::{self, Followed},
     load,
     open::{self, DATABASE_FILE},
@@ -41,13 +42,19 @@ pub enum ReplicaError {
     Copy(String),
     /// An operation does here what it did not do there.
     #[error("an operation of the other node cannot be repeated: {0}. A new copy is needed.")]
-    Repeat(#[from] rusqlite::Error),
+    Repeat(#[from] DatabaseError),
     /// An operation that is none.
     #[error("{0}. A new copy is needed.")]
     Unreadable(#[from] NoOperation),
     /// Bytes that belong to nothing.
     #[error("{0} came where a copy or an operation behind one was expected")]
     OutOfPlace(&'static str),
+}
+
+impl From<rusqlite::Error> for ReplicaError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Repeat(error.into())
+    }
 }
 
 /// A topic that was declared anew or forgotten.
@@ -134,7 +141,7 @@ impl Replica {
         keep_own(&copy, &self.directory.join(DATABASE_FILE)).map_err(|error| unusable(error.into()))?;
         let noted = followed::prepare(&copy).and_then(|()| followed::write(&copy, followed));
         noted.map_err(|error| unusable(error.into()))?;
-        let snapshot = load::load(&copy).map_err(|error| unusable(error.into()))?;
+        let snapshot = load::load(Database::Sqlite(&copy)).map_err(|error| unusable(error.into()))?;
         match Backup::new(&copy, &mut self.connection)?.step(-1)? {
             StepResult::Done => {}
             other => return Err(ReplicaError::Copy(format!("another process works on this node's database ({other:?})"))),
@@ -149,7 +156,7 @@ impl Replica {
 
     /// The declarations of all topics, in JSON.
     pub fn declarations(&self) -> Result<Vec<String>, ReplicaError> {
-        Ok(topic::declarations(&self.connection)?)
+        Ok(topic::declarations(Database::Sqlite(&self.connection))?)
     }
 
     /// Repeats operations, all of them or none; when it returns they are on the disk and in the snapshot. It costs what they change, however
@@ -190,11 +197,12 @@ impl Replica {
 fn repeat(connection: &Connection, operation: &[u8], snapshot: &mut Snapshot, topics: &mut Vec<TopicChange>) -> Result<(), ReplicaError> {
     let Operation { touched, statements } = Operation::parse(operation)?;
     connection.execute_batch(statements)?;
+    let database = Database::Sqlite(connection);
     for touched in touched {
         match touched {
-            Touched::Row(kind, id) => kind.read_one(connection, id)?.into_iter().for_each(|change| snapshot.apply(change)),
+            Touched::Row(kind, id) => kind.read_one(database, id)?.into_iter().for_each(|change| snapshot.apply(change)),
             Touched::Topic(event_type) => {
-                let declaration = topic::declaration(connection, &event_type)?;
+                let declaration = topic::declaration(database, &event_type)?;
                 topics.push(TopicChange { event_type, declaration });
             }
         }

@@ -8,10 +8,10 @@ use bodkin_arrowhead::{
     snapshot::Change,
     system::SystemKey,
 };
-use rusqlite::{Row, params};
 use serde_json::Value;
 
 use crate::{
+    database::{DatabaseResult, Row, params},
     draft::{Draft, OperationError, time, timestamps},
     load::text,
     table::Table,
@@ -86,7 +86,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn is_known(&self, offer: Offer) -> rusqlite::Result<bool> {
+    fn is_known(&self, offer: Offer) -> DatabaseResult<bool> {
         let known = self.id(
             "SELECT 1 FROM system_, service_definition WHERE system_.id = ?1 AND service_definition.id = ?2",
             [offer.provider.0, offer.definition.0],
@@ -139,7 +139,7 @@ enum Held {
 
 pub(crate) const RESERVATIONS: Table = Table { name: "qos_reservation", columns: COLUMNS, members: None, read: |row, _| reservation(row) };
 
-fn reservation(row: &Row<'_>) -> rusqlite::Result<Change> {
+fn reservation(row: &Row<'_>) -> DatabaseResult<Change> {
     Ok(Change::Reservation(Arc::new(Reservation {
         id: ReservationId(row.get(0)?),
         provider: SystemId(row.get(1)?),

@@ -19,6 +19,7 @@ use rusqlite::{
 
 use crate::{
     OpenError,
+    database::DatabaseError,
     inspection::{self, InspectionError},
     open::{self, DATABASE_FILE},
     replica::{Replica, ReplicaError},
@@ -74,7 +75,7 @@ pub enum SafetyCopyError {
     },
     /// The database cannot be copied.
     #[error("the database cannot be copied: {0}. bodkin doctor looks whether it is whole")]
-    Database(#[from] rusqlite::Error),
+    Database(#[from] DatabaseError),
     /// What was copied is not whole.
     #[error("the database is damaged, and so is the copy, which was removed: {0}. Restore the database from an older one")]
     Damaged(String),
@@ -102,6 +103,12 @@ pub enum SafetyCopyError {
     /// It could not be taken over.
     #[error(transparent)]
     Replica(#[from] ReplicaError),
+}
+
+impl From<rusqlite::Error> for SafetyCopyError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error.into())
+    }
 }
 
 /// Copies the database in `directory` into `file`, which must not be there. A Bodkin that works on it goes on.

@@ -3,7 +3,8 @@
 use rusqlite::Connection;
 
 use crate::{
-    accepted_event, audit, cloud, delivery, flexible_store, graph, leader, log, onboarding, orchestrator_store, relay, reservation, topic,
+    accepted_event, audit, cloud, database::DatabaseError, delivery, flexible_store, graph, leader, log, onboarding, orchestrator_store,
+    relay, reservation, topic,
 };
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
@@ -143,7 +144,13 @@ pub(crate) enum SchemaError {
     #[error("its schema is version {found}, and this version of Bodkin knows {known}. Use the newer Bodkin that wrote it")]
     Newer { found: usize, known: usize },
     #[error(transparent)]
-    Database(#[from] rusqlite::Error),
+    Database(#[from] DatabaseError),
+}
+
+impl From<rusqlite::Error> for SchemaError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error.into())
+    }
 }
 
 /// Sets the connection's modes and brings the tables up to date.

@@ -13,11 +13,13 @@ use bodkin_arrowhead::{
     snapshot::Change,
     system::{SystemKey, SystemRegistration},
 };
-use rusqlite::{Params, params};
 
 pub use self::expiry::{REMOVAL_ROWS_MAX, UnreachableEntry};
 
-use crate::draft::{Draft, OperationError, seconds, timestamps};
+use crate::{
+    database::{DatabaseError, DatabaseResult, Value, params},
+    draft::{Draft, OperationError, seconds, timestamps},
+};
 
 impl Draft<'_> {
     /// Registers a service; definition, system and interfaces are made where they are missing. A duplicate is refused.
@@ -54,7 +56,7 @@ impl Draft<'_> {
     }
 
     /// The entry of a provider at a service URI; without one at the empty URI, or else the only one there is.
-    fn offered(&self, definition: i64, provider: SystemId, service_uri: Option<&str>) -> rusqlite::Result<Option<EntryId>> {
+    fn offered(&self, definition: i64, provider: SystemId, service_uri: Option<&str>) -> DatabaseResult<Option<EntryId>> {
         let at = "SELECT id FROM service_registry WHERE service_id = ?1 AND system_id = ?2 AND service_uri = ?3";
         let found = self.id(at, params![definition, provider.0, service_uri.unwrap_or_default()])?;
         if found.is_some() || service_uri.is_some() {
@@ -152,7 +154,7 @@ impl Draft<'_> {
     }
 
     /// The system of this name, address and port.
-    pub(crate) fn find_system(&self, key: &SystemKey) -> rusqlite::Result<Option<SystemId>> {
+    pub(crate) fn find_system(&self, key: &SystemKey) -> DatabaseResult<Option<SystemId>> {
         let (name, address, port) = key.parts();
         let id = self.id("SELECT id FROM system_ WHERE system_name = ?1 AND address = ?2 AND port = ?3", params![name, address, port])?;
         Ok(id.map(SystemId))
@@ -232,26 +234,26 @@ impl Draft<'_> {
 
     /// The id of a named row, and whether it was made just now. Another writer may make it between the two statements,
     /// so the last word is a second look.
-    pub(crate) fn find_or_make(&self, find: &str, make: &str, name: &str) -> rusqlite::Result<(i64, bool)> {
+    pub(crate) fn find_or_make(&self, find: &str, make: &str, name: &str) -> DatabaseResult<(i64, bool)> {
         if let Some(id) = self.id(find, [name])? {
             return Ok((id, false));
         }
         if let Some(id) = self.id(make, params![name, self.now_seconds()])? {
             return Ok((id, true));
         }
-        self.id(find, [name])?.map(|id| (id, false)).ok_or(rusqlite::Error::QueryReturnedNoRows)
+        self.id(find, [name])?.map(|id| (id, false)).ok_or(DatabaseError::NoRow)
     }
 }
 
 /// What is written of an entry, in the order of the parameters `?1` to `?9`. Without an id the database gives one.
-fn entry_columns(
+fn entry_columns<'r>(
     id: Option<EntryId>,
     definition: DefinitionId,
     provider: SystemId,
-    registration: &Registration,
+    registration: &'r Registration,
     now_seconds: i64,
-) -> impl Params {
-    (
+) -> [Value<'r>; 9] {
+    params![
         id.map(|id| id.0),
         definition.0,
         provider.0,
@@ -261,7 +263,7 @@ fn entry_columns(
         metadata_text(registration.metadata.as_ref()),
         registration.version,
         now_seconds,
-    )
+    ]
 }
 
 fn absent(what: &str, id: i64) -> OperationError {

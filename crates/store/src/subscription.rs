@@ -12,9 +12,9 @@ use bodkin_arrowhead::{
     snapshot::Change,
     system::{SystemKey, SystemRegistration},
 };
-use rusqlite::{params, params_from_iter, types::Value};
 
 use crate::{
+    database::{Value, params},
     draft::{Draft, OperationError, seconds, timestamps},
     service_registry::metadata_text,
 };
@@ -44,11 +44,11 @@ impl Draft<'_> {
                  min_severity = excluded.min_severity, payload_filter = excluded.payload_filter,
                  deadline_us = excluded.deadline_us, loss_tolerance = excluded.loss_tolerance
              RETURNING id, created_at, updated_at",
-            params_from_iter(self.columns(&put, &parties)),
+            self.columns(&put, &parties),
             |row| Ok((SubscriptionId(row.get(0)?), timestamps(row, 1)?)),
         )?;
         let (id, timestamps) = row.expect("an upsert gives its row");
-        let count = self.id("SELECT count(*) FROM subscription", [])?.unwrap_or_default();
+        let count = self.id("SELECT count(*) FROM subscription", ())?.unwrap_or_default();
         if usize::try_from(count).is_ok_and(|count| count > subscriptions_max) {
             let told = format!("There are {subscriptions_max} subscriptions, which is the limit.");
             return Err(OperationError::Refused(ArrowheadError::unavailable(told)));
@@ -77,8 +77,8 @@ impl Draft<'_> {
     pub(crate) fn unshare_all(&mut self, operator: &str, name: &str) -> Result<(), OperationError> {
         let is_of_it =
             |share: &Share| share.operator.as_str().eq_ignore_ascii_case(operator) && share.name.as_str().eq_ignore_ascii_case(name);
-        let uris = self.rows("SELECT id, notify_uri FROM subscription WHERE notify_uri LIKE 'relay:%' ORDER BY id", [], |row| {
-            Ok((row.get(0)?, row.get::<_, String>(1)?))
+        let uris = self.rows("SELECT id, notify_uri FROM subscription WHERE notify_uri LIKE 'relay:%' ORDER BY id", (), |row| {
+            Ok((row.get(0)?, row.get::<String>(1)?))
         })?;
         for (id, uri) in uris {
             let Some(share) = Share::of_notify_uri(&uri).filter(is_of_it) else { continue };
@@ -107,7 +107,7 @@ impl Draft<'_> {
                  start_date = ?6, end_date = ?7, only_predefined_publishers = ?8, updated_at = ?9, min_severity = ?10, payload_filter = ?11,
                  deadline_us = ?12, loss_tolerance = ?13
              WHERE id = ?14 RETURNING created_at, updated_at",
-            params_from_iter(self.columns(&put, &parties).into_iter().chain([id.0.into()])),
+            self.columns(&put, &parties).into_iter().chain([id.0.into()]).collect::<Vec<_>>(),
             |row| timestamps(row, 0),
         )?;
         let missing = || OperationError::invalid(format!("Subscription with id '{}' does not exist.", id.0));
@@ -127,7 +127,7 @@ impl Draft<'_> {
 
     /// The row's values: event type, subscriber, URI, filter, whether it is matched, dates, whether sources are named, the
     /// time, severity, payload filter, what it asks of a real-time topic.
-    fn columns(&self, put: &SubscriptionPut, parties: &Parties) -> [Value; 13] {
+    fn columns(&self, put: &SubscriptionPut, parties: &Parties) -> [Value<'static>; 13] {
         [
             parties.event_type.0.into(),
             parties.subscriber.0.into(),

@@ -6,9 +6,11 @@ use bodkin_arrowhead::{
     record::*,
     snapshot::{Change, Snapshot},
 };
-use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::{cloud, flexible_store, load, orchestrator_store, relay, reservation};
+use crate::{
+    database::{Database, DatabaseResult, Row},
+    {cloud, flexible_store, load, orchestrator_store, relay, reservation},
+};
 
 /// A table, and how a row of it becomes a change of the snapshot.
 pub(crate) struct Table {
@@ -18,7 +20,7 @@ pub(crate) struct Table {
     /// Rows of another table that are part of a row.
     pub members: Option<Members>,
     /// Makes a row, with its members in ascending order, the change that puts it into a snapshot.
-    pub read: fn(&Row<'_>, Vec<i64>) -> rusqlite::Result<Change>,
+    pub read: fn(&Row<'_>, Vec<i64>) -> DatabaseResult<Change>,
 }
 
 /// A table that joins ids to a row.
@@ -146,45 +148,40 @@ impl Kind {
     }
 
     /// Takes every row into a snapshot.
-    pub fn read_all(self, connection: &Connection, snapshot: &mut Snapshot) -> rusqlite::Result<()> {
+    pub fn read_all(self, database: Database<'_>, snapshot: &mut Snapshot) -> DatabaseResult<()> {
         let Table { name, columns, members, read } = self.table();
-        let mut joined = members.as_ref().map(|members| members.all(connection)).transpose()?.unwrap_or_default();
-        let mut statement = connection.prepare(&format!("SELECT {columns} FROM {name} ORDER BY id"))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        let mut joined = members.as_ref().map(|members| members.all(database)).transpose()?.unwrap_or_default();
+        database.each_once(&format!("SELECT {columns} FROM {name} ORDER BY id"), |row| {
             snapshot.apply(read(row, joined.remove(&row.get(0)?).unwrap_or_default())?);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// What a row is now: in a snapshot, or gone. `None` where nothing is to be done: what it belonged to has taken it along.
-    pub fn read_one(self, connection: &Connection, id: i64) -> rusqlite::Result<Option<Change>> {
+    pub fn read_one(self, database: Database<'_>, id: i64) -> DatabaseResult<Option<Change>> {
         let Table { name, columns, members, read } = self.table();
-        let joined = members.as_ref().map(|members| members.of(connection, id)).transpose()?.unwrap_or_default();
-        let mut statement = connection.prepare_cached(&format!("SELECT {columns} FROM {name} WHERE id = ?1"))?;
-        let change = statement.query_row([id], |row| read(row, joined)).optional()?;
+        let joined = members.as_ref().map(|members| members.of(database, id)).transpose()?.unwrap_or_default();
+        let change = database.row(&format!("SELECT {columns} FROM {name} WHERE id = ?1"), [id], None, |row| read(row, joined))?;
         Ok(change.or_else(|| self.removed(id)))
     }
 }
 
 impl Members {
     /// The members of every row.
-    fn all(&self, connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Vec<i64>>> {
+    fn all(&self, database: Database<'_>) -> DatabaseResult<BTreeMap<i64, Vec<i64>>> {
         let Self { table, row, member } = self;
         let mut all: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
-        let mut statement = connection.prepare(&format!("SELECT {row}, {member} FROM {table} ORDER BY 1, 2"))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        database.each_once(&format!("SELECT {row}, {member} FROM {table} ORDER BY 1, 2"), |row| {
             all.entry(row.get(0)?).or_default().push(row.get(1)?);
-        }
+            Ok(())
+        })?;
         Ok(all)
     }
 
     /// The members of a row.
-    fn of(&self, connection: &Connection, id: i64) -> rusqlite::Result<Vec<i64>> {
+    fn of(&self, database: Database<'_>, id: i64) -> DatabaseResult<Vec<i64>> {
         let Self { table, row, member } = self;
-        let mut statement = connection.prepare_cached(&format!("SELECT {member} FROM {table} WHERE {row} = ?1 ORDER BY 1"))?;
-        statement.query_map([id], |row| row.get(0))?.collect()
+        database.rows(&format!("SELECT {member} FROM {table} WHERE {row} = ?1 ORDER BY 1"), [id], None, |row| row.get(0))
     }
 }
 

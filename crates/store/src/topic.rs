@@ -1,9 +1,11 @@
 //! Real-time topics that were declared while the cloud ran.
 
 use bodkin_arrowhead::name::EventType;
-use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::draft::{Draft, OperationError};
+use crate::{
+    database::{Database, DatabaseResult, params},
+    draft::{Draft, OperationError},
+};
 
 /// The table: a declaration is kept as it came, in JSON, and read anew at each start.
 pub(crate) const MIGRATION: &str = "
@@ -18,7 +20,7 @@ const ALL: &str = "SELECT declaration FROM real_time_topic ORDER BY event_type";
 impl Draft<'_> {
     /// All declarations, by event type.
     pub fn declared_topics(&mut self) -> Result<Vec<String>, OperationError> {
-        self.rows(ALL, [], |row| row.get(0))
+        self.rows(ALL, (), |row| row.get(0))
     }
 
     /// Keeps a declaration, in the place of one that was kept before.
@@ -37,12 +39,11 @@ impl Draft<'_> {
 }
 
 /// All declarations, by event type.
-pub(crate) fn declarations(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    connection.prepare(ALL)?.query_map([], |row| row.get(0))?.collect()
+pub(crate) fn declarations(database: Database<'_>) -> DatabaseResult<Vec<String>> {
+    database.rows(ALL, (), None, |row| row.get(0))
 }
 
 /// The declaration of an event type's topic; `None` where none is kept.
-pub(crate) fn declaration(connection: &Connection, event_type: &str) -> rusqlite::Result<Option<String>> {
-    let mut statement = connection.prepare_cached("SELECT declaration FROM real_time_topic WHERE event_type = ?1")?;
-    statement.query_row([event_type], |row| row.get(0)).optional()
+pub(crate) fn declaration(database: Database<'_>, event_type: &str) -> DatabaseResult<Option<String>> {
+    database.row("SELECT declaration FROM real_time_topic WHERE event_type = ?1", [event_type], None, |row| row.get(0))
 }

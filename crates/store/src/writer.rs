@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     StoreError,
+    database::{Database, DatabaseError},
     draft::{Draft, OperationError},
     open,
     replication::{Committed, Journal, Outlet},
@@ -35,7 +36,7 @@ pub(crate) enum Executed {
     /// Rolled back or not begun, and answered already.
     Answered,
     /// The database failed: the group cannot be committed.
-    Failed(Box<dyn FnOnce(StoreError) + Send>, rusqlite::Error),
+    Failed(Box<dyn FnOnce(StoreError) + Send>, DatabaseError),
 }
 
 /// Sends the answer, or the reason why the group was lost.
@@ -105,11 +106,11 @@ impl Writer {
     /// Carries out what is waiting, commits once, publishes the snapshot, answers. Gives the order that it has stopped at.
     fn group(&mut self, first: Work) -> Option<Order> {
         if let Err(error) = self.connection.execute_batch("BEGIN IMMEDIATE") {
-            first(Err(unavailable(&error)));
+            first(Err(unavailable(&error.into())));
             return None;
         }
         let mut snapshot = Snapshot::clone(&self.published.load());
-        let mut draft = Draft::new(&self.connection, &mut snapshot, now(), self.outlet.is_some().then(Journal::default));
+        let mut draft = Draft::new(Database::Sqlite(&self.connection), &mut snapshot, now(), self.outlet.is_some().then(Journal::default));
         let mut waiting: Vec<Answer> = Vec::new();
         let mut next = Some(Order::Work(first));
         for _ in 0..GROUP_OPERATIONS_MAX {
@@ -140,13 +141,13 @@ impl Writer {
                     _ => waiting.into_iter().for_each(|answer| answer(Ok(()))),
                 }
             }
-            Err(error) => self.lose(waiting, &error),
+            Err(error) => self.lose(waiting, &error.into()),
         }
         next
     }
 
     /// Takes the group back and tells everybody in it. The published snapshot was not touched.
-    fn lose(&self, waiting: Vec<Answer>, error: &rusqlite::Error) {
+    fn lose(&self, waiting: Vec<Answer>, error: &DatabaseError) {
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
@@ -162,7 +163,7 @@ pub(crate) fn now() -> UtcTime {
     UtcTime::from_system_time(SystemTime::now()).expect("the clock shows a year from 1970 to 9999")
 }
 
-fn unavailable(error: &rusqlite::Error) -> StoreError {
+fn unavailable(error: &DatabaseError) -> StoreError {
     StoreError::Unavailable(format!(
         "The database cannot write: {error}. Nothing was changed; make room or repair the disk, then try again."
     ))

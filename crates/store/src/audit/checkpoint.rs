@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use bodkin_arrowhead::audit::LineHash;
-use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::Head;
 use crate::{
+    database::{Database, DatabaseResult, Row, params},
     draft::{Draft, OperationError},
     inspection::{self, InspectionError},
 };
@@ -37,7 +37,10 @@ impl Draft<'_> {
     /// Notes the last entry that is on disk.
     pub fn note_audit_checkpoint(&mut self, head: Head) -> Result<(), OperationError> {
         let number = i64::try_from(head.number).unwrap_or(i64::MAX);
-        self.run_own("INSERT OR REPLACE INTO audit_checkpoint (id, number, hash) VALUES (1, ?1, ?2)", (number, head.hash.to_string()))?;
+        self.run_own(
+            "INSERT OR REPLACE INTO audit_checkpoint (id, number, hash) VALUES (1, ?1, ?2)",
+            params![number, head.hash.to_string()],
+        )?;
         Ok(())
     }
 
@@ -50,12 +53,12 @@ impl Draft<'_> {
 
     /// How many bytes of the ledger of certificates are told in the log.
     pub fn audited_ledger(&self) -> Result<u64, OperationError> {
-        Ok(self.id("SELECT bytes FROM audited_ledger", [])?.map_or(0, i64::unsigned_abs))
+        Ok(self.id("SELECT bytes FROM audited_ledger", ())?.map_or(0, i64::unsigned_abs))
     }
 
     /// The entry that was noted last.
     pub fn audit_checkpoint(&self) -> Result<Option<Head>, OperationError> {
-        Ok(self.row(SELECT, [], read)?)
+        Ok(self.row(SELECT, (), read)?)
     }
 }
 
@@ -64,15 +67,11 @@ pub fn checkpoint_of(data: &Path) -> Result<Option<Head>, InspectionError> {
     let Some(connection) = inspection::open_in(data)? else { return Ok(None) };
     // A database of an earlier version has no such table.
     let is_there = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'audit_checkpoint'")?.exists([])?;
-    if is_there { Ok(noted(&connection)?) } else { Ok(None) }
-}
-
-fn noted(connection: &Connection) -> rusqlite::Result<Option<Head>> {
-    connection.query_row(SELECT, [], read).optional()
+    if is_there { Ok(Database::Sqlite(&connection).row(SELECT, (), None, read)?) } else { Ok(None) }
 }
 
 /// A hash that is none is a database that somebody has changed: no line has that of zeros.
-fn read(row: &Row<'_>) -> rusqlite::Result<Head> {
+fn read(row: &Row<'_>) -> DatabaseResult<Head> {
     let hash: String = row.get(1)?;
-    Ok(Head { number: row.get::<_, i64>(0)?.unsigned_abs(), hash: LineHash::parse(&hash).unwrap_or_default() })
+    Ok(Head { number: row.get::<i64>(0)?.unsigned_abs(), hash: LineHash::parse(&hash).unwrap_or_default() })
 }

@@ -6,9 +6,11 @@ use bodkin_arrowhead::{
     record::{EntryId, SubscriptionId},
     snapshot::Change,
 };
-use rusqlite::params;
 
-use crate::draft::{Draft, OperationError};
+use crate::{
+    database::params,
+    draft::{Draft, OperationError},
+};
 
 /// Rows that one operation removes at the most, so that others need not wait long. Whoever removes asks again.
 pub const REMOVAL_ROWS_MAX: u32 = 256;

@@ -7,10 +7,12 @@ use bodkin_arrowhead::{
     record::{Definition, DefinitionId, Interface, InterfaceId, Timestamps},
     snapshot::Change,
 };
-use rusqlite::params;
 
 use super::absent;
-use crate::draft::{Draft, OperationError, timestamps};
+use crate::{
+    database::params,
+    draft::{Draft, OperationError, timestamps},
+};
 
 /// The statements on a table whose rows are a name, and what a row is called.
 struct NameTable {

@@ -9,10 +9,10 @@ use bodkin_arrowhead::{
     service_registry::{EntryPatch, Registration},
     system::{SystemPatch, SystemRegistration},
 };
-use rusqlite::{Row, params};
 
 use super::{absent, already_exists, entry_columns, metadata_text, system_already_exists};
 use crate::{
+    database::{DatabaseResult, Row, params},
     draft::{Draft, OperationError, time, timestamps},
     load,
 };
@@ -81,14 +81,14 @@ impl Draft<'_> {
             "SELECT i.interface_name FROM service_registry_interface_connection c JOIN service_interface i ON i.id = c.interface_id
              WHERE c.service_registry_id = ?1",
             [id.0],
-            |row| Ok(InterfaceName::from_stored(row.get_ref(0)?.as_str()?)),
+            |row| Ok(InterfaceName::from_stored(row.text(0)?)),
         )?;
         let entry = self.row(ENTRY, [id.0], |row| {
             Ok(Registration {
                 provider: system(row)?,
-                definition: ServiceDefinition::from_stored(row.get_ref(5)?.as_str()?),
-                service_uri: row.get_ref(6)?.as_str()?.into(),
-                end_of_validity: row.get::<_, Option<i64>>(7)?.map(time),
+                definition: ServiceDefinition::from_stored(row.text(5)?),
+                service_uri: row.text(6)?.into(),
+                end_of_validity: row.get::<Option<i64>>(7)?.map(time),
                 secure: load::security(row, 8)?,
                 metadata: load::metadata(row, 9)?,
                 version: row.get(10)?,
@@ -100,12 +100,12 @@ impl Draft<'_> {
 }
 
 /// The first five columns of [`SYSTEM`] and [`ENTRY`].
-fn system(row: &Row<'_>) -> rusqlite::Result<SystemRegistration> {
+fn system(row: &Row<'_>) -> DatabaseResult<SystemRegistration> {
     Ok(SystemRegistration {
-        name: SystemName::from_stored(row.get_ref(0)?.as_str()?),
-        address: Address::from_stored(row.get_ref(1)?.as_str()?),
+        name: SystemName::from_stored(row.text(0)?),
+        address: Address::from_stored(row.text(1)?),
         port: row.get(2)?,
-        authentication_info: row.get::<_, Option<String>>(3)?.map(Arc::from),
+        authentication_info: row.get::<Option<String>>(3)?.map(Arc::from),
         metadata: load::metadata(row, 4)?,
     })
 }
