@@ -9,7 +9,8 @@ use crate::support::cloud::{Cloud, Launch, System};
 const ALERTS: &str = include_str!("../../../../docs/monitoring/alerts.yml");
 const GRAFANA: &str = include_str!("../../../../docs/monitoring/grafana.json");
 /// What only a node of a pair has.
-const OF_PAIRS: [&str; 4] = ["bodkin_pair_leads", "bodkin_pair_protected", "bodkin_pair_unreached", "bodkin_pair_epoch"];
+const OF_PAIRS: [&str; 5] =
+    ["bodkin_pair_leads", "bodkin_pair_protected", "bodkin_pair_unreached", "bodkin_pair_witness_connected", "bodkin_pair_epoch"];
 /// Prometheus's base units stand for these.
 const NO_UNITS: [&str; 8] = ["nanoseconds", "microseconds", "milliseconds", "ms", "us", "minutes", "kilobytes", "percent"];
 

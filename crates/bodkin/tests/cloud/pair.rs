@@ -206,7 +206,10 @@ fn a_dead_witness_or_backup_stops_nobody() {
     let epoch = primary.gauge("bodkin_pair_epoch");
     let unreached = |node: &Node| node.gauge("bodkin_pair_unreached");
     assert!(eventually(|| unreached(&primary) + unreached(&backup) == 0), "all reach each other");
+    let reached = |node: &Node| node.gauge("bodkin_pair_witness_connected");
+    assert_eq!((reached(&primary), reached(&backup)), (1, 1));
     drop(witness);
+    assert!(eventually(|| (reached(&primary), reached(&backup)) == (0, 0)), "both tell that the witness is away");
     assert!(eventually(|| (unreached(&primary), unreached(&backup)) == (1, 1)), "nobody reaches the witness");
     for number in 0..20 {
         assert_eq!(register(&primary, number), Some(201), "without a witness");

@@ -1,10 +1,17 @@
 //! Whether a node of the pair leads: written by its thread, read by every request and by the shard without a lock.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst};
 
 use bodkin_broker::{Epoch, Instant};
 
 use super::boot_time;
+
+/// The pair has no witness, or this node is it.
+const NO_WITNESS: u8 = 0;
+/// It is not connected.
+const AWAY: u8 = 1;
+/// It is.
+const CONNECTED: u8 = 2;
 
 /// Whether this node leads, for everybody who has to ask.
 #[derive(Debug)]
@@ -14,6 +21,8 @@ pub struct Leadership {
     is_protected: AtomicBool,
     /// Other nodes of the pair that this one is not connected to.
     unreached: AtomicU64,
+    /// Whether the witness is connected: one of [`NO_WITNESS`], [`AWAY`], [`CONNECTED`].
+    witness: AtomicU8,
     /// Nothing new is to be taken by requests: the lead is about to be handed over.
     is_held: AtomicBool,
     /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; the greatest number: it is not known.
@@ -27,7 +36,8 @@ impl Default for Leadership {
         let [until_ns, epoch, unreached, granted_ns] = [0; 4].map(AtomicU64::new);
         let [is_protected, is_held] = [false; 2].map(AtomicBool::new);
         let clock_difference_ns = AtomicU64::new(u64::MAX);
-        Self { until_ns, epoch, unreached, granted_ns, is_protected, is_held, clock_difference_ns }
+        let witness = AtomicU8::new(NO_WITNESS);
+        Self { until_ns, epoch, unreached, witness, granted_ns, is_protected, is_held, clock_difference_ns }
     }
 }
 
@@ -88,8 +98,18 @@ impl Leadership {
         self.unreached.load(SeqCst)
     }
 
-    pub(super) fn reaches(&self, connected: usize, others: usize) {
+    /// Whether this node is connected to the witness; `None`: the pair has none, or this node is it.
+    pub fn reaches_witness(&self) -> Option<bool> {
+        match self.witness.load(SeqCst) {
+            NO_WITNESS => None,
+            witness => Some(witness == CONNECTED),
+        }
+    }
+
+    /// To how many of the others it is connected, and whether the witness is among them, if there is one beside this node.
+    pub(super) fn reaches(&self, connected: usize, others: usize, witness: Option<bool>) {
         self.unreached.store(others.saturating_sub(connected) as u64, SeqCst);
+        self.witness.store(witness.map_or(NO_WITNESS, |is_connected| if is_connected { CONNECTED } else { AWAY }), SeqCst);
     }
 
     pub(super) fn protect(&self, is_protected: bool) {

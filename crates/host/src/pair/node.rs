@@ -519,8 +519,9 @@ impl PairThread {
     }
 
     fn tell_reached(&self) {
-        let others = if self.config.mode == Mode::Majority { 2 } else { 1 };
-        self.leadership.reaches(self.links.connected(), others);
+        let is_majority = self.config.mode == Mode::Majority;
+        let witness = (is_majority && self.config.node != Node::Witness).then(|| self.links.has(Node::Witness));
+        self.leadership.reaches(self.links.connected(), if is_majority { 2 } else { 1 }, witness);
     }
 
     /// A node is not connected any more.

@@ -1,6 +1,6 @@
 //! Taking connections in.
 
-use std::{io, sync::atomic::Ordering::Relaxed};
+use std::{io, net::SocketAddr, sync::atomic::Ordering::Relaxed};
 
 use mio::{Interest, Token, net::TcpStream};
 
@@ -27,8 +27,8 @@ impl Shard {
     fn accept_from(&mut self, listener: usize) {
         for _ in 0..TURN_ACCEPTS_MAX {
             match self.listeners[listener].accept() {
-                Ok((socket, _)) => {
-                    let slot = self.welcome(Channel::plain(socket), Peer::anonymous());
+                Ok((socket, client)) => {
+                    let slot = self.welcome(Channel::plain(socket), Peer::anonymous(), Some(client));
                     // There may be no turn behind the one that reads it.
                     if let Some(slot) = slot.filter(|_| self.drain.is_some()) {
                         self.read_next_turn(slot);
@@ -52,14 +52,18 @@ impl Shard {
             return security::tell_refused(&peer, &error);
         }
         let channel = channel.map_socket(|socket| Ok(TcpStream::from_std(socket)));
-        if let Some(slot) = channel.ok().and_then(|channel| self.welcome(channel, peer)) {
+        let welcomed = channel.ok().and_then(|channel| {
+            let client = channel.socket().peer_addr().ok();
+            self.welcome(channel, peer, client)
+        });
+        if let Some(slot) = welcomed {
             // What came behind the handshake is in the session already, and raises no event.
             self.read_next_turn(slot);
         }
     }
 
     /// Gives the slot of a connection that is served.
-    fn welcome(&mut self, mut channel: Channel<TcpStream>, peer: Peer) -> Option<usize> {
+    fn welcome(&mut self, mut channel: Channel<TcpStream>, peer: Peer, client: Option<SocketAddr>) -> Option<usize> {
         let limits = &self.context.limits;
         if self.connections.len() >= limits.connections_max {
             if let Some(times) = self.refused.due() {
@@ -81,7 +85,7 @@ impl Shard {
             tracing::debug!(%error, "a connection was gone before it was served");
             return None;
         }
-        self.connections.insert(Connection::new(channel, peer, self.next_serial, limits.event_bytes_max, self.clock.now));
+        self.connections.insert(Connection::new(channel, peer, client, self.next_serial, limits.event_bytes_max, self.clock.now));
         self.next_serial += 1;
         self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
         Some(slot)

@@ -71,6 +71,8 @@ pub struct Connection {
     pub serial: u64,
     /// Who is at the other end.
     pub peer: Peer,
+    /// Where; kept, because who asks for a thousand of them shall not ask the system a thousand times on the shard's thread. `None`: it was gone at once.
+    pub client: Option<SocketAddr>,
     /// Whether its consumer was permitted to hear somebody at the last look.
     pub is_permitted: bool,
     /// What was read and is not yet served.
@@ -112,11 +114,12 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that was just accepted.
-    pub fn new(channel: Channel<TcpStream>, peer: Peer, serial: u64, body_bytes_max: usize, now: Instant) -> Self {
+    pub fn new(channel: Channel<TcpStream>, peer: Peer, client: Option<SocketAddr>, serial: u64, body_bytes_max: usize, now: Instant) -> Self {
         Self {
             channel,
             serial,
             peer,
+            client,
             is_permitted: false,
             reader: RequestReader::new(body_bytes_max),
             phase: Phase::Requests,
@@ -152,13 +155,7 @@ impl Connection {
 
     /// The addresses of the client's end and of this one; `None` if it is gone.
     pub fn ends(&self) -> Option<(IpAddr, IpAddr)> {
-        let socket = self.channel.socket();
-        Some((socket.peer_addr().ok()?.ip(), socket.local_addr().ok()?.ip()))
-    }
-
-    /// Where the client is; `None` if it is gone.
-    pub fn client(&self) -> Option<SocketAddr> {
-        self.channel.socket().peer_addr().ok()
+        Some((self.client?.ip(), self.channel.socket().local_addr().ok()?.ip()))
     }
 
     /// Where to append what is to be written.
@@ -380,7 +377,7 @@ mod tests {
         client.set_nonblocking(true).unwrap();
         let limits = ShardLimits { subscriptions_max: 1, topics_max: 1, queue_bytes_max: 1 };
         let subscription = Shard::new(Incarnation(1), limits).subscribe("T", (), Overflow::Loses).unwrap();
-        let mut connection = Connection::new(Channel::plain(TcpStream::from_std(client)), Peer::anonymous(), 0, 0, Instant::now());
+        let mut connection = Connection::new(Channel::plain(TcpStream::from_std(client)), Peer::anonymous(), None, 0, 0, Instant::now());
         connection.out().extend_from_slice(b"HTTP/1.1 200 OK\r\n\r\n");
         connection.begin_stream(subscription);
         assert!(!connection.goes_before_log(), "the answer says that the event is in the log");

@@ -34,7 +34,7 @@ impl LinkListener {
     /// Takes in one who waits.
     pub fn accept(&self) -> io::Result<LinkSocket> {
         match self {
-            Self::Tcp(listener) => listener.accept().map(|(socket, _)| LinkSocket::Tcp(socket)),
+            Self::Tcp(listener) => listener.accept().map(|(socket, peer)| LinkSocket::Tcp(socket, peer)),
             Self::Ipc(listener) => listener.accept().map(|(socket, _)| LinkSocket::Ipc(socket)),
         }
     }
@@ -42,8 +42,8 @@ impl LinkListener {
 
 /// A link's socket.
 pub enum LinkSocket {
-    /// Of the port.
-    Tcp(TcpStream),
+    /// Of the port, and where the peer is.
+    Tcp(TcpStream, SocketAddr),
     /// Of the path.
     Ipc(UnixStream),
 }
@@ -52,15 +52,15 @@ impl LinkSocket {
     /// What the poll watches.
     pub fn source(&mut self) -> &mut dyn Source {
         match self {
-            Self::Tcp(socket) => socket,
+            Self::Tcp(socket, _) => socket,
             Self::Ipc(socket) => socket,
         }
     }
 
-    /// Where the peer is; `None`: on the path, or it is gone.
+    /// Where the peer is; `None`: on the path.
     pub fn peer(&self) -> Option<SocketAddr> {
         match self {
-            Self::Tcp(socket) => socket.peer_addr().ok(),
+            Self::Tcp(_, peer) => Some(*peer),
             Self::Ipc(_) => None,
         }
     }
@@ -68,7 +68,7 @@ impl LinkSocket {
     /// Has what is written go out at once, as it does on a path.
     pub fn send_at_once(&self) -> io::Result<()> {
         match self {
-            Self::Tcp(socket) => socket.set_nodelay(true),
+            Self::Tcp(socket, _) => socket.set_nodelay(true),
             Self::Ipc(_) => Ok(()),
         }
     }
@@ -76,7 +76,7 @@ impl LinkSocket {
     /// Has a host that vanishes noticed; this one does not.
     pub fn probe(&self) {
         match self {
-            Self::Tcp(socket) => connection::probe(socket),
+            Self::Tcp(socket, _) => connection::probe(socket),
             Self::Ipc(_) => {}
         }
     }
@@ -84,21 +84,21 @@ impl LinkSocket {
     /// Bytes that it was given and that have not arrived.
     pub fn queued_bytes(&self) -> io::Result<u64> {
         match self {
-            Self::Tcp(socket) => queued_bytes(socket.as_fd()),
+            Self::Tcp(socket, _) => queued_bytes(socket.as_fd()),
             Self::Ipc(socket) => queued_bytes(socket.as_fd()),
         }
     }
 
     pub fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.read(space),
+            Self::Tcp(socket, _) => socket.read(space),
             Self::Ipc(socket) => socket.read(space),
         }
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.write(bytes),
+            Self::Tcp(socket, _) => socket.write(bytes),
             Self::Ipc(socket) => socket.write(bytes),
         }
     }
@@ -106,7 +106,7 @@ impl LinkSocket {
     /// Says that nothing more comes.
     pub fn shut_down(&self) -> io::Result<()> {
         match self {
-            Self::Tcp(socket) => socket.shutdown(Shutdown::Write),
+            Self::Tcp(socket, _) => socket.shutdown(Shutdown::Write),
             Self::Ipc(socket) => socket.shutdown(Shutdown::Write),
         }
     }

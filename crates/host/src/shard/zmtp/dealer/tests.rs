@@ -106,12 +106,12 @@ impl Scene {
     fn dealer(&mut self, name: &str) -> (usize, std::net::TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (socket, _) = listener.accept().unwrap();
+        let (socket, peer) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
         let settings = self.shard.endpoint.settings.clone();
         let random = secure::random(&settings.security).unwrap();
         let protocol = Connection::server(settings, random, &mut Vec::new());
-        let socket = LinkSocket::Tcp(mio::net::TcpStream::from_std(socket));
+        let socket = LinkSocket::Tcp(mio::net::TcpStream::from_std(socket), peer);
         let mut link = Link::new(socket, protocol, &[], self.shard.endpoint.next_serial, Instant::now());
         self.shard.endpoint.next_serial = self.shard.endpoint.next_serial.saturating_add(1);
         let mut dealer = Dealer::new(Err("it only hears".to_owned()), Instant::now());
