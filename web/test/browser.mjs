@@ -13,6 +13,8 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const SEVERE = ["serious", "critical"];
 const PAGES = ["overview", "map", "services", "systems", "authorization", "orchestration", "events", "broker", "graphs", "clouds", "models", "experiments", "audit", "api"];
 const PATIENCE_MS = 10_000;
+/** What is promised of a page over the loopback. */
+const FIRST_PAINT_MS_MAX = 300;
 /** Keys after which a page without an end has been found. */
 const STEPS_MAX = 600;
 /** A row as `bodkin model validate --output json` prints it. */
@@ -119,6 +121,16 @@ await test("web_every_page_is_used_by_keys", async () => {
     await page.getByRole("link", { name: "Broker", exact: true }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "Broker" }).waitFor();
+    await close();
+});
+
+await test("web_event_types_have_what_is_declared_of_them", async () => {
+    const { page, close } = await open();
+    await show(page, "events");
+    await settle(page);
+    const row = page.getByRole("row").filter({ has: page.getByRole("button", { name: "VIBRATION", exact: true }) });
+    const cells = await row.first().locator("td, th").allInnerTexts();
+    for (const told of ["20 ms", "200 ms", "3", "4"]) expect(cells.includes(told), `VIBRATION has no ${told}: ${cells.join(" | ")}`);
     await close();
 });
 
@@ -383,7 +395,8 @@ await test("web_first_paint", async () => {
     }
     times.sort((a, b) => a - b);
     console.log(`note first contentful paint ${times.map((ms) => ms.toFixed(0)).join(", ")} ms, five loads without a cache`);
-    expect(Number.isFinite(times[2]), "nothing was painted");
+    // The best of five: a busy machine makes any of them late, a page that is too heavy all of them.
+    expect(times[0] < FIRST_PAINT_MS_MAX, `the first paint took ${times[0]} ms or more, at most ${FIRST_PAINT_MS_MAX} are promised`);
 });
 
 if (SHOTS) {

@@ -16,7 +16,7 @@ const begun = [];
 const begin = async (...words) => {
     const node = run(BODKIN, [...words, "--insecure", "--data", join(data, words[0] + begun.length), "--output", "json"]);
     begun.push(node);
-    return { ...node, first: await firstLine(node) };
+    return Object.assign(node, { first: await firstLine(node) });
 };
 const witness = await begin("witness", "--witness-listen", "127.0.0.1:0");
 const backup = await begin("backup", "--any-port", "--pair-listen", "127.0.0.1:0", "--witness", witness.first.pair);
@@ -70,6 +70,21 @@ await test("web_the_lead_is_handed_over_by_two_clicks", async () => {
     await follower.getByRole("button", { name: "Hand over the lead to the other node" }).click();
     await follower.getByRole("button", { name: "Really hand over the lead to the other node" }).click();
     await follower.getByText(/The first node leads in epoch \d+: .* nobody led for \d+ ms/).waitFor();
+});
+
+await test("web_a_witness_that_is_away_is_told", async () => {
+    const page = await open();
+    const nodes = page.locator("dl.facts").filter({ hasText: "Witness" });
+    // Whichever leads behind the hand-over.
+    for (let attempt = 0; attempt < 20 && (await nodes.count()) === 0; attempt += 1) {
+        await page.goto(`${dashboard(attempt % 2 === 0 ? begun.at(-1) : backup)}#/overview`);
+        await page.reload();
+        await nodes.waitFor({ timeout: 2000 }).catch(() => undefined);
+    }
+    await nodes.getByText("it decides who may lead").waitFor();
+    witness.child.kill("SIGKILL");
+    await nodes.getByText("the Backup cannot take over").waitFor();
+    await page.getByText("A node of the reliable pair is unreachable").waitFor();
 });
 
 await browser.close();
