@@ -17,6 +17,8 @@ use crate::support::skip;
 const TEST: &str = "a_registry_comes_from_a_real_mariadb";
 /// Columns as the Java systems have them, and rows with what a dump has to escape.
 const TABLES: &str = include_str!("mariadb/arrowhead.sql");
+/// Says how a dump is made.
+const PAGE: &str = include_str!("../../../../docs/how-to/move-from-java.md");
 
 /// The server, on a socket of its own; killed when dropped.
 struct Server {
@@ -105,6 +107,13 @@ fn import(dump: &Path, data: &Path) -> Value {
     serde_json::from_slice(&good(output.expect("the binary starts"))).expect("JSON")
 }
 
+/// The options of the page's own command; who asks, and with which password, is the test's affair.
+fn options_of_the_page() -> Vec<&'static str> {
+    let command = PAGE.lines().find_map(|line| line.strip_prefix("mysqldump --user root --password ")).expect("the page makes a dump");
+    let (options, _) = command.split_once(" arrowhead > arrowhead.sql").expect("of the database that the Java systems have");
+    options.split(' ').collect()
+}
+
 #[test]
 #[ignore = "peer: ./x test --all"]
 fn a_registry_comes_from_a_real_mariadb() {
@@ -112,8 +121,9 @@ fn a_registry_comes_from_a_real_mariadb() {
         return skip::note(TEST, "no MariaDB is installed (Debian: mariadb-server-core, mariadb-client)");
     };
     server.execute(TABLES);
-    for (name, options) in [("plain.sql", &[][..]), ("complete.sql", &["--complete-insert", "--skip-extended-insert", "--hex-blob"])] {
-        let dumped = server.client("mariadb-dump").arg("--default-character-set=utf8mb4").args(options).arg("arrowhead").output();
+    let complete = ["--default-character-set=utf8mb4", "--complete-insert", "--skip-extended-insert", "--hex-blob"];
+    for (name, options) in [("page.sql", options_of_the_page()), ("complete.sql", complete.to_vec())] {
+        let dumped = server.client("mariadb-dump").args(options).arg("arrowhead").output();
         let dump = server.place.path().join(name);
         fs::write(&dump, good(dumped.expect("it starts"))).expect("a file");
         let data = server.place.path().join(format!("{name}.data"));
