@@ -36,10 +36,12 @@ pub fn document(workspace: &Workspace, sources: &Sources<'_>) -> Result<Value> {
         if id != product {
             components.push(component(id, &package.name, package.licence.as_deref(), &checksums)?);
         }
-        let mut links: Vec<String> = package.links.iter().map(|link| reference(workspace, link)).collect::<Result<_>>()?;
+        // What runs in the compiler, and all that only it links, is inside no binary.
+        let linked = package.links.iter().filter(|link| workspace.packages.get(*link).is_none_or(|package| !package.is_proc_macro));
+        let mut links: Vec<String> = linked.clone().map(|link| reference(workspace, link)).collect::<Result<_>>()?;
         links.sort();
         dependencies.push(json!({"ref": reference(workspace, id)?, "dependsOn": links}));
-        open.extend(package.links.iter().filter(|link| seen.insert(*link)));
+        open.extend(linked.filter(|link| seen.insert(*link)));
     }
     components.extend(dashboard(sources)?);
     let by_reference = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
@@ -133,16 +135,20 @@ mod tests {
 
     #[test]
     fn what_is_linked_is_told_and_nothing_else() {
-        let [ours, broker, serde, test] = [
+        let [ours, broker, serde, derive, syn, test] = [
             "path+file:///x/crates/bodkin#1.0.0",
             "path+file:///x/b#broker@1.0.0",
             "registry+https://r#serde@1.2.3",
+            "registry+https://r#derive@1.2.3",
+            "registry+https://r#syn@2.0.0",
             "registry+https://r#test@9.9.9",
         ];
         let packages = [
             (ours, package(PRODUCT, &[broker])),
             (broker, package("broker", &[serde])),
-            (serde, package("serde", &[])),
+            (serde, package("serde", &[derive])),
+            (derive, Package { is_proc_macro: true, ..package("derive", &[syn]) }),
+            (syn, package("syn", &[])),
             (test, package("test", &[])),
         ];
         let packages = packages.map(|(id, package)| (id.to_owned(), package)).into();
@@ -160,6 +166,73 @@ mod tests {
         assert_eq!(document["metadata"]["component"]["bom-ref"], "bodkin@1.0.0");
         assert_eq!(document["dependencies"][1], json!({"ref": "broker@1.0.0", "dependsOn": ["pkg:cargo/serde@1.2.3"]}));
         assert!(super::document(&workspace, &Sources { lock: "", ..sources }).is_err(), "a crate without a checksum");
+    }
+
+    /// What a `Cargo.lock` says of a package: its checksum, and the names of all that it may link, build with or test with.
+    struct Locked<'l> {
+        checksum: &'l str,
+        names: BTreeSet<&'l str>,
+    }
+
+    fn locked(lock: &str) -> BTreeMap<String, Locked<'_>> {
+        let mut packages = BTreeMap::new();
+        for text in lock.split("[[package]]").skip(1) {
+            let quoted =
+                |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = ")).unwrap_or_default().trim_matches('"');
+            let names = text.split_once("dependencies = [").map_or("", |(_, rest)| rest.split(']').next().unwrap_or_default());
+            // A name, and where there are several of it a version behind.
+            let names =
+                names.lines().filter_map(|line| line.trim().trim_matches(['"', ',']).split(' ').next()).filter(|name| !name.is_empty());
+            let is_ours = !text.contains("\nsource = ");
+            let reference = format!("{}{}@{}", if is_ours { "" } else { "pkg:cargo/" }, quoted("name"), quoted("version"));
+            packages.insert(reference, Locked { checksum: quoted("checksum"), names: names.collect() });
+        }
+        packages
+    }
+
+    /// The tree's own bill: what it says of each part is what `Cargo.lock` says, and its parts are those that cargo links into the binary.
+    #[test]
+    fn the_bill_of_this_tree_is_what_cargo_lock_and_cargo_tree_say() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+        let (lock, dashboard, dashboard_lock) = (read("Cargo.lock"), read("web/dist/licences.txt"), read("web/package-lock.json"));
+        let sources = Sources { lock: &lock, dashboard: &dashboard, dashboard_lock: &dashboard_lock };
+        let bill = document(&Workspace::read(root).unwrap(), &sources).unwrap();
+        let locked = locked(&lock);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let name_of = |reference: &str| reference.trim_start_matches("pkg:cargo/").split('@').next().unwrap_or_default().to_owned();
+
+        let parts = bill["components"].as_array().unwrap();
+        let crates: BTreeMap<String, &Value> =
+            parts.iter().map(|part| (text(&part["bom-ref"]), part)).filter(|(part, _)| !part.contains("pkg:npm/")).collect();
+        assert!(crates.len() > 100 && parts.len() > crates.len(), "{} crates, {} parts", crates.len(), parts.len());
+        for (reference, part) in &crates {
+            let package = locked.get(reference).unwrap_or_else(|| panic!("Cargo.lock has no {reference}"));
+            assert_eq!(text(&part["hashes"][0]["content"]), package.checksum, "{reference}");
+            assert!(part["licenses"].as_array().is_some_and(|licences| !licences.is_empty()), "{reference} has no licence");
+        }
+        for links in bill["dependencies"].as_array().unwrap() {
+            let package = &locked[&text(&links["ref"])];
+            for link in links["dependsOn"].as_array().unwrap().iter().map(text) {
+                assert!(crates.contains_key(&link), "{link} is linked, and no part");
+                assert!(package.names.contains(name_of(&link).as_str()), "Cargo.lock does not have {} depend on {link}", links["ref"]);
+            }
+        }
+
+        // Drawn for the product alone, and by another way: without the compiler's parts.
+        let mut tree = std::process::Command::new(env!("CARGO"));
+        tree.args(["tree", "--package", PRODUCT, "--locked", "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]);
+        let drawn = tree.current_dir(root).output().unwrap();
+        assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+        let drawn = String::from_utf8(drawn.stdout).unwrap();
+        let drawn: BTreeSet<String> = drawn
+            .lines()
+            .filter_map(|line| line.split_once(" v"))
+            .map(|(name, rest)| format!("{name}@{}", rest.split(' ').next().unwrap_or_default()))
+            .collect();
+        let told: BTreeSet<String> = crates.keys().map(|part| part.trim_start_matches("pkg:cargo/").to_owned()).collect();
+        let missing: Vec<&String> = drawn.iter().filter(|part| !told.contains(*part) && !part.starts_with("bodkin@")).collect();
+        assert!(missing.is_empty(), "linked, and not in the bill: {missing:?}");
     }
 
     #[test]
