@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds bodkin_VERSION_ARCHITECTURE.deb in the folder that is named (target/deb if none is): the binary, its unit and user, the commented configuration,
-# manual pages and completions out of the binary itself. BODKIN: a binary that is built already.
+# manual pages and completions out of the binary itself. BODKIN: a binary that is built already. COMPRESSION: none, gzip, xz (as it is without one) or zstd.
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 root=$(realpath "$here/../..")
@@ -83,5 +83,5 @@ for script in postinst prerm postrm; do install --mode=0755 "$here/$script" "$st
 
 mkdir -p "$out"
 package=$out/bodkin_${version}_$architecture.deb
-dpkg-deb --build --root-owner-group -Zxz "$stage" "$package"
+dpkg-deb --build --root-owner-group "-Z${COMPRESSION:-xz}" "$stage" "$package"
 echo "$package"

@@ -29,12 +29,13 @@ trap end EXIT
 
 # The clean root is the same each time, and takes a minute to make: it is kept beside what was built.
 root=$place/root
-kept=${PACKAGING_CLEAN_ROOT:-$build_dir/clean-root-$codename.tar}
+# curl is what the tutorial takes beside Bodkin.
+kept=${PACKAGING_CLEAN_ROOT:-$build_dir/clean-root-$codename-curl.tar}
 mkdir "$root"
 if [[ ! -e $kept ]]; then
     for ((attempt = 1; attempt <= fetch_attempts; attempt++)); do
         rm -rf --one-file-system "$root"
-        if timeout 600 debootstrap --variant=minbase "$codename" "$root" >"$place/debootstrap.log" 2>&1; then
+        if timeout 600 debootstrap --variant=minbase --include=curl,ca-certificates "$codename" "$root" >"$place/debootstrap.log" 2>&1; then
             tar --create --file "$kept.part" --directory "$root" . && mv "$kept.part" "$kept"
             break
         fi
@@ -44,7 +45,7 @@ else
     tar --extract --file "$kept" --directory "$root" || fail "the kept root $kept cannot be unpacked: remove it"
 fi
 
-package=$(BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place" 2>"$place/build.log" | tail -n 1) || fail "$(cat "$place/build.log")"
+package=$(COMPRESSION=none BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place" 2>"$place/build.log" | tail -n 1) || fail "$(cat "$place/build.log")"
 cp "$package" "$root/tmp/bodkin.deb"
 in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The image of the Debian package: built by buildah from what debootstrap has made, without a registry, and run as its user: ready, healthy, an event published and heard.
-# As root. By hand, no part of ./x test --all: it took three to five minutes beside builds on two cores, and needs buildah.
+# Images of Bodkin, built by buildah from what debootstrap has made, without a registry; that of the Debian package is run as its user: ready, healthy, an event published and heard.
+# As root, with buildah. The compiler's stage of the other image, which takes as long as a release build and Rust's own image, is not built: its second stage is, around this binary.
 # BODKIN: a binary that is built already; otherwise that of the debug build. PACKAGING_CLEAN_ROOT: such a root as a tar file, instead of debootstrap's.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -20,7 +20,7 @@ for tool in buildah dpkg-deb curl; do
 done
 # shellcheck disable=SC1091
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
-kept=${PACKAGING_CLEAN_ROOT:-$build_dir/clean-root-$codename.tar}
+kept=${PACKAGING_CLEAN_ROOT:-$build_dir/clean-root-$codename-curl.tar}
 [[ -e $kept ]] || skip "no $kept, which all_clean_root.sh keeps"
 
 place=$(mktemp -d)
@@ -37,24 +37,45 @@ end() {
 }
 trap end EXIT
 
-images from --name base scratch >/dev/null 2>"$place/base.log" || skip "buildah makes no container here: $(tail -n 1 "$place/base.log")"
-images add --quiet base "$kept" / >/dev/null 2>"$place/base.log" || skip "buildah makes no container here: $(tail -n 1 "$place/base.log")"
-images commit --quiet base localhost/debian >/dev/null 2>"$place/base.log" || skip "buildah makes no image here: $(tail -n 1 "$place/base.log")"
+# Both files describe the same container: what is behind the user's line is theirs together, but for the configuration that a package brings; and Rust is the version it has to be.
+behind() { sed -n '/^USER/,/^ENTRYPOINT/p' "packaging/container/$1" | grep --invert-match '^#'; }
+[[ $(behind Containerfile) == "$(behind Containerfile.deb)" ]] || fail "the two images are no more alike: $(diff <(behind Containerfile) <(behind Containerfile.deb))"
+rust=$(sed -n 's/^rust-version *= *"\([0-9.]*\)".*/\1/p' Cargo.toml)
+grep --quiet "^FROM docker.io/library/rust:$rust-" packaging/container/Containerfile || fail "Containerfile does not build with Rust $rust, which Cargo.toml asks for"
+
+# The root as an image. What nothing reads is left out: each image and container of this kind of storage is a copy of its own.
+ready=no
+images from --name base scratch >/dev/null 2>"$place/base.log" && folder=$(images mount base 2>>"$place/base.log") && tar --extract --file "$kept" --directory "$folder" \
+    --exclude=./usr/share/{doc,info,locale,man,zoneinfo} --exclude=./var/lib/apt/lists --exclude=./var/cache/apt --exclude=./usr/lib/x86_64-linux-gnu/gconv 2>>"$place/base.log" &&
+    mkdir -p "$folder/var/lib/apt/lists/partial" "$folder/var/cache/apt/archives/partial" && images run --isolation chroot base -- /bin/true >>"$place/base.log" 2>&1 &&
+    images commit --quiet base localhost/debian >/dev/null 2>>"$place/base.log" && ready=yes
+[[ $ready == yes ]] || skip "buildah makes and runs no container here: $(tail -n 1 "$place/base.log")"
 images rm base >/dev/null
-probe=$(images from localhost/debian 2>"$place/base.log") || skip "buildah makes no container here: $(tail -n 1 "$place/base.log")"
-images run --isolation chroot "$probe" -- /bin/true >"$place/base.log" 2>&1 || skip "buildah runs nothing here: $(tail -n 1 "$place/base.log")"
-images rm "$probe" >/dev/null
 
 mkdir "$place/context"
-BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place/context" >"$place/build.log" 2>&1 || fail "$(cat "$place/build.log")"
+COMPRESSION=none BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place/context" >"$place/build.log" 2>&1 || fail "$(cat "$place/build.log")"
 timeout "$build_seconds_max" buildah --storage-driver vfs --root "$place/images" --runroot "$place/run" bud --isolation chroot --format docker \
     --build-arg BASE=localhost/debian --file packaging/container/Containerfile.deb --tag localhost/bodkin "$place/context" >"$place/build.log" 2>&1 ||
     fail "no image: $(cat "$place/build.log")"
 
-described=$(images inspect --type image localhost/bodkin)
-for said in '"bodkin"' '"/var/lib/bodkin"' '"8440/tcp"' '"up"' BODKIN_DATA=/var/lib/bodkin HEALTHCHECK; do
-    grep --quiet --fixed-strings "$said" <<<"$described" || fail "the image does not say $said: $described"
+# The second stage of the image from source, with the package's binary where the first one would have left it.
+mkdir -p "$place/built/source/target/release"
+dpkg-deb --fsys-tarfile "$place"/context/bodkin_*.deb | tar --extract --to-stdout ./usr/bin/bodkin >"$place/built/source/target/release/bodkin" || fail "the package has no binary"
+chmod 0755 "$place/built/source/target/release/bodkin"
+timeout "$build_seconds_max" buildah --storage-driver vfs --root "$place/images" --runroot "$place/run" bud --isolation chroot --format docker \
+    --build-context build="$place/built" --build-context docker.io/library/debian:bookworm-slim=container-image://localhost/debian \
+    --file packaging/container/Containerfile --tag localhost/of-source "$place/context" >"$place/build.log" 2>&1 || fail "no image around a binary of the source: $(cat "$place/build.log")"
+
+for image in bodkin of-source; do
+    described=$(images inspect --type image "localhost/$image")
+    for said in '"bodkin"' '"/var/lib/bodkin"' '"8440/tcp"' '"up"' BODKIN_DATA=/var/lib/bodkin HEALTHCHECK; do
+        grep --quiet --fixed-strings "$said" <<<"$described" || fail "the image $image does not say $said: $described"
+    done
 done
+of_source=$(images from localhost/of-source) || fail "no container of the image from source"
+told=$(images run --isolation chroot "$of_source" -- sh -c 'bodkin --version && id --user --name && pwd && touch kept && stat --format=%a .' 2>&1) || fail "the image from source does not start: $told"
+[[ $(tail -n +2 <<<"$told" | tr '\n' ' ') == "bodkin /var/lib/bodkin 700 " ]] || fail "the image from source is run otherwise: $told"
+images rm "$of_source" >/dev/null
 
 offset=
 for ((try = 0; try < 50; try++)); do

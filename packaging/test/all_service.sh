@@ -33,7 +33,7 @@ else
     tar --extract --file "$kept" --directory "$root" || fail "the kept root $kept cannot be unpacked: remove it"
 fi
 
-package=$(BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place" 2>"$place/build.log" | tail -n 1) || fail "$(cat "$place/build.log")"
+package=$(COMPRESSION=none BODKIN=${BODKIN:-$build_dir/debug/bodkin} packaging/deb/build.sh "$place" 2>"$place/build.log" | tail -n 1) || fail "$(cat "$place/build.log")"
 cp "$package" "$root/srv/bodkin.deb"
 told=$(chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 dpkg --install /srv/bodkin.deb 2>&1) || fail "$told"
 
