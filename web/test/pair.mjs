@@ -1,5 +1,6 @@
 // A fail-over as a browser sees it: the page of the node that follows, and the dashboard on either side of the change. Prints `ok NAME` or `not ok NAME: WHY` a test.
 
+import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import { expect, finish, test } from "./report.mjs";
 const { BODKIN, BROWSER, SHOTS } = process.env;
 /** A fail-over, and what a page waits between two attempts. */
 const PATIENCE_MS = 20_000;
+const READY_MS_MAX = 60_000;
 
 const data = await mkdtemp(join(tmpdir(), "bodkin-pair-"));
 const begun = [];
@@ -85,6 +87,31 @@ await test("web_a_witness_that_is_away_is_told", async () => {
     witness.child.kill("SIGKILL");
     await nodes.getByText("the Backup cannot take over").waitFor();
     await page.getByText("A node of the reliable pair is unreachable").waitFor();
+});
+
+/** The demo's pair, and where the dashboards of its Primary and Backup are. */
+const demo = async () => {
+    const child = spawn(BODKIN, ["demo", "--fail-over"], { stdio: ["ignore", "pipe", "ignore"] });
+    begun.push({ child, ended: new Promise((resolve) => child.once("exit", resolve)) });
+    let text = "";
+    await new Promise((resolve, reject) => {
+        setTimeout(() => reject(new Error(`the demo's pair was not ready: ${text}`)), READY_MS_MAX).unref();
+        child.stdout.on("data", (chunk) => (text += chunk).includes("Ctrl-C ends the demo") && resolve());
+    });
+    return { pages: [...text.matchAll(/http:\/\/\S+\/#\/broker/g)].map(([url]) => url), told: () => text };
+};
+
+await test("web_the_demos_pair_has_a_button_that_hands_over", async () => {
+    const { pages, told } = await demo();
+    const page = await open();
+    await page.goto(pages[0]);
+    await page.getByText("has everything that was answered").waitFor();
+    await page.getByRole("button", { name: "Hand over the lead to the other node" }).click();
+    await page.getByRole("button", { name: "Really hand over the lead to the other node" }).click();
+    await page.getByText(/The second node leads in epoch \d+: .* nobody led for \d+ ms/).waitFor();
+    await page.goto(pages[1]);
+    await page.getByText("This node leads").first().waitFor();
+    expect(!/[1-9]\d* lost/.test(told()), `events were lost: ${told()}`);
 });
 
 await browser.close();

@@ -13,8 +13,10 @@ mod live;
 mod member;
 mod narrator;
 mod neighbors;
+mod pair;
 mod processing;
 mod provider;
+mod pulse;
 mod report;
 mod scene;
 mod sensors;
@@ -37,6 +39,9 @@ pub struct DemoOptions {
     /// How many clouds: 2 are neighbors with authorities of their own, on ports of the kernel's choice; the demo ends behind its checks
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2), conflicts_with_all = ["insecure", "port_offset"])]
     clouds: u8,
+    /// Only a reliable pair with an event each millisecond, until Ctrl-C: its dashboard has a button that hands the lead over; insecure, on ports of the kernel's choice
+    #[arg(long, conflicts_with_all = ["once", "data", "clouds", "insecure", "port_offset", "any_port"])]
+    fail_over: bool,
     /// Show it without certificates and access control, over plain HTTP
     #[arg(long)]
     insecure: bool,

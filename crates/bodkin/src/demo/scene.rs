@@ -53,6 +53,7 @@ pub async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
     let mut cast = Cast::default();
     let course = async {
         match options.clouds {
+            1 if options.fail_over => fail_over::stay().await,
             1 => play(options, data.path(), &mut cast).await,
             _ => neighbors::play(data.path(), &mut cast).await,
         }

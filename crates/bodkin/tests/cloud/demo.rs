@@ -1,7 +1,17 @@
 //! The demo, from its start to its end.
 
-use std::process::Command;
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use tempfile::TempDir;
 
 use crate::support::cloud::BINARY;
@@ -84,5 +94,39 @@ fn two_clouds_share_a_service_and_its_events() {
     for step in steps {
         assert!(told.split_whitespace().collect::<Vec<_>>().join(" ").contains(step), "{step} is missing:\n{told}");
     }
+    assert_eq!(std::fs::read_dir(place.path()).expect("readable").count(), 0, "the demo left something behind");
+}
+
+/// Longest wait for the pair to say something: it is there within seconds, on a busy machine later.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_pair_stays_and_its_lead_is_handed_over() {
+    let place = TempDir::new().expect("a temporary directory");
+    let mut command = Command::new(BINARY);
+    let mut demo = command.args(["demo", "--fail-over"]).env("TMPDIR", place.path()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let output = BufReader::new(demo.stdout.take().expect("stdout is piped"));
+    let (told, lines) = mpsc::channel();
+    thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+    let mut said = String::new();
+    let mut until = |wanted: &str| loop {
+        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it did not say {wanted:?}: {said}"));
+        said.push_str(&line);
+        said.push('\n');
+        if line.contains(wanted) {
+            return line;
+        }
+    };
+    let primary = until("  Primary  process");
+    let dashboard = primary.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address").to_owned();
+    until("the configured Primary leads");
+    until("0 lost; ");
+    let answer =
+        Command::new("curl").args(["-sS", "-X", "POST", &format!("http://{dashboard}/api/v1/pair/hand-over")]).output().expect("curl");
+    assert!(String::from_utf8_lossy(&answer.stdout).contains("epoch"), "{}", String::from_utf8_lossy(&answer.stderr));
+    until("the configured Backup leads");
+    until("0 lost; ");
+    kill(Pid::from_raw(demo.id().cast_signed()), Signal::SIGINT).expect("it runs");
+    assert_eq!(demo.wait().expect("it ends").code(), Some(0));
     assert_eq!(std::fs::read_dir(place.path()).expect("readable").count(), 0, "the demo left something behind");
 }
