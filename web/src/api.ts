@@ -16,6 +16,8 @@ import type {
     GraphState,
     Grant,
     HandedOver,
+    HeardEvents,
+    InterCloudRule,
     IntraCloudRule,
     IssuedCertificate,
     List,
@@ -111,13 +113,18 @@ export const api = {
     clouds: list<NeighbourCloud>("/api/v1/clouds"),
     relays: list<RelayState>("/api/v1/relays"),
     sessions: list<GatewaySession>("/api/v1/gateway-sessions"),
-    reports: (stopped: AbortSignal) => readList<ShelfFile>("/api/v1/reports", stopped),
+    /** `null`: this cloud has no Gatekeeper. */
+    heardEvents: together([whole<List<HeardEvents>>("/api/v1/clouds/heard-events")], (stopped) =>
+        orNone(409, readList<HeardEvents>("/api/v1/clouds/heard-events", stopped)),
+    ),
+    reports: list<ShelfFile>("/api/v1/reports"),
     report: (name: string, stopped: AbortSignal) => read<ReportDocument>(`/api/v1/reports/${encodeURIComponent(name)}`, stopped),
-    models: (stopped: AbortSignal) => readList<ShelfFile>("/api/v1/models", stopped),
+    models: list<ShelfFile>("/api/v1/models"),
     model: (name: string, stopped: AbortSignal) => read<unknown>(`/api/v1/models/${encodeURIComponent(name)}`, stopped),
     fits: (asked: { system: string; stage: string }, stopped: AbortSignal) =>
         orNone(409, read<{ fits: Fits }>(`/api/v1/stages/fits${query(asked)}`, stopped)),
     rules: list<IntraCloudRule>("/authorization/mgmt/intracloud"),
+    cloudRules: list<InterCloudRule>("/authorization/mgmt/intercloud"),
     storeEntries: list<StoreEntry>("/orchestrator/mgmt/store"),
     flexibleRules: list<FlexibleRule>("/orchestrator/mgmt/store/flexible"),
     audit: (asked: { kind: string; caller: string; count: number }, stopped: AbortSignal) =>
@@ -125,6 +132,8 @@ export const api = {
 
     revoke: (serial: string) => send("POST", `/api/v1/certificates/${encodeURIComponent(serial)}/revoke`),
     handOver: async () => (await send("POST", "/api/v1/pair/hand-over")).json() as Promise<HandedOver>,
+    acceptEvents: (cloud: number, eventType: string) => send("POST", `/api/v1/clouds/${cloud}/accepted-events`, { eventType }),
+    refuseEvents: (cloud: number, eventType: string) => send("DELETE", `/api/v1/clouds/${cloud}/accepted-events${query({ event_type: eventType })}`),
     pause: (id: number) => send("POST", `/api/v1/subscriptions/${id}/pause`),
     resume: (id: number) => send("POST", `/api/v1/subscriptions/${id}/resume`),
     replay: async (subscription: number) =>

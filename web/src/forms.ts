@@ -187,6 +187,18 @@ export interface NeighbourCloud {
     rules: number;
 }
 
+/** Events of a type that another cloud shares with this one, since the start. */
+export interface HeardEvents {
+    /** NAME.OPERATOR; `null`: a cloud that is not known any more. */
+    cloud: string | null;
+    eventType: string;
+    accepted: boolean;
+    taken: number;
+    lost: number;
+    repeated: number;
+    refused: number;
+}
+
 export interface RelayState {
     id: number;
     place: string;
@@ -323,6 +335,13 @@ export interface IntraCloudRule {
     serviceDefinition: Named;
     interfaces: Interface[];
     createdAt: string;
+}
+
+export interface InterCloudRule {
+    id: number;
+    cloud: { operator: string; name: string };
+    provider: System;
+    serviceDefinition: Named;
 }
 
 export interface StoreEntry {

@@ -1,17 +1,13 @@
 // Every page of the dashboard in a real browser: prints `ok NAME` or `not ok NAME: WHY` a test.
 
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { place, populate, start } from "./plant.mjs";
+import { PAGES, severeFindings } from "./pages.mjs";
 import { expect, finish, test } from "./report.mjs";
 
 const { BODKIN, BROWSER, SHOTS } = process.env;
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-/** Findings below these do not fail. */
-const SEVERE = ["serious", "critical"];
-const PAGES = ["overview", "map", "services", "systems", "authorization", "orchestration", "events", "broker", "graphs", "clouds", "models", "experiments", "audit", "api"];
 const PATIENCE_MS = 10_000;
 /** What is promised of a page over the loopback. */
 const FIRST_PAINT_MS_MAX = 300;
@@ -48,12 +44,6 @@ const show = async (page, hash) => {
 const settle = async (page) => {
     await page.waitForFunction(() => document.querySelector(".state.live") !== null && document.querySelector(".state.waiting") === null);
 };
-const severe = async (page) => {
-    await page.evaluate(AXE);
-    const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-    return violations.filter(({ impact }) => SEVERE.includes(impact)).map(({ id, nodes }) => `${id} at ${nodes[0].target} (${nodes[0].failureSummary.replaceAll("\n", " ")})`);
-};
-
 for (const colorScheme of ["light", "dark"]) {
     const { page, said, close } = await open({ colorScheme });
     for (const name of PAGES) {
@@ -61,7 +51,7 @@ for (const colorScheme of ["light", "dark"]) {
             await show(page, name);
             await settle(page);
             expect((await page.locator(".state.lost").count()) === 0, `a panel is unreachable: ${await page.locator(".why").allTextContents()}`);
-            const findings = await severe(page);
+            const findings = await severeFindings(page);
             expect(findings.length === 0, findings.join("; "));
             expect(said.length === 0, said.splice(0).join("; "));
             if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}-${colorScheme}.png` });
@@ -77,6 +67,8 @@ await test("web_narrow", async () => {
         await settle(page);
         const width = await page.evaluate(() => document.documentElement.scrollWidth);
         expect(width <= 360, `${name} is ${width} px wide`);
+        const findings = await severeFindings(page);
+        expect(findings.length === 0, `${name}: ${findings.join("; ")}`);
         if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}-narrow.png` });
     }
     await close();
@@ -131,6 +123,18 @@ await test("web_event_types_have_what_is_declared_of_them", async () => {
     const row = page.getByRole("row").filter({ has: page.getByRole("button", { name: "VIBRATION", exact: true }) });
     const cells = await row.first().locator("td, th").allInnerTexts();
     for (const told of ["20 ms", "200 ms", "3", "4"]) expect(cells.includes(told), `VIBRATION has no ${told}: ${cells.join(" | ")}`);
+    await close();
+});
+
+await test("web_the_map_has_who_uses_nothing", async () => {
+    await fetch(`http://${place(cloud.ready, "monitor")}/serviceregistry/mgmt/systems`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ systemName: "loner", address: "127.0.0.1", port: 9999 }),
+    });
+    const { page, close } = await open();
+    await show(page, "map");
+    await page.locator("svg.layers text", { hasText: "loner" }).first().waitFor();
     await close();
 });
 
@@ -357,7 +361,7 @@ await test("web_laws_and_nets_are_drawn", async () => {
     await page.getByRole("button", { name: "validation.json" }).click();
     const row = page.getByRole("region", { name: "Table of predictions" }).getByRole("row", { name: /p99/ });
     expect((await row.textContent()).includes("−12"), await row.textContent());
-    const findings = await severe(page);
+    const findings = await severeFindings(page);
     expect(findings.length === 0 && said.length === 0, [...findings, ...said].join("; "));
     await close();
 });
@@ -380,7 +384,7 @@ await test("web_reports_are_compared", async () => {
     await page.getByLabel("Files of this computer").setInputFiles({ name: "mine.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(report(2.05))) });
     await row.getByText("overlap").waitFor();
     if (SHOTS) await page.screenshot({ path: `${SHOTS}/compared.png` });
-    const findings = await severe(page);
+    const findings = await severeFindings(page);
     expect(findings.length === 0 && said.length === 0, [...findings, ...said].join("; "));
     await close();
 });

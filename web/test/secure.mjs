@@ -3,6 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
+import { PAGES, severeFindings } from "./pages.mjs";
 import { place, start } from "./plant.mjs";
 import { expect, finish, test } from "./report.mjs";
 
@@ -20,6 +21,9 @@ const files = {
 };
 const [monitor, eventHandler] = ["monitor", "eventhandler"].map((name) => `https://${place(cloud.ready, name)}`);
 const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+
+/** Where a command finds a cloud. */
+const reached = ({ ready }) => ["--service-registry", place(ready, "serviceregistry"), "--monitor", place(ready, "monitor")];
 
 /** A browser that shows a certificate at each port; none where there is none. */
 const as = async (atMonitor, atEventHandler) => {
@@ -124,6 +128,66 @@ await test("web_events_are_heard_by_a_systems_certificate_only", async () => {
     await refused.getByRole("region", { name: "Live tail" }).locator("p.why").waitFor();
     await blind.close();
     await sensor.close();
+});
+
+await test("web_a_secure_clouds_pages_have_no_severe_finding", async () => {
+    const page = await operator.newPage();
+    for (const [width, colorScheme] of [
+        [1280, "light"],
+        [360, "dark"],
+    ]) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.emulateMedia({ colorScheme });
+        for (const name of PAGES) {
+            await page.goto(`${monitor}/#/${name}`);
+            await page.getByRole("heading", { level: 1 }).waitFor();
+            await page.waitForFunction(() => document.querySelector(".state.waiting") === null);
+            const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+            expect(wide <= 0, `${name} is ${wide} px wider than a window of ${width}`);
+            const severe = await severeFindings(page);
+            expect(severe.length === 0, `${name}, ${width} px, ${colorScheme}: ${severe.join("; ")}`);
+        }
+    }
+    await page.close();
+});
+
+await test("web_events_of_another_cloud_are_accepted_and_refused", async () => {
+    const other = await start(BODKIN, ["--cloud", "office", "--operator", "harbour"]);
+    try {
+        const introduction = join(cloud.data, "office.toml");
+        // The other cloud is met at a relay that is not there: to accept an event type, nobody has to be met.
+        execFileSync(BODKIN, ["relay", "add", "127.0.0.1:5573", "--own", "--data", other.data, ...reached(other)]);
+        const introduced = execFileSync(BODKIN, ["cloud", "introduce", "--out", introduction, "--output", "json", "--data", other.data, ...reached(other)]);
+        const { fingerprint } = JSON.parse(introduced);
+        execFileSync(BODKIN, ["cloud", "add", introduction, "--fingerprint", fingerprint, "--data", cloud.data, ...reached(cloud)]);
+    } finally {
+        await other.stop();
+    }
+    const page = await operator.newPage();
+    await page.goto(`${monitor}/#/clouds`);
+    const panel = page.getByRole("region", { name: "Events of other clouds" });
+    await panel.getByRole("combobox", { name: "Cloud" }).selectOption("office.harbour");
+    await panel.getByRole("textbox", { name: "Event type" }).fill("tide");
+    await panel.getByRole("button", { name: "Accept", exact: true }).click();
+    const row = panel.getByRole("row").filter({ hasText: "TIDE" });
+    await row.getByText("accepted").waitFor();
+    await row.getByRole("button", { name: /^Refuse TIDE/ }).click();
+    await row.getByRole("button", { name: /^Really refuse/ }).click();
+    await panel.getByText("Events of type TIDE from office.harbour are refused from now on.").waitFor();
+    await page.goto(`${monitor}/#/map`);
+    await page.locator("svg.layers text", { hasText: "cloud harbour/office" }).first().waitFor();
+    await page.close();
+});
+
+await test("web_who_has_asked_for_a_certificate_is_told", async () => {
+    const nobody = await as(null, null);
+    await nobody.request.post(`${monitor}/api/v1/onboarding`, { data: { systemName: "stranger", secret: "x".repeat(40), csr: "none" } });
+    await nobody.close();
+    const page = await operator.newPage();
+    await page.goto(`${monitor}/#/systems`);
+    const panel = page.getByRole("region", { name: "Onboarding: who has asked" });
+    await panel.getByText("refused").first().waitFor();
+    await page.close();
 });
 
 await browser.close();
