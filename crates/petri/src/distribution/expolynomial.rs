@@ -119,7 +119,8 @@ impl Term {
         self.coefficient * x.powi(self.power as i32) * (-self.rate * x).exp()
     }
 
-    fn mass(&self, from: f64, to: f64, order: u32) -> f64 {
+    /// Integral of `x^order` times the term over `from` to `to`.
+    pub(crate) fn mass(&self, from: f64, to: f64, order: u32) -> f64 {
         let shape = f64::from(self.power + order + 1);
         if self.rate == 0.0 {
             return self.coefficient * (to.powf(shape) - from.powf(shape)) / shape;

@@ -38,6 +38,7 @@ impl Element {
     }
 
     /// All elements of that name inside, at any depth, in their order.
+    #[cfg(test)]
     pub fn all<'a>(&'a self, name: &'a str) -> Vec<&'a Element> {
         let inside = self.children.iter().flat_map(|child| child.all(name));
         (self.name == name).then_some(self).into_iter().chain(inside).collect()

@@ -1,14 +1,25 @@
 //! Nets of the ORIS tool, version 2 (`.xpn`): read only.
 //!
-//! ORIS has one clock a transition and forgets it when the transition is disabled. What has no meaning here is refused: updates of
-//! markings, resets of other transitions, densities that are piecewise formulas.
+//! ORIS has one clock a transition and forgets it when the transition is disabled. A rate may be an expression over places; a number
+//! may be one too, where it is made of places that no arc leads to or from, which ORIS's users take for constants. What has no meaning
+//! here is refused: updates of markings, resets of other transitions, weights that depend on the marking, densities of several pieces.
 
+mod density;
+mod law;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::law::firing;
 use super::xml::{self, Element, XmlError};
 use crate::{
-    distribution::{Deterministic, Distribution, Erlang, Exponential, Uniform},
     expression::Expression,
-    net::{Arc, Delay, Firing, Memory, Net, NetError, Place, Servers, Timed, Transition},
+    net::{Arc, Net, NetError, Place, Transition},
 };
+
+/// Most joints that an arc is drawn by way of.
+const JOINTS_MAX: usize = 1_000;
 
 /// A file that is no net.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,34 +32,71 @@ pub enum XpnError {
     Net(#[from] NetError),
 }
 
+/// The places of a file, as its expressions name them.
+struct Marking<'a> {
+    places: &'a [Place],
+    /// Those that no arc leads to or from.
+    is_fixed: &'a [bool],
+}
+
+impl Marking<'_> {
+    fn expression(&self, text: &str) -> Result<Expression, String> {
+        let place = |name: &str| self.places.iter().position(|place| place.name == name);
+        Expression::parse(text, &place).map_err(|error| error.to_string())
+    }
+
+    /// The number that an expression always is, if it is one.
+    fn constant(&self, expression: &Expression) -> Option<f64> {
+        let initial = || self.places.iter().map(|place| place.initial).collect::<Vec<u32>>();
+        expression.places().all(|place| self.is_fixed[place]).then(|| expression.value(&initial()))
+    }
+}
+
+/// What a file is made of.
+#[derive(Default)]
+struct Parts<'a> {
+    places: Vec<&'a Element>,
+    transitions: Vec<&'a Element>,
+    arcs: Vec<&'a Element>,
+    joints: BTreeSet<&'a str>,
+}
+
 /// Reads a net. ORIS's files have neither a name nor a unit of time; `name` and `time_unit` are taken.
 ///
 /// # Errors
 /// What is wrong, with its line or with the part of the net that it is in.
 pub fn read(text: &str, name: &str, time_unit: &str) -> Result<Net, XpnError> {
     let root = xml::read(text)?;
-    if root.name != "tpn-editor" {
-        return Err(refused(&root, "a tpn-editor document is expected").into());
-    }
-    let (mut places, mut place_ids) = (Vec::new(), Vec::new());
-    for element in root.all("place") {
+    let parts = Parts::of(&root)?;
+    let mut places = Vec::new();
+    let mut place_numbers = BTreeMap::new();
+    for (number, element) in parts.places.iter().enumerate() {
         let tokens = property(element, "default.marking").and_then(|property| property.attribute("marking")).unwrap_or("0");
-        let initial = tokens.trim().parse().map_err(|_| refused(element, format!("its marking is {tokens}; expected a whole number")))?;
+        let tokens = Some(tokens.trim()).filter(|tokens| !tokens.is_empty()).unwrap_or("0");
+        let initial = tokens.parse().map_err(|_| refused(element, format!("its marking is {tokens}; expected a whole number")))?;
         places.push(Place { name: title(element)?, initial });
-        place_ids.push(uuid(element)?);
+        numbered(&mut place_numbers, element, number)?;
     }
-    let (mut transitions, mut transition_ids) = (Vec::new(), Vec::new());
-    for element in root.all("transition") {
-        transitions.push(transition(element, &places)?);
-        transition_ids.push(uuid(element)?);
+    let is_fixed = parts.fixed(&place_numbers);
+    let marking = Marking { places: &places, is_fixed: &is_fixed };
+    let mut transitions = Vec::new();
+    let mut transition_numbers = BTreeMap::new();
+    for (number, element) in parts.transitions.iter().enumerate() {
+        transitions.push(transition(element, &marking)?);
+        numbered(&mut transition_numbers, element, number)?;
     }
-    let joints: Vec<&str> = root.all("joint").into_iter().filter_map(|joint| joint.attribute("uuid")).collect();
-    let arcs = [root.all("arc"), root.all("inhibitor-arc")].concat();
-    for element in &arcs {
+    let mut from_joints = BTreeMap::new();
+    for element in &parts.arcs {
+        from_joints.entry(attribute(element, "from")?).or_insert(*element);
+    }
+    for element in &parts.arcs {
         let from = attribute(element, "from")?;
-        let Some(end) = end(element, &arcs, &joints)? else { continue };
-        let index = |ids: &[&str], id: &str| ids.iter().position(|other| *other == id);
-        match (index(&place_ids, from), index(&transition_ids, end), index(&transition_ids, from), index(&place_ids, end)) {
+        if parts.joints.contains(from) {
+            continue;
+        }
+        let to = end(element, &from_joints, &parts.joints)?;
+        let found = |numbers: &BTreeMap<&str, usize>, uuid: &str| numbers.get(uuid).copied();
+        match (found(&place_numbers, from), found(&transition_numbers, to), found(&transition_numbers, from), found(&place_numbers, to)) {
             (Some(place), Some(transition), ..) => {
                 let transition = &mut transitions[transition];
                 let list = if element.name == "arc" { &mut transition.inputs } else { &mut transition.inhibitors };
@@ -63,6 +111,47 @@ pub fn read(text: &str, name: &str, time_unit: &str) -> Result<Net, XpnError> {
     Ok(Net::new(name, time_unit, places, transitions)?)
 }
 
+impl<'a> Parts<'a> {
+    fn of(root: &'a Element) -> Result<Self, NetError> {
+        let entities = root.child("tpn-entities").filter(|_| root.name == "tpn-editor");
+        let entities = entities.ok_or_else(|| refused(root, "a tpn-editor document with tpn-entities is expected"))?;
+        let mut parts = Self::default();
+        for element in &entities.children {
+            match element.name.as_str() {
+                "place" => parts.places.push(element),
+                "transition" => parts.transitions.push(element),
+                "arc" | "inhibitor-arc" => parts.arcs.push(element),
+                "joint" => {
+                    parts.joints.insert(attribute(element, "uuid")?);
+                }
+                "note" => {}
+                other => {
+                    let expected = "place, transition, arc, inhibitor-arc, joint or note";
+                    return Err(refused(element, format!("{other} is not understood; expected {expected}")));
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    /// For each place whether no arc moves its tokens.
+    fn fixed(&self, places: &BTreeMap<&str, usize>) -> Vec<bool> {
+        let mut is_fixed = vec![true; places.len()];
+        for arc in self.arcs.iter().filter(|arc| arc.name == "arc") {
+            let ends = ["from", "to"].into_iter().filter_map(|end| places.get(arc.attribute(end)?));
+            ends.for_each(|place| is_fixed[*place] = false);
+        }
+        is_fixed
+    }
+}
+
+fn numbered<'a>(numbers: &mut BTreeMap<&'a str, usize>, element: &'a Element, number: usize) -> Result<(), NetError> {
+    match numbers.insert(attribute(element, "uuid")?, number) {
+        None => Ok(()),
+        Some(_) => Err(refused(element, "its uuid is there twice")),
+    }
+}
+
 fn refused(element: &Element, reason: impl std::fmt::Display) -> NetError {
     let name = property(element, "0.default.name").and_then(|property| property.attribute("name")).unwrap_or_default();
     NetError::new(format!("line {}, {} {name}", element.line, element.name).trim_end().to_owned(), reason.to_string())
@@ -72,12 +161,12 @@ fn attribute<'a>(element: &'a Element, name: &str) -> Result<&'a str, NetError> 
     element.attribute(name).ok_or_else(|| refused(element, format!("it has no {name}")))
 }
 
-fn uuid(element: &Element) -> Result<&str, NetError> {
-    attribute(element, "uuid")
+fn properties(element: &Element) -> &[Element] {
+    element.child("properties").map_or(&[], |properties| &properties.children)
 }
 
 fn property<'a>(element: &'a Element, id: &str) -> Option<&'a Element> {
-    element.child("properties")?.children.iter().find(|property| property.attribute("id") == Some(id))
+    properties(element).iter().find(|property| property.attribute("id") == Some(id))
 }
 
 fn title(element: &Element) -> Result<String, NetError> {
@@ -85,31 +174,41 @@ fn title(element: &Element) -> Result<String, NetError> {
     Ok(attribute(property, "name")?.to_owned())
 }
 
-/// Where an arc leads in the end: what was drawn by way of joints is several arcs. None for those that begin at a joint.
-fn end<'a>(element: &'a Element, arcs: &[&'a Element], joints: &[&str]) -> Result<Option<&'a str>, NetError> {
-    if joints.contains(&attribute(element, "from")?) {
-        return Ok(None);
-    }
+/// Where an arc leads in the end: what was drawn by way of joints is several arcs.
+fn end<'a>(element: &'a Element, from_joints: &BTreeMap<&str, &'a Element>, joints: &BTreeSet<&str>) -> Result<&'a str, NetError> {
     let mut end = attribute(element, "to")?;
-    for _ in 0..=joints.len() {
-        if !joints.contains(&end) {
-            return Ok(Some(end));
+    for _ in 0..=joints.len().min(JOINTS_MAX) {
+        if !joints.contains(end) {
+            return Ok(end);
         }
-        let next = arcs.iter().find(|arc| arc.attribute("from") == Some(end));
-        end = attribute(next.ok_or_else(|| refused(element, "it ends at a joint"))?, "to")?;
+        let next = from_joints.get(end).ok_or_else(|| refused(element, "it ends at a joint"))?;
+        end = attribute(next, "to")?;
     }
-    Err(refused(element, "its joints lead in a circle"))
+    Err(refused(element, format!("its joints lead in a circle, or are more than {JOINTS_MAX}")))
 }
 
 /// An arc's weight, where one is written.
 fn weight(element: &Element) -> Result<u32, NetError> {
-    let written = element.all("property").into_iter().chain([element]).find_map(|property| property.attribute("multiplicity"));
-    written.map_or(Ok(1), |text| text.parse().map_err(|_| refused(element, format!("its multiplicity is {text}; expected a whole number"))))
+    if let Some(property) = properties(element).iter().find(|property| property.attribute("multiplicity").is_none()) {
+        let id = property.attribute("id").unwrap_or(&property.name);
+        return Err(refused(element, format!("its property {id} is not understood; expected a multiplicity")));
+    }
+    let written = properties(element).iter().chain([element]).find_map(|part| part.attribute("multiplicity"));
+    written.map_or(Ok(1), |text| {
+        text.trim().parse().map_err(|_| refused(element, format!("its multiplicity is {text}; expected a whole number")))
+    })
 }
 
-fn transition(element: &Element, places: &[Place]) -> Result<Transition, NetError> {
-    for id in ["10.default.enablingFunction", "11.default.markingUpdate", "12.default.resetTransitions"] {
-        let Some(property) = property(element, id) else { continue };
+/// What a transition says of itself, by the names of its properties.
+const OF_TRANSITIONS: [&str; 5] =
+    ["0.default.name", "10.default.enablingFunction", "11.default.markingUpdate", "12.default.resetTransitions", "transition.stochastic"];
+
+fn transition(element: &Element, marking: &Marking<'_>) -> Result<Transition, NetError> {
+    for property in properties(element) {
+        let id = property.attribute("id").unwrap_or_default();
+        if !OF_TRANSITIONS.contains(&id) {
+            return Err(refused(element, format!("its property {id} is not understood; expected one of {}", OF_TRANSITIONS.join(", "))));
+        }
         for name in ["marking-update", "reset-transitions"] {
             if property.attribute(name).is_some_and(|text| !text.trim().is_empty()) {
                 return Err(refused(element, format!("its {name} has no meaning here")));
@@ -117,10 +216,8 @@ fn transition(element: &Element, places: &[Place]) -> Result<Transition, NetErro
         }
     }
     let guard = property(element, "10.default.enablingFunction").and_then(|property| property.attribute("enabling-function"));
-    let guard = guard.filter(|text| !text.trim().is_empty()).map(|text| {
-        let place = |name: &str| places.iter().position(|place| place.name == name);
-        Expression::parse(text, &place).map_err(|error| refused(element, format!("enabling function: {error}")))
-    });
+    let guard = guard.filter(|text| !text.trim().is_empty());
+    let guard = guard.map(|text| marking.expression(text).map_err(|error| refused(element, format!("enabling function: {error}"))));
     let law = property(element, "transition.stochastic").ok_or_else(|| refused(element, "it has no transition.stochastic property"))?;
     Ok(Transition {
         name: title(element)?,
@@ -129,83 +226,6 @@ fn transition(element: &Element, places: &[Place]) -> Result<Transition, NetErro
         inhibitors: Vec::new(),
         tests: Vec::new(),
         guard: guard.transpose()?,
-        firing: firing(element, law)?,
+        firing: firing(element, law, marking)?,
     })
-}
-
-fn firing(element: &Element, law: &Element) -> Result<Firing, NetError> {
-    let number = |name: &str| -> Result<f64, NetError> {
-        let text = attribute(law, name).map_err(|_| refused(element, format!("its distribution has no {name}")))?;
-        text.trim().parse().map_err(|_| refused(element, format!("{name} is {text}; expected a number")))
-    };
-    let or = |name: &str, default: f64| if law.attribute(name).is_some() { number(name) } else { Ok(default) };
-    let weight = or("weight", 1.0)?;
-    let priority = or("priority", 0.0)? as u32;
-    let wrong = |error: crate::distribution::DistributionError| refused(element, error);
-    let distribution = match attribute(law, "property-data-type").map_err(|_| refused(element, "its distribution has no type"))? {
-        "0.type.immediate" => return Ok(Firing::Immediate { priority, weight }),
-        "1.type.uniform" => Distribution::Uniform(Uniform::new(number("eft")?, number("lft")?).map_err(wrong)?),
-        "2.type.deterministic" => Distribution::Deterministic(Deterministic::new(number("value")?).map_err(wrong)?),
-        "3.type.exponential" => Distribution::Exponential(Exponential::new(number("lambda")?).map_err(wrong)?),
-        "4.type.erlang" => Distribution::Erlang(Erlang::new(number("k")? as u32, number("lambda")?).map_err(wrong)?),
-        other => {
-            return Err(refused(element, format!("a delay of {other} is not read; write it as expolynomial in a net of the own format")));
-        }
-    };
-    let delay = Delay::Distribution(distribution);
-    Ok(Firing::Timed(Timed { delay, servers: Servers::SINGLE, memory: Memory::Enabling, priority, weight }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn document(law: &str, arcs: &str) -> String {
-        format!(
-            r#"<?xml version="1.0"?><tpn-editor xmlns="http://www.oris-tool.org"><tpn-entities><joint uuid="j"/>
-            <place uuid="a" x="1" y="2"><properties><property id="0.default.name" name="A"/><property id="default.marking" marking="2"/></properties></place>
-            <place uuid="b"><properties><property id="0.default.name" name="B"/></properties></place>
-            <transition uuid="t"><features/><properties><property id="0.default.name" name="T"/>
-            <property id="10.default.enablingFunction" enabling-function="A &gt; 0 &amp;&amp; B == 0"/>
-            <property id="transition.stochastic" {law}/></properties></transition>{arcs}</tpn-entities></tpn-editor>"#
-        )
-    }
-
-    const ARCS: &str = r#"<arc from="a" to="j"/><arc from="j" to="t"/><arc from="t" to="b"/><inhibitor-arc from="b" to="t"/>"#;
-
-    fn check(law: &str, expected: &str) {
-        let net = read(&document(law, ARCS), "n", "s").unwrap_or_else(|error| panic!("{law}: {error}"));
-        let transition = &net.transitions()[0];
-        assert_eq!((net.places()[0].initial, transition.inputs.len(), transition.outputs.len(), transition.inhibitors.len()), (2, 1, 1, 1));
-        assert_eq!((net.degree(0, &[2, 0]), net.degree(0, &[2, 1])), (1, 0));
-        let found = match &transition.firing {
-            Firing::Immediate { priority, weight } => format!("immediate {priority} {weight}"),
-            Firing::Timed(Timed { delay: Delay::Distribution(law), .. }) => format!("{} {}", law.name(), law.mean()),
-            Firing::Timed(_) => "rate".to_owned(),
-        };
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn every_kind_of_transition_is_read() {
-        check(r#"property-data-type="0.type.immediate" priority="3" weight="2""#, "immediate 3 2");
-        check(r#"property-data-type="1.type.uniform" eft="1.0" lft="3.0""#, "uniform 2");
-        check(r#"property-data-type="2.type.deterministic" value="4" weight="1""#, "deterministic 4");
-        check(r#"property-data-type="3.type.exponential" lambda="0.5""#, "exponential 2");
-        check(r#"property-data-type="4.type.erlang" k="3" lambda="1.5""#, "erlang 2");
-    }
-
-    #[test]
-    fn what_is_not_understood_is_refused_with_its_line() {
-        let law = r#"property-data-type="3.type.exponential" lambda="1""#;
-        for (law, arcs, reason) in [
-            (r#"property-data-type="5.type.expolynomial""#, ARCS, "line 4, transition T: a delay of 5.type.expolynomial"),
-            (r#"property-data-type="3.type.exponential""#, ARCS, "its distribution has no lambda"),
-            (law, r#"<arc from="a" to="x"/>"#, "line 6, arc: it does not lead"),
-            (law, r#"<arc from="a" to="j"/>"#, "it ends at a joint"),
-        ] {
-            let error = read(&document(law, arcs), "n", "s").expect_err(reason).to_string();
-            assert!(error.contains(reason), "{reason}: {error}");
-        }
-    }
 }

@@ -1,0 +1,168 @@
+use super::*;
+
+/// A document with one place/transition net of these parts, which begin on its second line.
+fn document_of(parts: &str) -> String {
+    format!("<pnml><net id=\"n\" type=\"http://{TYPE}\">\n{parts}</net></pnml>")
+}
+
+#[test]
+fn what_is_written_is_read_back_the_same() {
+    for text in [
+        include_str!("../../../../../vectors/petri/nets/intracloud.json"),
+        include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json"),
+    ] {
+        let net = json::read(text).expect("it is right");
+        assert_eq!(read(&write(&net)).expect("what is written is right"), net);
+    }
+}
+
+#[test]
+fn a_net_of_another_program_is_read() {
+    let text = r#"<pnml xmlns="http://www.pnml.org/version-2009/grammar/pnml"><net id="n" type="http://www.pnml.org/version-2009/grammar/ptnet"><page id="a">
+        <place id="p"><initialMarking><text> 3 </text></initialMarking></place><place id="q"><name><text>Q</text></name></place>
+        <transition id="t"/><arc id="1" source="p" target="t"><inscription><text>2</text></inscription></arc>
+        <arc id="2" source="t" target="q"/><arc id="3" source="q" target="t"><type value="inhibitor"/></arc></page></net></pnml>"#;
+    let net = read(text).expect("it is right");
+    let transition = &net.transitions()[0];
+    assert_eq!((net.places()[0].initial, net.places()[1].name.as_str()), (3, "Q"));
+    assert_eq!((&transition.inputs, &transition.inhibitors), (&vec![Arc { place: 0, weight: 2 }], &vec![Arc { place: 1, weight: 1 }]));
+}
+
+#[test]
+fn several_arcs_between_the_same_two_mean_what_each_of_them_does() {
+    let arc = |kind: &str, weight: u32| {
+        format!(
+            "<arc id=\"{kind}{weight}\" source=\"p\" target=\"t\"><inscription><text>{weight}</text></inscription><type value=\"{kind}\"/></arc>"
+        )
+    };
+    let arcs: String = [("normal", [2, 3]), ("inhibitor", [9, 7]), ("test", [2, 3])]
+        .iter()
+        .flat_map(|(kind, weights)| weights.map(|weight| arc(kind, weight)))
+        .collect();
+    let net = read(&document_of(&format!("<place id=\"p\"/><transition id=\"t\"/>{arcs}"))).expect("it is right");
+    let weights = [&net.transitions()[0].inputs, &net.transitions()[0].inhibitors, &net.transitions()[0].tests].map(|list| list[0].weight);
+    assert_eq!(weights, [5, 7, 3], "both are taken, seven inhibit already, three have to be there");
+}
+
+#[test]
+fn mistakes_are_told_with_their_line() {
+    for (parts, reason) in [
+        ("<place/>", "line 2, place: it has no id"),
+        ("<place id=\"p\"/><arc id=\"a\" source=\"p\" target=\"x\"/>", "line 2, arc a: it leads from p to x"),
+        ("<place id=\"p\"><initialMarking><text>-1</text></initialMarking></place>", "line 2, place p: initialMarking is -1"),
+        ("<place id=\"p\"/><transition id=\"t\"><toolspecific tool=\"bodkin\">{}</toolspecific></transition>", "line 2, transition t"),
+        ("<place id=\"p\"/><place id=\"p\"/>", "line 2, place p: its id is there twice"),
+    ] {
+        let error = read(&document_of(parts)).expect_err(parts).to_string();
+        assert!(error.contains(reason), "{parts}: {error}");
+    }
+}
+
+/// A net of coloured tokens would otherwise be one without tokens.
+#[test]
+fn a_net_of_another_type_is_refused() {
+    let of_type =
+        |kind: &str| format!("<pnml><net id=\"n\"{kind}><page id=\"g\"><place id=\"p\"/><transition id=\"t\"/></page></net></pnml>");
+    let standard = "http://www.pnml.org/version-2009/grammar";
+    for (kind, reason) in [
+        (
+            format!(" type=\"{standard}/symmetricnet\""),
+            "line 1, net n: its type is http://www.pnml.org/version-2009/grammar/symmetricnet; expected a place/transition net",
+        ),
+        (format!(" type=\"{standard}/highlevelnet\""), "its type is"),
+        (format!(" type=\"{standard}/pt-hlpng\""), "its type is"),
+        (" type=\"P/T net\"".to_owned(), "its type is P/T net"),
+        (String::new(), "it has no type; expected a place/transition net"),
+    ] {
+        let error = read(&of_type(&kind)).expect_err(&kind).to_string();
+        assert!(error.contains(reason), "{kind}: {error}");
+    }
+    for kind in [
+        "http://www.pnml.org/version-2009/grammar/pnmlcoremodel",
+        "https://www.pnml.org/version-2009/extensions/inhibitorptnet",
+        "http://www.informatik.hu-berlin.de/top/pntd/ptNetb",
+    ] {
+        let net = read(&of_type(&format!(" type=\"{kind}\""))).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        assert_eq!((net.places().len(), net.transitions().len()), (1, 1));
+    }
+}
+
+#[test]
+fn of_several_nets_one_is_chosen_by_its_id() {
+    let net = |id: &str, tokens: u32| {
+        format!(
+            "<net id=\"{id}\" type=\"http://{TYPE}\"><place id=\"p\"><initialMarking><text>{tokens}</text></initialMarking></place><transition id=\"t\"/></net>"
+        )
+    };
+    let text = format!("<pnml>{}{}</pnml>", net("first", 1), net("second", 2));
+    let initial = |which: &str| document(&text, Some(which)).expect(which).net.initial();
+    assert_eq!((initial("first"), initial("second")), (vec![1], vec![2]));
+    assert_eq!(
+        read(&text).expect_err("two").to_string(),
+        "the document has 2 nets: first, second; expected one of them to be chosen by its id"
+    );
+    assert_eq!(
+        document(&text, Some("third")).expect_err("none").to_string(),
+        "the document has 2 nets: first, second; expected one with the id third"
+    );
+    let alone = format!("<pnml>{}</pnml>", net("first", 1));
+    assert!(document(&alone, Some("second")).expect_err("another").to_string().starts_with("the document has 1 net: first; "));
+}
+
+#[test]
+fn what_may_change_the_meaning_is_refused_and_other_tools_are_told() {
+    for (parts, reason) in [
+        ("<place id=\"p\"><hlinitialMarking/></place>", "line 2, place p: its hlinitialMarking is not understood"),
+        (
+            "<place id=\"p\"><capacity><text>3</text></capacity></place>",
+            "line 2, place p: its capacity is not understood and may change what it means",
+        ),
+        (
+            "<place id=\"p\"><initialMarking><value>Default,1</value></initialMarking></place>",
+            "line 2, place p: its initialMarking has a value; expected a text",
+        ),
+        ("<place id=\"p\"><initialMarking/></place>", "its initialMarking has no text"),
+        ("<transition id=\"t\"><rate><value>2</value></rate></transition>", "line 2, transition t: its rate is not understood"),
+        ("<declaration/>", "net n: its declaration is not understood"),
+        (
+            "<place id=\"p\"/><transition id=\"t\"/><arc id=\"a\" source=\"p\" target=\"t\"><type value=\"reset\"/></arc>",
+            "line 2, arc a: its type is reset; expected normal, inhibitor, test or read",
+        ),
+        (
+            "<place id=\"p\"/><transition id=\"t\"/><arc id=\"a\" source=\"t\" target=\"p\"><type value=\"inhibitor\"/></arc>",
+            "expected normal",
+        ),
+        (
+            "<transition id=\"t\"><toolspecific tool=\"bodkin\" version=\"2\">{}</toolspecific></transition>",
+            "version 2 of bodkin's own element was found; expected 1",
+        ),
+    ] {
+        let error = read(&document_of(parts)).expect_err(parts).to_string();
+        assert!(error.contains(reason), "{parts}: {error}");
+    }
+    let tools = "<toolspecific tool=\"WoPeD\" version=\"1.0\"><place id=\"of the tool\"/></toolspecific>";
+    let drawn = "<graphics><position x=\"1\" y=\"2\"/></graphics>";
+    let marking = "<initialMarking><text>2</text><toolspecific tool=\"tokens\" version=\"1\"/></initialMarking>";
+    let found = document(&document_of(&format!("{tools}<place id=\"p\">{drawn}{tools}{marking}</place><transition id=\"t\"/>")), None)
+        .expect("it is right");
+    assert_eq!(found.net.initial(), [2], "places of another tool are none of the net");
+    assert_eq!(found.passed_over.into_iter().collect::<Vec<_>>(), [("WoPeD".to_owned(), 2), ("tokens".to_owned(), 1)]);
+}
+
+#[test]
+fn arcs_follow_the_stand_ins_of_other_pages() {
+    let pages = |reference: &str| {
+        document_of(&format!(
+            "<page id=\"a\"><place id=\"p\"/></page><page id=\"b\"><referencePlace id=\"r\" ref=\"s\"/><referencePlace id=\"s\" ref=\"{reference}\"/>\
+             <transition id=\"t\"/><arc id=\"1\" source=\"r\" target=\"t\"/></page>"
+        ))
+    };
+    let net = read(&pages("p")).expect("it is right");
+    assert_eq!(net.transitions()[0].inputs, [Arc { place: 0, weight: 1 }]);
+    for (reference, told) in
+        [("t", "it stands for s; expected a place of the net"), ("r", "it stands for s"), ("x", "expected a place of the net")]
+    {
+        let error = read(&pages(reference)).expect_err(reference).to_string();
+        assert!(error.contains(told), "{reference}: {error}");
+    }
+}
