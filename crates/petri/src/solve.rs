@@ -11,6 +11,7 @@
 //! The first of the table that fits is taken, unless one is asked for.
 
 mod columns;
+mod impulses;
 mod lattice;
 mod markov;
 pub mod passage;
@@ -203,9 +204,17 @@ fn choose(question: &Question) -> Method {
 /// What is added up over time is known of Markov chains, up to a time.
 fn check_firings(question: &Question, method: Method) -> Result<(), SolveError> {
     let counted = question.measures.iter().find_map(|measure| match measure {
-        Measure::Firings(transition) => Some(&question.net.transitions()[*transition].name),
+        Measure::Firings(impulse) => Some(&question.net.transitions()[impulse.transition].name),
         Measure::Reward(_) | Measure::Throughput(_) => None,
     });
+    let other = question.measures.iter().filter_map(Measure::impulse).find(|impulse| !impulse.is_count_of_timed(question.net));
+    if let (Some(impulse), true) = (other, method != Method::Markov) {
+        let name = &question.net.transitions()[impulse.transition].name;
+        let what = if impulse.each.is_some() { "what a firing earns is" } else { "it is immediate, and its firings are" };
+        let reason =
+            format!("transition {name}: {what} known to method markov only, and this is {}: simulate firings({name})", method.name());
+        return Err(SolveError::Question(reason));
+    }
     match counted {
         Some(name) if question.when == When::Steady => {
             Err(SolveError::Question(format!("firings({name}) grow without end in the long run: ask for throughput({name})")))

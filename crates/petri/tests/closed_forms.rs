@@ -5,7 +5,7 @@ mod nets;
 use bodkin_petri::{
     distribution::{Deterministic, Distribution, Erlang, Exponential, Gamma, Lognormal, Uniform},
     format::json,
-    measure::Measure,
+    measure::{Impulse, Measure},
     net::{Firing, Net, Servers, Transition},
     solve::{
         Answer, Certainty, Method, Question, SolveError, When,
@@ -389,7 +389,7 @@ fn firings_are_counted_with_their_bound() {
     assert!(answer.errors[2] < 2e-8, "{:?}", answer.errors);
 
     let refused = |net: &Net, when: When| {
-        let measures = vec![Measure::Firings(0)];
+        let measures = vec![Measure::Firings(Impulse { transition: 0, each: None })];
         solve(&Question { measures, ..Question::new(net, when) }).expect_err("it is not known").to_string()
     };
     assert_eq!(refused(&source, When::Steady), "firings(fire) grow without end in the long run: ask for throughput(fire)");
@@ -405,7 +405,7 @@ fn what_is_not_suited_to_a_method_is_refused() {
     let net = net("uniform", &[("A", 1), ("B", 0)], vec![timed("t", law, Servers::SINGLE, &[0], &[1])]);
     let question = Question { method: Some(Method::Markov), ..Question::new(&net, When::At(vec![1.0])) };
     assert!(matches!(solve(&question), Err(SolveError::Explore(_))));
-    let measures = vec![Measure::Throughput(0)];
+    let measures = vec![Measure::Throughput(Impulse { transition: 0, each: None })];
     let question = Question { measures, ..Question::new(&net, When::At(vec![1.0])) };
     assert!(solve(&question).expect_err("a general clock has no rate").to_string().contains("throughput(t) is not known"));
 }

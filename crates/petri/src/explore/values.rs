@@ -37,6 +37,24 @@ impl Rules<'_> {
         }
     }
 
+    /// What fires in a state in which time passes: transition, clock of its slot, and rate.
+    pub fn events(&self, state: &State) -> Vec<(usize, Option<usize>, f64)> {
+        let mut found = Vec::new();
+        for transition in 0..self.clocks.len() {
+            match (&self.clocks[transition], self.slot_of[transition]) {
+                (Clock::Stages(stages), Some(slot)) => {
+                    for (clock, stage) in self.running_clocks(slot, state).iter().enumerate() {
+                        let ends = stages.moves[*stage as usize].iter().filter(|(next, _)| next.is_none());
+                        found.extend(ends.map(|(_, rate)| (transition, Some(clock), *rate)));
+                    }
+                }
+                _ => found.push((transition, None, self.firing_rate(transition, state))),
+            }
+        }
+        found.retain(|(.., rate)| *rate > 0.0);
+        found
+    }
+
     fn firing_rate(&self, transition: usize, state: &State) -> f64 {
         if self.is_over(&state.marking) {
             return 0.0;

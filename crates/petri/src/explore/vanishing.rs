@@ -9,7 +9,10 @@ use super::{
     clock::Moment,
     rules::{DUE, Rules, State},
 };
-use crate::net::{Firing, Timed};
+use crate::{
+    measure::Impulse,
+    net::{Firing, Timed},
+};
 
 /// Most states without time between two with it.
 pub const VANISHING_MAX: usize = 5_000;
@@ -41,6 +44,36 @@ impl Rules<'_> {
         let entries = entries.collect::<Result<Vec<_>, VanishingError>>()?;
         elimination.explore()?;
         elimination.eliminate(entries, outcomes)
+    }
+
+    /// What firings without time earn on the way from `outcomes` to where time passes, and how many states they pass.
+    pub fn earned_without_time(
+        &self,
+        outcomes: Vec<(f64, State)>,
+        impulse: &Impulse,
+        moment: Moment,
+    ) -> Result<(f64, usize), VanishingError> {
+        let mut elimination = Elimination { rules: self, moment, numbers: BTreeMap::new(), nodes: Vec::new(), tangible: BTreeMap::new() };
+        let vanishing = outcomes.into_iter().filter(|(_, state)| self.is_vanishing(state));
+        let entries = vanishing.map(|(probability, state)| Ok((elimination.number(state)?, probability)));
+        let entries = entries.collect::<Result<Vec<_>, VanishingError>>()?;
+        elimination.explore()?;
+        let mut earned: Vec<f64> = elimination.nodes.iter().map(|node| self.earned_next(&node.state, impulse)).collect();
+        elimination.take_out(&mut earned)?;
+        // Each node leads to lower ones, whose sums are whole already.
+        for number in 0..earned.len() {
+            let later: f64 = elimination.nodes[number].vanishing.iter().map(|(to, probability)| probability * earned[*to]).sum();
+            earned[number] += later;
+        }
+        Ok((entries.iter().map(|(number, probability)| probability * earned[*number]).sum(), earned.len()))
+    }
+
+    /// What the next firing without time earns on average.
+    fn earned_next(&self, state: &State, impulse: &Impulse) -> f64 {
+        let choices = self.enabled_immediates(state);
+        let total: f64 = choices.iter().map(|(.., weight)| weight).sum();
+        let asked = choices.iter().filter(|(transition, ..)| *transition == impulse.transition);
+        asked.map(|(.., weight)| weight / total * impulse.earned(&state.marking)).sum()
     }
 
     fn is_vanishing(&self, state: &State) -> bool {
@@ -152,10 +185,9 @@ impl Elimination<'_, '_> {
         Ok(())
     }
 
-    /// Takes the nodes out from the last to the first; then the entries lead to tangible states only.
-    fn eliminate(mut self, entries: Vec<(usize, f64)>, outcomes: &mut Vec<(f64, State)>) -> Result<(), VanishingError> {
-        let mut mass = vec![0.0; self.nodes.len()];
-        entries.iter().for_each(|(number, probability)| mass[*number] += probability);
+    /// Takes the nodes out from the last to the first, so that each leads to lower ones and to tangible states only. What each `earned` goes
+    /// the same way: then it is what is earned from there until a lower node or a tangible state is met.
+    fn take_out(&mut self, earned: &mut [f64]) -> Result<(), VanishingError> {
         for number in (0..self.nodes.len()).rev() {
             self.nodes[number].vanishing.retain(|(to, _)| *to != number);
             let node = &self.nodes[number];
@@ -168,15 +200,25 @@ impl Elimination<'_, '_> {
                 vanishing: node.vanishing.iter().map(|(to, probability)| (*to, probability / on)).collect(),
                 tangible: node.tangible.iter().map(|(to, probability)| (*to, probability / on)).collect(),
             };
-            for before in &mut self.nodes[..number] {
+            earned[number] /= on;
+            for (lower, before) in self.nodes[..number].iter_mut().enumerate() {
                 let Some(index) = before.vanishing.iter().position(|(to, _)| *to == number) else { continue };
                 let (_, into) = before.vanishing.swap_remove(index);
+                earned[lower] += into * earned[number];
                 node.vanishing.iter().for_each(|(to, probability)| add(&mut before.vanishing, *to, into * probability));
                 node.tangible.iter().for_each(|(to, probability)| add(&mut before.tangible, *to, into * probability));
             }
             self.nodes[number] = node;
         }
-        // Each node leads to lower ones and to tangible states now.
+        Ok(())
+    }
+
+    /// Then the entries lead to tangible states only.
+    fn eliminate(mut self, entries: Vec<(usize, f64)>, outcomes: &mut Vec<(f64, State)>) -> Result<(), VanishingError> {
+        let mut mass = vec![0.0; self.nodes.len()];
+        entries.iter().for_each(|(number, probability)| mass[*number] += probability);
+        let mut nothing = vec![0.0; self.nodes.len()];
+        self.take_out(&mut nothing)?;
         let mut reached = vec![0.0; self.tangible.len()];
         for number in (0..self.nodes.len()).rev() {
             let arrived = mass[number];

@@ -284,6 +284,9 @@ impl Parser<'_> {
         let (Token::Word(name) | Token::Quoted(name)) = self.take() else {
             return Err(self.unexpected("a transition's name behind firings("));
         };
+        if self.peek() == &Token::Symbol(",") {
+            return Err(self.refused("what a firing earns is computed and not simulated; expected ), for 1 a firing"));
+        }
         self.closes()?;
         let reason = || format!("{FIRINGS}({name}) is no place of the net, and counts none of its transitions");
         let place = (self.place)(&format!("{FIRINGS}({name})")).ok_or_else(|| ExpressionError { column, reason: reason() })?;

@@ -18,6 +18,16 @@ pub(super) struct Columns<'a> {
     pub question: &'a Question<'a>,
     pub rules: &'a Rules<'a>,
     pub states: &'a States,
+    /// For each measure, by state: what is not a number of the state alone.
+    pub earned: Vec<Option<Vec<f64>>>,
+}
+
+/// Where a column's values are.
+enum Asked<'a> {
+    /// The state says them.
+    Of(Column<'a>),
+    /// They are known, by state.
+    Known(&'a [f64]),
 }
 
 impl Columns<'_> {
@@ -32,16 +42,21 @@ impl Columns<'_> {
 
     /// The value of one of them in some states.
     pub fn part(&self, index: usize, which: Range<usize>) -> Vec<f64> {
-        self.rules.values(&self.asked(index), self.states, which)
+        match self.asked(index) {
+            Asked::Of(column) => self.rules.values(&column, self.states, which),
+            Asked::Known(values) => values[which].to_vec(),
+        }
     }
 
-    fn asked(&self, index: usize) -> Column<'_> {
-        let places = self.question.net.places().len();
-        match index.checked_sub(places).map(|measure| &self.question.measures[measure]) {
-            None => self.rules.tokens(index),
-            Some(Measure::Reward(expression)) => Column::Value(expression),
-            Some(Measure::Throughput(transition) | Measure::Firings(transition)) => Column::Firings(*transition),
+    fn asked(&self, index: usize) -> Asked<'_> {
+        let Some(measure) = index.checked_sub(self.question.net.places().len()) else { return Asked::Of(self.rules.tokens(index)) };
+        if let Some(Some(values)) = self.earned.get(measure) {
+            return Asked::Known(values);
         }
+        Asked::Of(match &self.question.measures[measure] {
+            Measure::Reward(expression) => Column::Value(expression),
+            Measure::Throughput(impulse) | Measure::Firings(impulse) => Column::Firings(impulse.transition),
+        })
     }
 
     /// Those values of all of them that are not 0.
@@ -75,12 +90,22 @@ impl Columns<'_> {
 
     /// Tells the values of all columns in the states from a first one on, a block at a time: each state is unpacked once.
     fn each_block(&self, mut tell: impl FnMut(usize, &[Vec<f64>])) {
-        let asked: Vec<Column<'_>> = (0..self.len()).map(|index| self.asked(index)).collect();
+        let asked: Vec<Asked<'_>> = (0..self.len()).map(|index| self.asked(index)).collect();
         let mut values = vec![Vec::with_capacity(BLOCK); asked.len()];
         for first in (0..self.states.len()).step_by(BLOCK) {
             values.iter_mut().for_each(Vec::clear);
-            self.rules.for_each_state(self.states, first..self.states.len().min(first + BLOCK), |state| {
-                values.iter_mut().zip(&asked).for_each(|(values, column)| values.push(self.rules.value(column, state)));
+            let block = first..self.states.len().min(first + BLOCK);
+            for (values, asked) in values.iter_mut().zip(&asked) {
+                if let Asked::Known(known) = asked {
+                    values.extend_from_slice(&known[block.clone()]);
+                }
+            }
+            self.rules.for_each_state(self.states, block, |state| {
+                for (values, asked) in values.iter_mut().zip(&asked) {
+                    if let Asked::Of(column) = asked {
+                        values.push(self.rules.value(column, state));
+                    }
+                }
             });
             tell(first, &values);
         }

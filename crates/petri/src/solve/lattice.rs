@@ -71,8 +71,8 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
 /// General clocks fire at ticks only: between them they have no rate that could be told.
 fn check_throughputs(question: &Question) -> Result<(), SolveError> {
     let general = |measure: &Measure| match measure {
-        Measure::Throughput(transition) => {
-            Some(&question.net.transitions()[*transition]).filter(|transition| general_law(transition).is_some())
+        Measure::Throughput(impulse) => {
+            Some(&question.net.transitions()[impulse.transition]).filter(|transition| general_law(transition).is_some())
         }
         Measure::Reward(_) | Measure::Firings(_) => None,
     };
@@ -154,7 +154,7 @@ impl<'a> Readings<'a> {
     }
 
     fn take(&mut self, number: usize, run: &Run) {
-        let columns = Columns { question: self.question, rules: run.ticking.rules(), states: run.ticking.states() };
+        let columns = Columns { question: self.question, rules: run.ticking.rules(), states: run.ticking.states(), earned: Vec::new() };
         let Mass { values: probabilities, first } = &run.now;
         for (index, column) in self.columns.iter_mut().enumerate() {
             column.extend(columns.part(index, column.len()..probabilities.len()));

@@ -1,6 +1,10 @@
 //! Nets whose every delay is made of exponential stages: a Markov chain, exactly.
 
-use super::{Answer, Certainty, Method, Question, SolveError, When, columns::Columns};
+use super::{
+    Answer, Certainty, Method, Question, SolveError, When,
+    columns::Columns,
+    impulses::{Earning, earnings},
+};
 use crate::{
     chain::{
         Chain,
@@ -22,9 +26,11 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
     let mut rules = Rules::new(question.net, question.until.clone(), General::Refused)?;
     rules.find_symmetry(&question.measures);
     let exploration = Exploration::new(rules, question.states_max)?;
-    let columns = Columns { question, rules: &exploration.rules, states: &exploration.states };
+    let mut earnings = earnings(question, &exploration)?;
+    let earned = earnings.iter_mut().map(|earning| earning.as_mut().map(|earning| std::mem::take(&mut earning.values))).collect();
+    let columns = Columns { question, rules: &exploration.rules, states: &exploration.states, earned };
     let chain = &exploration.chain;
-    let (values, errors, steps) = match &question.when {
+    let (mut values, mut errors, steps) = match &question.when {
         When::Steady => columns.steady(chain)?,
         When::At(times) => {
             let is_large = columns.len() * exploration.states.len() > REWARD_VALUES_MAX;
@@ -33,6 +39,7 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
             columns.added_up(chain, times, found)?
         }
     };
+    columns.add_impulses(&earnings, &mut values, &mut errors);
     let reason = match exploration.rules.slots.len() {
         0 => "every delay is exponential".to_owned(),
         1 => "every delay is exponential, or made of exponential stages".to_owned(),
@@ -85,6 +92,21 @@ impl Columns<'_> {
         counted.iter().zip(&columns).for_each(|(index, column)| errors[*index] = range(column) * error);
         steps += further;
         Ok((values, errors, steps))
+    }
+
+    /// What was earned at time 0, and what rounding has changed of what states earn.
+    fn add_impulses(&self, earnings: &[Option<Earning>], values: &mut [Vec<f64>], errors: &mut [f64]) {
+        let places = self.question.net.places().len();
+        for (measure, earning) in earnings.iter().enumerate() {
+            let Some(Earning { at_first, part, .. }) = earning else { continue };
+            let is_count = matches!(self.question.measures[measure], Measure::Firings(_));
+            let largest = values.iter().map(|row| row[places + measure].abs()).fold(0.0, f64::max);
+            if is_count {
+                values.iter_mut().for_each(|row| row[places + measure] += at_first);
+            }
+            // All terms are 0 or more, so that the sum is off by no larger part than they are.
+            errors[places + measure] += 2.0 * part * (largest + errors[places + measure] + at_first);
+        }
     }
 
     fn steady(&self, chain: &Chain) -> Result<Found, SolveError> {

@@ -27,7 +27,7 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
     rules.find_symmetry(&question.measures);
     let explored = Explored::of(rules, question.states_max)?;
     let periods = Periods::of(&explored, TAIL)?;
-    let columns = Columns { question, rules: &explored.rules, states: &explored.states };
+    let columns = Columns { question, rules: &explored.rules, states: &explored.states, earned: Vec::new() };
     let values: Vec<Vec<f64>> = (0..columns.len()).map(|index| of_periods(&columns, index, &periods)).collect();
     let range = |column: &Vec<f64>| column.iter().fold(0.0, |range: f64, value| range.max(value.abs()));
     let scale = values.iter().map(range).fold(1.0, f64::max);
@@ -54,7 +54,7 @@ fn of_periods(columns: &Columns, index: usize, periods: &Periods) -> Vec<f64> {
     let by_state = columns.column(index);
     let measure = index.checked_sub(columns.question.net.places().len()).map(|measure| &columns.question.measures[measure]);
     let firing = |firing: &Option<(usize, f64)>| match (measure, firing) {
-        (Some(Measure::Throughput(asked)), Some((transition, often))) if asked == transition => *often,
+        (Some(Measure::Throughput(asked)), Some((transition, often))) if asked.transition == *transition => *often,
         _ => 0.0,
     };
     let mean = |shares: &Vec<(u32, f64)>| shares.iter().map(|(state, share)| by_state[*state as usize] * share).sum::<f64>();

@@ -35,7 +35,7 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
     let graph = Graph::of(question)?;
     let last = times.last().copied().unwrap_or(0.0).max(f64::MIN_POSITIVE);
     let tolerance = (STEP_SHARE * question.error / graph.order.len() as f64).max(TOLERANCE_MIN);
-    let columns = Columns { question, rules: &graph.exploration.rules, states: &graph.exploration.states };
+    let columns = Columns { question, rules: &graph.exploration.rules, states: &graph.exploration.states, earned: Vec::new() };
     let rewards: Vec<Vec<f64>> = (0..columns.len()).map(|index| columns.column(index)).collect();
     let mut entered: Vec<Entered> = (0..graph.order.len()).map(|_| Entered::default()).collect();
     for (marking, probability) in graph.exploration.chain.first().into_iter().enumerate() {

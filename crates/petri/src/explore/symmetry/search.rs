@@ -64,7 +64,9 @@ impl Rules<'_> {
         self.until.iter().all(same)
             && measures.iter().all(|measure| match measure {
                 Measure::Reward(expression) => same(expression),
-                Measure::Throughput(transition) | Measure::Firings(transition) => exchange.transition(*transition) == *transition,
+                Measure::Throughput(impulse) | Measure::Firings(impulse) => {
+                    exchange.transition(impulse.transition) == impulse.transition && impulse.each.iter().all(same)
+                }
             })
     }
 }
