@@ -135,7 +135,7 @@ pub enum SimulationError {
     Cells(usize),
     /// An option that has no meaning.
     #[error("{0}")]
-    Option(&'static str),
+    Option(String),
     /// Immediate transitions fire for ever.
     #[error("at time {time} more than {} immediate transitions fire without time passing", state::IMMEDIATES_MAX)]
     Timeless {
@@ -253,13 +253,20 @@ impl<'a> Simulation<'a> {
             return Err(SimulationError::Instants);
         }
         if !(options.confidence > 0.0 && options.confidence < 1.0) {
-            return Err(SimulationError::Option("a confidence is above 0 and below 1"));
+            return Err(SimulationError::Option(format!(
+                "the confidence is {}; expected a number above 0 and below 1",
+                options.confidence
+            )));
         }
-        if options.half_width.is_some_and(|half_width| half_width.is_nan() || half_width <= 0.0) {
-            return Err(SimulationError::Option("a half-width is above 0"));
+        if let Some(half_width) = options.half_width.filter(|half_width| half_width.is_nan() || *half_width <= 0.0) {
+            return Err(SimulationError::Option(format!("the half-width is {half_width}; expected a number above 0")));
         }
         if options.runs < 2 {
-            return Err(SimulationError::Option("there are at least 2 runs"));
+            return Err(SimulationError::Option(format!(
+                "there {} {} run; expected at least 2",
+                if options.runs == 1 { "is" } else { "are" },
+                options.runs
+            )));
         }
         let expressions: Vec<&Expression> = question.measures.iter().chain(&question.target).collect();
         let cells = question.instants.len() * (net.places().len() + expressions.len());

@@ -1,6 +1,7 @@
 //! `bodkin model`: stochastic Petri nets. Nothing need run, all of them work on files, but for those that record a cloud under load:
 //! `calibrate` and `validate`.
 
+mod bench;
 mod calibrate;
 mod calibration;
 mod check;
@@ -14,6 +15,7 @@ mod graph;
 mod peers;
 mod plot;
 mod predict;
+mod progress;
 mod recording;
 mod reproduce;
 mod simulate;
@@ -21,8 +23,6 @@ mod solve;
 mod sweep;
 mod times;
 mod validate;
-
-use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
@@ -42,9 +42,8 @@ enum ModelCommand {
     /// Read a net, say what it is made of and which sums of tokens never change
     #[command(after_help = "Exit codes: 0 the net is right, 2 it has a mistake, which is told with its place.")]
     Check {
-        /// File of the net: docs/formats/net.md
-        #[arg(value_name = "NET")]
-        net: PathBuf,
+        #[command(flatten)]
+        net: file::NetFile,
     },
     /// Expected tokens of every place and other measures, at given times or in the long run, with what they may be off
     Solve(solve::SolveOptions),
@@ -60,6 +59,8 @@ enum ModelCommand {
     Reproduce(reproduce::ReproduceOptions),
     /// The same nets by Sirio and Storm, where they are there: what each takes, and how far it is off
     Peers(peers::PeersOptions),
+    /// What was asked of the engine, measured: nets of the thesis and of the literature, rare events, a fit
+    Bench(bench::BenchOptions),
     /// Write a net in another form, or draw it
     Convert(convert::ConvertOptions),
     /// Record a cloud under load, and fit what each step of an event and of an orchestration costs
@@ -93,13 +94,14 @@ pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
         | ModelCommand::Plot(_)
         | ModelCommand::Reproduce(_)
         | ModelCommand::Peers(_)
+        | ModelCommand::Bench(_)
         | ModelCommand::Calibrate(_)
         | ModelCommand::Validate(_)
         | ModelCommand::Fleet(_)
             if form == Form::Csv =>
         {
             eprintln!(
-                "bodkin: --output csv is for curves and sweeps; check, fit, plot, reproduce, peers, convert, calibrate, validate and fleet print none"
+                "bodkin: --output csv is for curves and sweeps; check, fit, plot, reproduce, peers, bench, convert, calibrate, validate and fleet print none"
             );
             Ok(USAGE)
         }
@@ -111,6 +113,7 @@ pub fn run(options: ModelOptions, form: Form) -> anyhow::Result<u8> {
         ModelCommand::Sweep(options) => sweep::run(&options, form),
         ModelCommand::Reproduce(options) => reproduce::run(&options, printer),
         ModelCommand::Peers(options) => peers::run(&options, printer),
+        ModelCommand::Bench(options) => bench::run(&options, printer),
         ModelCommand::Convert(options) => convert::run(&options, printer),
         ModelCommand::Calibrate(options) => calibrate::run(&options, printer),
         ModelCommand::Predict(options) => predict::run(&options, form),

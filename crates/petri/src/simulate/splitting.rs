@@ -137,7 +137,7 @@ fn wanted_for(rarity: &Rarity, within: Option<f64>) -> Option<u32> {
 }
 
 fn check(event: &RareEvent, options: &Splitting) -> Result<(), SimulationError> {
-    let refuse = |reason| Err(SimulationError::Option(reason));
+    let refuse = |reason: &str| Err(SimulationError::Option(reason.to_owned()));
     if !event.levels.windows(2).all(|pair| pair[0] < pair[1]) || event.levels.len() > PARTS_MAX {
         return refuse("levels are rising numbers, at most 60,000");
     }

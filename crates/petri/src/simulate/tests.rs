@@ -352,8 +352,8 @@ fn what_cannot_be_answered_is_refused() {
     assert!(refused(&[50.0], options(1, 2)).contains("more than 1000000 immediate transitions fire without time passing"));
     assert_eq!(refused(&[2.0, 1.0], options(1, 2)), "instants are to be finite, from 0 and rising, and at least one");
     assert_eq!(refused(&[], options(1, 2)), "instants are to be finite, from 0 and rising, and at least one");
-    assert_eq!(refused(&[1.0], options(1, 1)), "there are at least 2 runs");
-    assert_eq!(refused(&[1.0], Options { half_width: Some(0.0), ..options(1, 10) }), "a half-width is above 0");
+    assert_eq!(refused(&[1.0], options(1, 1)), "there is 1 run; expected at least 2");
+    assert_eq!(refused(&[1.0], Options { half_width: Some(0.0), ..options(1, 10) }), "the half-width is 0; expected a number above 0");
     let stuck = r#"{"id": "t", "kind": "timed", "rate": "A - 1", "inputs": [{"place": "A"}]}"#;
     let net = small(&[("A", 2)], &[stuck]);
     let error = simulate(&net, &ask(&net, &[100.0], &[]), &options(1, 2)).expect_err("no answer").to_string();

@@ -1,11 +1,9 @@
 //! `bodkin model check`.
 
-use std::path::Path;
-
 use bodkin_petri::net::{Firing, Invariant, Net};
 use serde_json::json;
 
-use super::file::read_net;
+use super::file::NetFile;
 use crate::{
     DONE, USAGE,
     cli::{details::Details, printer::Printer},
@@ -15,8 +13,8 @@ use crate::{
 const INVARIANTS_SHOWN: usize = 20;
 
 /// Reads a net and tells what it is.
-pub fn run(path: &Path, printer: Printer) -> anyhow::Result<u8> {
-    let net = match read_net(path) {
+pub fn run(file: &NetFile, printer: Printer) -> anyhow::Result<u8> {
+    let net = match file.read() {
         Ok(net) => net,
         Err(mistake) => {
             eprintln!("bodkin: {mistake}");

@@ -16,6 +16,9 @@ pub struct ConvertOptions {
     /// File to read
     #[arg(value_name = "IN")]
     from: PathBuf,
+    /// Which net of a PNML document that has several, by its id
+    #[arg(long = "net", value_name = "ID")]
+    which: Option<String>,
     /// File to write; one that is there is replaced
     #[arg(value_name = "OUT")]
     to: PathBuf,
@@ -23,7 +26,7 @@ pub struct ConvertOptions {
 
 /// Converts a net; gives the exit code.
 pub fn run(options: &ConvertOptions, printer: Printer) -> anyhow::Result<u8> {
-    let net = match read_net(&options.from) {
+    let net = match read_net(&options.from, options.which.as_deref()) {
         Ok(net) => net,
         Err(mistake) => return Ok(refused(&mistake, USAGE)),
     };

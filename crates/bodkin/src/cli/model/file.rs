@@ -1,11 +1,20 @@
 //! Files of nets: which form a file has is said by the end of its name.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use bodkin_petri::{
-    format::{drawing, json, pnml, xpn},
+    format::{
+        drawing, json,
+        pnml::{self, PnmlError},
+        xpn,
+    },
     net::Net,
 };
+use clap::Args;
 
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -13,17 +22,48 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Unit of time of nets whose files have none.
 const TIME_UNIT_DEFAULT: &str = "s";
 
-/// Reads a net.
+/// A file of a net, as commands take it.
+#[derive(Args, Clone, Debug)]
+pub struct NetFile {
+    /// File of the net: docs/formats/net.md
+    #[arg(value_name = "NET")]
+    file: PathBuf,
+    /// Which net of a PNML document that has several, by its id
+    #[arg(long = "net", value_name = "ID")]
+    which: Option<String>,
+}
+
+impl NetFile {
+    /// Reads the net.
+    ///
+    /// # Errors
+    /// As for [`read_net`].
+    pub fn read(&self) -> Result<Net, String> {
+        read_net(&self.file, self.which.as_deref())
+    }
+}
+
+/// Reads a net, of a document of several the one with the id `which`. What was passed over is told.
 ///
 /// # Errors
 /// What is wrong, with the file's name and the place in it.
-pub fn read_net(path: &Path) -> Result<Net, String> {
+pub fn read_net(path: &Path, which: Option<&str>) -> Result<Net, String> {
     let told = |reason: String| format!("{}: {reason}", path.display());
     let text = read_text(path)?;
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     match end_of(path) {
+        Some("json" | "xpn") if which.is_some() => Err(told("it has one net; --net is for PNML documents of several".to_owned())),
         Some("json") => json::read(&text).map_err(|error| told(error.to_string())),
-        Some("pnml") => pnml::read(&text).map_err(|error| told(error.to_string())),
+        Some("pnml") => {
+            let document = pnml::document(&text, which).map_err(|error| match error {
+                error @ PnmlError::Choice { .. } => told(format!("{error} (--net ID)")),
+                error => told(error.to_string()),
+            })?;
+            for (tool, count) in &document.passed_over {
+                eprintln!("bodkin: {}: passed over: what {tool} says for itself, {count} times", path.display());
+            }
+            Ok(document.net)
+        }
         Some("xpn") => xpn::read(&text, &name, TIME_UNIT_DEFAULT).map_err(|error| told(error.to_string())),
         _ => Err(told("its form is not known; expected a name that ends with .json, .pnml or .xpn".to_owned())),
     }

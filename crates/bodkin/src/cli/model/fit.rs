@@ -14,6 +14,7 @@ use crate::{DONE, FAILED, USAGE, cli::printer::Printer};
 /// Options of `bodkin model fit`.
 #[derive(Args, Clone, Debug)]
 #[command(
+    allow_negative_numbers = true,
     after_help = "Of each family the law of the greatest likelihood, the best first by Schwarz's criterion (bic). The p-values are the \
                         share of samples drawn from the law itself, and fitted again, that are as far from it.\n\
                         Exit codes: 0 done (that no family fits is told), 1 no law could be fitted, 2 the data or an option has a \

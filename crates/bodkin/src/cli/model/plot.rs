@@ -16,24 +16,24 @@ use bodkin_petri::{
 use clap::Args;
 use serde_json::json;
 
-use super::{expressions::expression, file::read_net, times::Grid};
+use super::{expressions::expression, file::NetFile, times::Grid};
 use crate::{DONE, FAILED, USAGE, cli::printer::Printer};
 
 /// Options of `bodkin model plot`.
 #[derive(Args, Clone, Debug)]
 #[command(
+    allow_negative_numbers = true,
     after_help = "The end of OUT says its form: .svg is a chart, .html a page with it that needs no network.\nExit codes: 0 done, 1 there is no \
                         answer or OUT cannot be written, 2 the net or an option has a mistake."
 )]
 pub struct PlotOptions {
-    /// File of the net: docs/formats/net.md
-    #[arg(value_name = "NET")]
-    net: PathBuf,
+    #[command(flatten)]
+    net: NetFile,
     /// File to write; one that is there is replaced
     #[arg(value_name = "OUT")]
     out: PathBuf,
     /// Times from T0 to T1, STEP apart
-    #[arg(long, value_name = "T0:STEP:T1")]
+    #[arg(long, value_name = "T0:STEP:T1", allow_hyphen_values = true)]
     transient: Grid,
     /// Draw these and no places: an expression over places; of a condition its probability
     #[arg(long = "measure", value_name = "EXPR")]
@@ -57,7 +57,7 @@ type Curves = (Vec<Mark>, String);
 
 /// Draws; gives the exit code.
 pub fn run(options: &PlotOptions, printer: Printer) -> anyhow::Result<u8> {
-    let asked = read_net(&options.net).and_then(|net| options.measures(&net).map(|measures| (net, measures)));
+    let asked = options.net.read().and_then(|net| options.measures(&net).map(|measures| (net, measures)));
     let (net, measures) = match asked {
         Ok(asked) => asked,
         Err(mistake) => return Ok(refused(&mistake, USAGE)),

@@ -27,8 +27,8 @@ pub const INTRACLOUD: &str = include_str!("../../../../../vectors/petri/nets/int
 pub const INTERCLOUD: &str = include_str!("../../../../../vectors/petri/nets/intercloud.json");
 pub const EVENT_HANDLER: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k1.json");
 pub const FOUR_MESSAGES: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_ss.json");
-const FOUR_MESSAGES_AT_ONCE: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json");
-const LISTING: &str = include_str!("../../../../../vectors/petri/listing_6_1.csv");
+pub const FOUR_MESSAGES_AT_ONCE: &str = include_str!("../../../../../vectors/petri/nets/event_handler_k4_p4_c4_is.json");
+pub const LISTING: &str = include_str!("../../../../../vectors/petri/listing_6_1.csv");
 
 /// The thesis calls a probability 1 that prints as 1.000.
 const PRINTS_AS_ONE: f64 = 0.9995;

@@ -3,19 +3,19 @@
 mod rare;
 mod sheet;
 
-use std::{num::NonZeroU64, path::PathBuf, thread::available_parallelism};
+use std::{num::NonZeroU64, thread::available_parallelism};
 
 use bodkin_petri::{
     expression::Expression,
     net::Net,
-    simulate::{Counters, Options, Question, Tag, TagStart, simulate},
+    simulate::{Counters, Options, Question, SimulationError, Tag, TagStart, simulate},
 };
 use clap::Args;
 
 use super::{
     Form,
     expressions::condition,
-    file::read_net,
+    file::NetFile,
     times::{Grid, Times},
 };
 use crate::{DONE, FAILED, USAGE, cli::printer::Printer};
@@ -26,6 +26,7 @@ const TOO_WIDE: u8 = 4;
 /// Options of `bodkin model simulate`.
 #[derive(Args, Clone, Debug)]
 #[command(
+    allow_negative_numbers = true,
     after_help = "Values are expected tokens of every place, then the measures, each with the interval that holds the true one with the \
                         asked probability (each by itself). The same seed gives the same answer on any machine with any number of \
                         threads; nets that differ in a parameter are best compared under one seed.\n\
@@ -33,9 +34,8 @@ const TOO_WIDE: u8 = 4;
                         wider than was asked when all runs were made."
 )]
 pub struct SimulateOptions {
-    /// File of the net: docs/formats/net.md
-    #[arg(value_name = "NET")]
-    net: PathBuf,
+    #[command(flatten)]
+    net: NetFile,
     #[command(flatten)]
     when: WhenOptions,
     /// Another value to expect: an expression over places and over how often a transition has fired, firings(TRANSITION); of a
@@ -78,16 +78,16 @@ pub struct SimulateOptions {
 #[group(required = true, multiple = false)]
 struct WhenOptions {
     /// At these times, in the net's unit
-    #[arg(long, value_name = "T,T,...")]
+    #[arg(long, value_name = "T,T,...", allow_hyphen_values = true)]
     at: Option<Times>,
     /// At times from T0 to T1, STEP apart
-    #[arg(long, value_name = "T0:STEP:T1")]
+    #[arg(long, value_name = "T0:STEP:T1", allow_hyphen_values = true)]
     transient: Option<Grid>,
 }
 
 /// Simulates and prints; gives the exit code.
 pub fn run(options: &SimulateOptions, form: Form) -> anyhow::Result<u8> {
-    let asked = read_net(&options.net).and_then(|net| {
+    let asked = options.net.read().and_then(|net| {
         let counters = Counters::new(&net);
         let question = options.question(&net, &counters)?;
         let event = options.rare.event(&net, &question)?;
@@ -116,7 +116,7 @@ pub fn run(options: &SimulateOptions, form: Form) -> anyhow::Result<u8> {
         }
         Err(error) => {
             eprintln!("bodkin: {error}");
-            Ok(FAILED)
+            Ok(if matches!(error, SimulationError::Option(_) | SimulationError::Instants) { USAGE } else { FAILED })
         }
     }
 }

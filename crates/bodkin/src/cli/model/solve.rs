@@ -1,9 +1,7 @@
 //! `bodkin model solve`.
 
 mod response;
-mod sheet;
-
-use std::path::PathBuf;
+pub(super) mod sheet;
 
 use bodkin_petri::{
     net::Net,
@@ -15,7 +13,7 @@ use clap::Args;
 use super::{
     Form,
     expressions::{condition, measure},
-    file::read_net,
+    file::NetFile,
     times::{Grid, Times},
 };
 use crate::{DONE, FAILED, USAGE};
@@ -23,14 +21,14 @@ use crate::{DONE, FAILED, USAGE};
 /// Options of `bodkin model solve`.
 #[derive(Args, Clone, Debug)]
 #[command(
+    allow_negative_numbers = true,
     after_help = "With --response: how long a token takes from one place to another, where all delays are made of exponential stages; it has a bound. Values are otherwise expected tokens of every place, then the measures. Each has an error; `bound` says that no value is further off, \
                         `estimate` that it was found by computing more than once.\n\
                         Exit codes: 0 done, 1 it cannot be computed to that error, 2 the net or an option has a mistake."
 )]
 pub struct SolveOptions {
-    /// File of the net: docs/formats/net.md
-    #[arg(value_name = "NET")]
-    net: PathBuf,
+    #[command(flatten)]
+    net: NetFile,
     #[command(flatten)]
     when: WhenOptions,
     /// Another value to expect: an expression over places, as in "A + B > 2", throughput(TRANSITION), or firings(TRANSITION) since time 0
@@ -60,10 +58,10 @@ pub struct SolveOptions {
 #[group(required = true, multiple = false)]
 struct WhenOptions {
     /// At these times, in the net's unit
-    #[arg(long, value_name = "T,T,...")]
+    #[arg(long, value_name = "T,T,...", allow_hyphen_values = true)]
     at: Option<Times>,
     /// At times from T0 to T1, STEP apart
-    #[arg(long, value_name = "T0:STEP:T1")]
+    #[arg(long, value_name = "T0:STEP:T1", allow_hyphen_values = true)]
     transient: Option<Grid>,
     /// In the long run
     #[arg(long)]
@@ -82,7 +80,7 @@ impl WhenOptions {
 
 /// Solves and prints; gives the exit code.
 pub fn run(options: &SolveOptions, form: Form) -> anyhow::Result<u8> {
-    let net = match read_net(&options.net) {
+    let net = match options.net.read() {
         Ok(net) => net,
         Err(mistake) => return Ok(refused(&mistake)),
     };
@@ -115,6 +113,9 @@ impl SolveOptions {
     fn question<'a>(&self, net: &'a Net) -> Result<Question<'a>, String> {
         if self.when.quantile.is_some() && self.until.is_none() {
             return Err("--quantile is one of the time of --until or of --response: neither is given".to_owned());
+        }
+        if !(self.error > 0.0 && self.error < 1.0) {
+            return Err(format!("--error is {}; expected a number above 0 and below 1", self.error));
         }
         Ok(Question {
             net,

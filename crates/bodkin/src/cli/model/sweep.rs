@@ -4,7 +4,6 @@ mod grid;
 mod sheet;
 
 use std::{
-    io::{IsTerminal, Write},
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
     thread::available_parallelism,
@@ -25,21 +24,25 @@ use super::{
     Form,
     expressions::{condition, measure},
     file::{read_net, read_text},
+    progress::Progress,
+    solve::sheet::name,
 };
 use crate::{DONE, FAILED, USAGE};
 
 /// Options of `bodkin model sweep`.
 #[derive(Args, Clone, Debug)]
 #[command(
+    allow_negative_numbers = true,
     after_help = "A net's file names its parameters, as in \"parameters\": {\"pool\": 4}; docs/formats/net.md says where they are used. All points are \
-                        computed side by side. A simulation has the same luck at every point, so that differences are those of the parameters.\n\
+                        computed side by side. A simulation has the same luck at every point, so that differences are those of the parameters. \
+                        Of each point it is told by which method its values were found, and whether what they may be off is a bound, an estimate or an interval.\n\
                         Exit codes: 0 done, 1 no point has an answer or the plot cannot be written, 2 the net or an option has a mistake."
 )]
 pub struct SweepOptions {
     /// File of the net, with parameters: docs/formats/net.md
     #[arg(value_name = "NET.json")]
     net: PathBuf,
-    /// A parameter and its values, as NAME=V,V,... or NAME=FROM:STEP:TO; of two every pair is taken
+    /// A parameter and its values, as NAME=V,V,... or NAME=FROM:STEP:TO; of several every combination is taken
     #[arg(long, value_name = "NAME=VALUES", required = true)]
     vary: Vec<Vary>,
     #[command(flatten)]
@@ -62,7 +65,7 @@ pub struct SweepOptions {
     /// Decides all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, requires = "simulate")]
     seed: u64,
-    /// Draw into this file, .svg or .html: curves over one parameter, surfaces over two
+    /// Draw into this file, .svg or .html: curves over one parameter, surfaces over two; a page has a table of all points, too
     #[arg(long, value_name = "OUT")]
     plot: Option<PathBuf>,
 }
@@ -89,12 +92,23 @@ pub struct Value {
     pub high: f64,
 }
 
-/// The values at a point, one for each thing asked, or why there are none.
-pub type Point = Result<Vec<Value>, String>;
+/// What was found at a point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// One for each thing asked.
+    pub values: Vec<Value>,
+    /// The method's name.
+    pub method: &'static str,
+    /// Whether where the values may be is a bound, an estimate or an interval.
+    pub certainty: String,
+}
+
+/// What was found at a point, or why nothing was.
+pub type Point = Result<Found, String>;
 
 /// Computes, prints and draws; gives the exit code.
 pub fn run(options: &SweepOptions, form: Form) -> anyhow::Result<u8> {
-    let asked = read_text(&options.net).and_then(|text| Ok((Grid::of(&options.vary)?, options.check(&text)?, text)));
+    let asked = read_text(&options.net).and_then(|text| Ok((options.grid()?, options.check(&text)?, text)));
     let (grid, net, text) = match asked {
         Ok(asked) => asked,
         Err(mistake) => {
@@ -115,9 +129,8 @@ pub fn run(options: &SweepOptions, form: Form) -> anyhow::Result<u8> {
 
 /// Every index once, on all cores; results stand in the order of the indices.
 fn side_by_side(count: usize, work: impl Fn(usize) -> Point + Sync) -> Vec<Point> {
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let (next, done, work) = (&next, &done, &work);
-    let is_watched = std::io::stderr().is_terminal();
+    let (next, progress) = (AtomicUsize::new(0), Progress::new(count));
+    let (next, progress, work) = (&next, &progress, &work);
     let share = move || {
         let mut found = Vec::new();
         loop {
@@ -126,11 +139,7 @@ fn side_by_side(count: usize, work: impl Fn(usize) -> Point + Sync) -> Vec<Point
                 return found;
             }
             found.push((index, work(index)));
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if is_watched {
-                // What cannot be shown is not worth an error.
-                let _ = write!(std::io::stderr(), "\r{done} of {count}{}", if done == count { "\n" } else { "" });
-            }
+            progress.one_more();
         }
     };
     let mut found = std::thread::scope(|scope| {
@@ -150,12 +159,22 @@ impl SweepOptions {
         }
     }
 
+    fn grid(&self) -> Result<Grid, String> {
+        let grid = Grid::of(&self.vary)?;
+        match (&self.plot, grid.parameters().len()) {
+            (Some(_), parameters @ 3..) => Err(format!(
+                "--plot is for one parameter or two, and there are {parameters}; their points are listed by --output csv or json"
+            )),
+            _ => Ok(grid),
+        }
+    }
+
     /// The net as the file has it; what is asked is right of any, if it is of this one.
     fn check(&self, text: &str) -> Result<Net, String> {
         if self.net.extension().is_none_or(|end| end != "json") {
             return Err(format!("{}: only nets in the own form have parameters; expected a name that ends with .json", self.net.display()));
         }
-        let net = read_net(&self.net)?;
+        let net = read_net(&self.net, None)?;
         let set: Vec<(String, f64)> = self.vary.iter().map(|vary| (vary.name.clone(), vary.values[0])).collect();
         json::read_with(text, &set).map_err(|error| format!("{}: {error}", self.net.display()))?;
         self.measures.iter().try_for_each(|text| measure(&net, text).map(|_| ()))?;
@@ -176,12 +195,15 @@ impl SweepOptions {
         let when = self.when.at.map_or(When::Steady, |time| When::At(vec![time]));
         let question = solve::Question { measures, until, error: self.error, ..solve::Question::new(&net, when) };
         if let Some(share) = self.when.quantile {
-            let found = passage(&question, &[share], false).map_err(|error| error.to_string())?.quantiles[0];
-            return Ok(vec![Value { value: 0.5 * (found.low + found.high), low: found.low, high: found.high }]);
+            let passage = passage(&question, &[share], false).map_err(|error| error.to_string())?;
+            let found = passage.quantiles[0];
+            let values = vec![Value { value: 0.5 * (found.low + found.high), low: found.low, high: found.high }];
+            return Ok(Found { values, method: passage.method.name(), certainty: name(passage.certainty).to_owned() });
         }
         let answer = solve::solve(&question).map_err(|error| error.to_string())?;
         let columns = answer.values[0].iter().zip(&answer.errors).skip(net.places().len());
-        Ok(columns.map(|(value, error)| Value { value: *value, low: value - error, high: value + error }).collect())
+        let values = columns.map(|(value, error)| Value { value: *value, low: value - error, high: value + error }).collect();
+        Ok(Found { values, method: answer.method.name(), certainty: name(answer.certainty).to_owned() })
     }
 
     fn simulated(&self, net: &Net, measures: Vec<Measure>, target: Option<Expression>) -> Point {
@@ -196,10 +218,9 @@ impl SweepOptions {
         // Points are side by side already.
         let how = simulate::Options { seed: self.seed, runs: self.runs, threads: 1, ..simulate::Options::default() };
         let answer = simulate::simulate(net, &question, &how).map_err(|error| error.to_string())?;
-        Ok(answer
-            .measures
-            .iter()
-            .map(|estimates| Value { value: estimates[0].value, low: estimates[0].low, high: estimates[0].high })
-            .collect())
+        let value =
+            |estimates: &Vec<simulate::Estimate>| Value { value: estimates[0].value, low: estimates[0].low, high: estimates[0].high };
+        let certainty = format!("interval of {} %", 100.0 * how.confidence);
+        Ok(Found { values: answer.measures.iter().map(value).collect(), method: "simulation", certainty })
     }
 }

@@ -66,6 +66,11 @@ fn curves_are_a_line_a_time() {
     let text = text(&output.stdout);
     assert_eq!((text.lines().count(), text.lines().next().map(|header| header.starts_with("t,Publisher,"))), (6, Some(true)), "{text}");
     assert!(super::text(&output.stderr).contains("method sequential"), "{output:?}");
+    let (header, line) = (text.lines().next().expect("a header"), text.lines().nth(2).expect("a line"));
+    let column = |name: &str| header.split(',').position(|other| other == name).and_then(|index| line.split(',').nth(index)).expect(name);
+    assert_eq!((column("t"), column("method"), column("certainty")), ("5", "sequential", "estimate"), "{text}");
+    let error: f64 = column("Subscriber_error").parse().expect("a number");
+    assert!(error > 0.0 && error <= 1e-9, "{error}");
 }
 
 #[test]
@@ -132,6 +137,59 @@ fn how_long_a_token_takes_is_computed_with_a_bound() {
     ] {
         let output = model(options, &path);
         assert_eq!(output.status.code(), Some(code), "{options:?}: {output:?}");
+        assert!(text(&output.stderr).contains(told), "{options:?}: {output:?}");
+    }
+}
+
+#[test]
+fn of_a_document_of_several_nets_one_is_asked_for() {
+    let place = TempDir::new().expect("a temporary directory");
+    let path = place.path().join("nets.pnml");
+    let net = |id: &str, kind: &str, tokens: u32| {
+        format!(
+            "<net id=\"{id}\" type=\"http://www.pnml.org/version-2009/grammar/{kind}\"><name><text>{id}</text></name><toolspecific tool=\"drawn by\" version=\"1\"/>\
+             <place id=\"p\"><initialMarking><text>{tokens}</text></initialMarking></place><transition id=\"t\"/><arc id=\"a\" source=\"p\" target=\"t\"/></net>"
+        )
+    };
+    fs::write(&path, format!("<pnml>{}{}{}</pnml>", net("one", "ptnet", 1), net("two", "ptnet", 2), net("coloured", "symmetricnet", 0)))
+        .expect("written");
+    let output = model(&["check"], &path);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("3 nets: one, two, coloured; expected one of them to be chosen by its id (--net ID)"),
+        "{output:?}"
+    );
+    let solved = document(&["solve", "--net", "two", "--at", "0"], &path);
+    assert_eq!((&solved["net"], &solved["values"][0][0]), (&json!("two"), &json!(2.0)));
+    let told = text(&model(&["check", "--net", "one"], &path).stderr);
+    assert!(told.contains("passed over: what drawn by says for itself, 1 times"), "{told}");
+    let output = model(&["check", "--net", "coloured"], &path);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("expected a place/transition net"), "{output:?}");
+    let output = model(&["check", "--net", "one"], &self::net("event_handler_k1.json"));
+    assert!(text(&output.stderr).contains("--net is for PNML documents of several"), "{output:?}");
+}
+
+#[test]
+fn a_net_of_oris_is_solved_as_it_is() {
+    let path = net("../oris/event_handler_k1.xpn");
+    let at = ["solve", "--at", "8"];
+    assert_eq!(document(&at, &path)["values"], document(&at, &net("event_handler_k1.json"))["values"]);
+}
+
+#[test]
+fn a_number_that_is_none_of_an_option_is_told_well() {
+    for (options, told) in [
+        (["simulate", "--at", "5", "--half-width", "-1"].as_slice(), "the half-width is -1; expected a number above 0"),
+        (&["simulate", "--at", "5", "--confidence", "-0.5"], "the confidence is -0.5; expected a number above 0 and below 1"),
+        (&["simulate", "--at", "-5"], "-5 is no time; a number from 0 is expected"),
+        (&["simulate", "--at", "5", "--runs", "-7"], "invalid value '-7' for '--runs <N>'"),
+        (&["solve", "--at", "-1,2"], "-1 is no time; a number from 0 is expected"),
+        (&["solve", "--at", "1", "--error", "-0.5"], "--error is -0.5; expected a number above 0 and below 1"),
+        (&["solve", "--transient", "-1:1:5"], "-1 is no time; a number from 0 is expected"),
+    ] {
+        let output = model(options, &net("event_handler_k1.json"));
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {output:?}");
         assert!(text(&output.stderr).contains(told), "{options:?}: {output:?}");
     }
 }

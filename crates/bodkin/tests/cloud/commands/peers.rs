@@ -35,3 +35,23 @@ fn programs_are_held_against_bodkins_own_values_and_what_is_not_there_is_told() 
     let rows: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
     assert!(rows[2]["told"].as_str().is_some_and(|told| told.contains("/no/python does not start")), "{rows}");
 }
+
+#[test]
+fn what_was_asked_of_the_engine_is_measured() {
+    let cases = "event-handler-1,event-handler-1-gamma,rare,gamma-fit";
+    let output = Command::new(BINARY).args(["model", "bench", "--only", cases, "--output", "json"]).output().expect("the binary starts");
+    // A build for development may miss a time; no answer is another code.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let rows = rows.as_array().expect("rows");
+    assert_eq!(rows.iter().filter_map(|row| row["case"].as_str()).collect::<Vec<_>>().join(","), cases);
+    for row in rows {
+        assert!(row["cpu_s"].as_f64().is_some_and(|time| time > 0.0) && row["largest_mb"].as_f64().is_some_and(|size| size > 1.0), "{row}");
+    }
+    assert!(rows[0]["told"].as_str().is_some_and(|told| told.contains("estimate of sequential")), "{}", rows[0]);
+    assert_eq!(rows[2]["met"], true, "no time was asked of it: {}", rows[2]);
+    assert!(rows[3]["told"].as_str().is_some_and(|told| told.contains("shape 10.0702538")), "{}", rows[3]);
+    assert_eq!(rows[3]["met"], true, "{}", rows[3]);
+    let output = Command::new(BINARY).args(["model", "bench", "--only", "all"]).output().expect("the binary starts");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}

@@ -53,11 +53,14 @@ fn a_sweep_has_the_closed_form_at_every_point() {
         let value = &point["values"][0];
         let (low, high) = (value["low"].as_f64().expect("a number"), value["high"].as_f64().expect("a number"));
         assert!(low <= full && full <= high && high - low < 1e-5, "{point} for {full}");
+        assert_eq!((&point["method"], &point["certainty"]), (&json!("markov"), &json!("bound")), "{point}");
     }
     let drawn = fs::read_to_string(out).expect("written");
     assert!(drawn.contains("<rect x") && drawn.contains("Room == 0"), "a surface: {drawn}");
+    assert_eq!(drawn.matches("<td>markov</td><td>bound</td>").count(), 6, "a line for each point: {drawn}");
     let csv = text(&model(&[["sweep", net].as_slice(), asked.as_slice(), &["--output", "csv"]].concat()).stdout);
-    assert!(csv.starts_with("load,room,Room == 0,Room == 0_low,Room == 0_high\n0.25,1,0."), "{csv}");
+    assert!(csv.starts_with("load,room,Room == 0,Room == 0_low,Room == 0_high,method,certainty,refused\n0.25,1,0."), "{csv}");
+    assert_eq!(csv.matches(",markov,bound,\n").count(), 6, "{csv}");
 }
 
 #[test]
@@ -68,6 +71,10 @@ fn a_point_without_an_answer_does_not_end_a_sweep() {
     let found = document(&["sweep", net, "--vary", "load=-1,1", "--at", "2", "--measure", "Queue"]);
     assert!(found["points"][0]["refused"].as_str().expect("a reason").contains("expected a number above 0"), "{found}");
     assert_eq!(found["points"][1]["refused"], Value::Null);
+    let output = model(&["sweep", net, "--vary", "load=-1,1", "--at", "2", "--measure", "Queue", "--output", "csv"]);
+    let csv = text(&output.stdout);
+    assert!(csv.contains("\n-1,,,,,,") && csv.contains("expected a number above 0") && csv.contains(",markov,bound,\n"), "{csv}");
+    assert_eq!(text(&output.stderr), "", "no bar where nobody sees it");
     let output = model(&["sweep", net, "--vary", "cores=1", "--steady", "--measure", "Queue"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(text(&output.stderr).contains("there is no cores: the net has load, room, servers"), "{output:?}");
@@ -81,6 +88,33 @@ fn simulated_points_have_the_same_luck() {
     let found = document(&[["sweep", net.to_str().expect("a name")].as_slice(), options.as_slice()].concat());
     assert_eq!(found["points"][0]["values"], found["points"][1]["values"]);
     assert_ne!(found["points"][0]["values"], found["points"][2]["values"]);
+    assert_eq!((&found["points"][0]["method"], &found["points"][0]["certainty"]), (&json!("simulation"), &json!("interval of 99 %")));
+}
+
+#[test]
+fn three_parameters_are_listed_and_not_drawn() {
+    let place = TempDir::new().expect("a temporary directory");
+    let net = queue(place.path());
+    let asked = [
+        "sweep",
+        net.to_str().expect("a name"),
+        "--vary",
+        "load=0.5,1",
+        "--vary",
+        "servers=1,2",
+        "--vary",
+        "room=2,3",
+        "--steady",
+        "--measure",
+        "Queue",
+    ];
+    let found = document(&asked);
+    assert_eq!(found["points"].as_array().map(Vec::len), Some(8), "{found}");
+    assert_eq!(found["points"][7]["parameters"], json!({ "load": 1.0, "servers": 2.0, "room": 3.0 }));
+    let out = place.path().join("none.html");
+    let output = model(&[asked.as_slice(), &["--plot", out.to_str().expect("a name")]].concat());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("--plot is for one parameter or two, and there are 3"), "{output:?}");
 }
 
 #[test]

@@ -20,6 +20,9 @@ const JAVA: [&str; 2] = ["-Xmx6g", "-XX:+UseSerialGC"];
 /// Two times are one if they differ by less.
 const SAME_TIME: f64 = 1e-6;
 
+/// Columns of our own tables that have no numbers.
+const OF_WORDS: [&str; 2] = ["method", "certainty"];
+
 /// How programs are run.
 pub struct Solver<'a> {
     /// Where what they say is kept meanwhile.
@@ -84,13 +87,19 @@ impl Solution {
         let mut times = Vec::new();
         let mut values: BTreeMap<String, Vec<f64>> = names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
         for line in lines {
-            let cells: Option<Vec<f64>> = line.split(',').map(|cell| cell.parse().ok()).collect();
-            let (time, cells) = cells.as_deref()?.split_first()?;
+            let (time, cells) = line.split_once(',')?;
+            times.push(time.parse().ok()?);
+            let cells: Vec<&str> = cells.split(',').collect();
             if cells.len() != names.len() {
                 return None;
             }
-            times.push(*time);
-            names.iter().zip(cells).for_each(|(name, value)| values.entry((*name).to_owned()).or_default().push(*value));
+            for (name, cell) in names.iter().zip(cells) {
+                match cell.parse() {
+                    Ok(value) => values.entry((*name).to_owned()).or_default().push(value),
+                    Err(_) if OF_WORDS.contains(name) => _ = values.remove(*name),
+                    Err(_) => return None,
+                }
+            }
         }
         Some(Self { cpu_s, times, values })
     }
@@ -154,6 +163,7 @@ mod tests {
         assert_eq!(read("t,a\n0.25,7\n").off(&right), None, "no time in common");
         assert_eq!(read("t,c\n1,7\n").off(&right), None, "no place in common");
         assert_eq!(read("WARN (where): what\nt,a\n1,1\n").off(&right), Some(0.75), "what is told in front of the table");
+        assert_eq!(read("t,a,method\n1,0.5,markov\n").off(&right), Some(0.25), "words are left out");
         assert_eq!(read("t,a\n1,NaN\n").off(&right), Some(f64::INFINITY));
         assert!(["", "x,a\n", "t,a\n1\n", "t,a\n1,x\n"].iter().all(|text| Solution::read(text, 1.0).is_none()));
     }

@@ -61,7 +61,8 @@ pub fn print(question: &Question, measures: &[String], answer: &Answer, form: Fo
     Ok(())
 }
 
-fn name(certainty: Certainty) -> &'static str {
+/// What kind of statement an error is, in a word.
+pub fn name(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::Bound => "bound",
         Certainty::Estimate => "estimate",
@@ -85,8 +86,11 @@ pub fn print_passage(question: &Question, passage: &Passage, form: Form) -> anyh
             Printer::new(true).document(&document)?;
         }
         Form::Csv => {
-            let row = |Quantile { share, low, high }: &Quantile| format!("{share},{low},{high}\n");
-            write_out(&format!("share,low,high\n{}", passage.quantiles.iter().map(row).collect::<String>()))?;
+            let method = passage.method.name();
+            let row = |Quantile { share, low, high }: &Quantile| format!("{share},{low},{high},{method},{certainty}\n");
+            let mean = |(value, error): (f64, f64)| format!("mean,{},{},{method},estimate\n", value - error, value + error);
+            let rows: String = passage.quantiles.iter().map(row).chain(passage.mean.map(mean)).collect();
+            write_out(&format!("share,low,high,method,certainty\n{rows}"))?;
         }
         Form::Table => {
             let mut details = Details::default()
@@ -103,13 +107,16 @@ pub fn print_passage(question: &Question, passage: &Passage, form: Form) -> anyh
     Ok(())
 }
 
+/// A line for each time: values, then what each of them may be off, then how they were found.
 fn rows(columns: &[&str], times: &[Option<f64>], answer: &Answer) -> String {
     let has_time = times.iter().any(Option::is_some);
-    let header = has_time.then(|| "t".to_owned()).into_iter().chain(columns.iter().map(|column| csv::quoted(column)));
-    let mut text = header.collect::<Vec<_>>().join(",") + "\n";
+    let named = |end: &'static str| columns.iter().map(move |column| csv::quoted(&format!("{column}{end}")));
+    let header = has_time.then(|| "t".to_owned()).into_iter().chain(named("")).chain(named("_error"));
+    let mut text = header.chain(["method", "certainty"].map(str::to_owned)).collect::<Vec<_>>().join(",") + "\n";
     for (time, values) in times.iter().zip(&answer.values) {
-        let cells: Vec<String> = time.iter().chain(values).map(|number| number.to_string()).collect();
-        text.push_str(&cells.join(","));
+        let cells = time.iter().chain(values).chain(&answer.errors).map(|number| number.to_string());
+        let how = [answer.method.name(), name(answer.certainty)].map(str::to_owned);
+        text.push_str(&cells.chain(how).collect::<Vec<_>>().join(","));
         text.push('\n');
     }
     text

@@ -33,20 +33,20 @@ fn number(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("{text} is no number"))
 }
 
-/// All pairs of the values of one or two parameters; the first changes fastest.
+/// All combinations of the values of some parameters; the first changes fastest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid(Vec<Vary>);
 
 impl Grid {
     pub fn of(vary: &[Vary]) -> Result<Self, String> {
-        if vary.len() > 2 {
-            return Err("--vary is for one parameter or two".to_owned());
+        if let Some(twice) = vary.iter().enumerate().find_map(|(index, one)| vary[..index].iter().find(|other| other.name == one.name)) {
+            return Err(format!("--vary {}: it is there twice", twice.name));
         }
-        if vary.len() == 2 && vary[0].name == vary[1].name {
-            return Err(format!("--vary {}: it is there twice", vary[0].name));
+        let count = vary.iter().try_fold(1_usize, |count, vary| count.checked_mul(vary.values.len()).filter(|count| *count <= POINTS_MAX));
+        match count {
+            Some(_) => Ok(Self(vary.to_vec())),
+            None => Err(format!("--vary: there are more than {POINTS_MAX} points; expected at most that many")),
         }
-        let count: usize = vary.iter().map(|vary| vary.values.len()).product();
-        if count > POINTS_MAX { Err(format!("--vary: {count} points; expected at most {POINTS_MAX}")) } else { Ok(Self(vary.to_vec())) }
     }
 
     pub fn parameters(&self) -> &[Vary] {
@@ -73,13 +73,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pair_is_taken_once() {
+    fn every_combination_is_taken_once() {
         let vary = |text: &str| text.parse::<Vary>().expect(text);
         let grid = Grid::of(&[vary("pool=4,8"), vary("load=0.1:0.2:0.5")]).expect("two parameters");
         let values: Vec<Vec<f64>> = (0..grid.len()).map(|index| grid.set(index).iter().map(|(_, value)| *value).collect()).collect();
         assert_eq!(values.len(), 6);
         assert_eq!((&values[1], &values[2][0]), (&vec![8.0, 0.1], &4.0));
-        assert!(Grid::of(&[vary("a=1"), vary("a=2")]).is_err() && Grid::of(&[vary("a=1"), vary("b=1"), vary("c=1")]).is_err());
+        let three = Grid::of(&[vary("a=1,2"), vary("b=1,2,3"), vary("c=4,5")]).expect("three parameters");
+        assert_eq!(
+            (three.len(), three.set(11)),
+            (12, [("a", 2.0), ("b", 3.0), ("c", 5.0)].map(|(name, value)| (name.to_owned(), value)).into())
+        );
+        assert!(Grid::of(&[vary("a=1"), vary("b=1"), vary("a=2")]).is_err());
+        let many = vary("a=1:1:9000");
+        assert!(Grid::of(&[many.clone(), Vary { name: "b".to_owned(), ..many }]).is_err());
         for text in ["pool", "pool=", "pool=x", "pool=0:0:1"] {
             assert!(text.parse::<Vary>().is_err(), "{text}");
         }
