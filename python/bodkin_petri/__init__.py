@@ -10,10 +10,11 @@
 Times are in the net's unit, rates per unit. Answers are numpy arrays of shape [times, columns]; columns are the places, then the measures.
 """
 
-from .laws import (deterministic, empirical, erlang, exponential, gamma, hyper_erlang, hyper_exponential, hypo_exponential, lognormal,
+from .laws import (deterministic, empirical, erlang, exponential, expolynomial, gamma, hyper_erlang, hyper_exponential, hypo_exponential, lognormal,
                    phase_type, truncated_normal, uniform, weibull)
-from .net import Net, Simulation, Solution
+from .answers import Passage, Response, Simulation, Solution, Sweep
+from .net import Net
 from .fitting import Fit, fit
 
-__all__ = ["Fit", "Net", "Simulation", "Solution", "deterministic", "empirical", "erlang", "exponential", "fit", "gamma", "hyper_erlang",
-           "hyper_exponential", "hypo_exponential", "lognormal", "phase_type", "truncated_normal", "uniform", "weibull"]
+__all__ = ["Fit", "Net", "Passage", "Response", "Simulation", "Solution", "Sweep", "deterministic", "empirical", "erlang", "exponential", "expolynomial", "fit",
+           "gamma", "hyper_erlang", "hyper_exponential", "hypo_exponential", "lognormal", "phase_type", "truncated_normal", "uniform", "weibull"]

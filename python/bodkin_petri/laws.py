@@ -69,6 +69,15 @@ def weibull(shape: float, scale: float) -> Law:
     return {"type": "weibull", "shape": shape, "scale": scale}
 
 
+def expolynomial(pieces: Sequence[Tuple[float, Optional[float], Sequence[Tuple[float, int, float]]]]) -> Law:
+    """A density of pieces: from where, to where (None for no end), and its terms ``(coefficient, power, rate)``, each ``coefficient * x ** power *
+    exp(-rate * x)``. Its mass is 1."""
+    def piece(low: float, high: Optional[float], terms: Sequence[Tuple[float, int, float]]) -> Dict[str, Any]:
+        return {"min": low, "max": high, "terms": [{"coefficient": c, "power": power, "rate": rate} for c, power, rate in terms]}
+
+    return {"type": "expolynomial", "pieces": [piece(*each) for each in pieces]}
+
+
 def empirical(values: Sequence[float]) -> Law:
     """One of these values, each as likely."""
     return {"type": "empirical", "values": [float(value) for value in values]}

@@ -1,16 +1,14 @@
 //! What a net will do.
 
 use bodkin_petri::{
-    expression::Expression,
     measure::Measure,
-    net::Net,
     simulate::{self as simulation, Counters, Estimate},
     solve::{self as analysis, Certainty, Method, When},
 };
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 
-use crate::{mistake, net};
+use crate::{durations::condition, mistake, net};
 
 /// Values with what they may be off.
 type Solved<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>, String, String, bool);
@@ -80,11 +78,6 @@ pub fn simulate<'py>(
         PyArray2::from_vec2(py, &rows).map_err(mistake)
     };
     Ok((array(|estimate| estimate.value)?, array(|estimate| estimate.low)?, array(|estimate| estimate.high)?, answer.runs))
-}
-
-fn condition(net: &Net, text: &str) -> PyResult<Expression> {
-    let found = Expression::parse(text, &|name| net.place(name)).map_err(mistake)?;
-    if found.is_boolean() { Ok(found) } else { Err(mistake(format!("{text} is a number; expected a condition, as in A > 0"))) }
 }
 
 fn named(name: &str) -> PyResult<Method> {

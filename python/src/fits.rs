@@ -9,9 +9,11 @@ use pyo3::prelude::*;
 
 use crate::mistake;
 
-/// Of one family: its name, the law as JSON, mean, log-likelihood, Akaike's and Schwarz's criterion, and the p-values of Kolmogorov and Smirnov's
-/// and of Anderson and Darling's test.
-type Fitted = (String, String, f64, Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>);
+/// Of one family: its name, the law as JSON, mean, log-likelihood, Akaike's and Schwarz's criterion, the p-values of Kolmogorov and Smirnov's
+/// and of Anderson and Darling's test, its parameters, the ends of their intervals of 95 %, and their covariances.
+type Fitted =
+    (String, String, f64, Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>, Vec<(String, f64)>, Intervals, Vec<Vec<f64>>);
+type Intervals = Vec<(String, f64, f64)>;
 
 /// Fits each family, the best first by Schwarz's criterion.
 #[pyfunction]
@@ -36,6 +38,7 @@ pub fn fit(
 fn told(fitted: &fitting::Fitted) -> Fitted {
     let law = serde_json::to_string(&Form::from(&fitted.distribution)).expect("a law has no number that JSON has not");
     let test = fitted.test.as_ref();
+    let confidence = test.map_or(&[][..], |test| &test.confidence);
     (
         fitted.family.name().to_owned(),
         law,
@@ -45,6 +48,9 @@ fn told(fitted: &fitting::Fitted) -> Fitted {
         fitted.bic,
         test.map(|test| test.kolmogorov_smirnov.p_value),
         test.map(|test| test.anderson_darling.p_value),
+        fitted.parameters.clone(),
+        confidence.iter().map(|of| (of.parameter.clone(), of.interval.0, of.interval.1)).collect(),
+        confidence.iter().map(|of| of.covariances.clone()).collect(),
     )
 }
 

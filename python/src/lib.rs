@@ -1,7 +1,9 @@
 //! The engine as Python calls it: nets as text, numbers as arrays. What people use is the package beside it, `bodkin_petri`.
 
 mod answers;
+mod durations;
 mod fits;
+mod forms;
 mod pictures;
 
 use bodkin_petri::{format::json, net::Net};
@@ -13,7 +15,14 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(answers::columns, module)?)?;
     module.add_function(wrap_pyfunction!(answers::solve, module)?)?;
     module.add_function(wrap_pyfunction!(answers::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(durations::passage, module)?)?;
+    module.add_function(wrap_pyfunction!(durations::response, module)?)?;
+    module.add_function(wrap_pyfunction!(forms::from_pnml, module)?)?;
+    module.add_function(wrap_pyfunction!(forms::from_xpn, module)?)?;
+    module.add_function(wrap_pyfunction!(forms::to_pnml, module)?)?;
+    module.add_function(wrap_pyfunction!(forms::with_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(fits::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(pictures::fit_drawing, module)?)?;
     module.add_function(wrap_pyfunction!(pictures::drawing, module)?)?;
     module.add_function(wrap_pyfunction!(pictures::chart, module)?)?;
     Ok(())

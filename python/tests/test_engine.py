@@ -60,6 +60,69 @@ class Solving(unittest.TestCase):
             queue(1).solve([1.0], method="guess")
 
 
+class Asking(unittest.TestCase):
+    """First passages, response times, sweeps, and other forms of nets."""
+
+    def test_a_first_passage_has_its_quantiles_and_its_mean(self):
+        net = bp.Net("decay").place("A", 1).place("B").timed("t", bp.exponential(0.5), ["A"], ["B"])
+        found = net.passage("B == 1", [0.5, 0.99])
+        for share, low, high in zip(found.shares, found.low, found.high):
+            self.assertLessEqual(low, -2 * math.log(1 - share) + 1e-9)
+            self.assertGreaterEqual(high, -2 * math.log(1 - share) - 1e-9)
+        self.assertAlmostEqual(found.mean, 2.0, delta=1e-6)
+        self.assertTrue(found.is_bound)
+        with self.assertRaisesRegex(ValueError, "expected a condition"):
+            net.passage("A")
+
+    def test_a_token_waits_as_in_m_m_1(self):
+        net = bp.Net("queue").place("room", 60).place("waiting").place("served")
+        net.timed("arrive", bp.exponential(1.0), ["room"], ["waiting"]).timed("serve", bp.exponential(2.0), ["waiting"], ["served"])
+        net.timed("leave", bp.exponential(1000.0), ["served"], ["room"])
+        times = np.linspace(0, 5, 6)
+        found = net.response("waiting", "served", times, shares=[0.99])
+        np.testing.assert_allclose(found.values, 1 - np.exp(-times), atol=1e-6)
+        self.assertAlmostEqual(found.high[0], math.log(100), delta=1e-5)
+        self.assertAlmostEqual(found.mean, 1.0, delta=1e-6)
+        self.assertLess(found.error, 1e-9)
+        self.assertIn("<svg", found.plot())
+        with self.assertRaisesRegex(ValueError, "nowhere is no place"):
+            net.response("waiting", "nowhere", times)
+
+    def test_a_sweep_has_the_closed_form_at_every_point(self):
+        net = bp.Net("queue", parameters={"load": 0.5, "room": 2}).place("Room", "=room").place("Queue")
+        net.timed("arrive", "load", ["Room"], ["Queue"]).timed("serve", bp.exponential(1.0), ["Queue"], ["Room"])
+        found = net.sweep({"load": [0.25, 0.5, -1], "room": [1, 3]}, steady=True, measures=["Room == 0"])
+        for point, full, error, refused in zip(found.points, found.of("Room == 0"), found.errors, found.refused):
+            if point["load"] < 0:
+                self.assertIn("expected a number above 0", refused)
+                self.assertTrue(math.isnan(full))
+                continue
+            load, room = point["load"], int(point["room"])
+            self.assertAlmostEqual(full, load**room / sum(load**n for n in range(room + 1)), delta=1e-6)
+        self.assertEqual(found.methods, ("markov",) * 4 + (None,) * 2)
+        self.assertEqual(found.are_bounds[:4], (True,) * 4)
+        self.assertIn("<svg", net.sweep({"load": [0.2, 0.6]}, 3.0).plot(["Queue"]))
+        with self.assertRaisesRegex(ValueError, "one parameter, and there are 2"):
+            found.plot(["Queue"])
+        self.assertEqual(net.with_parameters(room=7).solve([0.0]).of("Room")[0], 7)
+
+    def test_nets_come_and_go_as_pnml_and_come_from_oris(self):
+        net = queue(3)
+        again = bp.Net.from_pnml(net.to_pnml())
+        np.testing.assert_array_equal(net.solve([1.0]).values, again.solve([1.0]).values)
+        coloured = '<pnml><net id="n" type="http://www.pnml.org/version-2009/grammar/symmetricnet"/></pnml>'
+        with self.assertRaisesRegex(ValueError, "expected a place/transition net"):
+            bp.Net.from_pnml(coloured)
+        oris = bp.Net.read(ROOT / "vectors/petri/oris/event_handler_k1.xpn")
+        own = bp.Net.read(ROOT / "vectors/petri/nets/event_handler_k1.json")
+        np.testing.assert_array_equal(oris.solve([8.0]).values, own.solve([8.0]).values)
+
+    def test_firings_earn_what_their_marking_says(self):
+        net = bp.Net("deaths").place("A", 5).timed("die", bp.exponential(3.0), ["A"], servers="infinite")
+        found = net.solve([40.0], measures=["firings(die, A)"], error=1e-6)
+        self.assertAlmostEqual(found.of("firings(die, A)")[0], 15.0, delta=1e-6)
+
+
 class Simulating(unittest.TestCase):
     def test_intervals_hold_the_exact_value_and_a_seed_repeats(self):
         times = np.array([0.5, 1.0, 2.0])
@@ -86,6 +149,15 @@ class Fitting(unittest.TestCase):
         self.assertTrue(best.fits())
         net = bp.Net("fitted").place("A", 1).timed("t", best.law, ["A"])
         self.assertAlmostEqual(net.solve([3.0]).of("A")[0], math.exp(-3.0 / best.mean), delta=1e-9)
+        low, high = best.intervals["rate"]
+        self.assertTrue(low < best.parameters["rate"] < high)
+        self.assertEqual(best.covariances.shape, (1, 1))
+        self.assertGreater(best.covariances[0, 0], 0)
+        drawn = [best.plot(kind) for kind in ("density", "cdf", "qq")]
+        self.assertTrue(all("<svg" in text and "exponential" in text for text in drawn))
+        self.assertEqual(len(set(drawn)), 3)
+        with self.assertRaisesRegex(ValueError, "expected density, cdf or qq"):
+            best.plot("pie")
         with self.assertRaisesRegex(ValueError, "no family"):
             bp.fit([1.0, 2.0, 3.0], ["unheard-of"])
 
@@ -102,7 +174,12 @@ class Examples(unittest.TestCase):
             with contextlib.redirect_stdout(told):
                 main["main"](Path(directory))
             self.assertIn("mean 8.962 ms", told.getvalue())
-            self.assertEqual(len(list(Path(directory).iterdir())), 2)
+            self.assertIn("4 messages one by one: lattice", told.getvalue())
+            self.assertIn("4 messages in flight at once: lattice", told.getvalue())
+            self.assertEqual(len(list(Path(directory).iterdir())), 4)
+        printed = bp.Net.read(ROOT / "vectors/petri/nets/event_handler_k4_p4_c4_is.json")
+        four = main["event_handler"](4, servers="infinite")
+        np.testing.assert_allclose(four.solve([8.0], error=1e-3).values, printed.solve([8.0], error=1e-3).values, atol=2e-3)
 
 
 if __name__ == "__main__":
