@@ -10,6 +10,7 @@
 //! A gateway's ports are a [`PortPool`].
 
 mod control;
+mod exchanges;
 mod frame;
 mod numbers;
 mod port_pool;
@@ -18,10 +19,11 @@ mod whole_requests;
 
 pub use self::{
     control::Control,
+    exchanges::PLAIN_REQUESTS_MAX,
     frame::{Frame, FrameFault, PIECE_BYTES_MAX, WORDS_BYTES_MAX},
     numbers::{Numbers, Place},
     port_pool::{PortPool, PortRange},
-    session::{CONNECTIONS_MAX, Event, Look, PLAIN_REQUESTS_MAX, Reason, Session, SessionState, Side, Terms, WINDOW_BYTES},
+    session::{CONNECTIONS_MAX, Event, Look, Reason, Session, SessionState, Side, Terms, WINDOW_BYTES},
     whole_requests::{REQUEST_BYTES_MAX, WholeRequests},
 };
 

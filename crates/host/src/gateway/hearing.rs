@@ -348,8 +348,8 @@ async fn carry(tunnel: &Tunnel, lane: Lane, end: End) {
         LaneOver::Broken(why) => broken(tunnel, number, &format!("the {}'s connection broke: {why}", tunnel.side)).await,
         LaneOver::Ended | LaneOver::Reset => {
             tunnel.close_lane(number);
-            let is_replaced = tunnel.session().forget_replaced(number);
-            if !tunnel.is_numbered() && !is_replaced {
+            let goes_on = tunnel.session().goes_on_without(number, tunnel.gateway.time());
+            if !tunnel.is_numbered() && !goes_on {
                 tunnel.close(Reason::Ended(None));
             }
         }
@@ -361,8 +361,8 @@ async fn carry(tunnel: &Tunnel, lane: Lane, end: End) {
 /// A connection is given up here: the other end is told.
 async fn broken(tunnel: &Tunnel, number: Connection, why: &str) {
     tunnel.close_lane(number);
-    let is_replaced = tunnel.session().forget_replaced(number);
-    if is_replaced {
+    let goes_on = tunnel.session().goes_on_without(number, tunnel.gateway.time());
+    if goes_on {
         return tunnel.trouble(why);
     }
     let told = tunnel.session().reset(number, why, tunnel.gateway.time());

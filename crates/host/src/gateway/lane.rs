@@ -153,7 +153,10 @@ impl Lane {
             match &mut state.whole {
                 Some(whole) => state.outgoing.extend(whole.take(&piece).into_iter().map(Said::Plain)),
                 None if tunnel.is_numbered() => state.outgoing.push_back(Said::Frame(Frame::Bytes(self.number, piece))),
-                None => state.outgoing.push_back(Said::Plain(piece)),
+                None => {
+                    tunnel.session().sent_plain(self.number, &piece);
+                    state.outgoing.push_back(Said::Plain(piece));
+                }
             }
         }
         if state.has_read_all {

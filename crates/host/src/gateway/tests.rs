@@ -1,5 +1,6 @@
 //! Two gateways at a relay without a network, with a consumer and a provider on sockets of this machine.
 
+mod early;
 mod forms;
 mod side;
 

@@ -6,16 +6,13 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::{Connection, Frame, whole_requests::is_request};
+use super::{Connection, Frame, exchanges::Exchanges, whole_requests::is_request};
 
 /// Connections of a session at the same time; the next one waits at the gateway's port until another one has ended.
 pub const CONNECTIONS_MAX: usize = 8;
 /// What may be under way in one direction of a connection: what is taken is given anew when it is half of this. Four TLS connections and three parties are on the way, and
 /// each has a piece or two in its hands.
 pub const WINDOW_BYTES: u32 = 512 * 1024;
-/// Whole requests that one connection to a provider is given in a session without frames: servers end one that has served so many, and upstream's gateways begin another
-/// behind as many (`provider_side_max_request_per_socket`).
-pub const PLAIN_REQUESTS_MAX: u32 = 50;
 /// What each piece costs of that besides its length, so that short ones are bounded too.
 const PIECE_COST: u32 = 64;
 /// By how much the provider's side of a session that nobody uses outlives the consumer's.
@@ -211,8 +208,8 @@ pub struct Session {
     used: Option<Duration>,
     last: Connection,
     connections: BTreeMap<Connection, Directions>,
-    /// Of a session without frames at the provider's side: whole requests that its connection was given; `None`: what is said is nothing that can be counted.
-    requests: Option<u32>,
+    /// Of a session without frames at the provider's side: what its connection was asked and has answered; `None`: what is said is no requests.
+    exchanges: Option<Exchanges>,
     over: Option<Reason>,
     is_told: bool,
 }
@@ -237,7 +234,7 @@ impl Session {
             used: None,
             last: 0,
             connections: BTreeMap::new(),
-            requests: None,
+            exchanges: None,
             over: None,
             is_told: false,
         }
@@ -392,7 +389,8 @@ impl Session {
         Ok(self.connections.get_mut(&number))
     }
 
-    /// Bytes have come that are in no frame: of the one connection that there is then. A provider is connected to anew behind [`PLAIN_REQUESTS_MAX`] whole requests.
+    /// Bytes have come that are in no frame: of the one connection that there is then. A provider is connected to anew behind
+    /// [`PLAIN_REQUESTS_MAX`](super::PLAIN_REQUESTS_MAX) whole requests, and when it has ended its connection, or said so, behind the answer to every one.
     pub fn receive_plain(&mut self, bytes: Vec<u8>, now: Duration, events: &mut Vec<Event>) -> Result<(), Reason> {
         if self.manner == Manner::Numbered {
             return Err(fault("bytes come in no frame"));
@@ -408,23 +406,28 @@ impl Session {
         Ok(())
     }
 
-    /// Counts a message; whether it is for a new connection.
+    /// Takes note of a message; whether it is for a new connection.
     fn is_connection_due(&mut self, message: &[u8]) -> bool {
-        if self.last == 0 {
+        let Self { last, connections, exchanges, .. } = self;
+        let is_first = *last == 0;
+        if is_first {
             // As upstream does: what comes first says whether each message is a request.
-            self.requests = is_request(message).then_some(1);
-            return true;
+            *exchanges = is_request(message).then(Exchanges::new);
         }
-        match &mut self.requests {
-            Some(requests) if *requests == PLAIN_REQUESTS_MAX => {
-                *requests = 1;
-                true
-            }
-            Some(requests) => {
-                *requests += 1;
-                false
-            }
-            None => false,
+        let Some(exchanges) = exchanges else { return is_first };
+        let has_ended = connections.get(last).is_none_or(|directions| directions.has_ended);
+        let is_due = is_first || exchanges.is_full() || exchanges.is_last() || (has_ended && exchanges.is_settled());
+        if is_due {
+            *exchanges = Exchanges::new();
+        }
+        exchanges.ask(message);
+        is_due
+    }
+
+    /// Bytes of the connection are sent that are in no frame.
+    pub fn sent_plain(&mut self, connection: Connection, bytes: &[u8]) {
+        if let Some(exchanges) = self.exchanges.as_mut().filter(|_| connection == self.last) {
+            exchanges.answer(bytes);
         }
     }
 
@@ -437,13 +440,16 @@ impl Session {
         events.push(Event::Connect(self.last));
     }
 
-    /// A connection has ended: whether another one has come in its place, by which the session goes on.
-    pub fn forget_replaced(&mut self, connection: Connection) -> bool {
-        let is_replaced = self.manner == Manner::Plain && connection < self.last;
-        if is_replaced {
-            self.connections.remove(&connection);
+    /// A connection has ended: whether the session goes on without frames, because another one has come in its place, or will with the next request: the provider has
+    /// answered whatever it was asked.
+    pub fn goes_on_without(&mut self, connection: Connection, now: Duration) -> bool {
+        let is_replaced = connection < self.last;
+        let is_settled = self.exchanges.as_ref().is_some_and(Exchanges::is_settled);
+        let goes_on = self.manner == Manner::Plain && (is_replaced || is_settled);
+        if goes_on {
+            self.forget(connection, now);
         }
-        is_replaced
+        goes_on
     }
 
     /// How many bytes of the connection may be sent at once now.

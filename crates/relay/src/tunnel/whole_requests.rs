@@ -60,6 +60,32 @@ pub(super) fn is_request(message: &[u8]) -> bool {
     matches!(head(message), Head::Request(_))
 }
 
+/// A request as its message has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request<'a> {
+    pub(super) method: &'a str,
+    /// Who asks wants the connection to end behind the answer.
+    pub(super) is_last: bool,
+}
+
+/// A message that is one request, from its beginning to its end.
+pub(super) fn whole_request(message: &[u8]) -> Option<Request<'_>> {
+    if head(message) != Head::Request(message.len()) {
+        return None;
+    }
+    let end = message.windows(HEAD_END.len()).position(|window| window == HEAD_END)?;
+    let mut lines = std::str::from_utf8(&message[..end]).ok()?.split("\r\n");
+    let (method, _) = lines.next()?.split_once(' ')?;
+    let mut fields = lines.filter_map(|line| line.split_once(':'));
+    let is_last = fields.any(|(name, value)| name.eq_ignore_ascii_case("connection") && names(value, "close"));
+    Some(Request { method, is_last })
+}
+
+/// Whether a list of words has this one.
+pub(super) fn names(list: &str, word: &str) -> bool {
+    list.split(',').any(|named| named.trim().eq_ignore_ascii_case(word))
+}
+
 fn head(bytes: &[u8]) -> Head {
     let method = bytes.iter().position(|byte| !byte.is_ascii_uppercase());
     match method {

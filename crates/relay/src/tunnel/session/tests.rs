@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{super::PLAIN_REQUESTS_MAX, *};
 
 const TERMS: Terms = Terms { idle: Duration::from_secs(60), opening: Duration::from_secs(30) };
 
@@ -212,14 +212,60 @@ fn without_frames_a_provider_is_connected_to_anew_behind_so_many_requests() {
     assert_eq!(bytes, [PLAIN_REQUESTS_MAX as usize, PLAIN_REQUESTS_MAX as usize, 1]);
     // The second may still answer; its end is not the session's.
     assert_eq!((provider.connections(), provider.credit(1), provider.credit(2) > 0), (2, 0, true));
-    assert_eq!((provider.forget_replaced(2), provider.forget_replaced(3), provider.connections()), (true, false, 1));
+    assert_eq!((provider.goes_on_without(2, at(2)), provider.goes_on_without(3, at(2)), provider.connections()), (true, false, 1));
     // What is no request of a known length is not counted.
     for first in [&b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"[..], b"hello", b""] {
         let (_, events, bytes) = told(first);
         assert_eq!((events, &bytes[1..]), (vec![Event::Connect(1)], &[0, 0][..]), "{first:?}");
     }
     let (mut numbered, _) = pair();
-    assert!(!numbered.forget_replaced(1));
+    assert!(!numbered.goes_on_without(1, at(1)));
+}
+
+#[test]
+fn without_frames_a_provider_may_end_its_connection_behind_an_answer() {
+    const GET: &[u8] = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1";
+    let asked = |events: &mut Vec<Event>| {
+        let mut provider = Session::new(Side::Provider, TERMS, true, at(0));
+        provider.receive_plain(GET.to_vec(), at(1), events).unwrap();
+        provider
+    };
+    let again = |provider: &mut Session| {
+        let mut events = Vec::new();
+        provider.receive_plain(GET.to_vec(), at(3), &mut events).unwrap();
+        events
+    };
+    let anew = [Event::Connect(2), Event::Bytes(2, GET.to_vec())];
+    let mut provider = asked(&mut Vec::new());
+    provider.sent_plain(1, &ANSWER[..ANSWER.len() - 1]);
+    assert!(!provider.goes_on_without(1, at(2)), "the answer is cut");
+    provider.sent_plain(1, b"1");
+    assert!(provider.goes_on_without(1, at(2)));
+    // Nobody is connected: it may stay so for as long as between two connections of any session.
+    assert_eq!((provider.connections(), provider.state()), (0, SessionState::Open));
+    look(&provider, &[(71, Look::Wait(at(72))), (72, Look::Over(Reason::Idle(at(70))))]);
+    assert_eq!(again(&mut provider), anew);
+    // Its end is known, and its task is not done with it yet.
+    let mut provider = asked(&mut Vec::new());
+    provider.sent_plain(1, ANSWER);
+    let _ = provider.end(1, at(2));
+    assert_eq!(again(&mut provider), anew);
+    assert!(provider.goes_on_without(1, at(3)));
+    // It says that it ends it, and has not yet.
+    let mut provider = asked(&mut Vec::new());
+    provider.sent_plain(1, b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(again(&mut provider), anew);
+    // It stays: what comes is for it.
+    let mut provider = asked(&mut Vec::new());
+    provider.sent_plain(1, ANSWER);
+    assert_eq!(again(&mut provider), [Event::Bytes(1, GET.to_vec())]);
+    assert!(!provider.goes_on_without(1, at(3)), "it was asked once more");
+    // What is no request leaves nothing to go on with.
+    let mut provider = Session::new(Side::Provider, TERMS, true, at(0));
+    provider.receive_plain(b"hello".to_vec(), at(1), &mut Vec::new()).unwrap();
+    provider.sent_plain(1, ANSWER);
+    assert!(!provider.goes_on_without(1, at(2)));
 }
 
 /// One of two ends that say things at random.
