@@ -20,6 +20,7 @@ mod pulse;
 mod report;
 mod scene;
 mod sensors;
+mod tunnel;
 
 use std::{os::unix::process::CommandExt, path::PathBuf, process};
 

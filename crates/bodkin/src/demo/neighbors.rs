@@ -1,4 +1,5 @@
-//! `bodkin demo --clouds 2`: two clouds that share no authority, and a relay between them. A consumer of one finds, reads and hears this machine's sensors in the other.
+//! `bodkin demo --clouds 2`: two clouds that share no authority, and a relay between them. A consumer of one finds, reads and hears this machine's sensors in the other,
+//! and a consumer of the other reads them by a tunnel of both Gateways.
 //!
 //! The clouds and the provider are processes; the demo plays both operators, and the consumer.
 
@@ -31,6 +32,7 @@ use super::{
     provider,
     report::{Ready, Report, Sample},
     scene::{Cast, REPORT_TIMEOUT},
+    tunnel,
 };
 
 /// Who runs both clouds.
@@ -54,11 +56,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const EVENTS: usize = 3;
 
 /// One of the clouds, and what its operator works with.
-struct Side {
-    name: &'static str,
+pub(super) struct Side {
+    pub(super) name: &'static str,
     ready: Ready,
     certificates: Certificates,
-    monitor: Monitor,
+    pub(super) monitor: Monitor,
 }
 
 impl Side {
@@ -153,9 +155,9 @@ pub async fn play(data: &Path, cast: &mut Cast) -> anyhow::Result<()> {
         "Two clouds on this machine, {WORKSHOP} with a provider of its sensors and {OFFICE} with a consumer. They share no authority, and meet at a relay.\n\n"
     ))?;
     let workshop = Side::start(WORKSHOP, data, &["--relay-listen", "127.0.0.1:0"], cast).await?;
-    let office = Side::start(OFFICE, data, &[], cast).await?;
+    let office = Side::start(OFFICE, data, &["--gateway-is-mandatory", "true"], cast).await?;
     let [known_office, known_workshop] = introduce(&workshop, &office).await?;
-    let services = start_provider(&workshop, &office, cast).await?;
+    let services = start_provider(&workshop, Some(&office), cast).await?;
     ensure!(services.iter().any(|service| service == SERVICE), "this machine has no {SERVICE}, which the demo reads");
     let consumer = Consumer::join(&office, &workshop).await?;
     consumer.is_denied().await?;
@@ -163,9 +165,19 @@ pub async fn play(data: &Path, cast: &mut Cast) -> anyhow::Result<()> {
     let offer = consumer.is_allowed().await?;
     tell_parts(&office, &workshop).await?;
     consumer.reads(&offer).await?;
-    share(&workshop, &known_office, &office, &known_workshop, &provided).await?;
-    consumer.hears(&workshop).await?;
-    Ok(paragraph("\nAll checks hold: introduced, denied, found in the other cloud, allowed, read there, and its events heard here.\n")?)
+    share([&workshop, &office], [&known_office, &known_workshop], &provided).await?;
+    consumer.hears(&office, &workshop).await?;
+    paragraph(&format!(
+        "\nThe other way: {OFFICE} lets consumers of other clouds in by its Gateway only, and its events go from Gatekeeper to Gatekeeper as before.\n\n"
+    ))?;
+    start_provider(&office, None, cast).await?;
+    let consumer = Consumer::join(&workshop, &office).await?;
+    let provided = allow(&office, &workshop, &known_workshop).await?;
+    tunnel::show(&consumer, &workshop, &office).await?;
+    share([&office, &workshop], [&known_workshop, &known_office], &provided).await?;
+    consumer.hears(&workshop, &office).await?;
+    let checks = "introduced, denied, found in the other cloud, allowed, read directly and by a tunnel, and events heard both ways";
+    Ok(paragraph(&format!("\nAll checks hold: {checks}.\n"))?)
 }
 
 /// Plays both operators; gives what the first knows of the second, and the second of the first.
@@ -197,19 +209,17 @@ async fn introduce(workshop: &Side, office: &Side) -> anyhow::Result<[KnownCloud
     Ok([known_office, known_workshop])
 }
 
-/// Starts the provider of the sensors; gives its services.
-async fn start_provider(workshop: &Side, office: &Side, cast: &mut Cast) -> anyhow::Result<Vec<String>> {
-    let mut arguments = workshop.certificates.issue(provider::SYSTEM)?;
-    let guests = office.certificates.path().join("cloud.crt");
-    arguments.extend([
-        "--service-registry".to_owned(),
-        workshop.registry()?.clone(),
-        "--guests".to_owned(),
-        guests.to_string_lossy().into_owned(),
-    ]);
+/// Starts the provider of the sensors in a cloud, which serves consumers of `guests` too; gives its services.
+async fn start_provider(cloud: &Side, guests: Option<&Side>, cast: &mut Cast) -> anyhow::Result<Vec<String>> {
+    let mut arguments = cloud.certificates.issue(provider::SYSTEM)?;
+    arguments.extend(["--service-registry".to_owned(), cloud.registry()?.clone()]);
+    if let Some(guests) = guests {
+        let authority = guests.certificates.path().join("cloud.crt");
+        arguments.extend(["--guests".to_owned(), authority.to_string_lossy().into_owned()]);
+    }
     match cast.enter(Child::start("the provider", "provider", &arguments)?).tells_within(REPORT_TIMEOUT).await? {
         Report::Serving { address, services, took_ms, .. } => {
-            let text = format!("serves {} at {address}, registered in {WORKSHOP}: {}", provider::SYSTEM, services.join(", "));
+            let text = format!("serves {} at {address}, registered in {}: {}", provider::SYSTEM, cloud.name, services.join(", "));
             step(Duration::from_secs_f64(took_ms / 1e3), "provider", &text)?;
             Ok(services)
         }
@@ -218,27 +228,27 @@ async fn start_provider(workshop: &Side, office: &Side, cast: &mut Cast) -> anyh
     }
 }
 
-/// Plays the operator of the sensors' cloud: the other one may use a service. Gives the service.
-async fn allow(workshop: &Side, office: &Side, known_office: &KnownCloud) -> anyhow::Result<Service> {
+/// Plays the operator of a cloud with sensors: another one may use a service of theirs. Gives the service.
+async fn allow(home: &Side, other: &Side, known_other: &KnownCloud) -> anyhow::Result<Service> {
     let began = Instant::now();
-    let operator = workshop.operator().await?;
+    let operator = home.operator().await?;
     let mut found = operator.services_of(SERVICE, &Page::default()).await?.data;
     found.retain(|service| service.provider.system_name == provider::SYSTEM);
     let service = found.pop().with_context(|| format!("{SERVICE} is not registered"))?;
     let form = IntercloudRuleRequest {
-        cloud_id: known_office.id,
+        cloud_id: known_other.id,
         provider_id_list: vec![service.provider.id],
         service_definition_id_list: vec![service.service_definition.id],
         interface_id_list: service.interfaces.iter().map(|interface| interface.id).collect(),
     };
     operator.add_intercloud_rules(&form).await.context("the rule was not made")?;
-    let text = format!("of {WORKSHOP} added an intercloud rule: consumers of {} may use {SERVICE} of {}", office.name, provider::SYSTEM);
+    let text = format!("of {} added an intercloud rule: consumers of {} may use {SERVICE} of {}", home.name, other.name, provider::SYSTEM);
     step(began.elapsed(), "operator", &text)?;
     Ok(service)
 }
 
 /// Tells the parts of the dialogues that found and granted the service (Rocha 2019, Figure 5.5).
-async fn tell_parts(asking: &Side, asked: &Side) -> anyhow::Result<()> {
+pub(super) async fn tell_parts(asking: &Side, asked: &Side) -> anyhow::Result<()> {
     let (here, there) = (asking.monitor.dialogue_times().await?, asked.monitor.dialogue_times().await?);
     for (subject, what) in [("gsd_poll", "global discovery"), ("icn_proposal", "negotiation")] {
         for (part, text) in [("call", "called, acknowledged"), ("answer", "asked, answered")] {
@@ -252,26 +262,21 @@ async fn tell_parts(asking: &Side, asked: &Side) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plays both operators: the event type is shared, and the consumer may hear it in its own cloud.
-async fn share(
-    workshop: &Side,
-    known_office: &KnownCloud,
-    office: &Side,
-    known_workshop: &KnownCloud,
-    provided: &Service,
-) -> anyhow::Result<()> {
+/// Plays both operators: the event type of the first cloud is shared with the second, and the consumer may hear it there. Each knows the other one as `known` says.
+async fn share([of, with]: [&Side; 2], known: [&KnownCloud; 2], provided: &Service) -> anyhow::Result<()> {
+    let [known_with, known_of] = known;
     let began = Instant::now();
-    let shared = workshop.monitor.share_event(known_office.id, SERVICE, i64::from(DEADLINE_MS_DEFAULT)).await?;
+    let shared = of.monitor.share_event(known_with.id, SERVICE, i64::from(DEADLINE_MS_DEFAULT)).await?;
     let text = format!(
-        "of {WORKSHOP} shared {} of {} with {}, within {} ms",
-        shared.event_type, provided.provider.system_name, shared.cloud, shared.deadline_ms
+        "of {} shared {} of {} with {}, within {} ms",
+        of.name, shared.event_type, provided.provider.system_name, shared.cloud, shared.deadline_ms
     );
     step(began.elapsed(), "operator", &text)?;
     let began = Instant::now();
-    let accepted = office.monitor.accept_events(known_workshop.id, SERVICE).await?;
-    step(began.elapsed(), "operator", &format!("of {OFFICE} accepted {} of {}", accepted.event_type, accepted.cloud))?;
+    let accepted = with.monitor.accept_events(known_of.id, SERVICE).await?;
+    step(began.elapsed(), "operator", &format!("of {} accepted {} of {}", with.name, accepted.event_type, accepted.cloud))?;
     let began = Instant::now();
-    let operator = office.operator().await?;
+    let operator = with.operator().await?;
     let mut found = operator.services_of(HEARD_SERVICE, &Page::default()).await?.data;
     found.retain(|service| service.provider.system_name == GATEKEEPER);
     let heard = found.pop().with_context(|| format!("{HEARD_SERVICE} is not registered"))?;
@@ -284,24 +289,26 @@ async fn share(
         interface_ids: Some(heard.interfaces.iter().map(|interface| Some(interface.id)).collect()),
     };
     operator.add_rules(&form).await.context("the rule was not made")?;
-    Ok(step(began.elapsed(), "operator", &format!("of {OFFICE} added a rule: {CONSUMER} may hear events of other clouds"))?)
+    Ok(step(began.elapsed(), "operator", &format!("of {} added a rule: {CONSUMER} may hear events of other clouds", with.name))?)
 }
 
-/// The consumer, a system of the cloud without sensors.
-struct Consumer {
+/// The consumer, a system of one of the clouds.
+pub(super) struct Consumer {
     cloud: CoreSystems,
     system: SystemRequest,
+    /// Towards systems of its own cloud.
+    pub(super) home: Security,
     /// Towards systems of the other cloud.
     abroad: Security,
 }
 
 impl Consumer {
     /// Registers it. It believes the authority of its own cloud, and for the provider that of the other one.
-    async fn join(office: &Side, workshop: &Side) -> anyhow::Result<Self> {
+    async fn join(home: &Side, other: &Side) -> anyhow::Result<Self> {
         let name = SystemName::parse(CONSUMER).expect("it is a name");
-        office.certificates.issue(CONSUMER)?;
+        home.certificates.issue(CONSUMER)?;
         let anchor = |side: &Side| TrustDirectory::new(side.certificates.path()).anchor().context("a cloud has no authority");
-        let identity = TrustDirectory::new(office.certificates.path()).identity(&name).context("the consumer has no certificate")?;
+        let identity = TrustDirectory::new(home.certificates.path()).identity(&name).context("the consumer has no certificate")?;
         let system = SystemRequest {
             system_name: Some(CONSUMER.to_owned()),
             address: Some("127.0.0.1".to_owned()),
@@ -309,16 +316,16 @@ impl Consumer {
             authentication_info: Some(base64::encode(identity.certificate().public_key_info())),
             ..SystemRequest::default()
         };
-        let security = Security::new(Some(&identity), &[anchor(office)?, anchor(workshop)?])?;
+        let security = Security::new(Some(&identity), &[anchor(home)?, anchor(other)?])?;
         let began = Instant::now();
-        let cloud = CoreSystems::discover_securely(office.registry()?, Limits::default(), &security).await?;
+        let cloud = CoreSystems::discover_securely(home.registry()?, Limits::default(), &security).await?;
         cloud.register_system(&system).await.context("cannot register the consumer")?;
-        step(began.elapsed(), "consumer", &format!("registered itself in {OFFICE} as {CONSUMER}"))?;
-        let other = CloudCommonName::parse(&format!("{WORKSHOP}.{OPERATOR}.arrowhead.eu")).expect("it is a cloud's name");
-        Ok(Self { cloud, system, abroad: security.towards_cloud(other) })
+        step(began.elapsed(), "consumer", &format!("registered itself in {} as {CONSUMER}", home.name))?;
+        let other = CloudCommonName::parse(&format!("{}.{OPERATOR}.arrowhead.eu", other.name)).expect("it is a cloud's name");
+        Ok(Self { cloud, system, abroad: security.towards_cloud(other), home: security })
     }
 
-    async fn orchestrate(&self) -> anyhow::Result<(Vec<Offer>, Duration)> {
+    pub(super) async fn orchestrate(&self) -> anyhow::Result<(Vec<Offer>, Duration)> {
         let form = OrchestrationForm {
             requester_system: Some(self.system.clone()),
             requested_service: Some(ServiceQueryForm {
@@ -372,7 +379,7 @@ impl Consumer {
         Ok(step(took, "consumer", &text)?)
     }
 
-    async fn hears(&self, workshop: &Side) -> anyhow::Result<()> {
+    async fn hears(&self, home: &Side, other: &Side) -> anyhow::Result<()> {
         let event_type = SERVICE.to_uppercase();
         let began = Instant::now();
         let mut events = self.cloud.events(&event_type, EventForm::Payload, Some(&self.system)).await.context("no event stream")?;
@@ -387,14 +394,27 @@ impl Consumer {
             latest = latest.max(SystemTime::now().duration_since(measured).unwrap_or_default());
         }
         let text = format!(
-            "heard {event_type} of {WORKSHOP} in {OFFICE} by SSE: {EVENTS} events in sequence, each within {:.2} ms of its measurement",
+            "heard {event_type} of {} in {} by SSE: {EVENTS} events in sequence, each within {:.2} ms of its measurement",
+            other.name,
+            home.name,
             latest.as_secs_f64() * 1e3
         );
         step(began.elapsed(), "consumer", &text)?;
-        let deliveries = workshop.monitor.deliveries().await?.data;
-        let share = deliveries.iter().find(|delivery| delivery.event_type == event_type).context("the share is gone")?;
+        let began = Instant::now();
+        let share = loop {
+            let deliveries = other.monitor.deliveries().await?.data;
+            let share = deliveries.into_iter().find(|delivery| delivery.event_type == event_type).context("the share is gone")?;
+            // An event is heard before the word that it was taken is back.
+            if share.delivered >= EVENTS as u64 || began.elapsed() > WAIT_MAX {
+                break share;
+            }
+            sleep(LOOK_EVERY).await;
+        };
         ensure!(share.lost == 0 && share.dead_letters == 0, "{} events were lost, {} given up", share.lost, share.dead_letters);
-        let text = format!("{WORKSHOP} counts {} events that {OFFICE} has taken, {} of them late, none lost", share.delivered, share.late);
-        Ok(step(Duration::ZERO, "cloud", &text)?)
+        let text = format!(
+            "{} counts {} events that {} has taken, {} of them late, none lost",
+            other.name, share.delivered, home.name, share.late
+        );
+        Ok(step(began.elapsed(), "cloud", &text)?)
     }
 }

@@ -89,6 +89,14 @@ fn two_clouds_share_a_service_and_its_events() {
         "shared PROCESSOR-LOAD of demo-provider with office.demo",
         "3 events in sequence",
         "none lost",
+        "office lets consumers of other clouds in by its Gateway only",
+        "ALLOWED, by a tunnel. gateway of workshop offers it at",
+        "read the service through the tunnel, with the token (without it: 401)",
+        "read it again on the same connection",
+        "both Gateways tell of the session: open, numbered",
+        "closed the tunnel, and office was told",
+        "shared PROCESSOR-LOAD of demo-provider with workshop.demo",
+        "heard PROCESSOR-LOAD of office in workshop by SSE: 3 events in sequence",
         "All checks hold",
     ];
     for step in steps {
