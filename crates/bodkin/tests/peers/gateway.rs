@@ -9,10 +9,13 @@ use tempfile::TempDir;
 
 use crate::gatekeeper::{ANSWER_MS, JAVA_GATEWAY, Neighbours};
 use crate::jms;
-use crate::support::heat::{BODY, Heat};
+use crate::support::heat::{BODY, Heat, LAST};
 use crate::support::patience::eventually;
 use crate::support::secure::Client;
 use crate::support::skip;
+
+/// Requests of a consumer of the Java cloud: gateways give a connection to a provider 50 of them.
+const REQUESTS: usize = 60;
 
 #[test]
 #[ignore = "peer: ./x test --all"]
@@ -148,12 +151,20 @@ fn their_consumer_reaches_our_provider(both: &mut Neighbours) {
     let [id, name, key] = ["queueId", "peerName", "providerGWPublicKey"].map(said);
     assert_eq!((name.as_str(), &key), ("gateway.one.test.arrowhead.eu", &own_gateway(both)));
     assert_eq!(both.java.ask(&format!("enter {name} {id} {key}")), "entered");
-    // Two requests, one after the other.
-    for _ in 0..2 {
-        say(both, "GET /heat HTTP/1.1\r\nHost: sensor\r\n\r\n");
+    // More requests than one connection to a provider is given, one after the other.
+    let ask = |both: &mut Neighbours, path: &str| {
+        say(both, &format!("GET {path} HTTP/1.1\r\nHost: sensor\r\n\r\n"));
         assert!(heard(both, BODY).starts_with("HTTP/1.1 200 OK\r\n"));
+    };
+    for _ in 0..REQUESTS {
+        ask(both, "/heat");
     }
-    assert_eq!(provider.callers(), vec!["gateway.one.test.arrowhead.eu"; 2]);
+    assert_eq!((provider.callers(), provider.connections()), (vec!["gateway.one.test.arrowhead.eu".to_owned(); REQUESTS], 2));
+    // The provider ends its connection: the session goes on by the next one.
+    ask(both, LAST);
+    assert!(eventually(|| told(both)["connections"] == 0), "{}", told(both));
+    ask(both, "/heat");
+    assert_eq!((provider.callers().len(), provider.connections()), (REQUESTS + 2, 3));
     let session = told(both);
     assert_eq!(
         (&session["state"], &session["numbered"], &session["side"]),

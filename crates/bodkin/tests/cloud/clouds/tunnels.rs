@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::cloud::Cloud;
-use crate::support::heat::{BODY, Heat};
+use crate::support::heat::{BODY, Heat, LAST};
 use crate::support::patience::eventually;
 use crate::support::secure::Client;
 use crate::support::side::Side;
@@ -90,6 +90,14 @@ fn a_service_of_a_cloud_behind_a_gateway_is_used_by_certificates_at_both_ends() 
         }
     }
     assert_eq!(provider.callers(), vec!["gateway.one.test.arrowhead.eu"; 4]);
+    // What the provider ends is a connection, and not the session.
+    for path in [LAST, "/heat"] {
+        let mut connection = consumer.connect(tunnel).unwrap_or_else(|error| panic!("{error}: {}", said(&one, &two)));
+        let answer = connection.request("GET", path, &[], None).unwrap_or_else(|error| panic!("{error}: {}", said(&one, &two)));
+        assert_eq!((answer.status, answer.text().as_str()), (200, BODY));
+        assert!(path != LAST || connection.is_closed_by_server(), "{}", said(&one, &two));
+    }
+    assert_eq!(provider.connections(), 4, "one for each of the consumer's");
     // Nobody else of the consumer's cloud, and nobody of the provider's.
     for stranger in [client(&two, "other"), client(&one, "sysop")] {
         let asked = stranger.connect(tunnel).and_then(|mut connection| connection.request("GET", "/heat", &[], None));

@@ -2,7 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 use std::thread;
 
 use bodkin_arrowhead::name::SystemName;
@@ -22,6 +25,8 @@ pub const BODY: &str = "23.5 degrees";
 pub const RECORD_BYTES: usize = 24 * 1024 * 1024;
 /// Where.
 pub const RECORD: &str = "/record";
+/// Where it tells the same as anywhere, and ends the connection without a word behind it.
+pub const LAST: &str = "/last";
 
 /// The sensor of a cloud. Its threads end with the process of the tests.
 pub struct Heat {
@@ -30,6 +35,7 @@ pub struct Heat {
     /// Who it is.
     pub identity: Identity,
     callers: Arc<Mutex<Vec<String>>>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Heat {
@@ -42,14 +48,16 @@ impl Heat {
         let config = tls::server(&identity, &anchors, ClientCertificate::Required, PeerCheck::default()).expect("a configuration");
         let listener = TcpListener::bind((at, 0)).expect("a port");
         let (address, callers) = (listener.local_addr().expect("an address"), Arc::<Mutex<Vec<String>>>::default());
-        let noted = callers.clone();
+        let (noted, connections) = (callers.clone(), Arc::<AtomicUsize>::default());
+        let counted = connections.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                counted.fetch_add(1, Relaxed);
                 let (config, noted) = (config.clone(), noted.clone());
                 thread::spawn(move || serve(stream, ServerConnection::new(config).expect("a session"), &noted));
             }
         });
-        Self { address, identity, callers }
+        Self { address, identity, callers, connections }
     }
 
     /// Registers it, secured by token, and lets another cloud use it.
@@ -68,6 +76,11 @@ impl Heat {
     pub fn callers(&self) -> Vec<String> {
         self.callers.lock().expect("no test panics here").clone()
     }
+
+    /// The connections that it has had.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
+    }
 }
 
 /// The recorded bytes, of which no two stretches are alike that are not a multiple of 251 apart.
@@ -75,7 +88,7 @@ pub fn record() -> Vec<u8> {
     (0..RECORD_BYTES).map(|at| (at % 251) as u8 ^ (at >> 16) as u8).collect()
 }
 
-/// Answers every request of a connection.
+/// Answers the requests of a connection, to the last.
 fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<String>>) {
     let mut stream = StreamOwned::new(session, stream);
     let mut heard = Vec::new();
@@ -83,14 +96,14 @@ fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<Strin
     while let Ok(count @ 1..) = stream.read(&mut piece) {
         heard.extend_from_slice(&piece[..count]);
         while let Some(end) = find(&heard, b"\r\n\r\n") {
-            let is_for_record = heard.starts_with(format!("GET {RECORD} ").as_bytes());
+            let [is_for_record, is_last] = [RECORD, LAST].map(|path| heard.starts_with(format!("GET {path} ").as_bytes()));
             heard.drain(..end + 4);
             let shown = stream.conn.peer_certificates().and_then(|chain| chain.first()).expect("it was asked for");
             let caller = Certificate::from_der(shown).expect("a certificate").told_name().to_owned();
             callers.lock().expect("no test panics here").push(caller);
             let body = if is_for_record { record() } else { BODY.as_bytes().to_vec() };
             let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
-            if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).is_err() {
+            if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).is_err() || is_last {
                 return;
             }
         }
