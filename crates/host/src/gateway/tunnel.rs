@@ -129,8 +129,8 @@ impl Tunnel {
         let Parts { form, queue_id, peer, peer_keys, side, lease } = parts;
         let queues = Queues::new(&queue_id, &peer, side)?;
         let relay = gateway.links.link(&place(&form));
-        let data = gateway.listen(&*relay, &queues.into).await?;
-        let control = gateway.listen(&*relay, &queues.into_control).await?;
+        // Both are asked for in one passage.
+        let (data, control) = tokio::try_join!(gateway.listen(&*relay, &queues.into), gateway.listen(&*relay, &queues.into_control))?;
         let is_numbered = queue_id.is_of_numbered_tunnel();
         // The provider's gateway has drawn the id; the consumer's is known by what it says.
         let takes_bytes = side == Side::Consumer && queue_id.is_of_tunnel_in_bytes();
