@@ -227,9 +227,9 @@ impl Monitor {
             ]
         }));
         let witness = pair.and_then(|leadership| leadership.reaches_witness());
-        let gauges = gauges.chain(
-            witness.map(|is_connected| ("bodkin_pair_witness_connected", "1 while this node is connected to the witness.", u64::from(is_connected))),
-        );
+        let gauges = gauges.chain(witness.map(|is_connected| {
+            ("bodkin_pair_witness_connected", "1 while this node is connected to the witness.", u64::from(is_connected))
+        }));
         let stalls = &self.api.stalls;
         let is_suspended = stalls.guarantee() == Guarantee::Suspended;
         let gauges = gauges.chain([

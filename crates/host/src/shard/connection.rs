@@ -114,7 +114,14 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that was just accepted.
-    pub fn new(channel: Channel<TcpStream>, peer: Peer, client: Option<SocketAddr>, serial: u64, body_bytes_max: usize, now: Instant) -> Self {
+    pub fn new(
+        channel: Channel<TcpStream>,
+        peer: Peer,
+        client: Option<SocketAddr>,
+        serial: u64,
+        body_bytes_max: usize,
+        now: Instant,
+    ) -> Self {
         Self {
             channel,
             serial,
