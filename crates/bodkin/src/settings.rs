@@ -33,6 +33,7 @@ use bodkin_host::{
     AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port, SecurityConfig,
     api::Modeller, gate::Origin, realtime::Realtime,
 };
+use nix::unistd::{AccessFlags, access};
 
 pub use self::options::Settings;
 use crate::{
@@ -60,13 +61,29 @@ fn data_beside(here: &Path, system_file: &Path) -> PathBuf {
     there.unwrap_or_else(|| here.to_owned())
 }
 
+/// Whether this process may keep its state there, or make the directory.
+fn is_ours(data: &Path) -> bool {
+    let there = data.ancestors().find(|path| path.try_exists().unwrap_or(true));
+    there.is_none_or(|there| access(there, AccessFlags::R_OK | AccessFlags::W_OK | AccessFlags::X_OK).is_ok())
+}
+
 impl Settings {
-    /// Fills in what flags and environment left open: from the named file, the operator's file, the defaults.
+    /// Fills in what flags and environment left open: from the named file, the operator's file, the defaults. Where nobody but the operator's file names the data directory,
+    /// and that is another user's (the service's), it is the default one: whoever tries Bodkin beside the service has a cloud of his own.
     pub fn complete(self, file: Option<&Path>) -> anyhow::Result<Self> {
         let named = file.map(read).transpose()?.unwrap_or_default();
         let system = Path::new(SYSTEM_FILE);
-        let system = if system.exists() { read(system)? } else { Self::default() };
-        Ok(self.or(named).or(system).or(Self::defaults()))
+        let mut system = if system.exists() { read(system)? } else { Self::default() };
+        let own = self.or(named);
+        if own.data.is_none()
+            && let Some(of_others) = system.data.take_if(|data| !is_ours(data))
+        {
+            eprintln!(
+                "bodkin: state is in {DEFAULT_DATA}, because {SYSTEM_FILE} names {}, which this user may not write",
+                of_others.display()
+            );
+        }
+        Ok(own.or(system).or(Self::defaults()))
     }
 
     /// Where complete settings keep certificates and keys.

@@ -89,12 +89,17 @@ fn services(services: &[ExplainedService]) -> Table {
     table
 }
 
-/// The remedy with provider and service, where rules are missing.
+/// The remedy with provider and service, where rules are missing: the provider by its name, or by its id where another one that was looked at has the same.
 fn completed(remedy: &str, explanation: &Explanation) -> Option<String> {
     let is_missing = |service: &&ExplainedService| is_denied(service) && service.refusal().is_some_and(|step| step.row.is_none());
     let mut missing = explanation.services.iter().filter(is_missing);
     let first = &missing.next()?.service;
-    let provider = if missing.next().is_some() { "ID".to_owned() } else { first.provider.id.to_string() };
+    let of_this_name = explanation.services.iter().filter(|one| one.service.provider.system_name == first.provider.system_name);
+    let provider = match (missing.next(), of_this_name.count()) {
+        (Some(_), _) => "ID".to_owned(),
+        (None, 1) => first.provider.system_name.clone(),
+        (None, _) => first.provider.id.to_string(),
+    };
     let service = &first.service_definition.service_definition;
     Some(format!("{remedy} --provider {provider} --service {service}"))
 }
@@ -139,7 +144,10 @@ mod tests {
         let explanation = |services: Vec<ExplainedService>| Explanation { services, ..Explanation::default() };
         let remedy = |services| completed("auth add --consumer 1", &explanation(services));
         let told = remedy(vec![granted.clone(), denied.clone(), narrow.clone(), unfit]).unwrap();
-        assert_eq!(told, "auth add --consumer 1 --provider 6 --service heat");
+        assert_eq!(told, "auth add --consumer 1 --provider 6 --service heat", "all have one name");
+        let mut named = denied.clone();
+        named.service.provider.system_name = "sensor".to_owned();
+        assert_eq!(remedy(vec![granted.clone(), named]).unwrap(), "auth add --consumer 1 --provider sensor --service heat");
         assert!(remedy(vec![denied.clone(), denied]).unwrap().contains("--provider ID"));
         assert_eq!(remedy(vec![granted, narrow]), None);
     }

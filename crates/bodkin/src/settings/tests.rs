@@ -47,3 +47,12 @@ fn commands_look_where_bodkin_up_keeps_its_cloud() {
         assert_eq!(data_beside(&here, &file), here, "{text}");
     }
 }
+
+#[test]
+fn state_is_kept_where_this_process_may_write() {
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::write(place.path().join("file"), "").expect("written");
+    let verdicts = [".", "state", "state/deeper", "file/state"].map(|path| is_ours(&place.path().join(path)));
+    assert_eq!(verdicts, [true, true, true, false]);
+    assert!(is_ours(Path::new("state")), "in the folder where it is started");
+}
