@@ -66,10 +66,11 @@ fn writable(directory: &Path, there: &Path) -> Finding {
 
 fn space(there: &Path, event_log_bytes_max: u64) -> Finding {
     let free = match statvfs(there) {
-        Ok(system) => system.blocks_available().saturating_mul(system.fragment_size()),
+        // On processors of 32 bits both are shorter.
+        Ok(system) => u128::from(system.blocks_available()) * u128::from(system.fragment_size()),
         Err(error) => return Finding::warning("space", format!("free space is not known: {error}"), "see df"),
     };
-    judge_space(free, event_log_bytes_max)
+    judge_space(u64::try_from(free).unwrap_or(u64::MAX), event_log_bytes_max)
 }
 
 fn judge_space(free: u64, event_log_bytes_max: u64) -> Finding {
