@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The Debian package on a clean root: installed by dpkg on what debootstrap makes, run as its user, removed and purged. As root, with a Debian mirror.
+# The Debian package on a clean root: installed by dpkg on what debootstrap makes, run as its user, opened by a browser of this machine, removed and purged. In between a user
+# of that root who has just come follows the tutorial and how-to pages, as they are written. As root, with a Debian mirror.
 # BODKIN: a binary that is built already; otherwise that of the debug build. PACKAGING_CLEAN_ROOT: such a root as a tar file, instead of debootstrap's.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -7,6 +8,9 @@ build_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 name=packaging_clean_root
 fetch_attempts=2
 ready_seconds_max=60
+pages_seconds_max=540
+browser_seconds_max=240
+failed=0
 
 skip() { echo "SKIP $name: $1"; exit 0; }
 fail() { printf 'not ok - %s\n%s\n' "$name" "$1"; exit 1; }
@@ -61,6 +65,20 @@ grep --quiet bodkin.toml "$root/var/lib/dpkg/info/bodkin.conffiles" || fail "the
 
 # What systemd's StateDirectory= makes.
 in_root install --directory --owner=bodkin --group=bodkin --mode=0700 /var/lib/bodkin
+
+# A user who is new here. The service's folder is not his, so that his clouds are in the folders where he starts them.
+in_root useradd --create-home --shell /bin/bash newcomer || fail "the root takes no user"
+pages=(the_tutorial_is_as_it_says a_graph_is_as_its_page_says a_reliable_pair_is_as_its_page_says two_clouds_are_as_their_page_says a_prediction_is_as_its_page_says)
+if ! command -v cargo >/dev/null; then
+    echo "SKIP packaging_pages: no cargo, which compares what is printed with the pages"
+elif told=$(PACKAGING_ROOT="$root" timeout "$pages_seconds_max" cargo test --locked --workspace --test cloud -- --exact "${pages[@]/#/pages::}" 2>&1); then
+    grep --quiet "^test result: ok. ${#pages[@]} passed" <<<"$told" || fail "not all pages were followed: $told"
+    echo "ok packaging_pages"
+else
+    printf '%s\nnot ok packaging_pages\n' "$told"
+    failed=1
+fi
+
 offset=
 for ((try = 0; try < 50; try++)); do
     offset=$((24000 + RANDOM % 7000))
@@ -71,7 +89,8 @@ for ((try = 0; try < 50; try++)); do
 done
 [[ -n $offset ]] || fail "no ports are free"
 user=$(in_root id --user bodkin):$(in_root id --group bodkin)
-as_user=(chroot --userspec="$user" "$root" /usr/bin/env -i PATH=/usr/bin:/bin BODKIN_PORT_OFFSET="$offset" BODKIN_DATA=/var/lib/bodkin)
+# Where its state is says /etc/bodkin/bodkin.toml, to the service as to every command.
+as_user=(chroot --userspec="$user" "$root" /usr/bin/env -i PATH=/usr/bin:/bin BODKIN_PORT_OFFSET="$offset")
 # No function: what is started has to be the process that is ended.
 "${as_user[@]}" bodkin up --config /etc/bodkin/bodkin.toml >"$place/up.log" 2>&1 &
 cloud=$!
@@ -82,6 +101,22 @@ done
 grep --quiet ready "$place/up.log" || fail "as its user, with the configuration of the package, it is not ready: $(cat "$place/up.log")"
 told=$("${as_user[@]}" bodkin service list 2>&1) || fail "the operator cannot ask it: $told"
 grep --quiet service-register <<<"$told" || fail "its own services are not registered: $told"
+told=$("${as_user[@]}" bodkin status 2>&1) || fail "it is not well: $told"
+
+# What the README says of a browser; and something to see there.
+if ! { command -v node && BROWSER=$(command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable); } >/dev/null; then
+    echo "SKIP packaging_browser: no node or no Chromium"
+elif [[ ! -d web/node_modules/playwright-core ]]; then
+    echo "SKIP packaging_browser: no playwright-core, which web/test fetches"
+else
+    told=$("${as_user[@]}" sh -c 'cd /var/lib/bodkin && (umask 077; echo "a password" > password) && bodkin cert issue --system sysop --p12 sysop.p12 --password-file password' 2>&1) ||
+        fail "the operator comes to no key store: $told"
+    told=$("${as_user[@]}" bodkin service add temperature --system sensor --address 127.0.0.1 --port 9000 2>&1) || fail "$told"
+    told=$("${as_user[@]}" bodkin system add display --address 127.0.0.1 --port 9001 2>&1) || fail "$told"
+    export BROWSER ORIGIN=https://127.0.0.1:$((8440 + offset)) KEY_STORE=$root/var/lib/bodkin/sysop.p12 PASSWORD_FILE=$root/var/lib/bodkin/password
+    timeout "$browser_seconds_max" node web/test/installed.mjs || failed=1
+fi
+
 kill "$cloud"
 wait "$cloud" || fail "SIGTERM is no order to end: $(cat "$place/up.log")"
 cloud=
@@ -90,3 +125,4 @@ told=$(in_root dpkg --purge bodkin 2>&1) || fail "$told"
 [[ ! -e $root/usr/bin/bodkin && ! -e $root/etc/bodkin/bodkin.toml ]] || fail "the package leaves files behind: $told"
 [[ -e $root/var/lib/bodkin/bodkin.sqlite ]] || fail "the operator's data is gone"
 echo "ok - $name"
+exit "$failed"

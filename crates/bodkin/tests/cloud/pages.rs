@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use tempfile::TempDir;
-
-use self::terminal::{Other, run};
+use self::terminal::{Other, Place, run};
 use crate::secure::{key_stores, put_key_store};
 use crate::support::patience::eventually;
 use crate::support::ports::free_offset;
@@ -128,8 +126,9 @@ fn check(name: &str) {
 fn check_in(name: &str, furnish: impl FnOnce(&Path)) {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).expect("the page is there");
     let moves = Moves([free_offset(), free_offset()]);
-    let place = TempDir::new().expect("a temporary directory");
+    let place = Place::new();
     furnish(place.path());
+    place.hand_over();
     let environment = BTreeMap::from([("BODKIN_PORT_OFFSET", moves.0[0].to_string()), ("ZMTP_C", SOURCES_IN_C.to_owned())]);
     // Those of other terminals go on until the page's end.
     let mut others = Vec::new();
@@ -141,7 +140,7 @@ fn check_in(name: &str, furnish: impl FnOnce(&Path)) {
             format!("docs/{name}, fence of line {line}\n{commands}does not print\n  {missing}\nbut\n{printed}")
         };
         if is_other {
-            let other = Other::start(place.path(), &environment, &commands);
+            let other = Other::start(&place, &environment, &commands);
             (0..PATIENCES).any(|_| eventually(|| missing(&shown, &other.printed()).is_none() || other.has_ended()));
             let printed = other.printed();
             assert!(!other.has_ended(), "docs/{name}, fence of line {line}: it has ended:\n{printed}");
@@ -151,7 +150,7 @@ fn check_in(name: &str, furnish: impl FnOnce(&Path)) {
             others.push(other);
             continue;
         }
-        let (printed, is_done) = run(place.path(), &environment, &commands);
+        let (printed, is_done) = run(&place, &environment, &commands);
         let of_others = || others.iter().map(Other::printed).collect::<Vec<_>>().join("\n---\n");
         assert!(is_done, "docs/{name}, fence of line {line}\n{commands}fails:\n{printed}\nother terminals:\n{}", of_others());
         if let Some(missing) = missing(&shown, &printed) {

@@ -1,4 +1,4 @@
-//! Terminals of whoever follows a page: bash, with the binary under test in front of its PATH.
+//! Terminals of whoever follows a page: bash, with the binary under test in front of its PATH; or in a root where Bodkin is installed, by a user there.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,13 +11,76 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::support::cloud::BINARY;
 
 /// The longest wait for the commands of a fence; reached only by a failing test.
 const BLOCK_MAX: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// This variable names the folder of another root, in which Bodkin is installed and a user of this name has a home: pages are followed there. It takes root's rights.
+const ROOT: &str = "PACKAGING_ROOT";
+const USER: &str = "newcomer";
+
+/// The folder in which a page is followed.
+pub struct Place {
+    folder: TempDir,
+    /// The root that it is in, where that is not this machine's.
+    root: Option<PathBuf>,
+}
+
+impl Place {
+    /// An empty one.
+    pub fn new() -> Self {
+        let root = std::env::var_os(ROOT).map(PathBuf::from);
+        let folder = match &root {
+            Some(root) => TempDir::new_in(root.join("home").join(USER)),
+            None => TempDir::new(),
+        };
+        Self { folder: folder.expect("a temporary directory"), root }
+    }
+
+    /// Where it is, seen from this machine.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Whoever follows the page owns it, and all that is in it.
+    pub fn hand_over(&self) {
+        let Some(root) = &self.root else { return };
+        let owner = Command::new("chown").arg("--recursive").arg("--reference").arg(root.join("home").join(USER)).arg(self.path()).status();
+        assert!(owner.expect("chown starts").success(), "only root follows pages in another root");
+    }
+
+    /// Bash in this folder, with these variables and none of Bodkin's beside them.
+    fn bash(&self, environment: &BTreeMap<&str, String>) -> Command {
+        let mut command = match &self.root {
+            None => {
+                let mut command = Command::new("bash");
+                for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("BODKIN_")) {
+                    command.env_remove(name);
+                }
+                let folder: PathBuf = Path::new(BINARY).parent().expect("it is in a folder").to_owned();
+                let paths = std::env::var_os("PATH").unwrap_or_default();
+                let all = std::iter::once(folder).chain(std::env::split_paths(&paths));
+                command.env("PATH", std::env::join_paths(all).expect("paths")).env("HOME", self.path()).current_dir(self.path());
+                command.envs(environment);
+                command
+            }
+            Some(root) => {
+                let inside = Path::new("/").join(self.path().strip_prefix(root).expect("it is in the root"));
+                let mut command = Command::new("chroot");
+                command.arg(format!("--userspec={USER}:{USER}")).arg(root).args(["/usr/bin/env", "--ignore-environment"]);
+                command.arg(format!("--chdir={}", inside.display())).arg(format!("HOME={}", inside.display()));
+                command.args(["PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8"]);
+                command.args(environment.iter().map(|(name, value)| format!("{name}={value}"))).arg("bash");
+                command
+            }
+        };
+        command.args(["-euo", "pipefail", "-c"]);
+        command
+    }
+}
 
 /// Commands that run, and the file of what they print. They and all that they started end with it.
 struct Running {
@@ -26,18 +89,11 @@ struct Running {
 }
 
 impl Running {
-    fn start(place: &Path, environment: &BTreeMap<&str, String>, commands: &str) -> Self {
+    fn start(place: &Place, environment: &BTreeMap<&str, String>, commands: &str) -> Self {
         let output = NamedTempFile::new().expect("a temporary file");
-        let mut command = Command::new("bash");
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("BODKIN_")) {
-            command.env_remove(name);
-        }
-        let folder: PathBuf = Path::new(BINARY).parent().expect("it is in a folder").to_owned();
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        let all = std::iter::once(folder).chain(std::env::split_paths(&paths));
-        command.env("PATH", std::env::join_paths(all).expect("paths")).env("HOME", place).envs(environment);
         let to = || Stdio::from(File::options().append(true).open(output.path()).expect("the file opens"));
-        command.args(["-euo", "pipefail", "-c", commands]).current_dir(place).stdin(Stdio::null()).stdout(to()).stderr(to());
+        let mut command = place.bash(environment);
+        command.arg(commands).stdin(Stdio::null()).stdout(to()).stderr(to());
         // A group of its own, so that everything that is started ends with it.
         let child = command.process_group(0).spawn().expect("bash starts");
         Self { child, output }
@@ -58,7 +114,7 @@ impl Drop for Running {
 }
 
 /// Runs commands to their end; gives what they printed, and whether all of them succeeded.
-pub fn run(place: &Path, environment: &BTreeMap<&str, String>, commands: &str) -> (String, bool) {
+pub fn run(place: &Place, environment: &BTreeMap<&str, String>, commands: &str) -> (String, bool) {
     let mut running = Running::start(place, environment, commands);
     let deadline = Instant::now() + BLOCK_MAX;
     loop {
@@ -77,7 +133,7 @@ pub struct Other(Mutex<Running>);
 
 impl Other {
     /// Starts them.
-    pub fn start(place: &Path, environment: &BTreeMap<&str, String>, commands: &str) -> Self {
+    pub fn start(place: &Place, environment: &BTreeMap<&str, String>, commands: &str) -> Self {
         Self(Mutex::new(Running::start(place, environment, commands)))
     }
 
