@@ -53,6 +53,7 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
         findings.extend(found);
         anyhow::Ok(())
     };
+    tell(options_fit(&settings))?;
     tell(clocks::examine())?;
     tell(rights::examine(&settings))?;
     tell(stalls::examine(&settings, Duration::from_secs(options.stall_s)))?;
@@ -63,7 +64,20 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (warnings, problems) = (count(Verdict::Warning), count(Verdict::Problem));
-    let sentence = format!("{problems} problems, {warnings} warnings, {} in order", count(Verdict::Ok));
+    let several = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let sentence = format!("{}, {}, {} in order", several(problems, "problem"), several(warnings, "warning"), count(Verdict::Ok));
     printer.done(&json!({"verdict": worst, "findings": findings}), &sentence)?;
     Ok(if worst == Verdict::Problem { FAILED } else { DONE })
+}
+
+/// Whether `bodkin up` would take the options as they are.
+fn options_fit(settings: &Settings) -> Vec<Finding> {
+    match settings.clone().config() {
+        Ok(_) => vec![Finding::ok("options", "bodkin up takes them")],
+        Err(error) => vec![Finding::problem(
+            "options",
+            format!("bodkin up refuses them: {error:#}"),
+            "correct them: bodkin.example.toml explains every one",
+        )],
+    }
 }

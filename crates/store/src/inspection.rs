@@ -61,6 +61,20 @@ pub fn relays(directory: &Path) -> Result<Vec<String>, InspectionError> {
     Ok(places.into_iter().map(told).collect())
 }
 
+/// In which mode the database in `directory` is used, `true` for the secure one; `None` where it does not say so yet.
+///
+/// # Errors
+/// The database cannot be read.
+pub fn was_secure(directory: &Path) -> Result<Option<bool>, InspectionError> {
+    let Some(connection) = open_in(directory)? else { return Ok(None) };
+    if !has_table(&connection, "cloud")? {
+        return Ok(None);
+    }
+    let mut query = connection.prepare("SELECT secure FROM cloud WHERE own_cloud")?;
+    let modes = query.query_map([], |row| row.get::<_, bool>(0))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(modes.first().copied())
+}
+
 /// Whether there is a table of this name.
 pub(crate) fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
     let count = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";

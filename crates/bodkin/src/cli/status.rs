@@ -105,7 +105,7 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, tro
                 bytes(number(&overview.numbers, "bodkin_event_log_bytes"))
             ),
         )
-        .with("memory", bytes(number(&overview.numbers, "bodkin_resident_memory_bytes")))
+        .with("memory", memory(number(&overview.numbers, "bodkin_resident_memory_bytes")))
         .with("connections", of(&[("bodkin_control_connections", "to core systems"), ("bodkin_event_connections", "for events")]));
     match troubles {
         [] => details.with("trouble", "none"),
@@ -123,10 +123,17 @@ fn pair(numbers: &BTreeMap<String, f64>) -> String {
 
 fn deadlines(platform: &PlatformState) -> String {
     let PlatformState { guarantee, worst_us, blocking_us, .. } = platform;
-    match blocking_us {
-        0 => format!("{guarantee}: no longest stall is stated; the longest of the last minute was {worst_us} us"),
+    match (worst_us, blocking_us) {
+        (0, 0) => format!("{guarantee}: no longest stall is stated, and none was measured yet"),
+        (0, _) => format!("{guarantee}: {blocking_us} us are stated as the longest stall, and none was measured yet"),
+        (_, 0) => format!("{guarantee}: no longest stall is stated; the longest of the last minute was {worst_us} us"),
         _ => format!("{guarantee}: the longest stall of the last minute was {worst_us} us of {blocking_us} us stated"),
     }
+}
+
+/// What the process has, which `/proc` tells: none has nothing.
+fn memory(resident_bytes: f64) -> String {
+    if resident_bytes > 0.0 { bytes(resident_bytes) } else { "not known: /proc is not mounted there".to_owned() }
 }
 
 /// A time in the two units that matter.
@@ -176,6 +183,8 @@ mod tests {
         };
         let printed = details("127.0.0.1:8440", &overview, &PlatformState::default(), &["one".to_owned(), "two".to_owned()]).to_string();
         assert!(printed.lines().count() <= 24, "{printed}");
+        let bare = details("127.0.0.1:8440", &NodeOverview::default(), &PlatformState::default(), &[]).to_string();
+        assert!(bare.contains("none was measured yet") && bare.contains("memory       not known"), "{bare}");
         for part in ["up for 1 h 2 min", "12.3 MB", "TROUBLE      one", "a cloud by itself"] {
             assert!(printed.contains(part), "{part} is not in\n{printed}");
         }

@@ -39,6 +39,9 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
     if there == directory {
         found.push(lock(&directory));
         found.push(database(&directory));
+        // One that cannot be read is told already.
+        let was_secure = inspection::was_secure(&directory).ok().flatten().filter(|_| settings.adopt_data != Some(true));
+        found.extend(was_secure.and_then(|was_secure| mode(was_secure, settings.insecure == Some(true))));
         found.extend(event_log_bytes_max.map(|bytes_max| event_log(&directory, bytes_max)));
     }
     found
@@ -141,6 +144,14 @@ fn database(directory: &Path) -> Finding {
     }
 }
 
+/// Data of the other mode, which is refused.
+fn mode(was_secure: bool, insecure: bool) -> Option<Finding> {
+    let name = |secure: bool| if secure { "secure" } else { "insecure" };
+    let told = format!("it was used in {} mode, and {} mode is asked for", name(was_secure), name(!insecure));
+    let advice = "start in that mode (--insecure or without it), give another --data, or take it over as it is with --adopt-data";
+    (was_secure == insecure).then(|| Finding::problem("database", told, advice))
+}
+
 /// The files under `events/`, whatever shards they are of.
 fn event_log(directory: &Path, bytes_max: u64) -> Finding {
     let events = directory.join("events");
@@ -189,6 +200,13 @@ mod tests {
         assert_eq!(existing(&missing), Some(place.path().to_owned()));
         assert!(writable(&missing, place.path()).found.contains("does not exist"));
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn data_of_the_other_mode_is_a_problem() {
+        let verdicts =
+            [(true, false), (false, true), (true, true), (false, false)].map(|(was_secure, insecure)| mode(was_secure, insecure).is_some());
+        assert_eq!(verdicts, [false, false, true, true]);
     }
 
     #[test]

@@ -14,8 +14,54 @@ use crate::settings::{Settings, pair};
 /// Lateness that deadlines of tens of milliseconds cannot bear.
 const STALL_MAX_US: u64 = 10_000;
 
+/// Share of its processors' time that a hypervisor may take from this machine, in percent: the rest of its stalls cannot be mended from inside.
+const STOLEN_MAX_PERCENT: f64 = 2.0;
+const PROCESSORS_FILE: &str = "/proc/stat";
+
 /// Measures for so long.
 pub fn examine(settings: &Settings, window: Duration) -> Vec<Finding> {
+    let before = Processors::read();
+    let mut found = wake_ups_and_what_follows(settings, window);
+    found.extend(before.zip(Processors::read()).and_then(|(before, after)| stolen(before, after)));
+    found
+}
+
+/// Time of all processors since the machine's start, in the kernel's ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Processors {
+    all: u64,
+    /// Something would have run, and the hypervisor ran others.
+    stolen: u64,
+}
+
+impl Processors {
+    fn read() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(PROCESSORS_FILE).ok()?)
+    }
+
+    /// The first line: `cpu user nice system idle iowait irq softirq steal ...`; guests' times behind it are in user's already.
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+        let ticks: Vec<u64> = words.by_ref().take(8).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        Some(Self { all: ticks.iter().sum(), stolen: *ticks.get(7)? })
+    }
+}
+
+/// What the hypervisor took between two looks; nothing where no time went by.
+fn stolen(before: Processors, after: Processors) -> Option<Finding> {
+    let all = after.all.checked_sub(before.all).filter(|all| *all > 0)?;
+    let percent = after.stolen.saturating_sub(before.stolen) as f64 / all as f64 * 100.0;
+    let told = format!("{percent:.1} % of the processors' time was given to others by the hypervisor");
+    Some(if percent > STOLEN_MAX_PERCENT {
+        let advice =
+            "give this virtual machine processors of its own (pinned, not shared), or move it to a quieter host: nothing inside it helps";
+        Finding::warning("hypervisor", told, advice)
+    } else {
+        Finding::ok("hypervisor", told)
+    })
+}
+
+fn wake_ups_and_what_follows(settings: &Settings, window: Duration) -> Vec<Finding> {
     let measured = match realtime::measure(window) {
         Ok(measured) => measured,
         Err(error) => {
@@ -102,6 +148,19 @@ mod tests {
 
     fn figures(worst_us: u64) -> Figures {
         Figures { wake_ups: 1_000, p50_us: 50, p99_us: 60, worst_us }
+    }
+
+    #[test]
+    fn what_a_hypervisor_takes_is_told() {
+        let processors = |text: &str| Processors::parse(text);
+        let before = processors("cpu  100 0 50 800 10 0 5 35 20 0\ncpu0 1 2\n").unwrap();
+        assert_eq!(before, Processors { all: 1_000, stolen: 35 });
+        let later = |all, stolen| super::stolen(before, Processors { all, stolen }).map(|found| (found.verdict, found.found));
+        let told = |percent: &str| format!("{percent} % of the processors' time was given to others by the hypervisor");
+        assert_eq!(later(1_200, 39), Some((Verdict::Ok, told("2.0"))));
+        assert_eq!(later(1_200, 45), Some((Verdict::Warning, told("5.0"))));
+        assert_eq!(later(1_000, 35), None, "no time went by");
+        assert_eq!([processors("intr 1"), processors("cpu  1 2 3"), processors("cpu  a 0 0 0 0 0 0 0"), processors("")], [None; 4]);
     }
 
     #[test]

@@ -98,6 +98,12 @@ fn a_running_cloud_is_found_and_left_as_it_is() {
     assert!(stopped["port"].1.contains("is free") && stopped["lock"].1.contains("no process"), "{stopped:?}");
     assert!(stopped["running"].1.contains("no Bodkin") && stopped["database"].1.contains("whole"), "{stopped:?}");
     assert_eq!(tree(data.path()), before);
+
+    // Secure mode, which its data is not of: bodkin up would refuse it.
+    let secure = Command::new(BINARY).args(["doctor", "--stall-s", "1"]).args(arguments).output().expect("the binary starts");
+    let told = text(&secure.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(secure.status.code() == Some(1) && told.contains("it was used in insecure mode, and secure mode is asked for"), "{told}");
+    assert_eq!(tree(data.path()), before);
 }
 
 #[test]
@@ -114,6 +120,9 @@ fn what_would_keep_a_cloud_from_starting_is_a_problem() {
 
     let elsewhere = findings(&["--any-port", "--listen", "203.0.113.7", "--data", &data], 1);
     assert_eq!(elsewhere["address"].0, "problem", "{elsewhere:?}");
+
+    let refused = findings(&["--any-port", "--listen", "0.0.0.0", "--data", &data], 1);
+    assert!(refused["options"].0 == "problem" && refused["options"].1.contains("--domain-name"), "{refused:?}");
 
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = taken.local_addr().expect("bound").port();
