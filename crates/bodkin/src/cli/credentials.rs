@@ -54,7 +54,9 @@ impl CredentialOptions {
         let password = self.password_file.as_deref().map(file::read_password).transpose()?;
         let password = password.as_ref().map(|password| password.as_str());
         let ca = self.ca.as_deref().map(|ca| file::read_anchors(ca, password)).transpose()?;
-        let (identity, anchors) = match (&self.cert, self.trust_directory()?) {
+        // Whoever shows a certificate of his own need not be able to look into the cloud's.
+        let directory = if self.cert.is_none() { self.trust_directory()? } else { None };
+        let (identity, anchors) = match (&self.cert, directory) {
             (Some(cert), _) => {
                 let identity = self.given(cert, password)?;
                 let anchors = ca.unwrap_or_else(|| authority(&identity));
@@ -156,6 +158,9 @@ mod tests {
         let (cert, key) = directory.system_files(&SystemName::parse("display").unwrap());
         let given = CredentialOptions { cert: Some(cert.clone()), key: Some(key), ..data };
         assert_eq!(name_of(&given).as_deref(), Some("display.c.o.arrowhead.eu"));
+        let elsewhere = CredentialOptions { data: Some(cert.clone()), ..given.clone() };
+        assert_eq!(name_of(&elsewhere).as_deref(), Some("display.c.o.arrowhead.eu"), "the cloud's own certificates are not looked for");
+        refused(&CredentialOptions { data: Some(cert.clone()), ..CredentialOptions::default() }, "cannot be looked into");
         let leaf: String =
             std::fs::read_to_string(&cert).unwrap().split_inclusive("-----END CERTIFICATE-----\n").next().unwrap().to_owned();
         std::fs::write(&cert, leaf).unwrap();
