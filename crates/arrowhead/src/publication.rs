@@ -4,6 +4,7 @@
 //! same bytes, and only a `data:` line with the payload itself needs the escapes resolved.
 
 pub mod cloud_event;
+mod derived;
 mod escape;
 mod kept;
 mod relayed;
@@ -14,6 +15,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
+pub use self::derived::derived;
 use self::escape::first_escaped;
 pub use self::kept::KeptTexts;
 pub use self::relayed::{relayed, told_time};
@@ -271,6 +273,20 @@ impl<'a> PublishForm<'a> {
     }
 }
 
+impl<'a> PublishForm<'a> {
+    /// With metadata that are said in JSON, as the member `metaData` is.
+    ///
+    /// # Errors
+    /// They are no object of texts, numbers and booleans.
+    pub fn with_metadata(self, json: &'a str) -> Result<Self, ArrowheadError> {
+        let expected = |error: serde_json::Error| {
+            let told = format!("Metadata: {error}. Expected a JSON object of texts, numbers and booleans, such as {{\"room\":\"7\"}}.");
+            ArrowheadError::bad_payload(told, PUBLISH_ORIGIN)
+        };
+        Ok(Self { meta_data: Some(serde_json::from_str(json).map_err(expected)?), ..self })
+    }
+}
+
 impl Claims for PublishForm<'_> {
     fn claim(&self) -> Claim<'_> {
         let name = self.source.as_ref().and_then(|source| source.system_name);
@@ -286,24 +302,6 @@ pub struct Publication<'a> {
     metadata: Option<MetadataText<'a>>,
     time_stamp: Option<JsonText<'a>>,
     facts: EventFacts,
-}
-
-/// Metadata of what a graph has made.
-const DERIVED: &str = r#"{"derived":"true"}"#;
-/// The same of what was made of events that were not valid.
-const MARKED: &str = r#"{"derived":"true","marked":"true"}"#;
-
-/// An event that a graph has made of events that might be published: who operates the cloud has deployed the graph, so that its topics are the graph's to write. It counts as
-/// published by who published the event that it is named after, and who may hear that system may hear it.
-pub fn derived<'a>(
-    event_type: JsonText<'a>,
-    payload: JsonText<'a>,
-    is_marked: bool,
-    source: SystemId,
-    time: UtcTime,
-) -> Authorized<Publication<'a>> {
-    let metadata = Some(MetadataText(if is_marked { MARKED } else { DERIVED }));
-    Authorized::new(Publication { event_type, payload, metadata, time_stamp: None, facts: EventFacts { source, time } })
 }
 
 /// Buffers a publication is checked with, kept by the caller so that nothing is allocated.
@@ -408,14 +406,9 @@ impl<'a> Publication<'a> {
         self.time_stamp.is_none().then_some(self.facts.time)
     }
 
-    /// Whether a graph has made it.
-    pub fn is_derived(&self) -> bool {
-        self.is_marked() || self.metadata.is_some_and(|metadata| metadata.0 == DERIVED)
-    }
-
-    /// Whether a graph has made it of events that were not valid.
-    pub fn is_marked(&self) -> bool {
-        self.metadata.is_some_and(|metadata| metadata.0 == MARKED)
+    /// The metadata as JSON, as published; `None`: there are none.
+    pub fn metadata(&self) -> Option<&str> {
+        self.metadata.map(|metadata| metadata.0)
     }
 
     /// The metadata's value of a key, for filters.
@@ -483,24 +476,6 @@ mod tests {
             assert!(json::parse_object::<PublishForm<'_>>(bad).is_err(), "{bad}");
         }
         assert!(json::parse_object::<PublishForm<'_>>(r#"{"payload":null,"metaData":null,"source":null}"#).is_ok());
-    }
-
-    #[test]
-    fn what_a_graph_has_made_is_its_sources_event_and_may_be_marked() {
-        let (mut event_type, mut payload) = (String::new(), String::new());
-        let texts = [JsonText::write("MEAN", &mut event_type), JsonText::write("[1,2]", &mut payload)];
-        for is_marked in [false, true] {
-            let made = derived(texts[0], texts[1], is_marked, SystemId(7), UtcTime::from_unix_seconds(9));
-            assert_eq!((made.is_marked(), made.metadata_value("marked").is_some(), made.is_derived()), (is_marked, is_marked, true));
-            assert_eq!((made.facts().source, made.created()), (SystemId(7), Some(UtcTime::from_unix_seconds(9))));
-            let mut json = Vec::new();
-            made.push_event_json(&mut json);
-            let told: serde_json::Value = serde_json::from_slice(&json).unwrap();
-            assert_eq!((&told["payload"], &told["metaData"]["derived"]), (&"[1,2]".into(), &"true".into()));
-        }
-        let stamped = r#"{"eventType":"a","payload":"1","timeStamp":"2026-01-01T00:00:00Z"}"#;
-        let stamped = Publication::reread(stamped, SystemId(1), UtcTime::from_unix_seconds(1)).unwrap();
-        assert_eq!(stamped.created(), None);
     }
 
     #[test]

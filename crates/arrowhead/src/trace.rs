@@ -1,7 +1,9 @@
-//! The W3C's trace context (`traceparent`, <https://www.w3.org/TR/trace-context/>): which trace something is of, and what of it has caused it.
+//! The W3C's trace context (`traceparent` and `tracestate`, <https://www.w3.org/TR/trace-context/>): which trace something is of, and what of it has caused it.
 //!
-//! An event carries it in its metadata, under [`METADATA_KEY`]: so it is in the event log, at the Backup, in what another cloud is told, and in what subscribers are sent,
-//! and Arrowhead's own systems hand it on as they do all metadata. (CloudEvents have an extension of the same name.)
+//! An event carries it in its metadata, under [`METADATA_KEY`] and [`STATE_KEY`]: so it is in the event log, at the Backup, in what another cloud is told, and in what subscribers
+//! are sent, and Arrowhead's own systems hand it on as they do all metadata. (CloudEvents have an extension with these two names.)
+
+mod state;
 
 use std::{
     fmt,
@@ -9,6 +11,8 @@ use std::{
 };
 
 use serde_json::value::RawValue;
+
+pub use self::state::{MEMBERS_MAX, STATE_CHARACTERS_MAX, STATE_KEY, TraceState};
 
 /// The key of an event's metadata under which it carries its context; the header's name too.
 pub const METADATA_KEY: &str = "traceparent";
@@ -71,6 +75,28 @@ impl TraceContext {
             is_sampled: flags & SAMPLED != 0,
         })
     }
+}
+
+/// What has caused something: a place in a trace, and what is said of that trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The place.
+    pub context: TraceContext,
+    /// What those who take part say of the trace.
+    pub state: Option<TraceState>,
+}
+
+impl From<TraceContext> for Cause {
+    fn from(context: TraceContext) -> Self {
+        Self { context, state: None }
+    }
+}
+
+impl Cause {
+    /// What both texts say, the second one in as many fields as there are. Where the first is no context there is no cause, whatever the second says.
+    pub fn parse<'f>(parent: &[u8], state: impl IntoIterator<Item = &'f [u8]>) -> Option<Self> {
+        Some(Self { context: TraceContext::parse(parent)?, state: TraceState::parse(state) })
+    }
 
     /// That of an event whose JSON is as [`push_event_json`](crate::publication::Publication::push_event_json) writes it. No more is looked at than what is in front of the
     /// payload; `None`: it has none, or is written otherwise.
@@ -85,8 +111,10 @@ impl TraceContext {
         if !metadata.contains(METADATA_KEY) {
             return None;
         }
-        let found = super::publication::metadata_value(metadata, METADATA_KEY)?;
-        Self::parse(found.as_bytes())
+        let value = |key| super::publication::metadata_value(metadata, key);
+        let context = TraceContext::parse(value(METADATA_KEY)?.as_bytes())?;
+        let state = if metadata.contains(STATE_KEY) { value(STATE_KEY) } else { None };
+        Some(Self { context, state: state.and_then(|state| TraceState::parse([state.as_bytes()])) })
     }
 }
 
@@ -142,7 +170,7 @@ mod tests {
             format!(r#"{{"eventType":"h\"ot","metaData":{metadata},"payload":"{payload}","timeStamp":"2026-01-01T00:00:00Z"}}"#)
         };
         let carried = format!(r#"{{"room":"7","traceparent":"{EXAMPLE}"}}"#);
-        assert_eq!(TraceContext::of_event(event(&carried, "1").as_bytes()).unwrap().to_string(), EXAMPLE);
+        assert_eq!(Cause::of_event(event(&carried, "1").as_bytes()).unwrap().context.to_string(), EXAMPLE);
         for json in [
             event("null", EXAMPLE),
             event("{}", EXAMPLE),
@@ -152,7 +180,13 @@ mod tests {
             "{\"eventType\":".to_owned(),
             String::new(),
         ] {
-            assert_eq!(TraceContext::of_event(json.as_bytes()), None, "{json}");
+            assert_eq!(Cause::of_event(json.as_bytes()), None, "{json}");
         }
+        // What is said of a trace goes with it, and of none is worth nothing.
+        let state =
+            |metadata: &str| Cause::of_event(event(metadata, "1").as_bytes()).map(|cause| cause.state.map(|state| state.to_string()));
+        assert_eq!(state(&format!(r#"{{"tracestate":"a=\"1\"","traceparent":"{EXAMPLE}"}}"#)), Some(Some("a=\"1\"".to_owned())));
+        assert_eq!(state(&format!(r#"{{"tracestate":"A","traceparent":"{EXAMPLE}"}}"#)), Some(None));
+        assert_eq!(state(r#"{"tracestate":"a=1"}"#), None);
     }
 }

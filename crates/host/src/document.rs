@@ -69,12 +69,19 @@ pub fn read_only(method: Method, answer: Answer) -> Answer {
 
 /// Methods that Bodkin's own port takes at a path. Its descriptions are its routes: what is not described is not served.
 pub fn methods_at(path: &str) -> Vec<Method> {
+    monitor::OPERATIONS.iter().filter(|row| fits(row.path, path)).map(|row| row.method).collect()
+}
+
+/// The described path that a path of Bodkin's own port is of, with names in place of what differs; `None`: it is of none.
+pub fn route_at(path: &str) -> Option<String> {
+    monitor::OPERATIONS.iter().find(|row| fits(row.path, path)).map(|row| format!("/{}", row.path))
+}
+
+/// Whether a path is of this pattern, which has no slash in front.
+fn fits(pattern: &str, path: &str) -> bool {
     let parts = || path.split('/').skip(1);
-    let fits = |pattern: &str| {
-        pattern.split('/').count() == parts().count()
-            && pattern.split('/').zip(parts()).all(|(expected, part)| expected == part || (expected.starts_with('{') && !part.is_empty()))
-    };
-    monitor::OPERATIONS.iter().filter(|row| fits(row.path)).map(|row| row.method).collect()
+    pattern.split('/').count() == parts().count()
+        && pattern.split('/').zip(parts()).all(|(expected, part)| expected == part || (expected.starts_with('{') && !part.is_empty()))
 }
 
 /// The paths of Bodkin's own port.

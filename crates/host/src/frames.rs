@@ -20,6 +20,8 @@ pub struct Frames {
     cloud_event: Frame,
     json: Frame,
     message: EventMessage,
+    /// With the metadata, for peers that ask for them.
+    full_message: EventMessage,
     shared: Option<Bytes>,
     text: String,
     /// In which this node leads.
@@ -32,7 +34,7 @@ struct Frame {
     made: bool,
 }
 
-/// An event as a ZMTP message of three frames: event type, payload, header.
+/// An event as a ZMTP message of three frames, event type, payload, header, or of four, with its metadata behind them.
 #[derive(Default)]
 pub struct EventMessage {
     bytes: Vec<u8>,
@@ -68,7 +70,7 @@ impl EventMessage {
         &self.bytes[self.header.clone()]
     }
 
-    /// Both frames behind the event type, as they go to every peer without boxes.
+    /// The frames behind the event type, as they go to every peer without boxes.
     pub fn behind_event_type(&self) -> &[u8] {
         &self.bytes[self.event_type.end..]
     }
@@ -95,6 +97,7 @@ impl Frames {
         self.cloud_event.made = false;
         self.json.made = false;
         self.message.made = false;
+        self.full_message.made = false;
         self.shared = None;
     }
 
@@ -131,17 +134,29 @@ impl Frames {
         }
     }
 
-    /// The event as a ZMTP message.
-    pub fn message(&mut self, id: EventId, publication: &Publication<'_>) -> &EventMessage {
-        if !self.message.made {
-            self.make_message(id, publication);
+    /// The event as a ZMTP message; of those who ask for metadata it has them, where there are any.
+    pub fn message(&mut self, id: EventId, publication: &Publication<'_>, with_metadata: bool) -> &EventMessage {
+        match publication.metadata().filter(|_| with_metadata) {
+            Some(metadata) => {
+                if !self.full_message.made {
+                    let message = std::mem::take(&mut self.full_message);
+                    self.full_message = self.make_message(message, id, publication, Some(metadata));
+                }
+                &self.full_message
+            }
+            None => {
+                if !self.message.made {
+                    let message = std::mem::take(&mut self.message);
+                    self.message = self.make_message(message, id, publication, None);
+                }
+                &self.message
+            }
         }
-        &self.message
     }
 
     /// The message as [`Self::message`] made it.
-    pub fn made_message(&self) -> &EventMessage {
-        &self.message
+    pub fn made_message(&self, with_metadata: bool) -> &EventMessage {
+        if with_metadata && self.full_message.made { &self.full_message } else { &self.message }
     }
 
     /// The event as JSON, as it is pushed.
@@ -180,26 +195,36 @@ impl Frames {
         self.payload.made = true;
     }
 
-    fn make_message(&mut self, id: EventId, publication: &Publication<'_>) {
-        self.message.bytes.clear();
+    fn make_message(
+        &mut self,
+        mut message: EventMessage,
+        id: EventId,
+        publication: &Publication<'_>,
+        metadata: Option<&str>,
+    ) -> EventMessage {
+        message.bytes.clear();
         self.text.clear();
         publication.event_type().push_to(&mut self.text);
-        self.message.event_type = self.message.push(self.text.trim().as_bytes(), true);
+        message.event_type = message.push(self.text.trim().as_bytes(), true);
         let payload = publication.payload().plain().unwrap_or_else(|| {
             self.text.clear();
             publication.payload().push_to(&mut self.text);
             &self.text
         });
-        self.message.payload = self.message.push(payload.as_bytes(), true);
+        message.payload = message.push(payload.as_bytes(), true);
         let EventId { publisher, incarnation, sequence, .. } = id;
         let created_utc_ns = publication.facts().time.unix_nanos();
         let flags = Flags { derived: publication.is_derived(), marked: publication.is_marked(), ..Flags::default() };
         let header = EventHeader { flags, publisher, incarnation, sequence, created_utc_ns, epoch: self.epoch };
-        self.message.bytes.extend_from_slice(FrameHead::message(HEADER_BYTES, false).as_bytes());
-        let start = self.message.bytes.len();
-        header.encode(&mut self.message.bytes);
-        self.message.header = start..start + HEADER_BYTES;
-        self.message.made = true;
+        message.bytes.extend_from_slice(FrameHead::message(HEADER_BYTES, metadata.is_some()).as_bytes());
+        let start = message.bytes.len();
+        header.encode(&mut message.bytes);
+        message.header = start..start + HEADER_BYTES;
+        if let Some(metadata) = metadata {
+            message.push(metadata.as_bytes(), false);
+        }
+        message.made = true;
+        message
     }
 
     /// `id:` and `data:` (the event as JSON).

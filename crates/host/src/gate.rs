@@ -18,7 +18,7 @@ use crate::{
 /// Seconds a browser may keep what a preflight told it, as upstream's.
 const PREFLIGHT_AGE_S: u32 = 600;
 /// Request headers that pages may send: upstream's, and those that open an event stream.
-const ALLOWED_HEADERS: &str = "Origin, Content-Type, Accept, Authorization, Last-Event-ID, eventtype, traceparent";
+const ALLOWED_HEADERS: &str = "Origin, Content-Type, Accept, Authorization, Last-Event-ID, eventtype, traceparent, tracestate";
 /// Methods that pages may use.
 const ALLOWED_METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 /// What a node tells that does not lead, too.

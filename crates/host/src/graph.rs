@@ -4,6 +4,7 @@
 //! round's operator, events and result are behind locks for which nobody ever waits ([`plant`] says why); a panic or an endless step of an operator stops its graph and nothing
 //! else ([`contain`], [`crew`]).
 
+mod causes;
 pub mod contain;
 mod counts;
 mod crew;
@@ -15,6 +16,7 @@ mod table;
 mod throttle;
 
 pub use self::{
+    causes::Made,
     counts::{GraphCounts, OperatorCounts, Suspension},
     crew::Crew,
     declared::{DeclaredGraph, DeclaredGraphs, GraphError, parse},

@@ -3,7 +3,7 @@
 //! Bytes go in at [`RequestReader::space`], whole requests come out of [`RequestReader::next`]. What could be understood
 //! in two ways (two lengths, a length beside a transfer coding) is refused and the connection closed.
 
-use bodkin_arrowhead::trace::{METADATA_KEY as TRACE, TraceContext};
+use bodkin_arrowhead::trace::{Cause, METADATA_KEY as TRACE, STATE_KEY as TRACE_STATE, TraceContext, TraceState};
 use httparse::{EMPTY_HEADER, Header, Status};
 
 /// Headers of one request at the most; more get 431.
@@ -69,8 +69,8 @@ pub struct RawRequest<'b> {
     pub forwarded: Vec<&'b str>,
     /// Values of `X-Forwarded-For`.
     pub forwarded_for: Vec<&'b str>,
-    /// `traceparent`: the trace that the request is of; `None` too where it says none that can be.
-    pub trace: Option<TraceContext>,
+    /// `traceparent` and `tracestate`: what has caused the request; `None` too where it says none that can be.
+    pub trace: Option<Cause>,
     /// Headers that begin with `ce-`, without that: attributes of a CloudEvent.
     pub cloud_event: Vec<(&'b str, &'b str)>,
     /// `WebHook-Request-Origin`: who asks whether it may post CloudEvents.
@@ -113,6 +113,8 @@ struct Head {
     forwarded_for: Vec<(usize, usize)>,
     /// Once it was given; of two that it was given neither counts.
     trace: Option<Option<TraceContext>>,
+    /// What is said of the trace, in as many headers as there are.
+    trace_state: Vec<(usize, usize)>,
     cloud_event: Vec<[(usize, usize); 2]>,
     webhook_origin: Option<(usize, usize)>,
     body: BodyLength,
@@ -217,6 +219,10 @@ impl RequestReader {
             places.into_iter().map(|[name, value]| Ok((text(name)?, text(value)?))).collect()
         };
         let malformed = |_| HttpError::Malformed("A header that matters is not UTF-8.");
+        let trace = head.trace.flatten().map(|context| {
+            let fields = head.trace_state.iter().map(|place| &self.buffer[start + place.0..start + place.1]);
+            Cause { context, state: TraceState::parse(fields) }
+        });
         Ok(Some(RawRequest {
             method: text(head.method).map_err(malformed)?,
             target: text(head.target).map_err(malformed)?,
@@ -230,7 +236,7 @@ impl RequestReader {
             if_none_match: head.if_none_match.map(text).transpose().map_err(malformed)?,
             forwarded: texts(head.forwarded).map_err(malformed)?,
             forwarded_for: texts(head.forwarded_for).map_err(malformed)?,
-            trace: head.trace.flatten(),
+            trace,
             cloud_event: pairs(head.cloud_event).map_err(malformed)?,
             webhook_origin: head.webhook_origin.map(text).transpose().map_err(malformed)?,
             says_empty: head.says_empty,
@@ -382,6 +388,7 @@ fn read_header(
         13 if is("Authorization") && head.authorization.is_some() => return Err(HttpError::Malformed("Authorization was given twice.")),
         13 if is("Authorization") => head.authorization = Some(place(value)),
         11 if is(TRACE) => head.trace = Some(TraceContext::parse(value).filter(|_| head.trace.is_none())),
+        10 if is(TRACE_STATE) => head.trace_state.push(place(value)),
         13 if is("If-None-Match") => head.if_none_match = Some(place(value)),
         14 if is("Content-Length") => lengths.content_length(value)?,
         29 if is("Access-Control-Request-Method") => head.asked_method = Some(place(value)),

@@ -40,6 +40,7 @@ use crate::{
     stage::{Stage, Stages},
     stall::Guarantee,
     topics::TopicCounts,
+    trace::caused_by,
 };
 
 /// Real-time topics that have their own lines in the metrics, in the order of their event types; what the others count is summed under the event type "".
@@ -140,6 +141,17 @@ impl Monitor {
         if let Some(system) = managed(&request.path).filter(|system| self.serves(*system)) {
             return self.api.control.answer(system, request).await;
         }
+        let (span, cause) = self.api.control.begin_answer_here(request);
+        let answer = match cause {
+            None => self.answer_here(request).await,
+            cause => caused_by(cause, Box::pin(self.answer_here(request))).await,
+        };
+        self.api.control.end_answer_here(span, request, &answer);
+        answer
+    }
+
+    /// Answers what is this port's own.
+    async fn answer_here(&self, request: &Request) -> Answer {
         if let Some(pair) = self.pair.as_ref().filter(|pair| request.path == "/" && !pair.leadership().leads()) {
             // A database that cannot be read is no reason to say nothing.
             let leader = self.store.read(|draft| draft.leader()).await.ok().flatten();

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, net::IpAddr};
 
-use bodkin_arrowhead::{access::Denial, caller::Caller, service_registry::Sender, trace::TraceContext};
+use bodkin_arrowhead::{access::Denial, caller::Caller, service_registry::Sender, trace::Cause};
 
 use crate::{answer::Refusal, http::RawRequest};
 
@@ -83,8 +83,8 @@ pub struct Request {
     pub bearer: Option<String>,
     /// `If-None-Match`: what the client still has of the answer (RFC 9110, section 13.1.2).
     pub if_none_match: Option<String>,
-    /// The trace that it is of.
-    pub trace: Option<TraceContext>,
+    /// What has caused it, if it is of a trace.
+    pub trace: Option<Cause>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// The body, decoded of its transfer coding.
@@ -106,7 +106,7 @@ impl Request {
             content_type: raw.content_type.to_owned(),
             bearer: raw.authorization.and_then(bearer).map(str::to_owned),
             if_none_match: raw.if_none_match.map(str::to_owned),
-            trace: raw.trace,
+            trace: raw.trace.clone(),
             says_empty: raw.says_empty,
             body: raw.body.to_owned(),
         }

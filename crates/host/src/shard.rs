@@ -8,6 +8,7 @@ mod accept;
 mod clock;
 mod cloud_event;
 mod connection;
+mod delivering;
 mod drain;
 mod failover;
 mod graph;
@@ -57,6 +58,7 @@ use tokio::sync::mpsc;
 use self::{
     clock::Clock,
     connection::{Connection, Phase},
+    delivering::Deliveries,
     drain::Drain,
     graph::Graphs,
     guarantee::Promise,
@@ -236,6 +238,8 @@ pub struct Shard {
     /// Whether more connections wait to be accepted than a turn takes.
     unaccepted: bool,
     frames: Frames,
+    /// What is on its way and told of.
+    deliveries: Deliveries,
     scratch: Scratch,
     /// A payload whose escapes a filter had to resolve.
     filter_text: String,
@@ -313,6 +317,7 @@ impl Shard {
             unserved: VecDeque::new(),
             unaccepted: false,
             frames: Frames::default(),
+            deliveries: Deliveries::default(),
             scratch: Scratch::default(),
             filter_text: String::new(),
             clock,

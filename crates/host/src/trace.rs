@@ -1,11 +1,12 @@
 //! Traces: what took its time, and what has caused it, told to a collector of OpenTelemetry.
 //!
-//! A request says by its header `traceparent` which trace it is of; an event carries that in its metadata ([`bodkin_arrowhead::trace`]), a question to another cloud in its
-//! sealed message. So far nobody needs a collector. Where one is configured, each step of what is sampled is a [`Span`]:
+//! A request says by its headers `traceparent` and `tracestate` which trace it is of; an event carries that in its metadata ([`bodkin_arrowhead::trace`]), a question to another
+//! cloud in its sealed message. So far nobody needs a collector. Where one is configured, each step of what is sampled is a [`Span`]:
 //!
 //! ```text
 //! publish ── dispatch            in the shard
-//!         └─ deliver             a push, to a subscriber or to another cloud
+//!         ├─ deliver             to a subscriber, or to another cloud
+//!         └─ process ── dispatch ...             what a graph makes of it
 //! Orchestrate ── ask ══ relay ══ answer        the last one in the other cloud
 //! ```
 //!
@@ -24,7 +25,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use bodkin_arrowhead::trace::{SpanId, TraceContext, TraceId};
+use bodkin_arrowhead::trace::{Cause, SpanId, TraceContext, TraceId, TraceState};
 use tokio::sync::mpsc;
 
 pub use self::collector::{Collector, CollectorError};
@@ -52,22 +53,33 @@ pub enum Kind {
     Client,
     /// An event is sent to somebody.
     Producer,
+    /// Events are worked on that were heard.
+    Consumer,
 }
 
 /// Something that has begun.
 #[derive(Clone, Debug)]
 pub struct Span {
     context: TraceContext,
+    /// What those who take part say of the trace; nothing is added to it here.
+    state: Option<TraceState>,
     parent: Option<SpanId>,
+    /// What else has caused it.
+    links: Vec<Cause>,
     kind: Kind,
     /// In nanoseconds since 1970 (UTC).
     begun_ns: u64,
 }
 
 impl Span {
-    /// What it causes says that it is of this.
-    pub fn context(&self) -> TraceContext {
-        self.context
+    /// What it causes says that it is caused by this.
+    pub fn cause(&self) -> Cause {
+        Cause { context: self.context, state: self.state.clone() }
+    }
+
+    /// Has it be caused by these too, beside its parent.
+    pub fn linked(self, links: Vec<Cause>) -> Self {
+        Self { links, ..self }
     }
 
     /// Has it begun earlier, in nanoseconds since 1970 (UTC).
@@ -133,27 +145,27 @@ impl Traces {
     }
 
     /// Begins a span of what came from outside: of the trace that it says, if that is sampled; if it says none, of a new one now and then.
-    pub fn begin(&self, said: Option<TraceContext>, kind: Kind) -> Option<Span> {
+    pub fn begin(&self, said: Option<&Cause>, kind: Kind) -> Option<Span> {
         let is_drawn = || self.one_in > 0 && self.draw().is_multiple_of(self.one_in);
         match said {
             Some(_) => self.begin_in(said, kind),
             None if is_drawn() => {
                 let trace = u128::from(self.draw()) << 64 | u128::from(self.draw());
-                Some(self.span(TraceId(NonZeroU128::new(trace).unwrap_or(NonZeroU128::MIN)), None, kind))
+                Some(self.span(TraceId(NonZeroU128::new(trace).unwrap_or(NonZeroU128::MIN)), None, None, kind))
             }
             None => None,
         }
     }
 
     /// Begins a span of what is caused inside, if it is of a trace that is sampled.
-    pub fn begin_in(&self, cause: Option<TraceContext>, kind: Kind) -> Option<Span> {
-        let cause = cause.filter(|cause| cause.is_sampled)?;
-        Some(self.span(cause.trace, Some(cause.span), kind))
+    pub fn begin_in(&self, cause: Option<&Cause>, kind: Kind) -> Option<Span> {
+        let Cause { context, state } = cause.filter(|cause| cause.context.is_sampled)?;
+        Some(self.span(context.trace, Some(context.span), state.clone(), kind))
     }
 
-    fn span(&self, trace: TraceId, parent: Option<SpanId>, kind: Kind) -> Span {
+    fn span(&self, trace: TraceId, parent: Option<SpanId>, state: Option<TraceState>, kind: Kind) -> Span {
         let span = SpanId(NonZeroU64::new(self.draw()).unwrap_or(NonZeroU64::MIN));
-        Span { context: TraceContext { trace, span, is_sampled: true }, parent, kind, begun_ns: now_ns() }
+        Span { context: TraceContext { trace, span, is_sampled: true }, state, parent, links: Vec::new(), kind, begun_ns: now_ns() }
     }
 
     /// A number that no other draw gives again, as far as chance goes. It need not be a secret.
@@ -188,16 +200,16 @@ pub fn now_ns() -> u64 {
 
 tokio::task_local! {
     /// What a task's work is caused by.
-    static CAUSE: TraceContext;
+    static CAUSE: Cause;
 }
 
 /// What the present task's work is caused by; `None`: it is of no trace.
-pub fn cause() -> Option<TraceContext> {
-    CAUSE.try_with(|cause| *cause).ok()
+pub fn cause() -> Option<Cause> {
+    CAUSE.try_with(Cause::clone).ok()
 }
 
 /// Has what a future does be caused by this. It is on the heap, for each future around one has room for it again.
-pub async fn caused_by<F: Future>(cause: Option<TraceContext>, work: Pin<Box<F>>) -> F::Output {
+pub async fn caused_by<F: Future>(cause: Option<Cause>, work: Pin<Box<F>>) -> F::Output {
     match cause {
         Some(cause) => CAUSE.scope(cause, work).await,
         None => work.await,
@@ -208,17 +220,19 @@ pub async fn caused_by<F: Future>(cause: Option<TraceContext>, work: Pin<Box<F>>
 mod tests {
     use super::*;
 
-    fn context(is_sampled: bool) -> TraceContext {
-        TraceContext { trace: TraceId(NonZeroU128::MAX), span: SpanId(NonZeroU64::MIN), is_sampled }
+    fn said(is_sampled: bool) -> Cause {
+        let context = TraceContext { trace: TraceId(NonZeroU128::MAX), span: SpanId(NonZeroU64::MIN), is_sampled };
+        Cause { context, state: TraceState::parse([&b"a=1"[..]]) }
     }
 
     #[test]
     fn what_is_not_sampled_has_no_span() {
         let (traces, _ended) = Traces::new(1);
-        assert!(traces.begin(Some(context(false)), Kind::Server).is_none());
+        assert!(traces.begin(Some(&said(false)), Kind::Server).is_none());
         assert!(traces.begin_in(None, Kind::Internal).is_none());
-        let span = traces.begin(Some(context(true)), Kind::Server).unwrap();
-        assert_eq!((span.context.trace, span.parent), (context(true).trace, Some(context(true).span)));
+        let span = traces.begin(Some(&said(true)), Kind::Server).unwrap();
+        assert_eq!((span.context.trace, span.parent), (said(true).context.trace, Some(said(true).context.span)));
+        assert_eq!(span.cause().state, said(true).state);
         let (one, other) = (traces.begin(None, Kind::Server).unwrap(), traces.begin(None, Kind::Server).unwrap());
         assert!(one.parent.is_none() && one.context.trace != other.context.trace && one.context.span != other.context.span);
         assert!(Traces::new(0).0.begin(None, Kind::Server).is_none());
@@ -235,7 +249,7 @@ mod tests {
     #[test]
     fn a_span_too_many_is_counted_and_nobody_waits() {
         let (traces, mut ended) = Traces::new(0);
-        let span = traces.begin_in(Some(context(true)), Kind::Internal).unwrap();
+        let span = traces.begin_in(Some(&said(true)), Kind::Internal).unwrap();
         for _ in 0..=SPANS_WAITING_MAX {
             traces.end(span.clone(), String::new(), Vec::new(), None);
         }
@@ -246,7 +260,7 @@ mod tests {
     #[tokio::test]
     async fn a_task_knows_what_it_is_caused_by() {
         assert_eq!(cause(), None);
-        assert_eq!(caused_by(Some(context(true)), Box::pin(async { cause() })).await, Some(context(true)));
+        assert_eq!(caused_by(Some(said(true)), Box::pin(async { cause() })).await, Some(said(true)));
         assert_eq!(caused_by(None, Box::pin(async { cause() })).await, None);
     }
 }

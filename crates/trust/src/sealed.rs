@@ -13,7 +13,7 @@ use aws_lc_rs::{digest, rand};
 use bodkin_arrowhead::{
     dialogue::{SESSION_ID_LENGTH, SessionId, Subject},
     json,
-    trace::TraceContext,
+    trace::Cause,
     utc::UtcTime,
 };
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub enum RelayMessage {
         /// The question's or answer's JSON, or that of an error.
         json: String,
         /// What has caused a question, if it is of a trace. Arrowhead's own gatekeepers do not look at it.
-        trace: Option<TraceContext>,
+        cause: Option<Cause>,
     },
     /// The same of a kind that is not known here: of another version. The question is told so by an answer of its own kind.
     Unknown {
@@ -106,6 +106,8 @@ struct Claims {
     pld: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tracestate: Option<String>,
 }
 
 impl Claims {
@@ -118,7 +120,7 @@ impl Claims {
             RelayMessage::Raw(bytes) => (Some(RAW), None, Some(base64::encode(bytes))),
             RelayMessage::Tunnel { session, bytes } => (Some(RAW), Some(session), Some(base64::encode(bytes))),
         };
-        let trace = if let RelayMessage::Dialogue { trace, .. } = message { *trace } else { None };
+        let cause = if let RelayMessage::Dialogue { cause, .. } = message { cause.as_ref() } else { None };
         let mut id = [0; ID_BYTES];
         rand::fill(&mut id).expect("the system gives random bytes");
         Self {
@@ -127,7 +129,8 @@ impl Claims {
             mst: mst.map(str::to_owned),
             sid: sid.map(|session| session.as_str().to_owned()),
             pld,
-            traceparent: trace.map(|trace| trace.to_string()),
+            traceparent: cause.map(|cause| cause.context.to_string()),
+            tracestate: cause.and_then(|cause| Some(cause.state.as_ref()?.to_string())),
         }
     }
 
@@ -150,9 +153,9 @@ impl Claims {
             Some(subject) => {
                 let (session, json) = (session(self.sid)?, payload?);
                 // What is no context is of no trace, and a question all the same.
-                let trace = self.traceparent.and_then(|text| TraceContext::parse(text.as_bytes()));
+                let cause = self.traceparent.and_then(|text| Cause::parse(text.as_bytes(), self.tracestate.as_deref().map(str::as_bytes)));
                 match Subject::parse(subject) {
-                    Some(subject) => Ok(RelayMessage::Dialogue { subject, session, json, trace }),
+                    Some(subject) => Ok(RelayMessage::Dialogue { subject, session, json, cause }),
                     None if (1..=SUBJECT_BYTES_MAX).contains(&subject.len()) => {
                         Ok(RelayMessage::Unknown { subject: subject.to_owned(), session, json })
                     }

@@ -2,19 +2,24 @@
 //! posted, in the protocol's JSON.
 
 use bodkin_trust::{TrustDirectory, base64};
+use bodkin_zmtp::{Metadata, SocketType};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::arrowhead::{INSECURE_JSON_ID, event, subscription, system, with};
 use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::link::Heard;
 use crate::support::patience::{eventually, eventually_some};
 use crate::support::push::{Manner, Notification, PushSubscriber};
 use crate::support::secure::Client;
 use crate::support::side::{Side, neighbours_with};
 use crate::support::sse::EventStream;
+use crate::zmtp;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CAUSE: &str = "00f067aa0ba902b7";
+/// What others say of the trace.
+const STATE: &str = "rojo=00f067aa0ba902b7,congo=\"1\"";
 /// How often another cloud is asked.
 const ATTEMPTS: u32 = 5;
 
@@ -91,9 +96,15 @@ impl Scene {
     /// Publishes with this header; gives what the subscriber is sent.
     #[track_caller]
     fn publish(&self, event_type: &str, traceparent: Option<&str>, metadata: Value, payload: &str) -> Notification {
+        let headers: Vec<_> = traceparent.map(|value| ("Traceparent", value)).into_iter().collect();
+        self.publish_with(event_type, &headers, metadata, payload)
+    }
+
+    /// The same with these headers.
+    #[track_caller]
+    fn publish_with(&self, event_type: &str, headers: &[(&str, &str)], metadata: Value, payload: &str) -> Notification {
         let body = with(event(event_type, system("publisher", 1), payload), "/metaData", metadata).to_string();
-        let mut headers = vec![("Content-Type", "application/json")];
-        headers.extend(traceparent.map(|value| ("Traceparent", value)));
+        let headers = [&[("Content-Type", "application/json")], headers].concat();
         let mut connection = self.cloud.connect(System::EventHandler);
         connection.request("POST", "/eventhandler/publish", &headers, Some(body.as_bytes())).expect("an answer").expect_status(200);
         self.subscriber.wait_for_payload(payload)
@@ -175,6 +186,31 @@ fn without_a_collector_a_trace_is_handed_on_as_it_came() {
 }
 
 #[test]
+fn what_is_said_of_a_trace_goes_with_it() {
+    let collector = Collector::listen();
+    let scene = Scene::new(Launch::new().flags(["--otlp-url", &collector.url()]));
+    let own = said();
+    // Two headers are one list; the event's metadata have it whole.
+    let (one, other) = STATE.split_once(',').expect("two members");
+    let headers = [("traceparent", own.as_str()), ("tracestate", one), ("Tracestate", other)];
+    let heard = scene.publish_with("hot", &headers, json!({"room": "7"}), "1");
+    assert_eq!((heard.header("tracestate"), &heard.json()["metaData"]["tracestate"]), (Some(STATE), &json!(STATE)));
+    for name in ["publish", "dispatch", "deliver"] {
+        assert_eq!(collector.span(name, |_, _| true)["traceState"], STATE, "{name}");
+    }
+    // An event that says so itself is believed; what is no list is said by nobody, and neither is what is of no trace.
+    let heard = scene.publish_with("hot", &headers, json!({"traceparent": own, "tracestate": "own=1"}), "2");
+    assert_eq!((heard.header("tracestate"), &heard.json()["metaData"]["tracestate"]), (Some("own=1"), &json!("own=1")));
+    for (state, payload) in [("UPPER=1", "3"), (&(0..33).map(|at| format!("k{at}=v")).collect::<Vec<_>>().join(","), "4")] {
+        let heard = scene.publish_with("hot", &[("traceparent", &own), ("tracestate", state)], Value::Null, payload);
+        assert!(heard.header("traceparent").is_some(), "{state}");
+        assert_eq!((heard.header("tracestate"), &heard.json()["metaData"]["tracestate"]), (None, &Value::Null), "{state}");
+    }
+    let heard = scene.publish_with("hot", &[("tracestate", STATE)], Value::Null, "5");
+    assert_eq!((heard.header("tracestate"), &heard.json()["metaData"]), (None, &Value::Null));
+}
+
+#[test]
 fn a_collector_that_takes_nothing_is_counted_and_holds_nobody_up() {
     let collector = Collector::listen();
     collector.0.answer_with(400, "");
@@ -190,12 +226,159 @@ fn a_collector_that_takes_nothing_is_counted_and_holds_nobody_up() {
     assert!(scene.cloud.stderr().contains("the collector of traces has not taken spans"), "{}", scene.cloud.stderr());
 }
 
+#[test]
+fn who_hears_on_a_connection_of_its_own_is_told_of_too() {
+    let collector = Collector::listen();
+    let cloud = zmtp::cloud(&["--otlp-url", &collector.url()]);
+    let stream = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/events?event_type=hot", &[]);
+    // One that asks for metadata, and one that does not.
+    let asking = Metadata::of(SocketType::Sub).with("X-Bodkin-Metadata", b"yes").expect("a property");
+    let mut asking = zmtp::link(&cloud, asking);
+    asking.subscribe(b"hot");
+    zmtp::settle(&mut asking);
+    let mut sub = zmtp::subscriber(&cloud, "hot");
+    let mut publisher = zmtp::peer(&cloud, SocketType::Req);
+    let metadata = format!(r#"{{"room":"7","traceparent":"{}","tracestate":"a=1"}}"#, said());
+    publisher.say(&[b"", b"hot", b"21", b"", metadata.as_bytes()]);
+    assert_eq!(publisher.hear().expect("a reply"), Some(Heard::Message(vec![vec![], b"200".to_vec(), vec![]])));
+
+    let message = |heard| if let Some(Heard::Message(frames)) = heard { frames } else { panic!("no message: {heard:?}") };
+    let frames = message(asking.hear().expect("an event"));
+    assert_eq!((&frames[..2], frames.len(), frames[3].as_slice()), (&[b"hot".to_vec(), b"21".to_vec()][..], 4, metadata.as_bytes()));
+    assert_eq!(message(sub.hear().expect("an event")).len(), 3);
+    let heard: Value = serde_json::from_str(&stream.wait_for(1)[0].data).expect("Event JSON");
+    assert_eq!(heard["metaData"]["traceparent"], json!(said()), "{heard}");
+
+    let publish = collector.span("publish", |_, span| span["parentSpanId"] == CAUSE);
+    assert_eq!(attribute(&publish, "network.protocol.name"), json!({"stringValue": "zmtp"}));
+    let deliveries = || {
+        let mut protocols: Vec<_> = collector
+            .spans()
+            .into_iter()
+            .filter(|(_, span)| span["name"] == "deliver" && span["parentSpanId"] == CAUSE && span["status"] == json!({}))
+            .map(|(_, span)| attribute(&span, "network.protocol.name")["stringValue"].as_str().expect("a text").to_owned())
+            .collect();
+        protocols.sort();
+        protocols
+    };
+    assert!(eventually(|| deliveries() == ["http", "zmtp", "zmtp"]), "{:?} {:#?}", deliveries(), collector.spans());
+
+    // What is no object of scalars is refused, and says so; an event without metadata has three frames for everybody.
+    publisher.say(&[b"", b"hot", b"22", b"", b"[1]"]);
+    let reply = message(publisher.hear().expect("a reply"));
+    assert_eq!(reply[1], b"400");
+    assert!(String::from_utf8_lossy(&reply[2]).contains("Expected a JSON object of texts"), "{reply:?}");
+    publisher.say(&[b"", b"hot", b"23"]);
+    assert_eq!(message(publisher.hear().expect("a reply"))[1], b"200");
+    assert_eq!(message(asking.hear().expect("an event")).len(), 3);
+}
+
+#[test]
+fn a_request_to_the_own_port_is_told_if_it_is_of_a_trace() {
+    let collector = Collector::listen();
+    let cloud = Launch::new().flags(["--otlp-url", &collector.url(), "--trace-one-in", "1"]).start();
+    let ask = |headers: &[(&str, &str)], target: &str| {
+        cloud.connect(System::Monitor).request("GET", target, headers, None).expect("an answer").status
+    };
+    assert_eq!(ask(&[], "/api/v1/topics"), 200);
+    assert_eq!(ask(&[("traceparent", &said()), ("tracestate", STATE)], "/api/v1/topics"), 200);
+    let told = collector.span("GET /api/v1/topics", |_, span| span["parentSpanId"] == CAUSE && span["traceState"] == STATE);
+    assert_eq!(attribute(&told, "http.response.status_code"), json!({"intValue": "200"}));
+    assert_eq!(attribute(&told, "http.route"), json!({"stringValue": "/api/v1/topics"}));
+    // None begins there: whoever looks at the cloud is not looked at.
+    let own = collector.spans().into_iter().filter(|(_, span)| span["name"] == "GET /api/v1/topics").count();
+    assert_eq!(own, 1);
+}
+
+/// Two levels, of which the first one is smoothed as well.
+const LEVELS: &str = r#"
+[graph]
+name = "levels"
+
+[[supplier]]
+topic = "left"
+shape = "f64"
+period_ms = 1
+
+[[supplier]]
+topic = "right"
+shape = "f64"
+period_ms = 1
+
+[[operator]]
+name = "smooth"
+kind = "moving_average"
+inputs = ["left"]
+window = 1
+
+[[operator]]
+name = "both"
+kind = "concatenate"
+inputs = ["smooth", "right"]
+
+[[output]]
+topic = "smooth-left"
+from = "smooth"
+
+[[output]]
+topic = "both-levels"
+from = "both"
+"#;
+
+#[test]
+fn what_a_graph_makes_is_of_the_traces_of_what_it_is_made_of() {
+    let (place, collector) = (TempDir::new().expect("a temporary directory"), Collector::listen());
+    let graph = place.path().join("levels.toml");
+    std::fs::write(&graph, LEVELS).expect("written");
+    let cloud = Launch::new().flags(["--otlp-url", &collector.url(), "--graphs", graph.to_str().expect("text")]).start();
+    cloud.register_system("sensor", 1);
+    let stream = |event_type: &str| {
+        EventStream::open(cloud.address(System::EventHandler), &format!("/eventhandler/events?event_type={event_type}"), &[])
+    };
+    let (smooth, both) = (stream("smooth-left"), stream("both-levels"));
+    let publish = |event_type: &str, traceparent: Option<&str>| {
+        let headers: Vec<_> =
+            traceparent.map(|value| ("traceparent", value)).into_iter().chain([("Content-Type", "application/json")]).collect();
+        let body = event(event_type, system("sensor", 1), "2").to_string();
+        let mut connection = cloud.connect(System::EventHandler);
+        connection.request("POST", "/eventhandler/publish", &headers, Some(body.as_bytes())).expect("an answer").expect_status(200);
+    };
+    let metadata = |stream: &EventStream, count: usize| {
+        let heard: Value = serde_json::from_str(&stream.wait_for(count)[count - 1].data).expect("Event JSON");
+        heard["metaData"].clone()
+    };
+    // Nothing of no trace.
+    publish("left", None);
+    publish("right", None);
+    assert_eq!((metadata(&smooth, 1), metadata(&both, 1)), (json!({"derived": "true"}), json!({"derived": "true"})));
+
+    let other = said().replace(TRACE, "11111111111111111111111111111111");
+    publish("left", Some(&said()));
+    let published = collector.span("publish", |_, _| true);
+    let smoothed =
+        collector.span("process", |_, span| attribute(span, "messaging.destination.name") == json!({"stringValue": "SMOOTH-LEFT"}));
+    assert_eq!((&smoothed["parentSpanId"], &smoothed["links"]), (&published["spanId"], &json!([])));
+    assert_eq!(attribute(&smoothed, "bodkin.graph"), json!({"stringValue": "levels"}));
+    let carried = |span: &Value| json!(format!("00-{TRACE}-{}-01", span["spanId"].as_str().expect("an identity")));
+    assert_eq!(metadata(&smooth, 2)["traceparent"], carried(&smoothed));
+    collector.span("dispatch", |_, span| span["parentSpanId"] == smoothed["spanId"]);
+
+    // Made of two events, named after the first one's.
+    publish("right", Some(&other));
+    let joined =
+        collector.span("process", |_, span| attribute(span, "messaging.destination.name") == json!({"stringValue": "BOTH-LEVELS"}));
+    assert_eq!(joined["parentSpanId"], published["spanId"]);
+    let links = joined["links"].as_array().expect("a list");
+    assert_eq!((links.len(), &links[0]["traceId"]), (1, &json!("11111111111111111111111111111111")));
+    assert_eq!(metadata(&both, 2), json!({"derived": "true", "traceparent": carried(&joined)}));
+}
+
 /// A request that is of the trace; gives the answer's status.
 #[track_caller]
 fn ask(side: &Side, name: &str, system: System, target: &str, body: &Value) -> u16 {
     let client = Client::believing(&side.system(name), TrustDirectory::new(side.data.join("trust")).anchor().expect("an authority"));
     let mut connection = client.connect(side.cloud.address(system)).expect("a connection");
-    let headers = [("Content-Type", "application/json"), ("traceparent", &said())];
+    let headers = [("Content-Type", "application/json"), ("traceparent", &said()), ("tracestate", STATE)];
     connection.request("POST", target, &headers, Some(body.to_string().as_bytes())).expect("an answer").status
 }
 
@@ -216,6 +399,7 @@ fn a_trace_goes_on_in_the_other_cloud() {
     });
     let answered = answered.unwrap_or_else(|| panic!("nothing was answered: {:#?}", collector.spans()));
     assert_eq!(attribute(&answered, "bodkin.cloud"), json!({"stringValue": "two.test"}));
+    assert_eq!(answered["traceState"], STATE, "it is in the sealed question");
     let asked = collector.span("ask gsd_poll", |of, span| of.starts_with("two.") && span["spanId"] == answered["parentSpanId"]);
     assert_eq!(attribute(&asked, "bodkin.cloud"), json!({"stringValue": "one.test"}));
     let orchestrate = collector.span("Orchestrate", |of, span| of.starts_with("two.") && span["spanId"] == asked["parentSpanId"]);
@@ -245,6 +429,7 @@ fn a_trace_goes_on_in_the_other_cloud() {
     let publish = collector.span("publish", |of, _| of.starts_with("one."));
     let carried = format!("00-{TRACE}-{}-01", publish["spanId"].as_str().expect("an identity"));
     assert_eq!(heard["metaData"]["traceparent"], json!(carried), "{heard}");
+    assert_eq!(heard["metaData"]["tracestate"], STATE, "{heard}");
     // The attempt that was heard, which need not be the first.
     let answered = collector.span("answer shared_event", |of, _| of.starts_with("two."));
     let asked = collector.span("ask shared_event", |of, span| of.starts_with("one.") && span["spanId"] == answered["parentSpanId"]);

@@ -42,12 +42,18 @@ pub fn peer(cloud: &Cloud, socket_type: SocketType) -> Link {
 
 /// With a routing id.
 pub fn named(cloud: &Cloud, socket_type: SocketType, identity: Option<&str>) -> Link {
-    let stream = TcpStream::connect(address(cloud)).expect("a connection");
     let metadata = Metadata::of(socket_type);
     let metadata = match identity {
         Some(identity) => metadata.with("Identity", identity.as_bytes()).expect("an identity"),
         None => metadata,
     };
+    link(cloud, metadata)
+}
+
+/// With these properties.
+pub fn link(cloud: &Cloud, metadata: Metadata) -> Link {
+    let socket_type = metadata.socket_type();
+    let stream = TcpStream::connect(address(cloud)).expect("a connection");
     let mut link = Link::client_with(stream, metadata, ClientSecurity::Null);
     assert_eq!(link.hear(), Ok(Some(Heard::Ready(socket_type.counterpart()))));
     link

@@ -165,12 +165,12 @@ impl Gatekeeper {
             let heard = self.seal(RelayMessage::Acknowledgement(session.clone()), partner).await?;
             self.send(relay, &queues.response, heard).await?;
             let is_question = |message| match message {
-                RelayMessage::Dialogue { subject, session: of, json, trace } if of == session => Some(Ok((subject, json, trace))),
+                RelayMessage::Dialogue { subject, session: of, json, cause } if of == session => Some(Ok((subject, json, cause))),
                 RelayMessage::Unknown { subject, session: of, .. } if of == session => Some(Err(subject)),
                 _ => None,
             };
             let asked = self.hear(&mut questions, partner, ("a question", self.patience), is_question).await?;
-            let (subject, question, trace) = match asked {
+            let (subject, question, cause) = match asked {
                 Ok(asked) => asked,
                 Err(unknown) => {
                     let refusal = self.refuse_unknown(partner, unknown, &session).await?;
@@ -180,7 +180,7 @@ impl Gatekeeper {
             let begun = Instant::now();
             let answer = match self.fixed.of(subject) {
                 Some(fixed) => fixed.to_owned(),
-                None => self.trace_answer(partner, subject, trace, Box::pin(control.answer_question(cloud, subject, &question))).await,
+                None => self.trace_answer(partner, subject, cause, Box::pin(control.answer_question(cloud, subject, &question))).await,
             };
             self.times.record(subject, Part::Decide, begun.elapsed());
             let answer = self.seal_answer(partner, subject, &session, answer).await?;
@@ -204,7 +204,7 @@ impl Gatekeeper {
 
     /// An answer that is too long is told to be.
     async fn seal_answer(&self, partner: &Arc<Partner>, subject: Subject, session: &SessionId, answer: String) -> Result<String, Fault> {
-        let message = |json: String| RelayMessage::Dialogue { subject, session: session.clone(), json, trace: None };
+        let message = |json: String| RelayMessage::Dialogue { subject, session: session.clone(), json, cause: None };
         match self.seal(message(answer), partner).await {
             Err(Fault::Seal(error @ SealError::TooLong(_))) => {
                 let told = ArrowheadError::arrowhead(format!("The answer cannot be sent: {error}. Ask for less."));

@@ -12,7 +12,7 @@ use bodkin_arrowhead::{
     gatekeeper::dialogue_relay,
     record::Cloud,
     snapshot::Snapshot,
-    trace::TraceContext,
+    trace::Cause,
 };
 use bodkin_trust::{RelayMessage, draw_session};
 use tokio::time::{Instant, timeout};
@@ -31,7 +31,7 @@ struct Question {
     subject: Subject,
     json: String,
     /// What has caused it.
-    cause: Option<TraceContext>,
+    cause: Option<Cause>,
 }
 
 impl Gatekeeper {
@@ -112,7 +112,7 @@ impl Gatekeeper {
                 |message| matches!(message, RelayMessage::Acknowledgement(acknowledged) if acknowledged == session).then_some(());
             self.hear(&mut answers, partner, (ACKNOWLEDGEMENT, heard_within), is_heard).await?;
             let acknowledged = Instant::now();
-            let question = RelayMessage::Dialogue { subject, session: session.clone(), json: json.clone(), trace: *cause };
+            let question = RelayMessage::Dialogue { subject, session: session.clone(), json: json.clone(), cause: cause.clone() };
             let question = self.seal(question, partner).await?;
             self.send(relay, &queues.request, question).await?;
             let is_answer = |message| match message {

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use bodkin_arrowhead::{dialogue::Subject, trace::TraceContext};
+use bodkin_arrowhead::{dialogue::Subject, trace::Cause};
 
 use super::{Gatekeeper, Partner};
 use crate::trace::{self, Attributes, Kind, Span, Traces, Value};
@@ -14,10 +14,10 @@ impl Gatekeeper {
     }
 
     /// What a dialogue that begins now is caused by, and its own span where there is one.
-    pub(super) fn begin_asking(&self) -> (Option<TraceContext>, Option<Span>) {
+    pub(super) fn begin_asking(&self) -> (Option<Cause>, Option<Span>) {
         let cause = trace::cause();
-        let span = self.traces.as_deref().and_then(|traces| traces.begin_in(cause, Kind::Client));
-        (span.as_ref().map(Span::context).or(cause), span)
+        let span = self.traces.as_deref().and_then(|traces| traces.begin_in(cause.as_ref(), Kind::Client));
+        (span.as_ref().map(Span::cause).or(cause), span)
     }
 
     pub(super) fn end_asking(&self, span: Option<Span>, partner: &Partner, subject: Subject, failure: Option<String>) {
@@ -31,11 +31,11 @@ impl Gatekeeper {
         &self,
         partner: &Partner,
         subject: Subject,
-        cause: Option<TraceContext>,
+        cause: Option<Cause>,
         answer: Pin<Box<impl Future<Output = T>>>,
     ) -> T {
-        let begun = self.traces.as_deref().and_then(|traces| Some((traces, traces.begin_in(cause, Kind::Server)?)));
-        let cause = begun.as_ref().map(|(_, span)| span.context()).or(cause);
+        let begun = self.traces.as_deref().and_then(|traces| Some((traces, traces.begin_in(cause.as_ref(), Kind::Server)?)));
+        let cause = begun.as_ref().map(|(_, span)| span.cause()).or(cause);
         let answer = trace::caused_by(cause, answer).await;
         if let Some((traces, span)) = begun {
             traces.end(span, format!("answer {}", subject.as_str()), attributes(partner), None);

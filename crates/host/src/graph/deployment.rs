@@ -7,12 +7,12 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use bodkin_arrowhead::publication::JsonText;
+use bodkin_arrowhead::{publication::JsonText, trace::Cause};
 use bodkin_broker::{
     EventId,
     graph::{
         Graph, OperatorId, SupplierId,
-        machine::{Action, Arrival, JobId, Machine, Outcome, Policy, Record},
+        machine::{Action, Arrival, EventSlot, JobId, Machine, Outcome, Policy, Record},
     },
     timing::Span,
 };
@@ -24,6 +24,7 @@ use bodkin_operators::{
 
 use self::checkpoint::Saved;
 use super::{
+    causes::{Causes, Made},
     counts::{GraphCounts, Suspension},
     crew::Crew,
     plant::{Ended, Plant},
@@ -59,6 +60,8 @@ pub struct Deployment {
     text: String,
     /// What an arrival brings.
     actions: Vec<Action>,
+    /// Which traces its events are of.
+    causes: Causes,
     saved: Saved,
     /// Of the graph's file.
     digest: u64,
@@ -102,6 +105,7 @@ impl Deployment {
             payload: Vec::new(),
             text: String::new(),
             actions: Vec::new(),
+            causes: Causes::default(),
             saved: Saved::default(),
             digest: file.digest,
         })
@@ -155,8 +159,15 @@ impl Deployment {
         &self.counts
     }
 
-    /// Takes an event of a supplier's topic, made at `created_ns` (UTC). Rounds that it starts are handed to workers.
-    pub fn take_in(&mut self, now_ns: u64, supplier: SupplierId, event: EventId, created_ns: u64, payload: JsonText<'_>) {
+    /// Takes an event of a supplier's topic, made at `created_ns` (UTC), and what that is caused by. Rounds that it starts are handed to workers.
+    pub fn take_in(
+        &mut self,
+        now_ns: u64,
+        supplier: SupplierId,
+        (event, created_ns): (EventId, u64),
+        payload: JsonText<'_>,
+        cause: Option<&Cause>,
+    ) {
         let shape = self.graph().suppliers()[supplier.index()].shape;
         let text = payload.plain().unwrap_or_else(|| {
             self.text.clear();
@@ -173,6 +184,7 @@ impl Deployment {
         match self.machine.arrive(now_ns, arrival, &mut actions) {
             Ok(slot) => {
                 self.plant.fill(slot, &self.payload);
+                self.causes.arrive(now_ns, slot, event, cause.cloned());
                 GraphCounts::one(&self.counts.taken);
             }
             Err(refused) => self.refuse(supplier, &refused),
@@ -233,6 +245,7 @@ impl Deployment {
     pub fn carry_out(&mut self, now_ns: u64, action: Action) {
         match action {
             Action::Run(job) => {
+                self.causes.begin(&self.machine, job);
                 let row = self.plant.prepare(&self.machine, job, now_ns);
                 self.crew.run(self.machine.graph().level(job.operator), row);
             }
@@ -247,6 +260,11 @@ impl Deployment {
     /// Appends the text of the last result of an output's operator, which is at rest since.
     pub fn push_text(&self, output: usize, text: &mut String) {
         self.plant.push_text(self.graph().outputs()[output].from, self.forms.outputs[output], text);
+    }
+
+    /// What the result in a slot is made of.
+    pub fn made(&self, slot: EventSlot, record: &Record) -> Made {
+        self.causes.of(slot, record.lead)
     }
 
     /// Counts a result that was published, or could not be.

@@ -10,6 +10,7 @@ use bodkin_arrowhead::{
     error::ArrowheadError,
     publication::{Publication, cloud_event::Outgoing},
     record::System,
+    trace::Cause,
     utc::UtcTime,
 };
 use bodkin_broker::{EventId, Outcome};
@@ -290,8 +291,10 @@ impl Link {
     }
 
     fn write_trace(&mut self, sending: &Sending, at: usize) {
-        if let Some(context) = sending.context(at) {
-            self.out.write_fmt(format_args!("traceparent: {context}\r\n")).expect("a vector takes everything");
+        let Some(Cause { context, state }) = sending.cause(at) else { return };
+        self.out.write_fmt(format_args!("traceparent: {context}\r\n")).expect("a vector takes everything");
+        if let Some(state) = state {
+            self.out.write_fmt(format_args!("tracestate: {state}\r\n")).expect("a vector takes everything");
         }
     }
 

@@ -32,7 +32,7 @@ impl Neighbor<'_> {
     /// Tells it of events, one after the other; each that it takes is answered as a subscriber would have.
     pub async fn tell_all(&self, events: &[PushEvent], sending: &Sending, answers: &mut Vec<Response>) -> Result<(), PushError> {
         for (at, event) in events.iter().enumerate() {
-            match caused_by(sending.context(at), Box::pin(self.tell(event))).await {
+            match caused_by(sending.cause(at), Box::pin(self.tell(event))).await {
                 Ok(()) => answers.push(Response { status: 200, keeps_alive: true, retry_after: None, permission: Permission::Silent }),
                 // What was taken before is told first.
                 Err(_) if !answers.is_empty() => return Ok(()),

@@ -1,6 +1,6 @@
 //! Spans of events that are sent, and the traces that they are said to be of.
 
-use bodkin_arrowhead::trace::TraceContext;
+use bodkin_arrowhead::trace::Cause;
 
 use super::{
     link::{PushError, PushEvent, Target},
@@ -19,7 +19,7 @@ pub struct Sending {
 #[derive(Clone, Debug, Default)]
 struct Of {
     /// What its sending is caused by: what the event says.
-    cause: Option<TraceContext>,
+    cause: Option<Cause>,
     /// Its sending, where that is told.
     span: Option<Span>,
 }
@@ -29,17 +29,18 @@ impl Sending {
     pub fn begin(target: &Target<'_>, events: &[PushEvent]) -> Self {
         let mut each = Vec::new();
         for (at, event) in events.iter().enumerate() {
-            let Some(cause) = TraceContext::of_event(&event.json) else { continue };
+            let Some(cause) = Cause::of_event(&event.json) else { continue };
             each.resize_with(events.len(), Of::default);
-            each[at] = Of { cause: Some(cause), span: target.traces.and_then(|traces| traces.begin_in(Some(cause), Kind::Producer)) };
+            let span = target.traces.and_then(|traces| traces.begin_in(Some(&cause), Kind::Producer));
+            each[at] = Of { cause: Some(cause), span };
         }
         Self { each }
     }
 
     /// What the receiver of an event is told that it is caused by.
-    pub fn context(&self, at: usize) -> Option<TraceContext> {
+    pub fn cause(&self, at: usize) -> Option<Cause> {
         let of = self.each.get(at)?;
-        of.span.as_ref().map(Span::context).or(of.cause)
+        of.span.as_ref().map(Span::cause).or_else(|| of.cause.clone())
     }
 
     /// Ends it. Of the events in front there are answers; `error` is why there are no more.

@@ -57,7 +57,7 @@ impl Shard {
             target: raw.target,
             host: raw.host,
             content_type: "application/json",
-            trace: raw.trace,
+            trace: raw.trace.clone(),
             keep_alive: raw.keep_alive,
             body: form.as_bytes(),
             ..RawRequest::default()

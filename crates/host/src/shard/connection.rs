@@ -86,6 +86,8 @@ pub struct Connection {
     /// Whose page may read the answer to the request under way.
     pub page: Reader,
     out: Outbox,
+    /// Bytes that the channel has taken.
+    taken_bytes: u64,
     /// Bytes of `out` that the broker counts as queued.
     queued: u64,
     /// Events that its stream has lost and was told of.
@@ -134,6 +136,7 @@ impl Connection {
             asking: None,
             page: None,
             out: Outbox::default(),
+            taken_bytes: 0,
             queued: 0,
             lost: 0,
             since: now,
@@ -213,6 +216,11 @@ impl Connection {
     /// Bytes that are to be written.
     pub fn unsent_bytes(&self) -> usize {
         self.out.unsent_bytes()
+    }
+
+    /// Bytes that the channel has taken, from the connection's begin on.
+    pub fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
     }
 
     /// Bytes of events that the client has not taken.
@@ -311,6 +319,7 @@ impl Connection {
         self.is_behind_answers = false;
         let was_flushed = self.channel.is_flushed();
         let taken = self.out.write_to(|bytes| self.channel.write(bytes))?;
+        self.taken_bytes += taken as u64;
         match self.channel.flush() {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
             _ => {}

@@ -15,14 +15,14 @@ use bodkin_broker::{
     Accepted, Epoch, EventId, Input, Instant, Refusal, Sequence, ShardError, StreamIdentity, SubscriptionKey, Terms, TopicId,
     graph::{
         SupplierId,
-        machine::{Action, JobId, Record},
+        machine::{Action, EventSlot, JobId, Record},
     },
 };
 
 use self::keep::{Checkpoints, Keeping};
 use super::{Shard, not_taken::NotTaken, publish::Numbering};
 use crate::{
-    graph::{Deployment, Ended, Throttle, used},
+    graph::{Deployment, Ended, Made, Throttle, used},
     realtime::Realtime,
 };
 
@@ -59,6 +59,8 @@ struct Results {
     /// Texts of one of them as JSON.
     payload_literal: String,
     event_type_literal: String,
+    /// Metadata of one that is of a trace.
+    metadata: String,
 }
 
 /// A result that is to be published.
@@ -67,6 +69,7 @@ struct GraphResult {
     /// Where its payload is.
     payload: Range<usize>,
     record: Record,
+    made: Made,
     /// Results that its output has not had since the last one.
     shed: u32,
 }
@@ -107,10 +110,11 @@ impl Graphs {
     }
 
     /// Hands an event to the graphs that take those of its topic, and are no subscribers of it.
-    pub fn supply(&mut self, (now, now_ns): (Instant, u64), event: EventId, created_ns: u64, payload: JsonText<'_>) {
+    pub fn supply(&mut self, (now, now_ns): (Instant, u64), event: EventId, created_ns: u64, publication: &Publication<'_>) {
+        let cause = publication.cause();
         for (graph, supplier) in self.readers.get(event.topic.0 as usize).into_iter().flatten() {
             let Deployed { deployment, keeping, .. } = &mut self.deployed[*graph];
-            deployment.take_in(now_ns, *supplier, event, created_ns, payload);
+            deployment.take_in(now_ns, *supplier, (event, created_ns), publication.payload(), cause.as_ref());
             keeping.iter_mut().for_each(|keeping| keeping.note(now, *supplier, event));
         }
     }
@@ -151,10 +155,11 @@ impl Graphs {
 }
 
 impl Results {
-    fn add(&mut self, deployment: &Deployment, output: usize, record: Record, shed: u32) {
+    fn add(&mut self, deployment: &Deployment, output: usize, (slot, record): (EventSlot, Record), shed: u32) {
         let from = self.payloads.len();
         deployment.push_text(output, &mut self.payloads);
-        self.waiting.push(GraphResult { output, payload: from..self.payloads.len(), record, shed });
+        let made = deployment.made(slot, &record);
+        self.waiting.push(GraphResult { output, payload: from..self.payloads.len(), record, made, shed });
     }
 }
 
@@ -233,7 +238,7 @@ impl Shard {
         for action in actions.drain(..) {
             match action {
                 // Its operator may run its next round from the next action on.
-                Action::Deliver { output, record, shed, .. } => results.add(deployment, output, record, shed),
+                Action::Deliver { output, slot, record, shed, .. } => results.add(deployment, output, (slot, record), shed),
                 action => deployment.carry_out(now_ns, action),
             }
         }
@@ -261,9 +266,13 @@ impl Shard {
         let event_type = JsonText::write(&self.scratch.event_type, &mut texts.event_type_literal);
         let payload = JsonText::write(&texts.payloads[result.payload.clone()], &mut texts.payload_literal);
         let source = SystemId(lead.publisher.0.cast_signed());
-        let publication = publication::derived(event_type, payload, is_marked, source, UtcTime::from_unix_nanos(begin_ns));
+        let (processing, cause) = self.begin_process(&result.made);
+        let caused = cause.as_ref().map(|cause| (cause, &mut texts.metadata));
+        let publication = publication::derived(event_type, payload, is_marked, source, UtcTime::from_unix_nanos(begin_ns), caused);
         let published = self.publish_derived(&publication, lead.identity(topic));
         let deployment = &self.graphs.deployed[at].deployment;
+        let refusal = published.as_ref().err().filter(|_| processing.is_some());
+        self.end_process(processing, deployment.graph(), result.output, refusal.map(NotTaken::told));
         deployment.count_result(now_ns, result.output, &result.record, published.is_ok());
         if let Err(refusal) = published {
             tracing::debug!(graph = deployment.graph().name, why = refusal.told(), "a result of a graph was not published");

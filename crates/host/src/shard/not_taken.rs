@@ -47,6 +47,20 @@ impl NotTaken {
         }
     }
 
+    /// The status that HTTP has for it.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Broker(Refusal::Full { .. }) => 429,
+            Self::Broker(_) => 503,
+            Self::Rules(error)
+            | Self::TooLarge(error)
+            | Self::Header(error)
+            | Self::LogSuspended(error)
+            | Self::NoRoom(error)
+            | Self::LaterRun(error) => error.error_code,
+        }
+    }
+
     /// In words.
     pub fn told(&self) -> String {
         match self {

@@ -9,14 +9,19 @@ use bodkin_arrowhead::{
     event_handler, json,
     publication::{self, Publication, PublishForm},
     snapshot::Snapshot,
-    trace::TraceContext,
+    trace::Cause,
     utc::UtcTime,
 };
 use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, SubscriptionKey, Wanted};
 use bodkin_store::event_log::{EventLog, Position};
 
 use super::{
-    ConnectionKey, Endpoint, Receiver, Shard, Waiting, not_taken::NotTaken, real_time::TURN_WORK_MAX, traced::Publishing, zmtp::Numbered,
+    ConnectionKey, Endpoint, Receiver, Shard, Waiting,
+    delivering::Way,
+    not_taken::NotTaken,
+    real_time::TURN_WORK_MAX,
+    traced::{Dispatching, Publishing, Transport},
+    zmtp::Numbered,
 };
 use crate::{
     answer::{Answer, Refusal},
@@ -77,8 +82,14 @@ impl Receiver {
             Self::Link { slot, .. } | Self::Dealer { slot, .. } if !endpoint.may_hear(*slot, snapshot, publication.facts().source) => {
                 Wanted::No
             }
-            Self::Link { slot, prefix } => wanted(endpoint.offer(*slot, prefix, frames.message(event, publication))),
-            Self::Dealer { slot, topic } => endpoint.offer_dealer(*slot, topic, frames.message(event, publication)),
+            Self::Link { slot, prefix } => {
+                let message = frames.message(event, publication, endpoint.wants_metadata(*slot));
+                wanted(endpoint.offer(*slot, prefix, message))
+            }
+            Self::Dealer { slot, topic } => {
+                let message = frames.message(event, publication, endpoint.wants_metadata(*slot));
+                endpoint.offer_dealer(*slot, topic, message)
+            }
             Self::Graph => Wanted::Bytes(0),
         }
     }
@@ -104,17 +115,17 @@ impl Shard {
     }
 
     fn try_publish(&mut self, slot: usize, raw: &RawRequest<'_>) -> Result<Published, Answer> {
-        let publishing = self.begin_publish(raw.trace);
-        let trace = publishing.as_ref().map(Publishing::context).or(raw.trace);
-        let published = self.try_publish_of(slot, raw, trace);
-        self.end_publish(publishing, published.as_ref().map_or_else(|answer| answer.status, |_| 200));
+        let publishing = self.begin_publish(raw.trace.as_ref());
+        let begun = publishing.as_ref().map(Publishing::cause);
+        let published = self.try_publish_of(slot, raw, begun.as_ref().or(raw.trace.as_ref()));
+        self.end_publish(publishing, Transport::Http, published.as_ref().map_or_else(|answer| answer.status, |_| 200));
         published
     }
 
-    fn try_publish_of(&mut self, slot: usize, raw: &RawRequest<'_>, trace: Option<TraceContext>) -> Result<Published, Answer> {
+    fn try_publish_of(&mut self, slot: usize, raw: &RawRequest<'_>, cause: Option<&Cause>) -> Result<Published, Answer> {
         // Written only for an event of a trace that does not say so itself.
         let mut metadata = String::new();
-        let form = permitted(&self.connections[slot].peer.caller, raw, trace, &mut metadata)?;
+        let form = permitted(&self.connections[slot].peer.caller, raw, cause, &mut metadata)?;
         self.lap(Stage::Parse);
         let publisher = ConnectionKey { slot, serial: self.connections[slot].serial };
         self.take_in(&form, Numbering::Ours(Some(Waiting::Connection(publisher)))).map_err(|refusal| refused(refusal.error()))
@@ -182,12 +193,14 @@ impl Shard {
         self.context.counts.published.fetch_add(1, Relaxed);
         // Added, for push tasks count theirs beside.
         self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);
+        self.begin_deliveries(dispatching.as_ref().map(Dispatching::cause));
         self.carry_out(position);
+        self.end_deliveries();
         self.end_dispatch(dispatching, &self.scratch.event_type, None);
         if self.graphs.reads(event.topic) {
             let (now, now_ns) = (self.clock.broker(), self.clock.utc_ns_of(self.clock.broker()));
             let created_ns = publication.created().map_or(now_ns, UtcTime::unix_nanos);
-            self.graphs.supply((now, now_ns), event, created_ns, publication.payload());
+            self.graphs.supply((now, now_ns), event, created_ns, publication);
         }
         Ok(position)
     }
@@ -246,6 +259,8 @@ impl Shard {
                 let slot = *slot;
                 self.connections[slot].push_frame(self.frames.made(listening.form));
                 self.dirty.push(slot);
+                let serial = self.connections[slot].serial;
+                self.note_delivery(Way::Stream(ConnectionKey { slot, serial }), event);
                 // A long turn must not fill the queue of a subscriber that keeps up.
                 let connection = &self.connections[slot];
                 if connection.goes_before_log() && connection.queued_bytes() > self.context.limits.subscriber_queue_bytes_max / 4 {
@@ -259,13 +274,19 @@ impl Shard {
             }
             Some(Receiver::Link { slot, prefix }) => {
                 let slot = *slot;
-                if self.endpoint.hand_over(slot, prefix, self.frames.made_message()) {
+                let message = self.frames.made_message(self.endpoint.wants_metadata(slot));
+                let is_much = self.endpoint.hand_over(slot, prefix, message);
+                self.note_delivery(Way::Link(self.endpoint.key_of(slot)), event);
+                if is_much {
                     self.write_link(slot);
                 }
             }
             Some(Receiver::Dealer { slot, topic }) => {
                 let slot = *slot;
-                if self.endpoint.hand_to_dealer(slot, topic, self.frames.made_message()) {
+                let message = self.frames.made_message(self.endpoint.wants_metadata(slot));
+                let is_much = self.endpoint.hand_to_dealer(slot, topic, message);
+                self.note_delivery(Way::Link(self.endpoint.key_of(slot)), event);
+                if is_much {
                     self.write_link(slot);
                 }
             }
@@ -286,7 +307,7 @@ fn refused(error: ArrowheadError) -> Answer {
 fn permitted<'r>(
     caller: &Caller,
     raw: &RawRequest<'r>,
-    trace: Option<TraceContext>,
+    cause: Option<&Cause>,
     metadata: &'r mut String,
 ) -> Result<Authorized<PublishForm<'r>>, Answer> {
     let whole = || Request::from_raw(raw, caller.clone());
@@ -298,8 +319,8 @@ fn permitted<'r>(
     }
     let text = std::str::from_utf8(raw.body).map_err(|_| Refusal::Malformed)?;
     let mut form: PublishForm<'r> = json::parse_object(text).map_err(|_| Refusal::Malformed)?;
-    if let Some(trace) = trace {
-        form.carry(trace, metadata);
+    if let Some(cause) = cause {
+        form.carry(cause, metadata);
     }
     admitted.permit(form).map_err(denied)
 }

@@ -21,6 +21,7 @@ use super::{
     Kept, Phase, Receiver, Shard, Waiting,
     not_taken::NotTaken,
     publish::{Numbering, Published},
+    traced::Dispatching,
     zmtp::Numbered,
 };
 use crate::{
@@ -288,7 +289,7 @@ impl Shard {
         let now = self.clock.broker();
         let (now_ns, created_ns) = (self.clock.utc_ns_of(now), self.clock.utc_ns_of(created));
         let publication = self.real_time.kept[slot.index()].publication();
-        self.graphs.supply((now, now_ns), event, created_ns, publication.payload());
+        self.graphs.supply((now, now_ns), event, created_ns, &publication);
     }
 
     /// Hands a dispatched event over, and answers its publisher if this is the first time.
@@ -321,7 +322,9 @@ impl Shard {
         }
         let (position, publisher, is_durable) = (kept.position, kept.publisher.take(), topic.is_durable);
         let is_host_enough = topic.spec.coverage == Coverage::Host;
+        self.begin_deliveries(dispatching.as_ref().map(Dispatching::cause));
         self.carry_out(position);
+        self.end_deliveries();
         if dispatching.is_some() {
             self.end_dispatch(dispatching, self.real_time.name(event.topic), Some(is_late));
         }

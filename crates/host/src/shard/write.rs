@@ -28,6 +28,7 @@ impl Shard {
     /// answers that say it is written.
     pub(super) fn flush(&mut self) {
         if self.is_written() {
+            self.tell_deliveries();
             return self.write_log();
         }
         self.write_links(Turn::Subscribers);
@@ -54,6 +55,7 @@ impl Shard {
         }
         self.dirty = dirty;
         self.write_links(Turn::All);
+        self.tell_deliveries();
         self.lap(Stage::Send);
     }
 

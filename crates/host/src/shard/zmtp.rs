@@ -50,8 +50,12 @@ const TURN_ACCEPTS_MAX: usize = 16;
 const FRAMES_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a command: a subscription with all watermarks that it may state, and two texts.
 const COMMAND_BYTES_MAX: usize = WATERMARKS_MAX * WATERMARK_BYTES + 4 * 1024;
-/// Event type, payload, header, and the empty frame of a REQ.
-const FRAMES_MAX: usize = 4;
+/// Event type, payload, header, metadata, and the empty frame of a REQ.
+const FRAMES_MAX: usize = 5;
+/// The property by which a subscriber asks for a fourth frame, the metadata of events that have some; its value is one of these.
+const METADATA_PROPERTY: &str = "X-Bodkin-Metadata";
+const METADATA_WANTED: &[u8] = b"yes";
+const METADATA_UNWANTED: &[u8] = b"no";
 
 /// Socket types of peers that are served. What the others would mean is told to them in an ERROR.
 const TAKES: [SocketType; 6] = [SocketType::Pub, SocketType::Push, SocketType::Req, SocketType::Sub, SocketType::Xsub, SocketType::Dealer];
@@ -178,6 +182,11 @@ impl Endpoint {
             slow_links: Seldom::default(),
             not_required: Seldom::default(),
         })
+    }
+
+    /// Whether a peer asks for the metadata of events.
+    pub fn wants_metadata(&self, slot: usize) -> bool {
+        self.links[slot].wants_metadata
     }
 
     /// Whether no link has more to read, none waits to be accepted, and no subscription to be made.
@@ -404,6 +413,12 @@ impl Shard {
         let is_sealed = protocol.sender().expect("the handshake is over").is_sealed();
         let peer = protocol.peer().expect("the handshake is over");
         let (socket_type, identity) = (peer.metadata.socket_type(), peer.metadata.identity());
+        let wants_metadata = match peer.metadata.get(METADATA_PROPERTY) {
+            None => false,
+            Some(value) if value.eq_ignore_ascii_case(METADATA_UNWANTED) => false,
+            Some(value) if value.eq_ignore_ascii_case(METADATA_WANTED) => true,
+            Some(_) => return Err(format!("the property {METADATA_PROPERTY} is yes or no")),
+        };
         // Whoever has shown a key is its system, whatever it calls itself.
         let certified = endpoint.links[slot].caller.system().cloned();
         let named = |identity: &[u8]| certified.map_or_else(|| publish::named(identity, endpoint.system.as_ref()), Ok);
@@ -419,6 +434,7 @@ impl Shard {
         };
         let link = &mut endpoint.links[slot];
         link.role = role;
+        link.wants_metadata = wants_metadata;
         if is_sealed {
             link.begin_sealing();
         }

@@ -1,6 +1,7 @@
 //! Spans as OTLP/HTTP has them in JSON: the protocol's `ExportTraceServiceRequest` in the JSON form of Protocol Buffers, in which identities are hexadecimal digits and
 //! whole numbers of 64 bits are texts (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>).
 
+use bodkin_arrowhead::trace::{Cause, TraceState};
 use serde_json::{Value as Json, json};
 
 use super::{Ended, Kind, Value};
@@ -28,12 +29,15 @@ fn span(ended: &Ended) -> Json {
         Kind::Server => 2,
         Kind::Client => 3,
         Kind::Producer => 4,
+        Kind::Consumer => 5,
     };
     let attributes: Vec<Json> = attributes.iter().map(|(key, value)| json!({"key": key, "value": any_value(value)})).collect();
+    let links: Vec<Json> = span.links.iter().map(link).collect();
     let status = failure.as_ref().map_or_else(|| json!({}), |why| json!({"code": STATUS_ERROR, "message": why}));
     json!({
         "traceId": span.context.trace.to_string(),
         "spanId": span.context.span.to_string(),
+        "traceState": span.state.as_ref().map_or("", TraceState::as_str),
         "parentSpanId": span.parent.map_or_else(String::new, |parent| parent.to_string()),
         "name": name,
         "kind": kind,
@@ -41,7 +45,16 @@ fn span(ended: &Ended) -> Json {
         // A clock that was put back makes no span end before it begins.
         "endTimeUnixNano": (*ended_ns).max(span.begun_ns).to_string(),
         "attributes": attributes,
+        "links": links,
         "status": status,
+    })
+}
+
+fn link(to: &Cause) -> Json {
+    json!({
+        "traceId": to.context.trace.to_string(),
+        "spanId": to.context.span.to_string(),
+        "traceState": to.state.as_ref().map_or("", TraceState::as_str),
     })
 }
 
@@ -55,26 +68,26 @@ fn any_value(value: &Value) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use bodkin_arrowhead::trace::TraceContext;
-
     use super::{super::Traces, *};
 
     #[test]
     fn spans_are_told_in_the_protocols_json() {
         let (traces, mut queue) = Traces::new(0);
-        let cause = TraceContext::parse(b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-        let span = traces.begin_in(cause, Kind::Client).unwrap().begun_at(u64::MAX);
+        let cause = |state: &'static [u8]| Cause::parse(b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", [state]).unwrap();
+        let span = traces.begin_in(Some(&cause(b"a=1")), Kind::Client).unwrap().begun_at(u64::MAX).linked(vec![cause(b"")]);
         let attributes = vec![("a", Value::Text("\"".into())), ("b", Value::Number(u64::MAX)), ("c", Value::Flag(true))];
         traces.end(span.clone(), "ask".into(), attributes, Some("late".into()));
         let body: Json = serde_json::from_slice(&body("one.test", &[queue.try_recv().unwrap()])).unwrap();
         let told = &body["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
         let expected = json!({
-            "traceId": "4bf92f3577b34da6a3ce929d0e0e4736", "parentSpanId": "00f067aa0ba902b7", "spanId": span.context().span.to_string(),
+            "traceId": "4bf92f3577b34da6a3ce929d0e0e4736", "parentSpanId": "00f067aa0ba902b7", "spanId": span.context.span.to_string(),
+            "traceState": "a=1",
             "name": "ask", "kind": 3, "startTimeUnixNano": u64::MAX.to_string(), "endTimeUnixNano": u64::MAX.to_string(),
             "attributes": [
                 {"key": "a", "value": {"stringValue": "\""}}, {"key": "b", "value": {"intValue": u64::MAX.to_string()}},
                 {"key": "c", "value": {"boolValue": true}},
             ],
+            "links": [{"traceId": "4bf92f3577b34da6a3ce929d0e0e4736", "spanId": "00f067aa0ba902b7", "traceState": ""}],
             "status": {"code": 2, "message": "late"},
         });
         assert_eq!(told, &expected);

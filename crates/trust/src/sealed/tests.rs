@@ -64,7 +64,7 @@ fn every_kind_of_message_comes_back() {
         RelayMessage::Raw(Vec::new()),
     ];
     let dialogues =
-        Subject::ALL.map(|subject| RelayMessage::Dialogue { subject, session: session(), json: "{\"a\":\"ő\"}".into(), trace: None });
+        Subject::ALL.map(|subject| RelayMessage::Dialogue { subject, session: session(), json: "{\"a\":\"ő\"}".into(), cause: None });
     for message in messages.into_iter().chain(dialogues) {
         assert_eq!(open(&sealed(&message)), Ok(message));
     }
@@ -187,7 +187,7 @@ proptest! {
 
     #[test]
     fn any_words_of_a_dialogue_come_back(json in "\\PC{0,100}", session in "[A-Za-z0-9]{48}") {
-        let message = RelayMessage::Dialogue { subject: Subject::IcnProposal, session: SessionId::parse(&session).unwrap(), json, trace: None };
+        let message = RelayMessage::Dialogue { subject: Subject::IcnProposal, session: SessionId::parse(&session).unwrap(), json, cause: None };
         prop_assert_eq!(open(&sealed(&message)), Ok(message));
     }
 

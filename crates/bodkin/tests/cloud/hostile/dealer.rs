@@ -21,14 +21,15 @@ fn what_cannot_be_read_ends_the_link_with_the_reason() {
         ClientFrame::Leader { epoch: Epoch(9), is_leader: true }.encode(&mut bytes);
         bytes
     };
-    let frames: [(&[&[u8]], &str); 7] = [
+    let frames: [(&[&[u8]], &str); 8] = [
         (&[b""], "a command cannot be read"),
         (&[&unknown], "kind 200"),
         (&[&broker_s], "a command of a broker's"),
         (&[b"hot", b"1", b"no header"], "the header of an event cannot be read"),
         (&[b"hot", b"1", &[0; 42]], "version"),
         (&[b"\xff", b"1", b""], "the header of an event cannot be read"),
-        (&[b"a", b"b", b"c", b"d"], "4 came"),
+        (&[b"a", b"b", b"no header", b"{}"], "the header of an event cannot be read"),
+        (&[b"a", b"b", b"c", b"{}", b"e"], "5 came"),
     ];
     for (frames, expected) in frames {
         let mut link = dealer(&cloud, "sensor");

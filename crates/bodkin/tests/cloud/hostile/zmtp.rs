@@ -61,10 +61,10 @@ fn a_socket_type_without_a_meaning_here_is_told_those_that_have_one() {
 fn what_is_too_long_or_never_ends_is_refused_when_that_is_known() {
     let cloud = cloud(&[]);
     let mut sub = subscriber(&cloud, "");
-    // A frame of 2^40 bytes, one byte beyond the limit, a message of five frames.
+    // A frame of 2^40 bytes, one byte beyond the limit, a message of six frames.
     let mut beyond = vec![0x02];
     beyond.extend((64 * 1024 + 1_u64).to_be_bytes());
-    for bytes in [&[0x02, 0, 0, 1, 0, 0, 0, 0, 0][..], &beyond, &[1, 1, b'a'].repeat(5)] {
+    for bytes in [&[0x02, 0, 0, 1, 0, 0, 0, 0, 0][..], &beyond, &[1, 1, b'a'].repeat(6)] {
         let mut push = peer(&cloud, SocketType::Push);
         push.say_bytes(bytes);
         let reason = told(&mut push);
@@ -81,10 +81,17 @@ fn what_is_too_long_or_never_ends_is_refused_when_that_is_known() {
 fn what_a_publisher_cannot_be_told_is_counted() {
     let cloud = cloud(&[]);
     let mut push = peer(&cloud, SocketType::Push);
-    for frames in [&[&b"alone"[..]][..], &[b"a", b"\xff"], &[b"a", b"b", b"c", b"d"], &[b"a", b"b", b"no header"]] {
+    for frames in [
+        &[&b"alone"[..]][..],
+        &[b"a", b"\xff"],
+        &[b"a", b"b", b"no header", b"{}"],
+        &[b"a", b"b", b"no header"],
+        &[b"a", b"b", b"", b"[]"],
+        &[b"a", b"b", b"", b"{}", b"e"],
+    ] {
         push.say(frames);
     }
-    eventually(|| metric(&cloud, "bodkin_zmtp_events_refused_total") == 4.0);
+    eventually(|| metric(&cloud, "bodkin_zmtp_events_refused_total") == 6.0);
     assert!(cloud.stderr().contains("a ZMTP event was refused"), "{}", cloud.stderr());
 }
 

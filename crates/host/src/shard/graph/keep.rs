@@ -255,7 +255,7 @@ impl Shard {
             let Some((at, supplier, Deployed { deployment, keeping: Some(keeping), .. })) = found else { continue };
             let is_had = keeping.cover.has(supplier, publisher, incarnation, sequence);
             if !is_had {
-                deployment.take_in(now_ns, supplier, event, created_ns, publication.payload());
+                deployment.take_in(now_ns, supplier, (event, created_ns), publication.payload(), publication.cause().as_ref());
             }
             let taken = Taken { supplier, publisher, incarnation, through: sequence };
             // What came of an event that the checkpoint has is here; no later checkpoint acknowledges it again.

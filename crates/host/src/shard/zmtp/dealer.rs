@@ -1,7 +1,7 @@
 //! DEALER: the reliable form. Its clients number their events and keep them until they are covered, and acknowledge what they hear.
 //!
 //! A message of one frame is a command (`broker::wire::ClientFrame`), one of three an event with its header, one of two an event without guarantees, as PUB
-//! sends it. What the other side does with all this is `broker::publisher` and `broker::subscriber`.
+//! sends it; a fourth frame has an event's metadata. What the other side does with all this is `broker::publisher` and `broker::subscriber`.
 
 mod acknowledge;
 mod clock;
@@ -25,7 +25,7 @@ use bodkin_zmtp::Message;
 pub use self::publish::Numbered;
 use self::subscribe::{Heard, Wanted};
 pub(super) use self::{required::Required, runs::Runs};
-use super::{LinkKey, Role, Shard};
+use super::{LinkKey, Role, Shard, publish::EventFrames};
 use crate::{control, peer_clock::PeerClock};
 
 /// Topics that one link may subscribe to; one more is refused and told.
@@ -85,15 +85,17 @@ impl Shard {
         if let Some([command]) = message.split() {
             return self.dealer_command(slot, command);
         }
-        match (message.split(), message.split::<3>()) {
-            (Some([event_type, payload]), _) => {
-                self.dealer_event_without_header(slot, event_type, payload);
+        match EventFrames::read(message) {
+            Some(EventFrames { texts, header: None }) => {
+                self.dealer_event_without_header(slot, texts);
                 Ok(())
             }
-            (_, Some([event_type, payload, header])) => self.dealer_event(slot, event_type, payload, header),
-            _ => {
+            Some(EventFrames { texts, header: Some(header) }) => self.dealer_event(slot, texts, header),
+            None => {
                 let count = message.frame_count();
-                Err(format!("a DEALER sends commands of one frame and events of two or three (event type, payload, header): {count} came"))
+                Err(format!(
+                    "a DEALER sends commands of one frame and events of two to four (event type, payload, header, metadata): {count} came"
+                ))
             }
         }
     }

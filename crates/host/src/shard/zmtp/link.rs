@@ -105,6 +105,8 @@ pub struct Link {
     pub caller: Caller,
     /// As which registered system it publishes.
     pub source: Source,
+    /// Whether it asks for the metadata of events.
+    pub wants_metadata: bool,
     /// The key that it has shown.
     pub key: Option<PublicKey>,
     /// Whether what goes out is put in boxes.
@@ -140,6 +142,7 @@ impl Link {
             lost: 0,
             caller: Caller::Anonymous,
             source: Source::default(),
+            wants_metadata: false,
             key: None,
             is_sealed: false,
             unsealed: Vec::new(),
@@ -158,6 +161,11 @@ impl Link {
     /// Bytes that are to be written.
     pub fn unsent_bytes(&self) -> usize {
         self.outbox.unsent_bytes() + self.unsealed.len()
+    }
+
+    /// Bytes that its socket has taken, from its begin on.
+    pub fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
     }
 
     /// Where its bytes end, from its begin on; what is still to be put in boxes is not counted.

@@ -17,6 +17,7 @@ use crate::{
         log::Waiting,
         not_taken::NotTaken,
         publish::{Numbering, Published},
+        traced::{Publishing, Transport},
     },
     stage::Stage,
 };
@@ -29,31 +30,35 @@ pub(super) const ORIGIN: &str = "ZMTP";
 pub struct Literals {
     event_type: String,
     payload: String,
+    metadata: String,
+}
+
+/// The frames of an event that are texts.
+#[derive(Clone, Copy)]
+pub(super) struct EventTexts<'m> {
+    pub event_type: &'m [u8],
+    pub payload: &'m [u8],
+    /// As the member `metaData` in JSON.
+    pub metadata: Option<&'m [u8]>,
 }
 
 /// The frames of an event.
-struct EventFrames<'m> {
-    event_type: &'m [u8],
-    payload: &'m [u8],
-    header: Option<EventHeader>,
+#[derive(Clone, Copy)]
+pub(super) struct EventFrames<'m> {
+    pub texts: EventTexts<'m>,
+    /// As it came; an empty one, in front of metadata, is none.
+    pub header: Option<&'m [u8]>,
 }
 
 impl<'m> EventFrames<'m> {
-    /// Event type and payload, and the header where there is one.
-    fn read(message: &Message<'m>) -> Result<Self, ArrowheadError> {
-        let refused = |told: String| ArrowheadError::bad_payload(told, ORIGIN);
-        match (message.split(), message.split()) {
-            (Some([event_type, payload]), _) => Ok(Self { event_type, payload, header: None }),
-            (_, Some([event_type, payload, header])) => {
-                let header = EventHeader::decode(header).map_err(|error| refused(format!("Header: {error}.")))?;
-                Ok(Self { event_type, payload, header: Some(header) })
-            }
-            _ => {
-                let told =
-                    format!("An event has two frames, event type and payload, and may have a header: {} came.", message.frame_count());
-                Err(refused(told))
-            }
-        }
+    /// Event type and payload, and behind them the header and the metadata where there are any; `None`: another number of frames has come.
+    pub fn read(message: &Message<'m>) -> Option<Self> {
+        let mut frames = message.frames();
+        let (event_type, payload) = (frames.next()?, frames.next()?);
+        let (header, metadata) = (frames.next(), frames.next());
+        let texts = EventTexts { event_type, payload, metadata };
+        let header = header.filter(|header| metadata.is_none() || !header.is_empty());
+        frames.next().is_none().then_some(Self { texts, header })
     }
 }
 
@@ -115,20 +120,25 @@ impl Shard {
         message: &Message<'_>,
         publisher: Option<Waiting>,
     ) -> Result<Published, ArrowheadError> {
-        let EventFrames { event_type, payload, header } = EventFrames::read(message)?;
+        let refused = |told: String| ArrowheadError::bad_payload(told, ORIGIN);
+        let EventFrames { texts, header } = EventFrames::read(message).ok_or_else(|| {
+            let count = message.frame_count();
+            refused(format!("An event has two frames, event type and payload, and may have a header and metadata: {count} came."))
+        })?;
+        let header = header.map(EventHeader::decode).transpose().map_err(|error| refused(format!("Header: {error}.")))?;
         // Who waits for a reply would not get one behind a hand-over.
         if !self.leads() || (publisher.is_some() && self.hand_over.is_some()) {
             return Err(NotTaken::Broker(Refusal::NotLeading).error());
         }
         let created = header.map_or(Created::Unsaid, |header| Created::Stamped(UtcTime::from_unix_nanos(header.created_utc_ns)));
-        self.publish_texts(from, (event_type, payload), created, Numbering::Ours(publisher)).map_err(NotTaken::error)
+        self.publish_texts(from, texts, created, Numbering::Ours(publisher)).map_err(NotTaken::error)
     }
 
-    /// Publishes an event type and a payload, as the form that a request's body has. Whether this node leads was asked before.
+    /// Publishes an event's texts, as the form that a request's body has. Whether this node leads was asked before.
     pub(super) fn publish_texts(
         &mut self,
         from: (usize, &SystemName),
-        (event_type, payload): (&[u8], &[u8]),
+        EventTexts { event_type, payload, metadata }: EventTexts<'_>,
         created: Created,
         numbering: Numbering,
     ) -> Result<Published, NotTaken> {
@@ -138,8 +148,9 @@ impl Shard {
             return Err(NotTaken::TooLarge(ArrowheadError::bad_payload(told, ORIGIN)));
         }
         let (event_type, payload) = (text(event_type, "Event type")?, text(payload, "Payload")?);
+        let metadata = metadata.map(|metadata| text(metadata, "Metadata")).transpose()?;
         let mut literals = std::mem::take(&mut self.endpoint.literals);
-        let published = self.publish_as(from, (event_type, payload), created, numbering, &mut literals);
+        let published = self.publish_as(from, (event_type, payload, metadata), (created, numbering), &mut literals);
         self.endpoint.literals = literals;
         published
     }
@@ -147,9 +158,8 @@ impl Shard {
     fn publish_as(
         &mut self,
         (slot, system): (usize, &SystemName),
-        (event_type, payload): (&str, &str),
-        created: Created,
-        numbering: Numbering,
+        (event_type, payload, metadata): (&str, &str, Option<&str>),
+        (created, numbering): (Created, Numbering),
         literals: &mut Literals,
     ) -> Result<Published, NotTaken> {
         let snapshot = self.context.store.snapshot();
@@ -157,7 +167,23 @@ impl Shard {
         let source = link.source.find(&mut self.endpoint.versions, &snapshot, system).map_err(NotTaken::Rules)?;
         let event_type = JsonText::write(event_type, &mut literals.event_type);
         let payload = JsonText::write(payload, &mut literals.payload);
-        let form = PublishForm::of(source, event_type, payload, created);
+        let mut form = PublishForm::of(source, event_type, payload, created);
+        if let Some(metadata) = metadata {
+            form = form.with_metadata(metadata).map_err(NotTaken::Rules)?;
+        }
+        let cause = form.cause();
+        let publishing = self.begin_publish(cause.as_ref());
+        let begun = publishing.as_ref().map(Publishing::cause);
+        if let Some(begun) = &begun {
+            form.carry(begun, &mut literals.metadata);
+        }
+        let published = self.permit_and_take(slot, form, numbering);
+        self.end_publish(publishing, Transport::Zmtp, published.as_ref().map_or_else(|refusal| refusal.status(), |_| 200));
+        published
+    }
+
+    fn permit_and_take(&mut self, slot: usize, form: PublishForm<'_>, numbering: Numbering) -> Result<Published, NotTaken> {
+        let link = &self.endpoint.links[slot];
         let form = route::PUBLISH.admit(&link.caller).and_then(|admitted| admitted.permit(form)).map_err(|denial| denied(&denial))?;
         self.lap(Stage::Parse);
         self.take_in(&form, numbering)

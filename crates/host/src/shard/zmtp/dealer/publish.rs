@@ -16,7 +16,11 @@ use bodkin_broker::{
 use bodkin_store::event_log::Position;
 
 use super::{
-    super::{LinkKey, Shard, publish::ORIGIN, unread::Urgency},
+    super::{
+        LinkKey, Shard,
+        publish::{EventTexts, ORIGIN},
+        unread::Urgency,
+    },
     runs::{LaterRun, Place},
     tell::short,
 };
@@ -67,8 +71,8 @@ fn later_run(LaterRun(incarnation): LaterRun) -> NotTaken {
 }
 
 impl Shard {
-    /// Takes an event of two frames, as PUB sends it: whoever is there hears it, and its publisher is told nothing.
-    pub(super) fn dealer_event_without_header(&mut self, slot: usize, event_type: &[u8], payload: &[u8]) {
+    /// Takes an event without a header, as PUB sends it: whoever is there hears it, and its publisher is told nothing.
+    pub(super) fn dealer_event_without_header(&mut self, slot: usize, texts: EventTexts<'_>) {
         let system = match self.dealer_system(slot) {
             Ok(system) => system,
             Err(told) => return self.refuse_untold(None, &ArrowheadError::auth(told)),
@@ -76,16 +80,16 @@ impl Shard {
         if !self.leads() {
             return self.refuse_untold(Some(&system), &NotTaken::Broker(Refusal::NotLeading).error());
         }
-        let published = self.publish_texts((slot, &system), (event_type, payload), Created::Unsaid, Numbering::Ours(None));
+        let published = self.publish_texts((slot, &system), texts, Created::Unsaid, Numbering::Ours(None));
         if let Err(refusal) = published {
             self.refuse_untold(Some(&system), &refusal.error());
         }
     }
 
     /// Takes an event with its header.
-    pub(super) fn dealer_event(&mut self, slot: usize, event_type: &[u8], payload: &[u8], header: &[u8]) -> Result<(), String> {
+    pub(super) fn dealer_event(&mut self, slot: usize, texts: EventTexts<'_>, header: &[u8]) -> Result<(), String> {
         let header = EventHeader::decode(header).map_err(|error| format!("the header of an event cannot be read: {error}"))?;
-        let topic = std::str::from_utf8(event_type).map_err(|_| "an event type is UTF-8".to_owned())?.trim();
+        let topic = std::str::from_utf8(texts.event_type).map_err(|_| "an event type is UTF-8".to_owned())?.trim();
         if header.flags.last {
             self.repeat_cover(slot, topic, header.incarnation);
             return Ok(());
@@ -95,7 +99,7 @@ impl Shard {
             // What is under way behind it must not be taken in front of it, should this node lead again.
             return Err("this node does not lead: publish to the one that does, and resume here when this one does".to_owned());
         }
-        match self.try_dealer_event(slot, (event_type, payload), header) {
+        match self.try_dealer_event(slot, texts, header) {
             Ok(Published::Kept { is_excess: true }) => {
                 let epoch = self.epoch();
                 let EventHeader { incarnation, sequence, .. } = header;
@@ -108,7 +112,7 @@ impl Shard {
         Ok(())
     }
 
-    fn try_dealer_event(&mut self, slot: usize, texts: (&[u8], &[u8]), header: EventHeader) -> Result<Published, NotTaken> {
+    fn try_dealer_event(&mut self, slot: usize, texts: EventTexts<'_>, header: EventHeader) -> Result<Published, NotTaken> {
         let system = self.dealer_system(slot).map_err(|told| NotTaken::Rules(ArrowheadError::auth(told)))?;
         let created = UtcTime::from_unix_nanos(header.created_utc_ns);
         let now = self.clock.utc;
