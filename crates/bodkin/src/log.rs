@@ -1,5 +1,7 @@
-//! What the program says of itself: to the console as `--log` asks, and at INFO and above into the log book that
+//! What the program says of itself: to the console as `--log` and `--log-format` ask, and at INFO and above into the log book that
 //! `/mgmt/logs` reads.
+
+mod json;
 
 use std::{
     fmt::{Debug, Write},
@@ -14,6 +16,7 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_host::log_book::LogBook;
+use clap::ValueEnum;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
@@ -24,6 +27,8 @@ use tracing_subscriber::{
     layer::{Context, SubscriberExt},
     util::SubscriberInitExt,
 };
+
+use self::json::JsonLayer;
 
 /// Which system an entry is of that does not say so itself, by a part of its target; any other is every system's.
 const SYSTEM_BY_TARGET: [(&str, CoreSystem); 11] = [
@@ -40,11 +45,22 @@ const SYSTEM_BY_TARGET: [(&str, CoreSystem); 11] = [
     ("::relay", CoreSystem::Gatekeeper),
 ];
 
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs: one JSON object a line.
+    Json,
+}
+
 /// Begins logging: to the console from `console` on, and into `book` where one is kept.
-pub fn begin(console: LevelFilter, book: Option<Arc<LogBook>>) {
-    let to_console = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+pub fn begin(console: LevelFilter, format: LogFormat, book: Option<Arc<LogBook>>) {
+    let to_people = || tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let as_text = (format == LogFormat::Text).then(|| to_people().with_filter(console));
+    let as_json = (format == LogFormat::Json).then(|| JsonLayer::to_stderr().with_filter(console));
     let to_book = book.map(|book| BookLayer(book).with_filter(LevelFilter::INFO));
-    tracing_subscriber::registry().with(to_console.with_filter(console)).with(to_book).init();
+    tracing_subscriber::registry().with(as_text).with(as_json).with(to_book).init();
 }
 
 struct BookLayer(Arc<LogBook>);

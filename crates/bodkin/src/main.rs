@@ -52,6 +52,9 @@ struct Command {
     /// What is logged to stderr
     #[arg(long, global = true, help_heading = "Output", env = "BODKIN_LOG", value_name = "LEVEL", default_value = "warn")]
     log: LevelFilter,
+    /// How that is written
+    #[arg(long, global = true, help_heading = "Output", env = "BODKIN_LOG_FORMAT", value_name = "FORM", default_value = "text")]
+    log_format: log::LogFormat,
     #[command(subcommand)]
     task: Task,
 }
@@ -127,7 +130,7 @@ fn main() -> ExitCode {
     let command = Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     stop_on_panic();
     let log_book = Arc::new(LogBook::default());
-    log::begin(command.log, matches!(command.task, Task::Up(_) | Task::Backup(_)).then(|| log_book.clone()));
+    log::begin(command.log, command.log_format, matches!(command.task, Task::Up(_) | Task::Backup(_)).then(|| log_book.clone()));
     match mapped {
         Some(Ok(bytes)) => tracing::debug!(bytes, "the program is mapped page by page"),
         Some(Err(error)) => tracing::debug!(%error, "the program is mapped as the kernel likes: more of it is in memory than runs"),
