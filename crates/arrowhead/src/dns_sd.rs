@@ -1,8 +1,8 @@
 //! What is said of registered services by DNS-SD (RFC 6763): who browses for `_arrowhead._tcp` finds them, and who browses for a definition's subtype those of it.
 //!
 //! ```text
-//! PTR  _heat._sub._arrowhead._tcp.local.              -> heat sensor #17 plant.example:8443._arrowhead._tcp.local.
-//! SRV  heat sensor #17 plant.example:8443._arrowhead._tcp.local. -> system-9.plant-example-8443.local. 9000
+//! PTR  _heat._sub._arrowhead._tcp.local.              -> heat sensor #17 plant-example:8443._arrowhead._tcp.local.
+//! SRV  heat sensor #17 plant-example:8443._arrowhead._tcp.local. -> system-9.plant-example-8443.local. 9000
 //! TXT  txtvers=1 service=heat system=sensor path=/heat secure=CERTIFICATE version=1 interfaces=HTTP-SECURE-JSON
 //! ```
 
@@ -95,7 +95,7 @@ impl Announcement {
         let subtype = Some(definition).filter(|text| !text.is_empty() && text.len() < LABEL_BYTES_MAX && !text.contains(['.', '\\']));
         Ok(Self {
             service_type: subtype.map_or_else(|| SERVICE_TYPE.to_owned(), |subtype| format!("_{subtype}._sub.{SERVICE_TYPE}")),
-            instance: format!("{}{end}", first(&name, LABEL_BYTES_MAX - end.len())),
+            instance: one_label(&format!("{}{end}", first(&name, LABEL_BYTES_MAX - end.len()))),
             host: format!("system-{}.{}.local.", provider.id.0, last(&label(place), LABEL_BYTES_MAX)),
             address: provider.address.as_str().to_owned(),
             port: provider.port,
@@ -108,6 +108,11 @@ impl fmt::Display for Announcement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.instance, self.service_type)
     }
+}
+
+/// A name in which nothing has to be escaped: not every resolver, and not the daemon that answers here, finds a name again whose labels have points in them.
+fn one_label(text: &str) -> String {
+    text.replace(['.', '\\'], "-")
 }
 
 /// So many bytes of a text's beginning at most, whole characters.
@@ -186,7 +191,7 @@ mod tests {
         let text = |key, value: &str| (key, value.to_owned());
         let expected = Announcement {
             service_type: "_heat._sub._arrowhead._tcp.local.".into(),
-            instance: "heat sensor #2 plant.example:8443".into(),
+            instance: "heat sensor #2 plant-example:8443".into(),
             host: "system-2.plant-example-8443.local.".into(),
             address: "10.0.0.7".into(),
             port: 8000,
@@ -202,7 +207,7 @@ mod tests {
         };
         assert_eq!(all[1].as_ref().unwrap(), &expected);
         let core: Vec<_> = said(&snapshot, Announced::CoreSystems).into_iter().map(|said| said.unwrap().instance).collect();
-        assert_eq!(core, ["service-register serviceregistry #1 plant.example:8443"]);
+        assert_eq!(core, ["service-register serviceregistry #1 plant-example:8443"]);
     }
 
     #[test]
@@ -218,9 +223,10 @@ mod tests {
         for (definition, subtype) in [(long.as_str(), ""), ("a.b", ""), (&*"d".repeat(62), "_d"), (&*"d".repeat(63), "")] {
             let announcement = said(&world(definition, "/", None), Announced::Services).remove(1).unwrap();
             assert!(
-                announcement.instance.len() <= LABEL_BYTES_MAX && announcement.instance.ends_with(" #2 plant.example:8443"),
+                announcement.instance.len() <= LABEL_BYTES_MAX && announcement.instance.ends_with(" #2 plant-example:8443"),
                 "{announcement}"
             );
+            assert!(!announcement.instance.contains('.'), "{announcement}");
             assert_eq!(announcement.service_type != SERVICE_TYPE, !subtype.is_empty(), "{announcement}");
             let labels =
                 announcement.service_type.trim_end_matches('.').split('.').chain(announcement.host.trim_end_matches('.').split('.'));

@@ -6,7 +6,10 @@
 use std::{
     collections::BTreeMap,
     net::IpAddr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -20,8 +23,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::{control::now, seldom::Seldom};
 
-/// Services that are said at the same time: each is said by multicast when it comes and when it goes. Further ones are not, which is told.
-pub const SERVICES_MAX: usize = 1_000;
+/// Services that are said at the same time: each is said by multicast when it comes and when it goes, and who asks for all of them is answered by some 250 bytes of each.
+/// Further ones, those that were registered last, are not said, which is told and counted.
+pub const SERVICES_MAX: usize = 10_000;
 /// How often it is looked what is registered.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often it is looked what has run out, though nothing was registered.
@@ -33,10 +37,19 @@ const LOOKUP_PATIENCE: Duration = Duration::from_secs(1);
 /// When a name is looked up again that was not found.
 const LOOKUP_AGAIN: Duration = Duration::from_secs(60);
 
+/// How many services are said, and how many should be and are not.
+#[derive(Debug, Default)]
+pub struct DnsSdCounts {
+    /// They are found.
+    pub said: AtomicU64,
+    /// They are beyond [`SERVICES_MAX`], or cannot be said; the log tells why.
+    pub unsaid: AtomicU64,
+}
+
 /// Says services, until the task is aborted; what was said is taken back then. `place` is where the Service Registry is, host and port; `listen` where the cloud listens: it
 /// is said there and nowhere else.
-pub async fn announce(store: Store, which: Announced, place: String, listen: IpAddr) {
-    let announcer = match Announcer::new(listen) {
+pub async fn announce(store: Store, which: Announced, place: String, listen: IpAddr, counts: Arc<DnsSdCounts>) {
+    let announcer = match Announcer::new(listen, counts) {
         Ok(announcer) => announcer,
         Err(error) => return tracing::error!(%error, "services are not announced by multicast DNS: {error}"),
     };
@@ -64,12 +77,13 @@ impl Said {
 struct Announcer {
     daemon: ServiceDaemon,
     said: BTreeMap<EntryId, Said>,
+    counts: Arc<DnsSdCounts>,
     too_many: Seldom,
     not_said: Seldom,
 }
 
 impl Announcer {
-    fn new(listen: IpAddr) -> Result<Self, mdns_sd::Error> {
+    fn new(listen: IpAddr, counts: Arc<DnsSdCounts>) -> Result<Self, mdns_sd::Error> {
         let daemon = ServiceDaemon::new()?;
         if listen.is_unspecified() {
             daemon.disable_interface(vec![IfKind::LoopbackV4, IfKind::LoopbackV6])?;
@@ -77,7 +91,7 @@ impl Announcer {
             daemon.disable_interface(IfKind::All)?;
             daemon.enable_interface(IfKind::Addr(listen))?;
         }
-        Ok(Self { daemon, said: BTreeMap::new(), too_many: Seldom::default(), not_said: Seldom::default() })
+        Ok(Self { daemon, said: BTreeMap::new(), counts, too_many: Seldom::default(), not_said: Seldom::default() })
     }
 
     async fn run(mut self, store: Store, which: Announced, place: String) {
@@ -86,18 +100,23 @@ impl Announcer {
             let snapshot = Arc::clone(&store.snapshot());
             let is_same = seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &snapshot));
             if !is_done || !is_same || seen_at.elapsed() >= LOOK_AT_ALL {
-                let mut wanted = BTreeMap::new();
+                let (mut wanted, mut unsaid) = (BTreeMap::new(), 0);
                 for (entry, provider) in announced(&snapshot, which, now()) {
                     if wanted.len() >= SERVICES_MAX {
+                        unsaid += 1;
                         self.tell_too_many();
-                        break;
+                        continue;
                     }
                     match Announcement::of(&snapshot, entry, provider, &place) {
                         Ok(announcement) => _ = wanted.insert(entry.id, announcement),
-                        Err(error) => self.tell(&format!("service #{}", entry.id.0), &error),
+                        Err(error) => {
+                            unsaid += 1;
+                            self.tell(&format!("service #{}", entry.id.0), &error);
+                        }
                     }
                 }
                 is_done = self.follow(wanted).await;
+                self.count(unsaid);
                 (seen, seen_at) = (Some(snapshot), Instant::now());
             }
             sleep(LOOK).await;
@@ -149,6 +168,13 @@ impl Announcer {
         }
     }
 
+    /// `unsaid` are those that were not tried.
+    fn count(&self, unsaid: u64) {
+        let said = self.said.values().filter(|said| matches!(said, Said::Under { .. })).count();
+        self.counts.said.store(said as u64, Relaxed);
+        self.counts.unsaid.store(unsaid + (self.said.len() - said) as u64, Relaxed);
+    }
+
     fn tell(&self, what: &str, why: &dyn std::fmt::Display) {
         if let Some(times) = self.not_said.due() {
             tracing::warn!(times, "{what} is not announced by multicast DNS: {why}");
@@ -168,6 +194,8 @@ impl Announcer {
 impl Drop for Announcer {
     /// Its last words take back all that it has said.
     fn drop(&mut self) {
+        self.counts.said.store(0, Relaxed);
+        self.counts.unsaid.store(0, Relaxed);
         if let Ok(ended) = self.daemon.shutdown() {
             // The process may end behind this.
             let _ = ended.recv_timeout(LOOKUP_PATIENCE);

@@ -26,7 +26,9 @@ use crate::{
     answer::Answer,
     api::{self, Api},
     control::now,
-    dashboard, document,
+    dashboard,
+    dns_sd::DnsSdCounts,
+    document,
     gatekeeper::DialogueCounts,
     listener::Traffic,
     live::{self, Board},
@@ -103,6 +105,8 @@ pub struct EventCounts {
     pub replicated_late: AtomicU64,
     /// Likewise: replicas that were not needed, because their events were covered before.
     pub replicas_saved: AtomicU64,
+    /// Services that are announced by multicast DNS.
+    pub announced: Arc<DnsSdCounts>,
 }
 
 /// Answers on the monitor's port.
@@ -201,6 +205,12 @@ impl Monitor {
             ("bodkin_control_connections", "Open connections of the control plane.", self.traffic.connections.load(Relaxed) as u64),
             ("bodkin_event_connections", "Open connections of the Event Handler.", self.events.connections.load(Relaxed)),
             ("bodkin_live_streams", "Dashboards and others that hear what changes.", self.live.listeners()),
+            ("bodkin_dns_sd_services", "Services announced by multicast DNS.", self.events.announced.said.load(Relaxed)),
+            (
+                "bodkin_dns_sd_services_unannounced",
+                "Services that should be announced and are not, for there are too many or their addresses are not found.",
+                self.events.announced.unsaid.load(Relaxed),
+            ),
             ("bodkin_resident_memory_bytes", "Memory in use.", resident_memory_bytes()),
         ];
         let log = self.api.log_state();

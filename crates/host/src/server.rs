@@ -381,6 +381,7 @@ impl Server {
             store: opened.store.clone(),
             topics: topics.clone(),
             inbox: inbox.clone(),
+            announced: monitor.events.announced.clone(),
             log: monitor.api.log.clone(),
             deliveries: monitor.api.push.deliveries.clone(),
             probes,

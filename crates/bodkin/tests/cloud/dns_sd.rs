@@ -8,7 +8,7 @@ use mdns_sd::{IfKind, Receiver, ResolvedService, ServiceDaemon, ServiceEvent};
 
 use crate::support::arrowhead::{number, service, system, with};
 use crate::support::cloud::{Cloud, Launch, System};
-use crate::support::patience::eventually;
+use crate::support::patience::{eventually, eventually_some};
 use crate::support::skip::note;
 
 /// Looks for services on the loopback interface.
@@ -52,7 +52,7 @@ impl Drop for Browser {
 
 /// Where the Service Registry is, as names have it.
 fn place(cloud: &Cloud) -> String {
-    cloud.address(System::ServiceRegistry).to_string()
+    cloud.address(System::ServiceRegistry).to_string().replace('.', "-")
 }
 
 fn text(service: &ResolvedService, key: &str) -> String {
@@ -82,6 +82,9 @@ fn registered_services_are_found_by_another_resolver_until_they_go() {
         found.values().any(|service| text(service, "system") == "serviceregistry" && service.get_port() == registry)
     };
     assert!(eventually(|| has_registry(&all.look(&cloud)) && all.look(&cloud).contains_key(&name)), "{:?}", all.found);
+    // Who asks for the instance by its name is told where it is, and asks by a packet of its own here.
+    let answer = ask(&[&format!("{name} {}", place(&cloud)), "_arrowhead", "_tcp", "local"]);
+    assert!(answer.windows(2).any(|bytes| bytes == 9000_u16.to_be_bytes()), "{answer:?}");
     cloud.delete(&format!("/serviceregistry/mgmt/{id}")).expect_status(200);
     assert!(eventually(|| !all.look(&cloud).contains_key(&name)), "{:?}", all.found);
     assert!(!all.look(&cloud).is_empty());
@@ -111,6 +114,29 @@ fn a_cloud_that_is_to_say_no_more_says_its_core_systems_only() {
     let said = |all: &mut Browser| all.look(&cloud).values().map(|service| text(service, "system")).collect::<BTreeSet<_>>();
     let core = ["authorization", "eventhandler", "orchestrator", "serviceregistry"].map(str::to_owned).into();
     assert!(eventually(|| said(&mut all) == core), "{:?}; {}", all.found, cloud.stderr());
+}
+
+/// Asks for the SRV record of a name from a port of its own, as resolvers do that do not take part in multicast DNS (RFC 6762, section 6.7); gives the answer, which is not empty.
+fn ask(labels: &[&str]) -> Vec<u8> {
+    /// The kind of record, and the class of the internet.
+    const SRV_IN: [u8; 4] = [0, 33, 0, 1];
+    let mut question = vec![0x12, 0x34, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    for label in labels {
+        question.push(label.len() as u8);
+        question.extend_from_slice(label.as_bytes());
+    }
+    question.push(0);
+    question.extend_from_slice(&SRV_IN);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.set_read_timeout(Some(Duration::from_secs(1))).expect("a time-out");
+    let mut answer = [0; 2048];
+    let heard = eventually_some(|| {
+        socket.send_to(&question, (Ipv4Addr::new(224, 0, 0, 251), 5353)).expect("it is sent");
+        let (bytes, _) = socket.recv_from(&mut answer).ok()?;
+        // As many records as are said to answer it.
+        (answer[..2] == question[..2] && answer[6..8] != [0, 0]).then(|| answer[..bytes].to_vec())
+    });
+    heard.unwrap_or_else(|| panic!("nobody answers {labels:?}"))
 }
 
 /// Whether what is sent to a group on the loopback interface arrives there.

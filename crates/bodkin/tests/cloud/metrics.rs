@@ -67,6 +67,14 @@ fn what_is_watched_is_measured() {
         let missing: Vec<&&str> = named.iter().filter(|name| !kinds.contains_key(**name) && !OF_PAIRS.contains(name)).collect();
         assert!(missing.is_empty(), "{file} names {missing:?}, which are no metrics");
     }
+    // Whoever is woken by an alert is told what it means and what to do.
+    let (_, alerts) = ALERTS.split_once("- alert: ").expect("there are alerts");
+    for alert in alerts.split("- alert: ") {
+        for key in ["expr:", "severity:", "summary:", "description:"] {
+            let told = alert.lines().find_map(|line| line.split_once(key)).map(|(_, value)| value.trim());
+            assert!(told.is_some_and(|value| value.len() > 3), "no {key} in the alert {alert}");
+        }
+    }
     let dashboard: Value = serde_json::from_str(GRAFANA).expect("JSON");
     assert!(dashboard["panels"].as_array().is_some_and(|panels| panels.iter().all(|panel| panel["targets"][0]["expr"].is_string())));
 }

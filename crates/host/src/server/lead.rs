@@ -12,7 +12,7 @@ use crate::{
     config::HostConfig,
     control::{self, Control},
     destination::Destinations,
-    dns_sd,
+    dns_sd::{self, DnsSdCounts},
     gatekeeper::{self, Gatekeeper},
     gateway::{self, Gateway},
     graph::{self, Deployer},
@@ -35,6 +35,7 @@ pub(super) struct Lead {
     pub store: Store,
     pub topics: Arc<RealTimeTopics>,
     pub inbox: Arc<Inbox>,
+    pub announced: Arc<DnsSdCounts>,
     pub log: Option<EventLogReader>,
     pub deliveries: Arc<Deliveries>,
     pub probes: Arc<Probes>,
@@ -99,7 +100,7 @@ impl Lead {
         jobs.push(tokio::spawn(gateway::keep_links(self.control.clone())));
         jobs.extend(config.dns_sd.map(|which| {
             let place = format!("{}:{}", config.domain_name, self.addresses[0].port());
-            tokio::spawn(dns_sd::announce(store.clone(), which, place, config.listen))
+            tokio::spawn(dns_sd::announce(store.clone(), which, place, config.listen, self.announced.clone()))
         }));
         jobs.extend(self.quality_monitor().map(|monitor| tokio::spawn(monitor.run())));
         if let Some(security) = &self.security {
