@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use self::encoding::from_percent;
+use self::encoding::from_header;
 pub use self::outgoing::Outgoing;
 use crate::{base64, utc::UtcTime};
 
@@ -131,7 +131,8 @@ fn binary(event: &HttpEvent<'_>) -> Result<Parts, CloudEventError> {
     let mut attributes = BTreeMap::new();
     for (name, value) in event.attributes {
         let name = name.to_ascii_lowercase();
-        let value = from_percent(value).ok_or_else(|| wrong(format!("The header ce-{name} is not percent-encoded UTF-8.")))?;
+        let value = from_header(value)
+            .ok_or_else(|| wrong(format!("The header ce-{name} is not percent-encoded UTF-8, or has a quote that is not closed.")))?;
         put(&mut attributes, &name, value)?;
     }
     if !event.content_type.is_empty() {

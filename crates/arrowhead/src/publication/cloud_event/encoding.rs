@@ -1,7 +1,24 @@
 //! How texts stand in headers: percent-encoded (HTTP binding, section 3.1.3.2).
 
-/// A header's value without its percent-encoding; `None`: it is not encoded so, or no UTF-8.
-pub fn from_percent(value: &str) -> Option<String> {
+/// What a header's value says: as earlier versions of the binding wrote it in double quotes, with backslashes in front of what ends them, and percent-encoded; `None`: it is
+/// encoded in no such way, or no UTF-8.
+pub fn from_header(value: &str) -> Option<String> {
+    if !value.contains('"') {
+        return from_percent(value);
+    }
+    let (mut plain, mut letters, mut is_quoted) = (String::with_capacity(value.len()), value.chars(), false);
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '\\' if is_quoted => plain.push(letters.next()?),
+            letter => plain.push(letter),
+        }
+    }
+    if is_quoted { None } else { from_percent(&plain) }
+}
+
+/// A text without its percent-encoding; `None`: it is not encoded so, or no UTF-8.
+fn from_percent(value: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::with_capacity(value.len()), value.as_bytes());
     while let Some((first, behind)) = rest.split_first() {
         rest = if *first == b'%' {
@@ -38,6 +55,24 @@ mod tests {
         for none in ["%", "%4", "%zz", "%+f", "%e2%82"] {
             assert_eq!(from_percent(none), None, "{none}");
         }
+        for none in ["\"open", "\"ends\\", "a\"", "\"%zz\""] {
+            assert_eq!(from_header(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_quotes_is_what_they_hold() {
+        let cases = [
+            ("plain", "plain"),
+            ("\"a b\"", "a b"),
+            ("\"say \\\"hello\\\" \\\\ \"", "say \"hello\" \\ "),
+            ("\"Euro%20%E2%82%AC\"", "Euro \u{20ac}"),
+            ("%22a%22", "\"a\""),
+            ("\"\"", ""),
+        ];
+        for (value, meant) in cases {
+            assert_eq!(from_header(value).as_deref(), Some(meant), "{value}");
+        }
     }
 
     proptest! {
@@ -46,7 +81,7 @@ mod tests {
             let mut header = Vec::new();
             push_percent(&text, &mut header);
             prop_assert!(header.iter().all(u8::is_ascii_graphic));
-            prop_assert_eq!(from_percent(std::str::from_utf8(&header).unwrap()), Some(text));
+            prop_assert_eq!(from_header(std::str::from_utf8(&header).unwrap()), Some(text));
         }
     }
 }
