@@ -96,3 +96,56 @@ fn a_slow_handshake_is_ended_and_told() {
     std::thread::sleep(Duration::from_millis(700));
     connection.request("GET", "/eventhandler/echo", &[], None).expect("an answer").expect_status(200);
 }
+
+/// What nobody needs a credential for: whether it lives, and whether it serves. Who asks for a first certificate shows a secret instead of one.
+const FOR_ANYONE: [&str; 2] = ["/healthz", "/readyz"];
+/// Where that is.
+const ONBOARDING: &str = "/api/v1/onboarding";
+/// What the own port has beside what its description lists.
+const UNDESCRIBED: [&str; 10] = [
+    "/",
+    "/dashboard.js",
+    "/dashboard.css",
+    "/swagger-ui.html",
+    "/v2/api-docs",
+    "/openapi.json",
+    "/nothing",
+    "/api/v1/nothing",
+    "/serviceregistry/mgmt",
+    "/eventhandler/mgmt/subscriptions",
+];
+
+#[test]
+fn without_a_credential_no_route_of_any_port_answers_but_health() {
+    let secure = SecureCloud::shared();
+    let nobody = Client::new(None);
+    // The core systems' ports take nobody in who shows nothing, whatever the route.
+    for of in System::CORE.into_iter().chain([System::Gatekeeper, System::Gateway]) {
+        nobody.refused(&secure.cloud, of);
+    }
+    let described = Client::system("sysop").expect(&secure.cloud, "GET", "/openapi.json", None, 200).json();
+    let described = described["paths"].as_object().expect("paths");
+    assert!(described.len() > 40, "{}", described.len());
+    let methods =
+        |operations: &serde_json::Value| operations.as_object().expect("operations").keys().map(|key| key.to_uppercase()).collect();
+    let routes = described.iter().map(|(path, operations)| (path.as_str(), methods(operations)));
+    let others = UNDESCRIBED.into_iter().map(|path| (path, vec!["GET".to_owned(), "POST".to_owned()]));
+    let mut seen = 0;
+    for (path, methods) in routes.chain(others) {
+        let target = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part }).collect::<Vec<_>>().join("/");
+        for method in &methods {
+            let mut connection = nobody.connect(secure.cloud.address(System::Monitor)).expect("a connection");
+            let answer = connection.request(method, &target, &[], None).expect("an answer");
+            if FOR_ANYONE.contains(&path) {
+                assert_eq!(answer.status, 200, "{method} {target}");
+                assert!(answer.body.len() < 32, "{method} {target} tells more than its state");
+                continue;
+            }
+            // Where a secret is asked for, what is no request at all may be told so first.
+            let is_refused = answer.status == 401 || (path == ONBOARDING && answer.status == 400);
+            assert!(is_refused, "{method} {target}: {}", answer.status);
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen} routes were tried");
+}
