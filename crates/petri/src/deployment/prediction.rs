@@ -44,8 +44,9 @@ impl Effort {
 pub struct Prediction {
     /// Its mean in us, with the interval that holds the net's mean at 99 %.
     pub mean_us: Estimate,
-    /// Shares of all responses and what they are not above, in us.
-    pub quantiles_us: Vec<(f64, f64)>,
+    /// [`Self::SHARES`] of all responses and what they are not above, in us: where the curve reaches the share, and where the two ends of its 99 % intervals do;
+    /// infinite where the lower end does not in the time that is looked at.
+    pub quantiles_us: Vec<(f64, Estimate)>,
     /// Times in us, and the share of all responses that are not above them.
     pub curve: Vec<(f64, f64)>,
     /// Responses a second: deliveries, or answers.
@@ -61,6 +62,14 @@ impl Prediction {
     /// What `share` of all responses are not above, in us.
     pub fn quantile_us(&self, share: f64) -> f64 {
         quantile(&self.curve, share)
+    }
+
+    /// The same of one of [`Self::SHARES`], with its interval.
+    ///
+    /// # Panics
+    /// It is none of them.
+    pub fn told_quantile_us(&self, share: f64) -> Estimate {
+        self.quantiles_us.iter().find(|(told, _)| *told == share).expect("one of the shares that are told").1
     }
 }
 
@@ -246,14 +255,23 @@ fn simulated(net: &Net, tag: Tag, horizon_us: f64, effort: &Effort) -> Result<Pr
     let options = simulate::Options { seed: effort.seed, runs: RUNS, threads: effort.threads, ..simulate::Options::default() };
     let answer = simulate(net, &question, &options)?;
     let Some(Response { cdf, mean, count }) = answer.response else { return Err(PredictionError::Silent(horizon_us)) };
-    let curve: Vec<(f64, f64)> = instants.into_iter().zip(cdf.iter().map(|share| share.value)).collect();
+    let curve_of = |end: fn(&Estimate) -> f64| -> Vec<(f64, f64)> { instants.iter().copied().zip(cdf.iter().map(end)).collect() };
+    let [curve, low, high] = [curve_of(|share| share.value), curve_of(|share| share.low), curve_of(|share| share.high)];
+    // Where more have answered at the most a share is reached earlier, and the other way round.
+    let estimate = |share| Estimate { value: quantile(&curve, share), low: quantile(&high, share), high: reached(&low, share).unwrap_or(f64::INFINITY) };
     Ok(Prediction {
         mean_us: mean,
-        quantiles_us: Prediction::SHARES.into_iter().map(|share| (share, quantile(&curve, share))).collect(),
+        quantiles_us: Prediction::SHARES.into_iter().map(|share| (share, estimate(share))).collect(),
         per_second: count as f64 / (RUNS as f64 * horizon_us) * 1e6,
         curve,
         count,
     })
+}
+
+/// As [`quantile`]; `None` where the curve stays below the share.
+fn reached(curve: &[(f64, f64)], share: f64) -> Option<f64> {
+    curve.last().filter(|(_, reached)| *reached >= share)?;
+    Some(quantile(curve, share))
 }
 
 /// Between two points of the curve as far as the share is between theirs.

@@ -8,6 +8,7 @@ use bodkin_petri::deployment::{
     Deployment, Effort, GraphDeployment, GraphPrediction, Prediction, predict_events, predict_graph, predict_intercloud,
     predict_orchestrations,
 };
+use bodkin_petri::simulate::Estimate;
 use clap::Args;
 use serde_json::json;
 
@@ -81,9 +82,8 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
     if let Some(load) = options.graph_load {
         return graph(options, &calibration, load, cores, &effort, form);
     }
-    if options.consumers.is_none()
-        && let Err(reason) = calibration.speaks_of(cores, options.calibrated_within)
-    {
+    // Events and orchestrations are of one recording: where a machine was too busy for the one, it was for the other.
+    if let Err(reason) = calibration.speaks_of(cores, options.calibrated_within) {
         eprintln!("bodkin: {reason}");
         return Ok(USAGE);
     }
@@ -164,15 +164,26 @@ fn print_graph(predicted: &[GraphPrediction], form: Form) -> anyhow::Result<()> 
         Form::Table => {
             let mut table = Table::new(&["LEVEL", "MEAN US", "P50 US", "P90 US", "P99 US", "P99.9 US", "RESULTS/S", "OF"]);
             for GraphPrediction { level, response, expected_per_second } in predicted {
-                let us = |value: f64| format!("{value:.1}");
-                let [p50, p90, p99, p99_9] = Prediction::SHARES.map(|share| us(response.quantile_us(share)));
-                let mean = us(response.mean_us.value);
-                table.push([level.to_string(), mean, p50, p90, p99, p99_9, us(response.per_second), us(*expected_per_second)]);
+                let [p50, p90, p99, p99_9] = Prediction::SHARES.map(|share| with_interval(&response.told_quantile_us(share)));
+                let rates = [response.per_second, *expected_per_second].map(|rate| format!("{rate:.1}"));
+                let [came, expected] = rates;
+                table.push([level.to_string(), with_interval(&response.mean_us), p50, p90, p99, p99_9, came, expected]);
             }
             Printer::new(false).table(&table, "no levels")?;
         }
     }
     Ok(())
+}
+
+/// A number of microseconds, and the ends of its 99 % interval.
+pub fn with_interval(us: &Estimate) -> String {
+    let high = if us.high.is_finite() { format!("to {:.1}", us.high) } else { "or more".to_owned() };
+    format!("{:.1} ({:.1} {high})", us.value, us.low)
+}
+
+/// The same for programs; `null`: there is no upper end.
+pub fn interval(us: &Estimate) -> serde_json::Value {
+    json!({ "value": us.value, "low": us.low, "high": us.high.is_finite().then_some(us.high) })
 }
 
 /// Points at which something happens: the curve is flat before the first response and behind the last.
@@ -182,9 +193,9 @@ fn rising(prediction: &Prediction) -> impl Iterator<Item = (f64, f64)> {
 
 fn document(prediction: &Prediction) -> serde_json::Map<String, serde_json::Value> {
     let Prediction { mean_us, quantiles_us, per_second, count, .. } = prediction;
-    let quantile = |(share, us): &(f64, f64)| (format!("p{}_us", (share * 1e4).round() / 1e2).replace('.', "_"), json!(us));
+    let quantile = |(share, us): &(f64, Estimate)| (format!("p{}_us", (share * 1e4).round() / 1e2).replace('.', "_"), interval(us));
     let mut document: serde_json::Map<_, _> = quantiles_us.iter().map(quantile).collect();
-    document.insert("mean_us".into(), json!({ "value": mean_us.value, "low": mean_us.low, "high": mean_us.high }));
+    document.insert("mean_us".into(), interval(mean_us));
     document.insert("responses_per_s".into(), json!(per_second));
     document.insert("simulated".into(), json!(count));
     document.insert("curve".into(), json!(rising(prediction).collect::<Vec<_>>()));
@@ -202,10 +213,9 @@ fn print(prediction: &Prediction, form: Form) -> anyhow::Result<()> {
             Printer::new(true).document(&document(prediction))?;
         }
         Form::Table => {
-            let mut details =
-                Details::default().with("mean", format!("{:.1} us ({:.1} to {:.1})", mean_us.value, mean_us.low, mean_us.high));
-            for ((_, us), name) in quantiles_us.iter().zip(["p50", "p90", "p99", "p99.9"]) {
-                details = details.with(name, format!("{us:.1} us"));
+            let mut details = Details::default().with("mean us", with_interval(mean_us));
+            for ((_, us), name) in quantiles_us.iter().zip(["p50 us", "p90 us", "p99 us", "p99.9 us"]) {
+                details = details.with(name, with_interval(us));
             }
             write_out(&details.with("responses", format!("{per_second:.0} a second, {count} simulated")).to_string())?;
         }

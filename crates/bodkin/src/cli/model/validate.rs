@@ -8,6 +8,7 @@ use bodkin_petri::deployment::{
     Durations, Effort, EventRun, Graph, GraphPrediction, GraphRun, InterCloudRun, Prediction, PredictionError, calibrate, calibrate_graph,
     deployment, fit_intercloud, predict_events, predict_graph, predict_intercloud,
 };
+use bodkin_petri::simulate::Estimate;
 use clap::Args;
 use serde::Serialize;
 
@@ -15,6 +16,7 @@ use super::{
     calibrate::{load_text, pretty, threads},
     calibration::{CalibratedGraph, CalibrationFile},
     graph,
+    predict::with_interval,
     recording::{Further, SourceOptions, event_runs, intercloud_runs},
 };
 use crate::{
@@ -72,6 +74,9 @@ struct Compared {
     measured_min_us: f64,
     measured_max_us: f64,
     predicted_us: f64,
+    /// Ends of the 99 % interval of what the net says; no upper one: it is beyond what was looked at.
+    predicted_low_us: f64,
+    predicted_high_us: Option<f64>,
     error_percent: f64,
     is_within: bool,
     is_in_spread: bool,
@@ -242,15 +247,16 @@ impl ValidateOptions {
             load,
             was_calibrated_with,
             runs: measured.len(),
-            mean: Compared::new(&means, predicted.mean_us.value, self.mean_within),
-            p99: Compared::new(&p99s, predicted.quantile_us(0.99), self.p99_within),
+            mean: Compared::new(&means, &predicted.mean_us, self.mean_within),
+            p99: Compared::new(&p99s, &predicted.told_quantile_us(0.99), self.p99_within),
         }
     }
 }
 
 impl Compared {
     /// The runs' median stands for them: one in which the machine was taken away for a while would move their mean as far as it likes.
-    fn new(measured_us: &[f64], predicted_us: f64, within_percent: f64) -> Self {
+    fn new(measured_us: &[f64], predicted: &Estimate, within_percent: f64) -> Self {
+        let predicted_us = predicted.value;
         let mut sorted = measured_us.to_vec();
         sorted.sort_by(f64::total_cmp);
         let median_us = 0.5 * (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]);
@@ -261,6 +267,8 @@ impl Compared {
             measured_min_us: min_us,
             measured_max_us: max_us,
             predicted_us,
+            predicted_low_us: predicted.low,
+            predicted_high_us: predicted.high.is_finite().then_some(predicted.high),
             error_percent,
             is_within: error_percent.abs() <= within_percent,
             is_in_spread: (min_us..=max_us).contains(&predicted_us),
@@ -279,7 +287,11 @@ impl Compared {
         };
         [
             format!("{:.1} ({:.1} to {:.1})", self.measured_us, self.measured_min_us, self.measured_max_us),
-            format!("{:.1}", self.predicted_us),
+            with_interval(&Estimate {
+                value: self.predicted_us,
+                low: self.predicted_low_us,
+                high: self.predicted_high_us.unwrap_or(f64::INFINITY),
+            }),
             format!("{:+.1} %{verdict}", self.error_percent),
         ]
     }
@@ -300,9 +312,13 @@ fn print(rows: &[Row], printer: Printer) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    fn exactly(value: f64) -> Estimate {
+        Estimate { value, low: value, high: value }
+    }
+
     #[test]
     fn a_prediction_holds_within_its_part_or_in_the_spread() {
-        let compared = |predicted_us| Compared::new(&[90.0, 100.0, 140.0], predicted_us, 10.0);
+        let compared = |predicted_us| Compared::new(&[90.0, 100.0, 140.0], &exactly(predicted_us), 10.0);
         for (predicted_us, is_within, is_in_spread) in [
             (100.0, true, true),
             (109.5, true, true),
@@ -316,6 +332,6 @@ mod tests {
             assert_eq!(compared.holds(), is_within || is_in_spread);
         }
         assert!((compared(121.0).error_percent - 21.0).abs() < 1e-9, "of the median of the runs, 100");
-        assert_eq!(Compared::new(&[1.0, 4.0, 2.0, 300.0], 1.0, 10.0).measured_us, 3.0);
+        assert_eq!(Compared::new(&[1.0, 4.0, 2.0, 300.0], &exactly(1.0), 10.0).measured_us, 3.0);
     }
 }

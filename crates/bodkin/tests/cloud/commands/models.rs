@@ -65,7 +65,11 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     let (one, nine) = (predicted("--cores 2"), predicted("--cores 2 --subscribers 9"));
     let [of_one, of_nine] = [&one, &nine].map(|predicted| number(predicted, "/responses_per_s"));
     assert!(1.1 * of_one < of_nine, "{of_one} deliveries/s to one, {of_nine} to nine");
-    assert!(number(&one, "/p50_us") <= number(&one, "/p99_us"));
+    for quantile in ["p50", "p90", "p99"] {
+        let [low, value, high] = ["low", "value", "high"].map(|end| number(&one, &format!("/{quantile}_us/{end}")));
+        assert!(0.0 < low && low <= value && value <= high, "{quantile}: {one}");
+    }
+    assert!(number(&one, "/p50_us/value") <= number(&one, "/p99_us/value"));
     let (alone, many) = (predicted("--consumers 1"), predicted("--consumers 64 --workers 1"));
     assert!(number(&many, "/mean_us/value") > 2.0 * number(&alone, "/mean_us/value"), "64 consumers wait for one worker");
     let curve = one["curve"].as_array().expect("the curve");
@@ -141,7 +145,7 @@ fn a_graph_under_load_becomes_a_net_that_predicts_other_workers_and_rates() {
     let predicted = |options: &str| document(&place, &format!("predict {file} --events 5000 --calibrated-within 100000 {options}"));
     let levels = predicted("--graph-load 150:2 --cores 4")["levels"].as_array().expect("levels").clone();
     assert_eq!(levels.iter().map(|of_level| number(of_level, "/level")).collect::<Vec<_>>(), [0.0, 2.0]);
-    assert!(levels.iter().all(|of_level| number(of_level, "/p50_us") <= number(of_level, "/p99_us")), "{levels:?}");
+    assert!(levels.iter().all(|of_level| number(of_level, "/p50_us/value") <= number(of_level, "/p99_us/value")), "{levels:?}");
     assert!((number(&levels[0], "/expected_per_s") - 375.0).abs() < 1e-6, "{levels:?}");
     let (few, many) = (predicted("--graph-load 1000 --cores 1"), predicted("--graph-load 1000:4 --cores 8"));
     assert!(number(&few, "/levels/1/responses_per_s") <= 1.05 * number(&many, "/levels/1/responses_per_s"), "{few} {many}");
