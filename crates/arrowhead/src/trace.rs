@@ -147,6 +147,22 @@ mod tests {
         assert_eq!(TraceContext::parse(other.as_bytes()).unwrap().to_string(), EXAMPLE.replace("-01", "-00"));
     }
 
+    /// The texts that others may hold themselves against (`vectors/traces`).
+    #[test]
+    fn what_is_handed_on_is_as_the_vectors_say() {
+        let rows: Vec<serde_json::Value> =
+            serde_json::from_str(include_str!("../../../vectors/traces/context.json")).expect("the vectors are JSON");
+        assert!(rows.len() > 10);
+        for row in rows {
+            let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+            let fields: Vec<String> = row["tracestate"].as_array().expect("a list").iter().filter_map(text).collect();
+            let came = Cause::parse(row["traceparent"].as_str().expect("a text").as_bytes(), fields.iter().map(|field| field.as_bytes()));
+            let handed_on = came.map(|cause| (cause.context.to_string(), cause.state.map(|state| state.to_string())));
+            let expected = row["handed_on"].as_object().map(|to| (text(&to["traceparent"]).expect("a text"), text(&to["tracestate"])));
+            assert_eq!(handed_on, expected, "{row}");
+        }
+    }
+
     #[test]
     fn what_is_none_is_no_context() {
         let upper = EXAMPLE.replace('f', "F");
