@@ -251,7 +251,6 @@ impl Server {
         let trust = security.as_ref().map(|security| security.trust());
         let (endpoint, zmtp_ipc) = bind::zmtp(config, trust.as_deref())?;
         let zmtp = endpoint.listeners.first().map(|listener| listener.local_addr().expect("a bound listener has an address"));
-
         let destinations = Destinations::new(&addresses.iter().copied().chain(zmtp).collect::<Vec<_>>());
         let mode = if config.security.is_some() { "secure" } else { "insecure" };
         let (audit, audit_thread) = Audit::open(&config.data, config.audit, &opened.store, mode).await?;

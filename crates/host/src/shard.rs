@@ -23,6 +23,7 @@ mod publish;
 mod publishers;
 mod pushed;
 mod real_time;
+mod receiver;
 mod relayed;
 mod replay;
 mod replica;
@@ -66,6 +67,7 @@ use self::{
     publishers::Publishers,
     pushed::Pushed,
     real_time::RealTime,
+    receiver::Receiver,
     replica::{REPLICA_CHANNEL, Uncovered},
     zmtp::Endpoint,
 };
@@ -82,10 +84,10 @@ use crate::{
     http::RawRequest,
     inbox::{ConnectionKey, Inbox, Message},
     limits::Limits,
-    listening::{CLOUD_EVENTS, Listening},
+    listening::CLOUD_EVENTS,
     monitor::EventCounts,
     pair::primary::Primary,
-    push::{PushContext, PushQueue, delivery::Delivery},
+    push::PushContext,
     realtime::{Membership, Rank, Realtime},
     replay::ReplayContext,
     request::{Method, Request},
@@ -125,42 +127,6 @@ pub struct ControlRequest {
     pub request: Request,
     /// The denial that it is answered with once the audit log knows of it; `None`: it is to be carried out.
     pub denial: Option<Answer>,
-}
-
-/// Who receives a subscription's events.
-enum Receiver {
-    /// An event stream on one of our connections.
-    Stream {
-        /// The connection's slot.
-        slot: usize,
-        /// What is wanted.
-        listening: Arc<Listening>,
-    },
-    /// A registered subscription.
-    Push {
-        /// Its limits.
-        subscription: Arc<Subscription>,
-        /// Where its events go. The task ends when it is dropped.
-        queue: PushQueue,
-        /// What is known of its delivery.
-        delivery: Arc<Delivery>,
-    },
-    /// A subscriber of the ZMTP port.
-    Link {
-        /// The link's slot.
-        slot: usize,
-        /// With what its event types begin, in the spelling in which it wants to hear them.
-        prefix: Arc<[u8]>,
-    },
-    /// A client of the ZMTP port that acknowledges.
-    Dealer {
-        /// The link's slot.
-        slot: usize,
-        /// The topic, as the client spells it.
-        topic: Arc<str>,
-    },
-    /// A graph of a pair, which acknowledges by its checkpoints.
-    Graph,
 }
 
 /// What a shard is made of, besides its listener.
