@@ -59,9 +59,19 @@ struct Row {
     what: &'static str,
     published: &'static str,
     ours: f64,
-    /// What ours may be off; the grid's step where it was read off a grid.
-    off: f64,
+    off: Off,
 }
+
+/// What a number may be off, and what kind of statement that is: a bound, an estimate, or the step of the grid that it was read off.
+type Off = (f64, &'static str);
+
+/// What was read off a grid may be off by its step.
+fn step(step: f64) -> Off {
+    (step, "grid's step")
+}
+
+/// Likelihoods are the greatest to the rounding of their search.
+const SEARCHED: Off = (1e-9, "estimate");
 
 /// Drawings and what is said of each.
 type Figures = Vec<(String, &'static str)>;
@@ -101,26 +111,30 @@ fn net(text: &str) -> Net {
 }
 
 fn print(rows: &[Row], printer: Printer) -> std::io::Result<()> {
-    let mut lines = Table::new(&["figure", "what", "thesis", "here", "+-"]);
+    let mut lines = Table::new(&["figure", "what", "thesis", "here", "+-", "by"]);
     for row in rows {
         lines.push([
             row.figure.to_owned(),
             row.what.to_owned(),
             row.published.to_owned(),
             format!("{:.7}", row.ours),
-            format!("{:.0e}", row.off),
+            format!("{:.0e}", row.off.0),
+            row.off.1.to_owned(),
         ]);
     }
-    let row = |row: &Row| json!({ "figure": row.figure, "what": row.what, "published": row.published, "value": row.ours, "off": row.off });
+    let row = |Row { figure, what, published, ours, off: (off, by) }: &Row| json!({ "figure": figure, "what": what, "published": published, "value": ours, "off": off, "by": by });
     printer.rows(&json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() }), &lines, "none")
 }
 
 /// The rows as a table of a page.
 fn table(rows: &[Row]) -> String {
-    let mut text = "<table>\n<tr><th>figure</th><th>what</th><th>thesis</th><th>here</th><th>&#177;</th></tr>\n".to_owned();
-    for Row { figure, what, published, ours, off } in rows {
+    let mut text = "<table>\n<tr><th>figure</th><th>what</th><th>thesis</th><th>here</th><th>&#177;</th><th>by</th></tr>\n".to_owned();
+    for Row { figure, what, published, ours, off: (off, by) } in rows {
         let what = what.replace('<', "&lt;");
-        let _ = writeln!(text, "<tr><td>{figure}</td><td>{what}</td><td>{published}</td><td>{ours:.7}</td><td>{off:.0e}</td></tr>");
+        let _ = writeln!(
+            text,
+            "<tr><td>{figure}</td><td>{what}</td><td>{published}</td><td>{ours:.7}</td><td>{off:.0e}</td><td>{by}</td></tr>"
+        );
     }
     text + "</table>\n"
 }
@@ -134,9 +148,21 @@ fn listing(rows: &mut Vec<Row>, figures: &mut Figures) {
         fitted.parameters.iter().find(|(own, _)| own == name).expect("a parameter of the family").1
     };
     let shape = parameter(&report, Family::Gamma, "shape");
-    rows.push(Row { figure: "6.1", what: "gamma's shape", published: "10.0646", ours: shape, off: 1e-9 });
-    rows.push(Row { figure: "6.1", what: "Erlang's shape", published: "10", ours: parameter(&report, Family::Erlang, "shape"), off: 0.0 });
-    rows.push(Row { figure: "6.1", what: "Erlang's rate", published: "0.67", ours: parameter(&report, Family::Erlang, "rate"), off: 1e-9 });
+    rows.push(Row { figure: "6.1", what: "gamma's shape", published: "10.0646", ours: shape, off: SEARCHED });
+    rows.push(Row {
+        figure: "6.1",
+        what: "Erlang's shape",
+        published: "10",
+        ours: parameter(&report, Family::Erlang, "shape"),
+        off: (0.0, "bound"),
+    });
+    rows.push(Row {
+        figure: "6.1",
+        what: "Erlang's rate",
+        published: "0.67",
+        ours: parameter(&report, Family::Erlang, "rate"),
+        off: SEARCHED,
+    });
     let said = match report.any_fits {
         Some(false) => "Figure 6.1. Tested by drawing again, neither law fits the listing's 99 values.",
         _ => "Figure 6.1.",
@@ -151,10 +177,10 @@ fn listing(rows: &mut Vec<Row>, figures: &mut Figures) {
         what: "exponential rate, of values at even steps of its law",
         published: "0.27",
         ours: rate,
-        off: 1e-9,
+        off: SEARCHED,
     });
     let shape = parameter(&report, Family::Gamma, "shape");
-    rows.push(Row { figure: "6.2", what: "gamma's shape, of the same", published: "about 1", ours: shape, off: 1e-9 });
+    rows.push(Row { figure: "6.2", what: "gamma's shape, of the same", published: "about 1", ours: shape, off: SEARCHED });
     let said = "Figure 6.2. The thesis does not print its data: these are 99 values at even steps of the law that it took for them, exponential with rate 0.27.";
     figures.extend(charts::of(&sample, &report).iter().map(|(chart, _)| (svg(chart), said)));
 }
@@ -188,14 +214,14 @@ fn intracloud(rows: &mut Vec<Row>, figures: &mut Figures) -> Result<(), SolveErr
     let falls = curves.above("Service_Registry_Pre_Query", "Consumer_Begin") - peak;
     let ((one, one_off), (mean, mean_off)) = quantile_and_mean(&net, "Consumer_End > 0", PRINTS_AS_ONE)?;
     let mut row = |what, published, ours, off| rows.push(Row { figure: "6.5", what, published, ours, off });
-    row("time of Orchestrator_Pre_SR's peak, ms", "35.1", peak, 0.1);
-    row("later Consumer_Begin is below Service_Registry_Pre_Query, ms", "3.9", falls, 0.1);
+    row("time of Orchestrator_Pre_SR's peak, ms", "35.1", peak, step(0.1));
+    row("later Consumer_Begin is below Service_Registry_Pre_Query, ms", "3.9", falls, step(0.1));
     row("P(Consumer_End) at 258 ms", "0.443", curves.at("Consumer_End", 258.0), curves.error("Consumer_End"));
-    row("Consumer_End most probable from, ms", "258", curves.most_probable("Consumer_End"), 0.1);
+    row("Consumer_End most probable from, ms", "258", curves.most_probable("Consumer_End"), step(0.1));
     row("P(Consumer_End) prints as 1 from, ms", "448.6", one, one_off);
     row("mean of the model, ms (measured: 598.12)", "", mean, mean_off);
     // The thesis compares the time that prints as 1 with the measured mean.
-    row("below the measured mean, %", "25", below_percent(mean, 598.12), 100.0 * mean_off / 598.12);
+    row("below the measured mean, %", "25", below_percent(mean, 598.12), (100.0 * mean_off.0 / 598.12, mean_off.1));
     figures.push((drawing::svg(&net), "Figure 6.3, with the net's transitions as they are computed."));
     figures.push((sequence::svg(&net), "Figure 6.4. Each message is a transition of the net, with its law; rates are by ms."));
     figures.push((svg(&curves.chart("Intracloud orchestration")), "Figure 6.5. No value is further off than 1e-9."));
@@ -209,11 +235,11 @@ fn intercloud(rows: &mut Vec<Row>, figures: &mut Figures) -> Result<(), SolveErr
     // From the mean time of its coming to where the next place is more probable.
     let held = curves.first_above("Service_Registry_Cloud_A_Pre_Query", "Orchestrator_Cloud_A_Pre_SR") - 10.0 / 0.67;
     let mut row = |what, published, ours, off| rows.push(Row { figure: "6.8", what, published, ours, off });
-    row("Orchestrator_Cloud_A_Pre_SR holds the token for, ms", "202", held, 1.0);
-    row("Consumer_End most probable from, ms", "1422", curves.most_probable("Consumer_End"), 1.0);
+    row("Orchestrator_Cloud_A_Pre_SR holds the token for, ms", "202", held, step(1.0));
+    row("Consumer_End most probable from, ms", "1422", curves.most_probable("Consumer_End"), step(1.0));
     row("P(Consumer_End) prints as 1 from, ms", "2867", one, one_off);
     row("mean of the model, ms (measured: 4566.6)", "", mean, mean_off);
-    row("below the measured mean, %", "37", below_percent(mean, 4566.6), 100.0 * mean_off / 4566.6);
+    row("below the measured mean, %", "37", below_percent(mean, 4566.6), (100.0 * mean_off.0 / 4566.6, mean_off.1));
     figures.push((drawing::svg(&net), "Figure 6.6, with the net's transitions as they are computed."));
     figures.push((sequence::svg(&net), "Figure 6.7. Each message is a transition of the net, with its law; rates are by ms."));
     figures.push((svg(&curves.chart("Intercloud orchestration")), "Figure 6.8. No value is further off than 1e-9."));
@@ -227,18 +253,18 @@ fn one_message(rows: &mut Vec<Row>, figures: &mut Figures) -> Result<(), SolveEr
     let ((almost, almost_off), _) = quantile_and_mean(&net, "Subscriber > 0", 0.99)?;
     let (peak, height) = curves.peak("Ready_to_Send");
     let mut row = |what, published, ours, off| rows.push(Row { figure: "8.2", what, published, ours, off });
-    row("P(Publisher) prints as 1 until, ms", "2.1", curves.at_least_until("Publisher", PRINTS_AS_ONE), 0.01);
-    row("Subscriber above Publisher from, ms", "7.6", curves.above("Subscriber", "Publisher"), 0.01);
-    row("time of Ready_to_Send's peak, ms", "7.6", peak, 0.01);
-    row("P(Ready_to_Send) at its peak", "0.47", height, 1e-4);
-    row("Subscriber most probable from, ms", "8.5", curves.most_probable("Subscriber"), 0.01);
+    row("P(Publisher) prints as 1 until, ms", "2.1", curves.at_least_until("Publisher", PRINTS_AS_ONE), step(0.01));
+    row("Subscriber above Publisher from, ms", "7.6", curves.above("Subscriber", "Publisher"), step(0.01));
+    row("time of Ready_to_Send's peak, ms", "7.6", peak, step(0.01));
+    row("P(Ready_to_Send) at its peak", "0.47", height, (1e-4, "grid's step"));
+    row("Subscriber most probable from, ms", "8.5", curves.most_probable("Subscriber"), step(0.01));
     row("P(Subscriber) at 10.68 ms", "0.804", curves.at("Subscriber", 10.68), curves.error("Subscriber"));
-    row("P(Publisher) < 0.0005 from, ms", "13.6", curves.at_least_until("Publisher", 1.0 - PRINTS_AS_ONE), 0.01);
+    row("P(Publisher) < 0.0005 from, ms", "13.6", curves.at_least_until("Publisher", 1.0 - PRINTS_AS_ONE), step(0.01));
     row("P(Subscriber) is 0.99 at, ms", "14.3", almost, almost_off);
     row("P(Subscriber) prints as 1 from, ms", "17.1", one, one_off);
     row("mean of the model, ms (measured: 8.95)", "", mean, mean_off);
     // The thesis compares the time from which Subscriber is the most probable place, by the mean of both.
-    row("off the measured mean, %", "5.16", -below_percent(mean, 8.95), 100.0 * mean_off / 8.95);
+    row("off the measured mean, %", "5.16", -below_percent(mean, 8.95), (100.0 * mean_off.0 / 8.95, mean_off.1));
     figures.push((drawing::svg(&net), "Figure 8.1, with one message and four cores."));
     figures.push((svg(&curves.chart("Event Handler, one message")), "Figure 8.2. Errors are estimated at less than 1e-9."));
     Ok(())
@@ -249,14 +275,20 @@ fn four_messages(rows: &mut Vec<Row>, figures: &mut Figures) -> Result<(), Solve
     let (one_by_one, at_once) = (net(FOUR_MESSAGES), net(FOUR_MESSAGES_AT_ONCE));
     let one_by_one = Curves::of(&one_by_one, grid(0.5, 60.0), &[DELIVERED], ERROR_OF_SEVERAL)?;
     let at_once = Curves::of(&at_once, grid(0.5, 30.0), &[DELIVERED], ERROR_OF_SEVERAL)?;
-    let off = |curves: &Curves| curves.error(DELIVERED) * curves.times.last().copied().unwrap_or_default();
+    let off = |curves: &Curves| (curves.error(DELIVERED).0 * curves.times.last().copied().unwrap_or_default(), "estimate");
+    let times = |factor: f64, (off, by): Off| (factor * off, by);
     let inside = at_once.at(DELIVERED, 16.0) - at_once.at(DELIVERED, 8.0);
     let mut row = |what, published, ours, off| rows.push(Row { figure: "8.3", what, published, ours, off });
-    row("share within 8 to 16 ms, four messages in flight at once", "all", inside, 2.0 * at_once.error(DELIVERED));
+    row("share within 8 to 16 ms, four messages in flight at once", "all", inside, times(2.0, at_once.error(DELIVERED)));
     row("mean until the fourth is there, in flight at once, ms", "", at_once.mean(DELIVERED), off(&at_once));
     row("mean until the fourth is there, one by one, ms", "", one_by_one.mean(DELIVERED), off(&one_by_one));
     let any = |curves: &Curves| curves.at("Subscriber", 16.0) - curves.at("Subscriber", 8.0);
-    row("share of single messages within 8 to 16 ms, in flight at once", "most", 0.25 * any(&at_once), 0.5 * at_once.error("Subscriber"));
+    row(
+        "share of single messages within 8 to 16 ms, in flight at once",
+        "most",
+        0.25 * any(&at_once),
+        times(0.5, at_once.error("Subscriber")),
+    );
     let line = |name: &str, curves: &Curves, column: &str, share: f64| {
         let values = curves.curve(column);
         let slopes = curves.times.windows(2).zip(values.windows(2)).map(density);

@@ -153,6 +153,11 @@ fn the_thesis_is_reproduced_with_its_figures() {
     close("Orchestrator_Cloud_A_Pre_SR holds the token", 202.0, 1.0);
     close("mean until the fourth is there, in flight at once", 11.064, 2e-3);
     close("mean until the fourth is there, one by one", 27.652, 2e-3);
+    let by =
+        |what: &str| rows.iter().find(|row| row["what"].as_str().is_some_and(|text| text.starts_with(what))).map(|row| row["by"].clone());
+    assert_eq!(by("P(Consumer_End) at 258 ms"), Some(json!("bound")));
+    assert_eq!(by("P(Subscriber) at 10.68 ms"), Some(json!("estimate")));
+    assert_eq!(by("time of Orchestrator_Pre_SR's peak"), Some(json!("grid's step")));
     for (mean, figure) in [(266.945_825, "6.5"), (1_653.110_315, "6.8"), (8.962_356, "8.2")] {
         let of = |row: &&Value| row["figure"] == figure && row["what"].as_str().is_some_and(|text| text.starts_with("mean of the model"));
         let value = rows.iter().find(of).expect(figure)["value"].as_f64().expect("a number");

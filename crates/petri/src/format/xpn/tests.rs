@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    format::json,
+    format::{json, pnml},
     net::{Delay, Firing, Timed},
     solve::{Question, When, solve},
 };
@@ -128,6 +128,8 @@ fn a_pool_of_replicas_is_read_with_its_constants() {
     };
     assert_eq!(mean("look"), 12.0);
     assert!((mean("restart") - 0.5).abs() < 1e-12, "{}", mean("restart"));
+    assert_eq!(json::read(&json::write(&net)).expect("what is written is right"), net);
+    assert_eq!(pnml::read(&pnml::write(&net)).expect("what is written is right"), net);
     let answer = solve(&Question { error: 1e-3, ..Question::new(&net, When::At(vec![30.0])) }).expect("an answer");
     let tokens: f64 = ["Healthy", "Aged", "Found"].iter().map(|name| answer.values[0][net.place(name).expect(name)]).sum();
     assert!((tokens - 2.0).abs() < 1e-2, "no replica is lost: {tokens}");

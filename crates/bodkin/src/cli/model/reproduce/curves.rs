@@ -7,6 +7,9 @@ use bodkin_petri::{
     solve::{Answer, Question, SolveError, When, passage::passage, solve},
 };
 
+use super::Off;
+use crate::cli::model::solve::sheet::name as certainty;
+
 /// Multiples of `step` from 0 to `last`.
 pub fn grid(step: f64, last: f64) -> Vec<f64> {
     (0..=(last / step).round() as usize).map(|index| index as f64 * step).collect()
@@ -38,9 +41,9 @@ impl<'a> Curves<'a> {
         self.answer.values.iter().map(|values| values[column]).collect()
     }
 
-    /// What they may be off.
-    pub fn error(&self, name: &str) -> f64 {
-        self.answer.errors[self.column(name)]
+    /// What they may be off, and whether that is a bound.
+    pub fn error(&self, name: &str) -> Off {
+        (self.answer.errors[self.column(name)], certainty(self.answer.certainty))
     }
 
     /// The value at a time of the grid.
@@ -113,13 +116,15 @@ impl<'a> Curves<'a> {
 }
 
 /// A figure, and by how much it may be off.
-pub type Bounded = (f64, f64);
+pub type Figure = (f64, Off);
 
-/// The middle of the interval in which the time is by which `condition` holds with a probability, and half its width; and the mean.
-pub fn quantile_and_mean(net: &Net, condition: &str, share: f64) -> Result<(Bounded, Bounded), SolveError> {
+/// The middle of the interval in which the time is by which `condition` holds with a probability, and half its width; and the mean, whose error is an estimate.
+pub fn quantile_and_mean(net: &Net, condition: &str, share: f64) -> Result<(Figure, Figure), SolveError> {
     let Ok(Measure::Reward(until)) = Measure::parse(condition, net) else { panic!("{condition} is a condition of {}", net.name()) };
     let question = Question { until: Some(until), ..Question::new(net, When::Steady) };
     let found = passage(&question, &[share], true)?;
     let quantile = found.quantiles[0];
-    Ok(((0.5 * (quantile.low + quantile.high), 0.5 * (quantile.high - quantile.low)), found.mean.expect("it was asked for")))
+    let (mean, mean_off) = found.mean.expect("it was asked for");
+    let half = (0.5 * (quantile.high - quantile.low), certainty(found.certainty));
+    Ok(((0.5 * (quantile.low + quantile.high), half), (mean, (mean_off, "estimate"))))
 }
