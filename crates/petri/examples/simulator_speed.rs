@@ -24,7 +24,9 @@ fn main() {
     };
     let runs = arguments.next().and_then(|runs| runs.parse().ok()).expect("the number of runs");
     let net = json::read(&text).expect("the net is right");
-    let instants = (0..=300).map(|step| f64::from(step) * 0.4).collect();
+    // Until the last message has certainly come.
+    let step = if messages > 10 { 3.0 } else { 0.4 };
+    let instants = (0..=300).map(|index| f64::from(index) * step).collect();
     let question = Question { instants, measures: Vec::new(), target: None, tag: None };
     let answer = simulate(&net, &question, &Options { runs, ..Options::default() }).expect("an answer");
     println!("{}: {} messages, {} firings, half-width {:.1e}", net.name(), messages * runs, answer.events, answer.half_width);
