@@ -286,7 +286,10 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
         };
         let mut answer = match answer {
             Some(answer) => *answer,
-            None => service.answer(&request).await,
+            None => {
+                let _under_way = context.security.as_ref().map(|port| port.answering());
+                service.answer(&request).await
+            }
         };
         if let (parts, Service::Monitor(monitor)) = (answer.live, service)
             && !parts.is_empty()

@@ -9,6 +9,7 @@ mod outgoing;
 pub(crate) mod reload;
 mod trust;
 mod tunnel;
+mod turns;
 
 use std::{
     path::PathBuf,

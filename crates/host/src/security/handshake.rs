@@ -10,7 +10,10 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{Peer, Security};
+use super::{
+    Peer, Security,
+    turns::{TURN_TIME, Turns, UnderWay},
+};
 use crate::{
     async_channel::{AsyncChannel, Socket},
     audit::Audit,
@@ -35,6 +38,7 @@ pub struct SecurePort {
     timeout: Duration,
     audit: Audit,
     places: Semaphore,
+    turns: Turns,
     refused: SeldomOf,
     strangers: SeldomOf,
 }
@@ -60,7 +64,12 @@ impl SecurePort {
     /// `timeout` is how long a client may take for its part of the handshake.
     pub fn new(security: Arc<Security>, port: Port, timeout: Duration, audit: Audit) -> Self {
         let places = Semaphore::new(HANDSHAKES_MAX);
-        Self { security, port, timeout, audit, places, refused: SeldomOf::default(), strangers: SeldomOf::default() }
+        Self { security, port, timeout, audit, places, turns: Turns::new(), refused: SeldomOf::default(), strangers: SeldomOf::default() }
+    }
+
+    /// A request of the port is being answered, until what it gives is dropped: handshakes go by turns beside many of them.
+    pub fn answering(&self) -> UnderWay<'_> {
+        self.turns.begin()
     }
 
     /// The cloud's certificates.
@@ -87,7 +96,8 @@ impl SecurePort {
         let late = |_| Failure::Late(self.timeout);
         let mut socket = Socket(stream);
         let accepted = timeout(self.timeout, client_hello(&mut socket)).await.map_err(late)??;
-        // Waiting for a place costs the client none of its time.
+        // Waiting for a turn and a place costs the client none of its time.
+        let turn = self.turns.take().await;
         let place = self.places.acquire().await.expect("the semaphore is never closed");
         let deadline = Instant::now() + self.timeout;
         let trust = self.security.trust();
@@ -97,11 +107,18 @@ impl SecurePort {
             Refusal::without_certificate(error)
         })?;
         let mut channel = Channel::tls(socket, Box::new(session.into()));
-        let in_place = timeout_at(deadline, timeout(PLACE_TIME, channel.handshake())).await.map_err(late)?;
+        let mut done = None;
+        if let Some(turn) = turn {
+            done = timeout_at(deadline, timeout(TURN_TIME, channel.handshake())).await.map_err(late)?.ok();
+            drop(turn);
+        }
+        if done.is_none() {
+            done = timeout_at(deadline, timeout(PLACE_TIME, channel.handshake())).await.map_err(late)?.ok();
+        }
         drop(place);
-        let done = match in_place {
-            Ok(done) => done,
-            Err(_) => timeout_at(deadline, channel.handshake()).await.map_err(late)?,
+        let done = match done {
+            Some(done) => done,
+            None => timeout_at(deadline, channel.handshake()).await.map_err(late)?,
         };
         if let Err(error) = done {
             return Err(fail(channel, error).await);
