@@ -13,7 +13,9 @@ use crate::support::ports::free_offset;
 use crate::support::secure::anchor;
 
 /// Ports of a cloud, which a page names.
-const PORTS: [u16; 11] = [5570, 5571, 5572, 5573, 8440, 8441, 8443, 8445, 8449, 8453, 8455];
+const PORTS: [u16; 12] = [5570, 5571, 5572, 5573, 8440, 8441, 8443, 8445, 8449, PROVIDER, 8453, 8455];
+/// That of a provider which a page starts: between those of the cloud, where no other cloud has any.
+const PROVIDER: u16 = 8450;
 /// By how much a page moves the ports of its second cloud.
 const SECOND: u16 = 100;
 /// What a page calls `$ZMTP_C`.
@@ -74,6 +76,7 @@ struct Moves([u16; 2]);
 impl Moves {
     fn of(&self, text: &str) -> String {
         let mut moved = text.replace(&format!("--port-offset {SECOND}"), &format!("--port-offset {}", self.0[1]));
+        moved = moved.replace(&format!("--port {PROVIDER} "), &format!("--port {} ", PROVIDER + self.0[0]));
         for host in ["localhost", "127.0.0.1"] {
             let first = PORTS.iter().map(|port| (*port, port + self.0[0]));
             // Nodes of a pair and relays are of no cloud's ports.
@@ -180,6 +183,11 @@ fn two_clouds_are_as_their_page_says() {
 }
 
 #[test]
+fn a_tunnel_is_as_its_page_says() {
+    check("how-to/tunnel.md");
+}
+
+#[test]
 fn the_move_from_the_java_systems_is_as_its_page_says() {
     check_in("how-to/move-from-java.md", |place| {
         let stores = key_stores(&[anchor()]);
@@ -219,7 +227,7 @@ fn a_line_that_is_not_printed_is_found() {
 fn ports_are_moved_once() {
     let moves = Moves([100, 12_000]);
     assert_eq!(
-        moves.of("localhost:8443 127.0.0.1:8543 127.0.0.1:5572 --port-offset 100 x:8443"),
-        "localhost:8543 127.0.0.1:20443 127.0.0.1:5672 --port-offset 12000 x:8443"
+        moves.of("localhost:8443 127.0.0.1:8543 127.0.0.1:5572 --port-offset 100 x:8443 --port 8450 "),
+        "localhost:8543 127.0.0.1:20443 127.0.0.1:5672 --port-offset 12000 x:8443 --port 8550 "
     );
 }
