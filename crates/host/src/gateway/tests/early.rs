@@ -1,4 +1,4 @@
-//! Providers that end their connections before anybody has asked them to.
+//! What ends a session and what does not: providers that end their connections before anybody has asked them to, and without numbers a relay that breaks off.
 
 use bodkin_relay::tunnel::Control;
 
@@ -64,7 +64,13 @@ impl Upstream {
     }
 
     async fn is_told_of_the_end(&mut self) {
-        let Ok(Heard::Message(word)) = timeout(SOON, self.control.next()).await.expect("soon") else { panic!("a word") };
+        let word = loop {
+            match timeout(SOON, self.control.next()).await.expect("soon") {
+                Ok(Heard::Message(word)) => break word,
+                Ok(Heard::Interrupted) => {}
+                other => panic!("a word expected, {other:?} heard"),
+            }
+        };
         assert_eq!(word, Control::Close.of(self.opened.queue_id.as_str()));
     }
 }
@@ -122,4 +128,28 @@ async fn with_numbers_a_connection_that_its_provider_ends_is_the_consumers_and_t
         }
         assert_eq!((one.gateway.count(), two.gateway.count()), (1, 1));
     }
+}
+
+#[tokio::test]
+async fn without_numbers_a_relay_that_breaks_off_ends_the_session_that_is_in_use_and_no_other() {
+    let relay = MemoryRelay::new("relay.example");
+    let two = Side::patient(Cloud::Two, &relay);
+    let provider = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut upstream = Upstream::enter(&relay, &two, provider.local_addr().unwrap().port()).await;
+    let break_off = || {
+        relay.set_down(true);
+        relay.set_down(false);
+    };
+    break_off();
+    until("the unused session knows", || told(&two).interruptions == 1).await;
+    upstream.ask().await;
+    let (mut at_provider, _) = timeout(SOON, provider.accept()).await.expect("soon").unwrap();
+    timeout(SOON, at_provider.read_exact(&mut vec![0; GET.len()])).await.expect("soon").unwrap();
+    assert_eq!((told(&two).state.as_str(), told(&two).connections), ("open", 1));
+    break_off();
+    // What was on its way is lost, and nobody can tell how much.
+    assert!(ends(&mut at_provider).await, "the provider is told");
+    upstream.is_told_of_the_end().await;
+    until("the session is over", || two.gateway.count() == 0).await;
+    assert!(told(&two).reason.is_some_and(|reason| reason.contains("bytes may be missing")), "{:?}", told(&two));
 }
