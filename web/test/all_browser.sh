@@ -12,5 +12,6 @@ export BODKIN BROWSER
 failed=0
 timeout 300 node test/browser.mjs || failed=1
 timeout 300 node test/secure.mjs || failed=1
+timeout 300 node test/clouds.mjs || failed=1
 timeout 120 node test/pair.mjs || failed=1
 exit "$failed"
