@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use bodkin_client::answer::{NodeOverview, PlatformState};
+use bodkin_client::{
+    CallError,
+    answer::{NodeOverview, PlatformState},
+};
 use clap::Args;
+use http::StatusCode;
 use serde_json::json;
 
 use super::{details::Details, printer::Printer, registry::RegistryOptions};
@@ -22,7 +26,15 @@ pub struct StatusOptions {
 /// Prints it; gives the exit code.
 pub async fn run(options: StatusOptions, printer: Printer) -> anyhow::Result<u8> {
     let monitor = options.registry.monitor()?;
-    let (overview, platform) = (monitor.overview().await?, monitor.platform().await?);
+    let overview = match monitor.overview().await {
+        Err(CallError::Unexpected { address, status: StatusCode::SERVICE_UNAVAILABLE, body }) => {
+            let told = Details::default().with("node", format!("{address}, which answers and does not serve")).with("why", body.trim());
+            printer.one(&json!({"node": address, "why": body.trim()}), &told)?;
+            return Ok(FAILED);
+        }
+        overview => overview?,
+    };
+    let platform = monitor.platform().await?;
     let troubles = troubles(&overview.numbers, &platform);
     printer.one(
         &json!({"node": monitor.address(), "overview": overview, "platform": platform, "troubles": troubles}),
