@@ -16,7 +16,7 @@ use tempfile::{NamedTempFile, TempDir};
 use crate::support::cloud::BINARY;
 
 /// The longest wait for the commands of a fence; reached only by a failing test.
-const BLOCK_MAX: Duration = Duration::from_secs(120);
+const BLOCK_MAX: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// This variable names the folder of another root, in which Bodkin is installed and a user of this name has a home: pages are followed there. It takes root's rights.
 const ROOT: &str = "PACKAGING_ROOT";
