@@ -160,6 +160,8 @@ export interface RealTimeTopic {
     shed: number;
     lost: number;
     longestLossRun: number;
+    /** Upper bound (`null`: any length) and count, ascending. */
+    lossRuns: [number | null, number][];
     /** `null`: none went out. */
     latency: { p50Us: number; p99Us: number; worstUs: number; bucketsUs: [number, number][] } | null;
 }

@@ -138,6 +138,26 @@ await test("web_the_map_has_who_uses_nothing", async () => {
     await close();
 });
 
+await test("web_of_a_long_column_the_map_draws_more_when_asked", async () => {
+    const { page, close } = await open();
+    const system = (number) => ({ systemName: `spare-${number}`, address: "127.0.0.1", port: 20_000 + number });
+    const made = [];
+    for (let number = 0; number < 70; number += 1) {
+        const answer = await page.request.post(`${base}serviceregistry/mgmt/systems`, { data: system(number) });
+        expect(answer.ok(), `${answer.status()} ${await answer.text()}`);
+        made.push((await answer.json()).id);
+    }
+    await show(page, "map");
+    await page.getByText(/Not drawn: \d+ of \d+ consumers and clouds/).waitFor();
+    const last = page.locator("svg.layers text").getByText("spare-9", { exact: true });
+    expect((await last.count()) === 0, "the end of a long column is drawn before it is asked for");
+    await page.getByRole("button", { name: "draw 60 more of each column" }).click();
+    await last.waitFor({ state: "attached" });
+    await page.getByText(/Not drawn:/).waitFor({ state: "detached" });
+    for (const id of made) await page.request.delete(`${base}serviceregistry/mgmt/systems/${id}`);
+    await close();
+});
+
 await test("web_operators_cost_is_told", async () => {
     const { page, close } = await open();
     await show(page, "graphs");
@@ -342,6 +362,23 @@ await test("web_what_brokers_keep_is_shown", async () => {
     const row = page.getByRole("region", { name: "Table of real-time topics" }).getByRole("row", { name: /VIBRATION/ });
     expect(/µs|ms/.test(await row.textContent()), await row.textContent());
     await page.getByRole("region", { name: "Queue and replication" }).getByText("Replicas saved").waitFor();
+    await close();
+});
+
+await test("web_runs_of_losses_are_drawn", async () => {
+    const { page, close } = await open();
+    await page.route("**/api/v1/live**", (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: '{"title":"Too many streams"}' }));
+    await page.route("**/api/v1/topics", async (route) => {
+        const told = await (await route.fetch()).json();
+        for (const topic of told.data) Object.assign(topic, { lossTolerance: 3, lossRuns: [[1, 40], [3, 2], [10, 5], [null, 1]] });
+        await route.fulfill({ contentType: "application/json", body: JSON.stringify(told) });
+    });
+    await show(page, "broker");
+    await settle(page);
+    const drawn = await page.getByRole("region", { name: "Runs of losses of VIBRATION" }).locator("svg text").allTextContents();
+    expect(drawn.join("; ") === "≤ 1; 40; ≤ 3; 2; ≤ 10; ▲ 5; more; ▲ 1", drawn.join("; "));
+    const findings = await severeFindings(page);
+    expect(findings.length === 0, findings.join("; "));
     await close();
 });
 

@@ -3,6 +3,7 @@
 pub mod asking;
 pub mod declaration;
 mod latency;
+mod loss_runs;
 pub mod pushed;
 mod table;
 pub mod wish;
@@ -22,7 +23,7 @@ use bodkin_broker::{
 use bodkin_store::{Store, StoreError};
 use serde::Serialize;
 
-pub use self::{latency::Latency, table::TopicTable};
+pub use self::{latency::Latency, loss_runs::LossRuns, table::TopicTable};
 use crate::{config::HostConfig, stall::Assumed};
 
 /// Shards of this process: a topic is on one of them.
@@ -86,6 +87,8 @@ pub struct TopicCounts {
     pub lost: AtomicU64,
     /// The most events in a row that a full queue has cost an event stream.
     pub longest_loss_run: AtomicU64,
+    /// How often a full queue has cost an event stream so many events in a row.
+    pub loss_runs: LossRuns,
     /// From the creation of its events to their dispatch; `None`: there were [`LATENCY_TOPICS_MAX`] topics before it.
     pub latency: Option<Box<Latency>>,
 }

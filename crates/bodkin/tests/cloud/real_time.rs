@@ -72,7 +72,7 @@ fn a_real_time_event_reaches_streams_and_pushed_subscribers_in_order_and_is_coun
     let expected = json!({
         "eventType": "HOT", "periodUs": 1, "deadlineUs": 60_000_000, "lossTolerance": null, "retention": 0, "level": 3, "publishers": 1,
         "durable": false, "declaredBy": "configuration", "guarantee": "unstated", "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
-        "lost": 0, "longestLossRun": 0,
+        "lost": 0, "longestLossRun": 0, "lossRuns": [],
     });
     assert_eq!(row, expected);
     let metrics = cloud.get("/metrics").expect_status(200).text();
@@ -304,6 +304,10 @@ fn what_a_full_queue_costs_a_subscriber_is_counted_for_the_topic() {
     let _read = unread.read();
     let run = || told(&cloud, "HOT")["longestLossRun"].as_u64().expect("a number");
     assert!(eventually(|| run() > 0), "{}", told(&cloud, "HOT"));
+    let runs = || {
+        told(&cloud, "HOT")["lossRuns"].as_array().expect("buckets").iter().map(|bucket| bucket[1].as_u64().expect("a count")).sum::<u64>()
+    };
+    assert!(eventually(|| runs() > 0), "{}", told(&cloud, "HOT"));
 }
 
 #[test]

@@ -45,6 +45,8 @@ struct TopicView<'t> {
     shed: u64,
     lost: u64,
     longest_loss_run: u64,
+    /// Upper bound (`null`: any length) and count of each bucket that is not empty.
+    loss_runs: Vec<(Option<u64>, u64)>,
     /// `null`: none went out, or it is none of the topics whose latencies are kept.
     latency: Option<LatencyView>,
 }
@@ -171,7 +173,7 @@ impl Api {
 
 fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
     let TopicSpec { period, deadline, loss_tolerance, retention, level, publishers, .. } = *topic.spec;
-    let TopicCounts { accepted, excess, refused, dispatched, late, shed, lost, longest_loss_run, latency } = &*topic.counts;
+    let TopicCounts { accepted, excess, refused, dispatched, late, shed, lost, longest_loss_run, loss_runs, latency } = &*topic.counts;
     TopicView {
         event_type: &topic.event_type,
         period_us: period.gap().micros_up(),
@@ -197,6 +199,7 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
         shed: shed.load(Relaxed),
         lost: lost.load(Relaxed),
         longest_loss_run: longest_loss_run.load(Relaxed),
+        loss_runs: loss_runs.buckets(),
         latency: latency.as_deref().and_then(LatencyView::of),
     }
 }

@@ -380,6 +380,7 @@ impl Shard {
     pub(super) fn note_loss_run(&self, event_type: &str, events: u64) {
         if let Some(topic) = self.real_time_topic(event_type) {
             topic.counts.longest_loss_run.fetch_max(events, Relaxed);
+            topic.counts.loss_runs.note(events);
         }
     }
 
