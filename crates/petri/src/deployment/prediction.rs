@@ -44,8 +44,8 @@ impl Effort {
 pub struct Prediction {
     /// Its mean in us, with the interval that holds the net's mean at 99 %.
     pub mean_us: Estimate,
-    /// [`Self::SHARES`] of all responses and what they are not above, in us: where the curve reaches the share, and where the two ends of its 99 % intervals do;
-    /// infinite where the lower end does not in the time that is looked at.
+    /// [`Self::SHARES`] of all responses and what they are not above, in us, with the interval that holds the net's at 99 %; its upper end is infinite where there were
+    /// too few responses to tell one.
     pub quantiles_us: Vec<(f64, Estimate)>,
     /// Times in us, and the share of all responses that are not above them.
     pub curve: Vec<(f64, f64)>,
@@ -254,24 +254,31 @@ fn simulated(net: &Net, tag: Tag, horizon_us: f64, effort: &Effort) -> Result<Pr
     let question = Question { instants: instants.clone(), measures: Vec::new(), target: None, tag: Some(tag) };
     let options = simulate::Options { seed: effort.seed, runs: RUNS, threads: effort.threads, ..simulate::Options::default() };
     let answer = simulate(net, &question, &options)?;
-    let Some(Response { cdf, mean, count }) = answer.response else { return Err(PredictionError::Silent(horizon_us)) };
-    let curve_of = |end: fn(&Estimate) -> f64| -> Vec<(f64, f64)> { instants.iter().copied().zip(cdf.iter().map(end)).collect() };
-    let [curve, low, high] = [curve_of(|share| share.value), curve_of(|share| share.low), curve_of(|share| share.high)];
-    // Where more have answered at the most a share is reached earlier, and the other way round.
-    let estimate = |share| Estimate { value: quantile(&curve, share), low: quantile(&high, share), high: reached(&low, share).unwrap_or(f64::INFINITY) };
+    let Some(Response { cdf, half_widths, mean, count }) = answer.response else { return Err(PredictionError::Silent(horizon_us)) };
+    let curve: Vec<(f64, f64)> = instants.into_iter().zip(cdf.iter().map(|share| share.value)).collect();
     Ok(Prediction {
         mean_us: mean,
-        quantiles_us: Prediction::SHARES.into_iter().map(|share| (share, estimate(share))).collect(),
+        quantiles_us: Prediction::SHARES.into_iter().map(|share| (share, quantile_within(&curve, &half_widths, share))).collect(),
         per_second: count as f64 / (RUNS as f64 * horizon_us) * 1e6,
         curve,
         count,
     })
 }
 
-/// As [`quantile`]; `None` where the curve stays below the share.
-fn reached(curve: &[(f64, f64)], share: f64) -> Option<f64> {
-    curve.last().filter(|(_, reached)| *reached >= share)?;
-    Some(quantile(curve, share))
+/// The quantile, between those of the shares that are as far below and above as the share itself may be off there (Woodruff, "Confidence intervals for medians and other position measures", Journal of the
+/// American Statistical Association 47, 1952); no nearer than the points of the curve around it.
+fn quantile_within(curve: &[(f64, f64)], half_widths: &[f64], share: f64) -> Estimate {
+    let value = quantile(curve, share);
+    let point_of = |share: f64| curve.partition_point(|(_, reached)| *reached < share);
+    let above = point_of(share).min(curve.len() - 1);
+    let below = above.saturating_sub(1);
+    let off = half_widths[above].max(half_widths[below]);
+    let low = curve[point_of(share - off).saturating_sub(1)].0.min(curve[below].0);
+    let high = match curve.get(point_of(share + off)) {
+        Some((time, _)) if share + off < 1.0 => time.max(curve[above].0),
+        _ => f64::INFINITY,
+    };
+    Estimate { value, low: low.min(value), high: high.max(value) }
 }
 
 /// Between two points of the curve as far as the share is between theirs.

@@ -223,3 +223,30 @@ fn the_stages_of_an_orchestration_and_what_they_leave_add_up_to_its_response_tim
     let (_, _, mean_us) = orchestration(&laws, 1, 1).expect("the laws are right");
     assert_near(mean_us, 50.0, 1e-9);
 }
+
+/// One consumer and one stage of an exponential law behind a way of 20 us: every response is independent, and `p` of them are not above `20 - 10 ln(1 - p)`.
+#[test]
+fn the_intervals_of_quantiles_hold_them() {
+    let laws = OrchestrationLaws {
+        stages: vec![("execute".to_owned(), Form::Exponential { rate: 0.1 })],
+        transit: Form::Deterministic { value: 20.0 },
+    };
+    let predict = |seed, events| predict_orchestrations(&laws, 1, 1, &Effort { events, seed, threads: 1 }).expect("it can be predicted");
+    for share in [0.5, 0.9, 0.99] {
+        let exact = 20.0 - 10.0 * (1.0_f64 - share).ln();
+        let covers = |seed: &u64| {
+            let told = predict(*seed, 4_000).told_quantile_us(share);
+            assert!(told.low < told.value && told.value < told.high && told.high < 2.0 * exact, "{told:?}");
+            told.covers(exact)
+        };
+        let covered = (1..=100).filter(covers).count();
+        assert!(covered >= 95, "{covered} of 100 intervals hold the quantile of {share}");
+    }
+    let width = |events| {
+        let told = predict(1, events).told_quantile_us(0.9);
+        told.high - told.low
+    };
+    assert!(width(64_000) < 0.5 * width(4_000), "more events tell more");
+    let few = predict(1, 1_000).told_quantile_us(0.999);
+    assert!(few.high == f64::INFINITY && few.low.is_finite(), "a thousand responses do not say what one of a thousand takes: {few:?}");
+}

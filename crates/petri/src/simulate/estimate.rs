@@ -72,11 +72,20 @@ impl Interval {
     /// The mean of a few values without known bounds, with the quantile of Student's distribution in place of the normal one (by
     /// Fisher and Cornish's expansion: within 1 % from 9 degrees of freedom on).
     pub fn mean_of_few(&self, sums: Sums) -> Estimate {
-        let (z, freedom) = (self.reach, sums.runs - 1.0);
+        self.of_few(sums.runs).unbounded_mean(sums)
+    }
+
+    /// As wide as the spread between so many runs, 2 or more, asks for: with Student's quantile, as in [`Interval::mean_of_few`].
+    pub fn of_few(&self, runs: f64) -> Self {
+        let (z, freedom) = (self.reach, runs - 1.0);
         let cube = z.powi(3);
         let second = 5.0 * z.powi(5) + 16.0 * cube + 3.0 * z;
-        let wider = z + (cube + z) / (4.0 * freedom) + second / (96.0 * freedom * freedom);
-        Self { reach: wider }.unbounded_mean(sums)
+        Self { reach: z + (cube + z) / (4.0 * freedom) + second / (96.0 * freedom * freedom) }
+    }
+
+    /// What the share of so many independent values may be off.
+    pub fn reach_of_share(&self, share: f64, count: f64) -> f64 {
+        self.reach * (share * (1.0 - share) / count).max(0.0).sqrt()
     }
 
     /// The ratio of two sums over runs, `by` being the sum of the products: the spread of what a run's value is off from its part.

@@ -54,6 +54,8 @@ pub enum TagStart {
 pub struct Response {
     /// Share of the responses that took at most each instant.
     pub cdf: Vec<Estimate>,
+    /// What the share at each instant may be off: by the spread between the runs, and no less than if all responses were independent.
+    pub half_widths: Vec<f64>,
     /// Their mean.
     pub mean: Estimate,
     /// How many there were.
@@ -163,12 +165,17 @@ impl<'a> Tags<'a> {
             interval.ratio(value, Sums { runs: sums.runs, value: sums.count, square: sums.squared_count }, by_count)
         };
         let mut reached = [0.0; 3];
-        let cdf = sums.changes.iter().map(|changes| {
+        let few = interval.of_few(sums.runs.max(2.0));
+        let runs = Sums { runs: sums.runs, value: sums.count, square: sums.squared_count };
+        let (mut cdf, mut half_widths) = (Vec::with_capacity(sums.changes.len()), Vec::with_capacity(sums.changes.len()));
+        for changes in &sums.changes {
             reached = [reached[0] + changes[0], reached[1] + changes[1], reached[2] + changes[2]];
-            interval.share(ratio(reached[0], reached[1], reached[2]), sums.runs)
-        });
-        let cdf = cdf.collect();
-        Some(Response { cdf, mean: ratio(sums.time, sums.squared_time, sums.time_by_count), count: sums.count as u64 })
+            let share = ratio(reached[0], reached[1], reached[2]);
+            let between = few.ratio(Sums { runs: sums.runs, value: reached[0], square: reached[1] }, runs, reached[2]).half_width();
+            half_widths.push(between.max(interval.reach_of_share(share.value, sums.count)));
+            cdf.push(interval.share(share, sums.runs));
+        }
+        Some(Response { cdf, half_widths, mean: ratio(sums.time, sums.squared_time, sums.time_by_count), count: sums.count as u64 })
     }
 }
 

@@ -66,8 +66,11 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     let [of_one, of_nine] = [&one, &nine].map(|predicted| number(predicted, "/responses_per_s"));
     assert!(1.1 * of_one < of_nine, "{of_one} deliveries/s to one, {of_nine} to nine");
     for quantile in ["p50", "p90", "p99"] {
-        let [low, value, high] = ["low", "value", "high"].map(|end| number(&one, &format!("/{quantile}_us/{end}")));
-        assert!(0.0 < low && low <= value && value <= high, "{quantile}: {one}");
+        let [low, value] = ["low", "value"].map(|end| number(&one, &format!("/{quantile}_us/{end}")));
+        assert!(0.0 < low && low <= value, "{quantile}: {one}");
+        // Of few responses that come late together there is no upper end.
+        let high = one.pointer(&format!("/{quantile}_us/high")).expect("it is told, or null");
+        assert!(high.is_null() || high.as_f64().is_some_and(|high| value <= high), "{quantile}: {one}");
     }
     assert!(number(&one, "/p50_us/value") <= number(&one, "/p99_us/value"));
     let (alone, many) = (predicted("--consumers 1"), predicted("--consumers 64 --workers 1"));
@@ -85,6 +88,7 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     for (line, told) in [
         ("--cores 2 --calibrated-within 1000", "2 processors cannot be predicted from a calibration on one"),
         ("--calibrated-within 0", "for a load that it was made from, so it predicts no other"),
+        ("--consumers 2 --calibrated-within 0", "for a load that it was made from, so it predicts no other"),
     ] {
         let refused = model(&place, &format!("predict DIR/nets/one.json {line}"));
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
@@ -111,7 +115,7 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     assert_eq!(kept["events"].as_array().map(Vec::len), Some(2), "both loads");
 
     assert_eq!((calibrated.get("intercloud"), written.get("intercloud")), (Some(&Value::Null), Some(&Value::Null)), "none was recorded");
-    let refused = model(&place, &format!("predict {file} --consumers 2 --intercloud"));
+    let refused = model(&place, &format!("predict {file} --consumers 2 --intercloud --calibrated-within 100000"));
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     assert!(text(&refused.stderr).contains("no orchestrations that another cloud answers"), "{refused:?}");
 
@@ -191,7 +195,9 @@ fn orchestrations_in_another_cloud_become_a_net_that_predicts_other_consumers() 
     assert!(laws["steps"].as_array().expect("steps")[1..].iter().all(|step| number(step, "/work_us") > 0.0), "{laws}");
     assert!(number(&laws, "/beside_us/alone") >= 0.0 && number(&laws, "/beside_us/many") >= 0.0, "{laws}");
 
-    let predicted = |options: &str| document(&place, &format!("predict DIR/nets/calibration.json --intercloud --events 20000 {options}"));
+    let predicted = |options: &str| {
+        document(&place, &format!("predict DIR/nets/calibration.json --intercloud --events 20000 --calibrated-within 100000 {options}"))
+    };
     let (one, many) = (predicted("--consumers 1 --cores 1"), predicted("--consumers 200 --cores 1"));
     assert!(number(&many, "/mean_us/value") > 2.0 * number(&one, "/mean_us/value"), "200 consumers wait for one processor");
     assert!(number(&many, "/responses_per_s") >= 0.9 * number(&one, "/responses_per_s"), "which does no less for them");
