@@ -19,15 +19,16 @@ const begin = async (name, flags) => {
     const env = { ...process.env, BODKIN_MONITOR: place(cloud.ready, "monitor"), BODKIN_SERVICE_REGISTRY: place(cloud.ready, "serviceregistry") };
     const does = (line) => {
         const words = [...line.split(" "), "--data", cloud.data, "--output", "json"];
-        return JSON.parse(execFileSync(BODKIN, words, { cwd: cloud.data, env, timeout: COMMAND_MS_MAX, stdio: ["ignore", "pipe", "pipe"] }));
+        return JSON.parse(execFileSync(BODKIN, words, { env, timeout: COMMAND_MS_MAX, stdio: ["ignore", "pipe", "pipe"] }));
     };
     return { ...cloud, does, monitor: `https://${place(cloud.ready, "monitor")}` };
 };
 const one = await begin("one", ["--relay-listen", "127.0.0.1:0", "--gateway-is-mandatory", "true"]);
 const two = await begin("two", []);
 const introduce = (from, to) => {
-    const { fingerprint } = from.does("cloud introduce --out introduction.toml");
-    to.does(`cloud add ${join(from.data, "introduction.toml")} --fingerprint ${fingerprint}`);
+    const file = join(from.data, "introduction.toml");
+    const { fingerprint } = from.does(`cloud introduce --out ${file}`);
+    to.does(`cloud add ${file} --fingerprint ${fingerprint}`);
 };
 const relay = one.ready.listeners.relay;
 one.does(`relay add ${relay} --own`);
