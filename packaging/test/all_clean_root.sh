@@ -68,7 +68,7 @@ in_root install --directory --owner=bodkin --group=bodkin --mode=0700 /var/lib/b
 
 # A user who is new here. The service's folder is not his, so that his clouds are in the folders where he starts them.
 in_root useradd --create-home --shell /bin/bash newcomer || fail "the root takes no user"
-pages=(the_tutorial_is_as_it_says a_graph_is_as_its_page_says a_reliable_pair_is_as_its_page_says two_clouds_are_as_their_page_says the_move_from_the_java_systems_is_as_its_page_says a_prediction_is_as_its_page_says)
+pages=(the_tutorial_is_as_it_says a_graph_is_as_its_page_says a_reliable_pair_is_as_its_page_says two_clouds_are_as_their_page_says the_move_from_the_java_systems_is_as_its_page_says)
 if ! command -v cargo >/dev/null; then
     echo "SKIP packaging_pages: no cargo, which compares what is printed with the pages"
 elif told=$(PACKAGING_ROOT="$root" timeout "$pages_seconds_max" cargo test --locked --workspace --test cloud -- --exact "${pages[@]/#/pages::}" 2>&1); then
