@@ -158,18 +158,28 @@ impl<'a> Tunnels<'a> {
         self.neighbors.close_tunnels()
     }
 
+    /// What both clouds have of memory before there are many sessions, in MB. The first session has been, for what it needs besides is no session's.
+    ///
+    /// # Errors
+    /// No connection to a cloud, or the session is left behind.
+    pub fn idle(&self) -> anyhow::Result<Vec<f64>> {
+        self.enter(self.open_one()?).and_then(|mut stream| Ok(Wish::Give(ANSWER_BYTES).ask(&mut stream)?))?;
+        self.neighbors.close_tunnels()?;
+        self.resident()
+    }
+
+    fn resident(&self) -> anyhow::Result<Vec<f64>> {
+        let clouds = [&self.neighbors.asking, &self.neighbors.asked];
+        clouds.iter().filter_map(|cloud| cloud.resident()).map(|one| one.now_mb()).collect()
+    }
+
     /// So many sessions at once, each with a connection that has been used and is kept.
     ///
     /// # Errors
     /// No connection to a cloud, or sessions are left behind.
-    pub fn hold(&self, sessions: u32, outcome: &mut Outcome) -> anyhow::Result<()> {
-        // What the first ones need besides is no session's.
-        self.enter(self.open_one()?).and_then(|mut stream| Ok(Wish::Give(ANSWER_BYTES).ask(&mut stream)?))?;
-        self.neighbors.close_tunnels()?;
-        let clouds = [&self.neighbors.asking, &self.neighbors.asked];
-        let resident = || clouds.iter().filter_map(|cloud| cloud.resident()).map(|one| one.now_mb()).collect::<anyhow::Result<Vec<_>>>();
-        let idle = resident()?;
-        let above = |now: Vec<f64>| now.iter().zip(&idle).map(|(now, idle)| now - idle).collect::<Vec<f64>>();
+    pub fn hold(&self, sessions: u32, idle: &[f64], outcome: &mut Outcome) -> anyhow::Result<()> {
+        let resident = || self.resident();
+        let above = |now: Vec<f64>| now.iter().zip(idle).map(|(now, idle)| now - idle).collect::<Vec<f64>>();
         let (mut faults, mut used, began) = (Faults::default(), Latencies::default(), Instant::now());
         let ports = self.open(sessions, &mut faults)?;
         let opened = began.elapsed();

@@ -40,7 +40,7 @@ const SMALL: [(&str, &str); 4] = [
     ("--load A,B6,C --repeat 10", "--load 1x1 --repeat 1 --seconds 1 --orchestrations 0 --events 2000 || test $? = 4"),
     ("model calibrate --out nets", "model calibrate --out nets --load 1x1,1x2 --repeat 1 --seconds 1 --orchestrations 0 --events 2000"),
     ("--subscribers 10\n", "--subscribers 10 --events 2000 --calibrated-within 1000\n"),
-    ("--rate 500\n", "--rate 500 --events 2000 --calibrated-within 1000\n"),
+    ("--rate 500\n", "--rate 5 --events 2000 --calibrated-within 1000\n"),
 ];
 
 /// A fence, and what is printed there if the page shows it.
