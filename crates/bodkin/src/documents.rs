@@ -81,6 +81,8 @@ fn mistake(words: &[String]) -> Option<String> {
     let words = words.iter().map(|word| if word.starts_with('$') { "1".to_owned() } else { word.clone() });
     let line = std::iter::once("bodkin".to_owned()).chain(words);
     match Command::command().try_get_matches_from(line) {
+        // The commands in front of it have made the file, where it is run.
+        Err(error) if error.kind() == ErrorKind::ValueValidation && error.to_string().contains("No such file or directory") => None,
         Err(error) if !IS_HELP.contains(&error.kind()) => Some(error.to_string().lines().next().unwrap_or_default().to_owned()),
         _ => None,
     }
