@@ -179,17 +179,17 @@ mod tests {
     fn a_result_is_caused_by_all_that_it_is_made_of_and_first_by_what_it_is_named_after() {
         let mut plant = Plant::new();
         // Nothing is noted before there is a trace.
-        assert_eq!(plant.arrive(1, 0, 1, None), [("means".to_owned(), Made::default())]);
+        assert_eq!(plant.arrive(1, 0, 1, None), [("MEANS".to_owned(), Made::default())]);
         assert!(plant.causes.origins.is_empty());
-        assert_eq!(plant.arrive(2, 1, 1, None), [("pairs".to_owned(), Made::default())]);
+        assert_eq!(plant.arrive(2, 1, 1, None), [("PAIRS".to_owned(), Made::default())]);
         // The mean is of this event; the pair is named after it, and made of the other one too.
-        assert_eq!(plant.arrive(10, 0, 2, Some(cause(3))), [("means".to_owned(), made(&[3], 10))]);
-        assert_eq!(plant.arrive(20, 1, 2, Some(cause(4))), [("pairs".to_owned(), made(&[3, 4], 10))]);
+        assert_eq!(plant.arrive(10, 0, 2, Some(cause(3))), [("MEANS".to_owned(), made(&[3], 10))]);
+        assert_eq!(plant.arrive(20, 1, 2, Some(cause(4))), [("PAIRS".to_owned(), made(&[3, 4], 10))]);
         // Of a pair one half may be of a trace.
-        assert_eq!(plant.arrive(30, 0, 3, None), [("means".to_owned(), Made::default())]);
-        assert_eq!(plant.arrive(40, 1, 3, Some(cause(5))), [("pairs".to_owned(), made(&[5], 40))]);
+        assert_eq!(plant.arrive(30, 0, 3, None), [("MEANS".to_owned(), Made::default())]);
+        assert_eq!(plant.arrive(40, 1, 3, Some(cause(5))), [("PAIRS".to_owned(), made(&[5], 40))]);
         // A slot that is used again has nothing of before.
-        assert_eq!(plant.arrive(50, 0, 4, None), [("means".to_owned(), Made::default())]);
-        assert_eq!(plant.arrive(60, 1, 4, None), [("pairs".to_owned(), Made::default())]);
+        assert_eq!(plant.arrive(50, 0, 4, None), [("MEANS".to_owned(), Made::default())]);
+        assert_eq!(plant.arrive(60, 1, 4, None), [("PAIRS".to_owned(), Made::default())]);
     }
 }
