@@ -160,9 +160,8 @@ fn their_consumer_reaches_our_provider(both: &mut Neighbours) {
         ask(both, "/heat");
     }
     assert_eq!((provider.callers(), provider.connections()), (vec!["gateway.one.test.arrowhead.eu".to_owned(); REQUESTS], 2));
-    // The provider ends its connection: the session goes on by the next one.
+    // The provider ends its connection: the session goes on by the next one. (What it tells of connections is the one way that a session without numbers has.)
     ask(both, LAST);
-    assert!(eventually(|| told(both)["connections"] == 0), "{}", told(both));
     ask(both, "/heat");
     assert_eq!((provider.callers().len(), provider.connections()), (REQUESTS + 2, 3));
     let session = told(both);
