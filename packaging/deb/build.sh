@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds bodkin_VERSION_ARCHITECTURE.deb in the folder that is named (target/deb if none is): the binary, its unit and user, the commented configuration,
-# manual pages and completions out of the binary itself. BODKIN: a binary that is built already. COMPRESSION: none, gzip, xz (as it is without one) or zstd.
+# manual pages and completions out of the binary itself, the documentation, and the licences of what is inside. BODKIN: a binary that is built already. COMPRESSION: none, gzip, xz (as it is without one) or zstd.
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 root=$(realpath "$here/../..")
@@ -8,8 +8,8 @@ cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 out=$(realpath -m "${1:-$target/deb}")
 
-for tool in dpkg-deb dpkg gzip strip; do
-    command -v "$tool" >/dev/null || { echo "packaging/deb/build.sh: $tool is missing (Debian's dpkg, gzip and binutils)" >&2; exit 1; }
+for tool in dpkg-deb dpkg gzip strip cargo; do
+    command -v "$tool" >/dev/null || { echo "packaging/deb/build.sh: $tool is missing (Debian's dpkg, gzip and binutils; a Rust toolchain, also to say what is inside the binary)" >&2; exit 1; }
 done
 if [[ -z ${BODKIN-} ]]; then
     cargo build --locked --release --package bodkin
@@ -33,9 +33,11 @@ sed --in-place 's|^data = .*|data = "/var/lib/bodkin"|' "$stage/etc/bodkin/bodki
 grep --quiet '^data = "/var/lib/bodkin"$' "$stage/etc/bodkin/bodkin.toml" || { echo "bodkin.example.toml has no data" >&2; exit 1; }
 put 0644 LICENSE-MIT usr/share/doc/bodkin/LICENSE-MIT
 put 0644 LICENSE-APACHE usr/share/doc/bodkin/LICENSE-APACHE
+# As they lie in the tree, so that their links are right.
 put 0644 README.md usr/share/doc/bodkin/README.md
-put 0644 docs/monitoring/alerts.yml usr/share/doc/bodkin/monitoring/alerts.yml
-put 0644 docs/monitoring/grafana.json usr/share/doc/bodkin/monitoring/grafana.json
+while IFS= read -r page; do put 0644 "$page" "usr/share/doc/bodkin/$page"; done < <(find docs -type f | sort)
+put 0644 zmtp-c/README.md usr/share/doc/bodkin/zmtp-c/README.md
+cargo xtask notices | gzip --best --no-name >"$stage/usr/share/doc/bodkin/third-party.gz"
 gzip --best --no-name <CHANGELOG.md >"$stage/usr/share/doc/bodkin/changelog.gz"
 cat >"$stage/usr/share/doc/bodkin/copyright" <<'TEXT'
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
@@ -43,6 +45,7 @@ Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Files: *
 License: MIT or Apache-2.0
  Either licence, at your choice; their texts are beside this file.
+Comment: The licences of what is linked into the binary are in third-party.gz.
 TEXT
 
 mkdir -p "$stage"/usr/share/{man/man1,bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}

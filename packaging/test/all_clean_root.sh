@@ -58,9 +58,17 @@ in_root getent passwd bodkin >/dev/null || fail "the package has made no user: $
 [[ $(stat --format=%a "$root/usr/bin/bodkin") == 755 ]] || fail "everybody may start bodkin, and nobody change it"
 in_root bodkin --version | grep --quiet '^bodkin ' || fail "it does not start: $(in_root bodkin --version 2>&1)"
 for file in usr/lib/systemd/system/bodkin.service usr/lib/sysusers.d/bodkin.conf usr/share/bash-completion/completions/bodkin usr/share/man/man1/bodkin-up.1.gz \
-    etc/bodkin/bodkin.toml; do
+    usr/share/doc/bodkin/README.md usr/share/doc/bodkin/docs/tutorial.md usr/share/doc/bodkin/docs/monitoring/alerts.yml etc/bodkin/bodkin.toml; do
     [[ -e $root/$file ]] || fail "$file is not there"
 done
+# The documentation lies as in the tree: what a page links is there.
+broken=
+while IFS=: read -r page link; do
+    [[ -e $root/usr/share/doc/bodkin/$(dirname "$page")/$link ]] || broken+="$page: $link"$'\n'
+done < <(cd "$root/usr/share/doc/bodkin" && grep --recursive --only-matching --extended-regexp --include='*.md' '\]\([^):# ]+' . | sed 's/](//' | grep --invert-match --extended-regexp ':https?$')
+[[ -z $broken ]] || fail "links of the installed documentation lead nowhere:
+$broken"
+grep --quiet '^Of .*rustls ' < <(gzip --decompress --stdout "$root/usr/share/doc/bodkin/third-party.gz") || fail "the licences of what is inside are not there"
 grep --quiet bodkin.toml "$root/var/lib/dpkg/info/bodkin.conffiles" || fail "the configuration is no conffile: an upgrade would take the operator's changes away"
 
 # What systemd's StateDirectory= makes.

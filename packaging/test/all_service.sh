@@ -59,6 +59,8 @@ if systemctl start bodkin; then tell "started"; fi
 tell "type $(property Type)"
 tell "state $(property ActiveState)"
 tell "user $(ps --no-headers -o user= --pid "$(property MainPID)")"
+tell "credential $(stat --format='%U %a' /run/credentials/bodkin.service/passphrase)"
+if grep --quiet 'BEGIN ENCRYPTED PRIVATE KEY' /var/lib/bodkin/trust/cloud.key; then tell "sealed"; fi
 tell "directory $(stat --format='%U %a' /var/lib/bodkin)"
 if runuser --user bodkin -- bodkin service list --data /var/lib/bodkin | grep --quiet service-register; then tell "serves"; fi
 if systemctl reload bodkin; then tell "reloaded $(property ActiveState)"; fi
@@ -73,6 +75,9 @@ chmod 0755 "$root/srv/probe"
 mkdir -p "$root/etc/systemd/system/bodkin.service.d" "$root/etc/systemd/system/multi-user.target.wants"
 # The unit's own 30 s are for a machine that is out of breath; who hangs is found the same way.
 printf '[Service]\nWatchdogSec=15\n' >"$root/etc/systemd/system/bodkin.service.d/soon.conf"
+# As docs/packaging.md has it, but for the encryption: a container has no key for it. The authority is made with it at the first start, and read at the second.
+(umask 077 && echo "correct horse" >"$root/srv/passphrase")
+printf '[Service]\nLoadCredential=passphrase:/srv/passphrase\nEnvironment=BODKIN_CA_PASSPHRASE_FILE=%%d/passphrase\n' >"$root/etc/systemd/system/bodkin.service.d/credential.conf"
 printf '[Unit]\nDescription=Probe\n[Service]\nType=oneshot\nExecStart=/srv/probe\n' >"$root/etc/systemd/system/probe.service"
 ln -s ../probe.service "$root/etc/systemd/system/multi-user.target.wants/probe.service"
 
@@ -81,7 +86,7 @@ timeout "$boot_seconds_max" systemd-nspawn --quiet --boot --private-network --re
 seen=$(cat "$root/srv/seen")
 all="$seen
 $(tail -n 40 "$root/srv/journal" 2>/dev/null)"
-for line in "verify 0" started "type notify-reload" "state active" "user bodkin" "directory bodkin 700" serves "reloaded active" "restarted success" "stopped success"; do
+for line in "verify 0" started "type notify-reload" "state active" "user bodkin" sealed "directory bodkin 700" serves "reloaded active" "restarted success" "stopped success"; do
     grep --quiet --line-regexp "$line" <<<"$seen" || fail "'$line' was not seen:
 $all"
 done

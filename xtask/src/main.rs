@@ -1,6 +1,6 @@
 //! Checks of the tree that cargo does not make: `cargo xtask imports`, `cargo xtask licences`, `cargo xtask tree`.
 //!
-//! And `cargo xtask reference`, which writes `docs/reference` anew; `cargo xtask sbom`, which prints what is inside the binary.
+//! And `cargo xtask reference`, which writes `docs/reference` anew; `cargo xtask sbom`, which prints what is inside the binary; `cargo xtask notices`, which prints the licences of that.
 //!
 //! Each check is a pure function from what was read to the violations it found; only `workspace` and `tree::read` touch
 //! the machine. `./x test` runs all three.
@@ -8,6 +8,7 @@
 mod imports;
 mod licence;
 mod links;
+mod notices;
 mod sbom;
 mod tree;
 mod workspace;
@@ -18,7 +19,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use workspace::Workspace;
 
-const USAGE: &str = "cargo xtask imports|licences|tree|reference|sbom";
+const USAGE: &str = "cargo xtask imports|licences|tree|reference|sbom|notices";
 
 /// Exit code of a call that names no check.
 const EXIT_USAGE: u8 = 2;
@@ -35,7 +36,14 @@ fn main() -> Result<ExitCode> {
             tree::violations(&files).into_iter().chain(lost).collect()
         }
         ["reference"] => return reference(root),
-        ["sbom"] => return sbom(root),
+        ["sbom"] => {
+            println!("{:#}", sbom(root)?);
+            return Ok(ExitCode::SUCCESS);
+        }
+        ["notices"] => {
+            print!("{}", notices(root)?);
+            return Ok(ExitCode::SUCCESS);
+        }
         _ => {
             eprintln!("{USAGE}");
             return Ok(ExitCode::from(EXIT_USAGE));
@@ -56,11 +64,17 @@ fn reference(root: &Path) -> Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints what is inside the binary, as CycloneDX.
-fn sbom(root: &Path) -> Result<ExitCode> {
+/// What is inside the binary, as CycloneDX.
+fn sbom(root: &Path) -> Result<serde_json::Value> {
     let read = |name: &str| std::fs::read_to_string(root.join(name)).with_context(|| format!("{name} is read"));
     let (lock, dashboard, dashboard_lock) = (read("Cargo.lock")?, read("web/dist/licences.txt")?, read("web/package-lock.json")?);
     let sources = sbom::Sources { lock: &lock, dashboard: &dashboard, dashboard_lock: &dashboard_lock };
-    println!("{:#}", sbom::document(&Workspace::read(root)?, &sources)?);
-    Ok(ExitCode::SUCCESS)
+    sbom::document(&Workspace::read(root)?, &sources)
+}
+
+/// The licences of what is inside the binary, with their texts.
+fn notices(root: &Path) -> Result<String> {
+    let parts = notices::parts(&sbom(root)?, &notices::folders(&workspace::metadata(root)?)?)?;
+    let dashboard = std::fs::read_to_string(root.join("web/dist/licences.txt")).context("web/dist/licences.txt is read")?;
+    Ok(notices::document(&parts, &dashboard))
 }

@@ -57,18 +57,12 @@ pub struct Workspace {
 impl Workspace {
     /// Asks cargo about the workspace at `root`. Limited to this platform: other platforms' crates need not be downloaded.
     pub fn read(root: &Path) -> Result<Self> {
-        let host = output(Command::new("rustc").args(["--print", "host-tuple"]))?;
-        let metadata = output(
-            Command::new(env!("CARGO"))
-                .args(["metadata", "--locked", "--format-version", "1", "--filter-platform", host.trim()])
-                .current_dir(root),
-        )?;
         let tree = output(
             Command::new(env!("CARGO"))
                 .args(["tree", "--workspace", "--locked", "--edges", "normal", "--prefix", "depth", "--format", " {p}"])
                 .current_dir(root),
         )?;
-        let mut workspace = Self::parse(&serde_json::from_str(&metadata).context("cargo metadata prints JSON")?)?;
+        let mut workspace = Self::parse(&metadata(root)?)?;
         workspace.keep_links(&edges(&tree)?);
         Ok(workspace)
     }
@@ -111,6 +105,13 @@ impl Workspace {
     pub fn own(&self) -> impl Iterator<Item = &Package> {
         self.members.iter().filter_map(|id| self.packages.get(id))
     }
+}
+
+/// What `cargo metadata` prints of the workspace at `root`, for this platform.
+pub fn metadata(root: &Path) -> Result<Value> {
+    let host = output(Command::new("rustc").args(["--print", "host-tuple"]))?;
+    let metadata = ["metadata", "--locked", "--format-version", "1", "--filter-platform", host.trim()];
+    serde_json::from_str(&output(Command::new(env!("CARGO")).args(metadata).current_dir(root))?).context("cargo metadata prints JSON")
 }
 
 /// Who links whom, by name, in a tree of `cargo tree --prefix depth`: lines `DEPTH NAME vVERSION ...`.

@@ -7,7 +7,7 @@ sandboxes=$(mktemp -d)
 trap 'rm -rf "$sandboxes"' EXIT
 failures=0
 
-basic_tools=(bash sh env cat cp sed sort head tail tee wc grep awk mkdir mktemp rm chmod dirname realpath curl)
+basic_tools=(bash sh env cat cp sed sort head tail tee wc grep awk mkdir mktemp rm chmod dirname realpath curl timeout sleep)
 
 sandbox() { # makes a new machine: root, with a C compiler and apt-get, without Rust
     machine=$(mktemp -d -p "$sandboxes")
@@ -77,6 +77,7 @@ expect() { # WHAT COMMAND...: notes WHAT if COMMAND fails
 exits() { [[ $status == "$1" ]]; }
 fails() { [[ $status != 0 ]]; }
 says() { [[ $printed == *"$1"* ]]; }
+never_says() { ! says "$1"; }
 closes_with() { [[ ${printed##*$'\n'} == "$1" ]]; }
 called() { grep -q -- "$1" "$calls"; }
 never_called() { ! called "$1"; }

@@ -40,6 +40,52 @@ expect "the panic" says "panicked at the disco"
 expect "the count" closes_with "8 passed, 1 failed, 0 skipped"
 upheld
 
+prepare "x test runs what failed once more, alone, and says who passed then" <<'EOT'
+echo '     Running tests/a.rs (target/debug/deps/a-1)'
+if [[ "$*" == *"--exact slow::one --test-threads 1" ]]; then
+    echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 2 filtered out'
+elif [[ "$*" == *"--exact bad::two --test-threads 1" ]]; then
+    printf 'failures:\n    bad::two\n\n'
+    echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 2 filtered out'
+    exit 101
+else
+    printf 'failures:\n\n---- slow::one stdout ----\nlate\n\nfailures:\n    bad::two\n    slow::one\n\n'
+    echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out'
+    exit 101
+fi
+EOT
+x test
+expect "failure" fails
+expect "who passed" says "UNSTEADY slow::one: failed beside others, passed alone"
+expect "that it is a defect" says "1 of those that passed did so on a second run only"
+expect "the one that failed again" never_says "UNSTEADY bad::two"
+expect "the count" closes_with "9 passed, 1 failed, 0 skipped"
+upheld
+
+prepare "x test takes many failures for no accident" <<'EOT'
+echo '     Running tests/a.rs (target/debug/deps/a-1)'
+printf 'failures:\n    a\n    b\n    c\n    d\n    e\n    f\n\n'
+echo 'test result: FAILED. 0 passed; 6 failed; 0 ignored; 0 measured; 0 filtered out'
+exit 101
+EOT
+x test
+expect "failure" fails
+expect "no second run" never_called "--exact"
+expect "the count" closes_with "7 passed, 6 failed, 0 skipped"
+upheld
+
+prepare "x test ends what takes too long, and says so" <<'EOT'
+echo '     Running tests/a.rs (target/debug/deps/a-1)'
+echo 'test hangs has been running for over 60 seconds'
+exec sleep 60
+EOT
+sed -i 's/^test_seconds_max=.*/test_seconds_max=2/' "$project/x"
+x test
+expect "failure" fails
+expect "which" says "test hangs has been running for over 60 seconds"
+expect "why" says "are over that all of this may take"
+upheld
+
 prepare "x test counts a test program that died without a result" <<'EOT'
 echo '     Running tests/a.rs (target/debug/deps/a-1)'
 echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'
