@@ -83,16 +83,30 @@ pub struct EventRun {
     pub stages: StageTimes,
 }
 
-/// One run of orchestrations, one after the other on one connection.
+/// One run of orchestrations, by consumers that ask again when they have their answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrchestrationRun {
     /// Services in the cloud, each with a rule.
     pub services: u32,
-    /// From request to answer as the consumer sees it.
+    /// Consumers, each with one connection.
+    #[serde(default = "alone")]
+    pub consumers: u32,
+    /// Orchestrations while all else was counted; of a recording that does not tell, as many as there are latencies.
+    #[serde(default)]
+    pub orchestrations: u64,
+    /// From request to answer as a consumer sees it, without the first one on each connection.
     pub latency_ns: Counts,
+    /// Processor time of the cloud, in the kernel's ticks of 10 ms, and of the consumers, where the cloud's process is known.
+    #[serde(default)]
+    pub processor_ns: Option<u64>,
     /// The server's stages during the run, by system.
     pub stages: StageTimes,
+}
+
+/// Consumers of a recording that does not tell how many there were.
+fn alone() -> u32 {
+    1
 }
 
 /// One run of orchestrations that another cloud answered, by consumers that ask again when they have their answers.

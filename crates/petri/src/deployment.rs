@@ -11,9 +11,9 @@ mod event_path;
 mod graph;
 mod graph_calibration;
 mod graph_path;
-mod intercloud;
 mod least_squares;
 mod orchestration;
+mod orchestration_path;
 mod prediction;
 
 pub use self::{
@@ -27,11 +27,10 @@ pub use self::{
     },
     graph_calibration::{GraphCalibration, GraphCalibrationError, calibrate_graph},
     graph_path::{GRAPH_OPERATORS_MAX, GraphPath, graph_path},
-    intercloud::{Beside, Dialogue, InterCloudError, InterCloudLaws, InterCloudRun, InterCloudStep, fit_intercloud, intercloud},
-    orchestration::{OrchestrationLaws, fit_orchestration, orchestration},
+    orchestration::{Beside, Dialogue, OrchestrationError, OrchestrationLaws, OrchestrationRun, OrchestrationStep, fit_orchestrations},
+    orchestration_path::{ORCHESTRATION_CORES_MAX, orchestration},
     prediction::{
-        Effort, GraphPrediction, Prediction, PredictionError, predict_answers, predict_events, predict_graph, predict_intercloud,
-        predict_orchestrations,
+        Effort, GraphPrediction, Prediction, PredictionError, predict_answers, predict_events, predict_graph, predict_orchestrations,
     },
 };
 

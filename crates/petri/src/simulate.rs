@@ -450,7 +450,7 @@ impl<'a> Simulation<'a> {
         let quantile = |share: f64| Some((share, self.interval.quantile(&total.passages, runs as usize, share)?));
         Passage {
             cdf: cdf.to_vec(),
-            mean: (missing == 0).then(|| self.interval.unbounded_mean(sums)),
+            mean: (missing == 0).then(|| self.interval.of_few((runs as f64).max(2.0)).unbounded_mean(sums)),
             quantiles: QUANTILES.into_iter().filter_map(quantile).collect(),
             missing,
         }

@@ -48,11 +48,14 @@ pub struct RecordOptions {
     /// Orchestrations of a run; 0 for none
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub orchestrations: u32,
+    /// Consumers that ask for these, each again when it has its answer; a comma list is a load each
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4", value_parser = clap::value_parser!(u32).range(1..=CONSUMERS_MAX))]
+    pub orchestration_consumers: Vec<u32>,
     /// Services in the cloud while orchestrations are asked for
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub services: u32,
     /// Orchestrations of a run that another cloud answers, between two own secure clouds with a relay; 0 for none
-    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "cloud", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub intercloud: u32,
     /// Consumers that ask for these, each again when it has its answer; a comma list is a load each
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4", requires = "intercloud", value_parser = clap::value_parser!(u32).range(1..=CONSUMERS_MAX))]

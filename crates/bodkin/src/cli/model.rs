@@ -65,7 +65,7 @@ enum ModelCommand {
     Convert(convert::ConvertOptions),
     /// Record a cloud under load, and fit what each step of an event and of an orchestration costs
     Calibrate(calibrate::CalibrateOptions),
-    /// What another number of processors, publishers, subscribers, workers or another rate would do: mean, p99, curve
+    /// What another number of processors, publishers, subscribers, consumers, workers or another rate would do: mean, p99, curve
     Predict(predict::PredictOptions),
     /// Many edges that forward their events to JetStream: how long that takes, which part is full first, and what would help
     Fleet(fleet::FleetOptions),

@@ -17,6 +17,14 @@ const HELD_UP_SELDOM: f64 = 0.001;
 const HELD_UP_MAX: f64 = 0.5;
 /// Part of a run of a simulation that a wake-up takes at most: one that is longer than the run is not seen, for what is late by it never comes.
 const HELD_UP_PART: f64 = 0.1;
+/// Most steps of a search from each point.
+const STEPS_MAX: u32 = 8;
+/// Part of the events, and the fewest of them, with which a search goes whose simulations take long; part of the sum of squares that a step of it takes off at least, or is the last one; and most steps with all
+/// events behind it, from the better one of the points.
+const FEW_EVENTS_PART: f64 = 0.1;
+const FEW_EVENTS_MIN: u64 = 1_000;
+const FEW_EVENTS_GAIN_MIN: f64 = 0.01;
+const REFINING_STEPS_MAX: u32 = 2;
 /// Parts of a publisher's work that its write is at least and at most.
 const PUBLISH_PART: (f64, f64) = (0.3, 0.8);
 
@@ -71,7 +79,7 @@ pub fn calibrate(runs: &[EventRun], effort: &Effort) -> Result<Calibration, Cali
         &closed,
         effort,
         |load| &load.answered,
-        |load, wake| {
+        |load, wake, effort| {
             let costs = Costs { wake, subscriber_wake: wake, ..costs.clone() };
             predict_answers(&costs, &deployment(load), effort)
         },
@@ -81,7 +89,7 @@ pub fn calibrate(runs: &[EventRun], effort: &Effort) -> Result<Calibration, Cali
         &loads.iter().collect::<Vec<_>>(),
         effort,
         |load| &load.latency,
-        |load, subscriber_wake| {
+        |load, subscriber_wake, effort| {
             let costs = Costs { subscriber_wake, ..costs.clone() };
             predict_events(&costs, &deployment(load), effort)
         },
@@ -215,27 +223,39 @@ fn searched(
     loads: &[&EventRun],
     effort: &Effort,
     measured: fn(&EventRun) -> &Durations,
-    predict: impl Fn(&EventRun, Wake) -> Result<Prediction, PredictionError>,
+    predict: impl Fn(&EventRun, Wake, &Effort) -> Result<Prediction, PredictionError>,
 ) -> Result<Wake, PredictionError> {
-    let run_us = loads.iter().map(|load| load.elapsed_us / load.events as f64).fold(f64::INFINITY, f64::min) * effort.events_of_run();
+    let event_us = loads.iter().map(|load| load.elapsed_us / load.events as f64).fold(f64::INFINITY, f64::min);
     let measured: Vec<&Durations> = loads.iter().map(|load| measured(load)).collect();
-    nearest_wake(&measured, run_us, |wake| loads.iter().map(|load| predict(load, wake)).collect())
+    nearest_wake(&measured, event_us, effort, Search::AllEvents, |wake, effort| {
+        loads.iter().map(|load| predict(load, wake, effort)).collect()
+    })
+}
+
+/// How wake-ups are searched: some hundred are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// Each with all events.
+    AllEvents,
+    /// With few events, and with all of them only near the end: where a simulation takes long.
+    FewEventsFirst,
 }
 
 /// The wake-ups under which what is predicted comes nearest to what was measured: median, mean and 99th percentile of all that was, by the squares of the
-/// logarithms of their ratios. A run of a simulation takes `run_us`.
+/// logarithms of their ratios. An event takes `event_us` of a simulation's time at least.
 pub(super) fn nearest_wake(
     measured: &[&Durations],
-    run_us: f64,
-    predict: impl Fn(Wake) -> Result<Vec<Prediction>, PredictionError>,
+    event_us: f64,
+    effort: &Effort,
+    search: Search,
+    predict: impl Fn(Wake, &Effort) -> Result<Vec<Prediction>, PredictionError>,
 ) -> Result<Wake, PredictionError> {
     // Nobody was held up for longer than the longest response took.
     let longest_us = measured.iter().map(|durations| durations.quantile_us(1.0)).fold(0.0, f64::max);
-    let held_up_us_max = longest_us.min(HELD_UP_PART * run_us);
-    let at = |point| at(point, held_up_us_max);
-    let residuals = |point: [f64; 4]| -> Result<Vec<f64>, PredictionError> {
+    let wake = |point, effort: &Effort| at(point, longest_us.min(HELD_UP_PART * (event_us * effort.events_of_run())));
+    let residuals = |point: [f64; 4], effort: &Effort| -> Result<Vec<f64>, PredictionError> {
         let mut residuals = Vec::new();
-        for (predicted, measured) in predict(at(point))?.iter().zip(measured) {
+        for (predicted, measured) in predict(wake(point, effort), effort)?.iter().zip(measured) {
             residuals.push((predicted.mean_us.value / measured.mean_us()).ln());
             residuals.extend([0.5, 0.99].map(|share| (predicted.quantile_us(share) / measured.quantile_us(share)).ln()));
         }
@@ -243,18 +263,26 @@ pub(super) fn nearest_wake(
     };
     let lightest = measured.iter().min_by(|a, b| a.mean_us().total_cmp(&b.mean_us())).expect("something was measured");
     let latest_us = measured.iter().map(|durations| durations.quantile_us(0.99)).fold(0.0, f64::max);
+    let few_events = ((FEW_EVENTS_PART * effort.events as f64) as u64).max(FEW_EVENTS_MIN).min(effort.events);
+    let (first_effort, gain_min) = match search {
+        Search::AllEvents => (*effort, 0.0),
+        Search::FewEventsFirst => (Effort { events: few_events, ..*effort }, FEW_EVENTS_GAIN_MIN),
+    };
     // A thread is held up often for a short while or seldom for a long one: between the two lies a ridge that a search does not cross.
     let mut best: Option<([f64; 4], f64)> = None;
     for (held_up, held_up_us) in [(HELD_UP_OFTEN, lightest.quantile_us(0.99)), (HELD_UP_SELDOM, latest_us)] {
         // Logarithms: of the usual time, of the probability, of the time of being held up, of the probability where no processor is idle.
         let first = [0.25 * lightest.quantile_us(0.5), held_up, held_up_us, held_up].map(f64::ln);
-        let (point, squares) = least_squares(first, residuals)?;
+        let (point, squares) = least_squares(first, STEPS_MAX, gain_min, |point| residuals(point, &first_effort))?;
         if best.is_none_or(|(_, least)| squares < least) {
             best = Some((point, squares));
         }
     }
-    let (point, _) = best.expect("it was searched from two points");
-    Ok(at(point))
+    let (mut point, _) = best.expect("it was searched from two points");
+    if search == Search::FewEventsFirst {
+        (point, _) = least_squares(point, REFINING_STEPS_MAX, FEW_EVENTS_GAIN_MIN, |point| residuals(point, effort))?;
+    }
+    Ok(wake(point, effort))
 }
 
 fn at([usual, held_up, held_up_us, busy]: [f64; 4], held_up_us_max: f64) -> Wake {

@@ -1,7 +1,7 @@
 //! Costs of a graph from runs of it under load: what its operators lasted, what each thread worked, and wake-ups from the latencies.
 
 use super::{
-    calibration::{middle, nearest_wake},
+    calibration::{Search, middle, nearest_wake},
     costs::{Wake, Work},
     durations::Durations,
     graph::{Graph, GraphCosts, GraphRun, GraphSource, OperatorCost},
@@ -61,15 +61,15 @@ pub fn calibrate_graph(graph: &Graph, runs: &[GraphRun], effort: &Effort) -> Res
     let mut costs = worked(graph, &loads);
     let levels = graph.levels();
     let measured: Vec<Durations> = loads.iter().flat_map(|load| levels.iter().map(|level| load.of_level(graph, *level))).collect();
-    let predicted = |costs: &GraphCosts| {
+    let predicted = |costs: &GraphCosts, effort: &Effort| {
         loads.iter().map(|load| predict_graph(graph, costs, &load.deployment(), effort)).collect::<Result<Vec<_>, _>>()
     };
     let event_us = loads.iter().map(|load| load.elapsed_us / load.sent as f64).fold(f64::INFINITY, f64::min);
-    costs.wake = nearest_wake(&measured.iter().collect::<Vec<_>>(), event_us * effort.events_of_run(), |wake| {
-        let of_loads = predicted(&GraphCosts { wake, ..costs.clone() })?;
+    costs.wake = nearest_wake(&measured.iter().collect::<Vec<_>>(), event_us, effort, Search::FewEventsFirst, |wake, effort| {
+        let of_loads = predicted(&GraphCosts { wake, ..costs.clone() }, effort)?;
         Ok(of_loads.into_iter().flatten().map(|of_level| of_level.response).collect())
     })?;
-    let of_loads = predicted(&costs)?;
+    let of_loads = predicted(&costs, effort)?;
     Ok(GraphCalibration { costs, loads: loads.into_iter().zip(of_loads).collect() })
 }
 

@@ -4,8 +4,6 @@
 const SWEEPS: u32 = 5_000;
 /// Searched numbers.
 const AXES: usize = 4;
-/// Most steps of a search.
-const STEPS_MAX: u32 = 8;
 /// Difference by which slopes are taken: small beside what matters, large beside the noise of a simulation.
 const DIFFERENCE: f64 = 0.2;
 /// Longest step along an axis, and the shortest worth another one.
@@ -38,15 +36,20 @@ pub fn regression(rows: &[(Vec<f64>, f64)], starts: &[bool]) -> Vec<f64> {
     found
 }
 
-/// The point of the least sum of squared residuals that damped steps come to from `first` (Levenberg 1944, Marquardt 1963). Where nothing depends on a
+/// The point of the least sum of squared residuals that `steps_max` damped steps come to from `first` (Levenberg 1944, Marquardt 1963); behind one that takes less than `gain_min` off the sum, as a part of it, no other one follows. Where nothing depends on a
 /// number it stays as it was. Gives the sum, too.
 ///
 /// # Errors
 /// Those of `residuals`.
-pub fn least_squares<E>(first: [f64; AXES], residuals: impl Fn([f64; AXES]) -> Result<Vec<f64>, E>) -> Result<([f64; AXES], f64), E> {
+pub fn least_squares<E>(
+    first: [f64; AXES],
+    steps_max: u32,
+    gain_min: f64,
+    residuals: impl Fn([f64; AXES]) -> Result<Vec<f64>, E>,
+) -> Result<([f64; AXES], f64), E> {
     let (mut point, mut damping) = (first, DAMPING_FIRST);
     let mut here = residuals(point)?;
-    for _ in 0..STEPS_MAX {
+    for _ in 0..steps_max {
         let mut slopes = Vec::new();
         for axis in 0..AXES {
             let mut beside = point;
@@ -67,9 +70,10 @@ pub fn least_squares<E>(first: [f64; AXES], residuals: impl Fn([f64; AXES]) -> R
             }
         };
         let longest = next.iter().zip(point).map(|(next, value)| (next - value).abs()).fold(0.0, f64::max);
+        let gain = 1.0 - squares(&there) / squares(&here);
         (point, here) = (next, there);
         damping /= DAMPING_FACTOR;
-        if longest < STEP_MIN {
+        if longest < STEP_MIN || gain < gain_min {
             break;
         }
     }
@@ -127,10 +131,10 @@ mod tests {
     #[test]
     fn the_lowest_point_is_found_and_a_number_without_effect_stays() {
         let bent = |point: [f64; AXES]| Ok::<_, Infallible>(vec![point[0].exp() - 2.0, point[1] * point[0] - 1.0]);
-        let (found, left) = least_squares([0.3, 3.0, -7.0, 5.0], bent).expect("nothing fails");
+        let (found, left) = least_squares([0.3, 3.0, -7.0, 5.0], 8, 0.01, bent).expect("nothing fails");
         assert!(left < 1e-6, "{left}");
         assert!((found[0] - 2_f64.ln()).abs() < 1e-3 && (found[1] - 1.0 / 2_f64.ln()).abs() < 1e-3, "{found:?}");
         assert_eq!(found[2..], [-7.0, 5.0]);
-        assert_eq!(least_squares([0.0; AXES], |_| Err("refused")), Err("refused"));
+        assert_eq!(least_squares([0.0; AXES], 8, 0.01, |_| Err("refused")), Err("refused"));
     }
 }

@@ -1,77 +1,487 @@
-//! An orchestration in one cloud as a net: a consumer's request passes the stages of the Orchestrator on one of its workers.
-
-use std::num::NonZeroU32;
+//! Orchestrations: what was seen of them under load, and the laws of their steps. One that leads to another cloud passes the asking Orchestrator, a global service discovery (GSD) and
+//! an inter-cloud negotiation (ICN), each with a call, a way there and back, and what the other cloud decides (Rocha 2019, Figure 5.5); one that the own cloud answers has the Orchestrator's stages alone.
+//!
+//! Everybody shares the processors. Of each step a part is work, which needs one; in the rest messages are on their way and threads are woken, and
+//! nobody needs any. Beside its way an orchestration has work of which it does not wait for the end: queues are put away, answers are acknowledged, clouds look after their connections.
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    draft::{Around, Draft},
     durations::{Durations, likeliest},
+    prediction::{Effort, PredictionError, predict_orchestrations},
 };
-use crate::{
-    distribution::{Distribution, DistributionError, Form},
-    net::{Net, Servers},
-    simulate::{Tag, TagStart},
-};
+use crate::distribution::{Distribution, DistributionError, Form};
+
+/// One load of orchestrations, and what was seen of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrchestrationRun {
+    /// Processors that the clouds and the consumers share.
+    pub cores: u32,
+    /// Consumers, each of which asks again when it has its answer.
+    pub consumers: u32,
+    /// Orchestrations while the steps were recorded.
+    pub orchestrations: u64,
+    /// From request to answer.
+    pub latency: Durations,
+    /// Name and times of the asking Orchestrator's stages in front of the first dialogue; all of them where there is none.
+    pub before: Vec<(String, Durations)>,
+    /// The dialogues with another cloud in their order; none: the own cloud answers.
+    pub dialogues: Vec<Dialogue>,
+    /// As `before`, behind the last dialogue.
+    pub after: Vec<(String, Durations)>,
+    /// Processor time of the clouds and of the consumers in us, where it is known.
+    pub processor_us: Option<f64>,
+}
+
+/// The parts of a dialogue between two clouds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dialogue {
+    /// What it is about.
+    pub name: String,
+    /// From listening for the answer to the other cloud's acknowledgement of the call.
+    pub call: Durations,
+    /// From there to the answer.
+    pub answer: Durations,
+    /// Of that, what the other cloud took to decide.
+    pub decide: Durations,
+}
 
 /// The fitted laws of an orchestration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrchestrationLaws {
-    /// Name and law of each stage, in the order of an answer's making; in us.
-    pub stages: Vec<(String, Form)>,
-    /// From the consumer's request to the first stage, and from the last one back: what no stage has.
-    pub transit: Form,
+    /// Numbers of consumers of the loads from which they were made.
+    pub consumers: Vec<u32>,
+    /// The steps in their order.
+    pub steps: Vec<OrchestrationStep>,
+    /// Processor time of what is done beside the way of an orchestration, in us: where nobody else asks, and where very many do.
+    pub beside_us: Beside,
+    /// How far the net's mean is off, at most, for the loads from which they were made.
+    pub mean_off_percent: f64,
 }
 
-/// Least part of the mean transit that a single one takes.
-const TRANSIT_PART_MIN: f64 = 0.05;
-
-/// Fits the stages of orchestrations that were asked for one after the other, and what is left of their response times. A stage that nothing passed
-/// is left out.
-///
-/// # Errors
-/// Nothing was recorded, or the stages took longer than the responses.
-pub fn fit_orchestration(stages: &[(String, Durations)], latency: &Durations) -> Result<OrchestrationLaws, DistributionError> {
-    let passed = || stages.iter().filter(|(_, durations)| durations.count() > 0);
-    let of_answer = |durations: &Durations| durations.sum_us / latency.count().max(1) as f64;
-    let staged_us: f64 = passed().map(|(_, durations)| of_answer(durations)).sum();
-    let transit_us = latency.mean_us() - staged_us;
-    let values = latency.spread(|value| (value - staged_us).max(TRANSIT_PART_MIN * transit_us));
-    let law = |(name, durations): &(String, Durations)| Ok((name.clone(), Form::from(&durations.law(of_answer(durations))?)));
-    Ok(OrchestrationLaws {
-        stages: passed().map(law).collect::<Result<_, DistributionError>>()?,
-        transit: Form::from(&likeliest(values, transit_us)?),
-    })
+/// A processor time that is shared by those who ask at the same time: threads that are awake anyway are not woken, and what waits is done in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// For one consumer.
+    pub alone: f64,
+    /// For each of very many.
+    pub many: f64,
 }
 
-/// The net of so many consumers, each of which asks again when it has its answer, and so many workers; whose times in it are response
-/// times; and what one orchestration takes on average.
-///
-/// # Errors
-/// A law that is none.
-pub fn orchestration(laws: &OrchestrationLaws, consumers: u32, workers: u32) -> Result<(Net, Tag, f64), DistributionError> {
-    let mut draft = Draft::default();
-    let free = draft.place("workers", workers);
-    let asking = draft.place("asking", consumers);
-    let waiting = draft.place("waiting", 0);
-    let answered = draft.place("answered", 0);
-    let transit = Distribution::try_from(laws.transit.clone())?;
-    let mut mean_us = transit.mean();
-    let request = draft.timed("transit", &transit, Servers::Infinite, Around::from(&[asking]).to(&[waiting]));
-    let servers = Servers::Count(NonZeroU32::new(workers).unwrap_or(NonZeroU32::MIN));
-    let mut at = draft.place("taken", 0);
-    draft.immediate("worker takes it", 1, Around::from(&[waiting, free]).to(&[at]));
-    for (index, (name, form)) in laws.stages.iter().enumerate() {
-        let law = Distribution::try_from(form.clone())?;
-        mean_us += law.mean();
-        let is_last = index + 1 == laws.stages.len();
-        let next = if is_last { answered } else { draft.place(format!("behind {name}"), 0) };
-        let around = Around::from(&[at]).to(&[next]);
-        draft.timed(name, &law, servers, if is_last { around.to(&[free]) } else { around });
-        at = next;
+impl Beside {
+    /// How much of what is saved by asking together is not yet saved with so many consumers.
+    fn unshared(consumers: u32) -> f64 {
+        f64::from(consumers).sqrt().recip()
     }
-    draft.immediate("next one", 1, Around::from(&[answered]).to(&[asking]));
-    let net = draft.net(format!("orchestration, {consumers} consumers, {workers} workers")).expect("stages have names of their own");
-    Ok((net, Tag::new(TagStart::Service(request), answered), mean_us))
+
+    /// For each of so many: what is saved goes with the square root of their number, which is what was measured of one to eight (decision 102).
+    pub(super) fn of(self, consumers: u32) -> f64 {
+        (self.many + (self.alone - self.many) * Self::unshared(consumers)).max(0.0)
+    }
+
+    /// The time that comes nearest to those of so many consumers each, by least squares; what is known of one number only is so for all.
+    fn nearest(seen: &[(u32, f64)]) -> Self {
+        let count = seen.len() as f64;
+        let share = |consumers: u32| Self::unshared(consumers);
+        let (x, y) = (seen.iter().map(|(n, _)| share(*n)).sum::<f64>() / count, seen.iter().map(|(_, us)| us).sum::<f64>() / count);
+        let square: f64 = seen.iter().map(|(n, _)| (share(*n) - x).powi(2)).sum();
+        let slope = if square > 0.0 { seen.iter().map(|(n, us)| (share(*n) - x) * (us - y)).sum::<f64>() / square } else { 0.0 };
+        let many = (y - slope * x).max(0.0);
+        Self { alone: (y + slope * (1.0 - x)).max(0.0), many }
+    }
+}
+
+/// A step of such an orchestration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrchestrationStep {
+    /// Its name.
+    pub name: String,
+    /// Processor time in us.
+    pub work_us: f64,
+    /// The law of the time in which it needs no processor, in us.
+    pub waits: Form,
+}
+
+/// Runs that no laws can be made from.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OrchestrationError {
+    /// Something is missing.
+    #[error("of orchestrations no {0} were recorded")]
+    Missing(String),
+    /// The steps of those who asked one after the other took longer than they waited.
+    #[error(
+        "the steps of an orchestration took {steps_us:.0} us and its answer came behind {latency_us:.0} us: they belong to different runs"
+    )]
+    Longer {
+        /// All steps.
+        steps_us: f64,
+        /// Request to answer.
+        latency_us: f64,
+    },
+    /// A law that is none.
+    #[error(transparent)]
+    Law(#[from] DistributionError),
+    /// The net cannot be simulated.
+    #[error(transparent)]
+    Prediction(#[from] PredictionError),
+}
+
+/// Name of the step that has what no other one has: the way between consumer and cloud, and what is done between dialogues.
+const TRANSIT: &str = "transit";
+/// Most of a step that is work: where all of it would be, threads are woken all the same.
+const WORK_PART_MAX: f64 = 0.95;
+/// Least part of its mean time that a single pass of a step waits.
+const WAIT_PART_MIN: f64 = 0.05;
+
+impl OrchestrationRun {
+    /// Whether it is another run of the same load.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.cores, self.consumers) == (other.cores, other.consumers)
+    }
+
+    fn add(&mut self, other: &Self) {
+        let each = |ours: &mut [(String, Durations)], theirs: &[(String, Durations)]| {
+            for (name, durations) in ours {
+                theirs.iter().filter(|(other, _)| other == name).for_each(|(_, other)| durations.add(other));
+            }
+        };
+        self.orchestrations += other.orchestrations;
+        self.latency.add(&other.latency);
+        each(&mut self.before, &other.before);
+        each(&mut self.after, &other.after);
+        for (ours, theirs) in self.dialogues.iter_mut().zip(&other.dialogues) {
+            ours.call.add(&theirs.call);
+            ours.answer.add(&theirs.answer);
+            ours.decide.add(&theirs.decide);
+        }
+        self.processor_us = self.processor_us.zip(other.processor_us).map(|(ours, theirs)| ours + theirs);
+    }
+
+    /// All runs with this many consumers as one.
+    fn whole(runs: &[Self], consumers: u32) -> Self {
+        let mut of_load = runs.iter().filter(|run| run.consumers == consumers);
+        let mut whole = of_load.next().expect("it is one of their numbers").clone();
+        of_load.for_each(|run| whole.add(run));
+        whole
+    }
+
+    /// The steps in their order, behind what no step has of the response time: the consumer's way, and whatever holds up an orchestration as a whole. Of one that leads to another cloud that is no
+    /// work, of another one much of it is the consumer's.
+    fn passed(&self) -> Result<Vec<Passed>, OrchestrationError> {
+        let of_answer = |durations: &Durations| durations.sum_us / self.orchestrations as f64;
+        let step = |name: String, mean_us: f64, values: Vec<f64>| Passed { name, mean_us, values, is_work: true };
+        let stage = |(name, durations): &(String, Durations)| step(name.clone(), of_answer(durations), durations.spread(|value| value));
+        let passed = |stages: &[(String, Durations)]| -> Vec<_> {
+            stages.iter().filter(|(_, durations)| durations.count() > 0).map(stage).collect()
+        };
+        let mut steps = passed(&self.before);
+        for Dialogue { name, call, answer, decide } in &self.dialogues {
+            for (part, durations) in [("calls", call), ("answers", answer), ("decisions", decide)] {
+                if durations.count() == 0 {
+                    return Err(OrchestrationError::Missing(format!("{part} of {name}")));
+                }
+            }
+            let decided_us = of_answer(decide);
+            let carried_us = of_answer(answer) - decided_us;
+            let carried = answer.spread(|value| (value - decided_us).max(WAIT_PART_MIN * carried_us));
+            steps.push(step(format!("{name} call"), of_answer(call), call.spread(|value| value)));
+            steps.push(step(format!("{name} there and back"), carried_us, carried));
+            steps.push(step(format!("{name} decides"), decided_us, decide.spread(|value| value)));
+        }
+        steps.extend(passed(&self.after));
+        if steps.is_empty() {
+            return Err(OrchestrationError::Missing("stages".to_owned()));
+        }
+        let (steps_us, latency_us) = (steps.iter().map(|step| step.mean_us).sum::<f64>(), self.latency.mean_us());
+        if steps_us >= latency_us {
+            return Err(OrchestrationError::Longer { steps_us, latency_us });
+        }
+        let transit_us = latency_us - steps_us;
+        let values = self.latency.spread(|value| (value - steps_us).max(WAIT_PART_MIN * transit_us));
+        steps.insert(0, Passed { name: TRANSIT.to_owned(), mean_us: transit_us, values, is_work: self.dialogues.is_empty() });
+        Ok(steps)
+    }
+}
+
+/// A step as it was seen.
+struct Passed {
+    name: String,
+    /// Mean in an orchestration.
+    mean_us: f64,
+    /// Values that stand for its times.
+    values: Vec<f64>,
+    /// Whether a part of it is work.
+    is_work: bool,
+}
+
+/// Shares of the work that may be on the way of an orchestration which are tried, the others being beside it.
+const ON_THE_WAY: [f64; 7] = [1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1];
+/// Part of the orchestrations with which these are tried, and the fewest.
+const FEW_PART: f64 = 0.25;
+const FEW_MIN: u64 = 1_000;
+/// How often what an orchestration waits for its own work is reckoned anew: the less a step waits, the sooner it is in the way of what the last one has left.
+const REFININGS: u32 = 3;
+
+/// Fits the steps. How long they take is told by the load with the fewest consumers; how much is worked, on the way and beside it, by the processor time of each load. How
+/// much of that is on the way is what brings the means of all loads nearest to the measured ones.
+///
+/// # Errors
+/// Something was not recorded, or the steps took longer than the orchestrations.
+pub fn fit_orchestrations(runs: &[OrchestrationRun], effort: &Effort) -> Result<OrchestrationLaws, OrchestrationError> {
+    let mut consumers: Vec<u32> = runs.iter().map(|run| run.consumers).collect();
+    consumers.sort_unstable();
+    consumers.dedup();
+    let loads: Vec<OrchestrationRun> = consumers.iter().map(|number| OrchestrationRun::whole(runs, *number)).collect();
+    let Some(alone) = loads.first() else { return Err(OrchestrationError::Missing("runs".to_owned())) };
+    if loads.iter().any(|load| load.latency.count() == 0 || load.orchestrations == 0) {
+        return Err(OrchestrationError::Missing("answers".to_owned()));
+    }
+    let steps = alone.passed()?;
+    let working_us: f64 = steps.iter().filter(|step| step.is_work).map(|step| step.mean_us).sum();
+    let worked: Vec<(u32, f64)> =
+        loads.iter().filter_map(|load| Some((load.consumers, load.processor_us? / load.orchestrations as f64))).collect();
+    let is_known = !worked.is_empty();
+    let worked = if is_known { Beside::nearest(&worked) } else { Beside { alone: working_us, many: working_us } };
+    let most_us = (WORK_PART_MAX * working_us).min(worked.many);
+    let parts = if loads.len() == 1 { &ON_THE_WAY[..1] } else { &ON_THE_WAY[..] };
+    let few = Effort { events: ((FEW_PART * effort.events as f64) as u64).max(FEW_MIN).min(effort.events), ..*effort };
+    let mut best: Option<(f64, OrchestrationLaws)> = None;
+    for part in parts {
+        let way_us = part * most_us;
+        let beside_us = if is_known {
+            Beside { alone: (worked.alone - way_us).max(0.0), many: worked.many - way_us }
+        } else {
+            Beside { alone: 0.0, many: 0.0 }
+        };
+        let laws = |held_us: f64| -> Result<OrchestrationLaws, DistributionError> {
+            let steps = fitted(&steps, way_us / working_us, held_us / working_us)?;
+            Ok(OrchestrationLaws { consumers: consumers.clone(), steps, beside_us, mean_off_percent: 0.0 })
+        };
+        let laws = with_what_is_held(alone, &few, laws)?;
+        let squares = off(&laws, &loads, &few)?.iter().map(|off| off.ln().powi(2)).sum();
+        if best.as_ref().is_none_or(|(least, _)| squares < *least) {
+            best = Some((squares, laws));
+        }
+    }
+    let (_, laws) = best.expect("some share was tried");
+    let mean_off_percent = off(&laws, &loads, effort)?.iter().map(|off| 100.0 * (off - 1.0).abs()).fold(0.0, f64::max);
+    Ok(OrchestrationLaws { mean_off_percent, ..laws })
+}
+
+/// Predicted over measured means of loads.
+fn off(laws: &OrchestrationLaws, loads: &[OrchestrationRun], effort: &Effort) -> Result<Vec<f64>, PredictionError> {
+    let off = |load: &OrchestrationRun| {
+        let predicted = predict_orchestrations(laws, load.consumers, load.cores, effort)?;
+        Ok(predicted.mean_us.value / load.latency.mean_us())
+    };
+    loads.iter().map(off).collect()
+}
+
+/// The laws under which those who ask one after the other wait as long as was measured: their steps wait for processors, too, where these are at what the steps before have left, and the measured times of
+/// steps have that in them. `laws` takes how long that is, in us.
+fn with_what_is_held(
+    alone: &OrchestrationRun,
+    effort: &Effort,
+    laws: impl Fn(f64) -> Result<OrchestrationLaws, DistributionError>,
+) -> Result<OrchestrationLaws, OrchestrationError> {
+    let mut held_us = 0.0;
+    let mut found = laws(held_us)?;
+    for _ in 0..REFININGS {
+        let predicted = predict_orchestrations(&found, alone.consumers, alone.cores, effort)?;
+        held_us = (held_us + predicted.mean_us.value - alone.latency.mean_us()).max(0.0);
+        found = laws(held_us)?;
+    }
+    Ok(found)
+}
+
+/// The steps with this part of each that works as work, and another one as waiting for a processor.
+fn fitted(steps: &[Passed], work_part: f64, held_part: f64) -> Result<Vec<OrchestrationStep>, DistributionError> {
+    let taken_part = (work_part + held_part).min(WORK_PART_MAX.max(work_part));
+    let step = |Passed { name, mean_us, values, is_work }: &Passed| {
+        let [work_part, taken_part] = if *is_work { [work_part, taken_part] } else { [0.0; 2] };
+        let waits = Form::from(&waits(values.clone(), *mean_us, taken_part * mean_us)?);
+        Ok(OrchestrationStep { name: name.clone(), work_us: work_part * mean_us, waits })
+    };
+    steps.iter().map(step).collect()
+}
+
+/// The law of what is left of such times, whose mean is `mean_us`, without `taken_us` of each.
+fn waits(mut values: Vec<f64>, mean_us: f64, taken_us: f64) -> Result<Distribution, DistributionError> {
+    let mean_of = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let left_us = mean_us - taken_us;
+    let scale = mean_us / mean_of(&values);
+    values.iter_mut().for_each(|value| *value = (*value * scale - taken_us).max(WAIT_PART_MIN * left_us));
+    let scale = left_us / mean_of(&values);
+    values.iter_mut().for_each(|value| *value *= scale);
+    likeliest(values, left_us)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::orchestration_path::ORCHESTRATION_CORES_MAX, *};
+
+    const EFFORT: Effort = Effort { events: 20_000, seed: 1, threads: 1 };
+
+    fn fixed(value: f64) -> Form {
+        Form::Deterministic { value }
+    }
+
+    fn laws(beside_us: f64) -> OrchestrationLaws {
+        let step = |name: &str, work_us, waits_us| OrchestrationStep { name: name.to_owned(), work_us, waits: fixed(waits_us) };
+        OrchestrationLaws {
+            consumers: vec![1],
+            steps: vec![step("transit", 10.0, 30.0), step("gsd call", 40.0, 120.0)],
+            beside_us: Beside { alone: beside_us, many: beside_us },
+            mean_off_percent: 0.0,
+        }
+    }
+
+    #[track_caller]
+    fn mean_us(laws: &OrchestrationLaws, consumers: u32, cores: u32) -> f64 {
+        predict_orchestrations(laws, consumers, cores, &EFFORT).expect("it can be predicted").mean_us.value
+    }
+
+    #[track_caller]
+    fn assert_near(found: f64, expected: f64, part: f64) {
+        assert!((found / expected - 1.0).abs() < part, "{found} instead of {expected}");
+    }
+
+    #[test]
+    fn one_consumer_waits_for_every_step_and_many_for_the_processors() {
+        assert_near(mean_us(&laws(0.0), 1, 2), 200.0, 1e-6);
+        // What is left is done while the next step waits, and wants its turn where many ask.
+        assert_near(mean_us(&laws(20.0), 1, 2), 200.0, 1e-6);
+        assert_near(mean_us(&laws(20.0), 40, 2), 40.0 * 70.0 / 2.0, 0.05);
+        assert_near(mean_us(&laws(0.0), 40, 1), 40.0 * 50.0, 0.03);
+        let (two, four) = (mean_us(&laws(0.0), 2, 1), mean_us(&laws(0.0), 4, 1));
+        assert!((199.99..250.0).contains(&two) && (199.99..300.0).contains(&four), "{two} and {four}");
+        for (consumers, cores) in [(0, 1), (1, 0), (1, ORCHESTRATION_CORES_MAX + 1)] {
+            assert!(predict_orchestrations(&laws(0.0), consumers, cores, &EFFORT).is_err());
+        }
+    }
+
+    /// Two on two processors: half of all steps come to the one where the other may be served, and wait for the rest of that.
+    #[test]
+    fn who_goes_on_waits_for_a_processor_although_another_one_is_idle() {
+        let step = |name: &str| OrchestrationStep { name: name.to_owned(), work_us: 50.0, waits: Form::Exponential { rate: 0.01 } };
+        let laws = OrchestrationLaws {
+            consumers: vec![1],
+            steps: vec![step("gsd call"), step("icn call")],
+            beside_us: Beside { alone: 0.0, many: 0.0 },
+            mean_off_percent: 0.0,
+        };
+        let two = mean_us(&laws, 2, 2);
+        assert!((303.0..330.0).contains(&two), "{two}");
+        assert_near(mean_us(&laws, 1, 2), 300.0, 0.02);
+    }
+
+    /// Many who only work, on one processor, wait for each of the others once.
+    #[test]
+    fn who_came_first_is_served_first() {
+        let mut laws = laws(0.0);
+        laws.steps = vec![OrchestrationStep { name: "work".to_owned(), work_us: 50.0, waits: fixed(1.0) }];
+        laws.steps.push(OrchestrationStep { name: "other work".to_owned(), ..laws.steps[0].clone() });
+        let told = predict_orchestrations(&laws, 10, 1, &EFFORT).expect("it can be predicted");
+        assert_near(told.mean_us.value, 1_000.0, 0.01);
+        assert!(told.quantile_us(0.99) < 1_700.0, "{}", told.quantile_us(0.99));
+    }
+
+    fn times(us: f64, count: u64) -> Durations {
+        Durations { counts: vec![(us, count)], sum_us: us * count as f64 }
+    }
+
+    /// 100 orchestrations whose steps never vary: 3 + (50 + 70) + (60 + 110) + 7 of 400 us.
+    fn run(consumers: u32, latency_us: f64, processor_us: Option<f64>) -> OrchestrationRun {
+        let stage = |name: &str, us| (name.to_owned(), times(us, 100));
+        let dialogue = |name: &str, call, answer, decide| Dialogue {
+            name: name.to_owned(),
+            call: times(call, 100),
+            answer: times(answer, 100),
+            decide: times(decide, 100),
+        };
+        OrchestrationRun {
+            cores: 2,
+            consumers,
+            orchestrations: 100,
+            latency: times(latency_us, 100),
+            before: vec![stage("parse", 3.0), ("queue".to_owned(), Durations::default())],
+            dialogues: vec![dialogue("gsd", 50.0, 70.0, 20.0), dialogue("icn", 60.0, 110.0, 45.0)],
+            after: vec![stage("send", 7.0)],
+            processor_us: processor_us.map(|us| us * 100.0),
+        }
+    }
+
+    fn fit(runs: &[OrchestrationRun]) -> OrchestrationLaws {
+        fit_orchestrations(runs, &EFFORT).expect("laws")
+    }
+
+    fn works_us(laws: &OrchestrationLaws) -> f64 {
+        laws.steps.iter().map(|step| step.work_us).sum()
+    }
+
+    #[test]
+    fn steps_of_the_lightest_load_and_work_of_each_make_the_laws() {
+        // What the consumers of the second load find is as much work as two processors do.
+        let laws = fit(&[run(1, 400.0, Some(100.0)), run(8, 400.0, Some(100.0)), run(1, 400.0, Some(100.0))]);
+        assert_eq!(laws.consumers, [1, 8]);
+        let names: Vec<&str> = laws.steps.iter().map(|step| step.name.as_str()).collect();
+        let expected =
+            ["transit", "parse", "gsd call", "gsd there and back", "gsd decides", "icn call", "icn there and back", "icn decides", "send"];
+        assert_eq!(names, expected);
+        for (step, us) in laws.steps.iter().zip([100.0, 3.0, 50.0, 50.0, 20.0, 60.0, 65.0, 45.0, 7.0]) {
+            let waits_us = Distribution::try_from(step.waits.clone()).expect("a law").mean();
+            assert!(waits_us > 0.0 && step.work_us + waits_us < us * (1.0 + 1e-9), "{step:?}");
+        }
+        assert_eq!(laws.steps[0].work_us, 0.0, "the consumer's way is none of the clouds' work");
+        assert_near(works_us(&laws) + laws.beside_us.many, 100.0, 1e-9);
+        assert_near(mean_us(&laws, 1, 2), 400.0, 0.01);
+        assert_near(mean_us(&laws, 100, 2), 100.0 * 100.0 / 2.0, 0.03);
+        // More work than an orchestration has time for is done beside it.
+        let laws = fit(&[run(1, 400.0, Some(500.0))]);
+        assert_near(works_us(&laws), 0.95 * 300.0, 1e-9);
+        assert_near(laws.beside_us.many, 500.0 - 0.95 * 300.0, 1e-9);
+        // Where it is not known what works, everything does.
+        let laws = fit(&[run(1, 400.0, None)]);
+        assert_near(works_us(&laws), 0.95 * 300.0, 1e-9);
+        assert_eq!(laws.beside_us, Beside { alone: 0.0, many: 0.0 });
+    }
+
+    #[test]
+    fn what_is_worked_for_each_is_less_where_many_ask() {
+        let beside = Beside::nearest(&[(1, 14.0), (4, 11.0)]);
+        assert_near(beside.of(1), 14.0, 1e-9);
+        assert_near(beside.of(4), 11.0, 1e-9);
+        assert_near(beside.of(9), 10.0, 1e-9);
+        assert_eq!(Beside::nearest(&[(3, 5.0)]), Beside { alone: 5.0, many: 5.0 });
+    }
+
+    /// Whatever part of it is on the way.
+    #[test]
+    fn other_numbers_of_consumers_are_told_by_two_loads() {
+        let truth = |way_us: f64, beside_us: f64| {
+            let steps = fitted(&run(1, 400.0, None).passed().expect("steps"), way_us / 300.0, 0.0).expect("laws");
+            OrchestrationLaws { steps, ..laws(beside_us) }
+        };
+        for (way_us, beside_us) in [(250.0, 0.0), (100.0, 150.0)] {
+            let truth = truth(way_us, beside_us);
+            let seen = |consumers| run(consumers, mean_us(&truth, consumers, 2), Some(250.0));
+            let laws = fit(&[seen(1), seen(4)]);
+            for consumers in [2, 3, 8] {
+                assert_near(mean_us(&laws, consumers, 2), mean_us(&truth, consumers, 2), 0.03);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let told = |runs: &[OrchestrationRun]| fit_orchestrations(runs, &EFFORT).expect_err("nothing can be fitted").to_string();
+        assert_eq!(told(&[]), "of orchestrations no runs were recorded");
+        let mut silent = run(1, 400.0, None);
+        silent.dialogues[1].decide = Durations::default();
+        assert_eq!(told(&[silent]), "of orchestrations no decisions of icn were recorded");
+        assert!(told(&[run(1, 200.0, None)]).starts_with("the steps of an orchestration took 300 us and its answer came behind 200 us"));
+    }
 }

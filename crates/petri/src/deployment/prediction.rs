@@ -5,8 +5,8 @@ use super::{
     event_path::{Deployment, EVENT_PATH_SUBSCRIBERS_MAX, EventPath, event_path},
     graph::{Graph, GraphCosts, GraphDeployment},
     graph_path::{GRAPH_OPERATORS_MAX, graph_path},
-    intercloud::{InterCloudLaws, intercloud},
-    orchestration::{OrchestrationLaws, orchestration},
+    orchestration::OrchestrationLaws,
+    orchestration_path::{ORCHESTRATION_CORES_MAX, orchestration},
 };
 use crate::{
     distribution::DistributionError,
@@ -162,32 +162,22 @@ fn event_us(costs: &Costs, deployment: &Deployment) -> f64 {
     (worked_us / f64::from(deployment.cores.min(THREADS))).max(cycle_us / f64::from(deployment.publishers))
 }
 
-/// The response times of orchestrations by so many consumers that ask one after the other, with so many worker threads.
+/// The response times of orchestrations by so many consumers that ask one after the other, where all share so many processors.
 ///
 /// # Errors
-/// Numbers that are 0.
+/// Numbers that are 0, or more than [`ORCHESTRATION_CORES_MAX`] processors.
 pub fn predict_orchestrations(
     laws: &OrchestrationLaws,
     consumers: u32,
-    workers: u32,
+    cores: u32,
     effort: &Effort,
 ) -> Result<Prediction, PredictionError> {
-    if consumers == 0 || workers == 0 {
-        return Err(PredictionError::Deployment(format!("{consumers} consumers and {workers} workers; expected 1 or more")));
+    if consumers == 0 || cores == 0 || cores > ORCHESTRATION_CORES_MAX {
+        return Err(PredictionError::Deployment(format!(
+            "{consumers} consumers and {cores} processors; expected 1 or more, and {ORCHESTRATION_CORES_MAX} processors at the most"
+        )));
     }
-    let (net, tag, mean_us) = orchestration(laws, consumers, workers)?;
-    simulated(&net, tag, mean_us / f64::from(consumers.min(workers)) * effort.events_of_run(), effort)
-}
-
-/// The response times of orchestrations that another cloud answers, by so many consumers that ask one after the other, where all share so many processors.
-///
-/// # Errors
-/// Numbers that are 0.
-pub fn predict_intercloud(laws: &InterCloudLaws, consumers: u32, cores: u32, effort: &Effort) -> Result<Prediction, PredictionError> {
-    if consumers == 0 || cores == 0 {
-        return Err(PredictionError::Deployment(format!("{consumers} consumers and {cores} processors; expected 1 or more")));
-    }
-    let (net, tag, between_us) = intercloud(laws, consumers, cores)?;
+    let (net, tag, between_us) = orchestration(laws, consumers, cores)?;
     simulated(&net, tag, between_us * effort.events_of_run(), effort)
 }
 

@@ -115,6 +115,9 @@ impl<'a> Parts<'a> {
     fn of(root: &'a Element) -> Result<Self, NetError> {
         let entities = root.child("tpn-entities").filter(|_| root.name == "tpn-editor");
         let entities = entities.ok_or_else(|| refused(root, "a tpn-editor document with tpn-entities is expected"))?;
+        if let Some(second) = root.children.iter().filter(|child| child.name == "tpn-entities").nth(1) {
+            return Err(refused(second, "it is a second net: a file with one net is expected, so save each in a file of its own"));
+        }
         let mut parts = Self::default();
         for element in &entities.children {
             match element.name.as_str() {

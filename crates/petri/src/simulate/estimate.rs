@@ -88,10 +88,12 @@ impl Interval {
         self.reach * (share * (1.0 - share) / count).max(0.0).sqrt()
     }
 
-    /// The ratio of two sums over runs, `by` being the sum of the products: the spread of what a run's value is off from its part.
+    /// The ratio of two sums over runs, `by` being the sum of the products: the spread of what a run's value is off from its part. Of few runs it is asked of [`Interval::of_few`].
     pub fn ratio(&self, value: Sums, count: Sums, by: f64) -> Estimate {
         let ratio = value.value / count.value;
-        let residual = (value.square - 2.0 * ratio * by + ratio * ratio * count.square).max(0.0);
+        let seen = (value.square - 2.0 * ratio * by + ratio * ratio * count.square).max(0.0);
+        // One number is taken from the runs themselves.
+        let residual = seen * value.runs / (value.runs - 1.0).max(1.0);
         let half = self.reach * residual.sqrt() / count.value;
         Estimate { value: ratio, low: ratio - half, high: ratio + half }
     }

@@ -160,22 +160,21 @@ impl<'a> Tags<'a> {
         if sums.count == 0.0 {
             return None;
         }
-        let ratio = |value, square, by_count| {
+        let mut reached = [0.0; 3];
+        let few = interval.of_few(sums.runs.max(2.0));
+        let ratio = |interval: Interval, value, square, by_count| {
             let value = Sums { runs: sums.runs, value, square };
             interval.ratio(value, Sums { runs: sums.runs, value: sums.count, square: sums.squared_count }, by_count)
         };
-        let mut reached = [0.0; 3];
-        let few = interval.of_few(sums.runs.max(2.0));
-        let runs = Sums { runs: sums.runs, value: sums.count, square: sums.squared_count };
         let (mut cdf, mut half_widths) = (Vec::with_capacity(sums.changes.len()), Vec::with_capacity(sums.changes.len()));
         for changes in &sums.changes {
             reached = [reached[0] + changes[0], reached[1] + changes[1], reached[2] + changes[2]];
-            let share = ratio(reached[0], reached[1], reached[2]);
-            let between = few.ratio(Sums { runs: sums.runs, value: reached[0], square: reached[1] }, runs, reached[2]).half_width();
+            let [share, between] = [interval, few].map(|interval| ratio(interval, reached[0], reached[1], reached[2]));
+            let between = between.half_width();
             half_widths.push(between.max(interval.reach_of_share(share.value, sums.count)));
             cdf.push(interval.share(share, sums.runs));
         }
-        Some(Response { cdf, half_widths, mean: ratio(sums.time, sums.squared_time, sums.time_by_count), count: sums.count as u64 })
+        Some(Response { cdf, half_widths, mean: ratio(few, sums.time, sums.squared_time, sums.time_by_count), count: sums.count as u64 })
     }
 }
 

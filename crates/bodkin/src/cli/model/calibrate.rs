@@ -6,8 +6,8 @@ use anyhow::Context;
 use bodkin_bench::recording::Recording;
 use bodkin_petri::{
     deployment::{
-        Beside, Calibration, Effort, EventRun, GraphCalibration, GraphDeployment, GraphPrediction, GraphRun, InterCloudLaws, OperatorCost,
-        Wake, calibrate, calibrate_graph, deployment, event_path, fit_intercloud, fit_orchestration, graph_path, intercloud, orchestration,
+        Beside, Calibration, Effort, EventRun, GraphCalibration, GraphDeployment, GraphPrediction, GraphRun, OperatorCost,
+        OrchestrationLaws, Wake, calibrate, calibrate_graph, deployment, event_path, fit_orchestrations, graph_path, orchestration,
     },
     distribution::Distribution,
     format::json,
@@ -19,10 +19,10 @@ use serde_json::json;
 use super::{
     calibration::{CalibratedGraph, CalibrationFile},
     graph,
-    recording::{SourceOptions, event_runs, intercloud_runs, orchestrations},
+    recording::{SourceOptions, event_runs, intercloud_runs, orchestration_runs},
 };
 use crate::{
-    DONE, FAILED,
+    DONE, FAILED, USAGE,
     cli::{details::Details, printer::Printer, table::Table},
 };
 
@@ -31,7 +31,7 @@ use crate::{
 #[command(
     after_help = "Puts loads on a cloud and reads its stages (or takes a recording of that), estimates what each step of an event's and of an \
                         orchestration's way costs, and writes DIR/calibration.json for `predict` and `validate`, DIR/recording.json, and the \
-                        fitted nets.\nQUEUED US is how long the subscribers' thread stood ready in front of a processor, for each time that it had slept, as the kernel counts it.\nExit codes: 0 done, 1 the cloud cannot be recorded or nothing can be estimated."
+                        fitted nets.\nQUEUED US is how long the subscribers' thread stood ready in front of a processor, for each time that it had slept, as the kernel counts it.\nExit codes: 0 done, 1 the cloud cannot be recorded or nothing can be estimated, 2 an option has a mistake, or needs clouds of its own."
 )]
 pub struct CalibrateOptions {
     /// Where the files are written; the directory is made where it is not there
@@ -52,6 +52,10 @@ type GraphLoadSeen = (GraphRun, Vec<GraphPrediction>);
 
 /// Calibrates and prints; gives the exit code.
 pub fn run(options: &CalibrateOptions, printer: Printer) -> anyhow::Result<u8> {
+    if let Some(refusal) = options.source.refusal() {
+        eprintln!("bodkin: {refusal}");
+        return Ok(USAGE);
+    }
     let recording = options.source.recording()?;
     // It took its time, and is there whatever becomes of it.
     fs::create_dir_all(&options.out).with_context(|| format!("cannot make {}", options.out.display()))?;
@@ -65,11 +69,12 @@ pub fn run(options: &CalibrateOptions, printer: Printer) -> anyhow::Result<u8> {
         }
     };
     let mut file = CalibrationFile::new(recording.machine.clone(), u32::try_from(recording.cores)?, &calibration);
-    file.orchestration = orchestrations(&recording).map(|(stages, latency)| fit_orchestration(&stages, &latency)).transpose()?;
-    let elsewhere = intercloud_runs(&recording);
-    if !elsewhere.is_empty() {
-        match fit_intercloud(&elsewhere, &effort) {
-            Ok(laws) => file.intercloud = Some(laws),
+    for (runs, laws) in [(orchestration_runs(&recording), &mut file.orchestration), (intercloud_runs(&recording), &mut file.intercloud)] {
+        if runs.is_empty() {
+            continue;
+        }
+        match fit_orchestrations(&runs, &effort) {
+            Ok(fitted) => *laws = Some(fitted),
             Err(error) => {
                 eprintln!("bodkin: {error}");
                 return Ok(FAILED);
@@ -117,15 +122,14 @@ impl CalibrateOptions {
             let path = event_path(&calibration.costs, &deployment(load))?;
             self.put(&format!("events-{}.json", load_text(load)), json::write(&path.net))?;
         }
-        if let Some(laws) = &file.orchestration {
-            self.put("orchestration.json", json::write(&orchestration(laws, 1, file.cores)?.0))?;
+        for (laws, name) in [(&file.orchestration, "orchestration.json"), (&file.intercloud, "intercloud.json")] {
+            if let Some(laws) = laws {
+                self.put(name, json::write(&orchestration(laws, 1, file.cores)?.0))?;
+            }
         }
         if let Some(CalibratedGraph { graph, costs, workers, .. }) = &file.graph {
             let deployment = GraphDeployment { cores: file.cores, workers: *workers, rate: 1.0 };
             self.put("graph.json", json::write(&graph_path(graph, costs, &deployment)?.net))?;
-        }
-        if let Some(laws) = &file.intercloud {
-            self.put("intercloud.json", json::write(&intercloud(laws, 1, file.cores)?.0))?;
         }
         Ok(())
     }
@@ -193,8 +197,10 @@ fn print(calibration: &Calibration, file: &CalibrationFile, graph: Option<&[Grap
         ]);
     }
     printer.table(&table, "no loads")?;
-    if let Some(laws) = &file.intercloud {
-        print_intercloud(laws, printer)?;
+    for (laws, title) in [(&file.orchestration, "ORCHESTRATION"), (&file.intercloud, "IN ANOTHER CLOUD")] {
+        if let Some(laws) = laws {
+            print_orchestration(laws, title, printer)?;
+        }
     }
     match (&file.graph, graph) {
         (Some(calibrated), Some(loads)) => print_graph(calibrated, loads, printer),
@@ -238,9 +244,9 @@ fn print_graph(calibrated: &CalibratedGraph, loads: &[GraphLoadSeen], printer: P
     Ok(())
 }
 
-/// The steps of an orchestration that another cloud answers, in their order.
-fn print_intercloud(laws: &InterCloudLaws, printer: Printer) -> anyhow::Result<()> {
-    let mut table = Table::new(&["IN ANOTHER CLOUD", "WORKS US", "WAITS US"]);
+/// The steps of an orchestration, in their order.
+fn print_orchestration(laws: &OrchestrationLaws, title: &'static str, printer: Printer) -> anyhow::Result<()> {
+    let mut table = Table::new(&[title, "WORKS US", "WAITS US"]);
     for step in &laws.steps {
         let waits = Distribution::try_from(step.waits.clone())?;
         table.push([step.name.clone(), format!("{:.1}", step.work_us), format!("{:.1}", waits.mean())]);

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use bodkin_petri::deployment::{
-    Calibration, Costs, EventRun, Graph, GraphCalibration, GraphCosts, GraphPrediction, GraphRun, InterCloudLaws, OrchestrationLaws,
-    Prediction,
+    Calibration, Costs, EventRun, Graph, GraphCalibration, GraphCosts, GraphPrediction, GraphRun, OrchestrationLaws, Prediction,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{calibrate::load_text, file::read_text, graph::load_text as graph_load_text};
 
-const SCHEMA: &str = "bodkin-calibration-1";
+const SCHEMA: &str = "bodkin-calibration-2";
 
 /// What predictions are made from.
 #[derive(Debug, Deserialize, Serialize)]
@@ -31,7 +30,7 @@ pub struct CalibrationFile {
     pub orchestration: Option<OrchestrationLaws>,
     /// Laws of an orchestration that another cloud answers, in us, where such were recorded.
     #[serde(default)]
-    pub intercloud: Option<InterCloudLaws>,
+    pub intercloud: Option<OrchestrationLaws>,
     /// A graph and its costs, where one was recorded.
     #[serde(default)]
     pub graph: Option<CalibratedGraph>,
@@ -95,13 +94,13 @@ impl CalibrationFile {
         }
     }
 
-    /// Whether it says anything of events on so many processors.
+    /// Whether it says anything of so many processors, by a net of it whose mean is off by `off_percent` at most for what it was made from.
     ///
     /// # Errors
-    /// It was made on one, and more are asked for; or its net is further off, for what it was made from, than `within_percent`.
-    pub fn speaks_of(&self, cores: u32, within_percent: f64) -> Result<(), String> {
-        if self.mean_off_percent > within_percent {
-            Err(too_far_off(self.mean_off_percent))
+    /// It was made on one, and more are asked for; or the net is further off than `within_percent`.
+    pub fn speaks_of(&self, cores: u32, off_percent: f64, within_percent: f64) -> Result<(), String> {
+        if off_percent > within_percent {
+            Err(too_far_off(off_percent))
         } else if self.cores == 1 && cores > 1 {
             Err(format!(
                 "{cores} processors cannot be predicted from a calibration on one: there nobody waits until another processor wakes up; calibrate on two or more"

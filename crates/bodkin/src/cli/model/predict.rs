@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use bodkin_bench::GraphLoad;
 use bodkin_petri::deployment::{
-    Deployment, Effort, GraphDeployment, GraphPrediction, Prediction, predict_events, predict_graph, predict_intercloud,
+    Deployment, Effort, GraphDeployment, GraphPrediction, OrchestrationLaws, Prediction, predict_events, predict_graph,
     predict_orchestrations,
 };
 use bodkin_petri::simulate::Estimate;
@@ -49,11 +49,8 @@ pub struct PredictOptions {
     #[arg(long, value_name = "N", conflicts_with_all = ["publishers", "subscribers", "rate"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     consumers: Option<u32>,
     /// Their orchestrations are answered by another cloud, which shares the processors with this one and the consumers
-    #[arg(long, requires = "consumers", conflicts_with = "workers")]
+    #[arg(long, requires = "consumers")]
     intercloud: bool,
-    /// Worker threads of the control plane [default: as many as processors]
-    #[arg(long, value_name = "N", requires = "consumers", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    workers: Option<u32>,
     /// Predicts the calibration's graph instead, whose suppliers push at so many percent of the rate that it declares; with other workers than it was recorded with behind a colon, as 150:4
     #[arg(long, value_name = "PERCENT[:WORKERS]", conflicts_with_all = ["publishers", "subscribers", "rate", "consumers"])]
     graph_load: Option<GraphLoad>,
@@ -82,22 +79,15 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
     if let Some(load) = options.graph_load {
         return graph(options, &calibration, load, cores, &effort, form);
     }
-    // Events and orchestrations are of one recording: where a machine was too busy for the one, it was for the other.
-    if let Err(reason) = calibration.speaks_of(cores, options.calibrated_within) {
+    // Of one recording some loads may be known well and others not: each net speaks for itself.
+    let laws = options.consumers.map(|consumers| options.laws(&calibration).map(|laws| (consumers, laws))).transpose()?;
+    let off_percent = laws.map_or(calibration.mean_off_percent, |(_, laws)| laws.mean_off_percent);
+    if let Err(reason) = calibration.speaks_of(cores, off_percent, options.calibrated_within) {
         eprintln!("bodkin: {reason}");
         return Ok(USAGE);
     }
-    let predicted = match options.consumers {
-        Some(consumers) if options.intercloud => {
-            let laws = calibration.intercloud.as_ref().context(
-                "the calibration has no orchestrations that another cloud answers: none were recorded, which --intercloud of calibrate asks for",
-            )?;
-            predict_intercloud(laws, consumers, cores, &effort)
-        }
-        Some(consumers) => {
-            let laws = calibration.orchestration.as_ref().context("the calibration has no orchestrations: none were recorded")?;
-            predict_orchestrations(laws, consumers, options.workers.unwrap_or(cores), &effort)
-        }
+    let predicted = match laws {
+        Some((consumers, laws)) => predict_orchestrations(laws, consumers, cores, &effort),
         None => {
             let PredictOptions { publishers, subscribers, rate: rate_per_s, .. } = *options;
             predict_events(&calibration.events, &Deployment { cores, publishers, subscribers, rate_per_s }, &effort)
@@ -111,6 +101,19 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
         Err(error) => {
             eprintln!("bodkin: {error}");
             Ok(FAILED)
+        }
+    }
+}
+
+impl PredictOptions {
+    /// The orchestrations that are asked for.
+    fn laws<'a>(&self, calibration: &'a CalibrationFile) -> anyhow::Result<&'a OrchestrationLaws> {
+        if self.intercloud {
+            calibration.intercloud.as_ref().context(
+                "the calibration has no orchestrations that another cloud answers: none were recorded, which --intercloud of calibrate asks for",
+            )
+        } else {
+            calibration.orchestration.as_ref().context("the calibration has no orchestrations: none were recorded")
         }
     }
 }

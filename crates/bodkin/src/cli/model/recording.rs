@@ -6,7 +6,7 @@ use bodkin_bench::{
     Counts, EventLoad, GraphLoad, RecordOptions, Stage, StageTimes,
     recording::{self, Recording, SCHEMA},
 };
-use bodkin_petri::deployment::{Dialogue, Durations, EventRun, InterCloudRun};
+use bodkin_petri::deployment::{Dialogue, Durations, EventRun, OrchestrationRun};
 use clap::Args;
 
 use super::{file::read_text, graph};
@@ -22,10 +22,10 @@ const DIALOGUES: [(&str, &str); 2] = [("gsd_poll", "gsd"), ("icn_proposal", "icn
 #[derive(Args, Clone, Debug)]
 pub struct SourceOptions {
     /// A recording that was made before; without it loads are put on a cloud now
-    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["cloud", "loads", "seconds", "repeat", "orchestrations", "services", "intercloud", "consumers", "graph", "graph_keys", "graph_events", "graph_loads", "certificates", "core"])]
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["cloud", "loads", "seconds", "repeat", "orchestrations", "orchestration_consumers", "services", "intercloud", "consumers", "graph", "graph_keys", "graph_events", "graph_loads", "certificates", "core"])]
     recording: Option<PathBuf>,
     /// A graph file (TOML): events go through it in a cloud of its own, under the loads of --graph-load
-    #[arg(long, value_name = "FILE.toml", conflicts_with = "cloud")]
+    #[arg(long, value_name = "FILE.toml")]
     graph: Option<PathBuf>,
     /// Where the keys of its operators are
     #[arg(long, value_name = "DIR", requires = "graph")]
@@ -42,6 +42,8 @@ pub struct SourceOptions {
 pub struct Further<'a> {
     /// Loads of events.
     pub events: &'a [EventLoad],
+    /// Consumers that ask for orchestrations in their own cloud.
+    pub orchestration_consumers: &'a [u32],
     /// Consumers whose orchestrations another cloud answers.
     pub consumers: &'a [u32],
     /// Loads of the graph.
@@ -49,6 +51,28 @@ pub struct Further<'a> {
 }
 
 impl SourceOptions {
+    /// Why these cannot be recorded in a cloud that runs (decision 103); none: they can, or nothing of that is asked for.
+    pub fn refusal(&self) -> Option<String> {
+        let cloud = self.record.cloud.as_ref()?;
+        let (option, why) = if self.graph.is_some() {
+            (
+                "--graph",
+                "a graph is recorded in a cloud of its own for each load, with other workers and with nothing beside it on its shard",
+            )
+        } else if self.record.intercloud > 0 {
+            (
+                "--intercloud",
+                "orchestrations that another cloud answers are recorded between two clouds and a relay of their own, whose steps and processor time are read on both sides",
+            )
+        } else {
+            return None;
+        };
+        Some(format!(
+            "{option} cannot be recorded in the cloud at {}: {why}; leave out --cloud on a machine like that cloud's, and calibrate its events and its own orchestrations with --cloud and without {option}",
+            cloud.authority
+        ))
+    }
+
     /// The recording; what goes on is told on stderr while it is made.
     ///
     /// # Errors
@@ -67,6 +91,7 @@ impl SourceOptions {
         }
         let mut record = self.record.clone();
         record.loads.extend_from_slice(further.events);
+        record.orchestration_consumers = each_once(&record.orchestration_consumers, further.orchestration_consumers);
         record.consumers.extend_from_slice(further.consumers);
         record.graph_loads.extend_from_slice(further.graph);
         if let Some(path) = &self.graph {
@@ -114,27 +139,42 @@ fn event_run(run: &recording::EventRun, cores: usize) -> EventRun {
     }
 }
 
-/// The stages and the response times of all orchestrations; none where none were recorded.
-pub fn orchestrations(recording: &Recording) -> Option<(Vec<(String, Durations)>, Durations)> {
-    let mut stages: Vec<(String, Durations)> = ORCHESTRATION_STAGES.map(|name| (name.to_owned(), Durations::default())).into();
-    let mut latency = Durations::default();
-    for run in &recording.orchestrations {
-        latency.add(&latencies(&run.latency_ns));
-        for (name, sum) in &mut stages {
-            if let Some(stage) = run.stages.get("orchestrator").and_then(|stages| stages.get(name)) {
-                sum.add(&durations(stage));
-            }
+/// Numbers of consumers, each once: what is calibrated from and what is predicted may be the same.
+fn each_once(first: &[u32], further: &[u32]) -> Vec<u32> {
+    let mut numbers = [first, further].concat();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// The runs with orchestrations that the own cloud answered.
+pub fn orchestration_runs(recording: &Recording) -> Vec<OrchestrationRun> {
+    let run = |run: &recording::OrchestrationRun| {
+        let stage = |name: &&str| {
+            let times = run.stages.get("orchestrator").and_then(|stages| stages.get(*name));
+            ((*name).to_owned(), times.map(durations).unwrap_or_default())
+        };
+        let latency = latencies(&run.latency_ns);
+        OrchestrationRun {
+            cores: u32::try_from(recording.cores).unwrap_or(u32::MAX),
+            consumers: run.consumers,
+            orchestrations: if run.orchestrations == 0 { latency.count() } else { run.orchestrations },
+            latency,
+            before: ORCHESTRATION_STAGES.iter().map(stage).collect(),
+            dialogues: Vec::new(),
+            after: Vec::new(),
+            processor_us: run.processor_ns.map(|ns| ns as f64 / 1e3),
         }
-    }
-    (latency.count() > 0).then_some((stages, latency))
+    };
+    recording.orchestrations.iter().map(run).collect()
 }
 
 /// The runs with orchestrations that another cloud answered.
-pub fn intercloud_runs(recording: &Recording) -> Vec<InterCloudRun> {
+pub fn intercloud_runs(recording: &Recording) -> Vec<OrchestrationRun> {
     recording.intercloud.iter().map(|run| intercloud_run(run, recording.cores)).collect()
 }
 
-fn intercloud_run(run: &recording::InterCloudRun, cores: usize) -> InterCloudRun {
+fn intercloud_run(run: &recording::InterCloudRun, cores: usize) -> OrchestrationRun {
     let of =
         |times: &StageTimes, who: &str, what: &str| times.get(who).and_then(|times| times.get(what)).map(durations).unwrap_or_default();
     let stage = |name: &&str| ((*name).to_owned(), of(&run.stages, "orchestrator", name));
@@ -145,7 +185,7 @@ fn intercloud_run(run: &recording::InterCloudRun, cores: usize) -> InterCloudRun
         answer: of(&run.asking, subject, "answer"),
         decide: of(&run.asked, subject, "decide"),
     };
-    InterCloudRun {
+    OrchestrationRun {
         cores: u32::try_from(cores).unwrap_or(u32::MAX),
         consumers: run.consumers,
         orchestrations: run.orchestrations,

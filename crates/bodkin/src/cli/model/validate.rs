@@ -5,8 +5,8 @@ use std::{fs, path::PathBuf};
 use anyhow::Context;
 use bodkin_bench::{EventLoad, GraphLoad, recording::Recording};
 use bodkin_petri::deployment::{
-    Durations, Effort, EventRun, Graph, GraphPrediction, GraphRun, InterCloudRun, Prediction, PredictionError, calibrate, calibrate_graph,
-    deployment, fit_intercloud, predict_events, predict_graph, predict_intercloud,
+    Durations, Effort, EventRun, Graph, GraphPrediction, GraphRun, OrchestrationLaws, OrchestrationRun, Prediction, calibrate,
+    calibrate_graph, deployment, fit_orchestrations, predict_events, predict_graph, predict_orchestrations,
 };
 use bodkin_petri::simulate::Estimate;
 use clap::Args;
@@ -17,7 +17,7 @@ use super::{
     calibration::{CalibratedGraph, CalibrationFile},
     graph,
     predict::with_interval,
-    recording::{Further, SourceOptions, event_runs, intercloud_runs},
+    recording::{Further, SourceOptions, event_runs, intercloud_runs, orchestration_runs},
 };
 use crate::{
     DONE, FAILED, USAGE,
@@ -42,6 +42,9 @@ pub struct ValidateOptions {
     /// In place of a calibration: calibrate from these loads, which are recorded in turn with the others or are in the recording
     #[arg(long, value_name = "PxS[@R]|NAME", value_delimiter = ',')]
     calibrate: Vec<EventLoad>,
+    /// With --calibrate: calibrate orchestrations in the own cloud from loads with these consumers
+    #[arg(long, value_name = "N", value_delimiter = ',', requires = "calibrate", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    calibrate_orchestrations: Vec<u32>,
     /// With --calibrate: calibrate orchestrations that another cloud answers from loads with these consumers
     #[arg(long, value_name = "N", value_delimiter = ',', requires = "calibrate", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     calibrate_consumers: Vec<u32>,
@@ -92,85 +95,68 @@ struct Row {
     p99: Compared,
 }
 
+/// Runs by what is in them.
+struct Runs {
+    events: Vec<EventRun>,
+    orchestrations: Vec<OrchestrationRun>,
+    elsewhere: Vec<OrchestrationRun>,
+    graph: Vec<GraphRun>,
+}
+
 /// Measures, predicts and prints; gives the exit code.
 pub fn run(options: &ValidateOptions, printer: Printer) -> anyhow::Result<u8> {
+    let told = |mistake: &dyn std::fmt::Display, code: u8| {
+        eprintln!("bodkin: {mistake}");
+        Ok(code)
+    };
+    if let Some(refusal) = options.source.refusal() {
+        return told(&refusal, USAGE);
+    }
     let read = match options.calibration.as_deref().map(CalibrationFile::read).transpose() {
         Ok(calibration) => calibration,
-        Err(mistake) => {
-            eprintln!("bodkin: {mistake}");
-            return Ok(USAGE);
-        }
+        Err(mistake) => return told(&mistake, USAGE),
     };
-    let further = Further { events: &options.calibrate, consumers: &options.calibrate_consumers, graph: &options.calibrate_graph };
+    let further = Further {
+        events: &options.calibrate,
+        orchestration_consumers: &options.calibrate_orchestrations,
+        consumers: &options.calibrate_consumers,
+        graph: &options.calibrate_graph,
+    };
     let recording = options.source.recording_with(&further)?;
     if let Some(path) = &options.keep {
         fs::write(path, pretty(&recording)?).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let (from, runs) = options.parted(event_runs(&recording));
-    let (from_elsewhere, elsewhere): (Vec<InterCloudRun>, _) =
-        intercloud_runs(&recording).into_iter().partition(|run| options.calibrate_consumers.contains(&run.consumers));
     let (graph, graph_runs) =
         graph::runs(&recording).map_err(anyhow::Error::msg)?.map_or((None, Vec::new()), |(graph, runs)| (Some(graph), runs));
-    let (from_graph, graph_runs): (Vec<GraphRun>, Vec<GraphRun>) =
-        graph_runs.into_iter().partition(|run| options.is_from(run, graph::workers(&recording)));
-    let calibrated = || options.calibrated(&recording, &from, &from_elsewhere, graph.clone().map(|graph| (graph, from_graph.as_slice())));
-    let calibration = match read.map_or_else(calibrated, Ok) {
+    let (from, runs) = options.parted(&recording, graph_runs);
+    let calibration = match read.map_or_else(|| options.calibrated(&recording, &from, graph), Ok) {
         Ok(calibration) => calibration,
-        Err(error) => {
-            eprintln!("bodkin: {error}");
-            return Ok(FAILED);
-        }
+        Err(error) => return told(&error, FAILED),
     };
-    if let Err(reason) = calibration.speaks_of(u32::try_from(recording.cores)?, f64::INFINITY) {
-        eprintln!("bodkin: {reason}");
-        return Ok(USAGE);
+    if let Err(reason) = calibration.speaks_of(u32::try_from(recording.cores)?, 0.0, f64::INFINITY) {
+        return told(&reason, USAGE);
     }
-    let mut rows = Vec::new();
-    for (index, run) in runs.iter().enumerate() {
-        if runs[..index].iter().any(|earlier| earlier.is_like(run)) {
-            continue;
-        }
-        let of_load: Vec<&EventRun> = runs[index..].iter().filter(|other| other.is_like(run)).collect();
-        match options.row(&calibration, &of_load) {
-            Ok(row) => rows.push(row),
-            Err(error) => {
-                eprintln!("bodkin: {}: {error}", load_text(run));
-                return Ok(FAILED);
-            }
-        }
-    }
-    for (index, run) in elsewhere.iter().enumerate() {
-        if elsewhere[..index].iter().any(|earlier| earlier.is_like(run)) {
-            continue;
-        }
-        let of_load: Vec<&InterCloudRun> = elsewhere[index..].iter().filter(|other| other.is_like(run)).collect();
-        match options.row_elsewhere(&calibration, &of_load) {
-            Ok(row) => rows.push(row),
-            Err(error) => {
-                eprintln!("bodkin: {} consumers whose orchestrations another cloud answers: {error}", run.consumers);
-                return Ok(FAILED);
-            }
-        }
-    }
-    for (index, run) in graph_runs.iter().enumerate() {
-        if graph_runs[..index].iter().any(|earlier| earlier.is_like(run)) {
-            continue;
-        }
-        let of_load: Vec<&GraphRun> = graph_runs[index..].iter().filter(|other| other.is_like(run)).collect();
-        match options.rows_of_graph(&calibration, &of_load) {
-            Ok(of_levels) => rows.extend(of_levels),
-            Err(error) => {
-                eprintln!("bodkin: graph, {}: {error}", graph::load_text(run));
-                return Ok(FAILED);
-            }
-        }
-    }
+    let rows = match options.rows(&calibration, &runs) {
+        Ok(rows) => rows,
+        Err(error) => return told(&format!("{error:#}"), FAILED),
+    };
     if rows.is_empty() {
-        eprintln!("bodkin: no load is left to predict: give one with --load that is not among those of --calibrate");
-        return Ok(FAILED);
+        return told(&"no load is left to predict: give one with --load that is not among those of --calibrate", FAILED);
     }
     print(&rows, printer)?;
     Ok(if rows.iter().all(|row| row.mean.holds() && row.p99.holds()) { DONE } else { TOO_FAR })
+}
+
+/// The runs of each load, in the order in which the first of each was made.
+fn by_load<T>(runs: &[T], is_like: fn(&T, &T) -> bool) -> Vec<Vec<&T>> {
+    let mut loads: Vec<Vec<&T>> = Vec::new();
+    for run in runs {
+        match loads.iter_mut().find(|load| is_like(load[0], run)) {
+            Some(load) => load.push(run),
+            None => loads.push(vec![run]),
+        }
+    }
+    loads
 }
 
 impl ValidateOptions {
@@ -179,9 +165,18 @@ impl ValidateOptions {
     }
 
     /// The runs that are calibrated from, and those that are predicted.
-    fn parted(&self, runs: Vec<EventRun>) -> (Vec<EventRun>, Vec<EventRun>) {
+    fn parted(&self, recording: &Recording, graph: Vec<GraphRun>) -> (Runs, Runs) {
         let from: Vec<String> = self.calibrate.iter().map(EventLoad::to_string).collect();
-        runs.into_iter().partition(|run| from.contains(&load_text(run)))
+        let workers = graph::workers(recording);
+        let (from_events, events) = event_runs(recording).into_iter().partition(|run| from.contains(&load_text(run)));
+        let asked = |runs: Vec<OrchestrationRun>, from: &[u32]| runs.into_iter().partition(|run| from.contains(&run.consumers));
+        let (from_orchestrations, orchestrations) = asked(orchestration_runs(recording), &self.calibrate_orchestrations);
+        let (from_elsewhere, elsewhere) = asked(intercloud_runs(recording), &self.calibrate_consumers);
+        let (from_graph, graph) = graph.into_iter().partition(|run| self.is_from(run, workers));
+        (
+            Runs { events: from_events, orchestrations: from_orchestrations, elsewhere: from_elsewhere, graph: from_graph },
+            Runs { events, orchestrations, elsewhere, graph },
+        )
     }
 
     /// Whether a run of the graph is one that is calibrated from; a load without workers is one of those of the file.
@@ -190,27 +185,52 @@ impl ValidateOptions {
         self.calibrate_graph.iter().any(is_it)
     }
 
-    fn calibrated(
-        &self,
-        recording: &Recording,
-        from: &[EventRun],
-        elsewhere: &[InterCloudRun],
-        graph: Option<(Graph, &[GraphRun])>,
-    ) -> anyhow::Result<CalibrationFile> {
-        let calibration = calibrate(from, &self.effort())?;
+    fn calibrated(&self, recording: &Recording, from: &Runs, graph: Option<Graph>) -> anyhow::Result<CalibrationFile> {
+        let effort = self.effort();
+        let calibration = calibrate(&from.events, &effort)?;
         let mut file = CalibrationFile::new(recording.machine.clone(), u32::try_from(recording.cores)?, &calibration);
-        if !elsewhere.is_empty() {
-            file.intercloud = Some(fit_intercloud(elsewhere, &self.effort())?);
-        }
-        if let Some((graph, from)) = graph.filter(|(_, from)| !from.is_empty()) {
-            let calibration = calibrate_graph(&graph, from, &self.effort())?;
+        let fitted = |runs: &[OrchestrationRun]| (!runs.is_empty()).then(|| fit_orchestrations(runs, &effort)).transpose();
+        file.orchestration = fitted(&from.orchestrations)?;
+        file.intercloud = fitted(&from.elsewhere)?;
+        if let Some(graph) = graph.filter(|_| !from.graph.is_empty()) {
+            let calibration = calibrate_graph(&graph, &from.graph, &effort)?;
             file.graph = Some(CalibratedGraph::new(graph, graph::workers(recording), &calibration));
         }
         eprintln!("bodkin: calibrated from {}; its net is {:.0} % off for them at most", file.loads.join(", "), file.mean_off_percent);
         Ok(file)
     }
 
-    fn row(&self, calibration: &CalibrationFile, runs: &[&EventRun]) -> Result<Row, PredictionError> {
+    fn rows(&self, calibration: &CalibrationFile, runs: &Runs) -> anyhow::Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for load in by_load(&runs.events, EventRun::is_like) {
+            rows.push(self.row(calibration, &load).with_context(|| load_text(load[0]))?);
+        }
+        let of_consumers = |load: &[&OrchestrationRun]| format!("orchestrations of {} consumers", load[0].consumers);
+        match &calibration.orchestration {
+            Some(laws) => {
+                for load in by_load(&runs.orchestrations, OrchestrationRun::is_like) {
+                    rows.push(self.row_of_orchestrations("orchestrations", laws, &load).with_context(|| of_consumers(&load))?);
+                }
+            }
+            None if runs.orchestrations.is_empty() => {}
+            None => eprintln!(
+                "bodkin: orchestrations were recorded, and the calibration has none to hold against them: --calibrate-orchestrations, or calibrate with --orchestrations"
+            ),
+        }
+        for load in by_load(&runs.elsewhere, OrchestrationRun::is_like) {
+            let laws =
+                calibration.intercloud.as_ref().context("the calibration has none: --calibrate-consumers, or --intercloud of calibrate");
+            let row = laws.and_then(|laws| self.row_of_orchestrations("intercloud", laws, &load));
+            rows.push(row.with_context(|| format!("{} whom another cloud answers", of_consumers(&load)))?);
+        }
+        for load in by_load(&runs.graph, GraphRun::is_like) {
+            let of_levels = self.rows_of_graph(calibration, &load);
+            rows.extend(of_levels.with_context(|| format!("graph, {}", graph::load_text(load[0])))?);
+        }
+        Ok(rows)
+    }
+
+    fn row(&self, calibration: &CalibrationFile, runs: &[&EventRun]) -> anyhow::Result<Row> {
         let predicted: Prediction = predict_events(&calibration.events, &deployment(runs[0]), &self.effort())?;
         let measured: Vec<&Durations> = runs.iter().map(|run| &run.latency).collect();
         let load = load_text(runs[0]);
@@ -218,13 +238,11 @@ impl ValidateOptions {
         Ok(self.compared(load, was_calibrated_with, &measured, &predicted))
     }
 
-    fn row_elsewhere(&self, calibration: &CalibrationFile, runs: &[&InterCloudRun]) -> anyhow::Result<Row> {
-        let laws =
-            calibration.intercloud.as_ref().context("the calibration has none: --calibrate-consumers, or --intercloud of calibrate")?;
-        let InterCloudRun { consumers, cores, .. } = *runs[0];
-        let predicted = predict_intercloud(laws, consumers, cores, &self.effort())?;
+    fn row_of_orchestrations(&self, what: &str, laws: &OrchestrationLaws, runs: &[&OrchestrationRun]) -> anyhow::Result<Row> {
+        let OrchestrationRun { consumers, cores, .. } = *runs[0];
+        let predicted = predict_orchestrations(laws, consumers, cores, &self.effort())?;
         let measured: Vec<&Durations> = runs.iter().map(|run| &run.latency).collect();
-        Ok(self.compared(format!("intercloud x{consumers}"), laws.consumers.contains(&consumers), &measured, &predicted))
+        Ok(self.compared(format!("{what} x{consumers}"), laws.consumers.contains(&consumers), &measured, &predicted))
     }
 
     /// A row for each level.

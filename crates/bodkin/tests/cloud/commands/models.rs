@@ -61,7 +61,7 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     assert!(sent > 0.0 && number(&calibrated, "/costs/execute/mean_us") > 0.0, "how `sent` is shared is a fit's to say: {calibrated}");
 
     let file = "DIR/nets/calibration.json";
-    let predicted = |options: &str| document(&place, &format!("predict {file} --events 5000 --calibrated-within 1000 {options}"));
+    let predicted = |options: &str| document(&place, &format!("predict {file} --events 5000 --calibrated-within 100000 {options}"));
     let (one, nine) = (predicted("--cores 2"), predicted("--cores 2 --subscribers 9"));
     let [of_one, of_nine] = [&one, &nine].map(|predicted| number(predicted, "/responses_per_s"));
     assert!(1.1 * of_one < of_nine, "{of_one} deliveries/s to one, {of_nine} to nine");
@@ -73,13 +73,20 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
         assert!(high.is_null() || high.as_f64().is_some_and(|high| value <= high), "{quantile}: {one}");
     }
     assert!(number(&one, "/p50_us/value") <= number(&one, "/p99_us/value"));
-    let (alone, many) = (predicted("--consumers 1"), predicted("--consumers 64 --workers 1"));
-    assert!(number(&many, "/mean_us/value") > 2.0 * number(&alone, "/mean_us/value"), "64 consumers wait for one worker");
+    let (alone, many) = (predicted("--consumers 1"), predicted("--consumers 64 --cores 1"));
+    assert!(number(&many, "/mean_us/value") > 2.0 * number(&alone, "/mean_us/value"), "64 consumers wait for one processor");
     let curve = one["curve"].as_array().expect("the curve");
     assert!(curve.iter().all(|point| number(point, "/1") <= 1.0) && number(curve.last().expect("points"), "/1") > 0.9999);
 
     let text_of = |name: &str| fs::read_to_string(place.path().join("nets").join(name)).expect("it was written");
     let written: Value = serde_json::from_str(&text_of("calibration.json")).expect("JSON");
+    assert_eq!(written["orchestration"]["consumers"], serde_json::json!([1, 4]), "{written}");
+    // Each net has a gate of its own: that of events says nothing of orchestrations.
+    let mut far_off = written.clone();
+    far_off["mean_off_percent"] = serde_json::json!(1e9);
+    fs::write(place.path().join("nets/far_off.json"), far_off.to_string()).expect("written");
+    assert_eq!(model(&place, "predict DIR/nets/far_off.json --events 1000 --calibrated-within 100000").status.code(), Some(2));
+    document(&place, "predict DIR/nets/far_off.json --consumers 2 --events 1000 --calibrated-within 100000");
     assert!((number(&written, "/mean_off_percent") - off_percent).abs() < 1e-6, "{written}");
     let cores = number(&written, "/cores");
     let on_one = text_of("calibration.json").replace(&format!("\"cores\": {cores}"), "\"cores\": 1");
@@ -89,6 +96,7 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
         ("--cores 2 --calibrated-within 1000", "2 processors cannot be predicted from a calibration on one"),
         ("--calibrated-within 0", "for a load that it was made from, so it predicts no other"),
         ("--consumers 2 --calibrated-within 0", "for a load that it was made from, so it predicts no other"),
+        ("--consumers 2 --cores 2 --calibrated-within 100000", "2 processors cannot be predicted from a calibration on one"),
     ] {
         let refused = model(&place, &format!("predict DIR/nets/one.json {line}"));
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
@@ -102,10 +110,17 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     let missed = model(&place, &format!("validate {file} --recording DIR/nets/recording.json --mean-within 0 --p99-within 0"));
     assert_eq!(missed.status.code(), Some(4), "nothing is exact: {missed:?}");
 
-    // From one of the two loads of the recording the other one, and no more.
-    let rows = validated(&place, "validate --calibrate 1x1 --recording DIR/nets/recording.json --events 2000");
-    assert_eq!(rows.len(), 1, "{rows:?}");
-    assert_eq!((rows[0]["load"].as_str(), &rows[0]["was_calibrated_with"]), (Some("1x3"), &Value::Bool(false)), "{rows:?}");
+    let told = |row: &Value| (row["load"].as_str().expect("a load").to_owned(), row["was_calibrated_with"] == true);
+    let loads = ["1x1", "1x3", "orchestrations x1", "orchestrations x4"].map(|load| (load.to_owned(), true));
+    assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), loads, "{rows:?}");
+
+    // From one of the two loads of the recording the other one, and no more; likewise of the orchestrations, where they are to be calibrated.
+    let line = "validate --calibrate 1x1 --calibrate-orchestrations 1 --recording DIR/nets/recording.json --events 2000";
+    let rows = validated(&place, line);
+    let loads = ["1x3", "orchestrations x4"].map(|load| (load.to_owned(), false));
+    assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), loads, "{rows:?}");
+    let without = model(&place, "validate --calibrate 1x1 --recording DIR/nets/recording.json --events 2000");
+    assert!(text(&without.stderr).contains("the calibration has none to hold against them: --calibrate-orchestrations"), "{without:?}");
     let none = model(&place, "validate --calibrate 1x1,1x3 --recording DIR/nets/recording.json --events 2000");
     assert_eq!(none.status.code(), Some(1), "{none:?}");
     assert!(text(&none.stderr).contains("no load is left to predict"), "{none:?}");
@@ -215,8 +230,17 @@ fn orchestrations_in_another_cloud_become_a_net_that_predicts_other_consumers() 
     assert_eq!(rows.iter().map(told).collect::<Vec<_>>(), [("intercloud x1".to_owned(), false)], "{rows:?}");
     let net = Command::new(BINARY).args(["model", "check"]).arg(place.path().join("nets/intercloud.json")).output().expect("it starts");
     assert_eq!(net.status.code(), Some(0), "{net:?}");
-    let refused = model(&place, "calibrate --out DIR/nets --cloud http://127.0.0.1:1 --intercloud 5");
-    assert_eq!(refused.status.code(), Some(2), "both clouds are its own: {refused:?}");
+    fs::write(place.path().join("press.toml"), "").expect("written");
+    for (line, option) in [
+        ("calibrate --out DIR/nets --intercloud 5", "--intercloud"),
+        ("validate --calibrate 1x1 --intercloud 5", "--intercloud"),
+        ("calibrate --out DIR/nets --graph DIR/press.toml", "--graph"),
+    ] {
+        let refused = model(&place, &format!("{line} --cloud http://127.0.0.1:1"));
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let told = format!("{option} cannot be recorded in the cloud at 127.0.0.1:1");
+        assert!(text(&refused.stderr).contains(&told) && text(&refused.stderr).contains("leave out --cloud"), "{refused:?}");
+    }
 }
 
 /// From three loads that were recorded on a machine with little else to do, four others. Nothing is measured here, so that a busy machine changes nothing;

@@ -88,6 +88,7 @@ fn what_is_not_understood_is_refused_with_its_line() {
             "its property of.another is not understood",
         ),
         (law, r#"<arc from="a" to="t"><properties><property id="m" multiplicity="1.5"/></properties></arc>"#, "its multiplicity is 1.5"),
+        (law, "</tpn-entities><tpn-entities>", "line 6, tpn-entities: it is a second net: a file with one net is expected"),
         (
             law,
             r#"<place uuid="a"><properties><property id="0.default.name" name="again"/></properties></place>"#,

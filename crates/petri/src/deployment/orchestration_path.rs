@@ -1,0 +1,103 @@
+//! The net of orchestrations, which the own cloud or another one answers.
+//!
+//! A thread that is woken goes to the processor on which it ran, and waits for it although another one may be idle: the kernel moves threads that wait for long, and a step does not. So each step's
+//! work goes to one of the processors, any as likely as another one, and stands in its queue. Who waits there is served in the order of coming, as nearly as a net has it: a queue is two rooms, and those
+//! of the outer one enter the inner one when that is empty.
+
+use super::{
+    costs::Work,
+    draft::{Around, Draft},
+    orchestration::{OrchestrationLaws, OrchestrationStep},
+};
+use crate::{
+    distribution::{Distribution, DistributionError},
+    net::{Net, Servers},
+    simulate::{Tag, TagStart},
+};
+
+/// Most processors of a net: each has a queue for every step.
+pub const ORCHESTRATION_CORES_MAX: u32 = 64;
+
+/// Priorities of immediate transitions, the most urgent first: work goes to a processor, whose inner room fills up to the last one of the outer, and closes, before anybody is served.
+const GO: u32 = 6;
+const OPEN: u32 = 5;
+const ENTER: u32 = 4;
+const CLOSE: u32 = 3;
+const SERVE: u32 = 2;
+const ASK: u32 = 1;
+
+/// The net of so many consumers, each of which asks again when it has its answer, on so many processors; whose times in it are response times; and
+/// about what passes between two answers, in us.
+///
+/// # Errors
+/// A law that is none.
+pub fn orchestration(laws: &OrchestrationLaws, consumers: u32, cores: u32) -> Result<(Net, Tag, f64), DistributionError> {
+    let mut draft = Draft::default();
+    let asked = draft.place("asked", consumers);
+    let answered = draft.place("answered", 0);
+    let processors: Vec<Processor> = (1..=cores).map(|number| Processor::new(&mut draft, number)).collect();
+    let beside_us = laws.beside_us.of(consumers);
+    let working = laws.steps.iter().filter(|step| step.work_us > 0.0).count();
+    let left_behind = draft.place("left behind", 0);
+    if beside_us > 0.0 && working > 0 {
+        let law = fixed(beside_us / working as f64)?;
+        processors.iter().for_each(|processor| processor.serves(&mut draft, "what is left behind", &law, left_behind, &[]));
+    }
+    let (mut at, mut answer_us, mut works_us) = (asked, 0.0, 0.0);
+    for (index, OrchestrationStep { name, work_us, waits }) in laws.steps.iter().enumerate() {
+        let waits = Distribution::try_from(waits.clone())?;
+        answer_us += work_us + waits.mean();
+        let is_last = index + 1 == laws.steps.len();
+        let next = if is_last { answered } else { draft.place(format!("behind {name}"), 0) };
+        if *work_us > 0.0 {
+            let (law, on_its_way) = (fixed(*work_us)?, draft.place(format!("{name} waits"), 0));
+            let done = if beside_us > 0.0 { vec![on_its_way, left_behind] } else { vec![on_its_way] };
+            processors.iter().for_each(|processor| processor.serves(&mut draft, name, &law, at, &done));
+            (at, works_us) = (on_its_way, works_us + work_us);
+        }
+        draft.timed(format!("{name} is on its way"), &waits, Servers::Infinite, Around::from(&[at]).to(&[next]));
+        at = next;
+    }
+    draft.immediate("next one", ASK, Around::from(&[answered]).to(&[asked]));
+    let net = draft.net(format!("orchestration, {consumers} consumers, {cores} cores"));
+    let between_us = ((works_us + beside_us) / f64::from(cores)).max(answer_us / f64::from(consumers));
+    Ok((net.expect("steps have names of their own"), Tag::new(TagStart::Arrival(asked), answered), between_us))
+}
+
+fn fixed(mean_us: f64) -> Result<Distribution, DistributionError> {
+    Work { mean_us, squared_variation: 0.0 }.law()
+}
+
+/// A processor and its queue.
+struct Processor {
+    number: u32,
+    idle: usize,
+    /// How many are in each room.
+    outside: usize,
+    inside: usize,
+    open: usize,
+}
+
+impl Processor {
+    fn new(draft: &mut Draft, number: u32) -> Self {
+        let [idle, closed] = ["idle", "closed"].map(|state| draft.place(format!("processor {number} {state}"), 1));
+        let [open, outside, inside] = ["open", "outside", "inside"].map(|what| draft.place(format!("processor {number} {what}"), 0));
+        let opens = Around::from(&[closed]).to(&[open]).while_in(&[outside]).without(&[inside]);
+        draft.immediate(format!("processor {number} opens"), OPEN, opens);
+        let closes = Around::from(&[open]).to(&[closed]).without(&[outside]);
+        draft.immediate(format!("processor {number} closes"), CLOSE, closes);
+        Self { number, idle, outside, inside, open }
+    }
+
+    /// What it does with the work that is at a place: queue, serve, and tell so by a token in each of `done`.
+    fn serves(&self, draft: &mut Draft, name: &str, law: &Distribution, at: usize, done: &[usize]) {
+        let Self { number, idle, outside, inside, open } = *self;
+        let [comes, enters, runs] = ["comes to", "is in front of", "runs on"].map(|what| format!("{name} {what} processor {number}"));
+        let [outer, inner, running] = [&comes, &enters, &runs].map(|name| draft.place(format!("{name}: it"), 0));
+        draft.immediate(comes, GO, Around::from(&[at]).to(&[outer, outside]));
+        draft.immediate(enters.clone(), ENTER, Around::from(&[outer, outside]).to(&[inner, inside]).while_in(&[open]));
+        draft.immediate(format!("{enters} no more"), SERVE, Around::from(&[inner, inside, idle]).to(&[running]));
+        let ends: Vec<usize> = done.iter().copied().chain([idle]).collect();
+        draft.timed(runs, law, Servers::SINGLE, Around::from(&[running]).to(&ends));
+    }
+}
