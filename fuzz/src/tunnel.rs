@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use bodkin_arrowhead::dialogue::SessionId;
 use bodkin_relay::tunnel::{
-    CONNECTIONS_MAX, Control, Event, Frame, Look, PIECE_BYTES_MAX, Session, SessionState, Side, Terms, WINDOW_BYTES, WORDS_BYTES_MAX,
-    WholeRequests,
+    CONNECTIONS_HELD_MAX, CONNECTIONS_MAX, Control, Event, Frame, Look, PIECE_BYTES_MAX, Session, SessionState, Side, Terms, WINDOW_BYTES,
+    WORDS_BYTES_MAX, WholeRequests,
 };
 use bodkin_trust::{Direction, TunnelSecret};
 
@@ -17,17 +17,18 @@ const QUEUE_ID: &str = "abcdefghijklmnopqrstuvwxyz0123456789ABCDabcdefgh";
 pub fn tunnel(bytes: &[u8]) {
     let [kind, piece, rest @ ..] = bytes else { return };
     match kind % 4 {
-        0 => session(Side::Consumer, rest),
-        1 => session(Side::Provider, rest),
+        0 => session(Side::Consumer, rest, false),
+        // What is given up is gone at once, or never.
+        1 => session(Side::Provider, rest, kind & 4 != 0),
         2 => requests(rest, usize::from(*piece).max(1)),
         _ => message(rest),
     }
 }
 
-/// However the other gateway behaves: a session has no more connections than it may, hands on no more of one than it has given credit for, names none that there is not, and
-/// ends when nothing is heard any more.
-fn session(side: Side, mut stream: &[u8]) {
-    let (now, mut events, mut open) = (Duration::from_secs(1), Vec::new(), BTreeMap::new());
+/// However the other gateway behaves: a session has no more connections than it may, nor with those that are over and not gone, hands on no more of one than it has given
+/// credit for, names none that there is not, and ends when nothing is heard any more.
+fn session(side: Side, mut stream: &[u8], ends_at_once: bool) {
+    let (now, mut events, mut open, mut left) = (Duration::from_secs(1), Vec::new(), BTreeMap::new(), 0);
     let mut session = Session::new(side, TERMS, true, Duration::ZERO);
     match side {
         Side::Provider => session.opened(1_000, now, &mut events),
@@ -51,12 +52,20 @@ fn session(side: Side, mut stream: &[u8]) {
                     assert!(*handed <= WINDOW_BYTES as usize + PIECE_BYTES_MAX, "{handed} bytes came of {number}, and none was taken");
                 }
                 Event::End(number) | Event::Credit(number) => assert!(open.contains_key(&number), "{number} is not open"),
-                Event::Reset(number, words) => assert!(open.remove(&number).is_some() && words.len() <= WORDS_BYTES_MAX),
+                Event::Reset(number, words) => {
+                    assert!(open.remove(&number).is_some() && words.len() <= WORDS_BYTES_MAX);
+                    if ends_at_once {
+                        session.gone(number);
+                    } else {
+                        left += 1;
+                    }
+                }
                 Event::Retire(number) => panic!("connection {number} of a session with frames is replaced"),
                 Event::Say(frame) => is_written_so(&frame, &frame.write()),
             }
         }
         assert!(session.connections() <= CONNECTIONS_MAX && session.connections() <= open.len());
+        assert!(open.len() + left <= CONNECTIONS_HELD_MAX, "{} connections are open, and {left} that are over hold what came", open.len());
         assert!(open.keys().all(|number| session.credit(*number) <= PIECE_BYTES_MAX));
         if let Err(reason) = over {
             session.close(reason.clone());

@@ -23,7 +23,9 @@ export const openStream = async (url: string, lastEventId: string, stopped: Abor
 /** Gives every message of a body to `hear`, until the body ends. */
 export const listen = async (body: ReadableStream<Uint8Array>, hear: (message: Message) => void, charactersMax = CHARACTERS_MAX): Promise<void> => {
     const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
-    let rest = "";
+    // Pieces of a line whose end has not come: they are joined once, when it has.
+    let pieces: string[] = [];
+    let waiting = 0;
     let type = "";
     let data: string[] = [];
     let id = "";
@@ -44,9 +46,16 @@ export const listen = async (body: ReadableStream<Uint8Array>, hear: (message: M
     for (;;) {
         const { done, value } = await reader.read();
         if (done) return;
-        const lines = (rest + value).split("\n");
-        rest = lines.pop() ?? "";
-        if (rest.length > charactersMax) throw new Error("a line of the stream does not end");
+        const lines = value.split("\n");
+        const rest = lines.pop() ?? "";
+        if (lines.length > 0) {
+            lines[0] = pieces.join("") + (lines[0] ?? "");
+            pieces = [];
+            waiting = 0;
+        }
+        pieces.push(rest);
+        waiting += rest.length;
+        if (waiting > charactersMax) throw new Error("a line of the stream does not end");
         for (const text of lines) line(text.replace(/\r$/, ""));
     }
 };

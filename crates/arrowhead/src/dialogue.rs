@@ -20,6 +20,9 @@ pub use self::fixed::{FixedAnswers, FixedAnswersError};
 /// The topic that every gatekeeper hears at every relay.
 pub const GENERAL_TOPIC: &str = "General-M5QTZXM9G9AnpPHWT6WennWu";
 
+/// Letters of another cloud's words about a refusal that are passed on to whoever has asked, and to logs; more are cut off.
+const WORDS_MAX: usize = 1_000;
+
 /// Letters and digits of a session id.
 pub const SESSION_ID_LENGTH: usize = 48;
 const DIGITS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -214,7 +217,16 @@ pub fn answer(json: &str) -> Result<&str, ArrowheadError> {
     }
     let error: ArrowheadError = json::parse_object(json).map_err(unreadable)?;
     let is_error = (400..600).contains(&error.error_code);
-    Err(if is_error { error } else { ArrowheadError { error_code: 500, ..error } })
+    let error_code = if is_error { error.error_code } else { 500 };
+    Err(ArrowheadError { error_message: cut(error.error_message), error_code, origin: error.origin.map(cut), ..error })
+}
+
+/// What another cloud says of its refusal, as far as it is passed on.
+fn cut(words: String) -> String {
+    match words.char_indices().nth(WORDS_MAX) {
+        Some((end, _)) => format!("{}..", &words[..end]),
+        None => words,
+    }
 }
 
 #[derive(Deserialize)]

@@ -221,7 +221,9 @@ impl Explanation {
     /// The same, where another cloud grants what this one does not: so many results, none where a tunnel is opened first.
     pub fn granted_by(self, cloud: &str, results: usize) -> Self {
         let why = match results {
-            0 => format!("cloud {cloud} offers it by a tunnel, which is opened when the consumer itself asks"),
+            0 => format!(
+                "cloud {cloud} offers it by a tunnel, which is opened when the consumer itself asks: only then it is granted, or not"
+            ),
             count => format!("cloud {cloud} grants it: {count} results"),
         };
         Self { outcome: Outcome::Granted, why, ..self }

@@ -8,18 +8,24 @@ mod account;
 mod decision;
 mod elsewhere;
 pub mod flexible_store;
+mod measured;
+mod probe;
 mod quality;
 mod request;
 pub mod reservation;
 mod result;
 pub mod store;
 mod token;
+mod tried;
 
 pub use self::{
     account::*,
     decision::*,
     elsewhere::{Elsewhere, StoredProvider, When},
-    quality::{Measured, with_quality},
+    measured::{Found, Measured, MeasuredBy, times_ms},
+    probe::{ProbeMethod, ServiceProbe},
+    quality::{limits_among, with_quality},
     request::*,
     result::*,
+    tried::Tried,
 };

@@ -8,6 +8,7 @@ mod network;
 mod processes;
 mod reach;
 mod rights;
+mod shared;
 mod stalls;
 
 use std::{path::PathBuf, time::Duration};
@@ -61,6 +62,7 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
     tell(certificates::examine(&settings, bodkin_trust::tls::now()))?;
     tell(reach::examine(&settings))?;
     tell(data::examine(&settings))?;
+    tell(shared::examine(&settings))?;
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (warnings, problems) = (count(Verdict::Warning), count(Verdict::Problem));

@@ -11,6 +11,7 @@ mod graph_file;
 mod log;
 mod modelling;
 mod nearest;
+mod owner;
 mod passphrase;
 mod relay;
 mod service_manager;

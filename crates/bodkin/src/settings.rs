@@ -11,6 +11,7 @@ mod options;
 pub mod pair;
 mod platform;
 mod relay;
+mod shared;
 mod traces;
 mod tunnels;
 pub mod zmtp;
@@ -125,6 +126,7 @@ impl Settings {
         }
         let domain_name = domain_name.unwrap_or_else(|| listen.to_string());
         let graphs = Arc::new(self.graphs()?);
+        let database = self.shared_database()?;
         Ok(HostConfig {
             security: (!self.insecure.expect(all)).then(|| security(&self, &domain_name)).transpose()?,
             adopt_data: self.adopt_data.expect(all),
@@ -132,6 +134,7 @@ impl Settings {
             backup_keeps: self.backup_keeps.expect(all),
             pair: None,
             data: self.data.expect(all),
+            database,
             listen,
             domain_name,
             ports: ports(offset)?,

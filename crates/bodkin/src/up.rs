@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::paired::obey_signals;
-use crate::{FAILED, USAGE, service_manager::ServiceManager, settings::Settings};
+use crate::{FAILED, USAGE, owner, service_manager::ServiceManager, settings::Settings};
 
 /// How long tasks may take to end once everything under way is answered.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(2);
@@ -74,6 +74,9 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
         Ok((config, pair)) => (HostConfig { log_book, ..config }, pair),
         Err(error) => return Ok(fail(USAGE, &error)),
     };
+    if let Err(error) = owner::refuse_root(&config.data) {
+        return Ok(fail(FAILED, &error));
+    }
     let realtime = match Realtime::start(realtime) {
         Ok(realtime) => realtime,
         Err(error) => return Ok(fail(USAGE, &error.into())),

@@ -10,7 +10,7 @@ use bodkin_store::StoreError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{gate, live::Parts};
+use crate::{gate, live::Parts, problem};
 
 /// `Content-Type` of what operations answer.
 pub const JSON: &str = "application/json;charset=UTF-8";
@@ -116,7 +116,7 @@ impl Answer {
     pub fn problem_with(status: u16, title: &str, detail: &str, members: Map<String, Value>) -> Self {
         let mut body = json!({"type": "about:blank", "title": title, "status": status, "detail": detail});
         body.as_object_mut().expect("it is an object").extend(members);
-        Self::new(status, "application/problem+json", body.to_string().into_bytes())
+        Self::new(status, problem::MEDIA_TYPE, body.to_string().into_bytes())
     }
 
     /// With the reason for a denial, which the audit log is told.

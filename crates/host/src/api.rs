@@ -10,6 +10,7 @@ mod neighbours;
 mod onboarding;
 mod pair;
 mod platform;
+mod quality;
 mod services;
 mod shelves;
 pub mod streams;
@@ -18,7 +19,7 @@ mod topics;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use bodkin_arrowhead::{service_registry::Deregistration, utc::UtcTime};
+use bodkin_arrowhead::{page::PageRequest, service_registry::Deregistration, utc::UtcTime};
 use bodkin_store::{
     Store, StoreError,
     event_log::{EventLogReader, LogState},
@@ -134,6 +135,7 @@ impl Api {
             "event-types" => self.event_types().await,
             "streams" => self.streams().await,
             "services" => self.services(request),
+            "quality" => self.quality(request),
             "services/query" => self.query_services(request).await,
             "access/explain" => self.explain_access(request),
             "authorization/explain" => self.explain_authorization(request),
@@ -204,6 +206,16 @@ impl Api {
 /// Whether a path is a resource or below it.
 fn is_at(path: &str, resource: &str) -> bool {
     path.strip_prefix(resource).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Which page of a list is asked for: all of it without `page` and `item_per_page`.
+fn asked_page(request: &Request) -> Result<PageRequest, Answer> {
+    let refused = |why: &str| Answer::problem(400, "Not a page", why);
+    let number = |name: &str| request.parameter(name).map(str::parse::<i64>).transpose();
+    let (Ok(page), Ok(items)) = (number("page"), number("item_per_page")) else {
+        return Err(refused("page and item_per_page are whole numbers."));
+    };
+    PageRequest::parse(page, items, None, None, "").map_err(|error| refused(&error.error_message))
 }
 
 /// A list and how many there are of all.

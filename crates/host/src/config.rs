@@ -21,7 +21,7 @@ use bodkin_relay::{
     stomp::Logins,
     tunnel::{PortRange, Terms},
 };
-use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
+use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits, shared::DatabasePlace};
 
 use crate::{
     api::Modeller, audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, gateway::GatewayConfig, graph::DeclaredGraphs,
@@ -97,6 +97,8 @@ impl RelayConfig {
 pub struct HostConfig {
     /// Where state is kept.
     pub data: PathBuf,
+    /// The database that this node shares with others; `None`: its own one, in `data`.
+    pub database: Option<DatabasePlace>,
     /// Address to listen on.
     pub listen: IpAddr,
     /// Address the core systems register under.
@@ -193,6 +195,7 @@ impl HostConfig {
     pub fn on_loopback(data: impl Into<PathBuf>) -> Self {
         Self {
             data: data.into(),
+            database: None,
             listen: Ipv4Addr::LOCALHOST.into(),
             domain_name: Ipv4Addr::LOCALHOST.to_string(),
             ports: [0; 7],

@@ -33,6 +33,7 @@ use bodkin_store::{Draft, OperationError, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 pub use self::{
+    gatekeeper::Answered,
     orchestrator::{Given, OrchestratorConfig, expire_reservations},
     ping::{Endpoint, Pings},
 };

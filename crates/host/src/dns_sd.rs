@@ -19,7 +19,10 @@ use bodkin_arrowhead::{
 };
 use bodkin_store::Store;
 use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::{control::now, seldom::Seldom};
 
@@ -123,22 +126,29 @@ impl Announcer {
         }
     }
 
-    /// Takes back what is not wanted any more, and says what is; false: there is more to do.
+    /// Takes back what is not wanted any more, and says what is, in the order in which addresses are found; false: there is more to do.
     async fn follow(&mut self, wanted: BTreeMap<EntryId, Announcement>) -> bool {
         let mut left = CHANGES_MAX;
         let over: Vec<EntryId> = self.said.keys().filter(|id| !wanted.contains_key(id)).copied().take(left).collect();
         left -= over.len();
         over.into_iter().for_each(|id| self.take_back(id));
-        for (id, announcement) in wanted {
-            if self.said.get(&id).is_some_and(|said| said.is(&announcement)) {
-                continue;
-            }
-            if left == 0 {
-                return false;
-            }
-            left -= 1;
+        let is_new = |(id, announcement): &(EntryId, Announcement)| !self.said.get(id).is_some_and(|said| said.is(announcement));
+        let mut new = wanted.into_iter().filter(is_new);
+        let now: Vec<_> = new.by_ref().take(left).collect();
+        let is_all = now.len() < left;
+        drop(new);
+        // Together: fifty names that nobody knows would otherwise take fifty times as long as one.
+        let mut lookups = JoinSet::new();
+        for (id, announcement) in now {
             self.take_back(id);
-            match self.say(&announcement).await {
+            lookups.spawn(async move {
+                let found = addresses(&announcement.address, announcement.port).await;
+                (id, announcement, found)
+            });
+        }
+        while let Some(lookup) = lookups.join_next().await {
+            let (id, announcement, found) = lookup.expect("a lookup does not panic");
+            match found.and_then(|addresses| self.say(&announcement, &addresses)) {
                 Ok(name) => _ = self.said.insert(id, Said::Under { announcement, name }),
                 // Its queue is full: the rest is said when it has caught up.
                 Err(Trouble::Daemon(mdns_sd::Error::Again)) => return false,
@@ -148,14 +158,13 @@ impl Announcer {
                 }
             }
         }
-        left > 0
+        is_all
     }
 
     /// Says a service; gives its full name.
-    async fn say(&self, announcement: &Announcement) -> Result<String, Trouble> {
-        let Announcement { service_type, instance, host, address, port, texts } = announcement;
-        let addresses = addresses(address, *port).await?;
-        let service = ServiceInfo::new(service_type, instance, host, addresses.as_slice(), *port, texts.as_slice())?;
+    fn say(&self, announcement: &Announcement, addresses: &[IpAddr]) -> Result<String, Trouble> {
+        let Announcement { service_type, instance, host, port, texts, .. } = announcement;
+        let service = ServiceInfo::new(service_type, instance, host, addresses, *port, texts.as_slice())?;
         let name = service.get_fullname().to_owned();
         self.daemon.register(service)?;
         Ok(name)

@@ -15,15 +15,16 @@ mod open_api;
 mod orchestrator;
 mod service_registry;
 
-use bodkin_arrowhead::core_service::CoreSystem;
+use bodkin_arrowhead::{access::Access, core_service::CoreSystem};
 use serde_json::json;
 
 use self::{
-    description::{Description, ON_EVERY_SYSTEM},
+    description::{Credential, Description, ON_EVERY_SYSTEM},
     open_api::{Subject, open_api, swagger},
 };
 use crate::{
     answer::Answer,
+    monitor::access,
     request::{Method, Request},
     route,
     server::Port,
@@ -106,8 +107,22 @@ fn subject(port: Port, operations: &[Description]) -> Subject<'_> {
 /// The descriptions of what is served on a port.
 fn operations(port: Port) -> Vec<Description> {
     match port {
-        Port::System(system) => route::of_system(system).filter_map(|(method, path)| description(system, method, path)).collect(),
-        Port::Monitor => monitor::OPERATIONS.to_vec(),
+        Port::System(system) => {
+            let own = route::of_system(system).filter_map(|(method, path)| description(system, method, path));
+            let cloud_events: &[Description] = if system == CoreSystem::EventHandler { event_handler::CLOUD_EVENTS } else { &[] };
+            own.chain(cloud_events.iter().copied()).collect()
+        }
+        Port::Monitor => monitor::OPERATIONS.iter().map(|row| row.shown(credential(row))).collect(),
+    }
+}
+
+/// What is asked of who uses an operation of Bodkin's own port.
+fn credential(row: &Description) -> Credential {
+    match access(&format!("/{}", row.path)) {
+        Access::Anyone if row.needs_keys => Credential::Grant,
+        Access::Anyone => Credential::None,
+        Access::Operator => Credential::Operator,
+        _ => Credential::System,
     }
 }
 
@@ -126,12 +141,41 @@ fn description(system: CoreSystem, method: Method, path: &str) -> Option<Descrip
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listening::CLOUD_EVENTS;
 
     #[test]
     fn every_route_is_described() {
         for system in CoreSystem::ALL {
             for (method, path) in route::of_system(system) {
                 assert!(description(system, method, path).is_some(), "{method:?} /{}/{path} has no row in document", system.name());
+            }
+        }
+    }
+
+    #[test]
+    fn events_in_the_form_of_cloud_events_are_described() {
+        let rows = operations(Port::System(CoreSystem::EventHandler));
+        let methods: Vec<Method> = rows.iter().filter(|row| format!("/{}", row.path) == CLOUD_EVENTS).map(|row| row.method).collect();
+        assert_eq!(methods, [Method::Post, Method::Get], "the shard serves both");
+    }
+
+    #[test]
+    fn what_may_be_denied_says_so_and_with_what_it_would_not_be() {
+        for port in Port::ALL {
+            let operations = operations(port);
+            let document = open_api(&subject(port, &operations));
+            for row in &operations {
+                let operation = &document["paths"][subject(port, &operations).path(row)][row.method.word().to_ascii_lowercase()];
+                let denials = ["401", "403"].map(|status| !operation["responses"][status].is_null());
+                let expected = match row.credential {
+                    Credential::None => [false, false],
+                    Credential::System => [true, false],
+                    Credential::Operator | Credential::Grant => [true, true],
+                };
+                assert_eq!(denials, expected, "{port:?} {:?} {}", row.method, row.path);
+                for scheme in operation["security"].as_array().unwrap().iter().flat_map(|schemes| schemes.as_object().unwrap().keys()) {
+                    assert!(document["components"]["securitySchemes"][scheme].is_object(), "{scheme} is not declared");
+                }
             }
         }
     }

@@ -10,6 +10,7 @@
 
 mod answering;
 mod asking;
+mod asking_time;
 mod heard;
 mod relay_test;
 mod times;
@@ -34,13 +35,12 @@ use bodkin_trust::{
     Identity, MessageFault, MessageOpener, MessageSealer, RelayMessage, SealError, base64,
     jose::{SealingKey, UnusableKey, VerifyingKey},
 };
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 pub use self::{
     answering::answer_calls,
+    asking::Late,
+    asking_time::AskingTime,
     heard::HeardEvents,
     relay_test::{JoinedTest, RelayTest},
     times::{DialogueTimes, Part},
@@ -48,16 +48,28 @@ pub use self::{
 use crate::{
     control::now,
     relay::{Destination, Heard, Messages, Relay, RelayError, RelayPlace, Relays},
+    sealing::in_turn,
     seldom::SeldomOf,
+    shares::Shares,
     trace::Traces,
 };
 
 /// Dialogues that look for a service, and again as many others, that this cloud has begun and that are under way at the same time; more wait for their turn, no longer than a neighbour may take.
 pub const DIALOGUES_MAX: usize = 50;
+/// Of either kind, those with one cloud: while it is silent the others are asked.
+const DIALOGUES_OF_ONE_MAX: usize = 40;
 /// Dialogues that other clouds have begun and that are under way at the same time; more wait for their turn.
 const ANSWERS_MAX: usize = 50;
+/// Of these, those of one cloud.
+const ANSWERS_OF_ONE_MAX: usize = 40;
+/// Dialogues that came to nothing in time, and whose answers are waited for, because they may grant a tunnel that is to be closed; of one more it is closed by nobody but its own gateway.
+const LATE_MAX: usize = 50;
+/// Of these, those with one cloud.
+const LATE_OF_ONE_MAX: usize = 40;
 /// Calls that wait for their turn, those under way among them; one more is dropped and told, and its caller calls again or gives up.
 const CALLS_MAX: usize = 4_096;
+/// Of these, those of one cloud.
+const CALLS_OF_ONE_MAX: usize = 3_072;
 /// Bytes of a call on the topic of all gatekeepers; a longer one is none.
 const CALL_BYTES_MAX: usize = 16 * 1024;
 /// Messages in one wait that are not what is waited for; behind them the dialogue is given up.
@@ -121,12 +133,14 @@ pub struct Gatekeeper {
     /// For each step of a dialogue.
     patience: Duration,
     /// Places of dialogues that look for a service, and of all others: what goes on to negotiate is not to wait behind everybody who begins.
-    searching: Semaphore,
-    negotiating: Semaphore,
-    calls: Arc<Semaphore>,
-    answered: Semaphore,
+    searching: Shares,
+    negotiating: Shares,
+    calls: Shares,
+    answered: Shares,
+    /// Places of dialogues whose late answers are waited for.
+    late: Shares,
     /// Places of tests of relays.
-    tests: Arc<Semaphore>,
+    tests: Shares,
     told: SeldomOf,
     /// What is answered without asking what there is: for measurements.
     fixed: FixedAnswers,
@@ -166,11 +180,12 @@ impl Gatekeeper {
             keys: ArcSwap::from_pointee(Keys::new(identity)?),
             links,
             patience,
-            searching: Semaphore::new(DIALOGUES_MAX),
-            negotiating: Semaphore::new(DIALOGUES_MAX),
-            calls: Arc::new(Semaphore::new(CALLS_MAX)),
-            answered: Semaphore::new(ANSWERS_MAX),
-            tests: Arc::new(Semaphore::new(relay_test::TESTS_MAX)),
+            searching: Shares::new(DIALOGUES_MAX, DIALOGUES_OF_ONE_MAX),
+            negotiating: Shares::new(DIALOGUES_MAX, DIALOGUES_OF_ONE_MAX),
+            calls: Shares::new(CALLS_MAX, CALLS_OF_ONE_MAX),
+            answered: Shares::new(ANSWERS_MAX, ANSWERS_OF_ONE_MAX),
+            late: Shares::new(LATE_MAX, LATE_OF_ONE_MAX),
+            tests: Shares::new(relay_test::TESTS_MAX, relay_test::TESTS_OF_ONE_MAX),
             told: SeldomOf::default(),
             fixed: FixedAnswers::default(),
             traces: None,
@@ -180,8 +195,13 @@ impl Gatekeeper {
         })
     }
 
+    /// The time of a request that asks other clouds, from now on.
+    pub fn asking_time(&self) -> AskingTime {
+        AskingTime::begin(self.patience)
+    }
+
     /// The places that a dialogue takes one of.
-    fn places(&self, subject: Subject) -> &Semaphore {
+    fn places(&self, subject: Subject) -> &Shares {
         match subject {
             Subject::GsdPoll | Subject::MultiGsdPoll => &self.searching,
             _ => &self.negotiating,
@@ -224,28 +244,28 @@ impl Gatekeeper {
     /// Signs and seals a message; off the threads that carry others.
     async fn seal(&self, message: RelayMessage, partner: &Arc<Partner>) -> Result<String, Fault> {
         let (keys, partner) = (self.keys.load_full(), partner.clone());
-        let sealed = tokio::task::spawn_blocking(move || keys.sealer.seal(&message, &partner.sealing, now()));
+        let sealed = in_turn(move || keys.sealer.seal(&message, &partner.sealing, now()));
         Ok(sealed.await.map_err(|_| Fault::Stopping)??)
     }
 
     /// Opens a message that the partner has to have signed; off the threads that carry others.
     async fn open(&self, sealed: String, partner: &Arc<Partner>) -> Result<Result<RelayMessage, MessageFault>, Fault> {
         let (keys, partner) = (self.keys.load_full(), partner.clone());
-        let opened = tokio::task::spawn_blocking(move || keys.opener.open(&sealed, &partner.verifying, now()));
+        let opened = in_turn(move || keys.opener.open(&sealed, &partner.verifying, now()));
         opened.await.map_err(|_| Fault::Stopping)
     }
 
-    /// Waits so long for the message that `take` takes; what else comes, forged or repeated, is told to the log and to nobody else.
+    /// Waits until then for the message that `take` takes; what else comes, forged or repeated, is told to the log and to nobody else.
     async fn hear<T>(
         &self,
         messages: &mut Messages,
         partner: &Arc<Partner>,
-        (awaited, within): (&'static str, Duration),
+        (awaited, until): (&'static str, Instant),
         take: impl Fn(RelayMessage) -> Option<T>,
     ) -> Result<T, Fault> {
-        let deadline = Instant::now() + within;
+        let begun = Instant::now();
         for _ in 0..STRAY_MESSAGES_MAX {
-            let heard = timeout_at(deadline, messages.next()).await.map_err(|_| Fault::Silence(awaited))??;
+            let heard = timeout_at(until, messages.next()).await.map_err(|_| Fault::silence(awaited, begun))??;
             let sealed = match heard {
                 Heard::Message(sealed) => sealed,
                 Heard::Bytes(_) => {
@@ -265,21 +285,28 @@ impl Gatekeeper {
         Err(Fault::Garbage(awaited))
     }
 
-    /// Sends a message within the patience.
-    async fn send(&self, relay: &dyn Relay, to: &Destination, message: String) -> Result<(), Fault> {
-        let sent = timeout_at(Instant::now() + self.patience, relay.send(to, message)).await;
-        Ok(sent.map_err(|_| Fault::Silence("the relay to take a message"))??)
+    /// When a step of a dialogue that begins now is over, where nobody waits for no longer.
+    fn patient(&self) -> Instant {
+        Instant::now() + self.patience
     }
 
-    /// Listens within the patience.
-    async fn listen(&self, relay: &dyn Relay, to: &Destination) -> Result<Messages, Fault> {
-        let listening = timeout_at(Instant::now() + self.patience, relay.listen(to)).await;
-        Ok(listening.map_err(|_| Fault::Silence("the relay to listen"))??)
+    /// Sends a message, which the relay has to take by then.
+    async fn send(&self, relay: &dyn Relay, to: &Destination, message: String, until: Instant) -> Result<(), Fault> {
+        let begun = Instant::now();
+        let sent = timeout_at(until, relay.send(to, message)).await;
+        Ok(sent.map_err(|_| Fault::silence("the relay to take a message", begun))??)
+    }
+
+    /// Listens; the relay has to confirm that by then.
+    async fn listen(&self, relay: &dyn Relay, to: &Destination, until: Instant) -> Result<Messages, Fault> {
+        let begun = Instant::now();
+        let listening = timeout_at(until, relay.listen(to)).await;
+        Ok(listening.map_err(|_| Fault::silence("the relay to listen", begun))??)
     }
 
     /// Removes a queue; that it cannot be is the relay's to settle, by its idle time.
     async fn remove(&self, relay: &dyn Relay, queue: &Destination) {
-        let removed = timeout_at(Instant::now() + self.patience, relay.remove(queue)).await;
+        let removed = timeout_at(self.patient(), relay.remove(queue)).await;
         if let Ok(Err(error)) = removed {
             tracing::debug!(system = "gatekeeper", %error, "a queue was not removed");
         }
@@ -344,8 +371,8 @@ fn topic() -> Destination {
 /// Why a dialogue came to nothing.
 #[derive(Debug)]
 enum Fault {
-    /// The time was over while this was waited for.
-    Silence(&'static str),
+    /// The time was over while this was waited for, so long.
+    Silence(&'static str, Duration),
     /// The relay does not do its part.
     Relay(RelayError),
     /// The connection to the relay broke, and messages may be missing.
@@ -360,6 +387,12 @@ enum Fault {
     Closed,
     /// The cloud stops.
     Stopping,
+}
+
+impl Fault {
+    fn silence(awaited: &'static str, since: Instant) -> Self {
+        Self::Silence(awaited, since.elapsed())
+    }
 }
 
 impl From<RelayError> for Fault {
@@ -377,7 +410,7 @@ impl From<SealError> for Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silence(awaited) => write!(f, "the time was over while it was waited for {awaited}"),
+            Self::Silence(awaited, _) => write!(f, "the time was over while it was waited for {awaited}"),
             Self::Relay(error) => error.fmt(f),
             Self::Interrupted => f.write_str("the connection to the relay broke in the middle of the dialogue"),
             Self::Garbage(awaited) => write!(f, "{STRAY_MESSAGES_MAX} messages came, and none was {awaited}"),

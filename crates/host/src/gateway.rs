@@ -10,6 +10,7 @@
 //! What a session may do is decided in `relay::tunnel`; here are the sockets, the tasks (two for each session, one for each connection), the ports and the places.
 
 mod ends;
+mod grant;
 mod hearing;
 mod lane;
 mod lease;
@@ -47,18 +48,22 @@ use tokio::{
 
 pub use self::{
     ends::{End, EndError, Ends, SecureEnds},
+    grant::GrantPlace,
     view::SessionView,
 };
-use self::{lease::Lease, secrecy::PeerKeys, tunnel::Tunnel};
+use self::{grant::Entering, lease::Lease, secrecy::PeerKeys, tunnel::Tunnel};
 use crate::{
     control::Control,
     gatekeeper::{GatekeeperError, Keys, Links},
     relay::{Relay, RelayError, RelayPlace},
     seldom::SeldomOf,
+    shares::{Place, Shares},
 };
 
 /// Sessions at the same time, of both sides: each has two listeners at its relay, of which there may be 4,096.
 pub const SESSIONS_MAX: usize = 2_000;
+/// Of these, those to and from one other cloud: none keeps the others from theirs.
+pub const SESSIONS_OF_ONE_MAX: usize = 1_500;
 /// Sessions that are over, and still shown.
 const ENDED_SHOWN: usize = 100;
 /// For all sessions to be told that the gateway stops.
@@ -111,6 +116,10 @@ pub struct Gateway {
     config: GatewayConfig,
     ports: Mutex<PortPool>,
     sessions: Mutex<BTreeMap<SessionId, Arc<Tunnel>>>,
+    /// Queue ids of sessions that are being entered.
+    entering: Mutex<BTreeSet<SessionId>>,
+    /// Those that there may be, by the other cloud's name.
+    places: Shares,
     /// Keys of other gateways, by their text: those of a gateway are there once, however many sessions it has.
     peers: Mutex<BTreeMap<String, Weak<PeerKeys>>>,
     ended: Mutex<VecDeque<SessionView>>,
@@ -134,6 +143,8 @@ impl Gateway {
             ports: Mutex::new(PortPool::new(config.ports)),
             config,
             sessions: Mutex::default(),
+            entering: Mutex::default(),
+            places: Shares::new(SESSIONS_MAX, SESSIONS_OF_ONE_MAX),
             peers: Mutex::default(),
             ended: Mutex::default(),
             started: Instant::now(),
@@ -181,12 +192,10 @@ impl Gateway {
     pub async fn connect_provider(self: &Arc<Self>, connection: ProviderConnection) -> Result<OpenedTunnel, ArrowheadError> {
         let ProviderConnection { form, peer_key } = connection;
         let opened = async {
-            self.check_room()?;
+            let place = self.place(&form.consumer_cloud())?;
             let peer_keys = self.peer_keys(&peer_key)?;
-            let queue_id = draw_numbered_tunnel();
-            let ends =
-                tunnel::Parts { form, queue_id: queue_id.clone(), peer: self.own.clone(), peer_keys, side: Side::Provider, lease: None };
-            Tunnel::begin(self, ends).await?;
+            let (queue_id, peer, side) = (draw_numbered_tunnel(), self.own.clone(), Side::Provider);
+            Tunnel::begin(self, tunnel::Parts { form, queue_id: queue_id.clone(), peer, peer_keys, side, lease: None, place }).await?;
             Ok(OpenedTunnel { queue_id, peer_name: self.own.clone(), key: self.authentication_info() })
         };
         let opened = opened.await;
@@ -194,30 +203,35 @@ impl Gateway {
         opened
     }
 
-    /// Opens the consumer's end of a tunnel; gives its port.
+    /// Opens the consumer's end of a tunnel; gives its port. Where that comes to nothing, or nobody waits for it any more, the other gateway is told that nobody comes.
     ///
     /// # Errors
     /// 400 where the other gateway's key is none, or its queue id is that of a session; 502 where the relay cannot be used; 503 where there are too many sessions;
     /// 504 where no port is free.
     pub async fn connect_consumer(self: &Arc<Self>, connection: ConsumerConnection) -> Result<u16, ArrowheadError> {
         let ConsumerConnection { form, queue_id, peer, peer_key } = connection;
-        let unopened = (form.clone(), queue_id.clone(), peer.clone());
+        let grant = GrantPlace::new(self, tunnel::relay_place(&form), queue_id.clone(), peer.clone());
         let opened = async {
-            self.check_room()?;
+            let _entering = Entering::reserve(self, &queue_id, &peer)?;
+            let place = self.place(&form.provider_cloud())?;
             let peer_keys = self.peer_keys(&peer_key)?;
-            if self.sessions().contains_key(&queue_id) {
-                return Err(ArrowheadError::invalid_parameter(format!("There is a session of {peer} with this queue id already.")));
-            }
             let lease = Lease::take(self).await?;
             let port = lease.port();
-            let ends = tunnel::Parts { form, queue_id, peer, peer_keys, side: Side::Consumer, lease: Some(lease) };
+            let ends = tunnel::Parts {
+                form,
+                queue_id: queue_id.clone(),
+                peer: peer.clone(),
+                peer_keys,
+                side: Side::Consumer,
+                lease: Some(lease),
+                place,
+            };
             Tunnel::begin(self, ends).await?;
             Ok(port)
         };
         let opened = opened.await;
-        if opened.is_err() && !self.sessions().contains_key(&unopened.1) {
-            let (form, queue_id, peer) = unopened;
-            tokio::spawn(tunnel::decline(self.clone(), form, queue_id, peer));
+        if opened.is_ok() {
+            grant.leave();
         }
         self.counts.refused.fetch_add(opened.is_err().into(), Relaxed);
         opened
@@ -283,11 +297,23 @@ impl Gateway {
         self.links.all().iter().map(|relay| (relay.place().to_string(), relay.state().to_string())).collect()
     }
 
-    fn check_room(&self) -> Result<(), ArrowheadError> {
-        if self.count() < SESSIONS_MAX {
-            return Ok(());
-        }
-        Err(ArrowheadError::unavailable(format!("The Gateway has {SESSIONS_MAX} sessions, and no more at the same time. Try again later.")))
+    /// Whether a consumer could enter a tunnel to another cloud now.
+    ///
+    /// # Errors
+    /// 503 where there are too many sessions; 504 where no port is free.
+    pub fn check_room(&self, cloud: &str) -> Result<(), ArrowheadError> {
+        drop(self.place(cloud)?);
+        if self.free_ports() == Some(0) { Err(lease::none_free(self.config.ports, "")) } else { Ok(()) }
+    }
+
+    /// A place for a session to or from another cloud.
+    fn place(&self, cloud: &str) -> Result<Place, ArrowheadError> {
+        let told = |full| {
+            ArrowheadError::unavailable(format!(
+                "The Gateway has {full} sessions, and no more at the same time: cloud {cloud} gets none. Try again later."
+            ))
+        };
+        self.places.try_take(cloud).map_err(told)
     }
 
     /// Listens at a relay within the patience.
@@ -398,4 +424,4 @@ fn tell_end(view: &SessionView, begun: Duration) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -192,6 +192,12 @@ impl RequestReader {
         Some((text(head.origin?)?, text(head.host?)?))
     }
 
+    /// The target of a request whose head is whole, although the rest of it was refused or is awaited.
+    pub fn target(&self) -> Option<&str> {
+        let (from, to) = self.head.as_ref()?.target;
+        std::str::from_utf8(&self.buffer[self.taken + from..self.taken + to]).ok()
+    }
+
     /// The next whole request, or `None` if more bytes are needed. After an error the connection is of no more use.
     #[allow(clippy::should_implement_trait)] // What it gives borrows from the reader, which an iterator's items cannot.
     pub fn next(&mut self) -> Result<Option<RawRequest<'_>>, HttpError> {

@@ -25,7 +25,7 @@ pub struct JobSchedule {
     pub subscription_interval: Option<Duration>,
 }
 
-/// Starts the jobs. They run until they are aborted.
+/// Starts the jobs. Of nodes that share a database one does them. They run until they are aborted.
 pub fn start(
     schedule: &JobSchedule,
     store: &Store,
@@ -38,7 +38,12 @@ pub fn start(
         let store = store.clone();
         let remove = move || {
             let store = store.clone();
-            async move { store.write(move |draft| draft.remove_expired_entries(expired_for), |_, ids| ids).await }
+            async move {
+                if !store.is_keeper() {
+                    return Ok(Vec::new());
+                }
+                store.write(move |draft| draft.remove_expired_entries(expired_for), |_, ids| ids).await
+            }
         };
         let told = "services past their end of validity were removed";
         tasks.push(tokio::spawn(remove_now_and_then(schedule.expiry_interval, CoreSystem::ServiceRegistry, told, remove)));
@@ -47,7 +52,12 @@ pub fn start(
         let store = store.clone();
         let remove = move || {
             let store = store.clone();
-            async move { store.write(|draft| draft.remove_ended_subscriptions(), |_, ids| ids).await }
+            async move {
+                if !store.is_keeper() {
+                    return Ok(Vec::new());
+                }
+                store.write(|draft| draft.remove_ended_subscriptions(), |_, ids| ids).await
+            }
         };
         let told = "subscriptions past their end date were removed";
         tasks.push(tokio::spawn(remove_now_and_then(interval, CoreSystem::EventHandler, told, remove)));

@@ -15,6 +15,7 @@ pub mod config;
 pub mod control;
 pub mod dashboard;
 pub mod destination;
+mod disk;
 pub mod dns_sd;
 pub mod document;
 pub mod frames;
@@ -37,6 +38,7 @@ pub mod own_services;
 pub mod pair;
 pub mod peer_clock;
 pub mod probe;
+mod problem;
 pub mod pulse;
 pub mod push;
 pub mod quality;
@@ -45,10 +47,13 @@ pub mod relay;
 pub mod replay;
 pub mod request;
 pub mod route;
+mod sealing;
 pub mod security;
 pub mod seldom;
 pub mod server;
 pub mod shard;
+pub mod shared;
+pub mod shares;
 pub mod shelf;
 pub mod stage;
 pub mod stall;
@@ -60,7 +65,7 @@ pub mod trace;
 pub use bodkin_arrowhead::dns_sd::Announced;
 pub use bodkin_broker::DeliveryPolicy;
 pub use bodkin_relay::{native::hub::HubLimits, stomp::Logins, tunnel::PortRange};
-pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits};
+pub use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits, shared::DatabasePlace};
 
 pub use crate::{
     audit::AUDIT_LIMITS,

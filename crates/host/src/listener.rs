@@ -29,6 +29,7 @@ use crate::{
     inbox::{Arrival, Inbox, Message},
     limits::Limits,
     monitor::Monitor,
+    problem,
     request::{Method, Request},
     security::{self, Peer, SecurePort},
     seldom::Seldom,
@@ -279,7 +280,10 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
                 let page = context.gate.reader_of(&reader);
                 let recipient = Recipient { reader: page.as_deref(), is_secure: channel.is_tls(), ..Recipient::CLOSED };
                 let mut out = Vec::new();
-                answer::push_answer(&mut out, &Answer::text(status, told), date.at(SystemTime::now()), recipient);
+                let answer = Answer::text(status, told);
+                let is_own = reader.target().is_some_and(problem::is_told_at);
+                let answer = if is_own { problem::told(answer) } else { answer };
+                answer::push_answer(&mut out, &answer, date.at(SystemTime::now()), recipient);
                 send(&mut channel, &out, limits).await?;
                 return Ok(Some(channel));
             }
@@ -302,6 +306,9 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
                 }
                 None => answer = crate::live::too_many(),
             }
+        }
+        if problem::is_told_at(&request.path) {
+            answer = problem::told(answer);
         }
         let keep_alive = keep_alive && !answer.close && !serving.is_over();
         let started = Instant::now();

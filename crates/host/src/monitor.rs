@@ -1,8 +1,11 @@
 //! Bodkin's own port: whether it lives, whether it is ready, and what it measures.
 
 mod async_api;
+mod certificates;
+mod disk;
 mod graphs;
 mod overview;
+mod quality;
 mod relay;
 mod tunnel;
 
@@ -27,6 +30,7 @@ use crate::{
     api::{self, Api},
     control::now,
     dashboard,
+    disk::DataDisk,
     dns_sd::DnsSdCounts,
     document,
     gatekeeper::DialogueCounts,
@@ -39,6 +43,7 @@ use crate::{
     route,
     security::Security,
     server::Port,
+    shared,
     stage::{Stage, Stages},
     stall::Guarantee,
     topics::TopicCounts,
@@ -127,6 +132,8 @@ pub struct Monitor {
     pub security: Option<Arc<Security>>,
     /// The relay inside this cloud.
     pub relay: Option<RelayServer>,
+    /// Where the data directory is.
+    pub disk: DataDisk,
     /// Where each port listens that is served, in the order of [`Port::ALL`].
     pub addresses: Vec<SocketAddr>,
     /// What live streams tell.
@@ -171,7 +178,7 @@ impl Monitor {
             "/readyz" if !self.ready.load(Relaxed) => Answer::text(503, "not ready\n"),
             "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
             "/readyz" if self.api.graphs.table().is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
-            "/readyz" => Answer::text(200, "ready\n"),
+            "/readyz" => shared::readiness(&self.store),
             "/asyncapi.json" => self.async_api(request),
             "/api/v1/overview" => self.overview(),
             "/api/v1/live" => live::answer(request),
@@ -222,7 +229,7 @@ impl Monitor {
             ("bodkin_event_log_suspended", "1 while the disk takes nothing and events are not kept.", suspended),
         ]);
         let audit = self.api.audit.log();
-        let gauges = gauges.chain([
+        let gauges = gauges.chain(disk::gauges(&self.disk)).chain([
             ("bodkin_audit_entries", "Number of the last entry of the audit log that is on disk.", audit.head().number),
             (
                 "bodkin_audit_suspended",
@@ -294,6 +301,8 @@ impl Monitor {
                 u64::from(stalls.backup_is_far()),
             ),
         ]);
+        let gauges = gauges.chain([self.graphs_suspended()]).chain(self.certificates_end());
+        let gauges = gauges.chain(shared::gauges(&self.store)).chain(quality::gauges(&self.api.control.qualities));
         let gauges = gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts())));
         gauges.chain(self.api.control.gateway.iter().flat_map(|gateway| tunnel::gauges(gateway))).collect()
     }
@@ -340,7 +349,9 @@ impl Monitor {
         let tunnels = self.api.control.gateway.iter().flat_map(|gateway| tunnel::counters(gateway));
         let heard = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| heard(&gatekeeper.heard.sum()));
         let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
-        counted.into_iter().chain([parts, syncs, lost]).chain(relay).chain(dialogues).chain(tunnels).chain(heard).chain(spans).collect()
+        let quality = quality::counters(&self.api.control.qualities);
+        let counted = counted.into_iter().chain([parts, syncs, lost]).chain(quality);
+        counted.chain(shared::counters(&self.store)).chain(relay).chain(dialogues).chain(tunnels).chain(heard).chain(spans).collect()
     }
 
     /// Prometheus's text form.
@@ -359,19 +370,6 @@ impl Monitor {
         self.push_graphs(&mut text);
         self.push_stages(&mut text);
         text
-    }
-
-    /// Until when the core systems' own certificates count.
-    fn push_certificates(&self, text: &mut String) {
-        const NAME: &str = "bodkin_certificate_end_timestamp_seconds";
-        let help = "Last second in which the certificate of a core system counts, since 1970; none in insecure mode.";
-        push(text, format_args!("# HELP {NAME} {help}\n# TYPE {NAME} gauge\n"));
-        for trust in self.security.iter().map(|security| security.trust()) {
-            for system in trust.systems() {
-                let end = trust.identity(*system).certificate().not_after().unix_seconds();
-                push(text, format_args!("{NAME}{{system=\"{}\"}} {end}\n", system.name()));
-            }
-        }
     }
 
     /// What became of the events of each real-time topic.

@@ -161,7 +161,7 @@ impl Prober {
         let now = control::now();
         let probe = self.probes.note(&endpoint, now, accepted, |probe| self.pause(probe, now));
         let gone = probe.unreachable_since.and_then(|since| self.deregistration.of_unreachable(since)).is_some_and(|at| at <= now);
-        if gone {
+        if gone && self.store.is_keeper() {
             self.remove(&endpoint, entries).await;
         }
     }

@@ -1,6 +1,7 @@
 //! Starting and stopping the local cloud.
 
 mod bind;
+mod doors;
 mod elsewhere;
 pub mod ipc;
 mod lead;
@@ -27,12 +28,12 @@ use bodkin_store::{
     event_log::{EventLog, EventLogReader, Position},
 };
 use tokio::{
-    net::TcpListener,
     sync::{Semaphore, mpsc},
     task::JoinHandle as Task,
 };
 
 use self::{
+    doors::{Doors, answer_shard},
     ipc::{IpcError, SocketFile},
     lead::{Lead, Leading},
 };
@@ -42,12 +43,12 @@ use crate::{
     config::HostConfig,
     control::{self, Control, Pings},
     destination::Destinations,
+    disk::DataDisk,
     gate::Gate,
     gatekeeper::GatekeeperError,
     graph::{DeployError, Deployer},
     inbox::{Inbox, Message},
-    limits::Limits,
-    listener::{self, Places, PortContext, Service, Traffic},
+    listener::Traffic,
     live::Board,
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
@@ -60,8 +61,8 @@ use crate::{
     push::{PushContext, backlog::BacklogSource, delivery::Deliveries},
     quality::Qualities,
     replay::{READERS_MAX, ReplayContext},
-    security::{SecurePort, Security, SecurityConfig, SecurityError},
-    shard::{CONTROL_REQUESTS_MAX, ControlRequest, Shard, ShardContext, ShardThread},
+    security::{Security, SecurityConfig, SecurityError},
+    shard::{CONTROL_REQUESTS_MAX, Shard, ShardContext, ShardThread},
     shelf::Shelf,
     stage::Stages,
     stall::{StallWatch, Stalls},
@@ -76,10 +77,6 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// How long what is being posted may take once a shutdown has begun; what is not answered then is posted again after the next start.
 const POSTING_MAX: Duration = Duration::from_secs(6);
 const POSTING_LOOK: Duration = Duration::from_millis(5);
-/// Requests of the shard's that are carried out at the same time; more wait in their channel.
-const SHARD_REQUESTS_MAX: usize = 1024;
-/// Open connections of the monitor's port; in secure mode of those who have shown a certificate.
-const MONITOR_CONNECTIONS_MAX: usize = 64;
 
 /// A port of Bodkin's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -236,7 +233,7 @@ impl Server {
     pub async fn start(config: &HostConfig) -> Result<Self, StartError> {
         let (topics, admitted) = topics::admit_configured(config)?;
         let (opened, following) = match &config.pair {
-            None => (Store::open(&config.data)?, None),
+            None => (lead::open(config)?, None),
             Some(pair) => {
                 let (opened, following) = Store::follow(&config.data, pair.reporter())?;
                 (opened, Some(following))
@@ -264,7 +261,7 @@ impl Server {
         let gatekeeper = elsewhere::gatekeeper(config, security.as_ref(), &destinations, traces.clone())?.map(Arc::new);
         let gateway = elsewhere::gateway(config, security.as_ref(), &destinations)?.map(Arc::new);
         let (poll, inbox) = Shard::inbox()?;
-        let qualities = Arc::new(Qualities::default());
+        let qualities = Arc::new(Qualities::new(config.security.is_some()));
         let control = Arc::new(Control {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -347,6 +344,7 @@ impl Server {
             pair: config.pair.clone(),
             security: security.clone(),
             relay,
+            disk: DataDisk::of(config, &opened.store),
             addresses: addresses.clone(),
             live: Board::default(),
             ready: AtomicBool::new(false),
@@ -396,35 +394,18 @@ impl Server {
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };
         let trust_watch = security.clone().map(|security| tokio::spawn(security.watch(audit.clone())));
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
-        let secure = |port| {
-            security.clone().map(|security| Arc::new(SecurePort::new(security, port, config.limits.handshake_timeout, audit.clone())))
-        };
         let stopping = Arc::<Stopping>::default();
-        let mut shards_own = Vec::new();
-        for (port, group) in Port::ALL.into_iter().zip(listeners) {
-            let secure_port = secure(port);
-            let (service, limits, traffic) = match port {
-                Port::System(CoreSystem::EventHandler) => {
-                    match secure_port {
-                        None => shards_own = group,
-                        Some(port) => hand_over(group, &port, config.limits.connections_max, &stopping, &inbox)?,
-                    }
-                    continue;
-                }
-                Port::System(system) => (Service::System(system, control.clone()), config.limits, traffic.clone()),
-                // Its own small limit: whoever watches Bodkin must get through when clients have used up theirs.
-                Port::Monitor => {
-                    let connections_max = if secure_port.is_some() { config.limits.connections_max } else { MONITOR_CONNECTIONS_MAX };
-                    (Service::Monitor(monitor.clone()), Limits { connections_max, ..config.limits }, Arc::new(Traffic::default()))
-                }
-            };
-            let places = (port == Port::Monitor && secure_port.is_some()).then(|| Places::new(MONITOR_CONNECTIONS_MAX));
-            let (gate, stopping) = (gate.clone(), stopping.clone());
-            let context = PortContext { service, gate, limits, traffic, stopping, security: secure_port, places };
-            for listener in group {
-                tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone()));
-            }
-        }
+        let doors = Doors {
+            control,
+            monitor: monitor.clone(),
+            security: security.clone(),
+            audit,
+            gate,
+            limits: config.limits,
+            traffic,
+            inbox: inbox.clone(),
+        };
+        let shards_own = doors.open(listeners, &stopping)?;
         let notices = inbox.clone();
         let tell = move |_| notices.post(Message::GuaranteesChanged);
         let stall_watch = StallWatch::start(stalls, config.realtime.clone(), tell)?;
@@ -563,38 +544,4 @@ async fn open_security(config: &HostConfig) -> Result<Option<Arc<Security>>, Sta
     let Some(config) = config.security.clone() else { return Ok(None) };
     let opened = tokio::task::spawn_blocking(|| Security::open(config)).await.map_err(io::Error::other)?;
     Ok(Some(opened?))
-}
-
-/// Begins to accept the data plane's connections in secure mode.
-fn hand_over(
-    group: Vec<std::net::TcpListener>,
-    port: &Arc<SecurePort>,
-    connections_max: usize,
-    stopping: &Arc<Stopping>,
-    inbox: &Arc<Inbox>,
-) -> io::Result<()> {
-    let traffic = Arc::new(Traffic::default());
-    for listener in group {
-        let listener = TcpListener::from_std(listener)?;
-        let (port, traffic, stopping, inbox) = (port.clone(), traffic.clone(), stopping.clone(), inbox.clone());
-        tokio::spawn(listener::hand_over(listener, port, traffic, connections_max, stopping, inbox));
-    }
-    Ok(())
-}
-
-/// Answers the requests that came in on the shard's port and are not its own.
-async fn answer_shard(mut asked: mpsc::Receiver<ControlRequest>, control: Arc<Control>, inbox: Arc<Inbox>) {
-    let places = Arc::new(Semaphore::new(SHARD_REQUESTS_MAX));
-    while let Some(ControlRequest { connection, request, denial }) = asked.recv().await {
-        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
-        let (control, inbox) = (control.clone(), inbox.clone());
-        tokio::spawn(async move {
-            let answer = match denial {
-                Some(denial) => control.audit.denied(&request, denial).await,
-                None => control.answer(CoreSystem::EventHandler, &request).await,
-            };
-            inbox.post(Message::Answer { connection, answer });
-            drop(place);
-        });
-    }
 }

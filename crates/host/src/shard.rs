@@ -87,6 +87,7 @@ use crate::{
     listening::CLOUD_EVENTS,
     monitor::EventCounts,
     pair::primary::Primary,
+    problem,
     push::PushContext,
     realtime::{Membership, Rank, Realtime},
     replay::ReplayContext,
@@ -498,6 +499,7 @@ impl Shard {
     fn request(&mut self, slot: usize, raw: &RawRequest<'_>) {
         let admission = self.context.gate.admit(raw);
         self.connections[slot].page = admission.reader;
+        self.connections[slot].is_own = problem::is_told_at(raw.target);
         if let Some(answer) = admission.answer {
             return self.write(slot, &answer, raw.keep_alive, raw.method == "HEAD");
         }

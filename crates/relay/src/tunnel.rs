@@ -14,6 +14,7 @@ mod exchanges;
 mod frame;
 mod numbers;
 mod port_pool;
+mod reason;
 mod session;
 mod whole_requests;
 
@@ -23,7 +24,8 @@ pub use self::{
     frame::{Frame, FrameFault, PIECE_BYTES_MAX, WORDS_BYTES_MAX},
     numbers::{Numbers, Place},
     port_pool::{PortPool, PortRange},
-    session::{CONNECTIONS_MAX, Event, Look, Reason, Session, SessionState, Side, Terms, WINDOW_BYTES},
+    reason::Reason,
+    session::{CONNECTIONS_HELD_MAX, CONNECTIONS_MAX, Event, Look, Session, SessionState, Side, Terms, WINDOW_BYTES},
     whole_requests::{REQUEST_BYTES_MAX, WholeRequests},
 };
 

@@ -77,7 +77,7 @@ impl Draft<'_> {
         former.into_iter().for_each(|id| self.changed(Change::CloudRemoved(CloudId(id))));
         let made = self.id(
             "INSERT INTO cloud (operator, name, secure, neighbor, own_cloud, created_at, updated_at)
-             SELECT ?1, ?2, ?3, 0, 1, ?4, ?4 WHERE NOT EXISTS (SELECT 1 FROM cloud WHERE own_cloud)
+             SELECT ?1, ?2, ?3, FALSE, TRUE, ?4, ?4 WHERE NOT EXISTS (SELECT 1 FROM cloud WHERE own_cloud)
              ON CONFLICT DO NOTHING RETURNING id",
             params![own.operator.as_str(), own.name.as_str(), own.secure, self.now_seconds()],
         )?;

@@ -1,6 +1,7 @@
 //! The database as operations see it: statements with values go in, rows come out, whichever database it is.
 
 mod error;
+mod postgres;
 mod row;
 mod value;
 
@@ -12,13 +13,15 @@ pub(crate) use self::{
     row::Row,
     value::{Parameters, Value, params},
 };
-use crate::replication::Journal;
+use crate::{replication::Journal, shared::session::Session};
 
 /// What statements are run on.
 #[derive(Clone, Copy)]
 pub(crate) enum Database<'c> {
     /// A file of this node.
     Sqlite(&'c Connection),
+    /// A server's, shared with other nodes. It has no journal: who follows reads what has changed.
+    Postgres(&'c Session),
 }
 
 impl<'c> Database<'c> {
@@ -28,6 +31,7 @@ impl<'c> Database<'c> {
             Self::Sqlite(connection) => {
                 with(connection, sql, journal, |statement| Ok(statement.execute(params_from_iter(parameters.values()))?))
             }
+            Self::Postgres(session) => session.run(sql, parameters),
         }
     }
 
@@ -44,6 +48,7 @@ impl<'c> Database<'c> {
                 let mut rows = statement.query(params_from_iter(parameters.values()))?;
                 rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
             }),
+            Self::Postgres(session) => session.rows(sql, parameters)?.first().map(|row| read(&Row::Postgres(row))).transpose(),
         }
     }
 
@@ -64,6 +69,7 @@ impl<'c> Database<'c> {
                 }
                 Ok(all)
             }),
+            Self::Postgres(session) => session.rows(sql, parameters)?.iter().map(|row| read(&Row::Postgres(row))).collect(),
         }
     }
 
@@ -78,6 +84,7 @@ impl<'c> Database<'c> {
                 }
                 Ok(())
             }
+            Self::Postgres(session) => session.rows_once(sql)?.iter().try_for_each(|row| read(&Row::Postgres(row))),
         }
     }
 }

@@ -152,15 +152,19 @@ impl Draft<'_> {
         Ok(DeliveriesAtStart {
             present: self.id("SELECT position FROM delivery_present", ())?.map(position),
             rows: self.rows("SELECT subscription_id, cursor, paused FROM delivery", (), row)?,
-            dead_letters: self.rows("SELECT subscription_id, sum(events) FROM dead_letter GROUP BY subscription_id", (), events_of)?,
+            dead_letters: self.rows(
+                "SELECT subscription_id, CAST(sum(events) AS BIGINT) FROM dead_letter GROUP BY subscription_id",
+                (),
+                events_of,
+            )?,
         })
     }
 
     /// Behind every position of the event log that is known here; 0 if none is.
     pub fn positions_end(&mut self) -> Result<Position, OperationError> {
         let end = self.id(
-            "SELECT max(coalesce((SELECT position FROM delivery_present), 0), coalesce((SELECT max(cursor) FROM delivery), 0),
-             coalesce((SELECT max(last_position) + 1 FROM dead_letter), 0))",
+            "SELECT coalesce(max(known), 0) FROM (SELECT max(position) AS known FROM delivery_present
+             UNION ALL SELECT max(cursor) FROM delivery UNION ALL SELECT max(last_position) + 1 FROM dead_letter) AS places",
             (),
         )?;
         Ok(position(end.unwrap_or_default()))
@@ -168,15 +172,16 @@ impl Draft<'_> {
 
     /// Notes the present, and the places of those that have left it or come back to it. Who has ended meanwhile is skipped.
     pub fn note_deliveries(&mut self, present: Position, places: &[(SubscriptionId, Option<Position>)]) -> Result<(), OperationError> {
-        self.run("INSERT INTO delivery_present (id, position) VALUES (1, ?1) ON CONFLICT DO UPDATE SET position = ?1", [stored(present)])?;
+        let note = "INSERT INTO delivery_present (id, position) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET position = excluded.position";
+        self.run(note, [stored(present)])?;
         for (subscription, cursor) in places {
             self.run(
-                "INSERT INTO delivery (subscription_id, cursor, paused) SELECT id, ?2, 0 FROM subscription WHERE id = ?1
-                 ON CONFLICT DO UPDATE SET cursor = ?2",
+                "INSERT INTO delivery (subscription_id, cursor, paused) SELECT id, ?2, FALSE FROM subscription WHERE id = ?1
+                 ON CONFLICT (subscription_id) DO UPDATE SET cursor = excluded.cursor",
                 params![subscription.0, cursor.map(stored)],
             )?;
         }
-        self.run("DELETE FROM delivery WHERE cursor IS NULL AND paused = 0", ())?;
+        self.run("DELETE FROM delivery WHERE cursor IS NULL AND NOT paused", ())?;
         Ok(())
     }
 
@@ -184,7 +189,7 @@ impl Draft<'_> {
     pub fn pause_delivery(&mut self, subscription: SubscriptionId, paused: bool) -> Result<bool, OperationError> {
         let changed = self.run(
             "INSERT INTO delivery (subscription_id, cursor, paused) SELECT id, NULL, ?2 FROM subscription WHERE id = ?1
-             ON CONFLICT DO UPDATE SET paused = ?2",
+             ON CONFLICT (subscription_id) DO UPDATE SET paused = excluded.paused",
             params![subscription.0, paused],
         )?;
         Ok(changed > 0)
@@ -273,8 +278,8 @@ impl Draft<'_> {
         events: u64,
     ) -> Result<(Vec<DeadLetters>, u64), OperationError> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM (SELECT {COLUMNS}, sum(events) OVER (ORDER BY subscription_id, first_position, id) AS upto
-             FROM dead_letter WHERE ?1 IS NULL OR subscription_id = ?1)
+            "SELECT {COLUMNS} FROM (SELECT {COLUMNS}, CAST(sum(events) OVER (ORDER BY subscription_id, first_position, id) AS BIGINT) AS upto
+             FROM dead_letter WHERE CAST(?1 AS BIGINT) IS NULL OR subscription_id = ?1) AS counted
              WHERE upto > ?2 AND upto - events < ?2 + ?3 ORDER BY subscription_id, first_position, id"
         );
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX / 2);
@@ -282,7 +287,7 @@ impl Draft<'_> {
         let rows = self.rows(&sql, chosen, dead_letters)?;
         let Some(first) = rows.first() else { return Ok((rows, 0)) };
         let in_front = self.id(
-            "SELECT coalesce(sum(events), 0) FROM dead_letter WHERE (?1 IS NULL OR subscription_id = ?1)
+            "SELECT CAST(coalesce(sum(events), 0) AS BIGINT) FROM dead_letter WHERE (CAST(?1 AS BIGINT) IS NULL OR subscription_id = ?1)
              AND (subscription_id, first_position, id) < (?2, ?3, ?4)",
             params![subscription.map(|id| id.0), first.subscription.0, stored(first.first), first.id],
         )?;
@@ -293,7 +298,7 @@ impl Draft<'_> {
     /// How many dead letters a subscription has, or all have.
     pub fn dead_letter_count(&mut self, subscription: Option<SubscriptionId>) -> Result<u64, OperationError> {
         let counted = self.id(
-            "SELECT coalesce(sum(events), 0) FROM dead_letter WHERE ?1 IS NULL OR subscription_id = ?1",
+            "SELECT CAST(coalesce(sum(events), 0) AS BIGINT) FROM dead_letter WHERE CAST(?1 AS BIGINT) IS NULL OR subscription_id = ?1",
             [subscription.map(|id| id.0)],
         )?;
         Ok(counted.unwrap_or_default().unsigned_abs())
@@ -333,7 +338,7 @@ impl Draft<'_> {
             let Some(before) = self.id("SELECT events FROM dead_letter WHERE id = ?1", [row.id])? else { continue };
             there.insert(row.id);
             let after = self.id(
-                "UPDATE dead_letter SET first_position = ?2, events = max(events - ?3, 1) WHERE id = ?1 AND last_position >= ?2
+                "UPDATE dead_letter SET first_position = ?2, events = CASE WHEN events > ?3 THEN events - ?3 ELSE 1 END WHERE id = ?1 AND last_position >= ?2
                  RETURNING events",
                 params![row.id, stored(row.next), i64::try_from(row.events).unwrap_or(i64::MAX)],
             )?;
@@ -360,7 +365,7 @@ impl Draft<'_> {
     /// Adds letters that were refused once more, to the row that they continue if it is there; gives the row's id.
     fn add_refused(&mut self, letters: &DeadLetters) -> Result<Option<i64>, OperationError> {
         let continued = self.id(
-            "UPDATE dead_letter SET last_position = ?2, is_range = 1, events = events + ?3, died_at = ?4 WHERE id = ?1 RETURNING id",
+            "UPDATE dead_letter SET last_position = ?2, is_range = TRUE, events = events + ?3, died_at = ?4 WHERE id = ?1 RETURNING id",
             params![letters.id, stored(letters.last), i64::try_from(letters.events).unwrap_or(i64::MAX), self.now_seconds()],
         )?;
         if continued.is_some() { Ok(continued) } else { self.insert_dead_letters(letters) }
@@ -369,7 +374,7 @@ impl Draft<'_> {
     /// Removes the dead letters of a subscription, or of all; gives the events of each row that went.
     pub fn remove_dead_letters(&mut self, subscription: Option<SubscriptionId>) -> Result<Vec<(SubscriptionId, u64)>, OperationError> {
         self.rows(
-            "DELETE FROM dead_letter WHERE ?1 IS NULL OR subscription_id = ?1 RETURNING subscription_id, events",
+            "DELETE FROM dead_letter WHERE CAST(?1 AS BIGINT) IS NULL OR subscription_id = ?1 RETURNING subscription_id, events",
             [subscription.map(|id| id.0)],
             events_of,
         )

@@ -3,6 +3,8 @@
 use crate::{
     database::{Database, DatabaseError, DatabaseResult, Parameters, Row},
     replication::Journal,
+    shared::Touched,
+    table::Kind,
 };
 use bodkin_arrowhead::{
     error::ArrowheadError,
@@ -38,11 +40,23 @@ pub struct Draft<'w> {
     changes: Vec<Change>,
     /// What the operations have done to the database; `None` where nobody repeats it.
     journal: Option<Journal>,
+    /// Which rows the finished operations have changed; `None` where no other node has to read them.
+    touched: Option<Touched>,
 }
 
 impl<'w> Draft<'w> {
     pub(crate) fn new(database: Database<'w>, snapshot: &'w mut Snapshot, now: UtcTime, journal: Option<Journal>) -> Self {
-        Self { database, snapshot, now: now.whole_seconds(), changes: Vec::new(), journal }
+        Self { database, snapshot, now: now.whole_seconds(), changes: Vec::new(), journal, touched: None }
+    }
+
+    /// A draft on a database that is shared with other nodes.
+    pub(crate) fn shared(database: Database<'w>, snapshot: &'w mut Snapshot, now: UtcTime) -> Self {
+        Self { touched: Some(Touched::new()), ..Self::new(database, snapshot, now, None) }
+    }
+
+    /// Which rows the finished operations have changed.
+    pub(crate) fn into_touched(self) -> Touched {
+        self.touched.unwrap_or_default()
     }
 
     /// What the finished operations have done.
@@ -53,11 +67,14 @@ impl<'w> Draft<'w> {
     /// Runs an operation; afterwards either all of it is in database and snapshot, or nothing.
     pub(crate) fn savepoint<I>(&mut self, operation: impl FnOnce(&mut Self) -> Result<I, OperationError>) -> Result<I, OperationError> {
         self.run("SAVEPOINT operation", ())?;
-        let result = operation(self);
+        let result = operation(self).map_err(of_values);
         match &result {
             Ok(_) => {
                 self.run("RELEASE operation", ())?;
                 self.journal.iter_mut().for_each(|journal| journal.finish(&self.changes));
+                if let Some(touched) = &mut self.touched {
+                    touched.extend(self.changes.iter().map(Kind::of).map(|(kind, id)| (kind as u8, id)));
+                }
                 self.changes.drain(..).for_each(|change| self.snapshot.apply(change));
             }
             Err(OperationError::Refused(_)) => {
@@ -84,6 +101,11 @@ impl<'w> Draft<'w> {
     /// Notes that a topic is declared anew or forgotten: the snapshot does not hold it, but who repeats this has to know.
     pub(crate) fn topic_changed(&mut self, event_type: &EventType) {
         self.journal.iter_mut().for_each(|journal| journal.note_topic(event_type));
+    }
+
+    /// What its statements are run on.
+    pub(crate) fn database(&self) -> Database<'w> {
+        self.database
     }
 
     /// The group's time as rows keep it.
@@ -134,6 +156,16 @@ impl<'w> Draft<'w> {
         read: impl FnMut(&Row<'_>) -> DatabaseResult<T>,
     ) -> Result<Vec<T>, OperationError> {
         Ok(self.database.rows(sql, parameters, self.journal.as_ref(), read)?)
+    }
+}
+
+/// What PostgreSQL does not take for the values in it is the operation's own fault: the others of its group go on.
+fn of_values(error: OperationError) -> OperationError {
+    match error {
+        OperationError::Database(error) if error.is_of_values() => {
+            OperationError::invalid(format!("The database does not take this: {error}."))
+        }
+        other => other,
     }
 }
 

@@ -21,12 +21,13 @@ impl Draft<'_> {
 
     /// Keeps a graph, in the place of one of its name.
     pub fn deploy_graph(&mut self, name: &str, file: &str) -> Result<(), OperationError> {
-        self.run("REPLACE INTO graph (name, file) VALUES (?, ?)", params![name, file])?;
+        let put = "INSERT INTO graph (name, file) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET file = excluded.file";
+        self.run(put, params![name, file])?;
         Ok(())
     }
 
     /// Forgets a graph; false if none was kept.
     pub fn forget_graph(&mut self, name: &str) -> Result<bool, OperationError> {
-        Ok(self.run("DELETE FROM graph WHERE name = ?", [name])? > 0)
+        Ok(self.run("DELETE FROM graph WHERE name = ?1", [name])? > 0)
     }
 }

@@ -31,7 +31,11 @@ impl Draft<'_> {
     pub fn note_leader(&mut self, place: &LeaderPlace) -> Result<(), OperationError> {
         if self.leader()?.as_ref() != Some(place) {
             let LeaderPlace { host, monitor_port, secure } = place;
-            self.run("REPLACE INTO leader (id, host, monitor_port, secure) VALUES (1, ?, ?, ?)", params![host, *monitor_port, *secure])?;
+            self.run(
+                "INSERT INTO leader (id, host, monitor_port, secure) VALUES (1, ?1, ?2, ?3)
+                 ON CONFLICT (id) DO UPDATE SET host = excluded.host, monitor_port = excluded.monitor_port, secure = excluded.secure",
+                params![host, *monitor_port, *secure],
+            )?;
         }
         Ok(())
     }

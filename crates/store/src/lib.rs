@@ -3,6 +3,8 @@
 //! An operation is answered after the commit that holds it and after the published snapshot shows it, so that a kill at
 //! any instant loses nothing that was answered. Conflicts are decided by the database's constraints, never by a look at
 //! the snapshot. Readers take [`Store::snapshot`] and are never blocked.
+//!
+//! The database is a file of this node (SQLite), or one that several nodes share ([`shared`], PostgreSQL).
 
 mod accepted_event;
 pub mod audit;
@@ -31,6 +33,7 @@ mod reservation;
 pub mod safety_copy;
 mod schema;
 mod service_registry;
+pub mod shared;
 mod subscription;
 mod table;
 mod topic;
@@ -44,7 +47,7 @@ use std::{
     },
 };
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use bodkin_arrowhead::{
     error::ArrowheadError,
     log::{LogEntryView, LogQuery},
@@ -57,6 +60,7 @@ use crate::{
     database::Database,
     following::{Following, Reporter},
     replication::Outlet,
+    shared::{DatabasePlace, Shared, Standing},
     writer::Order,
 };
 
@@ -84,12 +88,21 @@ pub enum StoreError {
 /// The handle everybody holds.
 #[derive(Clone)]
 pub struct Store {
-    /// The database.
-    file: Arc<Path>,
+    source: Source,
     published: Arc<ArcSwap<Snapshot>>,
     writer: mpsc::Sender<Order>,
+    refusal: Arc<ArcSwapOption<String>>,
     /// Whether this node writes; while it follows another one it does not.
     leads: Arc<AtomicBool>,
+}
+
+/// Where what the snapshot does not hold is read.
+#[derive(Clone)]
+enum Source {
+    /// SQLite's file.
+    File(Arc<Path>),
+    /// PostgreSQL.
+    Shared(Arc<Shared>),
 }
 
 impl Store {
@@ -111,6 +124,27 @@ impl Store {
         open::follow(directory, report)
     }
 
+    /// Opens a database that other nodes share, and loads it. `directory` is this node's own: it has the node's name, and files beside the database.
+    pub fn share(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenError> {
+        shared::open(directory, place)
+    }
+
+    /// How this node stands with the database that it shares; `None`: the database is its own.
+    pub fn standing(&self) -> Option<Standing> {
+        match &self.source {
+            Source::File(_) => None,
+            Source::Shared(shared) => Some(shared.standing()),
+        }
+    }
+
+    /// Whether this node does what is to be done once in the cloud, now and then.
+    pub fn is_keeper(&self) -> bool {
+        match &self.source {
+            Source::File(_) => true,
+            Source::Shared(shared) => shared.is_keeper(),
+        }
+    }
+
     /// Has the database copied into a file that is not there yet. The outlet is told when it is, between the commits that are in the copy
     /// and those that are not.
     pub fn copy_to(&self, path: PathBuf) -> Result<(), StoreError> {
@@ -124,16 +158,21 @@ impl Store {
 
     /// A page of the log; waits for the disk, so call it where that is no harm.
     pub fn log(&self, query: &LogQuery) -> Result<Page<LogEntryView>, StoreError> {
-        log::read(&self.file, query)
+        self.read_now(|draft| draft.log_page(query))
     }
 
     /// Reads what the snapshot does not hold as it was last committed, while this node leads and while it follows. On a connection of its own,
     /// which refuses what changes something; it waits for the disk, so call it where that is no harm.
-    pub fn read_now<T>(&self, read: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError>) -> Result<T, StoreError> {
-        let mut snapshot = Snapshot::clone(&self.snapshot());
-        let answer = open::reader(&self.file)
-            .map_err(|error| OperationError::Database(error.into()))
-            .and_then(|connection| read(&mut Draft::new(Database::Sqlite(&connection), &mut snapshot, writer::now(), None)));
+    pub fn read_now<T: Send>(&self, read: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError> + Send) -> Result<T, StoreError> {
+        let answer = match &self.source {
+            Source::File(file) => {
+                let mut snapshot = Snapshot::clone(&self.snapshot());
+                open::reader(file)
+                    .map_err(|error| OperationError::Database(error.into()))
+                    .and_then(|connection| read(&mut Draft::new(Database::Sqlite(&connection), &mut snapshot, writer::now(), None)))
+            }
+            Source::Shared(shared) => shared.read(read),
+        };
         answer.map_err(|error| match error {
             OperationError::Refused(refusal) => refusal.into(),
             OperationError::Database(error) => StoreError::Unavailable(format!("The database cannot be read: {error}.")),
@@ -165,6 +204,20 @@ impl Store {
         let work = writer::work(operation, view, answer);
         self.order(Order::Work(work))?;
         answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("The local cloud is shutting down.".into())))
+    }
+
+    /// Why the database did not take the last change, in its words; `None` since it has taken one.
+    pub fn refusal(&self) -> Option<Arc<String>> {
+        self.refusal.load_full()
+    }
+
+    /// Has a database that did not take the last change tried with a page of its own; [`Self::refusal`] says what has come of it. Otherwise, and
+    /// while another node leads, nothing is done.
+    pub fn try_again(&self) {
+        if self.refusal().is_some() {
+            // With orders waiting there is something to try.
+            let _ = self.order(Order::Try);
+        }
     }
 
     fn order(&self, order: Order) -> Result<(), StoreError> {

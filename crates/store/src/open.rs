@@ -9,19 +9,20 @@ use std::{
     thread::JoinHandle,
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bodkin_arrowhead::snapshot::Snapshot;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::mpsc;
 
 use crate::{
-    Store, WRITE_QUEUE_OPERATIONS_MAX,
+    Source, Store, WRITE_QUEUE_OPERATIONS_MAX,
     database::{Database, DatabaseError},
     following::{self, Following, Reporter},
     load,
     replica::Replica,
     replication::Outlet,
     schema::{self, SchemaError},
+    shared::Shared,
     writer::{Order, Writer},
 };
 
@@ -62,6 +63,14 @@ pub enum OpenError {
         /// The database's words.
         error: DatabaseError,
     },
+    /// The shared database cannot be used.
+    #[error("cannot use the database {place}: {error}.")]
+    Shared {
+        /// Where it is, and as whom it is used.
+        place: String,
+        /// What is wrong.
+        error: String,
+    },
     /// The database cannot be opened, read or brought up to date.
     #[error("cannot open the database {file}: {error}.")]
     Database {
@@ -81,6 +90,20 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// Of a database that is shared with other nodes.
+    pub(crate) fn shared(
+        shared: Arc<Shared>,
+        published: Arc<ArcSwap<Snapshot>>,
+        sender: mpsc::Sender<Order>,
+        writer: JoinHandle<()>,
+        lock: File,
+    ) -> Self {
+        let leads = Arc::new(AtomicBool::new(true));
+        // Of a server it is told how the node stands with it.
+        let refusal = Arc::default();
+        Self { store: Store { source: Source::Shared(shared), published, writer: sender, refusal, leads }, writer, lock }
+    }
+
     /// Waits until what was sent to the writer is durable, and releases the directory. Call it when every other handle is
     /// dropped or idle, [`Following`] too: the writer ends when the last handle is gone, and until then works on.
     pub fn close(self) {
@@ -96,7 +119,9 @@ pub(crate) fn open(directory: &Path, outlet: Option<Outlet>) -> Result<Opened, O
     let lock = take(directory)?;
     let (connection, published) = load(&directory.join(DATABASE_FILE))?;
     let leads = Arc::new(AtomicBool::new(true));
-    start(directory, lock, leads, published, |queue, published| Writer { connection, published, queue, outlet }.run())
+    start(directory, lock, leads, published, |queue, published, refusal| {
+        Writer { connection, published, queue, refusal, outlet }.run();
+    })
 }
 
 pub(crate) fn follow(directory: &Path, report: Reporter) -> Result<(Opened, Following), OpenError> {
@@ -104,9 +129,9 @@ pub(crate) fn follow(directory: &Path, report: Reporter) -> Result<(Opened, Foll
     let lock = replica.lock().map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })?;
     let (leads, published) = (Arc::new(AtomicBool::new(false)), replica.published().clone());
     let (following, follower) = following::ends(replica, report, leads.clone());
-    let opened = start(directory, lock, leads, published, |queue, published| {
+    let opened = start(directory, lock, leads, published, |queue, published, refusal| {
         if let Some((connection, outlet)) = follower.run() {
-            Writer { connection, published, queue, outlet: Some(outlet) }.run();
+            Writer { connection, published, queue, refusal, outlet: Some(outlet) }.run();
         }
     })?;
     Ok((opened, following))
@@ -118,11 +143,12 @@ fn start(
     lock: File,
     leads: Arc<AtomicBool>,
     published: Arc<ArcSwap<Snapshot>>,
-    run: impl FnOnce(mpsc::Receiver<Order>, Arc<ArcSwap<Snapshot>>) + Send + 'static,
+    run: impl FnOnce(mpsc::Receiver<Order>, Arc<ArcSwap<Snapshot>>, Arc<ArcSwapOption<String>>) + Send + 'static,
 ) -> Result<Opened, OpenError> {
     let (sender, queue) = mpsc::channel(WRITE_QUEUE_OPERATIONS_MAX);
-    let store = Store { file: directory.join(DATABASE_FILE).into(), published: published.clone(), writer: sender, leads };
-    let writer = std::thread::Builder::new().name("database".into()).spawn(|| run(queue, published));
+    let (source, refusal) = (Source::File(directory.join(DATABASE_FILE).into()), Arc::default());
+    let store = Store { source, published: published.clone(), writer: sender, refusal: Arc::clone(&refusal), leads };
+    let writer = std::thread::Builder::new().name("database".into()).spawn(|| run(queue, published, refusal));
     let writer = writer.map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })?;
     Ok(Opened { store, writer, lock })
 }

@@ -170,8 +170,8 @@ impl Draft<'_> {
     fn write_order(&mut self, group: StoreGroup, order: &Order) -> Result<(), OperationError> {
         for (priority, (id, former)) in (1u32..).zip(order) {
             if *former != Some(priority) {
-                let sql = "UPDATE orchestrator_store SET priority = -?2, updated_at = ?3 WHERE id = ?1";
-                self.run(sql, [id.0, priority.into(), self.now_seconds()])?;
+                let sql = "UPDATE orchestrator_store SET priority = ?2, updated_at = ?3 WHERE id = ?1";
+                self.run(sql, [id.0, -i64::from(priority), self.now_seconds()])?;
             }
         }
         let moved = self.rows(

@@ -100,8 +100,11 @@ impl Draft<'_> {
             return Err(OperationError::invalid("The relay is assigned to a cloud's gateway, and has to stay exclusive."));
         }
         let row = self.row(
-            "UPDATE OR IGNORE relay SET address = ?2, port = ?3, authentication_info = ?4, secure = ?5, exclusive = ?6, updated_at = ?7
-             WHERE id = ?1 RETURNING created_at, updated_at",
+            "UPDATE relay SET address = ?2, port = ?3, authentication_info = ?4, secure = ?5, exclusive = ?6, updated_at = ?7
+             WHERE id = ?1 AND NOT EXISTS (
+                 SELECT 1 FROM relay AS other
+                 WHERE ((other.address = ?2 AND other.port = ?3) OR other.authentication_info = ?4) AND other.id <> ?1)
+             RETURNING created_at, updated_at",
             params![id.0, &*put.address, put.port, put.authentication_info.as_deref(), put.secure, put.exclusive, self.now_seconds()],
             |row| timestamps(row, 0),
         )?;
@@ -153,7 +156,7 @@ impl Draft<'_> {
     fn insert_cloud(&mut self, put: &CloudPut) -> Result<CloudId, OperationError> {
         let made = self.id(
             "INSERT INTO cloud (operator, name, secure, neighbor, own_cloud, authentication_info, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?6) ON CONFLICT DO NOTHING RETURNING id",
+             VALUES (?1, ?2, ?3, ?4, FALSE, ?5, ?6, ?6) ON CONFLICT DO NOTHING RETURNING id",
             params![
                 put.operator.as_str(),
                 put.name.as_str(),
@@ -173,8 +176,8 @@ impl Draft<'_> {
     pub fn update_cloud(&mut self, id: CloudId, put: &CloudPut) -> Result<(), OperationError> {
         self.must_be_another_cloud(id)?;
         let changed = self.run(
-            "UPDATE OR IGNORE cloud SET operator = ?2, name = ?3, secure = ?4, neighbor = ?5, authentication_info = ?6, updated_at = ?7
-             WHERE id = ?1",
+            "UPDATE cloud SET operator = ?2, name = ?3, secure = ?4, neighbor = ?5, authentication_info = ?6, updated_at = ?7
+             WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM cloud AS other WHERE other.operator = ?2 AND other.name = ?3 AND other.id <> ?1)",
             params![
                 id.0,
                 put.operator.as_str(),

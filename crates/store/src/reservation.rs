@@ -103,11 +103,13 @@ impl Draft<'_> {
                 "INSERT INTO qos_reservation (reserved_provider_id, reserved_service_id, consumer_system_name, consumer_address, consumer_port,
                      reserved_to, temporary_lock, created_at, updated_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
-                 ON CONFLICT DO UPDATE SET consumer_system_name = excluded.consumer_system_name, consumer_address = excluded.consumer_address,
+                 ON CONFLICT (reserved_provider_id, reserved_service_id) DO UPDATE SET consumer_system_name = excluded.consumer_system_name, consumer_address = excluded.consumer_address,
                      consumer_port = excluded.consumer_port, reserved_to = excluded.reserved_to, temporary_lock = excluded.temporary_lock,
                      updated_at = excluded.updated_at
-                 WHERE reserved_to <= ?8 OR (NOT excluded.temporary_lock AND consumer_system_name = excluded.consumer_system_name
-                     AND consumer_address = excluded.consumer_address AND consumer_port = excluded.consumer_port)
+                 WHERE qos_reservation.reserved_to <= ?8 OR (NOT excluded.temporary_lock
+                     AND qos_reservation.consumer_system_name = excluded.consumer_system_name
+                     AND qos_reservation.consumer_address = excluded.consumer_address
+                     AND qos_reservation.consumer_port = excluded.consumer_port)
                  RETURNING {COLUMNS}"
             ),
             params![

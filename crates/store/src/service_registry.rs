@@ -27,9 +27,9 @@ impl Draft<'_> {
         let (definition, provider) = self.find_or_make_parts(&registration)?;
         let id = self.id(
             "INSERT INTO service_registry
-                 (id, service_id, system_id, service_uri, end_of_validity, secure, metadata, version, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) ON CONFLICT DO NOTHING RETURNING id",
-            entry_columns(None, definition, provider, &registration, self.now_seconds()),
+                 (service_id, system_id, service_uri, end_of_validity, secure, metadata, version, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) ON CONFLICT DO NOTHING RETURNING id",
+            entry_columns(definition, provider, &registration, self.now_seconds()),
         )?;
         let id = EntryId(id.ok_or_else(|| already_exists(&registration))?);
         self.entry_is(id, definition, provider, registration, self.timestamps())?;
@@ -166,8 +166,9 @@ impl Draft<'_> {
         let put = self.row(
             "INSERT INTO system_ (system_name, address, port, authentication_info, metadata, created_at, updated_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
-             ON CONFLICT DO UPDATE SET authentication_info = excluded.authentication_info, metadata = excluded.metadata, updated_at = excluded.updated_at
-             WHERE authentication_info IS NOT excluded.authentication_info OR metadata IS NOT excluded.metadata
+             ON CONFLICT (system_name, address, port) DO UPDATE SET authentication_info = excluded.authentication_info, metadata = excluded.metadata,
+                 updated_at = excluded.updated_at
+             WHERE system_.authentication_info IS DISTINCT FROM excluded.authentication_info OR system_.metadata IS DISTINCT FROM excluded.metadata
              RETURNING id, created_at, updated_at",
             params![system.name.as_str(), system.address.as_str(), system.port, system.authentication_info.as_deref(), metadata_text(system.metadata.as_ref()), now],
             |row| Ok((SystemId(row.get(0)?), timestamps(row, 1)?)),
@@ -245,16 +246,9 @@ impl Draft<'_> {
     }
 }
 
-/// What is written of an entry, in the order of the parameters `?1` to `?9`. Without an id the database gives one.
-fn entry_columns<'r>(
-    id: Option<EntryId>,
-    definition: DefinitionId,
-    provider: SystemId,
-    registration: &'r Registration,
-    now_seconds: i64,
-) -> [Value<'r>; 9] {
+/// What is written of an entry, in the order of the parameters `?1` to `?8`.
+fn entry_columns<'r>(definition: DefinitionId, provider: SystemId, registration: &'r Registration, now_seconds: i64) -> [Value<'r>; 8] {
     params![
-        id.map(|id| id.0),
         definition.0,
         provider.0,
         &*registration.service_uri,

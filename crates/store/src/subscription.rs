@@ -38,7 +38,7 @@ impl Draft<'_> {
             "INSERT INTO subscription (event_type_id, system_id, notify_uri, filter_meta_data, match_meta_data, start_date, end_date,
                  only_predefined_publishers, updated_at, min_severity, payload_filter, deadline_us, loss_tolerance, created_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?9)
-             ON CONFLICT DO UPDATE SET notify_uri = excluded.notify_uri, filter_meta_data = excluded.filter_meta_data,
+             ON CONFLICT (event_type_id, system_id) DO UPDATE SET notify_uri = excluded.notify_uri, filter_meta_data = excluded.filter_meta_data,
                  match_meta_data = excluded.match_meta_data, start_date = excluded.start_date, end_date = excluded.end_date,
                  only_predefined_publishers = excluded.only_predefined_publishers, updated_at = excluded.updated_at,
                  min_severity = excluded.min_severity, payload_filter = excluded.payload_filter,

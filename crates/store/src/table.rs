@@ -1,6 +1,6 @@
 //! The tables that the snapshot holds: how their rows are read, all of them at the start, and one when it has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bodkin_arrowhead::{
     record::*,
@@ -11,6 +11,9 @@ use crate::{
     database::{Database, DatabaseResult, Row},
     {cloud, flexible_store, load, orchestrator_store, relay, reservation},
 };
+
+/// Rows that one query reads by their ids.
+const ROWS_READ_MAX: usize = 1000;
 
 /// A table, and how a row of it becomes a change of the snapshot.
 pub(crate) struct Table {
@@ -157,6 +160,31 @@ impl Kind {
         })
     }
 
+    /// What rows are now: those that are gone, and those that are there.
+    pub fn read_some(
+        self,
+        database: Database<'_>,
+        ids: &BTreeSet<i64>,
+        gone: &mut Vec<Change>,
+        there: &mut Vec<Change>,
+    ) -> DatabaseResult<()> {
+        let Table { name, columns, members, read } = self.table();
+        let ids: Vec<i64> = ids.iter().copied().collect();
+        for some in ids.chunks(ROWS_READ_MAX) {
+            let list = some.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+            let mut joined = members.as_ref().map(|members| members.of_some(database, &list)).transpose()?.unwrap_or_default();
+            let mut missing: BTreeSet<i64> = some.iter().copied().collect();
+            database.each_once(&format!("SELECT {columns} FROM {name} WHERE id IN ({list})"), |row| {
+                let id = row.get(0)?;
+                missing.remove(&id);
+                there.push(read(row, joined.remove(&id).unwrap_or_default())?);
+                Ok(())
+            })?;
+            gone.extend(missing.into_iter().filter_map(|id| self.removed(id)));
+        }
+        Ok(())
+    }
+
     /// What a row is now: in a snapshot, or gone. `None` where nothing is to be done: what it belonged to has taken it along.
     pub fn read_one(self, database: Database<'_>, id: i64) -> DatabaseResult<Option<Change>> {
         let Table { name, columns, members, read } = self.table();
@@ -169,9 +197,18 @@ impl Kind {
 impl Members {
     /// The members of every row.
     fn all(&self, database: Database<'_>) -> DatabaseResult<BTreeMap<i64, Vec<i64>>> {
+        self.each(database, "")
+    }
+
+    /// The members of some rows.
+    fn of_some(&self, database: Database<'_>, rows: &str) -> DatabaseResult<BTreeMap<i64, Vec<i64>>> {
+        self.each(database, &format!("WHERE {} IN ({rows})", self.row))
+    }
+
+    fn each(&self, database: Database<'_>, which: &str) -> DatabaseResult<BTreeMap<i64, Vec<i64>>> {
         let Self { table, row, member } = self;
         let mut all: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
-        database.each_once(&format!("SELECT {row}, {member} FROM {table} ORDER BY 1, 2"), |row| {
+        database.each_once(&format!("SELECT {row}, {member} FROM {table} {which} ORDER BY 1, 2"), |row| {
             all.entry(row.get(0)?).or_default().push(row.get(1)?);
             Ok(())
         })?;

@@ -15,6 +15,9 @@ CREATE TABLE real_time_topic (
 ) STRICT, WITHOUT ROWID;
 ";
 
+const PUT: &str = "INSERT INTO real_time_topic (event_type, declaration) VALUES (?1, ?2)
+    ON CONFLICT (event_type) DO UPDATE SET declaration = excluded.declaration";
+
 const ALL: &str = "SELECT declaration FROM real_time_topic ORDER BY event_type";
 
 impl Draft<'_> {
@@ -25,14 +28,14 @@ impl Draft<'_> {
 
     /// Keeps a declaration, in the place of one that was kept before.
     pub fn declare_topic(&mut self, event_type: &EventType, declaration: &str) -> Result<(), OperationError> {
-        self.run("REPLACE INTO real_time_topic (event_type, declaration) VALUES (?, ?)", params![event_type.as_str(), declaration])?;
+        self.run(PUT, params![event_type.as_str(), declaration])?;
         self.topic_changed(event_type);
         Ok(())
     }
 
     /// Forgets a declaration; false if none was kept.
     pub fn forget_topic(&mut self, event_type: &EventType) -> Result<bool, OperationError> {
-        let is_forgotten = self.run("DELETE FROM real_time_topic WHERE event_type = ?", [event_type.as_str()])? > 0;
+        let is_forgotten = self.run("DELETE FROM real_time_topic WHERE event_type = ?1", [event_type.as_str()])? > 0;
         self.topic_changed(event_type);
         Ok(is_forgotten)
     }

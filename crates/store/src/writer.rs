@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bodkin_arrowhead::{snapshot::Snapshot, utc::UtcTime};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -27,6 +27,8 @@ pub(crate) enum Order {
     Work(Work),
     /// To write a copy of the database as it is between two commits.
     Copy(PathBuf),
+    /// To find out whether a database that did not take the last change takes one again.
+    Try,
 }
 
 /// What became of one operation within its group.
@@ -74,6 +76,8 @@ pub(crate) struct Writer {
     pub connection: Connection,
     pub published: Arc<ArcSwap<Snapshot>>,
     pub queue: mpsc::Receiver<Order>,
+    /// Why the last change was not taken; nothing since one was.
+    pub refusal: Arc<ArcSwapOption<String>>,
     /// Where commits go before they are answered; `None` where nobody repeats them.
     pub outlet: Option<Outlet>,
 }
@@ -88,6 +92,7 @@ impl Writer {
                 match order {
                     Order::Work(first) => next = self.group(first),
                     Order::Copy(path) => self.copy(path),
+                    Order::Try => self.try_again(),
                 }
             }
         }
@@ -103,10 +108,32 @@ impl Writer {
         }
     }
 
+    /// Writes one page as it is, unless a change was taken in the meantime.
+    fn try_again(&self) {
+        if self.refusal.load().is_none() {
+            return;
+        }
+        let version = self.connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
+        let write = |version| self.connection.execute_batch(&format!("BEGIN IMMEDIATE; PRAGMA user_version = {version}; COMMIT"));
+        match version.and_then(write) {
+            Ok(()) => self.taken(),
+            Err(error) => self.take_back(&error.into()),
+        }
+    }
+
+    fn taken(&self) {
+        if self.refusal.load().is_some() {
+            self.refusal.store(None);
+            tracing::info!("the database takes changes again");
+        }
+    }
+
     /// Carries out what is waiting, commits once, publishes the snapshot, answers. Gives the order that it has stopped at.
     fn group(&mut self, first: Work) -> Option<Order> {
         if let Err(error) = self.connection.execute_batch("BEGIN IMMEDIATE") {
-            first(Err(unavailable(&error.into())));
+            let error = error.into();
+            first(Err(unavailable(&error)));
+            self.refusal.store(Some(Arc::new(error.to_string())));
             return None;
         }
         let mut snapshot = Snapshot::clone(&self.published.load());
@@ -117,8 +144,8 @@ impl Writer {
             let Some(order) = next.take().or_else(|| self.queue.try_recv().ok()) else { break };
             let work = match order {
                 Order::Work(work) => work,
-                copy @ Order::Copy(_) => {
-                    next = Some(copy);
+                other @ (Order::Copy(_) | Order::Try) => {
+                    next = Some(other);
                     break;
                 }
             };
@@ -136,6 +163,7 @@ impl Writer {
         match self.connection.execute_batch("COMMIT") {
             Ok(()) => {
                 self.published.store(Arc::new(snapshot));
+                self.taken();
                 match (&mut self.outlet, journal) {
                     (Some(outlet), Some(journal)) => outlet(journal.committed(waiting)),
                     _ => waiting.into_iter().for_each(|answer| answer(Ok(()))),
@@ -148,13 +176,19 @@ impl Writer {
 
     /// Takes the group back and tells everybody in it. The published snapshot was not touched.
     fn lose(&self, waiting: Vec<Answer>, error: &DatabaseError) {
+        tracing::error!(%error, operations = waiting.len() + 1, "the database refused a commit; nothing of it was kept");
+        self.take_back(error);
+        waiting.into_iter().for_each(|answer| answer(Err(unavailable(error))));
+    }
+
+    /// Ends the transaction that was not taken, and notes why.
+    fn take_back(&self, error: &DatabaseError) {
+        self.refusal.store(Some(Arc::new(error.to_string())));
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
             tracing::error!(%error, "the database refused a rollback");
         }
-        tracing::error!(%error, operations = waiting.len() + 1, "the database refused a commit; nothing of it was kept");
-        waiting.into_iter().for_each(|answer| answer(Err(unavailable(error))));
     }
 }
 

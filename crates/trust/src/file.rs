@@ -2,7 +2,7 @@
 //! not at all.
 
 use std::{
-    fmt,
+    env, fmt,
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
@@ -22,6 +22,12 @@ use crate::{
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Rights that others must not have on a file with a secret.
 const OTHERS_RIGHTS: u32 = 0o077;
+
+/// What a file of systemd's may have beside its owner's: systemd hands a credential to the service's user by an access control list, whose mask shows as
+/// the group's right to read (systemd.exec(5), *Credentials*). The group itself, root's, has none.
+const CREDENTIAL_RIGHTS: u32 = 0o040;
+/// The environment variable by which systemd tells a service where its credentials are.
+const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 
 /// What is wrong with a file. The text names it and says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -225,7 +231,21 @@ fn read_with_rights(path: &Path, max: u64) -> Result<(Vec<u8>, u32)> {
 }
 
 fn private(path: &Path, mode: u32) -> Result<()> {
-    if mode & OTHERS_RIGHTS == 0 { Ok(()) } else { Err(FileError::Rights { path: path.to_owned(), mode }) }
+    private_beside(path, mode, env::var_os(CREDENTIALS_DIRECTORY).as_deref().map(Path::new))
+}
+
+/// Whether only its owner has rights on a file or, of a credential of systemd's, he and whom it is for.
+fn private_beside(path: &Path, mode: u32, credentials: Option<&Path>) -> Result<()> {
+    let others = mode & OTHERS_RIGHTS;
+    match others == 0 || (others == CREDENTIAL_RIGHTS && credentials.is_some_and(|directory| is_in(path, directory))) {
+        true => Ok(()),
+        false => Err(FileError::Rights { path: path.to_owned(), mode }),
+    }
+}
+
+/// Whether a file is in a directory or below it, whatever links and `..` its path has.
+fn is_in(path: &Path, directory: &Path) -> bool {
+    matches!((path.canonicalize(), directory.canonicalize()), (Ok(path), Ok(directory)) if path.starts_with(&directory))
 }
 
 #[cfg(test)]
@@ -276,6 +296,27 @@ mod tests {
         assert!(matches!(read_password(&at("password")), Err(FileError::Rights { .. })));
         fs::set_permissions(at("key.pem"), fs::Permissions::from_mode(0o400)).unwrap();
         assert_eq!(read_key(&at("key.pem"), None).unwrap().pkcs8(), key().pkcs8());
+    }
+
+    #[test]
+    fn a_credential_of_systemds_may_be_read_by_its_group_and_nothing_else_may() {
+        let place = place();
+        let credentials = place.path().join("credentials");
+        fs::create_dir(&credentials).unwrap();
+        let (credential, outside) = (credentials.join("passphrase"), place.path().join("passphrase"));
+        for path in [&credential, &outside] {
+            write_private(path, b"secret").unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, credentials.join("link")).unwrap();
+        let taken = |path: &Path, mode| private_beside(path, mode, Some(&credentials)).is_ok();
+        assert!(taken(&credential, 0o440) && taken(&credential, 0o400), "as systemd puts it, with and without a list");
+        for mode in [0o444, 0o460, 0o450, 0o404, 0o441] {
+            assert!(!taken(&credential, mode), "{mode:03o}");
+        }
+        for elsewhere in [outside.as_path(), &credentials.join("../passphrase"), &credentials.join("link"), &credentials.join("missing")] {
+            assert!(!taken(elsewhere, 0o440), "{}", elsewhere.display());
+        }
+        assert!(private_beside(&credential, 0o440, None).is_err(), "systemd has given nothing");
     }
 
     #[test]

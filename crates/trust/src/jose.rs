@@ -19,8 +19,8 @@ mod signature;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use self::{
-    encryption::{open, seal},
-    key::{OpeningKey, SealingKey, SigningKey, UnusableKey, VerifyingKey},
+    encryption::{ContentKey, open, open_by, seal, seal_by},
+    key::{KeyIdentity, OpeningKey, SealingKey, SigningKey, UnusableKey, VerifyingKey},
     signature::{sign, verify},
 };
 

@@ -7,7 +7,9 @@
 //! The relay can read none of it, and can change nothing unnoticed. What it still can do is to lose messages, to hold them up, and to send one again:
 //! the last is what a [`MessageOpener`] remembers them for.
 
-use std::sync::{Mutex, PoisonError};
+mod content_keys;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aws_lc_rs::{digest, rand};
 use bodkin_arrowhead::{
@@ -18,6 +20,7 @@ use bodkin_arrowhead::{
 };
 use serde::{Deserialize, Serialize};
 
+use self::content_keys::{DrawnKeys, TakenKeys};
 use crate::{
     base64,
     jose::{self, OpeningKey, SealingKey, SigningKey, UnusableKey, VerifyingKey},
@@ -181,17 +184,21 @@ pub enum SealError {
 #[derive(Debug)]
 pub struct MessageSealer {
     key: SigningKey,
+    drawn: Mutex<DrawnKeys>,
 }
 
 impl MessageSealer {
     /// Takes the sender's key.
     pub fn new(own: &PrivateKey) -> Result<Self, UnusableKey> {
-        Ok(Self { key: SigningKey::new(own)? })
+        Ok(Self { key: SigningKey::new(own)?, drawn: Mutex::default() })
     }
 
     /// Seals a message for `recipient`.
     pub fn seal(&self, message: &RelayMessage, recipient: &SealingKey, now: UtcTime) -> Result<String, SealError> {
-        let sealed = jose::seal_claims(&Claims::new(message, now), &self.key, recipient)?;
+        let claims = serde_json::to_vec(&Claims::new(message, now)).expect("claims have text keys and finite numbers");
+        let signed = jose::sign(&claims, &self.key)?;
+        let key = lock(&self.drawn).next(recipient, now)?;
+        let sealed = jose::seal_by(signed.as_bytes(), &key);
         if sealed.len() > SEALED_BYTES_MAX { Err(SealError::TooLong(sealed.len())) } else { Ok(sealed) }
     }
 }
@@ -214,14 +221,15 @@ pub enum MessageFault {
 #[derive(Debug)]
 pub struct MessageOpener {
     key: OpeningKey,
-    /// Held for no longer than it is asked: keys work meanwhile.
+    /// Held for no longer than it is asked, as the next one: keys work meanwhile.
     taken: Mutex<ReplayGuard>,
+    content_keys: Mutex<TakenKeys>,
 }
 
 impl MessageOpener {
     /// Takes the recipient's key.
     pub fn new(own: &PrivateKey) -> Result<Self, UnusableKey> {
-        Ok(Self { key: OpeningKey::new(own)?, taken: Mutex::default() })
+        Ok(Self { key: OpeningKey::new(own)?, taken: Mutex::default(), content_keys: Mutex::default() })
     }
 
     /// Opens a message that `sender` has to have signed.
@@ -230,7 +238,8 @@ impl MessageOpener {
             return Err(MessageFault::Unreadable);
         }
         let unreadable = |_| MessageFault::Unreadable;
-        let signed = jose::open(sealed, &self.key).map_err(unreadable)?;
+        let known = |wrapped: &str| lock(&self.content_keys).get(wrapped);
+        let (signed, content_key) = jose::open_by(sealed, &self.key, known).map_err(unreadable)?;
         let signed = std::str::from_utf8(&signed).map_err(|_| MessageFault::Unreadable)?;
         let claims = jose::verify(signed, sender).map_err(unreadable)?;
         let claims = std::str::from_utf8(&claims).map_err(|_| MessageFault::Unreadable)?;
@@ -240,9 +249,16 @@ impl MessageOpener {
         }
         let sealed_s = claims.iat;
         let message = claims.message()?;
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).take(identity(signed), sealed_s, now)?;
+        lock(&self.taken).take(identity(signed), sealed_s, now)?;
+        // Of who is no neighbour none is kept.
+        lock(&self.content_keys).keep(&content_key, now);
         Ok(message)
     }
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A change leaves it whole wherever it is interrupted.
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Of what was signed, not of what was sealed: anybody who can read a message can seal it once more.

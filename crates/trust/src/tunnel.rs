@@ -106,8 +106,8 @@ impl TunnelKey {
         sealed
     }
 
-    /// Opens a message of bytes in its place; gives its number and its frame.
-    pub fn open_bytes<'m>(&self, message: &'m mut [u8]) -> Result<(u64, &'m [u8]), TunnelFault> {
+    /// Opens a message of bytes in its place; gives its number, and where its frame begins, which goes to the message's end.
+    pub fn open_bytes(&self, message: &mut Vec<u8>) -> Result<(u64, usize), TunnelFault> {
         if message.len() > SEALED_BYTES_MAX {
             return Err(TunnelFault);
         }
@@ -117,8 +117,9 @@ impl TunnelKey {
             return Err(TunnelFault);
         }
         let number = u64::from_be_bytes(*number);
-        let frame = self.0.open_in_place(nonce(number), Aad::empty(), sealed).map_err(|_| TunnelFault)?;
-        Ok((number, &*frame))
+        let frame_bytes = self.0.open_in_place(nonce(number), Aad::empty(), sealed).map_err(|_| TunnelFault)?.len();
+        message.truncate(1 + NUMBER_BYTES + frame_bytes);
+        Ok((number, 1 + NUMBER_BYTES))
     }
 
     /// Opens a message; gives its number too.
@@ -177,7 +178,7 @@ mod tests {
             assert_eq!(key.seal(number, &frame), message, "{told}");
             let mut bytes = key.seal_bytes(number, frame.len(), |out| out.extend_from_slice(&frame));
             assert_eq!(bytes, [&[0], base64::decode(&message).unwrap().as_slice()].concat(), "the same as bytes: {told}");
-            assert_eq!(key.open_bytes(&mut bytes), Ok((number, frame.as_slice())), "{told}");
+            assert_eq!(key.open_bytes(&mut bytes).map(|(number, at)| (number, &bytes[at..])), Ok((number, frame.as_slice())), "{told}");
             assert_eq!(key.open(&message), Ok((number, frame)), "{told}");
         }
     }
@@ -230,7 +231,7 @@ mod tests {
         fn whatever_is_changed_of_a_message_of_bytes_it_is_not_opened(frame in proptest::collection::vec(any::<u8>(), 0..60), at in any::<usize>(), change in 1..=255_u8) {
             let key = TunnelSecret::draw().key(&session("a"), Direction::ToProvider);
             let message = key.seal_bytes(3, frame.len(), |out| out.extend_from_slice(&frame));
-            let opened = |mut message: Vec<u8>| key.open_bytes(&mut message).map(|(number, frame)| (number, frame.to_vec()));
+            let opened = |mut message: Vec<u8>| key.open_bytes(&mut message).map(|(number, at)| (number, message.split_off(at)));
             prop_assert_eq!(opened(message.clone()), Ok((3, frame)));
             let at = at % message.len();
             prop_assert_eq!(opened(message[..at].to_vec()), Err(TunnelFault));

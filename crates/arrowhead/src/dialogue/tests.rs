@@ -98,6 +98,12 @@ fn an_error_is_told_from_an_answer() {
     assert_eq!(auth, ArrowheadError::auth("no"));
     let odd = error(r#"{"errorMessage":"no","errorCode":200,"exceptionType":"SOMETHING"}"#);
     assert_eq!((odd.error_code, odd.exception_type), (500, crate::error::ExceptionType::Generic));
+    // Words are passed on, and no flood of them.
+    let flood =
+        format!(r#"{{"errorMessage":"{0}","errorCode":401,"exceptionType":"AUTH","origin":"{0}"}}"#, "\u{e4}".repeat(WORDS_MAX + 1));
+    let expected = format!("{}..", "\u{e4}".repeat(WORDS_MAX));
+    let cut = error(&flood);
+    assert_eq!((cut.error_message.as_str(), cut.origin.as_deref()), (expected.as_str(), Some(expected.as_str())));
     for text in ["", "[]", r#"{"errorCode":401,"exceptionType":"AUTH"}"#] {
         assert!(error(text).error_message.contains("no answer"), "{text}");
     }

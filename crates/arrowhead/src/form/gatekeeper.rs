@@ -84,7 +84,7 @@ form! {
         #[serde(deserialize_with = "json::objects")]
         preferred_clouds: Option<Vec<Option<CloudRequest>>>,
         /// Whether measurements of the providers' quality are wanted too.
-        #[serde(deserialize_with = "json::flag")]
+        #[serde(rename = "needQoSMeasurements", deserialize_with = "json::flag")]
         need_qos_measurements: Option<bool>,
     }
 }
@@ -159,7 +159,7 @@ form! {
         #[serde(deserialize_with = "json::flag")]
         gateway_is_present: Option<bool>,
         /// Whether measurements of the providers' quality are wanted too.
-        #[serde(deserialize_with = "json::flag")]
+        #[serde(rename = "needQoSMeasurements", deserialize_with = "json::flag")]
         need_qos_measurements: Option<bool>,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::GrantedTunnel;
+use super::{GrantedTunnel, kept::requires_quality, negotiation::without_own_warnings};
 use crate::{
     error::ArrowheadError,
     form::{
@@ -140,6 +140,11 @@ impl NegotiationRequest {
         another(snapshot.cloud(self.target).ok_or_else(unknown)?)
     }
 
+    /// Whether only providers are wanted that keep a quality of service.
+    pub fn requires_quality(&self) -> bool {
+        requires_quality(&self.form)
+    }
+
     /// What `target` is asked by `asker`. `gateway_key` is Base64 of the own gateway's public key, where there is one.
     pub fn proposal(self, snapshot: &Snapshot, target: &Cloud, asker: CloudRequest, gateway_key: Option<String>) -> IcnProposalRequest {
         let form = |relay: &Arc<Relay>| Some(relay_request(relay));
@@ -185,7 +190,7 @@ impl Negotiated {
     /// Reads an answer. `has_gateway` is what the other cloud was told of this one.
     pub fn read(answer: IcnProposalResponse, target: &Cloud, has_gateway: bool) -> Result<Self, ArrowheadError> {
         if !answer.use_gateway.unwrap_or_default() {
-            return Ok(Self::Direct(answer.response.unwrap_or_default()));
+            return Ok(Self::Direct(answer.response.unwrap_or_default().into_iter().map(without_own_warnings).collect()));
         }
         if !has_gateway {
             let message =
@@ -233,6 +238,9 @@ mod tests {
         };
         assert_eq!(answer(r#"{"response":[{"a":1}],"useGateway":false}"#).unwrap(), [serde_json::json!({"a": 1})]);
         assert_eq!(answer("{}").unwrap(), Vec::<Value>::new());
+        // That it goes by the own gateway is not the other cloud's to say.
+        let said = r#"{"response":[{"warnings":["VIA_GATEWAY","TTL_UNKNOWN","FROM_OTHER_CLOUD"]}]}"#;
+        assert_eq!(answer(said).unwrap(), [serde_json::json!({"warnings": ["TTL_UNKNOWN"]})]);
         let error = answer(r#"{"response":[{}],"useGateway":true}"#).unwrap_err();
         assert!(error.error_code == 500 && error.error_message.contains("c.o"), "{error}");
     }

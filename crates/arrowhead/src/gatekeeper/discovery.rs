@@ -1,16 +1,18 @@
 //! Global service discovery (GSD): which other clouds offer a service, and what this one offers to another.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::QualityMeasurement;
 use crate::{
     authorization::{Consumer, permitted_service},
     error::ArrowheadError,
     explanation::Unwatched,
     form::{CloudRequest, GsdPollRequest, GsdPollResponse},
     metadata::MetadataForm,
+    orchestrator::{Found, Tried},
     record::*,
     service_registry::{Query, query},
     snapshot::Snapshot,
@@ -52,6 +54,7 @@ pub struct Question {
     query: Query,
     metadata: Option<MetadataForm>,
     gateway_is_mandatory: bool,
+    needs_quality: bool,
 }
 
 impl Question {
@@ -61,14 +64,20 @@ impl Question {
         if gateway_is_mandatory && !form.gateway_is_present.unwrap_or_default() {
             return Err(no_gateway());
         }
+        let needs_quality = form.need_qos_measurements.unwrap_or_default();
         let service = form.requested_service.ok_or_else(|| ArrowheadError::invalid_parameter("Requested service is null."))?;
         let query = Query::parse(&service, super::negotiation::ORIGIN)?;
-        Ok(Self { query, metadata: service.metadata_requirements, gateway_is_mandatory })
+        Ok(Self { query, metadata: service.metadata_requirements, gateway_is_mandatory, needs_quality })
     }
 
     /// Whether only providers are wanted that accept a TCP connection now; connecting is the host's part.
     pub fn pings_providers(&self) -> bool {
         self.query.ping_providers
+    }
+
+    /// Whether measurements of what is offered are wanted too.
+    pub fn needs_quality(&self) -> bool {
+        self.needs_quality
     }
 
     /// The services that `asker` may use.
@@ -77,11 +86,31 @@ impl Question {
         found.into_iter().filter_map(|view| permitted_service(snapshot, Consumer::Cloud(asker), view, &mut Unwatched)).collect()
     }
 
-    /// The answer, of what is offered.
-    pub fn answer(self, snapshot: &Snapshot, offered: &[EntryView]) -> DiscoveryAnswer {
+    /// The answer with what was measured of it: what was not counts for nothing, and nothing is offered where nothing is measured at all (`found` is none), as
+    /// upstream has both.
+    pub fn measured_answer(
+        self,
+        snapshot: &Snapshot,
+        offered: &[EntryView],
+        found: Option<impl Fn(&EntryView) -> Found>,
+    ) -> DiscoveryAnswer {
+        let Some(found) = found else { return DiscoveryAnswer::default() };
+        let measured = |view: &EntryView| Some((view.clone(), QualityMeasurement::of(view, found(view).decisive()?.1)));
+        let (known, measurements): (Vec<_>, Vec<_>) = offered.iter().filter_map(measured).unzip();
         if offered.is_empty() {
             return DiscoveryAnswer::default();
         }
+        let measurements =
+            measurements.iter().map(|measurement| serde_json::to_value(measurement).expect("it has text keys and finite numbers"));
+        DiscoveryAnswer { qos_measurements: Some(measurements.collect()), ..self.answer_of(snapshot, &known) }
+    }
+
+    /// The answer, of what is offered.
+    pub fn answer(self, snapshot: &Snapshot, offered: &[EntryView]) -> DiscoveryAnswer {
+        if offered.is_empty() { DiscoveryAnswer::default() } else { self.answer_of(snapshot, offered) }
+    }
+
+    fn answer_of(self, snapshot: &Snapshot, offered: &[EntryView]) -> DiscoveryAnswer {
         let interfaces = offered.iter().flat_map(|view| &view.interfaces).map(|interface| interface.interface_name.to_string());
         DiscoveryAnswer {
             provider_cloud: snapshot.clouds().find(|cloud| cloud.own_cloud).cloned(),
@@ -118,6 +147,21 @@ impl DiscoveryResult {
         self.results.iter().filter_map(|answer| answer.provider_cloud.as_ref())
     }
 
+    /// Whether a cloud has measured a provider of what it offers.
+    pub fn is_measured(&self, cloud: CloudId) -> bool {
+        let is_it = |answer: &&DiscoveryAnswer| answer.provider_cloud.as_ref().is_some_and(|provider| provider.id == cloud);
+        let measurements = self.results.iter().find(is_it).and_then(|answer| answer.qos_measurements.as_ref());
+        measurements.is_some_and(|measurements| !measurements.is_empty())
+    }
+
+    /// Says of every cloud which relays tests have shown to carry everything to it.
+    pub fn verified_by(mut self, relays: impl Fn(&Cloud) -> Vec<Arc<Relay>>) -> Self {
+        for answer in &mut self.results {
+            answer.verified_relays = answer.provider_cloud.as_deref().map(&relays).unwrap_or_default();
+        }
+        self
+    }
+
     /// Whether a cloud that offers it lets consumers of others in by tunnels only.
     pub fn is_behind_gateway(&self, cloud: CloudId) -> bool {
         let is_it = |answer: &&DiscoveryAnswer| answer.provider_cloud.as_ref().is_some_and(|provider| provider.id == cloud);
@@ -133,7 +177,7 @@ pub struct DiscoveryResult {
     unsuccessful_requests: usize,
 }
 
-/// Puts the answers of the asked clouds together. Where none has answered, the first refusal is the answer.
+/// Puts the answers of the asked clouds together. Where none has answered, the first refusal is the answer, and of silence it names all.
 pub fn collect(outcomes: Vec<(Arc<Cloud>, Outcome)>) -> Result<DiscoveryResult, ArrowheadError> {
     let (results, unsuccessful_requests) = gather(outcomes, DiscoveryAnswer::of)?;
     Ok(DiscoveryResult { results, unsuccessful_requests })
@@ -145,17 +189,17 @@ pub(super) fn gather<A, R>(
     offer: impl Fn(Arc<Cloud>, A) -> Option<R>,
 ) -> Result<(Vec<R>, usize), ArrowheadError> {
     let asked = outcomes.len();
-    let (mut offers, mut unsuccessful, mut first_refusal) = (Vec::new(), 0, None);
+    let (mut offers, mut unsuccessful, mut tried) = (Vec::new(), 0, Tried::default());
     for (cloud, outcome) in outcomes {
         match outcome {
             Ok(answer) => offers.extend(offer(cloud, answer)),
             Err(refusal) => {
                 unsuccessful += 1;
-                first_refusal.get_or_insert(refusal);
+                tried.refused(&cloud, refusal);
             }
         }
     }
-    match first_refusal {
+    match tried.refusal(Duration::ZERO) {
         Some(refusal) if unsuccessful == asked => Err(refusal),
         _ => Ok((offers, unsuccessful)),
     }

@@ -17,7 +17,9 @@ use crate::{
 /// What refusals of another cloud's questions name as their origin: they come by a relay and not on a path.
 pub(super) const ORIGIN: &str = "gatekeeper relay";
 /// The warning of a result that is reached through a tunnel.
-const VIA_GATEWAY: &str = "VIA_GATEWAY";
+pub(crate) const VIA_GATEWAY: &str = "VIA_GATEWAY";
+/// The warning of a result that another cloud has given.
+pub(crate) const FROM_OTHER_CLOUD: &str = "FROM_OTHER_CLOUD";
 
 /// What another cloud proposes, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +60,7 @@ impl Proposal {
 impl Proposal {
     /// What the own Orchestrator is asked for it, on behalf of `asker`.
     pub fn orchestration(form: IcnProposalRequest, asker: &Cloud) -> OrchestrationForm {
+        let qos_requirements = Self::requirements(&form);
         let mut flags = form.negotiation_flags.unwrap_or_default();
         // It is asked here and now, whatever the consumer has let its own Orchestrator do.
         flags.retain(|flag, _| !["triggerInterCloud", "enableInterCloud"].contains(&flag.as_str()));
@@ -76,7 +79,7 @@ impl Proposal {
                 preferred.map(|system| Some(PreferredProvider { provider_system: Some(system), provider_cloud: None })).collect(),
             ),
             commands: form.commands,
-            qos_requirements: None,
+            qos_requirements,
         }
     }
 }
@@ -91,12 +94,21 @@ pub fn chosen_provider(providers: &[SystemKey], preferred: &[SystemKey], choose:
     first.or_else(|| (!providers.is_empty()).then(|| choose(providers.len()) % providers.len()))
 }
 
+/// Takes out of another cloud's result the warnings that only this cloud gives: what it says of the way to a provider is not believed.
+pub(super) fn without_own_warnings(mut result: Value) -> Value {
+    if let Some(warnings) = result.get_mut("warnings").and_then(Value::as_array_mut) {
+        warnings.retain(|warning| warning != VIA_GATEWAY && warning != FROM_OTHER_CLOUD);
+    }
+    result
+}
+
 /// The one result of a proposal that was answered with a tunnel, as the consumer gets it: its provider is the own gateway, at the tunnel's port.
 pub fn through_tunnel(answer: IcnProposalResponse, gateway: &SystemRequest) -> Result<Value, ArrowheadError> {
     let not_one =
         |count: usize| ArrowheadError::arrowhead(format!("The other cloud has opened a tunnel for {count} results: one expected."));
     let mut results = answer.response.unwrap_or_default();
     let (Some(mut result), true) = (results.pop(), results.is_empty()) else { return Err(not_one(results.len())) };
+    result = without_own_warnings(result);
     let Some(members) = result.as_object_mut() else { return Err(not_one(0)) };
     let SystemRequest { system_name, address, port, authentication_info, .. } = gateway;
     let provider = json!({"systemName": system_name, "address": address, "port": port, "authenticationInfo": authentication_info});
@@ -194,7 +206,9 @@ mod tests {
             r#"{"response":[{"provider":{"id":7,"systemName":"sensor"},"serviceUri":"/t","warnings":["TTL_UNKNOWN"]}],"useGateway":true}"#;
         let provider = json!({"systemName": "gateway", "address": "10.0.0.9", "port": 8001, "authenticationInfo": "key"});
         let expected = json!({"provider": provider, "serviceUri": "/t", "warnings": ["TTL_UNKNOWN", "VIA_GATEWAY"]});
-        assert_eq!(through_tunnel(answer(one), &gateway), Ok(expected));
+        assert_eq!(through_tunnel(answer(one), &gateway), Ok(expected.clone()));
+        let again = one.replace(r#""TTL_UNKNOWN""#, r#""VIA_GATEWAY","TTL_UNKNOWN","FROM_OTHER_CLOUD""#);
+        assert_eq!(through_tunnel(answer(&again), &gateway), Ok(expected), "own warnings are given once, and here");
         for text in [r#"{"response":[]}"#, "{}", r#"{"response":[{},{}]}"#, r#"{"response":["text"]}"#] {
             assert_eq!(through_tunnel(answer(text), &gateway).unwrap_err().error_code, 500, "{text}");
         }

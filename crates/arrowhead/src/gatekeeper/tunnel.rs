@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{RelayPut, negotiation::ORIGIN, relay_request, through_tunnel};
+use super::{RelayPut, negotiation::ORIGIN, relay_request, through_tunnel, tunnel_way::is_of};
 use crate::{
     common_name::SystemCommonName,
     error::ArrowheadError,
-    form::{CloudRequest, ConsumerConnectionRequest, IcnProposalResponse, SystemRequest},
+    form::{CloudRequest, ConsumerConnectionRequest, IcnProposalRequest, IcnProposalResponse, SystemRequest},
     record::{Cloud, Relay},
     snapshot::Snapshot,
     system::SystemReference,
@@ -40,7 +40,7 @@ impl GrantedTunnel {
             text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(|| missing(what))
         };
         let peer = SystemCommonName::parse(&text(&connection.peer_name, "peerName")?).map_err(|error| refused(error.to_string()))?;
-        if (peer.cloud.operator.as_str(), peer.cloud.cloud.as_str()) != (target.operator.as_str(), target.name.as_str()) {
+        if !is_of(&peer, target) {
             return Err(refused(format!("its gateway {peer} is another cloud's")));
         }
         let (queue_id, peer_key) =
@@ -60,6 +60,32 @@ impl GrantedTunnel {
         SystemReference::parse(Some(&provider), "Provider", ORIGIN).map_err(|error| refused(error.error_message))?;
         let service_definition = result["service"]["serviceDefinition"].as_str().map(str::to_owned).ok_or_else(|| missing("service"))?;
         Ok(Self { relay, queue_id, peer, peer_key, provider, service_definition, answer })
+    }
+
+    /// Whoever wants preferred providers only is led to no other one: which one is behind a tunnel is seen here for the last time.
+    ///
+    /// # Errors
+    /// 401: it is none of those that were proposed.
+    pub fn check_provider(&self, proposal: &IcnProposalRequest, target: &Cloud) -> Result<(), ArrowheadError> {
+        let flags = proposal.negotiation_flags.iter().flatten();
+        let only_preferred = flags.into_iter().any(|(flag, set)| flag == "onlyPreferred" && *set == Some(true));
+        let key = |system: &SystemRequest| SystemReference::parse(Some(system), "Provider", ORIGIN).ok().map(|system| system.key);
+        let mut preferred = proposal.preferred_systems.iter().flatten().flatten();
+        if !only_preferred || preferred.any(|system| key(system) == key(&self.provider)) {
+            return Ok(());
+        }
+        let SystemRequest { system_name, address, port, .. } = &self.provider;
+        let (name, address, port) =
+            (system_name.as_deref().unwrap_or_default(), address.as_deref().unwrap_or_default(), port.unwrap_or_default());
+        Err(ArrowheadError::auth(format!(
+            "Cloud {}.{} has opened a tunnel to {name} at {address}:{port}, which is none of the providers that are wanted only.",
+            target.name, target.operator
+        )))
+    }
+
+    /// The results that it was opened for: one.
+    pub(super) fn results_mut(&mut self) -> &mut Vec<Value> {
+        self.answer.response.get_or_insert_default()
     }
 
     /// This cloud's own record of the relay. Another one than those that it has proposed is not connected to, whatever the other cloud says.
@@ -113,11 +139,40 @@ mod tests {
         Cloud { authentication_info: Some("key".into()), ..Cloud::neighbor(2, "o", "c") }
     }
 
+    #[test]
+    fn a_tunnel_to_what_does_not_tell_its_quality_is_not_entered() {
+        let read = |answer: &str| {
+            let answer = json::parse_object(answer).unwrap();
+            crate::gatekeeper::Negotiated::read(answer, &target(), true).unwrap()
+        };
+        let refused = read(ANSWER).check_quality(true, &target()).unwrap_err();
+        assert!(refused.error_message.contains("c.o does not tell"), "{refused}");
+        assert!(read(ANSWER).check_quality(false, &target()).is_ok());
+        let mut told = read(&ANSWER.replace(r#""warnings":[]"#, r#""warnings":["QOS_KEPT"]"#));
+        assert!(told.check_quality(true, &target()).is_ok());
+        let crate::gatekeeper::Negotiated::Tunnel(mut tunnel) = told else { panic!("{told:?}") };
+        assert_eq!(tunnel.results_mut()[0]["warnings"], serde_json::json!([]));
+    }
+
     /// As a Java gatekeeper writes it.
     const ANSWER: &str = r#"{"response":[{"provider":{"id":7,"systemName":"sensor","address":"10.0.1.1","port":9000},"service":{"id":3,
         "serviceDefinition":"heat"},"warnings":[]}],"useGateway":true,"relay":{"id":1,"address":"Relay.Example","port":5573,"secure":true,
         "exclusive":false,"type":"GENERAL_RELAY"},"connectionInfo":{"queueId":"abc","peerName":"gateway.c.o.arrowhead.eu",
         "providerGWPublicKey":"key"}}"#;
+
+    #[test]
+    fn a_tunnel_to_another_provider_than_those_that_are_wanted_only_is_refused() {
+        let tunnel = GrantedTunnel::read(json::parse_object(ANSWER).unwrap(), &target()).unwrap();
+        let check = |only: bool, name: &str| {
+            let proposal = format!(
+                r#"{{"preferredSystems":[{{"systemName":"{name}","address":"10.0.1.1","port":9000}}],"negotiationFlags":{{"onlyPreferred":{only}}}}}"#
+            );
+            tunnel.check_provider(&json::parse_object(&proposal).unwrap(), &target())
+        };
+        assert_eq!((check(true, "Sensor"), check(false, "other")), (Ok(()), Ok(())));
+        let refused = check(true, "other").unwrap_err();
+        assert!(refused.error_code == 401 && refused.error_message.contains("sensor at 10.0.1.1:9000"), "{refused}");
+    }
 
     #[test]
     fn a_tunnel_is_the_other_clouds_and_whole() {

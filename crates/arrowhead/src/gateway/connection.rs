@@ -38,6 +38,16 @@ struct Members<'f> {
 }
 
 impl SessionForm {
+    /// The consumer's cloud, `name.operator`.
+    pub fn consumer_cloud(&self) -> String {
+        named(&self.told.consumer_cloud)
+    }
+
+    /// The provider's.
+    pub fn provider_cloud(&self) -> String {
+        named(&self.told.provider_cloud)
+    }
+
     fn parse(members: &Members<'_>, origin: &str) -> Result<Self, ArrowheadError> {
         let relay = members.relay.clone().ok_or_else(|| ArrowheadError::bad_payload("Relay is null.", origin))?;
         let relay = RelayPut::parse(relay, origin)?;
@@ -82,6 +92,13 @@ impl SessionForm {
             ..self.told.clone()
         }
     }
+}
+
+/// A cloud by its names, which are alike however they are written.
+fn named(cloud: &Option<CloudRequest>) -> String {
+    let text = |text: Option<&String>| text.map(|text| text.trim().to_lowercase()).unwrap_or_default();
+    let (name, operator) = cloud.as_ref().map(|cloud| (cloud.name.as_ref(), cloud.operator.as_ref())).unwrap_or_default();
+    format!("{}.{}", text(name), text(operator))
 }
 
 /// The queue of control words beside one of bytes.
@@ -181,6 +198,7 @@ mod tests {
     fn what_a_tunnel_needs_is_asked_for() {
         let connection = consumer(&request("", "")).unwrap();
         assert_eq!((connection.form.consumer.as_str(), connection.form.provider.port), ("display", 9000));
+        assert_eq!((connection.form.consumer_cloud().as_str(), connection.form.provider_cloud().as_str()), ("one.o", "two.o"));
         assert!(ProviderConnection::parse(&json::parse_object(&request("", "")).unwrap(), "/x").is_ok());
         for (part, instead, told) in [
             (r#""relay":{"#, r#""x":{"#, "Relay is null"),

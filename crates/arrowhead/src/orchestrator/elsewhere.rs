@@ -4,19 +4,18 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::request::{Flags, StoreKind, service_form};
+use super::{
+    quality::Quality,
+    request::{Flags, StoreKind, service_form},
+};
 use crate::{
+    error::ArrowheadError,
     form::{CloudRequest, GsdQueryForm, IcnRequestForm, OrchestrationForm, ServiceQueryForm, SystemRequest},
-    gatekeeper::DiscoveryResult,
+    gatekeeper::{DiscoveryResult, FROM_OTHER_CLOUD, VIA_GATEWAY, untold},
     metadata::MetadataForm,
     record::{Cloud, EntryView, ForeignSystem},
     system::SystemKey,
 };
-
-/// The warning of a result that another cloud has given.
-const FROM_OTHER_CLOUD: &str = "FROM_OTHER_CLOUD";
-/// The warning of a result that is reached through a tunnel: which provider is behind it the other cloud has chosen.
-const VIA_GATEWAY: &str = "VIA_GATEWAY";
 
 /// A provider that the orchestration store names.
 #[derive(Clone, Debug)]
@@ -61,11 +60,13 @@ pub struct Elsewhere {
     matchmaking: bool,
     flags: BTreeMap<String, Option<bool>>,
     commands: Option<MetadataForm>,
+    /// What is required of providers' quality of service; empty: nothing. The stores know none.
+    requirements: MetadataForm,
 }
 
 impl Elsewhere {
     /// What is asked of them for a form; `None`: nothing.
-    pub(super) fn parse(form: &OrchestrationForm, flags: &Flags, store: StoreKind) -> Option<Self> {
+    pub(super) fn parse(form: &OrchestrationForm, flags: &Flags, store: StoreKind, quality: Option<&Quality>) -> Option<Self> {
         form.requested_service.as_ref()?;
         let when = match store {
             _ if flags.set("triggerInterCloud") => When::AtOnce,
@@ -83,6 +84,7 @@ impl Elsewhere {
             flags: flags.0.clone(),
             requester: form.requester_system.clone(),
             commands: form.commands.clone(),
+            requirements: quality.filter(|_| when != When::ByStore).map(Quality::as_commands).unwrap_or_default(),
             service: service_form(form.clone(), flags),
         };
         // Who wants preferred providers only, and has named none elsewhere, wants nothing from there.
@@ -95,7 +97,7 @@ impl Elsewhere {
         GsdQueryForm {
             requested_service: Some(self.service.clone()),
             preferred_clouds: Some(self.preferred.iter().map(|(cloud, _)| Some(cloud.clone())).collect()),
-            need_qos_measurements: Some(false),
+            need_qos_measurements: Some(self.requires_quality()),
         }
     }
 
@@ -109,6 +111,25 @@ impl Elsewhere {
         clouds.into_iter().cloned().collect()
     }
 
+    /// Whether only providers are wanted that keep a quality of service.
+    pub fn requires_quality(&self) -> bool {
+        !self.requirements.is_empty()
+    }
+
+    /// Refuses where a quality is required and no cloud offers the service: one that measures nothing offers nothing then.
+    pub fn check_found(&self, found: &DiscoveryResult) -> Result<(), ArrowheadError> {
+        if self.requires_quality() && found.clouds().next().is_none() {
+            let told = "No other cloud offers the service to this one and measures the quality of service that is required.";
+            return Err(ArrowheadError::unavailable(told));
+        }
+        Ok(())
+    }
+
+    /// Whether it is of use to negotiate with a cloud that offers the service: where a quality is required, it has to have measured a provider of it.
+    pub fn check_offer(&self, found: &DiscoveryResult, cloud: &Cloud) -> Result<(), ArrowheadError> {
+        if self.requires_quality() && !found.is_measured(cloud.id) { Err(untold(cloud)) } else { Ok(()) }
+    }
+
     /// What a cloud is asked for.
     pub fn negotiation(&self, cloud: &Cloud) -> IcnRequestForm {
         IcnRequestForm {
@@ -118,8 +139,17 @@ impl Elsewhere {
             preferred_systems: Some(self.preferred_of(cloud).cloned().map(Some).collect()),
             preferred_gateway_relays: None,
             negotiation_flags: Some(self.flags.clone()),
-            commands: self.commands.clone(),
+            commands: self.sent_commands(),
         }
+    }
+
+    fn sent_commands(&self) -> Option<MetadataForm> {
+        if self.requirements.is_empty() {
+            return self.commands.clone();
+        }
+        let mut commands = self.commands.clone().unwrap_or_default();
+        commands.extend(self.requirements.clone());
+        Some(commands)
     }
 
     /// The same for one provider of a cloud, which the orchestration store names.
@@ -145,7 +175,7 @@ impl Elsewhere {
         Self { commands: None, ..self.clone() }
     }
 
-    /// What the consumer gets of a cloud's answer.
+    /// What the consumer gets of a cloud's answer, as the own Gatekeeper gives it: which provider is behind a tunnel was looked at before it was entered.
     pub fn results(&self, cloud: &Cloud, answered: Vec<Value>) -> Vec<Value> {
         let mut results: Vec<Value> = answered.into_iter().filter(Value::is_object).collect();
         let preferred: Vec<SystemKey> = self.preferred_of(cloud).filter_map(key).collect();
@@ -154,7 +184,9 @@ impl Elsewhere {
             results.retain(is_preferred);
         }
         if self.matchmaking && results.len() > 1 {
-            let chosen = results.iter().position(is_preferred).unwrap_or(0);
+            // The one that is preferred most, wherever it stands in the answer.
+            let place = |key: &SystemKey| results.iter().position(|result| provider(result).as_ref() == Some(key));
+            let chosen = preferred.iter().find_map(place).unwrap_or(0);
             results = vec![results.swap_remove(chosen)];
         }
         results.iter_mut().for_each(warn);
@@ -182,6 +214,7 @@ fn provider(result: &Value) -> Option<SystemKey> {
     Some(SystemKey::new(provider.get("systemName")?.as_str()?, provider.get("address")?.as_str()?, port))
 }
 
+/// Only the own Gatekeeper gives that warning.
 fn through_tunnel(result: &Value) -> bool {
     result.get("warnings").and_then(Value::as_array).is_some_and(|warnings| warnings.iter().any(|warning| warning == VIA_GATEWAY))
 }

@@ -7,33 +7,17 @@ use crate::{
     error::ArrowheadError,
     explanation::{Criterion, Step, Witness},
     metadata::MetadataForm,
-    record::{EntryView, System},
+    record::EntryView,
 };
 
 use super::{
     Kind, Orchestration,
+    measured::{Found, Measured, MeasuredBy},
     reservation::{Confirmation, Offer},
 };
 
 /// Command that asks for a provider for the consumer alone, for so many seconds.
 const EXCLUSIVITY: &str = "qosExclusivity";
-
-/// What was measured of a provider: times of connecting to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Measured {
-    /// Longest response of the last measurement, in ms.
-    pub response_max_ms: f64,
-    /// Their mean, in ms.
-    pub response_mean_ms: f64,
-    /// Their standard deviation, in ms.
-    pub jitter_ms: f64,
-    /// Share of the last measurement's attempts that were not answered in time, in percent.
-    pub recent_loss_percent: f64,
-    /// The same of all attempts since the provider is known, in percent.
-    pub loss_percent: f64,
-    /// Within how many ms 99 % of the next attempts are predicted to be answered; none where too little is known, or more than that is lost.
-    pub predicted_ms: Option<f64>,
-}
 
 /// A figure that may be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +87,12 @@ impl fmt::Display for Figure {
     }
 }
 
+/// Those members that limit a figure. Another cloud is sent them among its commands.
+pub fn limits_among(commands: &MetadataForm) -> MetadataForm {
+    let limits = Figure::ALL.iter().filter_map(|figure| Some((figure.key().to_owned(), commands.get(figure.key())?.clone())));
+    limits.collect()
+}
+
 /// What a consumer requires, checked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quality {
@@ -136,37 +126,51 @@ impl Quality {
         Ok(Self { limits, exclusivity: exclusivity.transpose()? })
     }
 
-    /// The first limit that a provider does not keep, and what was found; none: it keeps all. Who was not measured keeps no limit.
-    fn exceeded(&self, measured: Option<&Measured>) -> Option<String> {
-        self.limits.iter().find_map(|(figure, limit)| match measured {
+    /// The limits as another cloud is sent them; empty: none.
+    pub(super) fn as_commands(&self) -> MetadataForm {
+        self.limits.iter().map(|(figure, limit)| (figure.key().to_owned(), Some(limit.to_string()))).collect()
+    }
+
+    /// The limits in words.
+    fn told(&self) -> String {
+        self.limits.iter().map(|(figure, limit)| format!("{figure} {limit}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The first limit that a provider's service does not keep, and what was found; none: it keeps all. Who was not measured keeps no limit.
+    fn exceeded(&self, found: &Found) -> Option<String> {
+        let decisive = found.decisive();
+        self.limits.iter().find_map(|(figure, limit)| match decisive {
             None => Some(format!("{figure} {limit} is asked for, and nothing was measured yet")),
-            Some(measured) if figure.is_time() && measured.recent_loss_percent >= 100.0 => {
-                Some(format!("{figure} {limit} is asked for, and it did not answer"))
+            Some((by, measured)) if figure.is_time() && measured.recent_loss_percent >= 100.0 => {
+                let who = if by == MeasuredBy::Service { "the service" } else { "it" };
+                Some(format!("{figure} {limit} is asked for, and {who} did not answer"))
             }
-            Some(measured) => {
+            Some((by, measured)) => {
                 let Some(found) = figure.of(measured) else {
                     return Some(format!("{figure} {limit} is asked for, and nothing can be predicted from what it answered"));
                 };
                 let how = if *figure == Figure::Predicted { "predicted" } else { "measured" };
-                (found > *limit).then(|| format!("{figure} {limit} is asked for, and {found:.3} was {how}"))
+                (found > *limit).then(|| format!("{figure} {limit} is asked for, and {found:.3} was {how} {}", by.told()))
             }
         })
     }
 }
 
-/// Keeps the candidates of a dynamic orchestration whose providers are measured to be as good as the consumer requires, in their order.
+/// Keeps the candidates of a dynamic orchestration whose services are measured to be as good as the consumer requires, in their order.
 pub fn with_quality(
     orchestration: &Orchestration,
     mut candidates: Vec<EntryView>,
-    measured: impl Fn(&System) -> Option<Measured>,
+    found: impl Fn(&EntryView) -> Found,
     witness: &mut impl Witness,
 ) -> Vec<EntryView> {
-    let Some(quality) = orchestration.quality().filter(|quality| !quality.limits.is_empty()) else { return candidates };
+    let Some(quality) = orchestration.limited_quality() else { return candidates };
     candidates.retain(|view| {
-        let exceeded = quality.exceeded(measured(&view.provider).as_ref());
+        let found = found(view);
+        let exceeded = quality.exceeded(&found);
         witness.see(|| {
-            let found = exceeded.clone().unwrap_or_else(|| "it does".to_owned());
-            Step::new(Criterion::Quality, exceeded.is_none(), "does the provider keep the required quality of service?", found)
+            let by = found.decisive().map_or("", |(by, _)| by.told());
+            let told = exceeded.clone().unwrap_or_else(|| format!("it does, by what was measured {by}"));
+            Step::new(Criterion::Quality, exceeded.is_none(), "does the provider keep the required quality of service?", told)
                 .of(view.entry.id)
         });
         exceeded.is_none()
@@ -178,6 +182,26 @@ impl Orchestration {
     /// What is required, where it is heeded: the stores know no quality of service.
     fn quality(&self) -> Option<&Quality> {
         self.quality.as_ref().filter(|_| matches!(self.kind, Kind::Dynamic(_)))
+    }
+
+    /// The same where it limits anything.
+    fn limited_quality(&self) -> Option<&Quality> {
+        self.quality().filter(|quality| !quality.limits.is_empty())
+    }
+
+    /// Whether what was measured of providers is held against limits.
+    pub fn limits_quality(&self) -> bool {
+        self.limited_quality().is_some()
+    }
+
+    /// The limits in words; none: there are none.
+    pub fn told_limits(&self) -> Option<String> {
+        self.limited_quality().map(Quality::told)
+    }
+
+    /// The same without limits: what there would be if nothing was required.
+    pub fn without_limits(&self) -> Self {
+        Self { quality: None, ..self.clone() }
     }
 
     /// For how long the chosen provider is to be kept for the consumer alone.
@@ -227,6 +251,11 @@ mod tests {
         }
     }
 
+    /// Measured of the service.
+    fn of_service(measured: Measured) -> Found {
+        Found { service: Some(measured), is_probed: true, ..Found::default() }
+    }
+
     #[test]
     fn every_limit_is_kept_up_to_itself() {
         let measured = Measured {
@@ -236,6 +265,7 @@ mod tests {
             recent_loss_percent: 2.0,
             loss_percent: 1.0,
             predicted_ms: Some(6.0),
+            ..Measured::default()
         };
         for (key, found) in [
             ("qosMaxRespTimeThreshold", 5.0),
@@ -245,10 +275,28 @@ mod tests {
             ("qosMaxPacketLost", 1.0),
             ("qosPredictedRespTime", 6.0),
         ] {
-            let exceeded = |limit: f64| quality(&[(key, &limit.to_string())], &[]).unwrap().exceeded(Some(&measured));
+            let exceeded = |limit: f64| quality(&[(key, &limit.to_string())], &[]).unwrap().exceeded(&of_service(measured));
             assert_eq!((exceeded(found), exceeded(found + 0.1)), (None, None), "{key}");
             assert!(exceeded(found - 0.1).is_some_and(|told| told.starts_with(key)), "{key}");
         }
+    }
+
+    #[test]
+    fn limits_are_held_against_the_service_and_against_connecting_only_where_it_is_not_asked() {
+        let of_mean = |response_mean_ms: f64| Some(Measured { response_mean_ms, ..Measured::default() });
+        let asked = quality(&[("qosAvgRespTime", "10")], &[]).unwrap();
+        let exceeded = |echo, service, is_probed| asked.exceeded(&Found { echo, service, is_probed });
+        assert_eq!(exceeded(of_mean(1.0), of_mean(9.0), true), None);
+        let told = exceeded(of_mean(1.0), of_mean(11.0), true);
+        assert_eq!(told.as_deref(), Some("qosAvgRespTime 10 is asked for, and 11.000 was measured of the service"));
+        assert_eq!(exceeded(of_mean(1.0), None, false), None, "it is not asked");
+        let told = exceeded(of_mean(12.0), None, false);
+        assert_eq!(told.as_deref(), Some("qosAvgRespTime 10 is asked for, and 12.000 was measured of connecting"));
+        let told = exceeded(of_mean(1.0), None, true);
+        assert_eq!(told.as_deref(), Some("qosAvgRespTime 10 is asked for, and nothing was measured yet"));
+        let silent = Some(Measured { recent_loss_percent: 100.0, ..Measured::default() });
+        let told = exceeded(of_mean(1.0), silent, true);
+        assert_eq!(told.as_deref(), Some("qosAvgRespTime 10 is asked for, and the service did not answer"));
     }
 
     #[test]
@@ -258,14 +306,14 @@ mod tests {
         for (key, keeps) in
             [("qosMaxRespTimeThreshold", false), ("qosAvgRespTime", false), ("qosJitterThreshold", false), ("qosMaxPacketLost", true)]
         {
-            assert!(asked(key).exceeded(None).is_some(), "{key}");
-            assert_eq!(asked(key).exceeded(Some(&silent)).is_none(), keeps, "{key}");
+            assert!(asked(key).exceeded(&Found::default()).is_some(), "{key}");
+            assert_eq!(asked(key).exceeded(&of_service(silent)).is_none(), keeps, "{key}");
         }
-        let unpredicted = asked("qosPredictedRespTime").exceeded(Some(&Measured::default()));
+        let unpredicted = asked("qosPredictedRespTime").exceeded(&of_service(Measured::default()));
         assert_eq!(
             unpredicted.as_deref(),
             Some("qosPredictedRespTime 100 is asked for, and nothing can be predicted from what it answered")
         );
-        assert_eq!(quality(&[], &[]).unwrap().exceeded(None), None, "who requires nothing gets whoever is there");
+        assert_eq!(quality(&[], &[]).unwrap().exceeded(&Found::default()), None, "who requires nothing gets whoever is there");
     }
 }

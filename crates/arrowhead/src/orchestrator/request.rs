@@ -143,7 +143,7 @@ impl Orchestration {
             return Err(refused("Inter-cloud orchestration is not available: Orchestrator runs in NO GATEKEEPER mode."));
         }
         let requester_cloud = external.then(|| parse_requester_cloud(form.requester_cloud.as_ref(), origin)).transpose()?;
-        let elsewhere = (has_gatekeeper && !external).then(|| Elsewhere::parse(&form, &flags, store)).flatten();
+        let elsewhere = (has_gatekeeper && !external).then(|| Elsewhere::parse(&form, &flags, store, quality.as_ref())).flatten();
         let kind = match store {
             _ if external => Kind::Dynamic(Query::parse(&service_form(form, &flags), origin)?),
             _ if flags.set("triggerInterCloud") => Kind::OtherClouds(Query::parse(&service_form(form, &flags), origin)?.definition),

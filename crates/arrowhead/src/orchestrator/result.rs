@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
-use super::reservation::SERVICE_TIME;
+use super::{measured::MeasuredBy, reservation::SERVICE_TIME};
 use crate::{
     metadata::Metadata,
     name::InterfaceName,
@@ -14,6 +14,9 @@ use crate::{
 
 /// Below this remaining validity a result is warned about as expiring, in seconds.
 const EXPIRING_SECONDS: u64 = 120;
+
+/// Member of a result's metadata that says what its limits of quality were held against.
+const MEASURED_BY: &str = "qosMeasuredBy";
 
 /// One provider the consumer may use. Serialised it is `OrchestrationResult`, nulls kept.
 #[derive(Debug, Serialize)]
@@ -41,6 +44,8 @@ pub enum Warning {
     TtlExpired,
     /// Less than two minutes of validity are left.
     TtlExpiring,
+    /// All that was required of its quality of service is kept. Other clouds' gatekeepers are told this, and no consumer.
+    QosKept,
 }
 
 /// The answer to an orchestration.
@@ -54,6 +59,21 @@ impl OrchestrationResponse {
     /// Of what the consumer may use, with warnings as of `now`.
     pub fn new(usable: Vec<EntryView>, now: UtcTime) -> Self {
         Self { response: usable.into_iter().map(|view| OrchestrationResult::new(view, now)).collect() }
+    }
+
+    /// Says in the results' metadata, in their order, what the limits of quality were held against.
+    pub fn measured_by(mut self, measured: &[Option<MeasuredBy>]) -> Self {
+        for (result, by) in self.response.iter_mut().zip(measured) {
+            let Some(by) = by else { continue };
+            let told = BTreeMap::from([(MEASURED_BY.to_owned(), by.as_str().to_owned())]);
+            result.metadata = Metadata::from(told).over(Some(&result.metadata));
+        }
+        self
+    }
+
+    /// Says of every result, to another cloud, that it keeps what was required of its quality of service.
+    pub fn tell_kept(&mut self) {
+        self.response.iter_mut().for_each(|result| result.warnings.push(Warning::QosKept));
     }
 
     /// Says in the results' metadata that they are kept for the consumer for so long.

@@ -180,14 +180,19 @@ impl<'a> Tunnels<'a> {
     pub fn hold(&self, sessions: u32, idle: &[f64], outcome: &mut Outcome) -> anyhow::Result<()> {
         let resident = || self.resident();
         let above = |now: Vec<f64>| now.iter().zip(idle).map(|(now, idle)| now - idle).collect::<Vec<f64>>();
-        let (mut faults, mut used, began) = (Faults::default(), Latencies::default(), Instant::now());
+        let (mut faults, mut used, mut entered) = (Faults::default(), Latencies::default(), Latencies::default());
+        let began = Instant::now();
         let ports = self.open(sessions, &mut faults)?;
         let opened = began.elapsed();
         let unused = above(resident()?);
         let mut kept = Vec::with_capacity(ports.len());
         for port in ports {
+            let asked = Instant::now();
             match self.enter(port) {
-                Ok(stream) => kept.push(stream),
+                Ok(stream) => {
+                    entered.record(asked.elapsed());
+                    kept.push(stream);
+                }
                 Err(error) => faults.add(format!("{error:#}")),
             }
         }
@@ -207,6 +212,7 @@ impl<'a> Tunnels<'a> {
         self.neighbors.close_tunnels()?;
         let left = above(resident()?);
         let mut figures = used.figures("request_", Unit::Ms, &[50.0, 99.0]);
+        figures.extend(entered.figures("enter_", Unit::Ms, &[50.0, 99.0]));
         for (key, mb) in [("unused", &unused), ("held", &held), ("left", &left)] {
             for (cloud, mb) in ["asking", "asked"].iter().zip(mb) {
                 figures.push(Figure::max(format!("{key}_{cloud}_rss_mb"), *mb));

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use bodkin_store::safety_copy::{self, PutBack, SafetyCopy};
+use bodkin_store::{
+    safety_copy::{self, PutBack, SafetyCopy},
+    shared::{DatabasePlace, Migrated, migrate},
+};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -34,6 +37,22 @@ enum DbCommand {
     },
     /// Take over the registry of a cloud of the Java systems, from a dump of its MySQL or MariaDB database
     ImportArrowhead(ImportOptions),
+    /// Move the cloud from the database in its data directory into one that several nodes share; the cloud must not run
+    #[command(
+        after_help = "Every row keeps its id. The database in the data directory stays as it is; the directory becomes that of the cloud's first node. Real-time topics and graphs \
+        do not move: one node serves them."
+    )]
+    Migrate {
+        /// What it is moved from
+        #[arg(long, value_name = "KIND", value_parser = ["sqlite"])]
+        from: String,
+        /// What it is moved to
+        #[arg(long, value_name = "KIND", value_parser = ["postgres"])]
+        to: String,
+        /// The shared database, which must be empty: postgres://USER:PASSWORD@HOST:PORT/DATABASE
+        #[arg(long, env = "BODKIN_DATABASE", value_name = "URL", hide_env_values = true)]
+        database: String,
+    },
     /// Put a copy in the place of the database; the cloud must not run
     #[command(
         after_help = "A copy of an older Bodkin is brought up to date, one of a newer Bodkin is refused. Of a reliable pair stop both nodes, and restore at both."
@@ -55,6 +74,16 @@ pub fn run(options: DbOptions, printer: Printer) -> anyhow::Result<u8> {
             printer.done(&json!({"file": file, "bytes": bytes, "schema": schema}), &told)?;
         }
         DbCommand::ImportArrowhead(import) => return super::import::run(&import, &options.data, printer),
+        DbCommand::Migrate { database, .. } => {
+            let place = DatabasePlace::parse(&database)?;
+            let Migrated { systems, services, rows } = migrate(&options.data, &place)?;
+            let told = format!("{place} has the cloud of {}: {systems} systems, {services} services, {rows} rows", options.data.display());
+            let next = "Start it with --database at every node; the database in the data directory is not used any more.";
+            printer.done(
+                &json!({"database": place.to_string(), "systems": systems, "services": services, "rows": rows}),
+                &format!("{told}. {next}"),
+            )?;
+        }
         DbCommand::Restore { file } => {
             let PutBack { schema, systems, services, moved_away } = safety_copy::put_back(&options.data, &file)?;
             let shown = options.data.display();

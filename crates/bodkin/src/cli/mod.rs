@@ -32,7 +32,7 @@ mod reliable_pair;
 mod rule;
 mod service;
 mod simulate;
-mod status;
+pub mod status;
 mod system;
 mod table;
 mod topic;

@@ -1,5 +1,7 @@
 //! `bodkin status`: a node at a glance, on one screen.
 
+pub mod troubles;
+
 use std::collections::BTreeMap;
 
 use bodkin_client::{
@@ -10,6 +12,7 @@ use clap::Args;
 use http::StatusCode;
 use serde_json::json;
 
+use self::troubles::{certificate, ending, notices, troubles};
 use super::{details::Details, printer::Printer, registry::RegistryOptions};
 use crate::{DONE, FAILED};
 
@@ -27,18 +30,21 @@ pub struct StatusOptions {
 pub async fn run(options: StatusOptions, printer: Printer) -> anyhow::Result<u8> {
     let monitor = options.registry.monitor()?;
     let overview = match monitor.overview().await {
-        Err(CallError::Unexpected { address, status: StatusCode::SERVICE_UNAVAILABLE, body }) => {
-            let told = Details::default().with("node", format!("{address}, which answers and does not serve")).with("why", body.trim());
-            printer.one(&json!({"node": address, "why": body.trim()}), &told)?;
+        Err(CallError::Problem(problem)) if problem.status == StatusCode::SERVICE_UNAVAILABLE.as_u16() => {
+            let (address, why) = (monitor.address(), problem.detail.unwrap_or(problem.title));
+            let told = Details::default().with("node", format!("{address}, which answers and does not serve")).with("why", &why);
+            printer.one(&json!({"node": address, "why": why}), &told)?;
             return Ok(FAILED);
         }
         overview => overview?,
     };
     let platform = monitor.platform().await?;
-    let troubles = troubles(&overview.numbers, &platform);
+    let (troubles, notices) = (troubles(&overview, &platform), notices(&overview));
     printer.one(
-        &json!({"node": monitor.address(), "overview": overview, "platform": platform, "troubles": troubles}),
-        &details(&monitor.address(), &overview, &platform, &troubles),
+        &json!({"node": monitor.address(), "overview": overview, "platform": platform, "troubles": troubles, "notices": notices}),
+        &notices
+            .iter()
+            .fold(details(&monitor.address(), &overview, &platform, &troubles), |details, notice| details.with("notice", notice)),
     )?;
     Ok(if troubles.is_empty() { DONE } else { FAILED })
 }
@@ -47,34 +53,15 @@ fn number(numbers: &BTreeMap<String, f64>, name: &str) -> f64 {
     numbers.get(name).copied().unwrap_or_default()
 }
 
-/// What is not as it should be just now, most urgent first, each with what to do.
-fn troubles(numbers: &BTreeMap<String, f64>, platform: &PlatformState) -> Vec<String> {
-    let is = |name| number(numbers, name) > 0.0;
-    let leads_alone = is("bodkin_pair_leads") && !is("bodkin_pair_protected");
-    let told = [
-        (is("bodkin_audit_suspended"), "the audit log cannot be written, and changes are refused: make room on its disk".to_owned()),
-        (is("bodkin_event_log_suspended"), "the event log keeps nothing: make room on its disk".to_owned()),
-        (leads_alone, "the Backup is out, and nothing is protected: start it, or look why it cannot follow".to_owned()),
-        (
-            is("bodkin_guarantee_suspended"),
-            format!(
-                "deadlines are not guaranteed: the longest stall of the last minute was {} us, and {} us are stated; bodkin doctor looks for the cause",
-                platform.worst_us, platform.blocking_us
-            ),
-        ),
-        (is("bodkin_backup_far"), "replicas take longer to the Backup than bounds on losses were admitted with".to_owned()),
-    ];
-    told.into_iter().filter(|(is, _)| *is).map(|(_, told)| told).collect()
-}
-
 fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, troubles: &[String]) -> Details {
     let count = |name: &str| format!("{}", number(&overview.numbers, name));
     let of = |names: &[(&str, &str)]| names.iter().map(|(name, what)| format!("{} {what}", count(name))).collect::<Vec<_>>().join(", ");
     let mode = if overview.secure { "secure" } else { "insecure" };
     let details = Details::default()
         .with("node", format!("{address}, bodkin {}, {mode}, up for {}", overview.version, lasted(overview.uptime_s)))
-        .with("cloud", &overview.cloud)
+        .with("cloud", cloud(overview))
         .with("pair", pair(&overview.numbers))
+        .with("database", database(&overview.numbers))
         .with("deadlines", deadlines(platform))
         .with("threads", format!("{}: {}", platform.scheduling.policy, platform.scheduling.why))
         .with(
@@ -112,9 +99,13 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, tro
         .with(
             "kept",
             format!(
-                "{}, {} of event log",
+                "{}, {} of event log; {} on the disk",
                 of(&[("bodkin_event_log_events", "events"), ("bodkin_audit_entries", "audit entries")]),
-                bytes(number(&overview.numbers, "bodkin_event_log_bytes"))
+                bytes(number(&overview.numbers, "bodkin_event_log_bytes")),
+                overview
+                    .numbers
+                    .get("bodkin_data_free_bytes")
+                    .map_or("free room is not known".to_owned(), |free| format!("{} are free", bytes(*free)))
             ),
         )
         .with("memory", memory(number(&overview.numbers, "bodkin_resident_memory_bytes")))
@@ -125,12 +116,27 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, tro
     }
 }
 
+/// The cloud's name and, in secure mode, until when its core systems are believed.
+fn cloud(overview: &NodeOverview) -> String {
+    let certificate = certificate(overview).map(|remaining| format!("; the first of its certificates {}", ending(remaining)));
+    format!("{}{}", overview.cloud, certificate.unwrap_or_default())
+}
+
 fn pair(numbers: &BTreeMap<String, f64>) -> String {
     let Some(epoch) = numbers.get("bodkin_pair_epoch") else { return "none: a cloud by itself".to_owned() };
-    match number(numbers, "bodkin_pair_protected") > 0.0 {
-        true => format!("leads in epoch {epoch}, the Backup is in sync"),
-        false => format!("leads in epoch {epoch}, WITHOUT a Backup"),
-    }
+    let backup = if number(numbers, "bodkin_pair_protected") > 0.0 { "the Backup is in sync" } else { "WITHOUT a Backup" };
+    let witness = match numbers.get("bodkin_pair_witness_connected") {
+        None => "no witness",
+        Some(0.0) => "the witness is NOT reached",
+        Some(_) => "the witness is reached",
+    };
+    format!("leads in epoch {epoch}, {backup}, {witness}")
+}
+
+fn database(numbers: &BTreeMap<String, f64>) -> String {
+    let Some(commit) = numbers.get("bodkin_database_commit") else { return "its own, in the data directory".to_owned() };
+    let keeper = if number(numbers, "bodkin_database_keeper") > 0.0 { ", this node does what is to be done once" } else { "" };
+    format!("shared, shown up to commit {commit}{keeper}")
 }
 
 fn deadlines(platform: &PlatformState) -> String {
@@ -176,29 +182,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_suspended_or_unprotected_is_told_and_what_has_been_is_not() {
-        let platform = PlatformState { worst_us: 70, blocking_us: 60, ..PlatformState::default() };
-        let told = |of: &[(&str, f64)]| troubles(&numbers(of), &platform);
-        assert!(told(&[("bodkin_events_lost_total", 5.0), ("bodkin_topic_late_total", 1.0)]).is_empty());
-        assert!(told(&[("bodkin_pair_leads", 1.0), ("bodkin_pair_protected", 1.0)]).is_empty());
-        assert!(told(&[("bodkin_pair_leads", 1.0), ("bodkin_pair_protected", 0.0)])[0].contains("the Backup is out"));
-        let both = told(&[("bodkin_guarantee_suspended", 1.0), ("bodkin_audit_suspended", 1.0)]);
-        assert!(both.len() == 2 && both[0].contains("changes are refused") && both[1].contains("70 us, and 60 us are stated"), "{both:?}");
-    }
-
-    #[test]
     fn a_screen_holds_it() {
         let overview = NodeOverview {
             uptime_s: 3_725,
-            numbers: numbers(&[("bodkin_resident_memory_bytes", 12_345_678.0)]),
+            numbers: numbers(&[("bodkin_resident_memory_bytes", 12_345_678.0), ("bodkin_data_free_bytes", 3e9)]),
             ..NodeOverview::default()
         };
         let printed = details("127.0.0.1:8440", &overview, &PlatformState::default(), &["one".to_owned(), "two".to_owned()]).to_string();
         assert!(printed.lines().count() <= 24, "{printed}");
         let bare = details("127.0.0.1:8440", &NodeOverview::default(), &PlatformState::default(), &[]).to_string();
         assert!(bare.contains("none was measured yet") && bare.contains("memory       not known"), "{bare}");
-        for part in ["up for 1 h 2 min", "12.3 MB", "TROUBLE      one", "a cloud by itself"] {
+        for part in ["up for 1 h 2 min", "12.3 MB", "3.00 GB are free", "TROUBLE      one", "a cloud by itself"] {
             assert!(printed.contains(part), "{part} is not in\n{printed}");
         }
+    }
+
+    #[test]
+    fn a_pair_is_told_with_its_witness() {
+        let led = [("bodkin_pair_epoch", 3.0), ("bodkin_pair_leads", 1.0), ("bodkin_pair_protected", 1.0)];
+        let with = |witness: &[(&str, f64)]| pair(&numbers(&[&led[..], witness].concat()));
+        assert_eq!(with(&[]), "leads in epoch 3, the Backup is in sync, no witness");
+        assert_eq!(with(&[("bodkin_pair_witness_connected", 1.0)]), "leads in epoch 3, the Backup is in sync, the witness is reached");
+        assert!(with(&[("bodkin_pair_witness_connected", 0.0)]).ends_with("NOT reached"));
     }
 }

@@ -14,10 +14,8 @@ use nix::{
 };
 
 use super::{finding::Finding, processes::holder};
-use crate::settings::Settings;
+use crate::{cli::status::troubles::FREE_BYTES_MIN, owner, settings::Settings};
 
-/// Space below which the database may soon not be written.
-const FREE_BYTES_MIN: u64 = 64 << 20;
 /// Syncs that are timed.
 const SYNCS: usize = 20;
 /// A sync that is slower makes every registration slow.
@@ -56,6 +54,9 @@ fn writable(directory: &Path, there: &Path) -> Finding {
     let shown = directory.display();
     if !there.is_dir() {
         return Finding::problem("data", format!("{} is no directory", there.display()), "give --data a directory");
+    }
+    if let Err(error) = owner::refuse_root(there) {
+        return Finding::problem("data", format!("{error:#}"), "be that user, or give --data a directory of root's");
     }
     match access(there, AccessFlags::R_OK | AccessFlags::W_OK | AccessFlags::X_OK) {
         Ok(()) if there == directory => Finding::ok("data", format!("{shown} can be written")),

@@ -25,7 +25,7 @@ macro_rules! settings {
         pub struct Settings {
             $(
                 $(#[doc = $help])*
-                #[arg(long, env = $env, value_name = settings!(@value $($kind)?), num_args = settings!(@count $($kind)?), default_missing_value = settings!(@missing $($kind)?), value_delimiter = settings!(@delimiter $($kind)?))]
+                #[arg(long, env = $env, hide_env_values = settings!(@hides $($kind)?), value_name = settings!(@value $($kind)?), num_args = settings!(@count $($kind)?), default_missing_value = settings!(@missing $($kind)?), value_delimiter = settings!(@delimiter $($kind)?))]
                 #[serde(skip_serializing_if = "Option::is_none")]
                 pub $name: Option<$type>,
             )*
@@ -55,6 +55,11 @@ macro_rules! settings {
             }
         }
     };
+    (@hides secret) => { true };
+    (@hides $($kind:ident)?) => { false };
+    (@value secret) => { "VALUE" };
+    (@count secret) => { 1 };
+    (@missing secret) => { "" };
     (@value flag) => { "true|false" };
     (@value list) => { "VALUE,..." };
     (@value) => { "VALUE" };
@@ -73,6 +78,8 @@ settings! {
     @flag insecure: bool = "BODKIN_INSECURE",
     /// Directory of the database and other state
     data: PathBuf = "BODKIN_DATA",
+    /// Database that several nodes of one cloud share: postgres://USER:PASSWORD@HOST:PORT/DATABASE; empty: this node's own, in the data directory
+    @secret database: String = "BODKIN_DATABASE",
     /// Take data over that was written in the other mode, secure or insecure, as it is
     @flag adopt_data: bool = "BODKIN_ADOPT_DATA",
     /// Directory of certificates and keys, filled if it is not there; empty: trust in the data directory
@@ -274,6 +281,7 @@ impl Settings {
         Self {
             insecure: Some(false),
             data: Some(DEFAULT_DATA.into()),
+            database: Some(String::new()),
             adopt_data: Some(false),
             trust: Some(PathBuf::new()),
             key_stores: Some(PathBuf::new()),

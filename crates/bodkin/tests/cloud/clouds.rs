@@ -1,6 +1,8 @@
 //! Two clouds with roots of their own on one host, made known to each other by their operators' commands: a service of one is used by a consumer of the other.
 
 pub mod endpoints;
+mod faults;
+mod quality;
 mod stored;
 mod tunnels;
 

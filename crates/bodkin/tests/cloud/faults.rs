@@ -12,7 +12,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::arrowhead::{event, list, number, service, system, texts, with};
-use crate::support::cloud::{Cloud, Launch, Refusal, System};
+use crate::support::cloud::{BINARY, Cloud, Launch, Refusal, System};
 use crate::support::patience::eventually;
 use crate::support::skip;
 use crate::support::sse::{EventStream, until_live};
@@ -72,6 +72,18 @@ fn a_taken_port_is_told_with_its_number_and_a_way_out() {
     let ports = [8440, 8441, 8443, 8445, 8455].map(|port| (port + offset).to_string());
     assert!(refusal.stderr.contains(&port) || ports.iter().any(|port| refusal.stderr.contains(port)), "{refusal:?}");
     assert!(refusal.stderr.contains("--port-offset") || refusal.stderr.contains("--any-port"), "no way out: {refusal:?}");
+}
+
+#[test]
+fn root_begins_no_cloud_in_another_users_directory() {
+    const OWNER: u32 = 4321;
+    let data = TempDir::new().expect("a temporary directory");
+    // Who is not root can give nothing away.
+    if let Err(error) = std::os::unix::fs::chown(data.path(), Some(OWNER), None) {
+        return skip::note("root_begins_no_cloud_in_another_users_directory", &format!("only root is refused: {error}"));
+    }
+    assert_told(&refusal(Launch::new().data(data.path())), "sudo -u '#4321' bodkin");
+    assert_eq!(fs::read_dir(data.path()).expect("readable").count(), 0, "something was made there");
 }
 
 #[test]
@@ -208,11 +220,14 @@ fn a_disk_that_fills_up_stops_writes_only_until_there_is_room() {
         let ballast = data.path().join("ballast");
         fill_up(&ballast);
 
+        let filled = |name: &str| {
+            let filling = json!({"filling": "x".repeat(FILLING_BYTES)});
+            cloud.post("/serviceregistry/register", &with(service("fault-full", system(name, 1)), "/metadata", filling))
+        };
         let mut written = Vec::new();
         let refused = (0..REGISTRATIONS_LIMIT).find_map(|index| {
             let name = format!("full-{index}");
-            let filling = json!({"filling": "x".repeat(FILLING_BYTES)});
-            let answer = cloud.post("/serviceregistry/register", &with(service("fault-full", system(&name, 1)), "/metadata", filling));
+            let answer = filled(&name);
             match answer.status {
                 201 => written.push(name),
                 _ => return Some(answer),
@@ -227,7 +242,19 @@ fn a_disk_that_fills_up_stops_writes_only_until_there_is_room() {
         assert_full_list(&cloud, &written);
         cloud.get("/serviceregistry/echo").expect_status(200);
         cloud.get("/orchestrator/echo").expect_status(200);
+        // The cloud's own log is written too: a line of it may still fit where a registration does not, or make room for one in the database's log.
+        let is_told = eventually(|| {
+            let name = format!("full-more-{}", written.len());
+            match filled(&name).status {
+                201 => written.push(name),
+                _ => return database_suspended(&cloud) == 1,
+            }
+            false
+        });
+        assert!(is_told, "the metrics do not say that the database takes nothing");
+        assert_trouble_is_told(&cloud);
         fs::remove_file(&ballast).expect("removed");
+        assert!(eventually(|| database_suspended(&cloud) == 0), "there is room again, and it is not found out");
         let works_again = eventually(|| {
             let answer = cloud.post("/serviceregistry/register", &service("fault-full", system("full-again", 1)));
             answer.status == 201
@@ -238,6 +265,23 @@ fn a_disk_that_fills_up_stops_writes_only_until_there_is_room() {
         cloud.kill();
         assert_full_list(&Launch::new().data(data.path()).start(), &written);
     });
+}
+
+fn database_suspended(cloud: &Cloud) -> i64 {
+    number(&cloud.get("/api/v1/overview").expect_status(200).json(), "/numbers/bodkin_database_suspended")
+}
+
+/// A full disk is on the screen of `bodkin status`, as a metric, and its bytes with it.
+#[track_caller]
+fn assert_trouble_is_told(cloud: &Cloud) {
+    let overview = cloud.get("/api/v1/overview").expect_status(200).json();
+    assert!(number(&overview, "/numbers/bodkin_data_free_bytes") < 64 << 20, "{overview}");
+    let at = [("BODKIN_SERVICE_REGISTRY", System::ServiceRegistry), ("BODKIN_MONITOR", System::Monitor)];
+    let at = at.map(|(variable, system)| (variable, cloud.address(system).to_string()));
+    let status = Command::new(BINARY).arg("status").envs(at).output().expect("the binary starts");
+    let told = String::from_utf8_lossy(&status.stdout);
+    assert_eq!(status.status.code(), Some(1), "{status:?}");
+    assert!(told.contains("are free on the disk of the data directory: make room"), "{told}");
 }
 
 /// Runs `act` with a cloud on a small file system, and with the path of a file that may take all the room that is left.

@@ -125,9 +125,13 @@ fn orchestrations_open_tunnels_that_carry_bytes_and_are_closed() {
     for label in ["case 2, 5 sequential", "case 2, 5 simultaneous"] {
         let run = outcome(&report, label);
         assert_eq!((number(run, "/answered"), number(run, "/errors")), (5, 0), "{label}: {}", run["first_errors"]);
+        for part in ["gsd_wait_ms", "gsd_decide_ms", "icn_wait_ms", "icn_decide_ms", "icn_open_provider_ms", "icn_open_consumer_ms"] {
+            assert!(run[part].as_f64().is_some_and(|ms| ms >= 0.0), "{label}: no {part} in {run}");
+        }
     }
-    let held = outcome(&report, "4 sessions");
+    let held = outcome(&report, "4 sessions, the first run of the processes");
     assert_eq!(number(held, "/errors"), 0, "{held}");
+    assert!(held["enter_p50_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{held}");
     assert_eq!((number(held, "/sessions_at_consumers"), number(held, "/sessions_at_providers")), (4, 4), "{held}");
     let rate = |way: &str, key: &str| {
         let run = outcome(&report, &format!("2 MB by {way}"));

@@ -30,6 +30,7 @@ mod outage;
 mod pages;
 mod pages_of_others;
 mod pair;
+mod problems;
 mod pushes;
 mod races;
 mod real_time;

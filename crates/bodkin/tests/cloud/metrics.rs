@@ -7,10 +7,17 @@ use serde_json::{Value, json};
 use crate::support::cloud::{Cloud, Launch, System};
 
 const ALERTS: &str = include_str!("../../../../docs/monitoring/alerts.yml");
+const RUNBOOK: &str = include_str!("../../../../docs/monitoring/README.md");
 const GRAFANA: &str = include_str!("../../../../docs/monitoring/grafana.json");
-/// What only a node of a pair has.
-const OF_PAIRS: [&str; 5] =
-    ["bodkin_pair_leads", "bodkin_pair_protected", "bodkin_pair_unreached", "bodkin_pair_witness_connected", "bodkin_pair_epoch"];
+/// What only a node of a pair has, or one that shares its database.
+const OF_SEVERAL: [&str; 6] = [
+    "bodkin_database_connected",
+    "bodkin_pair_leads",
+    "bodkin_pair_protected",
+    "bodkin_pair_unreached",
+    "bodkin_pair_witness_connected",
+    "bodkin_pair_epoch",
+];
 /// Prometheus's base units stand for these.
 const NO_UNITS: [&str; 8] = ["nanoseconds", "microseconds", "milliseconds", "ms", "us", "minutes", "kilobytes", "percent"];
 
@@ -64,7 +71,7 @@ fn what_is_watched_is_measured() {
     for (file, text) in [("alerts.yml", ALERTS), ("grafana.json", GRAFANA)] {
         let named = named(text);
         assert!(named.len() > 8, "{file}: {named:?}");
-        let missing: Vec<&&str> = named.iter().filter(|name| !kinds.contains_key(**name) && !OF_PAIRS.contains(name)).collect();
+        let missing: Vec<&&str> = named.iter().filter(|name| !kinds.contains_key(**name) && !OF_SEVERAL.contains(name)).collect();
         assert!(missing.is_empty(), "{file} names {missing:?}, which are no metrics");
     }
     // Whoever is woken by an alert is told what it means and what to do.
@@ -74,6 +81,15 @@ fn what_is_watched_is_measured() {
             let told = alert.lines().find_map(|line| line.split_once(key)).map(|(_, value)| value.trim());
             assert!(told.is_some_and(|value| value.len() > 3), "no {key} in the alert {alert}");
         }
+    }
+    // The page has a row of what to look at and do for each, and for none that is not there.
+    let rows: BTreeSet<&str> =
+        RUNBOOK.lines().filter_map(|line| line.strip_prefix("| `Bodkin")?.split_once('`')).map(|(name, _)| name).collect();
+    let names: BTreeSet<&str> = alerts.split("- alert: ").filter_map(|alert| alert.lines().next()?.trim().strip_prefix("Bodkin")).collect();
+    assert_eq!(rows, names, "docs/monitoring/README.md says what to do for each alert");
+    for row in RUNBOOK.lines().filter(|line| line.starts_with("| `Bodkin")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        assert!(cells.len() == 3 && cells.iter().all(|cell| cell.len() > 10), "an alert, what it means, what to look at and do: {row}");
     }
     let dashboard: Value = serde_json::from_str(GRAFANA).expect("JSON");
     assert!(dashboard["panels"].as_array().is_some_and(|panels| panels.iter().all(|panel| panel["targets"][0]["expr"].is_string())));

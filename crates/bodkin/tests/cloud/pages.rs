@@ -223,6 +223,11 @@ fn a_sensor_node_is_as_its_page_says() {
 }
 
 #[test]
+fn a_backup_is_as_its_page_says() {
+    check("how-to/backup.md");
+}
+
+#[test]
 fn a_prediction_is_as_its_page_says() {
     check("how-to/predict.md");
 }

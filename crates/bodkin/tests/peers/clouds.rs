@@ -241,7 +241,7 @@ enum Outcome {
 
 /// Reads what is recorded; gives how much of it has come, which has to be the same bytes, and whether it is all of it.
 #[track_caller]
-fn read_on(connection: &mut Connection, pieces: &mut Pieces, had: usize, until: usize) -> (usize, bool) {
+pub fn read_on(connection: &mut Connection, pieces: &mut Pieces, had: usize, until: usize) -> (usize, bool) {
     let record = record();
     let mut at = had;
     while at < until {
@@ -254,7 +254,7 @@ fn read_on(connection: &mut Connection, pieces: &mut Pieces, had: usize, until: 
 
 /// Begins to read what is recorded, until it is well under way.
 #[track_caller]
-fn begin_to_read(connection: &mut Connection) -> (Pieces, usize) {
+pub fn begin_to_read(connection: &mut Connection) -> (Pieces, usize) {
     connection.send_request("GET", RECORD, &[], None).expect("the own gateway takes it");
     let head = connection.read_head().expect("it is begun");
     let mut pieces = Pieces::of(&head).expect("a length");

@@ -21,6 +21,8 @@ use crate::support::skip;
 /// The Java cloud's gatekeeper, and its gateway.
 const JAVA: &str = "gatekeeper.testcloud1.aitia.arrowhead.eu";
 pub const JAVA_GATEWAY: &str = "gateway.testcloud1.aitia.arrowhead.eu";
+/// And its QoS Monitor.
+pub const JAVA_MONITOR: &str = "qosmonitor.testcloud1.aitia.arrowhead.eu";
 /// Ours.
 const OURS: &str = "gatekeeper.one.test.arrowhead.eu";
 const DAY: Duration = Duration::from_secs(86_400);
@@ -39,6 +41,8 @@ pub struct Neighbours {
     pub broker: (u16, String),
     /// Key of the Java cloud's gateway.
     pub java_gateway: String,
+    /// Key of its QoS Monitor.
+    pub java_monitor: String,
 }
 
 fn write_secret(path: &Path, text: &str) {
@@ -53,8 +57,9 @@ impl Neighbours {
         let ours = Side::start(place.path(), "one", &[]);
         let own_anchor = TrustDirectory::new(ours.data.join("trust")).anchor().expect("an authority");
         let identity = |name: &str| issue(&authority(), name, &["localhost", "127.0.0.1"], tls::now(), DAY);
-        let [broker, gatekeeper, gateway] = ["relay.testcloud1.aitia.arrowhead.eu", JAVA, JAVA_GATEWAY].map(identity);
-        for (name, identity) in [("broker", &broker), ("gatekeeper", &gatekeeper), ("gateway", &gateway)] {
+        let [broker, gatekeeper, gateway, monitor] =
+            ["relay.testcloud1.aitia.arrowhead.eu", JAVA, JAVA_GATEWAY, JAVA_MONITOR].map(identity);
+        for (name, identity) in [("broker", &broker), ("gatekeeper", &gatekeeper), ("gateway", &gateway), ("monitor", &monitor)] {
             put_identity(place.path(), name, identity);
         }
         put_anchors(place.path(), &[anchor(), own_anchor]);
@@ -63,8 +68,8 @@ impl Neighbours {
         let port = java.port();
         let key = base64::encode(broker.certificate().public_key_info());
         let relay = ours.done(&format!("relay add 127.0.0.1:{port} --authentication-info {key}"));
-        let java_gateway = base64::encode(gateway.certificate().public_key_info());
-        let mut both = Self { ours, java, broker: (port, key), java_gateway };
+        let [java_gateway, java_monitor] = [&gateway, &monitor].map(|system| base64::encode(system.certificate().public_key_info()));
+        let mut both = Self { ours, java, broker: (port, key), java_gateway, java_monitor };
         let form = json!([{
             "operator": "aitia", "name": "testcloud1", "secure": true, "neighbor": true, "gatekeeperRelayIds": [relay["id"]],
             "authenticationInfo": base64::encode(gatekeeper.certificate().public_key_info()),

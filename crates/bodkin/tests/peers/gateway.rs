@@ -47,7 +47,7 @@ fn own_gateway(both: &Neighbours) -> String {
 }
 
 /// The broker, as both clouds name it to each other.
-fn relay(both: &Neighbours) -> Value {
+pub fn relay(both: &Neighbours) -> Value {
     let (port, key) = &both.broker;
     json!({"address": "127.0.0.1", "port": port, "secure": true, "exclusive": false, "type": "GENERAL_RELAY", "authenticationInfo": key})
 }

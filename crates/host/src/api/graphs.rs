@@ -11,6 +11,7 @@ use crate::{
     answer::Answer,
     graph::{DeployedGraph, GraphCounts, GraphError, OperatorCounts, parse},
     request::{Method, Request},
+    shared,
     topics::Declarer,
 };
 
@@ -82,6 +83,9 @@ impl Api {
 
     /// Checks a graph, has it run, in the place of the one of its name, and keeps its file.
     async fn deploy_graph(&self, request: &Request) -> Answer {
+        if let Some(refusal) = shared::refuse_here(&self.store, "a graph") {
+            return refusal;
+        }
         let form: GraphForm = match serde_json::from_slice(&request.body) {
             Ok(form) => form,
             Err(error) => {

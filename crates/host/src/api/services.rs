@@ -1,23 +1,16 @@
 //! `GET /api/v1/services`: which services may still be there.
 
-use bodkin_arrowhead::{
-    page::{self, PageRequest},
-    service_registry::ServiceLife,
-};
+use bodkin_arrowhead::{page, service_registry::ServiceLife};
 
-use super::Api;
+use super::{Api, asked_page};
 use crate::{answer::Answer, control, request::Request};
 
 impl Api {
     /// Services in the order of ids, all of them or a page.
     pub(super) fn services(&self, request: &Request) -> Answer {
-        let number = |name: &str| request.parameter(name).map(str::parse::<i64>).transpose();
-        let (Ok(page), Ok(items)) = (number("page"), number("item_per_page")) else {
-            return Answer::problem(400, "Not a page", "page and item_per_page are whole numbers.");
-        };
-        let asked = match PageRequest::parse(page, items, None, None, "") {
+        let asked = match asked_page(request) {
             Ok(asked) => asked,
-            Err(error) => return Answer::problem(400, "Not a page", &error.error_message),
+            Err(refusal) => return refusal,
         };
         let (snapshot, now) = (self.store.snapshot(), control::now());
         let life = |entry| {

@@ -19,6 +19,7 @@ use crate::{
     document::async_api::Promised,
     inbox::Message,
     request::{Method, Request},
+    shared,
     stall::Guarantee,
     topics::{Declarer, Latency, RealTimeTopic, TopicCounts, TopicError, declaration},
 };
@@ -86,6 +87,9 @@ impl Api {
 
     /// Admits a topic, keeps its declaration and tells the shard; or changes nothing.
     async fn declare_topic(&self, request: &Request) -> Answer {
+        if let Some(refusal) = shared::refuse_here(&self.store, "a real-time topic") {
+            return refusal;
+        }
         let Ok(text) = String::from_utf8(request.body.clone()) else { return no_topic("expected a JSON object in UTF-8") };
         let declared = match declaration::parse(&text, self.topics.platform()) {
             Ok(declared) => declared,

@@ -17,6 +17,7 @@ use bodkin_arrowhead::{
     snapshot::Snapshot,
 };
 
+pub use self::dialogue::Answered;
 use super::{Control, Result, check_id, found, page_answer, page_request};
 use crate::{answer::Answer, gatekeeper::Gatekeeper, request::Request};
 

@@ -30,7 +30,7 @@ const NOT_FOUND: &str = "Active session not found.";
 
 impl Control {
     /// Who carries tunnels.
-    pub(super) fn tunnels(&self) -> Result<&Arc<Gateway>> {
+    pub(in crate::control) fn tunnels(&self) -> Result<&Arc<Gateway>> {
         let none = || {
             let why = "there is none in insecure mode, and beside key stores only with gateway.p12";
             ArrowheadError::arrowhead(format!("This cloud has no Gateway: {why}."))

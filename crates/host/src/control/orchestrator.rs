@@ -19,7 +19,7 @@ use bodkin_arrowhead::{
     error::ArrowheadError,
     explanation::{Unwatched, Witness},
     form::OrchestrationForm,
-    orchestrator::{self, Orchestration, OrchestrationResponse, Sender, StoreKind, reservation::ReservationTimes},
+    orchestrator::{self, MeasuredBy, Orchestration, OrchestrationResponse, Sender, StoreKind, reservation::ReservationTimes},
     record::{EntryId, EntryView, SystemId},
     snapshot::Snapshot,
     utc::UtcTime,
@@ -119,6 +119,12 @@ impl Control {
         self.respond(&snapshot, orchestration, usable, now).await
     }
 
+    /// Whether there is somebody whom the consumer may use; nobody is kept.
+    pub(super) async fn would_grant(&self, orchestration: &Orchestration) -> Result<bool> {
+        let snapshot = Arc::clone(&self.store.snapshot());
+        Ok(!self.decide(&snapshot, orchestration, now(), &mut Unwatched).await?.is_empty())
+    }
+
     /// Keeps the chosen provider for the consumer, where that is asked for; gives whether nobody was faster.
     async fn keeps(&self, orchestration: &Orchestration, usable: &[EntryView]) -> Result<bool> {
         let (Some(duration), Some(chosen)) = (orchestration.exclusivity(), usable.first()) else { return Ok(true) };
@@ -133,9 +139,14 @@ impl Control {
         usable: Vec<EntryView>,
         now: UtcTime,
     ) -> Result<(OrchestrationResponse, Map<String, Value>)> {
+        let measured: Vec<Option<MeasuredBy>> = match orchestration.limits_quality() {
+            true => usable.iter().map(|view| self.qualities.of(snapshot, view).decisive().map(|(by, _)| by)).collect(),
+            false => Vec::new(),
+        };
+        let response = OrchestrationResponse::new(usable, now).measured_by(&measured);
         let response = match orchestration.exclusivity() {
-            Some(duration) => OrchestrationResponse::new(usable, now).kept_for(duration),
-            None => OrchestrationResponse::new(usable, now),
+            Some(duration) => response.kept_for(duration),
+            None => response,
         };
         let response = self.with_tokens(orchestration, response).await?;
         let account = orchestrator::account(snapshot, orchestration, &response);
@@ -168,7 +179,7 @@ impl Control {
             candidates = self.pings.reachable(candidates).await;
             orchestrator::tell_pings(&pinged, &candidates, witness);
         }
-        candidates = orchestrator::with_quality(orchestration, candidates, |provider| self.qualities.of(provider), witness);
+        candidates = orchestrator::with_quality(orchestration, candidates, |view| self.qualities.of(snapshot, view), witness);
         let asked = Instant::now();
         let usable = orchestrator::orchestrate(snapshot, orchestration, candidates, now, choose, witness)?;
         self.record(SYSTEM, Stage::Authorise, asked);

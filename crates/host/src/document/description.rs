@@ -42,6 +42,19 @@ pub enum Content {
     Events,
 }
 
+/// What a caller has to show in secure mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// Nothing.
+    None,
+    /// The secret or the certificate of a grant: a system that has no certificate of this cloud yet.
+    Grant,
+    /// The certificate of a system of this cloud; which ones it is for, its rules say.
+    System,
+    /// The operator's certificate.
+    Operator,
+}
+
 /// A row: one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
@@ -55,8 +68,12 @@ pub struct Description {
     pub summary: &'static str,
     /// Query parameters, as the dictionary writes members.
     pub parameters: &'static [&'static str],
-    /// Type of the JSON body it takes.
+    /// Type of the body it takes.
     pub body: Option<&'static str>,
+    /// `Content-Type` of that body.
+    pub media_type: &'static str,
+    /// What a caller has to show. Of Bodkin's own port the path says it.
+    pub credential: Credential,
     /// Status of its success.
     pub status: u16,
     /// Body of its success.
@@ -67,7 +84,19 @@ pub struct Description {
 
 /// A row that answers 200 with JSON.
 const fn describe(tag: Tag, method: Method, path: &'static str, answer: &'static str, summary: &'static str) -> Description {
-    Description { method, path, tag, summary, parameters: &[], body: None, status: 200, content: Content::Json(answer), needs_keys: false }
+    Description {
+        method,
+        path,
+        tag,
+        summary,
+        parameters: &[],
+        body: None,
+        media_type: "application/json",
+        credential: Credential::System,
+        status: 200,
+        content: Content::Json(answer),
+        needs_keys: false,
+    }
 }
 
 /// An operation that reads.
@@ -104,6 +133,16 @@ impl Description {
     /// With a JSON body.
     pub const fn taking(self, body: &'static str) -> Self {
         Self { body: Some(body), ..self }
+    }
+
+    /// Whose body is of this type.
+    pub const fn of_type(self, media_type: &'static str) -> Self {
+        Self { media_type, ..self }
+    }
+
+    /// For whom shows this.
+    pub const fn shown(self, credential: Credential) -> Self {
+        Self { credential, ..self }
     }
 
     /// With query parameters.

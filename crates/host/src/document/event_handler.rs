@@ -19,6 +19,22 @@ macro_rules! stream {
     };
 }
 
+/// CloudEvents at `/api/v1/events` of this port: a row each, with the whole path.
+pub const CLOUD_EVENTS: &[Description] = &[
+    post(
+        Bodkin,
+        "api/v1/events",
+        "any",
+        "",
+        "Publishes a CloudEvent: structured, or binary (its attributes are headers ce-..., its data is the body, of any type).",
+    )
+    .of_type("application/cloudevents+json")
+    .saying(Content::Nothing),
+    get(Bodkin, "api/v1/events", "", "An event stream of CloudEvents.")
+        .asking(stream!("type text - the event type"))
+        .saying(Content::Events),
+];
+
 /// A row each.
 pub const OPERATIONS: &[Description] = &[
     post(Client, "publish", "EventPublishRequest", "", "Publishes an event.").saying(Content::Nothing),

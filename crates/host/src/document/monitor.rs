@@ -30,6 +30,13 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),
     get(Bodkin, "api/v1/services", "Page[ServiceLife]", "Which services may still be there.")
         .asking(&["page? int - from 0; together with item_per_page", "item_per_page? int - below 1: all"]),
+    get(
+        Bodkin,
+        "api/v1/quality",
+        "Page[ServiceQuality]",
+        "How good services and their providers were measured to be, where quality of service is managed.",
+    )
+    .asking(&["page? int - from 0; together with item_per_page", "item_per_page? int - below 1: all"]),
     post(Bodkin, "api/v1/services/query", "ServiceQueryForm", "ServiceQueryResult", "Which services fit, whoever may use them."),
     get(Bodkin, "api/v1/subscriptions", "Page[Delivery]", "How the delivery to each pushed subscription goes."),
     get(Bodkin, "api/v1/subscriptions/{id}", "Delivery", "How the delivery to a pushed subscription goes."),

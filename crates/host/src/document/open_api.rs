@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    description::{Content, Description, Tag},
+    description::{Content, Credential, Description, Tag},
     form::{self, Member},
 };
 use crate::{answer, request::Method};
@@ -21,12 +21,19 @@ pub struct Subject<'s> {
     pub operations: &'s [Description],
 }
 
+impl Subject<'_> {
+    /// Where an operation is: below the system's base path, or whole.
+    pub fn path(&self, description: &Description) -> String {
+        let base = if description.tag == Tag::Bodkin { "/" } else { &*self.base };
+        format!("{base}{}", description.path)
+    }
+}
+
 /// The document as OpenAPI 3.1.
 pub fn open_api(subject: &Subject<'_>) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for description in subject.operations {
-        let path = format!("{}{}", subject.base, description.path);
-        let item = paths.entry(path).or_insert_with(|| json!({}));
+        let item = paths.entry(subject.path(description)).or_insert_with(|| json!({}));
         item[description.method.word().to_ascii_lowercase()] = operation(description);
     }
     let mut tags: Vec<&str> = subject.operations.iter().map(|description| description.tag.name()).collect();
@@ -38,13 +45,14 @@ pub fn open_api(subject: &Subject<'_>) -> Value {
         "info": info(subject),
         "tags": tags,
         "paths": paths,
-        "components": {"schemas": used_schemas(&paths)},
+        "components": {"schemas": used_schemas(&paths), "securitySchemes": used_schemes(subject)},
     })
 }
 
 fn info(subject: &Subject<'_>) -> Value {
-    let description = "Strings are taken for numbers and booleans, and unknown members are ignored. \
-        Requests that are not JSON or lack a parameter get an empty 400, other content types an empty 415.";
+    let description = "In secure mode a caller shows a certificate in the TLS handshake (security); in insecure mode nothing is asked, and nobody is denied. \
+        Strings are taken for numbers and booleans, and unknown members are ignored. \
+        Requests of a core system that are not JSON or lack a parameter get an empty 400, other content types an empty 415; below /api/v1 every error is a problem (RFC 9457).";
     json!({"title": subject.title, "version": env!("CARGO_PKG_VERSION"), "description": description})
 }
 
@@ -64,14 +72,38 @@ fn operation(description: &Description) -> Value {
         "summary": description.summary,
         "tags": [description.tag.name()],
         "responses": responses(description, !parameters.is_empty()),
+        "security": security(description.credential),
     });
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
     }
     if let Some(body) = description.body {
-        operation["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": form::schema(body)}}});
+        operation["requestBody"] = json!({"required": true, "content": {description.media_type: {"schema": form::schema(body)}}});
     }
     operation
+}
+
+const CERTIFICATE: &str = "certificate";
+const SECRET: &str = "onboardingSecret";
+
+/// Any of these is enough in secure mode; of nothing, none is asked for.
+fn security(credential: Credential) -> Value {
+    match credential {
+        Credential::None => json!([]),
+        // The secret may also be in the body.
+        Credential::Grant => json!([{SECRET: []}, {CERTIFICATE: []}, {}]),
+        Credential::System | Credential::Operator => json!([{CERTIFICATE: []}]),
+    }
+}
+
+fn used_schemes(subject: &Subject<'_>) -> Value {
+    let certificate = "The certificate of a system of this cloud, in the TLS handshake; for Management and below /api/v1 of Bodkin's own port the operator's.";
+    let mut schemes = json!({CERTIFICATE: {"type": "mutualTLS", "description": certificate}});
+    if subject.operations.iter().any(|row| row.credential == Credential::Grant) {
+        let secret = "The secret of a grant, by which a new system comes to its first certificate.";
+        schemes[SECRET] = json!({"type": "http", "scheme": "bearer", "description": secret});
+    }
+    schemes
 }
 
 /// `getMgmtSystemsId`: the method and the path's words.
@@ -97,7 +129,9 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
         if description.tag == Tag::Bodkin { ("application/problem+json", PROBLEM) } else { ("application/json", ERROR) };
     let error = |what: &str| with_content(what, media_type, &form::schema(kind));
     if takes_parameters || description.body.is_some() || description.method == Method::Delete {
-        responses["400"] = error("Refused; without a body where the request is malformed.");
+        let is_own = description.tag == Tag::Bodkin;
+        responses["400"] =
+            error(if is_own { "Refused. The message says why." } else { "Refused; without a body where the request is malformed." });
     }
     if takes_parameters && description.tag == Tag::Bodkin {
         responses["404"] = error("There is no such row.");
@@ -106,14 +140,23 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
         responses["409"] = error("Not while things are as they are. The message says why.");
     }
     if description.body.is_some() {
-        responses["413"] = json!({"description": "The body is longer than its limit."});
-        responses["415"] = json!({"description": "The body is not said to be JSON."});
+        let told = |what: &str| if description.tag == Tag::Bodkin { error(what) } else { json!({"description": what}) };
+        responses["413"] = told("The body is longer than its limit.");
+        responses["415"] = told("The body is not said to be of the type that is taken.");
     }
-    if description.needs_keys && description.tag == Tag::Bodkin {
+    if description.credential != Credential::None {
+        responses["401"] = error("No certificate of this cloud was shown, or not one that this is for.");
+    }
+    if matches!(description.credential, Credential::Operator | Credential::Grant) {
+        responses["403"] = error("For another system than the caller.");
+    }
+    if description.credential == Credential::Grant {
         responses["401"] = error("Neither a secret nor a certificate that counts was shown.");
         responses["403"] = error("Not for this caller, or not this name.");
-        responses["409"] = error("There is no authority in insecure mode, or what was asked for is taken. The message says which.");
         responses["429"] = error("Too many attempts were refused; Retry-After says when to come back.");
+    }
+    if description.needs_keys && description.tag == Tag::Bodkin {
+        responses["409"] = error("There is no authority in insecure mode, or what was asked for is taken. The message says which.");
     }
     if description.needs_keys && description.tag != Tag::Bodkin {
         responses["500"] = error("There are no keys in insecure mode.");
@@ -179,10 +222,12 @@ fn swagger_operation(mut operation: Value) -> Value {
         members.extend(schema.as_object().expect("a schema is an object").clone());
     }
     let members = operation.as_object_mut().expect("an operation is an object");
-    if let Some(body) = members.remove("requestBody") {
-        let schema = &body["content"]["application/json"]["schema"];
-        parameters.push(json!({"name": "body", "in": "body", "required": true, "schema": schema}));
-        members.insert("consumes".into(), json!(["application/json"]));
+    // Swagger 2.0 has no word for a certificate.
+    members.remove("security");
+    let body = members.remove("requestBody");
+    if let Some((media_type, inner)) = body.as_ref().and_then(|body| body["content"].as_object()?.iter().next()) {
+        parameters.push(json!({"name": "body", "in": "body", "required": true, "schema": inner["schema"]}));
+        members.insert("consumes".into(), json!([media_type]));
     }
     members.insert("parameters".into(), parameters.into());
     let mut produces = Vec::new();

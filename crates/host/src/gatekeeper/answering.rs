@@ -20,9 +20,9 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{CALL_BYTES_MAX, CALLS_MAX, Fault, Gatekeeper, Part, Partner, Queues, topic};
+use super::{CALL_BYTES_MAX, Fault, Gatekeeper, Part, Partner, Queues, topic};
 use crate::{
-    control::Control,
+    control::{Answered, Control},
     relay::{Heard, RETRY_MIN, Relay, RelayPlace},
 };
 
@@ -117,13 +117,14 @@ impl Gatekeeper {
             Ok(partner) => Arc::new(partner),
             Err(error) => return not_taken(error.error_message),
         };
-        let Ok(waiting) = self.calls.clone().try_acquire_owned() else {
-            return not_taken(format!("{CALLS_MAX} calls wait already"));
+        let waiting = match self.calls.try_take(&partner.told()) {
+            Ok(waiting) => waiting,
+            Err(full) => return not_taken(format!("calls wait already, {full}, and cloud {} has called once more", partner.told())),
         };
         let (gatekeeper, relay, control) = (self.clone(), relay.clone(), control.clone());
         tokio::spawn(async move {
             // Who has waited for longer has given up.
-            let Ok(place) = timeout(gatekeeper.patience, gatekeeper.answered.acquire()).await else {
+            let Ok(place) = timeout(gatekeeper.patience, gatekeeper.answered.take(&partner.told())).await else {
                 return gatekeeper.tell(&partner, "has called, and its turn has not come in time");
             };
             let sealed = call.session_id.unwrap_or_default();
@@ -161,32 +162,39 @@ impl Gatekeeper {
         };
         let queues = Queues::new(&session, &self.own)?;
         let said = async {
-            let mut questions = self.listen(relay, &queues.request).await?;
+            let mut questions = self.listen(relay, &queues.request, self.patient()).await?;
             let heard = self.seal(RelayMessage::Acknowledgement(session.clone()), partner).await?;
-            self.send(relay, &queues.response, heard).await?;
+            self.send(relay, &queues.response, heard, self.patient()).await?;
             let is_question = |message| match message {
                 RelayMessage::Dialogue { subject, session: of, json, cause } if of == session => Some(Ok((subject, json, cause))),
                 RelayMessage::Unknown { subject, session: of, .. } if of == session => Some(Err(subject)),
                 _ => None,
             };
-            let asked = self.hear(&mut questions, partner, ("a question", self.patience), is_question).await?;
+            let asked = self.hear(&mut questions, partner, ("a question", self.patient()), is_question).await?;
             let (subject, question, cause) = match asked {
                 Ok(asked) => asked,
                 Err(unknown) => {
                     let refusal = self.refuse_unknown(partner, unknown, &session).await?;
-                    return self.send(relay, &queues.response, refusal).await;
+                    return self.send(relay, &queues.response, refusal, self.patient()).await;
                 }
             };
             let begun = Instant::now();
-            let answer = match self.fixed.of(subject) {
-                Some(fixed) => fixed.to_owned(),
+            let answered = match self.fixed.of(subject) {
+                Some(fixed) => Answered::from(fixed.to_owned()),
                 None => self.trace_answer(partner, subject, cause, Box::pin(control.answer_question(cloud, subject, &question))).await,
             };
             self.times.record(subject, Part::Decide, begun.elapsed());
-            let answer = self.seal_answer(partner, subject, &session, answer).await?;
-            self.send(relay, &queues.response, answer).await
+            let Answered { json, tunnel } = answered;
+            // What nobody learns of is closed at once.
+            let opened = tunnel.map(|queue_id| OpenedFor { control, queue_id, is_told: false });
+            let (answer, is_whole) = self.seal_answer(partner, subject, &session, json).await?;
+            self.send(relay, &queues.response, answer, self.patient()).await?;
+            if let Some(opened) = opened.filter(|_| is_whole) {
+                opened.told();
+            }
+            Ok(())
         };
-        let said = said.await;
+        let said: Result<(), Fault> = said.await;
         if said.is_err() {
             self.remove(relay, &queues.request).await;
             self.remove(relay, &queues.response).await;
@@ -202,15 +210,43 @@ impl Gatekeeper {
         self.seal(RelayMessage::Unknown { subject, session: session.clone(), json }, partner).await
     }
 
-    /// An answer that is too long is told to be.
-    async fn seal_answer(&self, partner: &Arc<Partner>, subject: Subject, session: &SessionId, answer: String) -> Result<String, Fault> {
+    /// An answer that is too long is told to be; gives whether it is the answer.
+    async fn seal_answer(
+        &self,
+        partner: &Arc<Partner>,
+        subject: Subject,
+        session: &SessionId,
+        answer: String,
+    ) -> Result<(String, bool), Fault> {
         let message = |json: String| RelayMessage::Dialogue { subject, session: session.clone(), json, cause: None };
         match self.seal(message(answer), partner).await {
             Err(Fault::Seal(error @ SealError::TooLong(_))) => {
                 let told = ArrowheadError::arrowhead(format!("The answer cannot be sent: {error}. Ask for less."));
-                self.seal(message(serde_json::to_string(&told).expect("an error is JSON")), partner).await
+                let sealed = self.seal(message(serde_json::to_string(&told).expect("an error is JSON")), partner).await?;
+                Ok((sealed, false))
             }
-            sealed => sealed,
+            sealed => Ok((sealed?, true)),
+        }
+    }
+}
+
+/// A tunnel that an answer leads to: it is closed, unless the answer has gone.
+struct OpenedFor<'c> {
+    control: &'c Control,
+    queue_id: SessionId,
+    is_told: bool,
+}
+
+impl OpenedFor<'_> {
+    fn told(mut self) {
+        self.is_told = true;
+    }
+}
+
+impl Drop for OpenedFor<'_> {
+    fn drop(&mut self) {
+        if let Some(gateway) = self.control.gateway.as_ref().filter(|_| !self.is_told) {
+            gateway.close(self.queue_id.as_str(), "the Gatekeeper, whose answer could not be sent");
         }
     }
 }

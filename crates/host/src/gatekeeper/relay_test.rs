@@ -15,16 +15,18 @@ use bodkin_trust::{
     RelayMessage, draw_session,
     jose::{SealingKey, UnusableKey, VerifyingKey},
 };
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Fault, Gatekeeper, Partner};
-use crate::relay::{Destination, Heard, Messages, Relay, RelayPlace};
+use crate::{
+    relay::{Destination, Heard, Messages, Relay, RelayPlace},
+    shares::Place,
+};
 
 /// Tests at the same time, of both sides; one more is refused.
 pub(super) const TESTS_MAX: usize = 4;
+/// Of these, those with one cloud.
+pub(super) const TESTS_OF_ONE_MAX: usize = 3;
 /// Before queues are removed whose last message the other side may still be reading.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -39,7 +41,7 @@ pub struct RelayTest {
     into: [Destination; 2],
     data: Messages,
     control: Messages,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// Of a test that is asked for what the asking side has to know.
@@ -58,37 +60,45 @@ impl Gatekeeper {
     /// # Errors
     /// 400 where the key is none; 502 where the relay cannot be used; 503 where there are too many tests.
     pub async fn join_test(self: &Arc<Self>, cloud: &Cloud, place: &RelayPlace, other_key: &str) -> Result<JoinedTest, ArrowheadError> {
+        let of_tests = self.test_place(cloud)?;
         let (queue_id, peer_name) = (draw_session(), self.own_name().clone());
         let queues = [queue_id.response_queue(&peer_name), queue_id.request_queue(&peer_name)];
-        let test = self.test(cloud, place, other_key, queue_id.clone(), queues).await?;
+        let test = self.test((cloud, of_tests), place, other_key, queue_id.clone(), queues).await?;
         Ok(JoinedTest { test, queue_id, peer_name })
+    }
+
+    /// A place for a test with a cloud: whoever asks for one has it before the other cloud joins, and waits.
+    ///
+    /// # Errors
+    /// 503 where there are too many tests.
+    pub fn test_place(&self, cloud: &Cloud) -> Result<Place, ArrowheadError> {
+        let full = |full| ArrowheadError::unavailable(format!("Tests of relays are under way, {full}, and no more at the same time."));
+        self.tests.try_take(&format!("{}.{}", cloud.name, cloud.operator)).map_err(full)
     }
 
     /// Begins the asking side of a test that another cloud has joined.
     ///
     /// # Errors
-    /// As [`Self::join_test`].
+    /// 400 where the key is none; 502 where the relay cannot be used.
     pub async fn begin_test(
         self: &Arc<Self>,
-        cloud: &Cloud,
+        (cloud, of_tests): (&Cloud, Place),
         place: &RelayPlace,
         joined: (&SessionId, &SystemCommonName, &str),
     ) -> Result<RelayTest, ArrowheadError> {
         let (queue_id, peer_name, other_key) = joined;
         let queues = [queue_id.request_queue(peer_name), queue_id.response_queue(peer_name)];
-        self.test(cloud, place, other_key, queue_id.clone(), queues).await
+        self.test((cloud, of_tests), place, other_key, queue_id.clone(), queues).await
     }
 
     async fn test(
         self: &Arc<Self>,
-        cloud: &Cloud,
+        (cloud, of_tests): (&Cloud, Place),
         place: &RelayPlace,
         other_key: &str,
         queue_id: SessionId,
         [out, into]: [String; 2],
     ) -> Result<RelayTest, ArrowheadError> {
-        let full = |_| ArrowheadError::unavailable(format!("{TESTS_MAX} tests of relays are under way, and no more at the same time."));
-        let place_of_test = self.tests.clone().try_acquire_owned().map_err(full)?;
         let refused = |error: UnusableKey| ArrowheadError::invalid_parameter(format!("The public key for a test of a relay: {error}."));
         let other = Arc::new(Partner {
             sealing: SealingKey::from_authentication_info(other_key).map_err(refused)?,
@@ -102,10 +112,12 @@ impl Gatekeeper {
         let relay = self.links.link(place);
         let into = [queue(&into)?, queue(&control_queue(&into))?];
         let unusable = |fault: Fault| untested(&*relay, &fault.to_string());
-        let (data, control) =
-            (self.listen(&*relay, &into[0]).await.map_err(unusable)?, self.listen(&*relay, &into[1]).await.map_err(unusable)?);
+        let (data, control) = (
+            self.listen(&*relay, &into[0], self.patient()).await.map_err(unusable)?,
+            self.listen(&*relay, &into[1], self.patient()).await.map_err(unusable)?,
+        );
         let (out, out_control) = (queue(&out)?, queue(&control_queue(&out))?);
-        Ok(RelayTest { gatekeeper: self.clone(), relay, other, queue_id, out, out_control, into, data, control, _place: place_of_test })
+        Ok(RelayTest { gatekeeper: self.clone(), relay, other, queue_id, out, out_control, into, data, control, _place: of_tests })
     }
 }
 
@@ -201,7 +213,7 @@ impl RelayTest {
                 }
             }
         };
-        timeout(TURN_MAX, mirrored).await.unwrap_or(Err(Fault::Silence("the other side to do its part of the test")))
+        timeout(TURN_MAX, mirrored).await.unwrap_or(Err(Fault::Silence("the other side to do its part of the test", TURN_MAX)))
     }
 
     /// What comes next; messages that nobody of the test has sealed are passed over.
@@ -232,11 +244,11 @@ impl RelayTest {
 
     async fn send(&self, bytes: Vec<u8>) -> Result<(), Fault> {
         let sealed = self.gatekeeper.seal(RelayMessage::Raw(bytes), &self.other).await?;
-        self.gatekeeper.send(&*self.relay, &self.out, sealed).await
+        self.gatekeeper.send(&*self.relay, &self.out, sealed, self.gatekeeper.patient()).await
     }
 
     fn say(&self, word: Control) -> impl Future<Output = Result<(), Fault>> {
-        self.gatekeeper.send(&*self.relay, &self.out_control, word.of(self.queue_id.as_str()))
+        self.gatekeeper.send(&*self.relay, &self.out_control, word.of(self.queue_id.as_str()), self.gatekeeper.patient())
     }
 
     /// Leaves nothing at the relay.

@@ -1,7 +1,10 @@
 //! Two clouds with roots of their own at one relay: what they come to know of each other, and what others cannot.
 
+mod asking_time;
 mod quality;
+mod shares;
 mod side;
+mod tunnels;
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -400,7 +403,7 @@ async fn who_has_found_a_cloud_does_not_wait_behind_those_who_search() {
     let (_relay, one, two) = neighbours().await;
     two.offers("heat", &sensor(), Some(Cloud::One)).await;
     let gatekeeper = one.control.gatekeeper.clone().unwrap();
-    let searching = gatekeeper.searching.acquire_many(u32::try_from(DIALOGUES_MAX).unwrap()).await.unwrap();
+    let searching: Vec<_> = (0..DIALOGUES_MAX).map(|number| gatekeeper.searching.try_take(&number.to_string()).unwrap()).collect();
     let proposal = json!({"requestedService": heat(), "targetCloudId": one.id_of(Cloud::Two).await, "requesterSystem": display()});
     let granted = one.ask(CoreSystem::Gatekeeper, Method::Post, "init_icn", proposal).await;
     assert_eq!(granted["response"][0]["provider"]["systemName"], "sensor", "{granted}");

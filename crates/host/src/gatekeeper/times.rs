@@ -10,6 +10,8 @@ use crate::stage::Histogram;
 /// Part of a dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
+    /// Of one that this cloud is to begin: until it is its turn.
+    Wait,
     /// Of one that this cloud has begun: from listening for the answer to the other cloud's acknowledgement of the call.
     Call,
     /// Of one that this cloud has begun: from sealing the question to the answer, opened.
@@ -18,19 +20,26 @@ pub enum Part {
     Whole,
     /// Of one that another cloud has begun: deciding what it is answered.
     Decide,
+    /// Of a negotiation that another cloud has begun and that leads by a tunnel: opening the provider's end, which is a part of deciding.
+    OpenProvider,
+    /// Of a negotiation that this cloud has begun and that leads by a tunnel: opening the consumer's end, behind the answer.
+    OpenConsumer,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Call, Self::Answer, Self::Whole, Self::Decide];
+    pub const ALL: [Self; 7] = [Self::Wait, Self::Call, Self::Answer, Self::Whole, Self::Decide, Self::OpenProvider, Self::OpenConsumer];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Wait => "wait",
             Self::Call => "call",
             Self::Answer => "answer",
             Self::Whole => "whole",
             Self::Decide => "decide",
+            Self::OpenProvider => "open_provider",
+            Self::OpenConsumer => "open_consumer",
         }
     }
 }

@@ -221,6 +221,8 @@ impl Hearing {
             Event::Reset(number, words) => {
                 self.tunnel.trouble(&format!("the other end of a connection broke: {words}"));
                 self.hand_on(number, Inbound::Reset).await?;
+                // Who still waits for the provider need not.
+                self.tunnel.ring(number);
                 self.tunnel.close_lane(number);
             }
             Event::Credit(number) => self.tunnel.ring(number),
@@ -334,12 +336,20 @@ async fn welcome(tunnel: Arc<Tunnel>, stream: TcpStream, address: SocketAddr) {
 /// Connects to the provider, and carries what it says.
 async fn reach(tunnel: Arc<Tunnel>, lane: Lane) {
     let patience = tunnel.gateway.config.patience;
+    let (number, bell) = (lane.number, lane.bell.clone());
     let (provider, name) = (&tunnel.form.provider, &tunnel.form.provider_name);
-    let reached = timeout(patience, tunnel.gateway.ends.reach(provider, name, patience)).await;
-    match reached.unwrap_or_else(|_| Err(EndError(format!("the provider {provider} has not answered within {patience:?}")))) {
-        Ok(end) => carry(&tunnel, lane, end).await,
-        Err(error) => broken(&tunnel, lane.number, &error.0).await,
+    let reached = tokio::select! {
+        reached = timeout(patience, tunnel.gateway.ends.reach(provider, name, patience)) => Some(reached),
+        // Nothing is sent of a connection that there is not: what it is rung for is its end.
+        () = bell.notified() => None,
+    };
+    match reached {
+        Some(Ok(Ok(end))) => carry(&tunnel, lane, end).await,
+        Some(Ok(Err(error))) => broken(&tunnel, number, &error.0).await,
+        Some(Err(_)) => broken(&tunnel, number, &format!("the provider {provider} has not answered within {patience:?}")).await,
+        None => drop(lane),
     }
+    tunnel.session().gone(number);
 }
 
 async fn carry(tunnel: &Tunnel, lane: Lane, end: End) {

@@ -35,7 +35,7 @@ pub(super) enum Inbound {
 /// A connection as the session's task has it.
 pub(super) struct LaneEnd {
     pub(super) inbound: mpsc::Sender<Inbound>,
-    /// Rung when more may be sent.
+    /// Rung when more may be sent, and when the other end broke.
     pub(super) bell: Arc<Notify>,
 }
 
@@ -85,6 +85,8 @@ impl Lane {
                 if state.unwritten > 0 {
                     let told = tunnel.session().taken(self.number, std::mem::take(&mut state.unwritten));
                     state.outgoing.extend(told.map(Said::Frame));
+                    // Thousands of connections wait for their next piece.
+                    flow.keep_no_room();
                 }
                 if state.session_is_over {
                     return Ok(LaneOver::Ended);
@@ -110,7 +112,7 @@ impl Lane {
                 inbound = self.inbound.recv(), if takes => match inbound {
                     Some(Inbound::Bytes(piece)) => {
                         state.unwritten = piece.len();
-                        flow.room().expect("everything is written").extend_from_slice(&piece);
+                        flow.put(piece);
                     }
                     Some(Inbound::End) => state.inbound_has_ended = true,
                     Some(Inbound::Reset) => return Ok(LaneOver::Reset),

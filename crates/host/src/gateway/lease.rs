@@ -36,12 +36,7 @@ impl Lease {
                 }
             }
         }
-        let range = match gateway.config.ports {
-            PortRange::Ports { first, last } => format!(" from {first} to {last} (gateway_min_port, gateway_max_port)"),
-            PortRange::Any => String::new(),
-        };
-        let told = format!("No port{range} is free for a tunnel. Try again when a session has ended.{}", trouble.unwrap_or_default());
-        Err(ArrowheadError { error_code: 504, ..ArrowheadError::unavailable(told) })
+        Err(none_free(gateway.config.ports, &trouble.unwrap_or_default()))
     }
 
     /// Where it listens.
@@ -53,6 +48,16 @@ impl Lease {
     pub(super) fn listener(&mut self) -> Option<TcpListener> {
         self.listener.take()
     }
+}
+
+/// That there is no port for a tunnel.
+pub(super) fn none_free(ports: PortRange, trouble: &str) -> ArrowheadError {
+    let range = match ports {
+        PortRange::Ports { first, last } => format!(" from {first} to {last} (gateway_min_port, gateway_max_port)"),
+        PortRange::Any => String::new(),
+    };
+    let told = format!("No port{range} is free for a tunnel. Try again when a session has ended.{trouble}");
+    ArrowheadError { error_code: 504, ..ArrowheadError::unavailable(told) }
 }
 
 impl Drop for Lease {

@@ -10,7 +10,7 @@ use bodkin_trust::{
 };
 
 use super::Gateway;
-use crate::{control::now, relay::Message};
+use crate::{control::now, relay::Message, sealing::in_turn};
 
 /// The other gateway's key, to seal for it and to know its signature.
 pub(super) struct PeerKeys {
@@ -87,17 +87,17 @@ impl Ear {
         let message = match (&self.key, message) {
             (Some(key), Message::Text(text)) => {
                 let (number, frame) = key.open(&text).map_err(|fault| stray(&fault))?;
-                return numbered(&mut self.numbers, number, &frame, Form::Text);
+                return numbered(&mut self.numbers, number, (frame, 0), Form::Text);
             }
             (Some(key), Message::Bytes(mut bytes)) => {
-                let (number, frame) = key.open_bytes(&mut bytes).map_err(|fault| stray(&fault))?;
-                return numbered(&mut self.numbers, number, frame, Form::Bytes);
+                let (number, at) = key.open_bytes(&mut bytes).map_err(|fault| stray(&fault))?;
+                return numbered(&mut self.numbers, number, (bytes, at), Form::Bytes);
             }
             (None, Message::Bytes(_)) => return Err(stray(&"it is of bytes, and the session is not opened")),
             (None, Message::Text(text)) => text,
         };
         let (keys, peer) = (gateway.keys.load_full(), self.keys.clone());
-        let opened = tokio::task::spawn_blocking(move || keys.opener.open(&message, &peer.verifying, now())).await;
+        let opened = in_turn(move || keys.opener.open(&message, &peer.verifying, now())).await;
         match opened.map_err(|_| NotOpened::Over(Reason::Stopping))? {
             Ok(RelayMessage::Raw(bytes)) => Ok(Opened::Plain(bytes)),
             Ok(RelayMessage::Tunnel { session, bytes }) if session == self.session => TunnelSecret::read(&bytes)
@@ -110,12 +110,12 @@ impl Ear {
     }
 }
 
-/// What a genuine message of a number brings.
-fn numbered(numbers: &mut Numbers, number: u64, frame: &[u8], form: Form) -> Result<Opened, NotOpened> {
+/// What a genuine message of a number brings, whose frame begins there.
+fn numbered(numbers: &mut Numbers, number: u64, (message, at): (Vec<u8>, usize), form: Form) -> Result<Opened, NotOpened> {
     match numbers.take(number) {
         Place::Again => Err(NotOpened::Stray("a message of a tunnel was passed over: it has come before".to_owned())),
         Place::Behind(missing) => Err(NotOpened::Over(Reason::Lost(missing))),
-        Place::Next => match Frame::read(frame) {
+        Place::Next => match Frame::read_from(message, at) {
             Ok(frame) => Ok(Opened::Frame(frame, form)),
             Err(fault) => Err(NotOpened::Over(Reason::Fault(fault.to_string()))),
         },
@@ -133,7 +133,7 @@ pub(super) enum Mouth {
 /// Seals a message by the other gateway's key; off the threads that carry others.
 pub(super) async fn seal(gateway: &Gateway, peer: &Arc<PeerKeys>, message: RelayMessage) -> Result<String, Reason> {
     let (keys, peer) = (gateway.keys.load_full(), peer.clone());
-    let sealed = tokio::task::spawn_blocking(move || keys.sealer.seal(&message, &peer.sealing, now())).await;
+    let sealed = in_turn(move || keys.sealer.seal(&message, &peer.sealing, now())).await;
     match sealed {
         Ok(sealed) => sealed.map_err(|error| Reason::Relay(error.to_string())),
         Err(_) => Err(Reason::Stopping),

@@ -2,9 +2,12 @@
 
 mod early;
 mod forms;
-mod side;
+mod given_up;
+mod limits;
+mod shares;
+pub(crate) mod side;
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use bodkin_arrowhead::dialogue::SessionId;
 use bodkin_relay::tunnel::PLAIN_REQUESTS_MAX;
@@ -270,6 +273,25 @@ async fn ports_are_as_many_as_the_pool_has_and_come_back() {
     let is_told = |view: &SessionView| view.reason.as_ref().is_some_and(|reason| reason.contains("closed by the operator"));
     assert!(two.gateway.views().iter().any(is_told), "{:?}", two.gateway.views());
     assert_eq!(mirrored(one.tunnel_to(&two, provider).await, b"again").await, b"niaga");
+}
+
+#[tokio::test]
+async fn a_queue_id_opens_one_session() {
+    let relay = MemoryRelay::new("relay.example");
+    let (one, two) = (Side::patient(Cloud::One, &relay), Side::patient(Cloud::Two, &relay));
+    let provider = mirror().await;
+    let opened = two.open(&one, provider).await;
+    let enter = || one.enter(&two, &opened, provider);
+    let both = tokio::join!(enter(), enter());
+    let (port, refused) = match both {
+        (Ok(port), Err(refused)) | (Err(refused), Ok(port)) => (port, refused),
+        other => panic!("one of two is let in: {other:?}"),
+    };
+    for refused in [refused, enter().await.unwrap_err()] {
+        assert!(refused.error_code == 400 && refused.error_message.contains("queue id already"), "{refused}");
+    }
+    // The session is none the worse for it.
+    assert_eq!((one.gateway.count(), mirrored(port, b"still").await), (1, b"llits".to_vec()));
 }
 
 #[tokio::test]

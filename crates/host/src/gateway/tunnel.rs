@@ -13,15 +13,12 @@ use bodkin_arrowhead::{
     common_name::SystemCommonName,
     dialogue::SessionId,
     error::ArrowheadError,
-    form::{ActiveSession, CloudRequest},
+    form::ActiveSession,
     gateway::{SessionForm, control_queue},
     utc::UtcTime,
 };
-use bodkin_relay::tunnel::{Connection, Control, Event, Frame, Reason, Session, SessionState, Side};
-use tokio::{
-    sync::{Notify, mpsc},
-    time::timeout,
-};
+use bodkin_relay::tunnel::{Connection, Event, Frame, Reason, Session, SessionState, Side};
+use tokio::sync::{Notify, mpsc};
 
 use super::{
     Gateway, SessionView,
@@ -35,6 +32,7 @@ use super::{
 use crate::{
     control::now,
     relay::{Destination, Relay, RelayPlace},
+    shares::Place,
 };
 
 /// What a session is made of.
@@ -47,6 +45,8 @@ pub(super) struct Parts {
     pub(super) side: Side,
     /// The consumer's port, on its side.
     pub(super) lease: Option<Lease>,
+    /// Among the sessions that there may be.
+    pub(super) place: Place,
 }
 
 /// The queues of a session, from where one of its gateways stands.
@@ -58,7 +58,7 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    fn new(queue_id: &SessionId, peer: &SystemCommonName, side: Side) -> Result<Self, ArrowheadError> {
+    pub(super) fn new(queue_id: &SessionId, peer: &SystemCommonName, side: Side) -> Result<Self, ArrowheadError> {
         let queue = |name: &str| {
             Destination::queue(name)
                 .map_err(|error| ArrowheadError::invalid_parameter(format!("A tunnel's queue cannot be named: {error}.")))
@@ -74,17 +74,7 @@ impl Queues {
     }
 }
 
-/// Tells the provider's gateway that nobody comes by the tunnel that it has opened.
-pub(super) async fn decline(gateway: Arc<Gateway>, form: SessionForm, queue_id: SessionId, peer: SystemCommonName) {
-    let Ok(queues) = Queues::new(&queue_id, &peer, Side::Consumer) else { return };
-    let relay = gateway.links.link(&place(&form));
-    let told = timeout(gateway.config.patience, relay.send(&queues.out_control, Control::Close.of(queue_id.as_str()))).await;
-    if !matches!(told, Ok(Ok(()))) {
-        tracing::debug!(system = "gateway", relay = %relay.place(), "the other gateway was not told that nobody comes");
-    }
-}
-
-fn place(form: &SessionForm) -> RelayPlace {
+pub(super) fn relay_place(form: &SessionForm) -> RelayPlace {
     let relay = &form.relay;
     let (address, authentication_info) = (relay.address.clone(), relay.authentication_info.clone());
     RelayPlace { address, port: relay.port, secure: relay.secure, authentication_info }
@@ -118,6 +108,8 @@ pub(super) struct Tunnel {
     trouble: Mutex<Option<String>>,
     /// The other gateway is known to take messages of bytes.
     peer_takes_bytes: AtomicBool,
+    /// Given back when nothing is left of the session.
+    _place: Place,
 }
 
 impl Tunnel {
@@ -126,9 +118,9 @@ impl Tunnel {
     /// # Errors
     /// The relay cannot be used.
     pub(super) async fn begin(gateway: &Arc<Gateway>, parts: Parts) -> Result<(), ArrowheadError> {
-        let Parts { form, queue_id, peer, peer_keys, side, lease } = parts;
+        let Parts { form, queue_id, peer, peer_keys, side, lease, place } = parts;
         let queues = Queues::new(&queue_id, &peer, side)?;
-        let relay = gateway.links.link(&place(&form));
+        let relay = gateway.links.link(&relay_place(&form));
         // Both are asked for in one passage.
         let (data, control) = tokio::try_join!(gateway.listen(&*relay, &queues.into), gateway.listen(&*relay, &queues.into_control))?;
         let is_numbered = queue_id.is_of_numbered_tunnel();
@@ -158,6 +150,7 @@ impl Tunnel {
             interruptions: AtomicU64::new(0),
             trouble: Mutex::default(),
             peer_takes_bytes: AtomicBool::new(takes_bytes),
+            _place: place,
         });
         gateway.counts.opened.fetch_add(1, Relaxed);
         gateway.sessions().insert(tunnel.queue_id.clone(), tunnel.clone());
@@ -294,14 +287,10 @@ impl Tunnel {
     /// As whoever watches is told of it.
     pub(super) fn view(&self) -> SessionView {
         let told = self.told();
-        let cloud = |cloud: &Option<CloudRequest>| {
-            let text = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_lowercase();
-            cloud.as_ref().map(|cloud| (text(&cloud.name), text(&cloud.operator))).unwrap_or_default()
-        };
-        let (consumer_cloud, provider_cloud) = (cloud(&told.consumer_cloud), cloud(&told.provider_cloud));
+        let (consumer_cloud, provider_cloud) = (self.form.consumer_cloud(), self.form.provider_cloud());
         let peer = match self.side {
             Side::Consumer => self.peer.to_string(),
-            Side::Provider => format!("gateway.{}.{}.arrowhead.eu", consumer_cloud.0, consumer_cloud.1),
+            Side::Provider => format!("gateway.{consumer_cloud}.arrowhead.eu"),
         };
         let session = self.session();
         SessionView {
@@ -313,9 +302,9 @@ impl Tunnel {
             interruptions: self.interruptions.load(Relaxed),
             peer,
             consumer: self.form.consumer.as_str().to_owned(),
-            consumer_cloud: format!("{}.{}", consumer_cloud.0, consumer_cloud.1),
+            consumer_cloud,
             provider: self.form.provider_name.as_str().to_owned(),
-            provider_cloud: format!("{}.{}", provider_cloud.0, provider_cloud.1),
+            provider_cloud,
             service: told.service_definition.unwrap_or_default(),
             relay: self.relay.place().to_string(),
             port: self.port,

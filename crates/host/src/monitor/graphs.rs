@@ -2,10 +2,16 @@
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use super::{Monitor, label, push, told};
+use super::{Monitor, Number, label, push, told};
 use crate::graph::{DeployedGraph, GraphCounts, OperatorCounts};
 
 impl Monitor {
+    /// Graphs that stand still.
+    pub(super) fn graphs_suspended(&self) -> Number {
+        let count = self.api.graphs.table().all().values().filter(|graph| graph.counts.suspension().is_some()).count();
+        ("bodkin_graphs_suspended", "Graphs that stand still because an operator has failed.", count as u64)
+    }
+
     /// What became of the events of each graph, and what its operators cost.
     pub(super) fn push_graphs(&self, text: &mut String) {
         type Count = fn(&GraphCounts) -> u64;

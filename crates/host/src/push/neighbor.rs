@@ -61,7 +61,7 @@ impl Neighbor<'_> {
         let broken = |error: &dyn std::fmt::Display| ArrowheadError::arrowhead(format!("An event cannot be shared: {error}."));
         let text = std::str::from_utf8(&event.json).map_err(|error| broken(&error))?;
         let question = shared_event::question(&asker, identity, &publisher.unwrap_or_default(), text).map_err(|error| broken(&error))?;
-        gatekeeper.clone().ask(snapshot, cloud, Subject::SharedEvent, question).await.map(drop)
+        gatekeeper.clone().ask(snapshot, cloud, (Subject::SharedEvent, question), gatekeeper.asking_time()).await.map(drop)
     }
 }
 

@@ -39,6 +39,19 @@ impl Flow {
         self.out.is_empty().then_some(&mut self.out)
     }
 
+    /// Writes this next, as it is: everything that was put before [is written](Self::is_written).
+    pub(crate) fn put(&mut self, bytes: Vec<u8>) {
+        debug_assert!(self.out.is_empty(), "what was put before is written");
+        self.out = bytes;
+    }
+
+    /// Keeps no room for what is written next.
+    pub(crate) fn keep_no_room(&mut self) {
+        if self.out.is_empty() {
+            self.out = Vec::new();
+        }
+    }
+
     /// Whether the system has taken everything.
     pub(crate) fn is_written(&self) -> bool {
         self.out.is_empty() && self.channel.is_flushed()

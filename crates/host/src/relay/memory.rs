@@ -1,4 +1,4 @@
-//! A relay without a network, for tests: topics, queues that wait for a listener, being away, being slow, and losing messages.
+//! A relay without a network, for tests: topics, queues that wait for a listener, being away, being slow, and losing, holding back and refusing messages.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -28,8 +28,11 @@ struct Hub {
     is_down: bool,
     /// Messages that pass before any is lost.
     to_pass: usize,
-    /// Messages that are still to be lost.
-    to_lose: usize,
+    /// Messages that have this fate behind them.
+    to_suffer: usize,
+    fate: Fate,
+    /// Those that are held back.
+    held: Vec<(Destination, Message)>,
     /// How long each message is on its way.
     delay: Duration,
     /// What is on its way, in its order.
@@ -39,6 +42,18 @@ struct Hub {
     waiting: BTreeMap<Destination, VecDeque<Message>>,
     /// Everything that was sent, in its order.
     sent: Vec<(Destination, Message)>,
+}
+
+/// What becomes of messages to queues of bytes that do not pass.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Fate {
+    /// Nobody is told.
+    #[default]
+    Lost,
+    /// They are late.
+    Held,
+    /// Their sender is told.
+    Refused,
 }
 
 impl MemoryRelay {
@@ -68,8 +83,36 @@ impl MemoryRelay {
 
     /// Lets so many messages to queues of bytes pass, and loses the next so many.
     pub(crate) fn lose_behind(&self, passed: usize, lost: usize) {
+        self.treat((passed, lost), Fate::Lost);
+    }
+
+    /// Lets so many messages to queues of bytes pass, and holds the next one back until [`Self::release`].
+    pub(crate) fn hold_behind(&self, passed: usize) {
+        self.treat((passed, 1), Fate::Held);
+    }
+
+    /// Whether something is held back.
+    pub(crate) fn holds(&self) -> bool {
+        !self.hub.lock().unwrap().held.is_empty()
+    }
+
+    /// Carries what was held back.
+    pub(crate) fn release(&self) {
         let mut hub = self.hub.lock().unwrap();
-        (hub.to_pass, hub.to_lose) = (passed, lost);
+        hub.forget_those_who_left();
+        for (destination, message) in std::mem::take(&mut hub.held) {
+            hub.deliver(&destination, message);
+        }
+    }
+
+    /// Lets so many messages to queues of bytes pass, and does not take the next one.
+    pub(crate) fn refuse_behind(&self, passed: usize) {
+        self.treat((passed, 1), Fate::Refused);
+    }
+
+    fn treat(&self, (passed, suffering): (usize, usize), fate: Fate) {
+        let mut hub = self.hub.lock().unwrap();
+        (hub.to_pass, hub.to_suffer, hub.fate) = (passed, suffering, fate);
     }
 
     /// Takes so long for each message from now on; their order stays.
@@ -106,8 +149,17 @@ impl MemoryRelay {
     fn carry(&self, destination: &Destination, message: Message) -> Result<(), RelayError> {
         self.with_hub(|hub| {
             hub.sent.push((destination.clone(), message.clone()));
-            if hub.is_lost(destination) {
-                return Ok(());
+            match hub.fate_of(destination) {
+                Some(Fate::Lost) => return Ok(()),
+                Some(Fate::Held) => {
+                    hub.held.push((destination.clone(), message));
+                    return Ok(());
+                }
+                Some(Fate::Refused) => {
+                    let words = "it takes no message".into();
+                    return Err(RelayError::Refused { place: self.place.to_string(), reason: None, words });
+                }
+                None => {}
             }
             if hub.delay.is_zero() && hub.late.is_empty() {
                 hub.deliver(destination, message);
@@ -150,17 +202,17 @@ impl Hub {
         });
     }
 
-    /// Whether the message to it that is just sent is one that is to be lost.
-    fn is_lost(&mut self, destination: &Destination) -> bool {
-        if !matches!(destination, Destination::Queue(_)) || destination.name().ends_with("-CONTROL") || self.to_lose == 0 {
-            return false;
+    /// What becomes of the message to it that is just sent; `None`: it passes.
+    fn fate_of(&mut self, destination: &Destination) -> Option<Fate> {
+        if !matches!(destination, Destination::Queue(_)) || destination.name().ends_with("-CONTROL") || self.to_suffer == 0 {
+            return None;
         }
         if self.to_pass > 0 {
             self.to_pass -= 1;
-            return false;
+            return None;
         }
-        self.to_lose -= 1;
-        true
+        self.to_suffer -= 1;
+        Some(self.fate)
     }
 
     fn deliver(&mut self, destination: &Destination, message: Message) {

@@ -1,4 +1,4 @@
-//! TLS towards subscribers, as the Event Handler, and towards relays.
+//! TLS towards subscribers, as the Event Handler, towards services that are measured, as the Orchestrator, and towards relays.
 
 use std::{io, net::IpAddr, sync::Arc};
 
@@ -10,7 +10,7 @@ use bodkin_trust::{
 use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
 use tokio::net::TcpStream;
 
-use super::{Peer, Security, SecurityError};
+use super::{Peer, Security, SecurityError, Trust};
 use crate::{
     async_channel::{AsyncChannel, Socket},
     channel::Channel,
@@ -55,15 +55,35 @@ impl From<io::Error> for SubscriberError {
 impl Security {
     /// Does the handshake with a subscriber, whose certificate has to be its own.
     pub async fn call(&self, stream: TcpStream, subscriber: &System) -> Result<(AsyncChannel, Peer), SubscriberError> {
-        let host = host_name(subscriber.address.as_str());
-        let host = host.ok_or_else(|| SubscriberError::Address(subscriber.address.as_str().to_owned()))?;
         let trust = self.trust();
-        let session = ClientConnection::new(trust.towards_subscribers.clone(), host).map_err(Refusal::without_certificate)?;
+        self.shake_hands(stream, (&trust, &trust.towards_subscribers), subscriber.address.as_str(), &subscriber.system_name).await
+    }
+
+    /// Does the handshake with a provider whose service is measured, and whose certificate has to be its own.
+    pub(crate) async fn ask_provider(
+        &self,
+        stream: TcpStream,
+        address: &str,
+        provider: &SystemName,
+    ) -> Result<AsyncChannel, SubscriberError> {
+        let trust = self.trust();
+        Ok(self.shake_hands(stream, (&trust, &trust.towards_services), address, provider).await?.0)
+    }
+
+    async fn shake_hands(
+        &self,
+        stream: TcpStream,
+        (trust, config): (&Trust, &Arc<ClientConfig>),
+        address: &str,
+        expected: &SystemName,
+    ) -> Result<(AsyncChannel, Peer), SubscriberError> {
+        let host = host_name(address).ok_or_else(|| SubscriberError::Address(address.to_owned()))?;
+        let session = ClientConnection::new(config.clone(), host).map_err(Refusal::without_certificate)?;
         let mut channel = Channel::tls(Socket(stream), Box::new(session.into()));
         channel.handshake().await?;
-        let peer = self.peer(channel.session().expect("it was made above"), &trust)?;
-        if !peer.is(&subscriber.system_name) {
-            return Err(SubscriberError::Name { found: peer.name().to_owned(), expected: subscriber.system_name.clone() });
+        let peer = self.peer(channel.session().expect("it was made above"), trust)?;
+        if !peer.is(expected) {
+            return Err(SubscriberError::Name { found: peer.name().to_owned(), expected: expected.clone() });
         }
         Ok((channel, peer))
     }

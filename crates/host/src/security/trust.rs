@@ -36,6 +36,8 @@ pub struct Trust {
     servers: Vec<Arc<ServerConfig>>,
     /// The Event Handler's, towards subscribers.
     pub(super) towards_subscribers: Arc<ClientConfig>,
+    /// The Orchestrator's, towards services that are asked how long they take.
+    pub(super) towards_services: Arc<ClientConfig>,
     /// The Gateway's, towards the ends of tunnels; `None`: there is no Gateway.
     pub(super) tunnels: Option<TunnelTls>,
     /// Keys of the ZMTP port, where it can be.
@@ -69,6 +71,8 @@ impl Trust {
         let servers = Port::served(identities.len()).iter().copied().map(server).collect::<Result<_, _>>()?;
         let event_handler = &identities[CoreSystem::EventHandler as usize];
         let towards_subscribers = tls::client_with_check(Some(event_handler), &anchors, config.server_check(), check.clone())?;
+        let orchestrator = &identities[CoreSystem::Orchestrator as usize];
+        let towards_services = tls::client_with_check(Some(orchestrator), &anchors, config.server_check(), check.clone())?;
         let gateway = identities.get(CoreSystem::Gateway as usize);
         let tunnels = gateway.map(|gateway| TunnelTls::new(gateway, &anchors, config.server_check(), &check)).transpose()?;
         let renewal_due = identities.iter().map(|identity| identity.certificate().renewal_due()).min().expect("there are some");
@@ -82,6 +86,7 @@ impl Trust {
             identities,
             servers,
             towards_subscribers,
+            towards_services,
             tunnels,
             curve,
             renewal_due,

@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, sync::Arc};
 
 use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem};
-use bodkin_store::{Store, StoreError, event_log::EventLogReader, leader::LeaderPlace};
+use bodkin_store::{OpenError, Opened, Store, StoreError, event_log::EventLogReader, leader::LeaderPlace};
 use tokio::{sync::oneshot, task::JoinHandle as Task};
 
 use super::{Port, Server, StartError};
@@ -12,6 +12,7 @@ use crate::{
     config::HostConfig,
     control::{self, Control},
     destination::Destinations,
+    disk::DataDisk,
     dns_sd::{self, DnsSdCounts},
     gatekeeper::{self, Gatekeeper},
     gateway::{self, Gateway},
@@ -60,6 +61,14 @@ pub(super) struct Leading {
     audit_checkpoint: Task<()>,
 }
 
+/// Opens the database that this node writes: its own, or one that it shares with others.
+pub(super) fn open(config: &HostConfig) -> Result<Opened, OpenError> {
+    match &config.database {
+        None => Store::open(&config.data),
+        Some(place) => Store::share(&config.data, place),
+    }
+}
+
 impl Server {
     /// This node of a pair leads: the core systems are registered anew, and deliveries by push go on. Events of real-time topics do not wait for that.
     /// What fails may be tried again.
@@ -95,6 +104,7 @@ impl Lead {
         inbox.post(Message::Serve);
         let interval = config.orchestrator.reservation_check_interval;
         let mut jobs = job::start(&config.jobs, store, &self.probes, config.ping_timeout, &self.destinations);
+        jobs.push(tokio::spawn(DataDisk::of(config, store).watch()));
         jobs.push(tokio::spawn(control::expire_reservations(store.clone(), interval)));
         jobs.push(tokio::spawn(gatekeeper::answer_calls(self.control.clone())));
         jobs.push(tokio::spawn(gateway::keep_links(self.control.clone())));
@@ -153,6 +163,7 @@ impl Lead {
             patience: self.config.ping_timeout,
             forecast: self.config.forecast,
             destinations: self.destinations.clone(),
+            security: self.security.clone(),
         })
     }
 }

@@ -1,12 +1,9 @@
 //! CloudEvents at `/api/v1/events` of the Event Handler's port: published by POST in either mode of HTTP, heard by GET as an event stream.
 //!
-//! Both go the way of every other event; what is refused is told as a problem (RFC 9457). Who asks by OPTIONS whether it may post (CloudEvents' HTTP 1.1 Web Hooks, version 1.0.2) may if it may
+//! Both go the way of every other event; what is refused is told as a problem (RFC 9457), which [`crate::problem`] makes of it. Who asks by OPTIONS whether it may post (CloudEvents' HTTP 1.1 Web Hooks, version 1.0.2) may if it may
 //! publish; how fast is not limited here, for publishers that are too fast are told so (429).
 
-use bodkin_arrowhead::{
-    error::ArrowheadError,
-    publication::cloud_event::{CloudEventError, HttpEvent, publish_form},
-};
+use bodkin_arrowhead::publication::cloud_event::{CloudEventError, HttpEvent, publish_form};
 
 use super::{SYSTEM, Shard};
 use crate::{
@@ -63,7 +60,7 @@ impl Shard {
             ..RawRequest::default()
         };
         if let Err(refusal) = self.publish_form(slot, &said) {
-            self.refuse_request(slot, raw, as_problem(refusal));
+            self.refuse_request(slot, raw, refusal);
         }
     }
 }
@@ -74,19 +71,9 @@ fn is_host(origin: &str) -> bool {
     (1..=ORIGIN_LENGTH_MAX).contains(&origin.len()) && origin.bytes().all(is_letter)
 }
 
-/// A refusal of the Event Handler's as one of Bodkin's own interface.
-fn as_problem(refusal: Answer) -> Answer {
-    let told = match serde_json::from_slice::<ArrowheadError>(&refusal.body) {
-        Ok(error) => error.error_message,
-        Err(_) => "The event was not taken.".to_owned(),
-    };
-    Answer { header: refusal.header, account: refusal.account, ..Answer::problem(refusal.status, "Not published", &told) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::Refusal;
 
     #[test]
     fn an_origin_is_the_name_of_a_host() {
@@ -96,16 +83,5 @@ mod tests {
         for origin in ["", "*", "a b", "a, b", "http://works.acme", "h\u{f6}st", &"a".repeat(260)] {
             assert!(!is_host(origin), "{origin}");
         }
-    }
-
-    #[test]
-    fn a_refusal_keeps_its_status_its_words_and_when_to_come_back() {
-        let refusal = Answer { header: Some(("Retry-After", "1".into())), ..Refusal::from(ArrowheadError::too_fast("Slower.")).into() };
-        let problem = as_problem(refusal);
-        let told: serde_json::Value = serde_json::from_slice(&problem.body).unwrap();
-        assert_eq!((problem.status, &told["detail"], problem.content_type), (429, &"Slower.".into(), Some("application/problem+json")));
-        assert!(problem.header.is_some_and(|(name, _)| name == "Retry-After"));
-        let nothing = as_problem(Answer::empty(400));
-        assert_eq!(nothing.status, 400);
     }
 }

@@ -85,6 +85,8 @@ pub struct Connection {
     pub asking: Option<Asking>,
     /// Whose page may read the answer to the request under way.
     pub page: Reader,
+    /// Whether that request is of Bodkin's own interface, whose errors are problems.
+    pub is_own: bool,
     out: Outbox,
     /// Bytes that the channel has taken.
     taken_bytes: u64,
@@ -135,6 +137,7 @@ impl Connection {
             replay: None,
             asking: None,
             page: None,
+            is_own: false,
             out: Outbox::default(),
             taken_bytes: 0,
             queued: 0,

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     answer::Answer,
     http::{HttpError, RequestReader},
+    problem,
     stage::Stage,
 };
 
@@ -99,6 +100,7 @@ impl Shard {
                 Ok(None) => break,
                 Err(error) => {
                     self.connections[slot].page = self.context.gate.reader_of(reader);
+                    self.connections[slot].is_own = reader.target().is_some_and(problem::is_told_at);
                     self.refuse(slot, error);
                 }
             }

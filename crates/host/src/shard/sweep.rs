@@ -8,7 +8,7 @@ use super::{
     Receiver, Shard,
     connection::{Connection, Phase},
 };
-use crate::{answer::Answer, security};
+use crate::{answer::Answer, problem, security};
 
 impl Shard {
     /// Ends what is past its deadline, streams whose listening system is not registered any more, and what may not go on in secure
@@ -36,6 +36,7 @@ impl Shard {
             if told {
                 let connection = &mut self.connections[slot];
                 connection.page = self.context.gate.reader_of(&connection.reader);
+                connection.is_own = connection.reader.target().is_some_and(problem::is_told_at);
                 self.write(slot, &Answer::text(408, "The request did not arrive in time."), false, false);
             } else {
                 self.close(slot);

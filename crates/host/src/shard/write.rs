@@ -7,6 +7,7 @@ use bodkin_broker::{Input, SubscriptionKey};
 use super::{Connection, Phase, Shard, zmtp::Turn};
 use crate::{
     answer::{self, Answer, Recipient},
+    problem,
     stage::Stage,
 };
 
@@ -14,6 +15,8 @@ impl Shard {
     /// Puts an answer behind what a connection is to be sent.
     pub(super) fn write(&mut self, slot: usize, answer: &Answer, keep_alive: bool, is_head: bool) {
         let connection = &mut self.connections[slot];
+        let problem = (connection.is_own && answer.status >= 400).then(|| problem::told(answer.clone()));
+        let answer = problem.as_ref().unwrap_or(answer);
         let keep_alive = keep_alive && !answer.close && self.drain.is_none();
         let page = connection.page.take();
         let recipient = Recipient { keep_alive, is_head, reader: page.as_deref(), is_secure: connection.is_secure() };

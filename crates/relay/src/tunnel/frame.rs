@@ -124,21 +124,14 @@ impl Frame {
             }
             std::str::from_utf8(words).map(str::to_owned).map_err(|_| FrameFault::Value(kind))
         };
-        let connection = || {
-            let (number, rest) = rest.split_first_chunk().ok_or_else(length)?;
-            let number = Connection::from_be_bytes(*number);
-            if number == 0 { Err(FrameFault::Value(kind)) } else { Ok((number, rest)) }
-        };
+        let connection = || connection(kind, rest);
         let alone = |frame: Self, rest: &[u8]| if rest.is_empty() { Ok(frame) } else { Err(length()) };
         match kind {
             READY => Ok(Self::Ready(u32::from_be_bytes(rest.try_into().map_err(|_| length())?))),
             KEEP_ALIVE => alone(Self::KeepAlive, rest),
             CONNECT => connection().and_then(|(number, rest)| alone(Self::Connect(number), rest)),
             END => connection().and_then(|(number, rest)| alone(Self::End(number), rest)),
-            BYTES => {
-                let (number, piece) = connection()?;
-                if (1..=PIECE_BYTES_MAX).contains(&piece.len()) { Ok(Self::Bytes(number, piece.to_vec())) } else { Err(length()) }
-            }
+            BYTES => piece(rest).map(|(number, piece)| Self::Bytes(number, piece.to_vec())),
             CREDIT => {
                 let (number, rest) = connection()?;
                 let bytes = u32::from_be_bytes(rest.try_into().map_err(|_| length())?);
@@ -149,6 +142,29 @@ impl Frame {
             _ => Err(FrameFault::Kind(kind)),
         }
     }
+
+    /// Reads the one that begins there in a message, to its end. A piece has the message's room: it is moved to its beginning, and not copied to another.
+    pub fn read_from(mut message: Vec<u8>, at: usize) -> Result<Self, FrameFault> {
+        let frame = message.get(at..).unwrap_or_default();
+        let Some((&BYTES, rest)) = frame.split_first() else { return Self::read(frame) };
+        let (number, piece) = piece(rest)?;
+        message.drain(..message.len() - piece.len());
+        Ok(Self::Bytes(number, message))
+    }
+}
+
+/// The connection that a frame of a kind is of, and what is behind its number.
+fn connection(kind: u8, rest: &[u8]) -> Result<(Connection, &[u8]), FrameFault> {
+    let (number, behind) = rest.split_first_chunk().ok_or(FrameFault::Length { kind, bytes: rest.len() })?;
+    let number = Connection::from_be_bytes(*number);
+    if number == 0 { Err(FrameFault::Value(kind)) } else { Ok((number, behind)) }
+}
+
+/// What is behind the kind of a frame of bytes.
+fn piece(rest: &[u8]) -> Result<(Connection, &[u8]), FrameFault> {
+    let (number, piece) = connection(BYTES, rest)?;
+    let is_one = (1..=PIECE_BYTES_MAX).contains(&piece.len());
+    if is_one { Ok((number, piece)) } else { Err(FrameFault::Length { kind: BYTES, bytes: rest.len() }) }
 }
 
 /// As much of a text as a frame has room for.
@@ -240,7 +256,12 @@ mod tests {
         #[test]
         fn whatever_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..40), kind in 0..10_u8) {
             let bytes: Vec<u8> = std::iter::once(kind).chain(bytes).collect();
-            if let Ok(frame) = Frame::read(&bytes) {
+            let read = Frame::read(&bytes);
+            for in_front in [0, 9] {
+                let message = [&[kind; 9][..in_front], &bytes].concat();
+                prop_assert_eq!(&Frame::read_from(message, in_front), &read);
+            }
+            if let Ok(frame) = read {
                 prop_assert_eq!(frame.write(), bytes);
             }
         }

@@ -4,12 +4,19 @@
 //! Opening ── the other gateway is heard ──> Open <──> HalfClosed ── a reason ──> Closing ── the other gateway is told ──> Closed
 //! ```
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
-use super::{Connection, Frame, exchanges::Exchanges, whole_requests::is_request};
+use super::{Connection, Frame, Reason, exchanges::Exchanges, whole_requests::is_request};
 
 /// Connections of a session at the same time; the next one waits at the gateway's port until another one has ended.
 pub const CONNECTIONS_MAX: usize = 8;
+/// The same at the provider's side together with those that are over and not [`Session::gone`]: each of them may still hold what came for it. A gateway that gives
+/// connections up and begins others sooner than these are given back is refused the next one.
+pub const CONNECTIONS_HELD_MAX: usize = 2 * CONNECTIONS_MAX;
 /// What may be under way in one direction of a connection: what is taken is given anew when it is half of this. Four TLS connections and three parties are on the way, and
 /// each has a piece or two in its hands.
 pub const WINDOW_BYTES: u32 = 512 * 1024;
@@ -19,6 +26,9 @@ const PIECE_COST: u32 = 64;
 const PROVIDER_LONGER: Duration = Duration::from_secs(10);
 /// A gateway says so often within the time that the other one waits that it is there.
 const KEEP_ALIVES: u32 = 3;
+/// How many times as long a session without frames lasts through silence, while its connection is there: nothing says whether the other gateway is, and whoever is silent may be well. Its
+/// socket's own keep-alive finds out a consumer or provider that is gone.
+const PLAIN_SILENCES: u32 = 10;
 /// Not more often than this, whatever the other one says.
 const KEEP_ALIVE_MIN: Duration = Duration::from_millis(50);
 
@@ -43,7 +53,7 @@ impl fmt::Display for Side {
 /// For how long a session waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// For a connection, and of a tunnel without keep-alives for bytes. Half of it is for how long the other gateway may say nothing while there is a connection.
+    /// For a connection, and of a tunnel without keep-alives, ten times as long, for bytes. Half of it is for how long the other gateway may say nothing while there is a connection.
     pub idle: Duration,
     /// For the provider's gateway to be heard.
     pub opening: Duration,
@@ -59,44 +69,6 @@ impl Terms {
     pub fn silent_ms(&self) -> u32 {
         u32::try_from(self.silent().as_millis()).unwrap_or(u32::MAX)
     }
-}
-
-/// Why a session is over.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
-    /// Nobody has ever connected.
-    #[error("nobody has connected for {0:?}")]
-    Unused(Duration),
-    /// Nobody has connected any more, or without keep-alives nothing was said.
-    #[error("nobody has used it for {0:?}")]
-    Idle(Duration),
-    /// The provider's gateway was never heard.
-    #[error("the other gateway has not answered within {0:?}")]
-    NoAnswer(Duration),
-    /// The other gateway was heard, and is not any more.
-    #[error("nothing was heard of the other gateway for {0:?}")]
-    Silent(Duration),
-    /// The relay has lost messages.
-    #[error("{0} messages of the other gateway were lost at the relay")]
-    Lost(u64),
-    /// The relay cannot go on.
-    #[error("{0}")]
-    Relay(String),
-    /// The other gateway has ended it, in its words.
-    #[error("the other gateway has closed it: {0}")]
-    Peer(String),
-    /// The other gateway does not keep to the protocol.
-    #[error("the other gateway has sent what it may not send: {0}")]
-    Fault(String),
-    /// Its only connection has ended.
-    #[error("the connection has ended{}", .0.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
-    Ended(Option<String>),
-    /// A core system, or the operator, has closed it.
-    #[error("it was closed by {0}")]
-    Closed(&'static str),
-    /// The gateway stops.
-    #[error("the gateway stops")]
-    Stopping,
 }
 
 /// How it is with a session.
@@ -208,6 +180,8 @@ pub struct Session {
     used: Option<Duration>,
     last: Connection,
     connections: BTreeMap<Connection, Directions>,
+    /// Of the provider's side: those that are over, and whose sockets and bytes are not given back yet.
+    leaving: BTreeSet<Connection>,
     /// Of a session without frames at the provider's side: what its connection was asked and has answered; `None`: what is said is no requests.
     exchanges: Option<Exchanges>,
     over: Option<Reason>,
@@ -234,6 +208,7 @@ impl Session {
             used: None,
             last: 0,
             connections: BTreeMap::new(),
+            leaving: BTreeSet::new(),
             exchanges: None,
             over: None,
             is_told: false,
@@ -326,22 +301,25 @@ impl Session {
             Frame::Close(words) => Err(Reason::Peer(words)),
             Frame::Connect(number) if self.side == Side::Provider && number > self.last => {
                 self.last = number;
-                if self.connections.len() < CONNECTIONS_MAX {
-                    self.begin(number, now);
-                    events.push(Event::Connect(number));
-                } else {
+                if self.connections.len() >= CONNECTIONS_MAX {
                     let words = format!("a session has {CONNECTIONS_MAX} connections at the most");
                     events.push(Event::Say(Frame::Reset(number, words)));
+                } else if self.is_full() {
+                    let words = format!("{} connections that were given up have not ended yet", self.leaving.len());
+                    events.push(Event::Say(Frame::Reset(number, words)));
+                } else {
+                    self.begin(number, now);
+                    events.push(Event::Connect(number));
                 }
                 Ok(())
             }
-            Frame::Ready(_) | Frame::Connect(_) => Err(fault("it opens a session or a connection that is open")),
+            Frame::Ready(_) | Frame::Connect(_) => Err(Reason::fault("it opens a session or a connection that is open")),
             Frame::Bytes(number, piece) => self.receive_piece(number, piece, events),
             Frame::Credit(number, bytes) => {
                 if let Some(directions) = self.known(number)? {
                     directions.credit += i64::from(bytes);
                     if directions.credit > i64::from(WINDOW_BYTES) {
-                        return Err(fault("it gives more than it was sent"));
+                        return Err(Reason::fault("it gives more than it was sent"));
                     }
                     events.push(Event::Credit(number));
                 }
@@ -350,7 +328,7 @@ impl Session {
             Frame::End(number) => {
                 if let Some(directions) = self.known(number)? {
                     if directions.peer_has_ended {
-                        return Err(fault("it ends a direction twice"));
+                        return Err(Reason::fault("it ends a direction twice"));
                     }
                     directions.peer_has_ended = true;
                     events.push(Event::End(number));
@@ -371,10 +349,10 @@ impl Session {
     fn receive_piece(&mut self, number: Connection, piece: Vec<u8>, events: &mut Vec<Event>) -> Result<(), Reason> {
         let Some(directions) = self.known(number)? else { return Ok(()) };
         if directions.peer_has_ended {
-            return Err(fault("bytes come behind their end"));
+            return Err(Reason::fault("bytes come behind their end"));
         }
         if directions.given <= 0 {
-            return Err(fault("it sends more than it may"));
+            return Err(Reason::fault("it sends more than it may"));
         }
         directions.given -= i64::from(cost(piece.len()));
         events.push(Event::Bytes(number, piece));
@@ -384,7 +362,7 @@ impl Session {
     /// The connection of a number; `None`: it has ended here, and what comes was on its way.
     fn known(&mut self, number: Connection) -> Result<Option<&mut Directions>, Reason> {
         if number > self.last {
-            return Err(fault("it names a connection that there never was"));
+            return Err(Reason::fault("it names a connection that there never was"));
         }
         Ok(self.connections.get_mut(&number))
     }
@@ -393,11 +371,14 @@ impl Session {
     /// [`PLAIN_REQUESTS_MAX`](super::PLAIN_REQUESTS_MAX) whole requests, and when it has ended its connection, or said so, behind the answer to every one.
     pub fn receive_plain(&mut self, bytes: Vec<u8>, now: Duration, events: &mut Vec<Event>) -> Result<(), Reason> {
         if self.manner == Manner::Numbered {
-            return Err(fault("bytes come in no frame"));
+            return Err(Reason::fault("bytes come in no frame"));
         }
         self.manner = Manner::Plain;
         self.heard = Some(now);
         if self.side == Side::Provider && self.is_connection_due(&bytes) {
+            if self.is_full() {
+                return Err(Reason::fault("it wants further connections before those that it had have ended"));
+            }
             self.connect_anew(now, events);
         }
         if self.connections.contains_key(&self.last) && !bytes.is_empty() {
@@ -434,6 +415,7 @@ impl Session {
     /// What is said from now on is for a new connection. The one before may still answer what it was asked; the one before that has had its time.
     fn connect_anew(&mut self, now: Duration, events: &mut Vec<Event>) {
         let retired = self.last.checked_sub(1).filter(|before| self.connections.remove(before).is_some());
+        self.leaving.extend(retired);
         events.extend(retired.map(Event::Retire));
         self.last += 1;
         self.begin(self.last, now);
@@ -504,8 +486,19 @@ impl Session {
     }
 
     fn forget(&mut self, connection: Connection, now: Duration) {
-        self.connections.remove(&connection);
+        if self.connections.remove(&connection).is_some() && self.side == Side::Provider {
+            self.leaving.insert(connection);
+        }
         self.used = Some(now);
+    }
+
+    /// Nothing is left of a connection that is over: neither its socket nor what came for it.
+    pub fn gone(&mut self, connection: Connection) {
+        self.leaving.remove(&connection);
+    }
+
+    fn is_full(&self) -> bool {
+        self.connections.len() + self.leaving.len() >= CONNECTIONS_HELD_MAX
     }
 
     /// Something was said to the other gateway.
@@ -561,8 +554,8 @@ impl Session {
             if reached(self.keep_alive(), self.said) {
                 return Look::KeepAlive;
             }
-        } else if reached(idle, self.heard.unwrap_or(used).max(used).max(self.said)) {
-            return Look::Over(Reason::Idle(idle));
+        } else if reached(idle * PLAIN_SILENCES, self.heard.unwrap_or(used).max(used).max(self.said)) {
+            return Look::Over(Reason::Idle(idle * PLAIN_SILENCES));
         }
         Look::Wait(until)
     }
@@ -571,10 +564,6 @@ impl Session {
 /// What a piece costs of the credit.
 fn cost(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).saturating_add(PIECE_COST)
-}
-
-fn fault(what: &str) -> Reason {
-    Reason::Fault(what.to_owned())
 }
 
 #[cfg(test)]

@@ -38,7 +38,8 @@ impl Draft<'_> {
     pub fn note_audit_checkpoint(&mut self, head: Head) -> Result<(), OperationError> {
         let number = i64::try_from(head.number).unwrap_or(i64::MAX);
         self.run_own(
-            "INSERT OR REPLACE INTO audit_checkpoint (id, number, hash) VALUES (1, ?1, ?2)",
+            "INSERT INTO audit_checkpoint (id, number, hash) VALUES (1, ?1, ?2)
+             ON CONFLICT (id) DO UPDATE SET number = excluded.number, hash = excluded.hash",
             params![number, head.hash.to_string()],
         )?;
         Ok(())
@@ -47,7 +48,8 @@ impl Draft<'_> {
     /// Notes how many bytes of the ledger of certificates are told in the log.
     pub fn note_audited_ledger(&mut self, bytes: u64) -> Result<(), OperationError> {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.run_own("INSERT OR REPLACE INTO audited_ledger (id, bytes) VALUES (1, ?1)", [bytes])?;
+        let note = "INSERT INTO audited_ledger (id, bytes) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET bytes = excluded.bytes";
+        self.run_own(note, [bytes])?;
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Why a statement was not carried out, or a row not understood.
 
+use std::{error::Error, time::Duration};
+
 use rusqlite::ErrorCode;
 
 /// What every statement gives.
@@ -11,6 +13,15 @@ pub enum DatabaseError {
     /// SQLite refused.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    /// PostgreSQL refused, or is not reached.
+    #[error("{}", told(.0))]
+    Postgres(#[from] tokio_postgres::Error),
+    /// PostgreSQL does not answer.
+    #[error("it has not answered for {} s", .0.as_secs())]
+    Slow(Duration),
+    /// The connection to PostgreSQL has ended.
+    #[error("the connection to it has ended")]
+    Lost,
     /// A column holds what none of this cloud's operations writes.
     #[error("column {column} of a row holds what does not belong there: {why}")]
     Column {
@@ -43,7 +54,35 @@ impl DatabaseError {
                     | rusqlite::Error::IntegralValueOutOfRange(..)
             ),
             Self::Column { .. } => true,
-            Self::NoRow => false,
+            Self::Postgres(_) | Self::Slow(_) | Self::Lost | Self::NoRow => false,
         }
+    }
+
+    /// Whether PostgreSQL refused a statement for the values in it, so that others may go on.
+    pub(crate) fn is_of_values(&self) -> bool {
+        // Data exceptions (a text with a NUL), constraints, limits of the program (a key too long for its index).
+        matches!(self.state().and_then(|state| state.get(..2)), Some("22" | "23" | "54"))
+    }
+
+    /// The SQLSTATE that PostgreSQL gave.
+    pub(crate) fn state(&self) -> Option<&str> {
+        match self {
+            Self::Postgres(error) => error.code().map(|state| state.code()),
+            _ => None,
+        }
+    }
+}
+
+/// The server's words where it has said something, or else why it is not reached.
+fn told(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(refused) => match refused.hint() {
+            Some(hint) => format!("{} (SQLSTATE {}; {hint})", refused.message(), refused.code().code()),
+            None => format!("{} (SQLSTATE {})", refused.message(), refused.code().code()),
+        },
+        None => match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
     }
 }

@@ -1,20 +1,24 @@
 //! A row that a statement gives.
 
-use rusqlite::types::FromSql;
-
-use super::{DatabaseError, DatabaseResult};
+use super::{
+    DatabaseError, DatabaseResult,
+    postgres::{self, Column},
+};
 
 /// Lent while it is read.
 pub(crate) enum Row<'r> {
     /// Of SQLite.
     Sqlite(&'r rusqlite::Row<'r>),
+    /// Of PostgreSQL.
+    Postgres(&'r tokio_postgres::Row),
 }
 
 impl Row<'_> {
     /// A column's value; columns are counted from 0.
-    pub(crate) fn get<T: FromSql>(&self, column: usize) -> DatabaseResult<T> {
+    pub(crate) fn get<T: Column>(&self, column: usize) -> DatabaseResult<T> {
         match self {
             Self::Sqlite(row) => Ok(row.get(column)?),
+            Self::Postgres(row) => T::of(row, column),
         }
     }
 
@@ -22,6 +26,7 @@ impl Row<'_> {
     pub(crate) fn text(&self, column: usize) -> DatabaseResult<&str> {
         match self {
             Self::Sqlite(row) => row.get_ref(column)?.as_str().map_err(|error| DatabaseError::column(column, error)),
+            Self::Postgres(row) => postgres::text(row, column),
         }
     }
 

@@ -28,7 +28,9 @@ const DEFINITIONS: NameTable = NameTable {
     find: "SELECT id FROM service_definition WHERE service_definition = ?1",
     make: "INSERT INTO service_definition (service_definition, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT DO NOTHING RETURNING id",
     show: "SELECT id FROM service_definition WHERE id = ?1",
-    rename: "UPDATE OR IGNORE service_definition SET service_definition = ?2, updated_at = ?3 WHERE id = ?1 RETURNING created_at, updated_at",
+    rename: "UPDATE service_definition SET service_definition = ?2, updated_at = ?3
+        WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM service_definition AS other WHERE other.service_definition = ?2 AND other.id <> ?1)
+        RETURNING created_at, updated_at",
 };
 
 const INTERFACES: NameTable = NameTable {
@@ -36,7 +38,9 @@ const INTERFACES: NameTable = NameTable {
     find: "SELECT id FROM service_interface WHERE interface_name = ?1",
     make: "INSERT INTO service_interface (interface_name, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT DO NOTHING RETURNING id",
     show: "SELECT id FROM service_interface WHERE id = ?1",
-    rename: "UPDATE OR IGNORE service_interface SET interface_name = ?2, updated_at = ?3 WHERE id = ?1 RETURNING created_at, updated_at",
+    rename: "UPDATE service_interface SET interface_name = ?2, updated_at = ?3
+        WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM service_interface AS other WHERE other.interface_name = ?2 AND other.id <> ?1)
+        RETURNING created_at, updated_at",
 };
 
 impl Draft<'_> {

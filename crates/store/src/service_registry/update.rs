@@ -27,8 +27,10 @@ impl Draft<'_> {
     pub fn replace_system(&mut self, id: SystemId, system: &SystemRegistration) -> Result<SystemId, OperationError> {
         self.current_system(id)?;
         let row = self.row(
-            "UPDATE OR IGNORE system_ SET system_name = ?2, address = ?3, port = ?4, authentication_info = ?5, metadata = ?6, updated_at = ?7
-             WHERE id = ?1 RETURNING created_at, updated_at",
+            "UPDATE system_ SET system_name = ?2, address = ?3, port = ?4, authentication_info = ?5, metadata = ?6, updated_at = ?7
+             WHERE id = ?1 AND NOT EXISTS (
+                 SELECT 1 FROM system_ AS other WHERE other.system_name = ?2 AND other.address = ?3 AND other.port = ?4 AND other.id <> ?1)
+             RETURNING created_at, updated_at",
             params![
                 id.0,
                 system.name.as_str(),
@@ -55,9 +57,13 @@ impl Draft<'_> {
         self.current_entry(id)?;
         let (definition, provider) = self.find_or_make_parts(&registration)?;
         let row = self.row(
-            "UPDATE OR IGNORE service_registry SET service_id = ?2, system_id = ?3, service_uri = ?4, end_of_validity = ?5, secure = ?6,
-             metadata = ?7, version = ?8, updated_at = ?9 WHERE id = ?1 RETURNING created_at, updated_at",
-            entry_columns(Some(id), definition, provider, &registration, self.now_seconds()),
+            "UPDATE service_registry SET service_id = ?1, system_id = ?2, service_uri = ?3, end_of_validity = ?4, secure = ?5, metadata = ?6,
+                 version = ?7, updated_at = ?8
+             WHERE id = ?9 AND NOT EXISTS (
+                 SELECT 1 FROM service_registry AS other
+                 WHERE other.service_id = ?1 AND other.system_id = ?2 AND other.service_uri = ?3 AND other.id <> ?9)
+             RETURNING created_at, updated_at",
+            entry_columns(definition, provider, &registration, self.now_seconds()).into_iter().chain([id.0.into()]).collect::<Vec<_>>(),
             |row| timestamps(row, 0),
         )?;
         let timestamps = row.ok_or_else(|| already_exists(&registration))?;

@@ -1,5 +1,7 @@
 //! Compact JWE with `RSA-OAEP-256` (RFC 7518, 4.3) and `A256CBC-HS512` (RFC 7518, 5.2).
 
+use std::{fmt, sync::Arc};
+
 use aws_lc_rs::{
     cipher::{AES_256, AES_CBC_IV_LEN, DecryptionContext, PaddedBlockDecryptingKey, PaddedBlockEncryptingKey, UnboundCipherKey},
     constant_time, hmac,
@@ -22,30 +24,90 @@ const HALF_KEY_BYTES: usize = 32;
 /// Bytes of the MAC that are sent: the first half.
 const TAG_BYTES: usize = 32;
 
-type ContentKey = Zeroizing<[u8; 2 * HALF_KEY_BYTES]>;
+type Secret = Zeroizing<[u8; 2 * HALF_KEY_BYTES]>;
 
-/// Seals: `header.key.iv.ciphertext.tag`. Nobody but the key's owner can read it; anybody can have made it.
+/// A content key, as it is wrapped for one recipient. A sender may seal several texts with it: each has an initialization vector of its own.
+pub struct ContentKey {
+    secret: Secret,
+    /// As it stands in the text.
+    wrapped: String,
+}
+
+impl ContentKey {
+    /// Draws one for a recipient.
+    pub fn draw(recipient: &SealingKey) -> Result<Self, UnusableKey> {
+        let secret = random_secret();
+        let mut wrapped = vec![0; recipient.key.ciphertext_size()];
+        let wrapped = recipient.key.encrypt(&OAEP_SHA256_MGF1SHA256, &*secret, &mut wrapped, None).map_err(|_| UnusableKey)?;
+        Ok(Self { secret, wrapped: base64::encode_url_safe(wrapped) })
+    }
+
+    /// The one that was wrapped; a random one if none can be unwrapped, so that this is found out by the tag and not before.
+    fn unwrap(wrapped: &str, recipient: &OpeningKey) -> Result<Self, Refused> {
+        let encrypted = base64::decode_url_safe(wrapped).ok_or(Refused)?;
+        if encrypted.len() != recipient.0.key_size_bytes() {
+            return Err(Refused);
+        }
+        let mut secret = random_secret();
+        let mut unwrapped = Zeroizing::new(vec![0; recipient.0.min_output_size()]);
+        if let Ok(unwrapped) = recipient.0.decrypt(&OAEP_SHA256_MGF1SHA256, &encrypted, &mut unwrapped, None)
+            && unwrapped.len() == secret.len()
+        {
+            secret.copy_from_slice(unwrapped);
+        }
+        Ok(Self { secret, wrapped: wrapped.to_owned() })
+    }
+
+    /// What it is known by to whoever has opened a text with it.
+    pub fn wrapped(&self) -> &str {
+        &self.wrapped
+    }
+
+    /// For the MAC, and for the cipher.
+    fn halves(&self) -> (&[u8], &[u8]) {
+        self.secret.split_at(HALF_KEY_BYTES)
+    }
+}
+
+impl fmt::Debug for ContentKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ContentKey")
+    }
+}
+
+/// Seals: `header.key.iv.ciphertext.tag`. Nobody but the recipient's key can read it; anybody can have made it.
 pub fn seal(content: &[u8], recipient: &SealingKey) -> Result<String, UnusableKey> {
-    seal_under(HEADER, content, recipient)
+    Ok(seal_by(content, &ContentKey::draw(recipient)?))
+}
+
+/// The same with a content key that was drawn for the recipient.
+pub fn seal_by(content: &[u8], key: &ContentKey) -> String {
+    seal_under(HEADER, content, key)
 }
 
 /// Seals under any header.
-pub(super) fn seal_under(header: &str, content: &[u8], recipient: &SealingKey) -> Result<String, UnusableKey> {
-    let content_key = random_content_key();
-    let mut encrypted_key = vec![0; recipient.0.ciphertext_size()];
-    let encrypted_key = recipient.0.encrypt(&OAEP_SHA256_MGF1SHA256, &*content_key, &mut encrypted_key, None).map_err(|_| UnusableKey)?;
-    let (mac_key, cipher_key) = content_key.split_at(HALF_KEY_BYTES);
+pub(super) fn seal_under(header: &str, content: &[u8], key: &ContentKey) -> String {
+    let (mac_key, cipher_key) = key.halves();
     let (ciphertext, iv) = encrypt(content, cipher_key);
     let header = base64::encode_url_safe(header.as_bytes());
     let tag = tag(mac_key, &header, &iv, &ciphertext);
-    let [encrypted_key, iv, ciphertext, tag] = [&*encrypted_key, &iv, &ciphertext, &tag].map(base64::encode_url_safe);
-    Ok([header, encrypted_key, iv, ciphertext, tag].join("."))
+    let [iv, ciphertext, tag] = [&iv[..], &ciphertext, &tag].map(base64::encode_url_safe);
+    [header.as_str(), &key.wrapped, &iv, &ciphertext, &tag].join(".")
 }
 
 /// Gives the content of a text that was sealed for `recipient`.
 pub fn open(text: &str, recipient: &OpeningKey) -> Result<Zeroizing<Vec<u8>>, Refused> {
+    open_by(text, recipient, |_| None).map(|(content, _)| content)
+}
+
+/// The same; asks for a content key by what it is known by before it is unwrapped, and gives the one that the text was opened with.
+pub fn open_by(
+    text: &str,
+    recipient: &OpeningKey,
+    known: impl FnOnce(&str) -> Option<Arc<ContentKey>>,
+) -> Result<(Zeroizing<Vec<u8>>, Arc<ContentKey>), Refused> {
     let parts: Vec<&str> = text.splitn(6, '.').collect();
-    let [header, encrypted_key, iv, ciphertext, tag_shown] = parts[..] else { return Err(Refused) };
+    let [header, wrapped, iv, ciphertext, tag_shown] = parts[..] else { return Err(Refused) };
     let algorithms = Header::read(header)?;
     let is_ours = algorithms.alg == KEY_ALGORITHM
         && algorithms.enc.as_deref() == Some(CONTENT_ALGORITHM)
@@ -54,33 +116,19 @@ pub fn open(text: &str, recipient: &OpeningKey) -> Result<Zeroizing<Vec<u8>>, Re
         return Err(Refused);
     }
     let bytes = |part: &str| base64::decode_url_safe(part).ok_or(Refused);
-    let (encrypted_key, ciphertext, tag_shown) = (bytes(encrypted_key)?, bytes(ciphertext)?, bytes(tag_shown)?);
+    let (ciphertext, tag_shown) = (bytes(ciphertext)?, bytes(tag_shown)?);
     let iv: [u8; AES_CBC_IV_LEN] = bytes(iv)?.try_into().map_err(|_| Refused)?;
-    if encrypted_key.len() != recipient.0.key_size_bytes() {
-        return Err(Refused);
-    }
-    let content_key = content_key(&encrypted_key, recipient);
-    let (mac_key, cipher_key) = content_key.split_at(HALF_KEY_BYTES);
+    let key = known(wrapped).map_or_else(|| ContentKey::unwrap(wrapped, recipient).map(Arc::new), Ok)?;
+    let (mac_key, cipher_key) = key.halves();
     constant_time::verify_slices_are_equal(&tag(mac_key, header, &iv, &ciphertext), &tag_shown).map_err(|_| Refused)?;
-    decrypt(ciphertext, cipher_key, iv).ok_or(Refused)
+    let content = decrypt(ciphertext, cipher_key, iv).ok_or(Refused)?;
+    Ok((content, key))
 }
 
-fn random_content_key() -> ContentKey {
-    let mut key = ContentKey::new([0; 2 * HALF_KEY_BYTES]);
-    rand::fill(&mut *key).expect("the system gives random bytes");
-    key
-}
-
-/// The content key that was wrapped; a random one if none can be unwrapped, so that this is found out by the tag and not before.
-fn content_key(encrypted: &[u8], recipient: &OpeningKey) -> ContentKey {
-    let mut key = random_content_key();
-    let mut unwrapped = Zeroizing::new(vec![0; recipient.0.min_output_size()]);
-    if let Ok(unwrapped) = recipient.0.decrypt(&OAEP_SHA256_MGF1SHA256, encrypted, &mut unwrapped, None)
-        && unwrapped.len() == key.len()
-    {
-        key.copy_from_slice(unwrapped);
-    }
-    key
+fn random_secret() -> Secret {
+    let mut secret = Secret::new([0; 2 * HALF_KEY_BYTES]);
+    rand::fill(&mut *secret).expect("the system gives random bytes");
+    secret
 }
 
 /// AES-256-CBC with PKCS #7 padding; gives the ciphertext and its random initialization vector.

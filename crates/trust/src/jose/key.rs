@@ -3,6 +3,7 @@
 use std::fmt;
 
 use aws_lc_rs::{
+    digest,
     rsa::{OaepPrivateDecryptingKey, OaepPublicEncryptingKey, PrivateDecryptingKey, PublicEncryptingKey},
     signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA512, RsaKeyPair},
 };
@@ -21,7 +22,13 @@ pub struct SigningKey(pub(super) RsaKeyPair);
 pub struct VerifyingKey(pub(super) ParsedPublicKey);
 
 /// Seals. The recipient's public key.
-pub struct SealingKey(pub(super) OaepPublicEncryptingKey);
+pub struct SealingKey {
+    pub(super) key: OaepPublicEncryptingKey,
+    identity: KeyIdentity,
+}
+
+/// What a public key is known by: SHA-256 of its DER form.
+pub type KeyIdentity = [u8; 32];
 
 /// Opens. The recipient's private key.
 pub struct OpeningKey(pub(super) OaepPrivateDecryptingKey);
@@ -57,7 +64,14 @@ impl SealingKey {
     /// Takes X.509 SubjectPublicKeyInfo in DER.
     pub fn new(public_key_info: &[u8]) -> Result<Self, UnusableKey> {
         let key = PublicEncryptingKey::from_der(public_key_info).map_err(|_| UnusableKey)?;
-        OaepPublicEncryptingKey::new(key).map(Self).map_err(|_| UnusableKey)
+        let key = OaepPublicEncryptingKey::new(key).map_err(|_| UnusableKey)?;
+        let hash = digest::digest(&digest::SHA256, public_key_info);
+        Ok(Self { key, identity: hash.as_ref().try_into().expect("SHA-256 has 32 bytes") })
+    }
+
+    /// Whose key it is.
+    pub fn identity(&self) -> KeyIdentity {
+        self.identity
     }
 
     /// Takes what Arrowhead calls `authenticationInfo`: Base64 of the DER form.

@@ -104,7 +104,7 @@ fn a_message_cut_off_or_drawn_out_anywhere_is_refused() {
 #[test]
 fn other_algorithms_around_are_refused() {
     let signed = sign(claims().to_string().as_bytes(), &SENDER.signing).unwrap();
-    let read_under = |header: &str| read(&seal_under(header, signed.as_bytes(), &RECIPIENT.sealing).unwrap());
+    let read_under = |header: &str| read(&seal_under(header, signed.as_bytes(), &ContentKey::draw(&RECIPIENT.sealing).unwrap()));
     let good = r#"{"typ":"JWT","kid":"7","cty":"JWT","enc":"A256CBC-HS512","alg":"RSA-OAEP-256"}"#;
     assert_eq!(read_under(good), Ok(claims()), "order and other members do not matter");
     for header in [
@@ -130,6 +130,25 @@ fn other_algorithms_around_are_refused() {
     ] {
         assert_eq!(read_under(header), Err(Refused), "{header}");
     }
+}
+
+#[test]
+fn texts_by_one_content_key_differ_and_are_opened_with_it_and_without() {
+    let drawn = ContentKey::draw(&RECIPIENT.sealing).unwrap();
+    let texts = [b"heat", b"heat"].map(|content| seal_by(content, &drawn));
+    assert_ne!(texts[0], texts[1], "the initialization vector is fresh");
+    let (content, key) = open_by(&texts[0], &RECIPIENT.opening, |_| None).unwrap();
+    assert_eq!((content.as_slice(), key.wrapped()), (&b"heat"[..], drawn.wrapped()));
+    let mut asked = None;
+    let known = |wrapped: &str| {
+        asked = Some(wrapped.to_owned());
+        Some(key.clone())
+    };
+    // Without the recipient's own key: it is the known one that opens.
+    let (again, _) = open_by(&texts[1], &SENDER.opening, known).unwrap();
+    assert_eq!((again.as_slice(), asked.as_deref()), (&b"heat"[..], Some(drawn.wrapped())));
+    let other = seal(b"heat", &RECIPIENT.sealing).unwrap();
+    assert_eq!(open_by(&other, &RECIPIENT.opening, |_| Some(key.clone())).err(), Some(Refused), "a key that is not the text's");
 }
 
 #[test]

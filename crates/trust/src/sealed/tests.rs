@@ -99,6 +99,55 @@ fn a_message_is_opened_once_however_often_it_is_sealed() {
     assert_eq!(opener.open(&sealed(&message), &CAST.senders_key, now()), Ok(message));
 }
 
+/// Parts of a text: the content key and the initialization vector.
+fn key_and_vector(text: &str) -> (String, String) {
+    let parts: Vec<&str> = text.split('.').collect();
+    (parts[1].to_owned(), parts[2].to_owned())
+}
+
+#[test]
+fn messages_of_a_minute_have_one_content_key_and_each_its_own_vector() {
+    let sender = MessageSealer::new(&CAST.other).unwrap();
+    let key = VerifyingKey::new(&CAST.other.public_key_info()).unwrap();
+    let opener = opener();
+    let texts = [0, 59, 60].map(|seconds| {
+        let then = UtcTime::from_unix_seconds(1_900_000_000 + seconds);
+        sender.seal(&RelayMessage::Call(session()), &CAST.sealing, then).unwrap()
+    });
+    let [first, second, third] = texts.each_ref().map(|text| key_and_vector(text));
+    assert!(first.0 == second.0 && first.1 != second.1 && third.0 != second.0, "{first:?} {second:?} {third:?}");
+    for text in &texts {
+        assert_eq!(opener.open(text, &key, now()), Ok(RelayMessage::Call(session())));
+    }
+    assert!(lock(&opener.content_keys).get(&first.0).is_some() && lock(&opener.content_keys).get(&third.0).is_some());
+}
+
+#[test]
+fn a_content_key_that_is_kept_stands_for_no_signature() {
+    let opener = opener();
+    let text = sealed(&RelayMessage::Call(session()));
+    opener.open(&text, &CAST.senders_key, now()).unwrap();
+    // Who knows the content key of a message, as its sender does, says something unsigned with it, or something that another one has signed.
+    let (_, kept) = jose::open_by(&text, &OpeningKey::new(&CAST.ours).unwrap(), |_| None).unwrap();
+    let other = SigningKey::new(&CAST.other).unwrap();
+    let claims = json!({"jti": "a", "iat": 1_900_000_000_u64, "sid": session().as_str()}).to_string();
+    for said in [claims.clone(), jose::sign(claims.as_bytes(), &other).unwrap()] {
+        assert_eq!(opener.open(&jose::seal_by(said.as_bytes(), &kept), &CAST.senders_key, now()), Err(MessageFault::Unreadable));
+    }
+    let signed = jose::sign(claims.as_bytes(), &CAST.signing).unwrap();
+    let opened = opener.open(&jose::seal_by(signed.as_bytes(), &kept), &CAST.senders_key, now());
+    assert_eq!(opened, Ok(RelayMessage::Call(session())), "what the sender has signed");
+}
+
+#[test]
+fn a_content_key_of_who_is_refused_is_not_kept() {
+    let opener = opener();
+    let text = sealed(&RelayMessage::Call(session()));
+    let other = VerifyingKey::new(&CAST.other.public_key_info()).unwrap();
+    opener.open(&text, &other, now()).unwrap_err();
+    assert!(lock(&opener.content_keys).get(&key_and_vector(&text).0).is_none());
+}
+
 #[test]
 fn a_message_of_another_time_is_refused() {
     let text = sealed(&RelayMessage::Call(session()));

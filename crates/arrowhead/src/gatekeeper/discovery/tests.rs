@@ -123,6 +123,46 @@ fn another_cloud_is_offered_what_its_rules_grant() {
 }
 
 #[test]
+fn who_asks_for_measurements_is_answered_those_who_were_measured() {
+    use crate::orchestrator::{Found, Measured};
+    let snapshot = world();
+    // Upstream's word, as both forms have it.
+    let asked: GsdPollRequest = crate::json::parse_object(r#"{"needQoSMeasurements":true}"#).unwrap();
+    assert_eq!(
+        (asked.need_qos_measurements, serde_json::to_value(&asked).unwrap()["needQoSMeasurements"].clone()),
+        (Some(true), true.into())
+    );
+    let told: crate::form::GsdQueryForm = crate::json::parse_object(r#"{"needQoSMeasurements":true}"#).unwrap();
+    assert_eq!(told.need_qos_measurements, Some(true));
+    let question = || Question { needs_quality: true, ..question("near", "temperature", true, false).unwrap() };
+    let offered = question().offered(&snapshot, snapshot.cloud(CloudId(2)).unwrap());
+    let answer =
+        |found: Option<fn(&EntryView) -> Found>| serde_json::to_value(question().measured_answer(&snapshot, &offered, found)).unwrap();
+    let first = |view: &EntryView| {
+        let attempts = [Some(Duration::from_micros(1_500)), None];
+        let measured = Measured::of(&attempts, &attempts, Duration::from_millis(5)).counted(20, 19);
+        Found { service: (view.provider.id == SystemId(1)).then_some(measured), is_probed: true, ..Found::default() }
+    };
+    let measured = answer(Some(first));
+    assert_eq!((&measured["numOfProviders"], measured["qosMeasurements"].as_array().map(Vec::len)), (&1.into(), Some(1)), "{measured}");
+    let mut form = measured["qosMeasurements"][0].clone();
+    assert_eq!(form["serviceRegistryEntry"].take()["provider"]["systemName"], "sensor-1");
+    let expected = serde_json::json!({
+        "serviceRegistryEntry": null, "providerAvailable": true, "lastAccessAt": null, "minResponseTime": 2, "maxResponseTime": 2,
+        "meanResponseTimeWithTimeout": 4, "meanResponseTimeWithoutTimeout": 2, "jitterWithTimeout": 2, "jitterWithoutTimeout": 0,
+        "sent": 2, "received": 1, "sentAll": 20, "receivedAll": 19, "lostPerMeasurementPercent": 50
+    });
+    assert_eq!(form, expected);
+    let nobody = answer(Some(|_| Found::default()));
+    assert_eq!(
+        (&nobody["numOfProviders"], &nobody["qosMeasurements"]),
+        (&0.into(), &serde_json::json!([])),
+        "there are some, of whom nothing is known"
+    );
+    assert_eq!(answer(None), serde_json::to_value(DiscoveryAnswer::default()).unwrap(), "nothing is measured here at all");
+}
+
+#[test]
 fn a_question_is_its_senders_and_needs_a_gateway_where_one_is_mandatory() {
     assert!(question("NEAR", "t", false, false).is_ok());
     assert_eq!(question("next", "t", true, true).unwrap_err().error_code, 401);

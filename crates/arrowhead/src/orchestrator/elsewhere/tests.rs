@@ -27,7 +27,7 @@ fn elsewhere(flags: &[&str], preferred: &[(&str, &str)]) -> Option<Elsewhere> {
     });
     let form: OrchestrationForm = form::parse_object(&text.to_string()).unwrap();
     let flags = Flags(flags.iter().map(|flag| ((*flag).to_owned(), Some(true))).collect());
-    Elsewhere::parse(&form, &flags, StoreKind::Plain)
+    Elsewhere::parse(&form, &flags, StoreKind::Plain, None)
 }
 
 #[test]
@@ -41,6 +41,42 @@ fn others_are_asked_when_the_flags_say_so() {
     // Nobody elsewhere is wanted.
     assert_eq!(when(&["overrideStore", "enableInterCloud", "onlyPreferred"], &[("", "sensor")]), None);
     assert_eq!(when(&["overrideStore", "enableInterCloud", "onlyPreferred"], &[("two", "sensor")]), Some(When::NothingHere));
+}
+
+#[test]
+fn what_is_required_goes_along_as_commands_and_needs_measurements() {
+    let text = json!({
+        "requesterSystem": {"systemName": "display", "address": "10.0.0.9", "port": 1}, "requestedService": {"serviceDefinitionRequirement": "heat"},
+        "commands": {"qosExclusivity": "5"}, "qosRequirements": {"qosAvgRespTime": " 20 ", "unheard-of": "x"},
+    });
+    let form: OrchestrationForm = form::parse_object(&text.to_string()).unwrap();
+    let quality = Quality::parse(form.qos_requirements.as_ref(), None, std::time::Duration::ZERO).unwrap();
+    let asking = |flag: &str, quality| {
+        let flags = Flags([(flag.to_owned(), Some(true)), ("enableQoS".to_owned(), Some(true))].into());
+        Elsewhere::parse(&form, &flags, StoreKind::Plain, quality).unwrap()
+    };
+    let commands = |elsewhere: &Elsewhere| json!(elsewhere.negotiation(&cloud(2, "one")).commands);
+    let needs = |elsewhere: &Elsewhere| elsewhere.discovery().need_qos_measurements;
+    let required = asking("triggerInterCloud", Some(&quality));
+    assert_eq!((commands(&required), needs(&required)), (json!({"qosAvgRespTime": "20", "qosExclusivity": "5"}), Some(true)));
+    assert_eq!(commands(&required.keeping_nothing()), json!({"qosAvgRespTime": "20"}), "a look heeds it, and keeps nobody");
+    let none = Quality::default();
+    let unlimited = asking("triggerInterCloud", Some(&none));
+    assert_eq!((commands(&unlimited), needs(&unlimited)), (json!({"qosExclusivity": "5"}), Some(false)));
+    // The stores know no quality of service.
+    let stored = asking("other", Some(&quality));
+    assert_eq!((stored.when, commands(&stored), needs(&stored)), (When::ByStore, json!({"qosExclusivity": "5"}), Some(false)));
+
+    let answers = |measurements: &str| {
+        let answer = format!(r#"{{"providerCloud":{{}},"qosMeasurements":{measurements}}}"#);
+        crate::gatekeeper::collect(vec![(cloud(2, "one"), Ok(form::parse_object(&answer).unwrap()))]).unwrap()
+    };
+    for (measurements, is_taken) in [("null", false), ("[]", false), ("[{}]", true)] {
+        assert_eq!(required.check_offer(&answers(measurements), &cloud(2, "one")).is_ok(), is_taken, "{measurements}");
+        assert!(unlimited.check_offer(&answers(measurements), &cloud(2, "one")).is_ok(), "{measurements}");
+    }
+    let nobody = crate::gatekeeper::collect(Vec::new()).unwrap();
+    assert!(required.check_found(&nobody).is_err() && unlimited.check_found(&nobody).is_ok());
 }
 
 #[test]
@@ -73,6 +109,7 @@ fn results_say_where_they_come_from() {
     assert_eq!(left(&[], &[], both()), ["first", "Sensor"]);
     assert_eq!(left(&["matchmaking"], &[], both()), ["first"]);
     assert_eq!(left(&["matchmaking"], &[("two", "sensor")], both()), ["Sensor"]);
+    assert_eq!(left(&["matchmaking"], &[("two", "sensor"), ("two", "first")], both()), ["Sensor"], "the first that is preferred");
     assert_eq!(left(&["onlyPreferred"], &[("two", "sensor")], both()), ["Sensor"]);
     assert_eq!(left(&["onlyPreferred"], &[("one", "sensor")], both()), Vec::<String>::new());
     // Behind a gateway nobody else is recognised.

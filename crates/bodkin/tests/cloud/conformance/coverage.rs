@@ -59,7 +59,7 @@ const RULES: [(&str, &[&str]); 14] = [
 const BETWEEN_CLOUDS: &str = "clouds::endpoints::every_endpoint_is_for_whom_it_is_and_answers_in_its_shape";
 
 /// Tests of what is said between clouds: of the binary (`cloud`), and against software that is not written here (`peers`).
-const RULES_BETWEEN_CLOUDS: [(&str, &[(&str, &str)]); 9] = [
+const RULES_BETWEEN_CLOUDS: [(&str, &[(&str, &str)]); 10] = [
     (
         "5.5 orchestrations that lead to other clouds",
         &[
@@ -81,6 +81,15 @@ const RULES_BETWEEN_CLOUDS: [(&str, &[(&str, &str)]); 9] = [
             ("cloud", BETWEEN_CLOUDS),
             ("cloud", "clouds::a_neighbour_that_is_gone_is_told_by_its_name_and_is_there_again_when_it_is_back"),
             ("peers", "gatekeeper::a_java_gatekeeper_and_ours_ask_and_answer_each_other"),
+            ("peers", "several::of_two_neighbours_the_one_that_answers_is_heard_and_the_silent_one_counted"),
+        ],
+    ),
+    (
+        "7 tests of relays, 9.2 `SWITCH`",
+        &[
+            ("cloud", "clouds::a_cloud_that_has_just_been_made_known_is_reached_by_the_first_ping"),
+            ("peers", "relay_test::a_java_monitor_and_our_gatekeeper_test_activemq_together"),
+            ("peers", "relay_test::a_java_monitor_and_our_gatekeeper_test_artemis_together"),
         ],
     ),
     (
@@ -98,6 +107,8 @@ const RULES_BETWEEN_CLOUDS: [(&str, &[(&str, &str)]); 9] = [
             ("peers", "activemq::java_and_bodkin_hear_each_other_at_artemis"),
             ("peers", "clouds::clouds_on_hosts_of_their_own_meet_at_activemq"),
             ("peers", "clouds::clouds_on_hosts_of_their_own_meet_at_artemis"),
+            ("peers", "slow::activemq_dies_in_mid_transfer_and_is_back"),
+            ("peers", "slow::artemis_dies_in_mid_transfer_and_is_back"),
         ],
     ),
     ("9.1 gatekeeper to gatekeeper", &[("peers", "gatekeeper::a_java_gatekeeper_and_ours_ask_and_answer_each_other")]),
@@ -175,7 +186,7 @@ fn document() -> String {
     write!(
         text,
         "\n## Between clouds\n\nEvery endpoint of Gatekeeper and Gateway, in secure mode; each is asked by the system that it is for, and refused to another one, by `{BETWEEN_CLOUDS}`, \
-         which fails when one of them is not.\n\n| endpoint |\n|---|\n"
+         which takes the list from the documents that a running cloud serves and fails when one of them is not asked.\n\n| endpoint |\n|---|\n"
     )
     .expect("a string takes everything");
     for endpoint in endpoints::ENDPOINTS {

@@ -58,7 +58,9 @@ fn operations() -> Vec<Operation> {
         let answer = cloud.connect(system).request("GET", "/openapi.json", &[], None).expect("an answer");
         let document = answer.expect_status(200).json();
         let paths = document["paths"].as_object().expect("paths").clone();
-        paths.into_iter().flat_map(move |(path, item)| of_path(&cloud, system, &path, &item))
+        // Bodkin's own interface has errors of its own.
+        let upstreams = paths.into_iter().filter(|(path, _)| !path.starts_with("/api/v1/"));
+        upstreams.flat_map(move |(path, item)| of_path(&cloud, system, &path, &item))
     };
     System::CORE.into_iter().flat_map(of_system).collect()
 }

@@ -1,12 +1,16 @@
 //! Orchestrator: quality of service, measured by Bodkin itself (reference section 5.5).
 
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::table::{Row, check};
 use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, service, system, texts, with};
-use crate::support::cloud::{Cloud, Launch};
+use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::double::Double;
 use crate::support::patience::eventually;
 
 const ORCHESTRATION: &str = "/orchestrator/orchestration";
@@ -14,10 +18,16 @@ const SERVICE: &str = "quality";
 
 /// A cloud that manages quality of service, with consumers `one` and `two` and a provider for each port.
 fn cloud(ports: &[(&str, u16)]) -> Cloud {
-    let cloud = Launch::new().flags(["--enable-qos", "--qos-measurement-interval-s", "1", "--ping-timeout-ms", "300"]).start();
+    let asked: Vec<_> = ports.iter().map(|(name, port)| (*name, *port, json!({}))).collect();
+    asked_cloud(&asked)
+}
+
+/// The same, with the metadata of each provider's service.
+fn asked_cloud(providers: &[(&str, u16, Value)]) -> Cloud {
+    let cloud = Launch::new().flags(["--enable-qos", "--qos-measurement-interval-s", "1", "--ping-timeout-ms", "5000"]).start();
     let consumers = ["one", "two"].map(|name| cloud.register_system(name, 9960));
-    for (name, port) in ports {
-        let entry = cloud.register(&service(SERVICE, system(name, *port)));
+    for (name, port, metadata) in providers {
+        let entry = cloud.register(&with(service(SERVICE, system(name, *port)), "/metadata", metadata.clone()));
         for consumer in consumers {
             cloud.allow(consumer, number(&entry, "/provider/id"), number(&entry, "/serviceDefinition/id"), &[INSECURE_JSON_ID]);
         }
@@ -47,13 +57,43 @@ fn providers(cloud: &Cloud, form: &Value) -> Vec<String> {
     texts(&results(cloud, form), "/provider/systemName")
 }
 
-/// A port that accepts, as long as it is held, and one that does not.
-fn ports() -> (TcpListener, u16, u16) {
-    let bound = || TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
-    let (listening, closed) = (bound(), bound());
-    let (alive, dead) = (port(&listening), port(&closed));
-    (listening, alive, dead)
+fn bound() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    (listener, port)
+}
+
+/// A service that answers, and the ports of it and of none.
+fn ports() -> (Double, u16, u16) {
+    let alive = Double::start(Vec::new());
+    let port = alive.address().port();
+    (alive, port, bound().1)
+}
+
+/// The port of a provider that accepts, and says nothing.
+fn silent() -> u16 {
+    let (listener, port) = bound();
+    thread::spawn(move || listener.incoming().for_each(drop));
+    port
+}
+
+/// The port of a service that accepts at once, and takes so long for each answer.
+fn slow(delay: Duration) -> u16 {
+    let (listener, port) = bound();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut piece = [0; 4096];
+                while matches!(stream.read(&mut piece), Ok(1..)) {
+                    thread::sleep(delay);
+                    if stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
 }
 
 #[test]
@@ -82,6 +122,46 @@ fn providers_that_do_not_keep_a_limit_are_left_out() {
     let explained = cloud.post("/api/v1/orchestration?explain=true", &unmatched(json!({"qosMaxPacketLost": 50}))).expect_status(200).json();
     let told = explained["explanation"].to_string();
     assert!(told.contains("\"quality\"") && told.contains("qosMaxPacketLost 50 is asked for, and 100.000 was measured"), "{told}");
+}
+
+#[test]
+fn limits_are_held_against_what_the_service_itself_takes() {
+    let fast = Double::start(Vec::new());
+    let none = || json!({});
+    let cloud = asked_cloud(&[("fast", fast.address().port(), none()), ("slow", slow(Duration::from_millis(400)), none())]);
+    let limited = |ms: u64| unmatched(json!({"qosAvgRespTime": ms}));
+    assert!(eventually(|| providers(&cloud, &limited(60_000)) == ["fast", "slow"]), "both were measured");
+    assert!(eventually(|| providers(&cloud, &limited(390)) == ["fast"]), "connecting to the other takes no time, and its answers do");
+    let given = results(&cloud, &limited(60_000));
+    assert!(given.iter().all(|result| result["metadata"]["qosMeasuredBy"] == "service"), "{given:?}");
+    let explained = cloud.post("/api/v1/orchestration?explain=true", &limited(390)).expect_status(200).json()["explanation"].to_string();
+    assert!(explained.contains("was measured of the service"), "{explained}");
+    let told = cloud.get("/api/v1/quality").expect_status(200).json();
+    let row = list(&told, "/data").iter().find(|row| row["provider"] == "slow").expect("it is measured").clone();
+    assert_eq!((&row["probe"], &row["decisive"]), (&json!("OPTIONS /"), &json!("service")), "{row}");
+    let ms = |pointer: &str| row.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {pointer} of {row}"));
+    assert!(ms("/service/minMs") >= 400.0 && ms("/service/p99Ms") >= ms("/service/minMs") && ms("/echo/minMs") < 400.0, "{row}");
+    let metrics = cloud.connect(System::Monitor).request("GET", "/metrics", &[], None).expect("an answer").text();
+    // The core systems' own services count too.
+    assert!(metrics.contains("\nbodkin_quality_services ") && !metrics.contains("\nbodkin_quality_probes_total 0\n"), "{metrics}");
+    let asked = fast.asked();
+    assert!(asked.iter().all(|asked| asked.line == "OPTIONS /" && asked.body.is_null()), "{asked:?}");
+}
+
+#[test]
+fn a_provider_says_what_is_asked_of_its_service_or_that_nothing_is() {
+    let mute = silent();
+    let healthy = Double::start(Vec::new());
+    let metadata = |probe: &str| json!({"qosProbe": probe});
+    let cloud = asked_cloud(&[("mute", mute, metadata("off")), ("healthy", healthy.address().port(), metadata("GET /health"))]);
+    let limited = unmatched(json!({"qosMaxRespTimeThreshold": 60_000}));
+    assert!(eventually(|| providers(&cloud, &limited) == ["mute", "healthy"]));
+    let given = results(&cloud, &limited);
+    assert_eq!(texts(&given, "/metadata/qosMeasuredBy"), ["echo", "service"], "the one that is not asked answers by accepting");
+    let asked = healthy.asked();
+    assert!(!asked.is_empty() && asked.iter().all(|asked| asked.line == "GET /health"), "{asked:?}");
+    let unlimited = results(&cloud, &unmatched(json!({})));
+    assert!(unlimited.iter().all(|result| result["metadata"].get("qosMeasuredBy").is_none()), "{unlimited:?}");
 }
 
 #[test]

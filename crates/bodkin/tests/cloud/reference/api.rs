@@ -83,8 +83,10 @@ fn operations(document: &Value) -> String {
     let mut rows = String::new();
     for (path, item) in object(&document["paths"], "paths") {
         for (method, operation) in object(item, path) {
-            let body = &operation["requestBody"]["content"]["application/json"]["schema"];
-            let takes = [parameters(operation), if body.is_null() { String::new() } else { words(body) }];
+            let body = operation["requestBody"]["content"].as_object().and_then(|content| content.iter().next());
+            let body =
+                body.map(|(media_type, inner)| if media_type == "application/json" { words(&inner["schema"]) } else { media_type.clone() });
+            let takes = [parameters(operation), body.unwrap_or_default()];
             let takes: Vec<String> = takes.into_iter().filter(|text| !text.is_empty()).collect();
             let summary = operation["summary"].as_str().expect("a summary");
             let tag = operation["tags"][0].as_str().expect("a tag");

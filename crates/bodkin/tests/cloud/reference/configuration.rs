@@ -36,7 +36,9 @@ fn every_option_of_up_is_in_the_reference() {
     for (flag, paragraphs) in options(&help) {
         let (noted, words): (Vec<String>, Vec<String>) = paragraphs.into_iter().partition(|text| text.starts_with('['));
         let words = cell(&words.join(" "));
-        let variable = noted.iter().find_map(|text| text.strip_prefix("[env: ")?.strip_suffix("=]")).unwrap_or_default();
+        // Of a secret its value is never shown, and so no sign of equality.
+        let variable = |text: &String| Some(text.strip_prefix("[env: ")?.strip_suffix(']')?.trim_end_matches('=').to_owned());
+        let variable = noted.iter().find_map(variable).unwrap_or_default();
         let flag = long(&flag);
         match defaults.get(&flag.trim_start_matches('-').replace('-', "_")) {
             Some(default) => {

@@ -60,7 +60,8 @@ fn every_metric_is_in_the_reference() {
     collect(&of_primary, false, &mut metrics);
     assert!(Path::new(GRAPH).exists() && metrics.len() > 60, "{:?}", metrics.keys());
     let mut text = "`GET /metrics` of Bodkin's own port, in Prometheus's text form; in secure mode any system of the cloud may read it. Times are in seconds and sizes in \
-        bytes. Metrics with a star are there only where there is what they tell of: a pair, a relay inside the cloud, a collector of traces. What to watch, with alert rules and a Grafana \
+        bytes. Metrics with a star are there only where there is what they tell of: a pair, a relay inside the cloud, a collector of traces. Those of a database that nodes share (`bodkin_database_*`) are \
+        in [the monitor's page](../formats/monitor.md). What to watch, with alert rules and a Grafana \
         dashboard: [monitoring](../monitoring/README.md).\n\n| metric | kind | labels | |\n|---|---|---|---|\n"
         .to_owned();
     for (name, metric) in &metrics {

@@ -1,6 +1,7 @@
 //! A cloud whose authority's key is encrypted: with the passphrase all works; without it what does not is said.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 use super::wait_for_log;
@@ -55,6 +56,22 @@ fn with_the_passphrase_new_systems_come_in_and_own_certificates_are_renewed() {
         assert!(!cloud.stderr().contains("the key of the cloud's authority"), "{}", cloud.stderr());
         assert!(cloud.stop().success());
     }
+}
+
+#[test]
+fn a_passphrase_may_be_a_credential_of_systemds() {
+    let place = place();
+    // As systemd 257 puts it: readable to the group, which is the mask of an access control list.
+    let file = place.path("passphrase");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o440)).expect("its rights");
+    let launch = || launch(&place).env("BODKIN_CA_PASSPHRASE_FILE", file.to_str().expect("text"));
+    match launch().try_start() {
+        Ok(_) => panic!("others may read it, and it starts"),
+        Err(refusal) => assert!(refusal.stderr.contains("chmod 600"), "{}", refusal.stderr),
+    }
+    let credentials = file.parent().expect("a folder").to_str().expect("text");
+    let cloud = launch().env("CREDENTIALS_DIRECTORY", credentials).start();
+    assert_eq!(join(&place, &cloud, "newcomer"), (Some(0), String::new()), "{}", cloud.stderr());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 use std::thread;
+use std::time::Duration;
 
 use bodkin_arrowhead::name::SystemName;
 use bodkin_trust::{
@@ -34,6 +35,7 @@ pub struct Heat {
     pub address: SocketAddr,
     /// Who it is.
     pub identity: Identity,
+    name: &'static str,
     callers: Arc<Mutex<Vec<String>>>,
     connections: Arc<AtomicUsize>,
 }
@@ -41,9 +43,14 @@ pub struct Heat {
 impl Heat {
     /// Serves whoever shows a certificate of its own cloud, or of one of these authorities.
     pub fn start(side: &Side, at: IpAddr, others: &[Certificate]) -> Self {
+        Self::start_as("sensor", Duration::ZERO, side, at, others)
+    }
+
+    /// The same by another name, and with so much time for each answer.
+    pub fn start_as(name: &'static str, delay: Duration, side: &Side, at: IpAddr, others: &[Certificate]) -> Self {
         let directory = TrustDirectory::new(side.data.join("trust"));
-        let name = SystemName::parse("sensor").expect("a name");
-        let identity = directory.ensure_identity(&name, &[at.to_string()], tls::now(), DAY).expect("an identity");
+        let system = SystemName::parse(name).expect("a name");
+        let identity = directory.ensure_identity(&system, &[at.to_string()], tls::now(), DAY).expect("an identity");
         let anchors = [&[directory.anchor().expect("an authority")], others].concat();
         let config = tls::server(&identity, &anchors, ClientCertificate::Required, PeerCheck::default()).expect("a configuration");
         let listener = TcpListener::bind((at, 0)).expect("a port");
@@ -54,10 +61,10 @@ impl Heat {
             for stream in listener.incoming().flatten() {
                 counted.fetch_add(1, Relaxed);
                 let (config, noted) = (config.clone(), noted.clone());
-                thread::spawn(move || serve(stream, ServerConnection::new(config).expect("a session"), &noted));
+                thread::spawn(move || serve(stream, ServerConnection::new(config).expect("a session"), &noted, delay));
             }
         });
-        Self { address, identity, callers, connections }
+        Self { address, identity, name, callers, connections }
     }
 
     /// Registers it, secured by token, and lets another cloud use it.
@@ -65,11 +72,12 @@ impl Heat {
     pub fn offer(&self, side: &Side, to: &str) {
         let (address, port, key) = (self.address.ip(), self.address.port(), base64::encode(&self.identity.key().public_key_info()));
         side.done(&format!(
-            "service add heat --system sensor --address {address} --port {port} --uri /heat --secure TOKEN --authentication-info {key}"
+            "service add heat --system {} --address {address} --port {port} --uri /heat --secure TOKEN --authentication-info {key}",
+            self.name
         ));
         let clouds = side.done("cloud list");
         let id = clouds["data"].as_array().expect("rows").iter().find(|row| row["name"] == to).expect("it is known")["id"].clone();
-        side.done(&format!("auth intercloud add --cloud {id} --provider sensor --service heat"));
+        side.done(&format!("auth intercloud add --cloud {id} --provider {} --service heat", self.name));
     }
 
     /// The names of those who have asked until now, in their order.
@@ -89,7 +97,7 @@ pub fn record() -> Vec<u8> {
 }
 
 /// Answers the requests of a connection, to the last.
-fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<String>>) {
+fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<String>>, delay: Duration) {
     let mut stream = StreamOwned::new(session, stream);
     let mut heard = Vec::new();
     let mut piece = [0; 4096];
@@ -101,6 +109,7 @@ fn serve(stream: TcpStream, session: ServerConnection, callers: &Mutex<Vec<Strin
             let shown = stream.conn.peer_certificates().and_then(|chain| chain.first()).expect("it was asked for");
             let caller = Certificate::from_der(shown).expect("a certificate").told_name().to_owned();
             callers.lock().expect("no test panics here").push(caller);
+            thread::sleep(delay);
             let body = if is_for_record { record() } else { BODY.as_bytes().to_vec() };
             let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
             if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).is_err() || is_last {

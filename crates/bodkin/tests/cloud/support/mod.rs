@@ -20,6 +20,7 @@ pub mod push;
 pub mod random;
 pub mod relay;
 pub mod secure;
+pub mod sharing;
 pub mod side;
 pub mod skip;
 pub mod sse;

@@ -1,6 +1,6 @@
 //! Endpoints of the Gatekeeper for the QoS Monitor, and what another cloud's is answered.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use bodkin_arrowhead::{
     common_name::SystemCommonName,
@@ -8,9 +8,10 @@ use bodkin_arrowhead::{
     error::ArrowheadError,
     form::{AccessType, CloudRequest, RelayTestAnswer, RelayTestProposal, RequesterCloudForm, SystemAddresses},
     gatekeeper::{
-        CloudAccess, PublicCloudView, RelayPut, RelayTestReport, asking_cloud, check_questioner, relay_request, system_addresses,
-        target_cloud, tested_relay,
+        CloudAccess, DiscoveryResult, Proposal, PublicCloudView, RelayPut, RelayTestReport, asking_cloud, check_questioner, relay_request,
+        system_addresses, target_cloud, tested_relay,
     },
+    orchestrator::{Orchestration, OrchestrationResponse},
     page::Page,
     record::{Cloud, Relay},
     snapshot::Snapshot,
@@ -44,7 +45,8 @@ impl Control {
         let snapshot = Arc::clone(&self.store.snapshot());
         let cloud = target_cloud(&snapshot, Some(&form), COLLECT_ADDRESSES)?;
         let question = RequesterCloudForm { requester_cloud: Some(asking_cloud(&snapshot, &self.speaker()?.authentication_info())) };
-        let addresses: SystemAddresses = self.ask_one(&snapshot, &cloud, Subject::SystemAddressList, &question).await??;
+        let addresses: SystemAddresses =
+            self.ask_one(&snapshot, &cloud, Subject::SystemAddressList, &question, self.asking_time()?).await??;
         Ok(Answer::json(200, &addresses))
     }
 
@@ -57,7 +59,7 @@ impl Control {
         let target = |form: &Option<CloudRequest>| target_cloud(&snapshot, form.as_ref(), COLLECT_ACCESS_TYPES);
         let clouds = forms.iter().map(target).collect::<std::result::Result<Vec<_>, _>>()?;
         let question = RequesterCloudForm { requester_cloud: Some(asking_cloud(&snapshot, &self.speaker()?.authentication_info())) };
-        let outcomes = self.ask_each::<AccessType>(&snapshot, clouds, Subject::AccessType, &question).await?;
+        let outcomes = self.ask_each::<AccessType>(&snapshot, clouds, Subject::AccessType, &question, self.asking_time()?).await?;
         let access = outcomes.into_iter().map(|(cloud, answer)| CloudAccess::new(&cloud, answer)).collect();
         Ok(Answer::json(200, &Page::whole(access)))
     }
@@ -66,7 +68,7 @@ impl Control {
     pub async fn access_type(&self, snapshot: &Arc<Snapshot>, cloud: &Arc<Cloud>) -> std::result::Result<AccessType, ArrowheadError> {
         let asked = async {
             let question = RequesterCloudForm { requester_cloud: Some(asking_cloud(snapshot, &self.speaker()?.authentication_info())) };
-            self.ask_one(snapshot, cloud, Subject::AccessType, &question).await
+            self.ask_one(snapshot, cloud, Subject::AccessType, &question, self.asking_time()?).await
         };
         asked.await.unwrap_or_else(|refusal| Err(told(refusal)))
     }
@@ -84,7 +86,7 @@ impl Control {
             return Ok(Answer::json(200, &self.relay_trips(&snapshot, &cloud, &relay).await?));
         }
         form.requester_cloud = Some(asking_cloud(&snapshot, &self.speaker()?.authentication_info()));
-        let answer: Value = self.ask_one(&snapshot, &cloud, Subject::QosRelayTest, &form).await??;
+        let answer: Value = self.ask_one(&snapshot, &cloud, Subject::QosRelayTest, &form, self.asking_time()?).await??;
         Ok(Answer::json(200, &answer))
     }
 
@@ -104,6 +106,7 @@ impl Control {
 
     async fn relay_trips(&self, snapshot: &Arc<Snapshot>, cloud: &Arc<Cloud>, relay: &Relay) -> Result<RelayTestReport> {
         let speaker = self.speaker()?;
+        let of_tests = speaker.test_place(cloud)?;
         let own_key = speaker.authentication_info();
         let question = RelayTestProposal {
             requester_cloud: Some(asking_cloud(snapshot, &own_key)),
@@ -115,7 +118,7 @@ impl Control {
             relay: Some(relay_request(relay)),
             sender_qos_monitor_public_key: Some(own_key),
         };
-        let answer: RelayTestAnswer = self.ask_one(snapshot, cloud, Subject::QosRelayTest, &question).await??;
+        let answer: RelayTestAnswer = self.ask_one(snapshot, cloud, Subject::QosRelayTest, &question, self.asking_time()?).await??;
         let name = format!("{}.{}", cloud.name, cloud.operator);
         let garbage = || {
             let words = format!(
@@ -127,10 +130,31 @@ impl Control {
         let peer_name = answer.peer_name.as_deref().and_then(|name| SystemCommonName::parse(name.trim()).ok()).ok_or_else(garbage)?;
         let key = answer.receiver_qos_monitor_public_key.ok_or_else(garbage)?;
         let place = RelayPlace::from(relay);
-        let test = speaker.begin_test(cloud, &place, (&queue_id, &peer_name, &key)).await?;
+        let test = speaker.begin_test((cloud, of_tests), &place, (&queue_id, &peer_name, &key)).await?;
         // It comes to its end, and its queues are removed, even if nobody waits for it.
         let trips = tokio::spawn(test.ask()).await.map_err(|_| ArrowheadError::unavailable("This cloud stops."))??;
-        Ok(trips.report(name, place.to_string()))
+        let report = trips.report(name, place.to_string());
+        self.qualities.relays.note(cloud.id, place, report.lost, Instant::now());
+        Ok(report)
+    }
+
+    /// Says of each cloud that offers something which relays have lost nothing in a test with it.
+    pub(super) fn with_verified_relays(&self, found: DiscoveryResult) -> DiscoveryResult {
+        let (snapshot, now) = (Arc::clone(&self.store.snapshot()), Instant::now());
+        found.verified_by(|cloud| {
+            let has_passed = |relay: &&Arc<Relay>| self.qualities.relays.have_verified(cloud.id, &RelayPlace::from(&***relay), now);
+            snapshot.relays().filter(has_passed).cloned().collect()
+        })
+    }
+
+    /// Tells another cloud of results that they keep what it requires, and, where nobody does who could be had otherwise, that.
+    pub(super) async fn tell_quality(&self, orchestration: &Orchestration, response: &mut OrchestrationResponse) -> Result<()> {
+        let Some(required) = orchestration.told_limits() else { return Ok(()) };
+        response.tell_kept();
+        if response.response.is_empty() && self.would_grant(&orchestration.without_limits()).await? {
+            return Err(Proposal::nobody_keeps(&required).into());
+        }
+        Ok(())
     }
 
     pub(super) fn answer_access_type(&self, asker: &Cloud, question: &str, direct_access: bool) -> Result<String> {

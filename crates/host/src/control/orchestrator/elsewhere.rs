@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bodkin_arrowhead::{
+    error::ArrowheadError,
     explanation::Unwatched,
     gatekeeper::asked_clouds,
-    orchestrator::{self, Elsewhere, Orchestration, StoredProvider, When},
+    orchestrator::{self, Elsewhere, Orchestration, StoredProvider, Tried, When},
     record::Cloud,
 };
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     answer::{Answer, Refusal},
     control::{Control, Result, now},
+    gatekeeper::AskingTime,
 };
 
 /// What refusals name that a consumer's request leads to.
@@ -39,26 +41,38 @@ impl Control {
 
     /// Asks who offers the service, and negotiates with one after the other until one grants something.
     async fn ask_others(&self, orchestration: &Orchestration, elsewhere: &Elsewhere) -> Result<Answer> {
-        let found = self.discover_service(elsewhere.discovery(), ORIGIN).await?;
-        let mut refusal = None;
-        for cloud in elsewhere.in_order(&found) {
-            match self.negotiate_with(elsewhere, &cloud).await {
-                Ok(results) if !results.is_empty() => return Ok(granted(orchestration, &cloud, &results)),
+        let time = self.asking_time()?;
+        let found = self.discover_service(elsewhere.discovery(), ORIGIN, time.half()).await?;
+        elsewhere.check_found(&found)?;
+        let (clouds, mut tried) = (elsewhere.in_order(&found), Tried::default());
+        for (before, cloud) in clouds.iter().enumerate() {
+            let to_ask = clouds.len() - before;
+            let Some(share) = time.share(to_ask) else {
+                tried.not_asked(to_ask);
+                break;
+            };
+            let negotiated = match elsewhere.check_offer(&found, cloud) {
+                Ok(()) => self.negotiate_with(elsewhere, cloud, share).await,
+                Err(untold) => Err(untold.into()),
+            };
+            match negotiated {
+                Ok(results) if !results.is_empty() => return Ok(granted(orchestration, cloud, &results)),
                 Ok(_) => {}
-                Err(refused) => _ = refusal.get_or_insert(refused),
+                Err(refusal) => tried.refused(cloud, error_of(refusal)),
             }
         }
-        refusal.map_or_else(|| Ok(Answer::json(200, &json!({"response": []}))), Err)
+        in_vain(tried, time)
     }
 
     /// The providers that the orchestration store names, by priority; `None` if none of them is of another cloud.
     async fn try_stored(&self, orchestration: &Orchestration, elsewhere: &Elsewhere) -> Result<Option<Answer>> {
         let (now, snapshot) = (now(), Arc::clone(&self.store.snapshot()));
         let providers = orchestrator::stored_providers(&snapshot, orchestration, &mut Unwatched)?.unwrap_or_default();
-        if !providers.iter().any(|provider| matches!(provider, StoredProvider::Elsewhere(..))) {
+        let mut to_ask = providers.iter().filter(|provider| matches!(provider, StoredProvider::Elsewhere(..))).count();
+        if to_ask == 0 {
             return Ok(None);
         }
-        let mut refusal: Option<Refusal> = None;
+        let (time, mut tried) = (self.asking_time()?, Tried::default());
         for provider in providers {
             match provider {
                 StoredProvider::Here(offered) => {
@@ -69,20 +83,38 @@ impl Control {
                     }
                 }
                 StoredProvider::Elsewhere(cloud, system) => {
-                    match self.negotiate_with(&elsewhere.of_stored(&cloud, &system), &cloud).await {
+                    let share = time.share(to_ask);
+                    to_ask -= 1;
+                    let Some(share) = share else {
+                        tried.not_asked(1);
+                        continue;
+                    };
+                    match self.negotiate_with(&elsewhere.of_stored(&cloud, &system), &cloud, share).await {
                         Ok(results) if !results.is_empty() => return Ok(Some(granted(orchestration, &cloud, &results))),
                         Ok(_) => {}
-                        Err(refused) => _ = refusal.get_or_insert(refused),
+                        Err(refusal) => tried.refused(&cloud, error_of(refusal)),
                     }
                 }
             }
         }
-        refusal.map_or_else(|| Ok(Some(Answer::json(200, &json!({"response": []})))), Err)
+        in_vain(tried, time).map(Some)
     }
 
-    pub(super) async fn negotiate_with(&self, elsewhere: &Elsewhere, cloud: &Cloud) -> Result<Vec<Value>> {
-        let answered = self.negotiate_service(elsewhere.negotiation(cloud), ORIGIN).await?;
+    pub(super) async fn negotiate_with(&self, elsewhere: &Elsewhere, cloud: &Cloud, time: AskingTime) -> Result<Vec<Value>> {
+        let answered = self.negotiate_service(elsewhere.negotiation(cloud), ORIGIN, time).await?;
         Ok(elsewhere.results(cloud, answered))
+    }
+}
+
+/// The answer of a consumer whom no other cloud has granted anything.
+fn in_vain(tried: Tried, time: AskingTime) -> Result<Answer> {
+    tried.refusal(time.whole()).map_or_else(|| Ok(Answer::json(200, &json!({"response": []}))), |refusal| Err(refusal.into()))
+}
+
+pub(super) fn error_of(refusal: Refusal) -> ArrowheadError {
+    match refusal {
+        Refusal::Arrowhead(error) | Refusal::Denied { error, .. } => error,
+        Refusal::Malformed | Refusal::NotJson => ArrowheadError::arrowhead("The question could not be made."),
     }
 }
 

@@ -8,7 +8,7 @@ use bodkin_arrowhead::{
     explanation::{Criterion, Explanation, Step, Unwatched},
     form::{GsdPollResponse, OrchestrationForm},
     gatekeeper::collect,
-    orchestrator::{self, Elsewhere, Orchestration, OrchestrationResponse, Sender, StoredProvider, When},
+    orchestrator::{self, Elsewhere, Orchestration, OrchestrationResponse, Sender, StoredProvider, Tried, When},
     record::Cloud,
     snapshot::Snapshot,
     utc::UtcTime,
@@ -16,10 +16,10 @@ use bodkin_arrowhead::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::elsewhere::ORIGIN;
+use super::elsewhere::{ORIGIN, error_of};
 use crate::{
-    answer::Refusal,
     control::{Control, now},
+    gatekeeper::AskingTime,
 };
 
 /// What a result has for its consumer alone.
@@ -62,9 +62,9 @@ impl Control {
             }
         };
         let grant = match &orchestration.elsewhere {
-            Some(elsewhere) if elsewhere.when == When::AtOnce => self.look_at_others(elsewhere, &mut steps).await,
+            Some(elsewhere) if elsewhere.when == When::AtOnce => self.look_at_others(elsewhere, self.looking_time()?, &mut steps).await,
             Some(elsewhere) if elsewhere.when == When::NothingHere && is_known && usable.is_empty() => {
-                self.look_at_others(elsewhere, &mut steps).await
+                self.look_at_others(elsewhere, self.looking_time()?, &mut steps).await
             }
             Some(elsewhere) if elsewhere.when == When::ByStore && is_known => {
                 self.look_by_store(&snapshot, (&orchestration, elsewhere), now, &mut steps).await
@@ -80,37 +80,71 @@ impl Control {
         Ok((Given::Elsewhere { response: results }, explanation))
     }
 
+    /// As a consumer's request has it.
+    fn looking_time(&self) -> Result<AskingTime, ArrowheadError> {
+        self.asking_time().map_err(error_of)
+    }
+
     /// The first other cloud that grants something, as a consumer's request would come to it; what each has said is told.
-    async fn look_at_others(&self, elsewhere: &Elsewhere, steps: &mut Vec<Step>) -> Option<Grant> {
+    async fn look_at_others(&self, elsewhere: &Elsewhere, time: AskingTime, steps: &mut Vec<Step>) -> Option<Grant> {
         let refused =
             |error: &ArrowheadError| Step::new(Criterion::OtherCloud, false, "which other cloud offers it?", &*error.error_message);
-        let outcomes = match self.discover_each(elsewhere.discovery(), ORIGIN).await {
+        let outcomes = match self.discover_each(elsewhere.discovery(), ORIGIN, time.half()).await {
             Ok(outcomes) => outcomes,
             Err(refusal) => {
                 steps.push(refused(&error_of(refusal)));
                 return None;
             }
         };
-        steps.extend(outcomes.iter().map(|(cloud, outcome)| offered(cloud, outcome.as_ref())));
+        steps.extend(outcomes.iter().map(|(cloud, outcome)| offered(cloud, outcome.as_ref(), elsewhere.requires_quality())));
         // That none has answered is told already.
         let found = collect(outcomes).ok()?;
         let wanted = elsewhere.keeping_nothing();
-        for cloud in wanted.in_order(&found) {
-            if found.is_behind_gateway(cloud.id) {
-                let told = "by a tunnel, which is opened when the consumer itself asks";
-                steps.push(granted(&cloud, true, told.to_owned()));
-                return Some(Grant { cloud, results: Vec::new() });
+        let (clouds, mut tried) = (wanted.in_order(&found), Tried::default());
+        for (before, cloud) in clouds.iter().enumerate() {
+            if let Err(untold) = wanted.check_offer(&found, cloud) {
+                steps.push(granted(cloud, false, untold.error_message));
+                continue;
             }
-            match self.negotiate_with(&wanted, &cloud).await {
-                Ok(results) if !results.is_empty() => {
-                    steps.push(granted(&cloud, true, format!("{} results", results.len())));
-                    return Some(Grant { results: results.into_iter().map(without_tokens).collect(), cloud });
+            if found.is_behind_gateway(cloud.id) {
+                match self.room_for_tunnel(cloud) {
+                    Ok(told) => {
+                        steps.push(granted(cloud, true, told));
+                        return Some(Grant { cloud: cloud.clone(), results: Vec::new() });
+                    }
+                    Err(error) => steps.push(granted(cloud, false, error.error_message)),
                 }
-                Ok(_) => steps.push(granted(&cloud, false, "nothing".to_owned())),
-                Err(refusal) => steps.push(granted(&cloud, false, error_of(refusal).error_message)),
+                continue;
+            }
+            let to_ask = clouds.len() - before;
+            let Some(share) = time.share(to_ask) else {
+                tried.not_asked(to_ask);
+                break;
+            };
+            match self.negotiate_with(&wanted, cloud, share).await {
+                Ok(results) if !results.is_empty() => {
+                    steps.push(granted(cloud, true, format!("{} results", results.len())));
+                    return Some(Grant { results: results.into_iter().map(without_tokens).collect(), cloud: cloud.clone() });
+                }
+                Ok(_) => steps.push(granted(cloud, false, "nothing")),
+                Err(refusal) => {
+                    let error = error_of(refusal);
+                    steps.push(granted(cloud, false, &*error.error_message));
+                    tried.refused(cloud, error);
+                }
             }
         }
+        steps.extend(not_asked(&tried, time));
         None
+    }
+
+    /// Whether a tunnel to a cloud could be entered now, and what only its opening would tell.
+    fn room_for_tunnel(&self, cloud: &Cloud) -> Result<&'static str, ArrowheadError> {
+        let gateway = self.tunnels().map_err(error_of)?;
+        gateway.check_room(&format!("{}.{}", cloud.name, cloud.operator))?;
+        Ok(
+            "it offers it by a tunnel, which is opened when the consumer itself asks; only then does it say to which provider, if to any, and whether its own gateway has room",
+        )
     }
 
     /// The same by the orchestration store, whose providers come by priority; `None`: this cloud's own come first, or nobody of another cloud grants anything.
@@ -122,6 +156,8 @@ impl Control {
         steps: &mut Vec<Step>,
     ) -> Option<Grant> {
         let providers = orchestrator::stored_providers(snapshot, orchestration, &mut Unwatched).ok()??;
+        let mut to_ask = providers.iter().filter(|provider| matches!(provider, StoredProvider::Elsewhere(..))).count();
+        let (time, mut tried) = (self.looking_time().ok()?, Tried::default());
         for provider in providers {
             match provider {
                 StoredProvider::Here(offered) => {
@@ -132,19 +168,26 @@ impl Control {
                     }
                 }
                 StoredProvider::Elsewhere(cloud, system) => {
-                    let grant = self.look_at_others(&elsewhere.of_stored(&cloud, &system), steps).await;
+                    let share = time.share(to_ask);
+                    to_ask -= 1;
+                    let Some(share) = share else {
+                        tried.not_asked(1);
+                        continue;
+                    };
+                    let grant = self.look_at_others(&elsewhere.of_stored(&cloud, &system), share, steps).await;
                     if grant.is_some() {
                         return grant;
                     }
                 }
             }
         }
+        steps.extend(not_asked(&tried, time));
         None
     }
 }
 
 /// What a cloud has answered to who offers the service.
-fn offered(cloud: &Cloud, outcome: Result<&GsdPollResponse, &ArrowheadError>) -> Step {
+fn offered(cloud: &Cloud, outcome: Result<&GsdPollResponse, &ArrowheadError>, requires_quality: bool) -> Step {
     let asked = format!("does {}.{} offer it to this cloud?", cloud.name, cloud.operator);
     match outcome {
         Ok(answer) if answer.provider_cloud.is_some() => {
@@ -153,7 +196,9 @@ fn offered(cloud: &Cloud, outcome: Result<&GsdPollResponse, &ArrowheadError>) ->
             Step::new(Criterion::OtherCloud, true, asked, found)
         }
         Ok(_) => {
-            let found = format!("cloud {}.{} offers none, or no rule there grants it to this cloud", cloud.name, cloud.operator);
+            let unmeasured = if requires_quality { ", or it measures no quality of service" } else { "" };
+            let found =
+                format!("cloud {}.{} offers none, or no rule there grants it to this cloud{unmeasured}", cloud.name, cloud.operator);
             Step::new(Criterion::OtherCloud, false, asked, found)
         }
         Err(error) => Step::new(Criterion::OtherCloud, false, asked, &*error.error_message),
@@ -161,18 +206,17 @@ fn offered(cloud: &Cloud, outcome: Result<&GsdPollResponse, &ArrowheadError>) ->
 }
 
 /// What a cloud has answered to what it grants the consumer.
-fn granted(cloud: &Cloud, passed: bool, found: String) -> Step {
+fn granted(cloud: &Cloud, passed: bool, found: impl Into<String>) -> Step {
     Step::new(Criterion::OtherCloud, passed, format!("what does {}.{} grant the consumer?", cloud.name, cloud.operator), found)
+}
+
+/// That there was no time to ask all.
+fn not_asked(tried: &Tried, time: AskingTime) -> Option<Step> {
+    let found = tried.told(time.whole())?;
+    Some(Step::new(Criterion::OtherCloud, false, "was every other cloud asked?", found))
 }
 
 fn without_tokens(mut result: Value) -> Value {
     result.as_object_mut().map(|members| members.remove(TOKENS));
     result
-}
-
-fn error_of(refusal: Refusal) -> ArrowheadError {
-    match refusal {
-        Refusal::Arrowhead(error) | Refusal::Denied { error, .. } => error,
-        Refusal::Malformed | Refusal::NotJson => ArrowheadError::arrowhead("The question could not be made."),
-    }
 }

@@ -44,7 +44,8 @@ pub async fn expire_reservations(store: Store, interval: Duration) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if store.snapshot().has_expired_reservations(now())
+        if store.is_keeper()
+            && store.snapshot().has_expired_reservations(now())
             && let Err(error) = store.write(|draft| draft.remove_expired_reservations(), |_, ()| ()).await
         {
             tracing::warn!(%error, "reservations that are over could not be removed; the next check will try again");

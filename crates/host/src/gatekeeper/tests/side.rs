@@ -12,6 +12,7 @@ use bodkin_arrowhead::{
     cloud::OwnCloud,
     common_name::{CloudCommonName, SystemCommonName},
     core_service::CoreSystem,
+    dialogue::FixedAnswers,
     name::{CloudName, NamingRules},
 };
 use bodkin_broker::topic::Platform;
@@ -29,6 +30,7 @@ use crate::{
     control::{Control, Pings, now},
     destination::Destinations,
     gatekeeper::{Gatekeeper, Links, answer_calls},
+    gateway::Gateway,
     relay::{Relay, RelayPlace, memory::MemoryRelay},
     request::{Method, Request, split_target},
     shard::Shard,
@@ -120,20 +122,31 @@ impl Drop for Side {
 impl Side {
     /// A cloud at a relay, which knows no other one. Each step of its dialogues may take `patience`.
     pub async fn start(cloud: Cloud, relay: &MemoryRelay, patience: Duration) -> Self {
+        Self::start_with(cloud, relay, patience, (None, FixedAnswers::default())).await
+    }
+
+    /// The same with a Gateway, by which alone its providers are reached, and with answers that are fixed.
+    pub async fn start_with(
+        cloud: Cloud,
+        relay: &MemoryRelay,
+        patience: Duration,
+        (gateway, fixed): (Option<Arc<Gateway>>, FixedAnswers),
+    ) -> Self {
         let data = tempfile::tempdir().unwrap();
         let opened = Store::open(data.path()).unwrap();
         let own = OwnCloud { operator: CloudName::parse(OPERATOR).unwrap(), name: CloudName::parse(cloud.name()).unwrap(), secure: true };
         opened.store.write(move |draft| draft.ensure_own_cloud(&own), |_, ()| ()).await.unwrap();
         let (log, audit) = AuditLog::open(&data.path().join("audit"), AUDIT_LIMITS, None, now(), start_event("test")).unwrap();
         let identities = cloud.identities();
-        let gatekeeper = Arc::new(Gatekeeper::new(&identities.gatekeeper, patience, Box::new(relay.clone())).unwrap());
+        let gatekeeper = Gatekeeper::new(&identities.gatekeeper, patience, Box::new(relay.clone())).unwrap();
+        let gatekeeper = Arc::new(gatekeeper.answering(fixed));
         let control = Arc::new(Control {
             audit: Audit::new(log),
             traces: None,
             tokens: Some(Arc::new(TokenIssuer::start(&identities.authorization, TokenLifetimes::default()).unwrap())),
             gatekeeper: Some(gatekeeper),
-            gateway: None,
-            gateway_is_mandatory: false,
+            gateway_is_mandatory: gateway.is_some(),
+            gateway,
             store: opened.store.clone(),
             stages: Arc::default(),
             naming: NamingRules { secure_services: true, ..NamingRules::default() },
@@ -155,15 +168,24 @@ impl Side {
 
     /// Makes another cloud known here, with its key and the relay.
     pub async fn knows(&self, other: Cloud, relay: &MemoryRelay) {
+        self.knows_as(other.name(), other, relay).await;
+    }
+
+    /// The same of a cloud that nobody is, by this name: whoever asks it is not answered.
+    pub async fn knows_silent(&self, name: &str, relay: &MemoryRelay) {
+        self.knows_as(name, Cloud::FalseOne, relay).await;
+    }
+
+    async fn knows_as(&self, name: &str, key: Cloud, relay: &MemoryRelay) {
         let relays = json!([{"address": &*relay.place().address, "port": relay.place().port, "secure": true}]);
         let found = self.ask(CoreSystem::Gatekeeper, Method::Get, "mgmt/relays", Value::Null).await;
         let id = match found["data"][0]["id"].as_i64() {
             Some(id) => id,
             None => self.ask(CoreSystem::Gatekeeper, Method::Post, "mgmt/relays", relays).await["data"][0]["id"].as_i64().unwrap(),
         };
-        let key = bodkin_trust::base64::encode(other.gatekeeper().certificate().public_key_info());
+        let key = bodkin_trust::base64::encode(key.gatekeeper().certificate().public_key_info());
         let form = json!([{
-            "operator": OPERATOR, "name": other.name(), "secure": true, "neighbor": true, "authenticationInfo": key, "gatekeeperRelayIds": [id],
+            "operator": OPERATOR, "name": name, "secure": true, "neighbor": true, "authenticationInfo": key, "gatekeeperRelayIds": [id],
         }]);
         self.ask(CoreSystem::Gatekeeper, Method::Post, "mgmt/clouds", form).await;
     }

@@ -76,6 +76,20 @@ impl Upstream {
 }
 
 #[tokio::test]
+async fn without_numbers_a_silence_is_held_while_the_connection_is_there() {
+    let relay = MemoryRelay::new("relay.example");
+    let two = Side::new(Cloud::Two, &relay);
+    let provider = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut one = Upstream::enter(&relay, &two, provider.local_addr().unwrap().port()).await;
+    one.ask().await;
+    let (mut at_provider, _) = timeout(SOON, provider.accept()).await.expect("soon").unwrap();
+    until("longer than a session waits that nobody uses", || told(&two).started_at < now().minus(IDLE * 2)).await;
+    assert_eq!((told(&two).state.as_str(), told(&two).connections), ("open", 1));
+    at_provider.write_all(ANSWER).await.unwrap();
+    one.hears(ANSWER).await;
+}
+
+#[tokio::test]
 async fn without_numbers_a_session_outlives_the_connections_that_its_provider_ends_behind_an_answer() {
     for (answer, is_announced) in [(ANSWER, false), (LAST_ANSWER, true)] {
         let relay = MemoryRelay::new("relay.example");

@@ -139,15 +139,25 @@ impl Side {
         Self::with(cloud, relay, ports, SOON * 6)
     }
 
-    fn with(cloud: Cloud, relay: &MemoryRelay, ports: PortRange, idle: Duration) -> Self {
+    /// One whose ends are these, and which waits so long for them.
+    pub fn with_ends(cloud: Cloud, relay: &MemoryRelay, patience: Duration, ends: Box<dyn Ends>) -> Self {
+        Self::made_of(cloud, relay, (PortRange::Any, SOON * 6, patience), ends)
+    }
+
+    /// One with these ports, which waits so long for whoever is silent.
+    pub fn with(cloud: Cloud, relay: &MemoryRelay, ports: PortRange, idle: Duration) -> Self {
+        Self::made_of(cloud, relay, (ports, idle, SOON), Box::new(PlainEnds))
+    }
+
+    fn made_of(cloud: Cloud, relay: &MemoryRelay, (ports, idle, patience): (PortRange, Duration, Duration), ends: Box<dyn Ends>) -> Self {
         let config = GatewayConfig {
             listen: "127.0.0.1".parse().unwrap(),
             address: "127.0.0.1".to_owned(),
             ports,
             terms: Terms { idle, opening: SOON },
-            patience: SOON,
+            patience,
         };
-        let gateway = Gateway::new(cloud.gateway(), config, Box::new(relay.clone()), Box::new(PlainEnds)).unwrap();
+        let gateway = Gateway::new(cloud.gateway(), config, Box::new(relay.clone()), ends).unwrap();
         Self { cloud, gateway: Arc::new(gateway) }
     }
 

@@ -77,6 +77,45 @@ fn no_more_connections_than_there_is_room_for() {
 }
 
 #[test]
+fn connections_that_are_given_up_hold_no_more_than_there_is_room_for_until_they_are_gone() {
+    let (_, mut provider) = pair();
+    let mut held = BTreeSet::new();
+    for number in 1..=100 {
+        let events = received(&mut provider, Frame::Connect(number));
+        match &events[..] {
+            [Event::Connect(connected)] => assert!(*connected == number && held.insert(number)),
+            [Event::Say(Frame::Reset(refused, words))] => assert!(*refused == number && words.contains("have not ended yet"), "{words}"),
+            other => panic!("{other:?}"),
+        }
+        received(&mut provider, Frame::Bytes(number, vec![1]));
+        received(&mut provider, Frame::Reset(number, String::new()));
+        assert!(held.len() <= CONNECTIONS_HELD_MAX && provider.connections() == 0);
+    }
+    assert_eq!(held.len(), CONNECTIONS_HELD_MAX);
+    provider.gone(1);
+    assert_eq!(received(&mut provider, Frame::Connect(101)), [Event::Connect(101)]);
+    // Nothing is held that has not been connected, or is gone already.
+    provider.gone(1);
+    provider.gone(50);
+    assert!(matches!(received(&mut provider, Frame::Connect(102))[..], [Event::Say(Frame::Reset(102, _))]));
+}
+
+#[test]
+fn without_frames_too_a_session_holds_no_more_connections_than_there_is_room_for() {
+    let mut provider = Session::new(Side::Provider, TERMS, false, at(0));
+    let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    let mut connected = 0;
+    let over = (0..10_000).find_map(|_| {
+        let mut events = Vec::new();
+        let received = provider.receive_plain(request.to_vec(), at(1), &mut events);
+        connected += events.iter().filter(|event| matches!(event, Event::Connect(_))).count();
+        received.err()
+    });
+    assert!(matches!(&over, Some(Reason::Fault(why)) if why.contains("before those that it had have ended")), "{over:?}");
+    assert_eq!(connected, CONNECTIONS_HELD_MAX);
+}
+
+#[test]
 fn what_may_not_come_ends_the_session() {
     let check = |at_consumer: bool, before: &[Frame], frame: Frame, told: &str| {
         let (mut consumer, mut provider) = pair();
@@ -181,7 +220,8 @@ fn without_frames_there_is_one_connection_of_bytes_as_they_come() {
     assert_eq!(events, [Event::Connect(1), Event::Bytes(1, vec![1]), Event::Bytes(1, vec![2])]);
     assert_eq!((provider.is_numbered(), provider.state()), (Some(false), SessionState::Open));
     assert_eq!(provider.taken(1, 1), None);
-    look(&provider, &[(61, Look::Wait(at(62))), (62, Look::Over(Reason::Idle(at(60))))]);
+    // A silence is held while the connection is there, and not for ever: nothing says that the other gateway is.
+    look(&provider, &[(62, Look::Wait(at(602))), (601, Look::Wait(at(602))), (602, Look::Over(Reason::Idle(at(600))))]);
     let mut consumer = Session::new(Side::Consumer, TERMS, false, at(0));
     assert_eq!((consumer.state(), consumer.accept(at(1)), consumer.accept(at(1))), (SessionState::Open, Some(1), None));
     let _ = consumer.end(1, at(2));

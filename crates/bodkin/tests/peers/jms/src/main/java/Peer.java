@@ -6,7 +6,7 @@ import java.security.KeyPairGenerator;
 import javax.jms.Connection;
 
 /**
- * A broker (class Broker, of the project that this is compiled with) that speaks STOMP over TLS with certificates at both ends, a JMS client of it, and gatekeeper and gateway of a Java cloud. Takes a
+ * A broker (class Broker, of the project that this is compiled with) that speaks STOMP over TLS with certificates at both ends, a JMS client of it, and gatekeeper, gateway and QoS Monitor of a Java cloud. Takes a
  * line for each thing that it is to do, and answers with one; what its listeners hear are further lines.
  */
 public class Peer {
@@ -19,6 +19,7 @@ public class Peer {
     private Gatekeeper gatekeeper;
     private Connection gatewayLink;
     private Gateway gateway;
+    private Connection monitorLink;
 
     private Peer(String folder, String password, String address) throws Exception {
         keys = new Keys(folder, password);
@@ -49,7 +50,7 @@ public class Peer {
                 break;
             case "stop":
                 connection.close();
-                for (Connection further : new Connection[] {link, gatewayLink}) {
+                for (Connection further : new Connection[] {link, gatewayLink, monitorLink}) {
                     if (further != null) {
                         further.close();
                     }
@@ -92,6 +93,18 @@ public class Peer {
                 break;
             case "again":
                 out.println(gatekeeper.callAgain(words[1], Long.parseLong(words[2])) ? "answered" : "silence");
+                break;
+            case "monitor":
+                monitorLink = broker.shownBy("monitor");
+                out.println("there");
+                break;
+            case "join-test":
+                // join-test OWN-NAME KEY
+                out.println("joined " + RelayTest.join(monitorLink, keys.store("monitor"), keys.password(), words[1], words[2], out::println));
+                break;
+            case "ask-test":
+                // ask-test NAME ID KEY; what comes of it is the answer.
+                RelayTest.ask(monitorLink, keys.store("monitor"), keys.password(), words[1], words[2], words[3], out::println);
                 break;
             case "gateway":
                 gatewayLink = broker.shownBy("gateway");

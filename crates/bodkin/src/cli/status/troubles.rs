@@ -1,0 +1,161 @@
+//! What is not as it should be at a node: whatever an alert of `docs/monitoring/alerts.yml` can say of now, the screen says too.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bodkin_arrowhead::utc::UtcTime;
+use bodkin_client::answer::{NodeOverview, PlatformState};
+
+use super::{bytes, lasted, number};
+
+/// Room on the disk below which the database may soon not be written; as in the alert BodkinDiskFull.
+pub const FREE_BYTES_MIN: u64 = 64 << 20;
+/// Before its end a certificate is to be looked at: it was due for renewal long ago; as in the alert BodkinCertificateEnds.
+const CERTIFICATE_REMAINING_MIN: Duration = Duration::from_secs(14 * 86_400);
+
+/// What is not as it should be just now, most urgent first, each with what to do.
+pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String> {
+    let numbers = &overview.numbers;
+    let is = |name| number(numbers, name) > 0.0;
+    let leads_alone = is("bodkin_pair_leads") && !is("bodkin_pair_protected");
+    let told = [
+        is("bodkin_database_suspended")
+            .then(|| "the database takes no change, and each is answered 503: make room on its disk, or look at the log for what the disk says".to_owned()),
+        (numbers.get("bodkin_database_connected") == Some(&0.0)).then(|| {
+            "the shared database is not reached: changes are refused, and what was last read is served; look whether PostgreSQL runs, and is reached from here".to_owned()
+        }),
+        is("bodkin_audit_suspended").then(|| "the audit log cannot be written, and changes are refused: make room on its disk".to_owned()),
+        is("bodkin_event_log_suspended").then(|| "the event log keeps nothing: make room on its disk".to_owned()),
+        disk_full(numbers),
+        leads_alone.then(|| "the Backup is out, and nothing is protected: start it, or look why it cannot follow".to_owned()),
+        is("bodkin_pair_unreached").then(|| unreached(numbers)),
+        is("bodkin_graphs_suspended").then(|| {
+            let count = number(numbers, "bodkin_graphs_suspended");
+            format!("graphs that stand still because an operator has failed: {count}; bodkin graph list says which and why, deploy it anew once that is mended")
+        }),
+        certificate(overview).filter(|remaining| *remaining < CERTIFICATE_REMAINING_MIN).map(|remaining| {
+            format!("the certificate of a core system {}, and was not renewed: look at the log, and at bodkin doctor", ending(remaining))
+        }),
+        is("bodkin_guarantee_suspended").then(|| {
+            format!(
+                "deadlines are not guaranteed: the longest stall of the last minute was {} us, and {} us are stated; bodkin doctor looks for the cause",
+                platform.worst_us, platform.blocking_us
+            )
+        }),
+        is("bodkin_backup_far").then(|| "replicas take longer to the Backup than bounds on losses were admitted with: look at the wire between the nodes".to_owned()),
+    ];
+    told.into_iter().flatten().collect()
+}
+
+/// How long the first certificate of a core system still counts; none in insecure mode.
+pub fn certificate(overview: &NodeOverview) -> Option<Duration> {
+    let end_s = overview.numbers.get("bodkin_certificates_end_timestamp_seconds")?;
+    // By the node's clock, which is the one that refuses it.
+    let now = UtcTime::parse(&overview.at).ok()?;
+    // Instants are positive, and exact in f64 for millions of years.
+    let end_s = *end_s as u64;
+    Some(Duration::from_secs(end_s.saturating_sub(now.unix_seconds())))
+}
+
+/// When a certificate ends that counts for so long.
+pub fn ending(remaining: Duration) -> String {
+    if remaining.is_zero() { "has ended".to_owned() } else { format!("ends in {}", lasted(remaining.as_secs())) }
+}
+
+/// What is as it should be, and will not stay so: no trouble yet, and no reason for an exit code.
+pub fn notices(overview: &NodeOverview) -> Vec<String> {
+    let numbers = &overview.numbers;
+    let growth = (number(numbers, "bodkin_event_log_max_bytes") - number(numbers, "bodkin_event_log_bytes")).max(0.0);
+    let fills = free_bytes(numbers).filter(|free| (FREE_BYTES_MIN as f64..FREE_BYTES_MIN as f64 + growth).contains(free));
+    let told = fills.map(|free| {
+        let (free, growth) = (bytes(free), bytes(growth));
+        format!("{free} are free on the disk of the data directory, and the event log may take {growth} more: make room, or give a smaller --event-log-bytes-max")
+    });
+    told.into_iter().collect()
+}
+
+/// A node that does not know says nothing.
+fn free_bytes(numbers: &BTreeMap<String, f64>) -> Option<f64> {
+    numbers.get("bodkin_data_free_bytes").copied()
+}
+
+fn disk_full(numbers: &BTreeMap<String, f64>) -> Option<String> {
+    let free = bytes(free_bytes(numbers).filter(|free| *free < FREE_BYTES_MIN as f64)?);
+    Some(format!("{free} are free on the disk of the data directory: make room, for a full disk refuses every change and keeps no events"))
+}
+
+fn unreached(numbers: &BTreeMap<String, f64>) -> String {
+    let witness = if numbers.get("bodkin_pair_witness_connected") == Some(&0.0) { ", the witness among them" } else { "" };
+    let count = number(numbers, "bodkin_pair_unreached");
+    format!(
+        "nodes of the pair that are not reached: {count}{witness}; if the leader fails now, nobody may have the votes to take over: look at the wire between the nodes, and whether they run"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALERTS: &str = include_str!("../../../../../docs/monitoring/alerts.yml");
+    /// What counts since the start is shown on the screen, and is no trouble of now.
+    const COUNTED: [&str; 3] = ["BodkinDeadlinesMissed", "BodkinEventsLost", "BodkinDeadLetters"];
+    /// What a node that does not lead or answer is told by itself.
+    const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
+    /// An alert, numbers of which it speaks, and a word of what the screen says.
+    type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
+    const FIRING: [Firing; 12] = [
+        ("BodkinDatabaseSuspended", &[("bodkin_database_suspended", 1.0)], "takes no change"),
+        ("BodkinDatabaseAway", &[("bodkin_database_connected", 0.0)], "is not reached"),
+        ("BodkinDiskFull", &[("bodkin_data_free_bytes", 5e6)], "5.0 MB are free"),
+        (
+            "BodkinDiskFills",
+            &[("bodkin_data_free_bytes", 5e8), ("bodkin_event_log_max_bytes", 1e9), ("bodkin_event_log_bytes", 1e8)],
+            "may take 900.0 MB more",
+        ),
+        ("BodkinNotProtected", &[("bodkin_pair_leads", 1.0), ("bodkin_pair_protected", 0.0)], "the Backup is out"),
+        (
+            "BodkinPairNotWhole",
+            &[("bodkin_pair_unreached", 1.0), ("bodkin_pair_witness_connected", 0.0)],
+            "not reached: 1, the witness among them",
+        ),
+        ("BodkinCertificateEnds", &[("bodkin_certificates_end_timestamp_seconds", 1_000_000.0)], "ends in 3 d 13 h, and was not renewed"),
+        ("BodkinGuaranteeSuspended", &[("bodkin_guarantee_suspended", 1.0)], "70 us, and 60 us are stated"),
+        ("BodkinEventLogSuspended", &[("bodkin_event_log_suspended", 1.0)], "keeps nothing"),
+        ("BodkinAuditSuspended", &[("bodkin_audit_suspended", 1.0)], "changes are refused"),
+        ("BodkinGraphStandsStill", &[("bodkin_graphs_suspended", 2.0)], "an operator has failed: 2"),
+        ("BodkinBackupFar", &[("bodkin_backup_far", 1.0)], "take longer to the Backup"),
+    ];
+
+    fn told(numbers: &[(&str, f64)]) -> Vec<String> {
+        let platform = PlatformState { worst_us: 70, blocking_us: 60, ..PlatformState::default() };
+        let numbers = numbers.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let overview = NodeOverview { at: UtcTime::from_unix_seconds(694_000).to_string(), numbers, ..NodeOverview::default() };
+        [troubles(&overview, &platform), notices(&overview)].concat()
+    }
+
+    #[test]
+    fn whatever_an_alert_says_the_screen_says() {
+        for alert in ALERTS.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+            if COUNTED.contains(&alert) || TOLD_BEFORE.contains(&alert) {
+                continue;
+            }
+            let (_, numbers, words) =
+                FIRING.iter().find(|(name, ..)| *name == alert).unwrap_or_else(|| panic!("bodkin status cannot say {alert}"));
+            let told = told(numbers);
+            assert!(told.len() == 1 && told[0].contains(words), "{alert}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_been_and_what_fits_is_no_trouble() {
+        let counted = [("bodkin_events_lost_total", 5.0), ("bodkin_topic_late_total", 1.0)];
+        let pair = [("bodkin_pair_leads", 1.0), ("bodkin_pair_protected", 1.0), ("bodkin_pair_unreached", 0.0)];
+        let disk =
+            [("bodkin_data_free_bytes", 2e9), ("bodkin_event_log_max_bytes", 1e9), ("bodkin_certificates_end_timestamp_seconds", 1e7)];
+        for numbers in [&counted[..], &pair, &disk, &[]] {
+            assert_eq!(told(numbers), Vec::<String>::new(), "{numbers:?}");
+        }
+        let both = told(&[("bodkin_guarantee_suspended", 1.0), ("bodkin_audit_suspended", 1.0)]);
+        assert!(both.len() == 2 && both[0].contains("changes are refused"), "the most urgent first: {both:?}");
+        assert!(told(&[("bodkin_certificates_end_timestamp_seconds", 5.0)])[0].contains("has ended"));
+    }
+}

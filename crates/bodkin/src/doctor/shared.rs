@@ -1,0 +1,70 @@
+//! The database that several nodes share: is it reached, may this user work with it, and is it of this version?
+
+use bodkin_store::shared::{DatabasePlace, Look, look};
+
+use super::finding::Finding;
+use crate::settings::Settings;
+
+const CHECK: &str = "shared database";
+
+/// Looks at it, if there is one.
+pub fn examine(settings: &Settings) -> Vec<Finding> {
+    match settings.shared_database() {
+        Ok(Some(place)) => vec![judge(&place, look(&place))],
+        // That it cannot be read is told with the other options.
+        Ok(None) | Err(_) => Vec::new(),
+    }
+}
+
+fn judge(place: &DatabasePlace, looked: Result<Look, String>) -> Finding {
+    let Look { server, version, version_known, may_make, nodes, unsafe_settings } = match looked {
+        Ok(look) => look,
+        Err(why) => {
+            let advice = "see that the server runs and is reached from here, and that user, password, database and rights are right (docs/how-to/several-nodes.md)";
+            return Finding::problem(CHECK, format!("{place} cannot be used: {why}"), advice);
+        }
+    };
+    let told = format!("{place} is PostgreSQL {server}, {nodes} nodes are connected");
+    match version {
+        Some(version) if version != version_known => {
+            let told = format!("{told}; its tables are of version {version}, and this Bodkin works with {version_known}");
+            Finding::problem(CHECK, told, "bring every node of the cloud to the same release")
+        }
+        None | Some(_) if !may_make => Finding::problem(
+            CHECK,
+            format!("{told}; this user may not make tables in it"),
+            "as the database's owner: GRANT CREATE ON DATABASE ... TO ...",
+        ),
+        _ if !unsafe_settings.is_empty() => {
+            let told = format!("{told}; {} is off, so that a crash of its machine loses what was answered", unsafe_settings.join(" and "));
+            Finding::warning(CHECK, told, "switch it on in postgresql.conf")
+        }
+        None => Finding::ok(CHECK, format!("{told}; it is empty, and the first bodkin up makes the tables")),
+        Some(version) => Finding::ok(CHECK, format!("{told}; its tables are of version {version}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Verdict, *};
+
+    #[test]
+    fn what_is_found_is_judged() {
+        let place = DatabasePlace::parse("postgres://bodkin:secret@db/cloud").unwrap();
+        let good =
+            Look { server: "15.1".into(), version: Some(1), version_known: 1, may_make: true, nodes: 2, unsafe_settings: Vec::new() };
+        let cases = [
+            (Ok(good.clone()), Verdict::Ok, "2 nodes"),
+            (Ok(Look { version: None, ..good.clone() }), Verdict::Ok, "empty"),
+            (Ok(Look { version: Some(2), ..good.clone() }), Verdict::Problem, "version 2"),
+            (Ok(Look { may_make: false, ..good.clone() }), Verdict::Problem, "may not make"),
+            (Ok(Look { unsafe_settings: vec!["fsync".into()], ..good }), Verdict::Warning, "fsync is off"),
+            (Err("password authentication failed".into()), Verdict::Problem, "password authentication failed"),
+        ];
+        for (looked, verdict, expected) in cases {
+            let finding = judge(&place, looked);
+            assert!(finding.verdict == verdict && finding.found.contains(expected), "{finding}");
+            assert!(!finding.found.contains("secret"), "{finding}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! One cloud of several nodes on a PostgreSQL server: the binary, as an operator starts it.
+
+#[path = "../../../store/tests/peers/server.rs"]
+mod server;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use self::server::{Server, eventually};
+use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, service, system, texts};
+use crate::support::cloud::{BINARY, Cloud, Launch, System};
+use crate::support::skip;
+
+fn launch(server: &Server) -> Launch {
+    Launch::new().env("BODKIN_DATABASE", &server.url())
+}
+
+/// The ids of who offers a service.
+fn offered(cloud: &Cloud, definition: &str) -> Vec<i64> {
+    let found = cloud.query(&json!({"serviceDefinitionRequirement": definition}));
+    list(&found, "/serviceQueryData").iter().map(|entry| number(entry, "/id")).collect()
+}
+
+fn monitor(cloud: &Cloud, target: &str) -> String {
+    let answer = cloud.connect(System::Monitor).request("GET", target, &[], None).expect("an answer");
+    answer.expect_status(200).text()
+}
+
+fn said(cloud: &Cloud) -> impl Fn() -> String + '_ {
+    || cloud.stderr()
+}
+
+fn bodkin(arguments: &[&str], data: &Path, server: &Server) -> Output {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).arg("--data").arg(data).env("BODKIN_DATABASE", server.url());
+    command.output().expect("the binary starts")
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn three_nodes_serve_one_cloud() {
+    let Some(mut server) = Server::start() else { return skip::note("three_nodes_serve_one_cloud", "no PostgreSQL server") };
+    let place = TempDir::new().expect("a temporary directory");
+    let first = launch(&server).data(place.path()).start();
+    let (second, third) = (launch(&server).start(), launch(&server).start());
+    let id = number(&first.register(&service("temperature", system("sensor", 7001))), "/id");
+    assert_eq!(offered(&first, "temperature"), [id], "who has written reads it at once");
+    for node in [&second, &third] {
+        eventually(|| offered(node, "temperature") == [id], said(node));
+    }
+    // What one node serves is refused, with the reason.
+    let topic = json!({"eventType": "position", "period_us": 10_000});
+    let answer = first.connect(System::Monitor).request("POST", "/api/v1/topics", &[], Some(topic.to_string().as_bytes()));
+    let answer = answer.expect("an answer").expect_status(409);
+    assert!(answer.text().contains("reliable pair"), "{}", answer.text());
+
+    // A rolling restart: the others answer meanwhile.
+    assert!(first.stop().success());
+    let moved = number(&second.register(&service("pressure", system("gauge", 7002))), "/id");
+    let first = launch(&server).data(place.path()).start();
+    assert_eq!(offered(&first, "pressure"), [moved]);
+
+    // Without the database what was read is served, and nothing is changed.
+    server.crash();
+    let more = service("humidity", system("sponge", 7003));
+    eventually(|| first.post("/serviceregistry/register", &more).status == 503, said(&first));
+    eventually(|| monitor(&second, "/metrics").contains("bodkin_database_connected 0"), said(&second));
+    assert_eq!(offered(&second, "temperature"), [id]);
+    assert!(monitor(&second, "/readyz").contains("changes are refused"));
+    server.begin();
+    let register = || first.post("/serviceregistry/register", &more);
+    eventually(|| register().status == 201 || offered(&first, "humidity").len() == 1, said(&first));
+    for node in [&second, &third] {
+        eventually(|| offered(node, "humidity").len() == 1, said(node));
+        eventually(|| monitor(node, "/readyz") == "ready\n", said(node));
+    }
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_cloud_moves_with_its_ids() {
+    let Some(server) = Server::start() else { return skip::note("a_cloud_moves_with_its_ids", "no PostgreSQL server") };
+    let place = TempDir::new().expect("a temporary directory");
+    let own = Launch::new().data(place.path()).start();
+    let (consumer, provider) = (own.register_system("reader", 7001), own.register_system("sensor", 7002));
+    let entry = own.register(&service("temperature", system("sensor", 7002)));
+    let rule = own.allow(consumer, provider, number(&entry, "/serviceDefinition/id"), &[INSECURE_JSON_ID]);
+    assert!(own.stop().success());
+
+    let migrate = ["db", "migrate", "--from", "sqlite", "--to", "postgres"];
+    let moved = bodkin(&migrate, place.path(), &server);
+    assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+    let again = bodkin(&migrate, place.path(), &server);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("has a cloud already"), "{again:?}");
+    let doctor = bodkin(&["doctor", "--insecure", "--stall-s", "1", "--output", "json"], place.path(), &server);
+    let findings: Value = serde_json::from_slice(&doctor.stdout).expect("JSON");
+    let told = list(&findings, "/findings").iter().find(|finding| finding["check"] == "shared database").expect("it is looked at");
+    assert!(told["found"].as_str().is_some_and(|found| found.contains("version 1")), "{told}");
+
+    for node in [launch(&server).data(place.path()).start(), launch(&server).start()] {
+        assert_eq!(offered(&node, "temperature"), [number(&entry, "/id")]);
+        let rules = node.get("/authorization/mgmt/intracloud").expect_status(200).json();
+        assert_eq!(number(&list(&rules, "/data")[0], "/id"), rule);
+        let systems = node.get("/serviceregistry/mgmt/systems").expect_status(200).json();
+        assert!(texts(list(&systems, "/data"), "/systemName").contains(&"reader".to_owned()));
+    }
+}

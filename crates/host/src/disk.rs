@@ -1,0 +1,60 @@
+//! The disk of the data directory: how much room there is, and whether the database takes changes.
+
+use std::{path::PathBuf, time::Duration};
+
+use bodkin_store::Store;
+use nix::sys::statvfs::statvfs;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::config::HostConfig;
+
+/// Between two looks at a database that has refused a change.
+const LOOK: Duration = Duration::from_secs(1);
+/// Room from which on it is tried again: a change has a few pages, and a page alone may fit where no change does.
+const ROOM_BYTES_MIN: u64 = 1 << 20;
+
+/// The disk of the data directory.
+pub struct DataDisk {
+    directory: PathBuf,
+    event_log_bytes_max: u64,
+    store: Store,
+}
+
+impl DataDisk {
+    /// That of a cloud with this configuration.
+    pub fn of(config: &HostConfig, store: &Store) -> Self {
+        let event_log_bytes_max = config.event_log.map_or(0, |limits| limits.bytes_max);
+        Self { directory: config.data.clone(), event_log_bytes_max, store: store.clone() }
+    }
+
+    /// Bytes that this process may still write there; `None` where the system does not tell.
+    pub fn free_bytes(&self) -> Option<u64> {
+        let system = statvfs(&self.directory).ok()?;
+        // On processors of 32 bits both are shorter.
+        let free = u128::from(system.blocks_available()) * u128::from(system.fragment_size());
+        Some(u64::try_from(free).unwrap_or(u64::MAX))
+    }
+
+    /// What the event log's files may have together at the most; 0 where there is none.
+    pub fn event_log_bytes_max(&self) -> u64 {
+        self.event_log_bytes_max
+    }
+
+    /// Whether the database did not take the last change.
+    pub fn refuses(&self) -> bool {
+        self.store.refusal().is_some()
+    }
+
+    /// Has a database that has refused a change tried again when there is room: in a quiet cloud nobody else would, and the trouble would be told
+    /// although it is over. Runs until it is aborted.
+    pub async fn watch(self) {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            if self.refuses() && self.free_bytes().is_none_or(|free| free >= ROOM_BYTES_MIN) {
+                self.store.try_again();
+            }
+        }
+    }
+}

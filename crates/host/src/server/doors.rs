@@ -1,0 +1,111 @@
+//! Who answers on which port, and how the shard's port comes to its answers of the control plane.
+
+use std::{io, net::TcpListener as BoundListener, sync::Arc};
+
+use bodkin_arrowhead::core_service::CoreSystem;
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, mpsc},
+};
+
+use super::Port;
+use crate::{
+    audit::Audit,
+    control::Control,
+    gate::Gate,
+    inbox::{Inbox, Message},
+    limits::Limits,
+    listener::{self, Places, PortContext, Service, Traffic},
+    monitor::Monitor,
+    security::{SecurePort, Security},
+    shard::ControlRequest,
+    stopping::Stopping,
+};
+
+/// Requests of the shard's that are carried out at the same time; more wait in their channel.
+const SHARD_REQUESTS_MAX: usize = 1024;
+/// Open connections of the monitor's port; in secure mode of those who have shown a certificate.
+const MONITOR_CONNECTIONS_MAX: usize = 64;
+
+/// What the ports need to answer.
+pub(super) struct Doors {
+    pub control: Arc<Control>,
+    pub monitor: Arc<Monitor>,
+    pub security: Option<Arc<Security>>,
+    pub audit: Audit,
+    pub gate: Arc<Gate>,
+    pub limits: Limits,
+    pub traffic: Arc<Traffic>,
+    pub inbox: Arc<Inbox>,
+}
+
+impl Doors {
+    /// Begins to accept on each port, in the order of [`Port::ALL`]; gives the listeners of the shard, on which it accepts itself: none in secure mode.
+    pub fn open(self, listeners: Vec<Vec<BoundListener>>, stopping: &Arc<Stopping>) -> io::Result<Vec<BoundListener>> {
+        let mut shards_own = Vec::new();
+        for (port, group) in Port::ALL.into_iter().zip(listeners) {
+            let secure = self.secure(port);
+            let (service, limits, traffic) = match port {
+                Port::System(CoreSystem::EventHandler) => {
+                    match secure {
+                        None => shards_own = group,
+                        Some(port) => hand_over(group, &port, self.limits.connections_max, stopping, &self.inbox)?,
+                    }
+                    continue;
+                }
+                Port::System(system) => (Service::System(system, self.control.clone()), self.limits, self.traffic.clone()),
+                // Its own small limit: whoever watches Bodkin must get through when clients have used up theirs.
+                Port::Monitor => {
+                    let connections_max = if secure.is_some() { self.limits.connections_max } else { MONITOR_CONNECTIONS_MAX };
+                    (Service::Monitor(self.monitor.clone()), Limits { connections_max, ..self.limits }, Arc::default())
+                }
+            };
+            let places = (port == Port::Monitor && secure.is_some()).then(|| Places::new(MONITOR_CONNECTIONS_MAX));
+            let (gate, stopping) = (self.gate.clone(), stopping.clone());
+            let context = PortContext { service, gate, limits, traffic, stopping, security: secure, places };
+            for listener in group {
+                tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone()));
+            }
+        }
+        Ok(shards_own)
+    }
+
+    fn secure(&self, port: Port) -> Option<Arc<SecurePort>> {
+        let security = self.security.clone()?;
+        Some(Arc::new(SecurePort::new(security, port, self.limits.handshake_timeout, self.audit.clone())))
+    }
+}
+
+/// Begins to accept the data plane's connections in secure mode.
+fn hand_over(
+    group: Vec<BoundListener>,
+    port: &Arc<SecurePort>,
+    connections_max: usize,
+    stopping: &Arc<Stopping>,
+    inbox: &Arc<Inbox>,
+) -> io::Result<()> {
+    let traffic = Arc::new(Traffic::default());
+    for listener in group {
+        let listener = TcpListener::from_std(listener)?;
+        let (port, traffic, stopping, inbox) = (port.clone(), traffic.clone(), stopping.clone(), inbox.clone());
+        tokio::spawn(listener::hand_over(listener, port, traffic, connections_max, stopping, inbox));
+    }
+    Ok(())
+}
+
+/// Answers the requests that came in on the shard's port and are not its own.
+pub(super) async fn answer_shard(mut asked: mpsc::Receiver<ControlRequest>, control: Arc<Control>, inbox: Arc<Inbox>) {
+    let places = Arc::new(Semaphore::new(SHARD_REQUESTS_MAX));
+    while let Some(ControlRequest { connection, request, denial }) = asked.recv().await {
+        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let (control, inbox) = (control.clone(), inbox.clone());
+        tokio::spawn(async move {
+            let answer = match denial {
+                Some(denial) => control.audit.denied(&request, denial).await,
+                None => control.answer(CoreSystem::EventHandler, &request).await,
+            };
+            inbox.post(Message::Answer { connection, answer });
+            drop(place);
+        });
+    }
+}

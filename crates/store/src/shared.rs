@@ -1,0 +1,180 @@
+//! One cloud of several nodes: its state is in a PostgreSQL database that they share (`docs/design/shared-database.md`).
+
+mod change;
+mod follower;
+mod look;
+mod migrate;
+mod place;
+mod schema;
+pub(crate) mod session;
+mod standing;
+mod writer;
+
+use std::{
+    fs, io,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use arc_swap::ArcSwap;
+use bodkin_arrowhead::snapshot::Snapshot;
+use tokio::sync::{mpsc, watch};
+
+pub(crate) use self::change::Touched;
+pub use self::{
+    look::{Look, look},
+    migrate::{MigrateError, Migrated, migrate},
+    place::{DatabasePlace, NoPlace},
+    standing::Standing,
+};
+use self::{session::Session, standing::Standings, writer::Writer};
+use crate::{
+    OpenError,
+    database::{Database, DatabaseResult},
+    draft::{Draft, OperationError},
+    open::Opened,
+    writer::{self as own_writer, Order},
+};
+
+/// What names a node, in its data directory.
+const NODE_FILE: &str = "node";
+
+/// What the threads that work on a shared database have in common.
+pub(crate) struct Shared {
+    place: DatabasePlace,
+    node: String,
+    /// The last commit that the published snapshot has. Held while one is published.
+    number: Mutex<i64>,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    standings: Standings,
+    /// The connection of those who read what the snapshot does not hold.
+    reader: Mutex<Option<Session>>,
+}
+
+impl Shared {
+    fn connect(&self, role: &str) -> DatabaseResult<Session> {
+        Session::connect(&self.place, &self.node, role)
+    }
+
+    /// The published snapshot, and the last commit that is in it.
+    fn published(&self) -> (i64, Snapshot) {
+        let number = self.number();
+        (*number, Snapshot::clone(&self.snapshot.load()))
+    }
+
+    /// Publishes a snapshot, unless a later one is published already.
+    fn publish(&self, number: i64, snapshot: Snapshot) {
+        let mut published = self.number();
+        if number > *published {
+            *published = number;
+            self.snapshot.store(Arc::new(snapshot));
+        }
+    }
+
+    /// Publishes what was read behind `from`, unless somebody has published meanwhile. A database that was put back to an earlier state is published too.
+    fn publish_from(&self, from: i64, number: i64, snapshot: Snapshot) {
+        let mut published = self.number();
+        if *published == from || number > *published {
+            *published = number;
+            self.snapshot.store(Arc::new(snapshot));
+        }
+    }
+
+    fn number(&self) -> MutexGuard<'_, i64> {
+        self.number.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How this node stands with the database.
+    pub(crate) fn standing(&self) -> Standing {
+        self.standings.told()
+    }
+
+    /// Whether this node does what is to be done once in the cloud.
+    pub(crate) fn is_keeper(&self) -> bool {
+        self.standings.is_keeper()
+    }
+
+    /// Reads in a transaction that changes nothing. On a thread of its own, which may wait wherever the caller is.
+    pub(crate) fn read<T: Send>(&self, read: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError> + Send) -> Result<T, OperationError> {
+        let outcome = std::thread::scope(|scope| scope.spawn(|| self.read_waiting(read)).join());
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn read_waiting<T>(&self, read: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError>) -> Result<T, OperationError> {
+        let mut kept = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        // That the connection has ended since it was used last is found out by using it.
+        let session = match kept.take().filter(|session| session.is_usable() && session.batch(BEGIN).is_ok()) {
+            Some(session) => session,
+            None => {
+                let session = self.connect("reads")?;
+                session.batch(BEGIN)?;
+                session
+            }
+        };
+        let (_, mut snapshot) = self.published();
+        let answer = read(&mut Draft::new(Database::Postgres(&session), &mut snapshot, own_writer::now(), None));
+        session.batch("ROLLBACK")?;
+        *kept = Some(session);
+        answer
+    }
+}
+
+/// Connects, makes the tables that are missing, reads everything, and starts the threads. `directory` has the node's name and lock.
+pub(crate) fn open(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenError> {
+    // Sessions wait on threads that may, wherever the caller is.
+    let opened = std::thread::scope(|scope| scope.spawn(|| open_waiting(directory, place)).join());
+    opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenError> {
+    let lock = crate::open::take(directory)?;
+    let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
+    let node = node_of(directory).map_err(in_directory)?;
+    let refused = |error: &dyn std::fmt::Display| OpenError::Shared { place: place.to_string(), error: error.to_string() };
+    let session = Session::connect(place, &node, "follows").map_err(|error| refused(&error))?;
+    schema::prepare(&session, &node).map_err(|error| refused(&error))?;
+    let (number, snapshot) = begin(&session).map_err(|error| refused(&error))?;
+    let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
+    let (standings, reader) = (Standings::default(), Mutex::default());
+    let shared = Arc::new(Shared { place: place.clone(), node, number: Mutex::new(number), snapshot: snapshot.clone(), standings, reader });
+    let (stop, stopped) = watch::channel(());
+    let following = shared.clone();
+    let follower = std::thread::Builder::new().name("database-news".into());
+    let follower = follower.spawn(move || follower::run(&following, Some(session), stopped)).map_err(in_directory)?;
+    let (sender, queue) = mpsc::channel::<Order>(crate::WRITE_QUEUE_OPERATIONS_MAX);
+    let writer = Writer { shared: shared.clone(), queue, session: None, retry_at: Instant::now(), follower: (stop, follower) };
+    let thread = std::thread::Builder::new().name("database".into()).spawn(move || writer.run()).map_err(in_directory)?;
+    Ok(Opened::shared(shared, snapshot, sender, thread, lock))
+}
+
+/// Listens first, so that nothing that is committed behind the reading is missed.
+fn begin(session: &Session) -> DatabaseResult<(i64, Snapshot)> {
+    follower::listen(session)?;
+    session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+    let read = change::read_all(session)?;
+    session.batch("COMMIT")?;
+    Ok(read)
+}
+
+/// What this node is called in the database: drawn once, and kept in its data directory.
+fn node_of(directory: &Path) -> io::Result<String> {
+    let file = directory.join(NODE_FILE);
+    match fs::read_to_string(&file) {
+        Ok(name) if is_node(name.trim()) => Ok(name.trim().to_owned()),
+        Ok(_) => Err(io::Error::other(format!("{} names no node: 16 digits and letters from a to f are expected", file.display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut drawn = [0; 8];
+            aws_lc_rs::rand::fill(&mut drawn).map_err(|_| io::Error::other("the system gives no random bytes"))?;
+            let name = format!("{:016x}", u64::from_be_bytes(drawn));
+            fs::write(&file, format!("{name}\n"))?;
+            Ok(name)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_node(name: &str) -> bool {
+    name.len() == 16 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

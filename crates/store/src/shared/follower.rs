@@ -1,0 +1,90 @@
+//! The thread that has the snapshot follow what other nodes commit, and says how this node stands with the database.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::watch;
+
+use super::{
+    Shared,
+    change::{self, CHANGES_KEPT},
+    session::{CHANNEL, Session},
+};
+use crate::database::{DatabaseError, DatabaseResult};
+
+/// The longest between two looks at the database, without a notification: so a connection that is cut off without a word is noticed.
+const LOOK_TIME: Duration = Duration::from_secs(1);
+/// Between two tries to connect.
+const RETRY_TIME: Duration = Duration::from_millis(500);
+/// Looks between two removals of changes that nobody needs.
+const LOOKS_PER_CLEANING: u32 = 60;
+/// Held by the connection of the one node that does what is to be done once.
+const KEEPER_LOCK: i64 = 0x626f_646b_696e_0002;
+
+/// Runs until `stop` is dropped.
+pub(super) fn run(shared: &Arc<Shared>, mut session: Option<Session>, mut stop: watch::Receiver<()>) {
+    loop {
+        let followed = match session.take() {
+            Some(session) => follow(shared, &session, &mut stop),
+            None => shared.connect("follows").and_then(|session| {
+                listen(&session)?;
+                follow(shared, &session, &mut stop)
+            }),
+        };
+        let Err(error) = followed else { break };
+        shared.standings.keep(false);
+        shared.standings.away(&error.to_string());
+        if !pause(&mut stop) {
+            break;
+        }
+    }
+    shared.standings.keep(false);
+}
+
+/// Has notifications come.
+pub(super) fn listen(session: &Session) -> DatabaseResult<()> {
+    session.batch(&format!("LISTEN {CHANNEL}"))
+}
+
+/// Follows while the connection lasts, or until it is to stop.
+fn follow(shared: &Shared, session: &Session, stop: &mut watch::Receiver<()>) -> DatabaseResult<()> {
+    for look in 0_u32.. {
+        let reached = look_for_changes(shared, session)?;
+        shared.standings.reached(reached.number, reached.age_us);
+        if !shared.standings.is_keeper() {
+            let locked = session.one("SELECT pg_try_advisory_lock(?1)", [KEEPER_LOCK])?;
+            shared.standings.keep(locked == Some(true));
+        } else if look.is_multiple_of(LOOKS_PER_CLEANING) {
+            session.run("DELETE FROM change WHERE number <= (SELECT number FROM shared) - ?1", [CHANGES_KEPT])?;
+        }
+        if !session.sleep(LOOK_TIME, stop) {
+            return Ok(());
+        }
+        if !session.is_usable() {
+            return Err(DatabaseError::Lost);
+        }
+    }
+    Ok(())
+}
+
+/// Takes in what is new.
+fn look_for_changes(shared: &Shared, session: &Session) -> DatabaseResult<change::Reached> {
+    let number: i64 = session.one("SELECT number FROM shared", ())?.ok_or(DatabaseError::NoRow)?;
+    let (from, mut snapshot) = shared.published();
+    if number == from {
+        return Ok(change::Reached { number, age_us: None });
+    }
+    session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+    let reached = change::catch_up(session, &mut snapshot, from);
+    let ended = session.batch("COMMIT");
+    let reached = reached?;
+    ended?;
+    shared.publish_from(from, reached.number, snapshot);
+    Ok(reached)
+}
+
+/// Waits before the next try; gives false if it is to stop.
+fn pause(stop: &mut watch::Receiver<()>) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let Ok(runtime) = runtime else { return false };
+    runtime.block_on(async { tokio::time::timeout(RETRY_TIME, stop.changed()).await.is_err() })
+}

@@ -1,0 +1,199 @@
+//! The thread that writes into a shared database: as `crate::writer`, but in front of each group it takes its turn among the nodes, and takes in what
+//! they have committed. So an operation is decided on the database as it is, and its caller reads what it has written.
+
+use std::{
+    sync::Arc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use bodkin_arrowhead::snapshot::Snapshot;
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    Shared,
+    change::{self, Touched},
+    session::Session,
+};
+use crate::{
+    StoreError,
+    database::{Database, DatabaseError, DatabaseResult},
+    draft::Draft,
+    writer::{Answer, Executed, Order, Work, now},
+};
+
+/// Operations of one commit at the most: other nodes wait meanwhile.
+const GROUP_OPERATIONS_MAX: usize = 64;
+/// Between two tries to connect; who comes meanwhile is refused.
+const RETRY_TIME: Duration = Duration::from_millis(250);
+
+/// The writer's state.
+pub(super) struct Writer {
+    pub shared: Arc<Shared>,
+    pub queue: mpsc::Receiver<Order>,
+    pub session: Option<Session>,
+    pub retry_at: Instant,
+    /// Ends the thread that follows the other nodes.
+    pub follower: (watch::Sender<()>, JoinHandle<()>),
+}
+
+/// A group whose transaction is open.
+struct Begun {
+    snapshot: Snapshot,
+    number: i64,
+}
+
+impl Writer {
+    /// Runs until every [`crate::Store`] handle is gone.
+    pub fn run(mut self) {
+        while let Some(order) = self.queue.blocking_recv() {
+            match order {
+                Order::Work(first) => self.turn(first),
+                // Nobody asks for that: it has no refusal.
+                Order::Try => {}
+                Order::Copy(_) => tracing::error!("a shared database is not copied to another node"),
+            }
+        }
+        let (stop, follower) = self.follower;
+        drop(stop);
+        if follower.join().is_err() {
+            tracing::error!("who follows the shared database had stopped before");
+        }
+    }
+
+    /// Carries out what is waiting, with a connection or, where there is none, without.
+    fn turn(&mut self, first: Work) {
+        match self.begun() {
+            Ok((session, begun)) => {
+                self.group(&session, begun, first);
+                self.session = Some(session).filter(Session::is_usable);
+            }
+            Err(why) => {
+                first(Err(why.clone()));
+                // Whoever waits behind would only be told the same, later.
+                while let Ok(Order::Work(work)) = self.queue.try_recv() {
+                    work(Err(why.clone()));
+                }
+            }
+        }
+    }
+
+    /// An open transaction. That the connection has ended since it was used last is found out by using it: then a new one is made.
+    fn begun(&mut self) -> Result<(Session, Begun), StoreError> {
+        let is_kept = self.session.as_ref().is_some_and(Session::is_usable);
+        let session = self.connected()?;
+        match begin(&self.shared, &session) {
+            Ok(begun) => return Ok((session, begun)),
+            Err(error) => self.give_up(session, &error, !is_kept)?,
+        }
+        let session = self.connected()?;
+        match begin(&self.shared, &session) {
+            Ok(begun) => Ok((session, begun)),
+            Err(error) => Err(self.give_up(session, &error, true).err().unwrap_or_else(|| refused(&error))),
+        }
+    }
+
+    /// The transaction could not be begun: gives the refusal, unless another connection may do better.
+    fn give_up(&mut self, session: Session, error: &DatabaseError, is_last: bool) -> Result<(), StoreError> {
+        take_back(&session);
+        let is_usable = session.is_usable();
+        self.session = Some(session).filter(|_| is_usable);
+        if !is_usable && !is_last {
+            return Ok(());
+        }
+        if !is_usable {
+            self.shared.standings.away(&error.to_string());
+        }
+        Err(refused(error))
+    }
+
+    /// The connection, or a new one.
+    fn connected(&mut self) -> Result<Session, StoreError> {
+        if let Some(session) = self.session.take().filter(Session::is_usable) {
+            return Ok(session);
+        }
+        if Instant::now() < self.retry_at {
+            return Err(StoreError::Unavailable(AWAY.to_owned()));
+        }
+        let connected = self.shared.connect("writes");
+        self.retry_at = Instant::now() + RETRY_TIME;
+        connected.map_err(|error| {
+            self.shared.standings.away(&error.to_string());
+            refused(&error)
+        })
+    }
+
+    /// Carries out the group, commits once, publishes the snapshot, answers.
+    fn group(&mut self, session: &Session, begun: Begun, first: Work) {
+        let Begun { mut snapshot, number } = begun;
+        let mut draft = Draft::shared(Database::Postgres(session), &mut snapshot, now());
+        let mut waiting: Vec<Answer> = Vec::new();
+        let mut next = Some(Order::Work(first));
+        for _ in 0..GROUP_OPERATIONS_MAX {
+            let Some(Order::Work(work)) = next.take().or_else(|| self.queue.try_recv().ok()) else { break };
+            match work(Ok(&mut draft)) {
+                Executed::Waiting(answer) => waiting.push(answer),
+                Executed::Answered => {}
+                Executed::Failed(answer, error) => {
+                    answer(refused(&error));
+                    take_back(session);
+                    tracing::error!(%error, operations = waiting.len() + 1, "the shared database refused a group; nothing of it was kept");
+                    return waiting.into_iter().for_each(|answer| answer(Err(refused(&error))));
+                }
+            }
+        }
+        let touched = draft.into_touched();
+        let number = if touched.is_empty() { number } else { number + 1 };
+        match commit(session, number, &touched) {
+            Ok(()) => {
+                self.shared.publish(number, snapshot);
+                waiting.into_iter().for_each(|answer| answer(Ok(())));
+            }
+            Err(error) => self.in_doubt(session, waiting, &error),
+        }
+    }
+
+    /// The commit was not answered: it may be there or not.
+    fn in_doubt(&self, session: &Session, waiting: Vec<Answer>, error: &DatabaseError) {
+        take_back(session);
+        tracing::error!(%error, operations = waiting.len(), "the shared database did not answer a commit");
+        let why = format!("The database did not answer: {error}. It is not known whether the change counts: look, then try again.");
+        waiting.into_iter().for_each(|answer| answer(Err(StoreError::Unavailable(why.clone()))));
+        if !session.is_usable() {
+            self.shared.standings.away(&error.to_string());
+        }
+    }
+}
+
+/// Takes this node's turn, and takes in what the others have committed.
+fn begin(shared: &Shared, session: &Session) -> DatabaseResult<Begun> {
+    let number = session.batch_number("BEGIN; SELECT number FROM shared FOR UPDATE")?;
+    let (from, mut snapshot) = shared.published();
+    if number != from {
+        change::catch_up(session, &mut snapshot, from)?;
+    }
+    Ok(Begun { snapshot, number })
+}
+
+fn commit(session: &Session, number: i64, touched: &Touched) -> DatabaseResult<()> {
+    if touched.is_empty() {
+        return session.batch("COMMIT");
+    }
+    session.batch(&change::commit(number, touched))
+}
+
+/// Ends a transaction that failed. Where that fails too, the connection's end ends it.
+fn take_back(session: &Session) {
+    if session.is_usable()
+        && let Err(error) = session.batch("ROLLBACK")
+    {
+        tracing::warn!(%error, "the shared database did not take a rollback");
+    }
+}
+
+const AWAY: &str =
+    "The shared database is not reached. Nothing was changed; try again later. What was last read from it is served meanwhile.";
+
+fn refused(error: &DatabaseError) -> StoreError {
+    StoreError::Unavailable(format!("The shared database cannot write: {error}. Nothing was changed; try again later."))
+}

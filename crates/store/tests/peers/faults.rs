@@ -1,0 +1,133 @@
+//! What is not served, and what happens when the database goes away.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+};
+
+use super::*;
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_database_that_cannot_be_shared_is_refused_with_the_reason() {
+    let Some(server) = Server::start() else { return skip("a_database_that_cannot_be_shared_is_refused_with_the_reason") };
+    server.sql("postgres", "CREATE ROLE guest LOGIN");
+    let place = TempDir::new().unwrap();
+    let refused = |url: String| Store::share(place.path(), &DatabasePlace::parse(&url).unwrap()).err().expect("refused").to_string();
+    let told = refused(server.url_of("nobody", "cloud"));
+    assert!(told.contains("role \"nobody\" does not exist") && told.contains("postgres://nobody@"), "{told}");
+    let told = refused(server.url_of("bodkin", "nothing"));
+    assert!(told.contains("database \"nothing\" does not exist"), "{told}");
+    let told = refused(server.url_of("guest", "cloud"));
+    assert!(told.contains("permission denied") && told.contains("GRANT CREATE"), "{told}");
+    let node = Node::start(&server);
+    server.sql("cloud", "UPDATE bodkin.shared SET version = 7");
+    let told = share(place.path(), &server).err().unwrap();
+    assert!(told.contains("version 7") && told.contains("same release"), "{told}");
+    server.sql("cloud", "UPDATE bodkin.shared SET version = 1");
+    drop(node);
+    server.sql("postgres", "CREATE DATABASE other");
+    server.sql("other", "CREATE SCHEMA bodkin; CREATE TABLE bodkin.mine (a INT)");
+    let told = refused(server.url_of("bodkin", "other"));
+    assert!(told.contains("no Bodkin has made"), "{told}");
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_text_that_the_database_does_not_take_is_its_senders_alone() {
+    let Some(server) = Server::start() else { return skip("a_text_that_the_database_does_not_take_is_its_senders_alone") };
+    let node = Node::start(&server);
+    let mut wrong = system(1);
+    wrong.authentication_info = Some("a\0b".into());
+    let store = node.store().clone();
+    let (bad, good) = node.runtime.block_on(async {
+        let right = system(2);
+        let bad = store.write(move |draft| draft.register_system(&wrong), |_, id| id.0);
+        let good = store.write(move |draft| draft.register_system(&right), |_, id| id.0);
+        tokio::join!(bad, good)
+    });
+    assert!(matches!(bad, Err(StoreError::Refused(_))), "{bad:?}");
+    assert_eq!(good.unwrap(), 1);
+}
+
+/// Ends every connection of a Bodkin.
+const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'bodkin %'";
+
+/// What a writer was told of the systems it has tried.
+#[derive(Default)]
+struct Load {
+    answered: Vec<usize>,
+    unavailable: usize,
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_database_that_goes_and_comes_back_loses_nothing_that_was_answered() {
+    let Some(mut server) = Server::start() else { return skip("a_database_that_goes_and_comes_back_loses_nothing_that_was_answered") };
+    let nodes = Arc::new([Node::start(&server), Node::start(&server)]);
+    let (is_over, written) = (Arc::new(AtomicBool::new(false)), Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]));
+    let writers = [0, 1].map(|own| {
+        let (store, is_over, written) = (nodes[own].store().clone(), is_over.clone(), written.clone());
+        thread::spawn(move || write_until(&store, own, &is_over, &written[own]))
+    });
+    let more = |why: &str| {
+        let before = [0, 1].map(|own| written[own].load(SeqCst));
+        eventually(|| [0, 1].iter().all(|own| written[*own].load(SeqCst) > before[*own] + 5), || format!("nothing is written {why}"));
+    };
+    more("at first");
+    for _ in 0..3 {
+        server.sql("cloud", CUT);
+        more("behind a cut");
+    }
+    for _ in 0..2 {
+        server.crash();
+        for node in nodes.iter() {
+            eventually(|| node.store().standing().unwrap().away.is_some(), || "the loss is noticed".into());
+            assert!(node.snapshot().systems().len() > 5, "what was read is served");
+        }
+        server.begin();
+        more("behind a crash");
+        for node in nodes.iter() {
+            eventually(|| node.store().standing().unwrap().away.is_none(), || "the return is noticed".into());
+        }
+    }
+    is_over.store(true, SeqCst);
+    let loads = writers.map(|writer| writer.join().unwrap());
+    nodes[0].follows(&nodes[1]);
+    let snapshot = Node::start(&server).snapshot();
+    assert_eq!(snapshot, nodes[0].snapshot());
+    let kept: BTreeSet<String> = snapshot.systems().map(|system| system.system_name.to_string()).collect();
+    for load in &loads {
+        println!("{} answered, {} refused for want of the database", load.answered.len(), load.unavailable);
+        for number in &load.answered {
+            assert!(kept.contains(&format!("racer-{number}")), "{number} was answered, and is lost");
+        }
+    }
+    assert!(loads.iter().any(|load| load.unavailable > 0));
+}
+
+/// Registers one system behind the other.
+fn write_until(store: &Store, own: usize, is_over: &AtomicBool, written: &AtomicUsize) -> Load {
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    let mut load = Load::default();
+    for number in (own..).step_by(2) {
+        if is_over.load(SeqCst) {
+            break;
+        }
+        let system = system(number);
+        let write = store.write(move |draft| draft.register_system(&system), |_, id| id.0);
+        let answer = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(120), write).await });
+        match answer.expect("an answer in time") {
+            Ok(_) => {
+                load.answered.push(number);
+                written.fetch_add(1, SeqCst);
+            }
+            Err(StoreError::Unavailable(_)) => {
+                load.unavailable += 1;
+                thread::sleep(Duration::from_millis(10));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    load
+}

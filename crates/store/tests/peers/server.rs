@@ -1,0 +1,160 @@
+//! A PostgreSQL server of a test's own, on a socket in a temporary directory; killed when dropped.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+/// How long the server may take to begin or to end.
+const START_TIME_MAX: Duration = Duration::from_secs(120);
+/// Who it runs as where the test is root's, which it refuses to be.
+const USER: &str = "postgres";
+
+/// Its socket, in its directory.
+const SOCKET: &str = ".s.PGSQL.5432";
+/// Longest path of a socket (unix(7)).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// The server.
+pub struct Server {
+    programs: PathBuf,
+    place: TempDir,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// One with a new database; `None` where it is not installed, or cannot be made on this machine.
+    pub fn start() -> Option<Self> {
+        let programs = programs()?;
+        let account = if is_root() { Some(account()?) } else { None };
+        let folders = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
+        let mut server = folders.iter().find_map(|folder| Self::made_in(folder, &programs, account))?;
+        server.begin();
+        server.sql("postgres", "CREATE DATABASE cloud");
+        Some(server)
+    }
+
+    /// One that does not run yet; `None` where its user cannot go, as below a folder of root's, or its socket's path is too long.
+    fn made_in(folder: &Path, programs: &Path, account: Option<(u32, u32)>) -> Option<Self> {
+        let place = tempfile::Builder::new().prefix("pg").tempdir_in(folder).ok()?;
+        if place.path().join(SOCKET).as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+            return None;
+        }
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).ok()?;
+        if let Some((user, group)) = account {
+            chown(place.path(), Some(user), Some(group)).ok()?;
+        }
+        let server = Self { programs: programs.to_owned(), place, child: None };
+        let mut initdb = server.command("initdb");
+        initdb.args(["--no-sync", "--auth=trust", "--username=bodkin", "--encoding=UTF8", "-D"]).arg(server.data());
+        let made = initdb.output().ok()?;
+        if !made.status.success() {
+            println!("no server in {}: {}", folder.display(), String::from_utf8_lossy(&made.stderr));
+            return None;
+        }
+        Some(server)
+    }
+
+    /// Starts it on the database that is there.
+    pub fn begin(&mut self) {
+        let log = fs::File::options().create(true).append(true).open(self.place.path().join("log")).expect("a file");
+        let mut command = self.command("postgres");
+        command.arg("-D").arg(self.data()).arg("-k").arg(self.place.path());
+        command.args(["-c", "listen_addresses=", "-c", "max_connections=60", "-c", "shared_buffers=16MB"]);
+        self.child = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("postgres starts"));
+        let ready = || self.client("postgres").args(["-c", "SELECT 1"]).output().is_ok_and(|output| output.status.success());
+        eventually(ready, || fs::read_to_string(self.place.path().join("log")).unwrap_or_default());
+    }
+
+    /// Ends it at once, as a crash does.
+    pub fn crash(&mut self) {
+        let mut child = self.child.take().expect("it runs");
+        // `pg_ctl stop -m immediate` waits until nothing of it is left.
+        let stopped = self.command("pg_ctl").args(["stop", "-w", "-t", "60", "-m", "immediate", "-D"]).arg(self.data()).output();
+        assert!(stopped.expect("pg_ctl starts").status.success());
+        child.wait().expect("it has ended");
+    }
+
+    /// Runs statements.
+    #[track_caller]
+    pub fn sql(&self, database: &str, sql: &str) -> String {
+        let output = self.client(database).args(["-At", "-v", "ON_ERROR_STOP=1", "-c", sql]).output().expect("psql starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text").trim().to_owned()
+    }
+
+    /// Where a user finds a database of it.
+    pub fn url_of(&self, user: &str, database: &str) -> String {
+        format!("postgres://{user}@{}/{database}", self.place.path().display().to_string().replace('/', "%2F"))
+    }
+
+    /// Where its database is.
+    pub fn url(&self) -> String {
+        self.url_of("bodkin", "cloud")
+    }
+
+    fn client(&self, database: &str) -> Command {
+        let mut command = Command::new(self.programs.join("psql"));
+        command.env("PGCONNECT_TIMEOUT", "10").arg("-X").arg("-h").arg(self.place.path()).args(["-U", "bodkin", "-d", database]);
+        command
+    }
+
+    fn data(&self) -> PathBuf {
+        self.place.path().join("data")
+    }
+
+    /// A program of the server's, as its user; it ends with this test however that ends.
+    fn command(&self, name: &str) -> Command {
+        let program = self.programs.join(name);
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).current_dir(self.place.path());
+        if is_root() {
+            command.args([format!("--reuid={USER}"), format!("--regid={USER}"), "--init-groups".to_owned()]);
+        }
+        command.arg(program);
+        command
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits until `is_so`, and no longer than [`START_TIME_MAX`].
+#[track_caller]
+pub fn eventually(mut is_so: impl FnMut() -> bool, why_not: impl Fn() -> String) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < START_TIME_MAX, "{}", why_not());
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// The newest that Debian has installed.
+fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let folders = versions.filter_map(|entry| Some(entry.ok()?.path().join("bin"))).filter(|folder| folder.join("postgres").exists());
+    folders.max()
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// Numbers of the server's user and group.
+fn account() -> Option<(u32, u32)> {
+    let accounts = fs::read_to_string("/etc/passwd").ok()?;
+    let fields = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == USER)?;
+    Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?))
+}
