@@ -77,9 +77,10 @@ in_root install --directory --owner=bodkin --group=bodkin --mode=0700 /var/lib/b
 # A user who is new here. The service's folder is not his, so that his clouds are in the folders where he starts them.
 in_root useradd --create-home --shell /bin/bash newcomer || fail "the root takes no user"
 pages=(the_tutorial_is_as_it_says a_graph_is_as_its_page_says a_reliable_pair_is_as_its_page_says two_clouds_are_as_their_page_says the_move_from_the_java_systems_is_as_its_page_says)
+# One after the other, as one reader goes through them: side by side they hold a Backup without real-time threads up for longer than its lease.
 if ! command -v cargo >/dev/null; then
     echo "SKIP packaging_pages: no cargo, which compares what is printed with the pages"
-elif told=$(PACKAGING_ROOT="$root" timeout "$pages_seconds_max" cargo test --locked --workspace --test cloud -- --exact "${pages[@]/#/pages::}" 2>&1); then
+elif told=$(PACKAGING_ROOT="$root" timeout "$pages_seconds_max" cargo test --locked --workspace --test cloud -- --test-threads 1 --exact "${pages[@]/#/pages::}" 2>&1); then
     grep --quiet "^test result: ok. ${#pages[@]} passed" <<<"$told" || fail "not all pages were followed: $told"
     echo "ok packaging_pages"
 else
