@@ -44,6 +44,12 @@ export const seconds = (value: number): string =>
         [1, "s"],
     ]);
 
+/** What is left until an instant, or how long ago it was. */
+export const until = (end: string, nowMs: number): string => {
+    const leftS = Math.round((new Date(end).getTime() - nowMs) / 1000);
+    return leftS < 0 ? `${seconds(-leftS)} ago` : `in ${seconds(leftS)}`;
+};
+
 /** How long ago something was, in milliseconds. */
 export const age = (ms: number): string => (ms < 10_000 ? `${(Math.max(ms, 0) / 1000).toFixed(1)} s` : seconds(Math.round(ms / 1000)));
 

@@ -85,7 +85,6 @@ export interface ServiceLife {
     provider: System;
     serviceUri: string;
     endOfValidity: string | null;
-    expiresInSeconds: number | null;
     state: "fresh" | "expired" | "unreachable" | "unknown";
     lastProbeAt: string | null;
     lastProbe: string | null;
@@ -174,7 +173,6 @@ export interface IssuedCertificate {
     notAfter: string;
     issuedAt: string;
     revokedAt: string | null;
-    expiresInSeconds: number;
 }
 
 export interface NeighbourCloud {

@@ -2,6 +2,7 @@
 
 import { untrack } from "svelte";
 import { api, together } from "./api";
+import { clock } from "./clock.svelte";
 import { Poll } from "./feed.svelte";
 import type { Overview } from "./forms";
 
@@ -22,6 +23,13 @@ class Node {
         PERIOD_MS,
     );
     #readings = $state.raw<readonly Reading[]>([]);
+    /** By how much the server's clock is ahead of the browser's. */
+    #aheadMs = $state(0);
+
+    /** What the server's clock shows, in milliseconds since 1970: ends that it tells are counted down by it. */
+    get nowMs(): number {
+        return clock.now + this.#aheadMs;
+    }
 
     run(): () => void {
         return untrack(() => this.poll.run());
@@ -34,6 +42,7 @@ class Node {
         const isAnother = last !== undefined && (last.numbers["bodkin_events_published_total"] ?? 0) > (overview.numbers["bodkin_events_published_total"] ?? 0);
         const before = isAnother ? [] : this.#readings;
         if (last === undefined || isAnother || atS > last.atS) {
+            this.#aheadMs = atS * 1000 - Date.now();
             this.#readings = [...before, { atS, numbers: overview.numbers }].slice(-READINGS_MAX);
         }
         return overview;

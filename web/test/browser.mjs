@@ -309,6 +309,31 @@ await test("web_what_is_chosen_is_in_the_address", async () => {
     await close();
 });
 
+await test("web_an_end_is_counted_down_by_the_page", async () => {
+    const { page, close } = await open();
+    const asked = [];
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    const TEN_MINUTES_MS = 600_000;
+    const data = {
+        serviceDefinition: "passing",
+        serviceUri: "/",
+        providerSystem: { systemName: "sensor", address: "127.0.0.1", port: 9000 },
+        interfaces: ["HTTP-INSECURE-JSON"],
+        endOfValidity: new Date(Date.now() + TEN_MINUTES_MS).toISOString(),
+    };
+    const answer = await page.request.post(`${base}serviceregistry/mgmt`, { data });
+    expect(answer.ok(), `${answer.status()} ${await answer.text()}`);
+    await show(page, "services?services.find=passing");
+    const cell = page.getByRole("row", { name: /passing/ }).getByText(/^in [\d.]+ (min|s)$/);
+    await page.getByText(/^● live, /).first().waitFor();
+    const [before, first] = [asked.length, await cell.textContent()];
+    // Three digits of minutes: another text every 0.6 s.
+    await page.waitForFunction(([cell, first]) => cell.textContent !== first, [await cell.elementHandle(), first]);
+    expect(!asked.slice(before).includes("/api/v1/services"), "the page asks, although it is told");
+    await page.request.delete(`${base}serviceregistry/mgmt/${(await answer.json()).id}`);
+    await close();
+});
+
 await test("web_changes_are_told_by_one_stream", async () => {
     const { page, close } = await open();
     const asked = [];

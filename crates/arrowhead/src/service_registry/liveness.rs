@@ -86,10 +86,8 @@ pub struct ServiceLife {
     pub provider: Arc<System>,
     /// Where at the provider.
     pub service_uri: Arc<str>,
-    /// Until when.
+    /// Until when. What is left until then is for the reader to count: an answer that told it would be another one each second.
     pub end_of_validity: Option<UtcTime>,
-    /// Seconds until then, negative afterwards; `None` is never.
-    pub expires_in_seconds: Option<i64>,
     /// All of it in a word.
     pub state: ServiceState,
     /// When a connection was tried last.
@@ -107,7 +105,6 @@ impl ServiceLife {
     /// What is known at `now`.
     pub fn new(view: EntryView, probe: Option<&Probe>, chosen: &Deregistration, now: UtcTime) -> Self {
         let end_of_validity = view.entry.end_of_validity;
-        let seconds = |time: UtcTime| i64::try_from(time.unix_seconds()).expect("the year is at most 9999");
         let unreachable_since = probe.and_then(|probe| probe.unreachable_since);
         Self {
             id: view.entry.id,
@@ -115,7 +112,6 @@ impl ServiceLife {
             service_uri: view.entry.service_uri.clone(),
             provider: view.provider,
             end_of_validity,
-            expires_in_seconds: end_of_validity.map(|end| seconds(end) - seconds(now)),
             state: ServiceState::of(end_of_validity, probe, now),
             last_probe_at: probe.map(|probe| probe.at.whole_seconds()),
             last_probe: probe.map(|probe| probe.unreachable_since.is_none()),

@@ -2,12 +2,15 @@
 
 use std::time::Instant;
 
+use bodkin_host::live::PARTS;
+use bodkin_trust::tls;
 use serde_json::{Value, json};
 
-use crate::support::arrowhead::{event, system};
+use crate::support::arrowhead::{event, service, system, with};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::http::Answer;
 use crate::support::patience::eventually;
+use crate::support::secure::{Client, SecureCloud};
 use crate::support::sse::{EventStream, UnreadStream};
 use crate::support::stream::Told;
 use crate::zmtp::subscriber;
@@ -158,6 +161,43 @@ fn who_listens_is_told_with_what_waits_and_what_was_lost() {
     assert_eq!((&socket["eventType"], &socket["eventTypes"]), (&"HEARD".into(), &1.into()), "{socket}");
     drop(reading);
     assert!(eventually(|| row("cloudEvent").is_null()), "who has gone is told no more");
+}
+
+/// A part that told how old something is, or how long it still lasts, would be another answer each second, and be sent whole to everybody who listens.
+#[test]
+fn time_alone_makes_no_part_another() {
+    /// What is measured all the time: of the machine, and of requests as these.
+    const MEASURED: [&str; 4] = ["/api/v1/overview", "/api/v1/platform", "/api/v1/stages", "/api/v1/event-log"];
+    let secure = SecureCloud::start([]);
+    let operator = Client::system("sysop");
+    let lasting = with(service("lasting", system("sensor", 9001)), "/endOfValidity", "2099-01-01T00:00:00Z");
+    operator.expect(&secure.cloud, "POST", "/serviceregistry/mgmt", Some(&lasting), 201);
+    let grant = json!({"systemName": "newcomer", "expiresInSeconds": 3600});
+    operator.expect(&secure.cloud, "POST", "/api/v1/onboarding/grants", Some(&grant), 201);
+
+    let answer = |path: &str| {
+        let answer = operator.call(&secure.cloud, "GET", path, None).expect("an answer");
+        (answer.status, answer.text().to_owned())
+    };
+    let answers = || -> Vec<(&str, (u16, String))> {
+        PARTS.iter().filter(|part| !MEASURED.contains(&part.path)).map(|part| (part.path, answer(part.path))).collect()
+    };
+    for (path, tells) in
+        [("/api/v1/services", "2099-01-01"), ("/api/v1/certificates", "notAfter"), ("/api/v1/onboarding/grants", "newcomer")]
+    {
+        let (status, told) = answer(path);
+        assert!(status == 200 && told.contains(tells), "{path}: {status} {told}");
+    }
+    // A cloud that has just begun may still do something; what changes by time alone never comes to rest.
+    let mut moved = Vec::new();
+    let rests = || {
+        let (second, before) = (tls::now().unix_seconds(), answers());
+        assert!(eventually(|| tls::now().unix_seconds() > second), "the clock stands still");
+        moved = before.into_iter().zip(answers()).filter(|(before, after)| before != after).map(|((path, _), _)| path).collect();
+        moved.is_empty()
+    };
+    let rests = eventually(rests);
+    assert!(rests, "{moved:?} change without a change");
 }
 
 /// Ten dashboards cost the shard and the control plane what one does.

@@ -271,12 +271,9 @@ answer! {
         /// Where at the provider.
         #[serde(default)]
         service_uri: String,
-        /// Until when it was offered (UTC).
+        /// Until when it is or was offered (UTC); `None` is for ever.
         #[serde(default)]
         end_of_validity: Option<String>,
-        /// Seconds until then, negative afterwards; `None` is never.
-        #[serde(default)]
-        expires_in_seconds: Option<i64>,
         /// `fresh`, `expired`, `unreachable` or `unknown`.
         state: String,
         /// When a connection was tried last (UTC).

@@ -27,14 +27,11 @@ struct CertificateView {
     state: &'static str,
     #[serde(flatten)]
     issued: Issued,
-    /// Negative afterwards.
-    expires_in_seconds: i64,
 }
 
 impl CertificateView {
     fn new(issued: &Issued, now: UtcTime) -> Self {
-        let seconds = |time: UtcTime| i64::try_from(time.unix_seconds()).unwrap_or(i64::MAX);
-        Self { state: issued.state(now), issued: issued.clone(), expires_in_seconds: seconds(issued.not_after) - seconds(now) }
+        Self { state: issued.state(now), issued: issued.clone() }
     }
 }
 

@@ -28,7 +28,7 @@ fn stale(states: List<ServiceState>) -> List<ServiceState> {
 }
 
 fn table(states: &[ServiceState]) -> Table {
-    let mut table = Table::new(&["ID", "SERVICE", "PROVIDER", "ADDRESS", "STATE", "EXPIRES IN", "LAST PROBE", "DEREGISTERED"]);
+    let mut table = Table::new(&["ID", "SERVICE", "PROVIDER", "ADDRESS", "STATE", "ENDS", "LAST PROBE", "DEREGISTERED"]);
     for service in states {
         let probe = service.last_probe.as_deref().map(|found| format!("{found} {}", service.last_probe_at.as_deref().unwrap_or_default()));
         table.push([
@@ -37,7 +37,7 @@ fn table(states: &[ServiceState]) -> Table {
             service.provider.system_name.clone(),
             service.provider.host_and_port(),
             service.state.clone(),
-            service.expires_in_seconds.map_or_else(|| "never".to_owned(), |seconds| format!("{seconds} s")),
+            service.end_of_validity.clone().unwrap_or_else(|| "never".to_owned()),
             probe.unwrap_or_else(|| "none".to_owned()),
             service.deregister_at.clone().unwrap_or_else(|| "never".to_owned()),
         ]);

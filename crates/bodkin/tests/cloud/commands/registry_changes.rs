@@ -111,7 +111,7 @@ fn definitions_and_interfaces_are_made_and_renamed() {
 #[test]
 fn stale_services_are_told_with_what_is_known_of_them() {
     let state = |id: i64, state: &str| {
-        json!({"id": id, "serviceDefinition": "heat", "provider": sensor(), "serviceUri": "/heat", "endOfValidity": null, "expiresInSeconds": null,
+        json!({"id": id, "serviceDefinition": "heat", "provider": sensor(), "serviceUri": "/heat", "endOfValidity": null,
             "state": state, "lastProbeAt": "2026-01-01T00:00:00Z", "lastProbe": "unreachable", "unreachableSince": null, "deregisterAt": null})
     };
     let states = json!({"data": [state(7, "fresh"), state(8, "unreachable"), state(9, "expired"), state(10, "unknown")], "count": 4});
