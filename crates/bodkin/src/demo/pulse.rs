@@ -28,6 +28,8 @@ pub struct Noted {
     pub published: u64,
     /// Who leads, and since when.
     pub led: Vec<(Instant, Session)>,
+    /// Events that came faster than a period allows: nothing is promised for them.
+    pub excess: u64,
     /// When events were safe.
     pub covered: Vec<Instant>,
     /// What the subscriber has counted.
@@ -103,7 +105,7 @@ impl Pulse {
     /// What was noticed since the last time.
     pub fn take(&self) -> Noted {
         let mut noted = self.flags.note();
-        let kept = Noted { published: noted.published, counters: noted.counters, ..Noted::default() };
+        let kept = Noted { published: noted.published, excess: noted.excess, counters: noted.counters, ..Noted::default() };
         std::mem::replace(&mut *noted, kept)
     }
 
@@ -131,14 +133,13 @@ fn publish(brokers: Brokers, flags: &Flags) -> anyhow::Result<()> {
                 flags.note().covered.push(Instant::now());
             }
             PublisherReport::Session(SessionReport::Leads(session, _)) => flags.note().led.push((Instant::now(), session)),
+            PublisherReport::Excess { .. } => flags.note().excess += 1,
             PublisherReport::NotTaken { text, .. } => refused = Some(text.to_owned()),
             _ => {}
         })?;
         if let Some(why) = refused {
             anyhow::bail!("an event was not taken: {why}");
         }
-        // Who is late does not make up for it: no two events may be closer than a period.
-        next = Instant::now() + PERIOD;
         if flags.is_over.load(Relaxed) {
             until.get_or_insert_with(|| Instant::now() + WAIT_MAX);
         } else if flags.is_heard.load(Relaxed) {
@@ -146,6 +147,9 @@ fn publish(brokers: Brokers, flags: &Flags) -> anyhow::Result<()> {
             published += 1;
             flags.note().published = published;
         }
+        // Who is late does not make up for it: no two events may be created closer than a period. So it begins behind the creation, where nothing that holds this
+        // thread up can shorten it, and has room for clocks that do not run alike.
+        next = Instant::now() + PERIOD + PERIOD / 100;
     }
     Ok(())
 }
