@@ -177,11 +177,25 @@ expect "the gate is open" grep -q "BODKIN_TEST_ALL=1" "$project/target/x-test.lo
 expect "the count" closes_with "8 passed, 0 failed, 0 skipped"
 upheld
 
+prepare "x test --all installs what containers of the package are made with, where it is not there" <<<"$peers"
+stand_in buildah ''
+x test --all
+expect "success" exits 0
+expect "systemd-nspawn, in front of the tests" called_in_order "^apt-get install .*systemd-container" "^cargo test .*--test peers"
+expect "buildah is there" never_called "^apt-get install .*buildah"
+rm "$bin/buildah"
+x test --all
+expect "success without it" exits 0
+expect "buildah" called_in_order "^apt-get install .*buildah" "^cargo test .*--test peers"
+upheld
+
 prepare "x test --all goes on without a browser, and says so" <<<"$peers"
 stand_in apt-get "exit 100"
 x test --all
 expect "success: the tests decide whether they skip themselves" exits 0
 expect "why" says "no chromium: the tests that need a browser will be skipped"
+expect "why no service" says "no systemd-nspawn: the test of the Debian package's service will be skipped"
+expect "why no image" says "no buildah: the test of the container images will be skipped"
 expect "the same of what pip installs" says "no schemathesis: the test that needs it will be skipped"
 upheld
 
