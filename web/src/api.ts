@@ -36,6 +36,7 @@ import type {
     System,
 } from "./forms";
 import { live } from "./live";
+import type { NewRule } from "./rule";
 
 /** Milliseconds that an answer may take. */
 const ANSWER_MS_MAX = 10_000;
@@ -142,8 +143,7 @@ export const api = {
             failed: number;
             remaining: number;
         }>,
-    addRule: (rule: { consumerId: number; providerIds: number[]; serviceDefinitionIds: number[]; interfaceIds: number[] }) =>
-        send("POST", "/authorization/mgmt/intracloud", rule),
+    addRule: (rule: NewRule) => send("POST", "/authorization/mgmt/intracloud", rule),
     removeRule: (id: number) => send("DELETE", `/authorization/mgmt/intracloud/${id}`),
     explainAuthorization: (asked: { consumer: string; service: string; provider?: string }) =>
         read<Explanation>(`/api/v1/authorization/explain${query(asked)}`),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The dashboard's sources are sound, and the committed files are what they make, octet for octet.
+# The dashboard's sources are sound and decide as they should, and the committed files are what they make, octet for octet.
 name=web_build
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 kib_max=300
@@ -11,6 +11,8 @@ else
     printf '%s\nnot ok web_types\n' "$output"
     failed=1
 fi
+
+node test/units.mjs || failed=1
 
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
