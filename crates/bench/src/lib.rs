@@ -34,6 +34,7 @@ mod options;
 mod page;
 #[cfg(test)]
 mod peer;
+pub mod ports;
 mod processor_time;
 mod published;
 mod realtime;

@@ -11,6 +11,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::endpoint::Endpoint;
+use crate::ports::held_port;
 use crate::wire::Caller;
 
 /// An answer: status and body. Status 0 closes the connection instead.
@@ -35,8 +36,7 @@ fn listen(serve: impl Fn(TcpStream) -> Option<()> + Clone + Send + 'static) -> E
 
 /// An endpoint where nothing listens.
 pub fn nobody() -> Endpoint {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    Endpoint::resolve(&listener.local_addr().unwrap().to_string()).unwrap()
+    Endpoint::resolve(&format!("127.0.0.1:{}", held_port().unwrap())).unwrap()
 }
 
 /// Both ends of mutual TLS at 127.0.0.1.

@@ -2,28 +2,23 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::client::Client;
 use crate::cloud::Directory;
 use crate::endpoint::Endpoint;
+use crate::ports::HeldOffset;
 use crate::request;
 
-/// Standard ports that the Backup's offset is added to: monitor, core systems, ZMTP.
-const PORTS: [u16; 6] = [8440, 8441, 8443, 8445, 8455, 5570];
-/// The first offset that is tried, and the step to the next.
-const OFFSET_FIRST: u16 = 20_000;
-const OFFSET_STEP: u16 = 50;
-const OFFSET_LAST: u16 = 50_000;
 /// Longest wait for a node's line, and for a Backup that has everything.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -38,7 +33,7 @@ pub struct Trio {
     /// Nothing is asked of it.
     _witness: Node,
     ready: Value,
-    backup_offset: u16,
+    backup_offset: HeldOffset,
     /// Where the Backup listens for the Primary.
     pub backup_address: SocketAddr,
     /// Gone behind the processes.
@@ -63,8 +58,8 @@ impl Trio {
         let start = |name: &'static str, arguments: &[&str]| Node::start(name, arguments, &config, &directory);
         let mut witness = start("witness", &["witness", "--insecure", "--witness-listen", "127.0.0.1:0"])?;
         let witness_address = witness.pair_address()?;
-        let backup_offset = free_offset()?;
-        let offset = backup_offset.to_string();
+        let backup_offset = HeldOffset::find()?;
+        let offset = backup_offset.get().to_string();
         let common = ["--insecure", "--witness", &witness_address];
         let mut backup = start("backup", &[&["backup", "--pair-listen", "127.0.0.1:0", "--port-offset", &offset][..], &common].concat())?;
         let backup_address = backup.pair_address()?;
@@ -97,7 +92,7 @@ impl Trio {
     /// # Errors
     /// The Primary has no ZMTP port.
     pub fn zmtp(&self) -> anyhow::Result<Vec<SocketAddr>> {
-        let backup = (Ipv4Addr::LOCALHOST, 5570 + self.backup_offset).into();
+        let backup = (Ipv4Addr::LOCALHOST, 5570 + self.backup_offset.get()).into();
         Ok(vec![self.listener("zmtp")?.parse()?, backup])
     }
 
@@ -181,15 +176,4 @@ impl Drop for Node {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// An offset at which every port is free now.
-fn free_offset() -> anyhow::Result<u16> {
-    let is_free = |offset: &u16| PORTS.iter().all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port + offset)).is_ok());
-    let count = (OFFSET_LAST - OFFSET_FIRST) / OFFSET_STEP;
-    // Each process begins at another one, and goes around.
-    let own = (std::process::id() % u32::from(count)) as u16;
-    let offset = (own..count).chain(0..own).map(|n| OFFSET_FIRST + n * OFFSET_STEP).find(is_free);
-    ensure!(offset.is_some(), "no offset from {OFFSET_FIRST} to {OFFSET_LAST} at which the standard ports are free");
-    Ok(offset.expect("there is one"))
 }

@@ -132,6 +132,14 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
     }
 
+    /// A port that refuses, and is nobody else's while the socket lives: it does not listen.
+    fn held_port() -> (Socket, SocketAddr) {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        let address = socket.local_addr().unwrap().as_socket().unwrap();
+        (socket, address)
+    }
+
     #[test]
     fn an_address_that_says_nothing_leaves_time_for_the_next() {
         let runtime = runtime();
@@ -148,7 +156,7 @@ mod tests {
         let begun = std::time::Instant::now();
         assert!(matches!(connect(&[silent, silent]), Err(DestinationError::Late(_))));
         assert!(begun.elapsed() >= patience, "{:?}", begun.elapsed());
-        let refused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (_held, refused) = held_port();
         assert!(matches!(connect(&[silent, refused]), Err(DestinationError::Io(_))));
     }
 

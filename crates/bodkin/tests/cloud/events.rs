@@ -2,7 +2,6 @@
 //! subscriber in another's way.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use crate::support::arrowhead::{INSECURE_JSON_ID, event, subscription, system, w
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::http::Connection;
 use crate::support::patience::{PATIENCE, eventually};
+use crate::support::ports::held_port;
 use crate::support::push::{Manner, PushSubscriber};
 use crate::support::skip;
 use crate::support::sse::{EventStream, UnreadStream};
@@ -147,7 +147,7 @@ fn every_subscriber_gets_every_event_in_the_order_of_its_publisher() {
     let cloud = Launch::new().start();
     let listeners = [PushSubscriber::listen(Manner::Answers), PushSubscriber::listen(Manner::Answers)];
     let silent = PushSubscriber::listen(Manner::KeepsSilent);
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port();
+    let closed = held_port();
     let publishers: Vec<(i64, i64)> = (0..PUBLISHERS).map(|index| cloud.register_publisher(&format!("order-{index}"), 1)).collect();
     for (index, port) in [listeners[0].port(), listeners[1].port(), silent.port(), closed].into_iter().enumerate() {
         let name = format!("order-subscriber-{index}");

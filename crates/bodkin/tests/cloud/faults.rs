@@ -14,12 +14,11 @@ use tempfile::TempDir;
 use crate::support::arrowhead::{event, list, number, service, system, texts, with};
 use crate::support::cloud::{BINARY, Cloud, Launch, Refusal, System};
 use crate::support::patience::eventually;
+use crate::support::ports::held_offset;
 use crate::support::skip;
 use crate::support::sse::{EventStream, until_live};
 use crate::support::stream::Event;
 
-/// The highest standard port, so the highest port of a cloud on standard ports plus an offset.
-const HIGHEST_PORT: u16 = 8455;
 const SERVICE_REGISTRY_PORT: u16 = 8443;
 
 #[track_caller]
@@ -58,19 +57,12 @@ fn assert_registered(cloud: &Cloud, entry: &str) {
 
 #[test]
 fn a_taken_port_is_told_with_its_number_and_a_way_out() {
-    let (taken, offset) = loop {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let offset = listener.local_addr().expect("an address").port().saturating_sub(SERVICE_REGISTRY_PORT);
-        if (1..=u16::MAX - HIGHEST_PORT).contains(&offset) {
-            break (listener, offset);
-        }
-    };
-    let refusal = refusal(Launch::new().port_offset(offset));
+    let offset = held_offset();
+    let port = SERVICE_REGISTRY_PORT + offset.get();
+    let _taken = TcpListener::bind(("127.0.0.1", port)).expect("nobody listens on a port that is held");
+    let refusal = refusal(Launch::new().port_offset(offset.get()));
     assert_told(&refusal, "port");
-    let port = taken.local_addr().expect("an address").port().to_string();
-    // Another port of the block may be taken as well, by another process.
-    let ports = [8440, 8441, 8443, 8445, 8455].map(|port| (port + offset).to_string());
-    assert!(refusal.stderr.contains(&port) || ports.iter().any(|port| refusal.stderr.contains(port)), "{refusal:?}");
+    assert!(refusal.stderr.contains(&port.to_string()), "{refusal:?}");
     assert!(refusal.stderr.contains("--port-offset") || refusal.stderr.contains("--any-port"), "no way out: {refusal:?}");
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use self::terminal::{Other, Place, run};
 use crate::secure::{key_stores, put_key_store};
 use crate::support::patience::eventually;
-use crate::support::ports::free_offset;
+use crate::support::ports::{HeldOffset, held_offset};
 use crate::support::secure::anchor;
 
 /// Ports of a cloud, which a page names.
@@ -142,7 +142,8 @@ fn check(name: &str) {
 #[track_caller]
 fn check_in(name: &str, furnish: impl FnOnce(&Path)) {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).expect("the page is there");
-    let moves = Moves([free_offset(), free_offset()]);
+    let offsets = [held_offset(), held_offset()];
+    let moves = Moves(offsets.each_ref().map(HeldOffset::get));
     let place = Place::new();
     furnish(place.path());
     place.hand_over();

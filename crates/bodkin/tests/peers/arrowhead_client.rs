@@ -14,7 +14,7 @@ use crate::program::{good, python};
 use crate::support::certificates::Certificates;
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::patience::{eventually, eventually_some};
-use crate::support::push::free_port;
+use crate::support::ports::held_port;
 
 const TEST: &str = "a_python_library_offers_a_service_and_calls_it_with_a_token";
 /// Names the Python that `./x test --all` has installed the library for.
@@ -89,7 +89,7 @@ struct Provider(Child);
 impl Provider {
     #[track_caller]
     fn start(scene: &Scene) -> Self {
-        let port = free_port();
+        let port = held_port();
         let log = || File::create(scene.place.path(PROVIDER_LOG)).expect("a file is made");
         let child = scene.script("provider.py", PROVIDER, port).stdout(Stdio::null()).stderr(log()).spawn().expect("Python starts");
         let provider = Self(child);

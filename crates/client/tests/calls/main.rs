@@ -11,7 +11,7 @@ use bodkin_client::{
 use http::{Method, StatusCode};
 use tokio::net::TcpListener;
 
-use crate::server::{Server, answer, cloud_at, limits};
+use crate::server::{Server, answer, cloud_at, limits, nobody};
 
 #[tokio::test]
 async fn a_connection_is_kept_and_made_again_once_the_server_has_closed_it() {
@@ -35,7 +35,7 @@ async fn a_request_that_may_have_been_done_is_not_repeated() {
 
 #[tokio::test]
 async fn nobody_there_and_nothing_answered_are_told_with_the_address() {
-    let unused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (_held, unused) = nobody();
     let error = Connection::new(unused, limits()).send(Method::GET, "/", None).await.unwrap_err();
     assert!(matches!(&error, CallError::Unreachable { address, .. } if *address == unused.to_string()), "{error}");
     assert!(error.to_string().contains("Check that the core system runs there"), "{error}");

@@ -4,9 +4,8 @@ use std::time::{Duration, Instant};
 
 use bodkin_client::{CallError, Connection, CoreSystems, EventForm, Limits};
 use http::{Method, StatusCode};
-use tokio::net::TcpListener;
 
-use crate::server::{Server, answer, limits, provider_at};
+use crate::server::{Server, answer, limits, nobody, provider_at};
 
 /// What a node answers that does not lead.
 fn not_leading() -> String {
@@ -45,7 +44,7 @@ async fn what_may_have_been_done_is_not_repeated_but_for_a_question() {
 
 #[tokio::test]
 async fn that_nobody_leads_is_told_after_a_limit() {
-    let unused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (_held, unused) = nobody();
     let limits = Limits { failover_timeout: Duration::from_millis(200), ..limits() };
     let refused = Server::play(vec![vec![not_leading(); 1]; 100]).await;
     let begun = Instant::now();

@@ -5,13 +5,21 @@ use std::{net::SocketAddr, time::Duration};
 use bodkin_client::{Connection, CoreSystems, Limits};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::mpsc,
     task::JoinHandle,
 };
 
 /// What the server does on one connection after the other: an answer to each request, then it closes.
 pub type Script = Vec<Vec<String>>;
+
+/// An address that refuses, and is nobody else's while the socket lives: it is bound, and does not listen.
+pub fn nobody() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
 
 /// A server that plays a script and tells the first line of every request it read.
 pub struct Server {

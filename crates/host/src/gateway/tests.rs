@@ -14,7 +14,7 @@ use bodkin_relay::tunnel::PLAIN_REQUESTS_MAX;
 use bodkin_trust::{MessageOpener, MessageSealer, RelayMessage};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     time::timeout,
 };
 
@@ -24,6 +24,15 @@ use crate::{
     control::now,
     relay::{Destination, Heard, memory::MemoryRelay},
 };
+
+/// Of a port that is nobody's while it lives: it does not listen, and lets who is told the port do so.
+fn held_port() -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    // Behind the binding, which another's socket with the same option may not share.
+    socket.set_reuseaddr(true).unwrap();
+    socket
+}
 
 /// A provider that answers, at the end of what it hears, with the same backwards, and the listener that it has.
 async fn mirror() -> u16 {
@@ -187,10 +196,9 @@ async fn what_is_forged_repeated_or_of_another_session_is_passed_over() {
 async fn a_provider_that_is_gone_is_told_and_the_session_goes_on() {
     let relay = MemoryRelay::new("relay.example");
     let (one, two) = (Side::patient(Cloud::One, &relay), Side::patient(Cloud::Two, &relay));
-    let provider = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = provider.local_addr().unwrap();
+    let held = held_port();
+    let address = held.local_addr().unwrap();
     let port = one.tunnel_to(&two, address.port()).await;
-    drop(provider);
     let mut consumer = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     assert!(ends(&mut consumer).await);
     until("both sides say why", || [&one, &two].iter().all(|side| told(side).trouble.is_some_and(|why| why.contains("is not reached"))))
@@ -253,10 +261,8 @@ fn a_gateway_that_is_killed_is_found_out_and_leaves_nothing() {
 #[tokio::test]
 async fn ports_are_as_many_as_the_pool_has_and_come_back() {
     let relay = MemoryRelay::new("relay.example");
-    // A port that was free just now, and none that the system gives to whoever connects.
-    let begin = 61_000 + (std::process::id() % 3_000) as u16;
-    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    let free = (begin..u16::MAX).find(is_free).expect("one is free");
+    let held = held_port();
+    let free = held.local_addr().unwrap().port();
     let one = Side::with_ports(Cloud::One, &relay, PortRange::Ports { first: free, last: free });
     let two = Side::patient(Cloud::Two, &relay);
     let provider = mirror().await;

@@ -1,6 +1,6 @@
 //! Other brokers, started where they are found on PATH, on free ports of 127.0.0.1 with nothing on disk but what they must have.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use crate::client::Client;
 use crate::cloud::Directory;
 use crate::endpoint::Endpoint;
+use crate::ports::held_port;
 use crate::request;
 
 /// Longest wait for a broker to answer.
@@ -40,7 +41,7 @@ impl PeerServer {
         let program = find("nats-server")?;
         let nodes = jet_stream_nodes.unwrap_or(1);
         let directory = Directory::new(None)?;
-        let ports = free_ports(3 * nodes)?;
+        let ports = (0..3 * nodes).map(|_| held_port()).collect::<Result<Vec<_>, _>>()?;
         let (clients, rest) = ports.split_at(nodes);
         let (routes, monitors) = rest.split_at(nodes);
         let peers: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
@@ -76,7 +77,7 @@ impl PeerServer {
     pub fn mosquitto() -> anyhow::Result<Self> {
         let program = find("mosquitto")?;
         let directory = Directory::new(None)?;
-        let port = free_ports(1)?[0];
+        let port = held_port()?;
         let config = format!(
             "listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\nmax_inflight_messages 0\nmax_queued_messages 0\n"
         );
@@ -128,10 +129,4 @@ fn until(name: &str, is_there: impl Fn() -> bool) -> anyhow::Result<()> {
         thread::sleep(LOOK_EVERY);
     }
     Ok(())
-}
-
-/// Ports that are free now.
-fn free_ports(count: usize) -> anyhow::Result<Vec<u16>> {
-    let listeners = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<Vec<_>, _>>()?;
-    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{WIDTH_MAX, text};
 use crate::support::cloud::{BINARY, Launch};
-use crate::support::ports::free_offset;
+use crate::support::ports::held_offset;
 
 fn doctor(arguments: &[&str]) -> Output {
     let mut command = Command::new(BINARY);
@@ -81,10 +81,10 @@ fn an_empty_machine_is_examined_and_left_as_it_is() {
 
 #[test]
 fn a_running_cloud_is_found_and_left_as_it_is() {
-    let port_offset = free_offset();
+    let port_offset = held_offset();
     let data = TempDir::new().expect("a temporary directory");
-    let cloud = Launch::new().data(data.path()).port_offset(port_offset).start();
-    let (path, offset) = (data.path().to_str().expect("text"), port_offset.to_string());
+    let cloud = Launch::new().data(data.path()).port_offset(port_offset.get()).start();
+    let (path, offset) = (data.path().to_str().expect("text"), port_offset.get().to_string());
     let arguments = ["--data", path, "--port-offset", offset.as_str()];
     let running = findings(&arguments, 0);
     let pid = format!("(pid {})", cloud.pid());
@@ -124,9 +124,10 @@ fn what_would_keep_a_cloud_from_starting_is_a_problem() {
     let refused = findings(&["--any-port", "--listen", "0.0.0.0", "--data", &data], 1);
     assert!(refused["options"].0 == "problem" && refused["options"].1.contains("--domain-name"), "{refused:?}");
 
-    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = taken.local_addr().expect("bound").port();
-    let offset = (port - 8440).to_string();
+    let others = held_offset();
+    let port = 8440 + others.get();
+    let _taken = TcpListener::bind(("127.0.0.1", port)).expect("nobody listens on a port that is held");
+    let offset = others.get().to_string();
     let new = place.path().join("new");
     let held = findings(&["--port-offset", &offset, "--data", new.to_str().expect("text")], 1);
     assert!(held["port"].1.contains(&port.to_string()) && held["port"].1.contains(&std::process::id().to_string()), "{held:?}");

@@ -11,7 +11,7 @@ use crate::real_time_client::topic;
 use crate::support::arrowhead::{service, system};
 use crate::support::cloud::{Cloud, Launch};
 use crate::support::patience::eventually;
-use crate::support::ports::free_offset;
+use crate::support::ports::held_offset;
 use crate::zmtp::address;
 use crate::zmtp_ipc::path;
 
@@ -117,9 +117,9 @@ fn a_replay_prints_what_is_kept_and_ends() {
 
 /// A listener hears what was published before it came back, whether it had `heard_before` or not.
 fn goes_on(heard_before: bool) {
-    let port_offset = free_offset();
+    let port_offset = held_offset();
     let data = TempDir::new().expect("a temporary directory");
-    let start = || Launch::new().data(data.path()).port_offset(port_offset).start();
+    let start = || Launch::new().data(data.path()).port_offset(port_offset.get()).start();
     let cloud = start();
     cloud.register(&service("heat", system("sensor", 9000)));
     let mut tail = Tail::start(&cloud, "event tail HOT");

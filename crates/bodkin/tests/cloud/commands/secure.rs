@@ -105,9 +105,9 @@ fn an_insecure_cloud_says_that_it_needs_no_certificate() {
 fn the_doctor_asks_a_secure_cloud_whether_it_is_ready() {
     let place = TempDir::new().expect("a temporary directory");
     let data = place.path().join("data");
-    let offset = crate::support::ports::free_offset();
-    let _cloud = Launch::new().secure().data(&data).port_offset(offset).start();
-    let told = doctor(&data, offset, &[]);
+    let offset = crate::support::ports::held_offset();
+    let _cloud = Launch::new().secure().data(&data).port_offset(offset.get()).start();
+    let told = doctor(&data, offset.get(), &[]);
     assert!(told.contains("Bodkin is ready"), "{told}");
 }
 
@@ -115,11 +115,11 @@ fn the_doctor_asks_a_secure_cloud_whether_it_is_ready() {
 fn the_doctor_says_how_it_asks_a_cloud_without_certificates() {
     let place = TempDir::new().expect("a temporary directory");
     let data = place.path().join("data");
-    let offset = crate::support::ports::free_offset();
-    let _cloud = Launch::new().data(&data).port_offset(offset).start();
-    let told = doctor(&data, offset, &[]);
+    let offset = crate::support::ports::held_offset();
+    let _cloud = Launch::new().data(&data).port_offset(offset.get()).start();
+    let told = doctor(&data, offset.get(), &[]);
     assert!(told.contains("--insecure") && !told.contains("Bodkin is ready ("), "{told}");
-    let told = doctor(&data, offset, &["--insecure"]);
+    let told = doctor(&data, offset.get(), &["--insecure"]);
     assert!(told.contains("Bodkin is ready ("), "{told}");
 }
 

@@ -9,6 +9,7 @@ use super::table::{BAD_PAYLOAD, Row, check};
 use crate::support::arrowhead::{list, number, service, system, texts, with, without};
 use crate::support::cloud::Cloud;
 use crate::support::instant::utc;
+use crate::support::ports::held_port;
 
 const ORCHESTRATION: &str = "/orchestrator/orchestration";
 
@@ -258,7 +259,7 @@ fn the_ping_flag_replaces_the_forms_own() {
     let cloud = Cloud::shared();
     let stage = Stage::new(&cloud, "orch-ping");
     let listening = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port();
+    let closed = held_port();
     stage.provider("alive", listening.local_addr().expect("an address").port(), unchanged);
     stage.provider("dead", closed, unchanged);
     assert_eq!(stage.orchestrate(&stage.form(json!({"pingProviders": true}))), ["alive"]);

@@ -10,6 +10,7 @@ use crate::support::arrowhead::{list, number, service, subscription, system, wit
 use crate::support::cloud::{Cloud, Launch};
 use crate::support::instant::utc;
 use crate::support::patience::eventually;
+use crate::support::ports::held_port;
 
 const PAST: &str = "2001-01-01T00:00:00Z";
 const FUTURE: &str = "2099-01-01T00:00:00Z";
@@ -30,15 +31,11 @@ fn ending(name: &str, port: u16, end: &str) -> Value {
 }
 
 /// A port that nobody listens on.
-fn closed_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port()
-}
-
 #[test]
 fn by_default_states_are_shown_and_nothing_is_probed_or_removed() {
     let cloud = Launch::new().start();
     let id = |entry: &Value| number(entry, "/id");
-    let plain = cloud.register(&with(service("life-plain", system("life-plain", closed_port())), "/serviceUri", "/x"));
+    let plain = cloud.register(&with(service("life-plain", system("life-plain", held_port())), "/serviceUri", "/x"));
     let (valid, over) = (cloud.register(&ending("life-valid", 9701, FUTURE)), cloud.register(&ending("life-over", 9702, PAST)));
     let unknown = json!({"id": id(&plain), "serviceDefinition": "life-plain", "provider": plain["provider"], "serviceUri": "/x",
         "endOfValidity": null, "state": "unknown", "lastProbeAt": null, "lastProbe": null,
@@ -77,7 +74,7 @@ fn who_does_not_accept_is_shown_and_stays() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let open_port = listener.local_addr().expect("an address").port();
     let open = number(&cloud.register(&service("probe-open", system("probe-open", open_port))), "/id");
-    let closed = number(&cloud.register(&service("probe-closed", system("probe-closed", closed_port()))), "/id");
+    let closed = number(&cloud.register(&service("probe-closed", system("probe-closed", held_port()))), "/id");
     assert!(eventually(|| state(&cloud, open) == "fresh" && state(&cloud, closed) == "unreachable"));
     let (open, closed) = (life(&cloud, open).expect("it is there"), life(&cloud, closed).expect("it stays"));
     assert_eq!((&open["lastProbe"], &open["unreachableSince"]), (&json!("reachable"), &Value::Null));
@@ -91,7 +88,7 @@ fn who_does_not_accept_goes_when_pings_are_scheduled() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let open_port = listener.local_addr().expect("an address").port();
     let open = number(&cloud.register(&service("ping-open", system("ping-open", open_port))), "/id");
-    let closed = cloud.register(&service("ping-closed", system("ping-closed", closed_port())));
+    let closed = cloud.register(&service("ping-closed", system("ping-closed", held_port())));
     assert!(eventually(|| state(&cloud, open) == "fresh" && state(&cloud, number(&closed, "/id")) == "gone"));
     let row = Row::get("its system stays", format!("/serviceregistry/mgmt/systems/{}", number(&closed, "/provider/id")));
     check(
@@ -107,8 +104,8 @@ fn who_does_not_accept_goes_when_pings_are_scheduled() {
 #[test]
 fn what_is_stale_goes_after_the_time_that_was_chosen() {
     let cloud = Launch::new().flags(["--probe-services", "--ping-timeout-ms", "500", "--deregister-after-s", "2"]).start();
-    let closed = number(&cloud.register(&service("stale-closed", system("stale-closed", closed_port()))), "/id");
-    let over = number(&cloud.register(&ending("stale-over", closed_port(), PAST)), "/id");
+    let closed = number(&cloud.register(&service("stale-closed", system("stale-closed", held_port()))), "/id");
+    let over = number(&cloud.register(&ending("stale-over", held_port(), PAST)), "/id");
     assert!(eventually(|| matches!(state(&cloud, closed).as_str(), "unreachable" | "gone")));
     if let Some(life) = life(&cloud, closed) {
         assert!(life["deregisterAt"].is_string(), "{life}");

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::table::{Row, check};
 use crate::support::arrowhead::{list, number, service, system, texts, with};
 use crate::support::cloud::{Cloud, Launch};
+use crate::support::ports::held_port;
 
 const MULTI: &str = "/serviceregistry/query/multi";
 
@@ -43,7 +44,7 @@ fn each_query_pings_or_does_not() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let open_port = listener.local_addr().expect("an address").port();
     cloud.register(&service("multi-ping", system("multi-open", open_port)));
-    cloud.register(&service("multi-ping", system("multi-closed", closed_port())));
+    cloud.register(&service("multi-ping", system("multi-closed", held_port())));
     let form = |ping: bool| json!({"serviceDefinitionRequirement": "multi-ping", "pingProviders": ping});
     let row = Row::post("both kinds", MULTI, &json!({"forms": [form(true), form(false)]}))
         .has_length("/results/0/serviceQueryData", 1)
@@ -53,10 +54,6 @@ fn each_query_pings_or_does_not() {
 }
 
 /// A port that nobody listens on.
-fn closed_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port()
-}
-
 /// A port of all loopback addresses on which connections are neither accepted nor refused: the queue of those that wait is full.
 struct Deaf {
     listener: TcpListener,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::table::{Row, check};
 use crate::support::arrowhead::{list, service, system, texts, with};
 use crate::support::cloud::Cloud;
+use crate::support::ports::held_port;
 
 const QUERY: &str = "/serviceregistry/query";
 
@@ -146,10 +147,7 @@ fn a_ping_drops_the_providers_that_do_not_listen() {
     let cloud = Cloud::shared();
     let listening = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let open_port = listening.local_addr().expect("an address").port();
-    let closed_port = {
-        let closed = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        closed.local_addr().expect("an address").port()
-    };
+    let closed_port = held_port();
     cloud.register(&service("query-ping", system("query-alive", open_port)));
     cloud.register(&service("query-ping", system("query-dead", closed_port)));
     let ask = |ping: bool| found(&cloud, &form("query-ping", "pingProviders", json!(ping)));

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::{Scene, expect, numbers};
 use crate::support::cloud::Launch;
 use crate::support::patience::eventually;
-use crate::support::push::{Manner, PushSubscriber, free_port};
+use crate::support::ports::held_port;
+use crate::support::push::{Manner, PushSubscriber};
 
 #[test]
 fn who_refuses_everything_is_asked_as_rarely_as_who_is_away() {
@@ -33,7 +34,7 @@ fn who_refuses_everything_is_asked_as_rarely_as_who_is_away() {
 
 #[test]
 fn a_pause_is_no_time_of_failing() {
-    let port = free_port();
+    let port = held_port();
     let scene = Scene::new(Launch::new().flags(["--push-give-up-s", "3"]), port);
     scene.publish(0..10);
     scene.wait_for("state", "open");

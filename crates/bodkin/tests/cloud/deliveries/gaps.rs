@@ -6,7 +6,8 @@ use super::Scene;
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::Launch;
 use crate::support::patience::eventually;
-use crate::support::push::{Manner, PushSubscriber, free_port};
+use crate::support::ports::held_port;
+use crate::support::push::{Manner, PushSubscriber};
 
 const EVENTS: u64 = 300;
 /// Of 1.2 MB of events the log keeps the last of its files, which have 64 KiB each.
@@ -36,7 +37,7 @@ fn lost_in_all(scene: &Scene) -> u64 {
 
 #[test]
 fn what_is_given_up_is_a_dead_letter_or_counted_as_lost() {
-    let scene = Scene::new(Launch::new().flags(SHORT_LOG).flags(["--push-give-up-s", "3"]), free_port());
+    let scene = Scene::new(Launch::new().flags(SHORT_LOG).flags(["--push-give-up-s", "3"]), held_port());
     publish_large(&scene);
     let mut last = Value::Null;
     // The newest event is neither: it is tried on.

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 use super::{QUICK, Scene, expect, numbers};
 use crate::support::arrowhead::{INSECURE_JSON_ID, event, list, number, system, texts, with};
 use crate::support::cloud::Launch;
-use crate::support::push::{Manner, PushSubscriber, free_port};
+use crate::support::ports::held_port;
+use crate::support::push::{Manner, PushSubscriber};
 
 /// A subscriber that refuses what it is sent, at once.
 fn refusing() -> (Scene, PushSubscriber) {
@@ -59,7 +60,7 @@ fn a_letter_that_does_not_pass_the_present_filter_is_not_sent() {
 
 #[test]
 fn a_backlog_that_is_refused_in_a_replay_stays_one_row() {
-    let port = free_port();
+    let port = held_port();
     let scene = Scene::new(Launch::new().flags(["--push-give-up-s", "1", "--dead-letters-max", "1"]), port);
     scene.publish(0..100);
     scene.wait_for("deadLetters", 99);

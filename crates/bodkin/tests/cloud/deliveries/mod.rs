@@ -14,7 +14,8 @@ use tempfile::TempDir;
 use crate::support::arrowhead::{event, list, number, subscription, system, texts, with};
 use crate::support::cloud::{Cloud, Launch};
 use crate::support::patience::{eventually, eventually_some};
-use crate::support::push::{Manner, PushSubscriber, free_port};
+use crate::support::ports::held_port;
+use crate::support::push::{Manner, PushSubscriber};
 
 const SUBSCRIPTIONS: &str = "/api/v1/subscriptions";
 const DEAD_LETTERS: &str = "/api/v1/dead-letters";
@@ -111,7 +112,7 @@ fn expect(listener: &PushSubscriber, payloads: &[String]) {
 
 #[test]
 fn a_subscriber_that_was_away_gets_everything_in_order_and_then_goes_live() {
-    let port = free_port();
+    let port = held_port();
     let scene = Scene::new(Launch::new(), port);
     scene.publish(0..300);
     let open = scene.wait_for("state", "open");
@@ -234,7 +235,7 @@ fn a_replay_keeps_what_is_refused_once_more_and_ends_at_a_failure() {
 
 #[test]
 fn who_fails_too_long_loses_its_backlog_to_one_row_of_dead_letters() {
-    let port = free_port();
+    let port = held_port();
     let scene = Scene::new(Launch::new().flags(["--push-give-up-s", "1", "--dead-letters-max", "1"]), port);
     scene.cloud.publish(&event("other", system("publisher", 1), "not for the subscriber"));
     scene.publish(0..100);
@@ -311,7 +312,7 @@ fn of_pauses_and_resumptions_at_once_the_last_one_holds_over_a_restart() {
 
 #[test]
 fn what_was_not_delivered_at_a_stop_is_delivered_after_the_next_start_and_nothing_else() {
-    let (port, place) = (free_port(), TempDir::new().expect("a temporary directory"));
+    let (port, place) = (held_port(), TempDir::new().expect("a temporary directory"));
     let scene = Scene::new(Launch::new().data(place.path()), port);
     scene.publish(0..50);
     scene.wait_for("state", "open");
@@ -352,7 +353,7 @@ fn a_kill_doubles_a_second_of_events_at_the_most_and_loses_none() {
 #[test]
 fn a_replay_that_is_killed_goes_on_where_it_was() {
     const EVENTS: usize = 9000;
-    let (port, place) = (free_port(), TempDir::new().expect("a temporary directory"));
+    let (port, place) = (held_port(), TempDir::new().expect("a temporary directory"));
     let scene = Scene::new(Launch::new().data(place.path()).flags(["--push-give-up-s", "1"]), port);
     let mut connection = scene.cloud.connect(crate::support::cloud::System::EventHandler);
     for number in 0..EVENTS {

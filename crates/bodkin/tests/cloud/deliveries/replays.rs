@@ -8,7 +8,8 @@ use crate::support::arrowhead::{number, with};
 use crate::support::cloud::{Launch, System};
 use crate::support::http::Connection;
 use crate::support::patience::eventually;
-use crate::support::push::{Manner, PushSubscriber, free_port};
+use crate::support::ports::held_port;
+use crate::support::push::{Manner, PushSubscriber};
 
 /// A replay of 99 letters whose first one has come to a subscriber that does not answer yet, as it has to the newest event.
 struct Replaying {
@@ -19,7 +20,7 @@ struct Replaying {
 
 impl Replaying {
     fn begin() -> Self {
-        let port = free_port();
+        let port = held_port();
         let scene = Scene::new(Launch::new().flags(["--push-give-up-s", "1"]), port);
         scene.publish(0..100);
         scene.wait_for("deadLetters", 99);
@@ -59,7 +60,7 @@ fn a_replay_ends_with_its_subscription() {
 #[test]
 fn what_is_replayed_slowly_is_noted_by_and_by() {
     const LETTERS: i64 = 59;
-    let (port, place) = (free_port(), TempDir::new().expect("a temporary directory"));
+    let (port, place) = (held_port(), TempDir::new().expect("a temporary directory"));
     let scene = Scene::new(Launch::new().data(place.path()).flags(["--push-give-up-s", "1"]), port);
     scene.publish(0..60);
     scene.wait_for("deadLetters", LETTERS);

@@ -5,11 +5,12 @@ use serde_json::json;
 use super::{Scene, expect, numbers};
 use crate::support::arrowhead::INSECURE_JSON_ID;
 use crate::support::cloud::Launch;
-use crate::support::push::{Manner, PushSubscriber, free_port};
+use crate::support::ports::held_port;
+use crate::support::push::{Manner, PushSubscriber};
 
 #[test]
 fn what_waits_is_not_sent_any_more_when_its_rule_is_gone() {
-    let port = free_port();
+    let port = held_port();
     let scene = Scene::new(Launch::new(), port);
     scene.publish(0..20);
     scene.wait_for("state", "open");

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 use super::{DEAD_LETTERS, QUICK, Scene, numbers};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::patience::eventually;
-use crate::support::push::{Manner, PushSubscriber, free_port};
+use crate::support::ports::held_port;
+use crate::support::push::{Manner, PushSubscriber};
 
 /// Stops a cloud while `listener` waits with its answer, which it gives when the cloud listens no more.
 fn stop_while_it_waits(cloud: Cloud, listener: &PushSubscriber) {
@@ -40,7 +41,7 @@ fn a_stop_doubles_nothing_for_who_is_behind() {
 
 #[test]
 fn a_stop_doubles_nothing_of_a_replay() {
-    let (port, place) = (free_port(), TempDir::new().expect("a temporary directory"));
+    let (port, place) = (held_port(), TempDir::new().expect("a temporary directory"));
     let scene = Scene::new(Launch::new().data(place.path()).flags(["--push-give-up-s", "1"]), port);
     scene.publish(0..10);
     scene.wait_for("deadLetters", 9);

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::support::cloud::{BINARY, System};
 use crate::support::http::{Answer, Connection};
 use crate::support::patience::{PATIENCE, eventually};
-use crate::support::ports::free_offset;
+use crate::support::ports::{HeldOffset, held_offset, held_port};
 use crate::support::secure::{Client, DAY, copy, put_trust};
 
 /// Long beside the stalls of a busy machine, so that no test sees a fail-over that it has not asked for.
@@ -169,7 +169,7 @@ pub struct Pair {
     witness_address: Option<SocketAddr>,
     backup_address: Option<SocketAddr>,
     /// How far the brokers' ports are from the standard ones; `None`: anywhere.
-    offsets: Option<[u16; 2]>,
+    offsets: Option<[HeldOffset; 2]>,
     is_secure: bool,
 }
 
@@ -188,7 +188,7 @@ impl Pair {
     /// In secure mode, on ports that the clients know: the Primary's trust directory, at the Backup all of it but the root's key, at the witness what it
     /// needs.
     pub fn secure(tables: &str) -> Self {
-        let pair = Self { offsets: Some([free_offset(), free_offset()]), is_secure: true, ..Self::with("", tables) };
+        let pair = Self { offsets: Some([held_offset(), held_offset()]), is_secure: true, ..Self::with("", tables) };
         let primary = put_trust(&pair.trust("primary"));
         let witness = SystemName::from_stored(PAIR_NODES[2]);
         primary.ensure_identity(&witness, &[], tls::now(), DAY).expect("an identity");
@@ -218,7 +218,7 @@ impl Pair {
 
     /// The witness, where it was before.
     pub fn witness(&mut self) -> Node {
-        let address = self.witness_address.map_or("127.0.0.1:0".to_owned(), |address| address.to_string());
+        let address = self.witness_address.unwrap_or_else(held_address).to_string();
         let node = Node::start(&[&["witness", "--witness-listen", &address], self.mode()].concat(), self.place.path(), "witness");
         self.witness_address = Some(node.pair_address());
         node
@@ -226,7 +226,7 @@ impl Pair {
 
     /// The Backup, where it was before.
     pub fn backup(&mut self) -> Node {
-        let address = self.backup_address.map_or("127.0.0.1:0".to_owned(), |address| address.to_string());
+        let address = self.backup_address.unwrap_or_else(held_address).to_string();
         let node = self.broker(&["backup", "--pair-listen", &address], "backup");
         self.backup_address = Some(node.pair_address());
         node
@@ -246,7 +246,7 @@ impl Pair {
     fn broker(&self, arguments: &[&str], data: &str) -> Node {
         let witness = self.witness_address.map(|address| address.to_string());
         let witness: Vec<&str> = witness.iter().flat_map(|address| ["--witness", address]).collect();
-        let offset = self.offsets.map(|offsets| offsets[usize::from(data == "backup")].to_string());
+        let offset = self.offsets.as_ref().map(|offsets| offsets[usize::from(data == "backup")].get().to_string());
         let ports: &[&str] = if let Some(offset) = &offset { &["--port-offset", offset] } else { &["--any-port"] };
         let arguments = [arguments, &witness, ports, self.mode()].concat();
         let operator = self.is_secure.then(|| Client::system("sysop"));
@@ -268,12 +268,17 @@ impl Pair {
     /// The same, on ports that the clients know before anybody serves there.
     #[track_caller]
     pub fn known(keys: &str, tables: &str) -> (Self, Node, Node, Node) {
-        Self { offsets: Some([free_offset(), free_offset()]), ..Self::with(keys, tables) }.begin()
+        Self { offsets: Some([held_offset(), held_offset()]), ..Self::with(keys, tables) }.begin()
     }
 
     /// Where the brokers speak ZMTP, if their ports are known.
     pub fn zmtp_addresses(&self) -> (SocketAddr, SocketAddr) {
-        let [first, second] = self.offsets.expect("the ports are known").map(|offset| SocketAddr::from(([127, 0, 0, 1], 5570 + offset)));
+        let [first, second] = self
+            .offsets
+            .as_ref()
+            .expect("the ports are known")
+            .each_ref()
+            .map(|offset| SocketAddr::from(([127, 0, 0, 1], 5570 + offset.get())));
         (first, second)
     }
 
@@ -292,6 +297,11 @@ impl Pair {
         primary.protected(true);
         (self, witness, backup, primary)
     }
+}
+
+/// Where a node may come back.
+fn held_address() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], held_port()))
 }
 
 /// Passes connections on until it is cut; then what is sent gets lost without a word.

@@ -29,7 +29,7 @@ use super::{clients::Clients, nodes::LEASE};
 use crate::support::arrowhead::system;
 use crate::support::http::Connection;
 use crate::support::patience::eventually;
-use crate::support::ports::free_offset;
+use crate::support::ports::{HeldOffset, held_offset, held_port};
 
 /// The protocol of the version before, and the first one.
 const OLD: u16 = PROTOCOL - 1;
@@ -47,19 +47,19 @@ struct InProcess {
 /// Where the nodes keep their data and are found.
 struct Places {
     place: tempfile::TempDir,
-    offsets: [u16; 2],
-    /// Of the Backup and of the witness, once they have one.
+    offsets: [HeldOffset; 2],
+    /// Of the Backup and of the witness.
     addresses: [SocketAddr; 2],
 }
 
-fn any() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 0))
+fn held_address() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], held_port()))
 }
 
 impl Places {
     fn new() -> Self {
         let place = tempfile::tempdir().expect("a directory");
-        Self { place, offsets: [free_offset(), free_offset()], addresses: [any(), any()] }
+        Self { place, offsets: [held_offset(), held_offset()], addresses: [held_address(), held_address()] }
     }
 
     fn config(&self, node: Node, protocol: u16) -> PairConfig {
@@ -109,7 +109,7 @@ impl Places {
         if let Some(address) = address {
             self.addresses[0] = address;
         }
-        let config = HostConfig { pair: Some(handle.clone()), ..host(&self.data(node), self.offsets[node as usize]) };
+        let config = HostConfig { pair: Some(handle.clone()), ..host(&self.data(node), self.offsets[node as usize].get()) };
         let (begun, begins) = mpsc::channel();
         let thread = thread::spawn(move || {
             while serve(&config, &mut pair, &begun) == Duty::Follow {}
@@ -120,7 +120,7 @@ impl Places {
     }
 
     fn zmtp(&self) -> [SocketAddr; 2] {
-        self.offsets.map(|offset| SocketAddr::from(([127, 0, 0, 1], 5570 + offset)))
+        self.offsets.each_ref().map(|offset| SocketAddr::from(([127, 0, 0, 1], 5570 + offset.get())))
     }
 }
 
@@ -214,7 +214,7 @@ fn an_upgrade_under_load_backup_first_loses_nothing() {
     let (witness, backup) = (places.witness(OLD), places.broker(Node::Second, OLD));
     let primary = places.broker(Node::First, OLD);
     primary.protected();
-    register(places.offsets[0]);
+    register(places.offsets[0].get());
     let mut clients = clients(&places);
     clients.come_through(50);
     // The Backup first: from now on there are two versions.
@@ -244,7 +244,7 @@ fn a_leader_of_the_newer_version_has_a_backup_of_the_older_one() {
         let (_witness, backup) = (places.witness(PROTOCOL), places.broker(Node::Second, old));
         let primary = places.broker(Node::First, PROTOCOL);
         primary.protected();
-        register(places.offsets[0]);
+        register(places.offsets[0].get());
         let mut clients = clients(&places);
         clients.come_through(50);
         if old == OLDEST {

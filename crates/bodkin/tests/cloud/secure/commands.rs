@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::support::cloud::{BINARY, Cloud, Launch};
 use crate::support::double::Double;
-use crate::support::ports::free_offset;
+use crate::support::ports::{HeldOffset, held_offset};
 
 /// Commands of which each must end with exit code 0, in this order. `-> name` keeps the id of what it prints, which `{name}` stands
 /// for afterwards; `{provider}` is a port where somebody answers, `{monitor}` Bodkin's own.
@@ -133,15 +133,15 @@ const WITH_A_PAIR: &[&str] = &["pair hand-over"];
 struct Session {
     place: TempDir,
     _cloud: Cloud,
-    offset: u16,
+    offset: HeldOffset,
     values: BTreeMap<String, String>,
 }
 
 impl Session {
     fn start<const N: usize>(flags: [&str; N]) -> Self {
-        let (place, offset) = (TempDir::new().expect("a temporary directory"), free_offset());
-        let cloud = Launch::new().secure().data(&place.path().join(".bodkin")).port_offset(offset).flags(flags).start();
-        let values = BTreeMap::from([("monitor".to_owned(), (8440 + offset).to_string())]);
+        let (place, offset) = (TempDir::new().expect("a temporary directory"), held_offset());
+        let cloud = Launch::new().secure().data(&place.path().join(".bodkin")).port_offset(offset.get()).flags(flags).start();
+        let values = BTreeMap::from([("monitor".to_owned(), (8440 + offset.get()).to_string())]);
         Self { place, _cloud: cloud, offset, values }
     }
 
@@ -150,7 +150,7 @@ impl Session {
         let (line, kept) = line.split_once(" -> ").map_or((line, None), |(line, name)| (line, Some(name)));
         let words = self.values.iter().fold(line.to_owned(), |line, (name, value)| line.replace(&format!("{{{name}}}"), value));
         let mut command = Command::new(BINARY);
-        command.args(words.split_whitespace()).current_dir(self.place.path()).env("BODKIN_PORT_OFFSET", self.offset.to_string());
+        command.args(words.split_whitespace()).current_dir(self.place.path()).env("BODKIN_PORT_OFFSET", self.offset.get().to_string());
         command.args(kept.map(|_| "--output=json"));
         let output = command.output().expect("the binary starts");
         let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

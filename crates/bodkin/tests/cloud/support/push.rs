@@ -19,12 +19,6 @@ const REQUEST_LIMIT_BYTES: usize = 1024 * 1024;
 /// How long a slow subscriber takes for an answer.
 const SLOWNESS: Duration = Duration::from_millis(120);
 
-/// A port on which nobody listens.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("a bound listener has an address").port()
-}
-
 /// What the listener does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
@@ -93,7 +87,7 @@ impl PushSubscriber {
         Self::listen_at(0, manner)
     }
 
-    /// Listens on a port that was free a moment ago.
+    /// Listens on a port that [`held_port`](super::ports::held_port) has given.
     pub fn listen_at(port: u16, manner: Manner) -> Self {
         Self::begin(port, manner, None)
     }

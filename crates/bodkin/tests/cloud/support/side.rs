@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::cloud::{BINARY, Cloud, Launch, System};
 use super::patience::eventually;
+use super::ports::held_port;
 use super::secure::DAY;
 
 /// A cloud, and where its operator works.
@@ -69,7 +70,9 @@ pub fn neighbours(place: &Path) -> (Side, Side) {
 /// The same, both with more arguments.
 pub fn neighbours_with(place: &Path, flags: &[&str]) -> (Side, Side) {
     let common = [flags, &["--neighbor-timeout-ms", "2000"]].concat();
-    let one = Side::start(place, "one", &[&common[..], &["--relay-listen", "127.0.0.1:0"]].concat());
+    // Known before, for the cloud that has it may come back.
+    let relay = format!("127.0.0.1:{}", held_port());
+    let one = Side::start(place, "one", &[&common[..], &["--relay-listen", &relay]].concat());
     let two = Side::start(place, "two", &common);
     let relay = one.cloud.ready()["listeners"]["relay"].as_str().expect("where its relay is").to_owned();
     one.done(&format!("relay add {relay} --own"));

@@ -150,8 +150,10 @@ async fn a_body_without_an_end_is_given_up_and_is_an_answer_all_the_same() {
 
 #[tokio::test]
 async fn who_is_not_there_is_tried_once_and_all_is_lost() {
-    let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (_, measurement) = measure(probe(at), asking(SHORT)).await;
+    // Bound, so that it is nobody else's, and not listening.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let (_, measurement) = measure(probe(held.local_addr().unwrap()), asking(SHORT)).await;
     assert_eq!((measurement.attempts.len(), answered(&measurement)), (ATTEMPTS, 0));
     assert!(measurement.trouble.is_some());
 }
