@@ -1,5 +1,6 @@
 //! Pages of the documentation whose commands are run, as `docs/README.md` says: what they print is what the page shows.
 
+mod readme;
 mod terminal;
 
 use std::collections::BTreeMap;
@@ -51,13 +52,20 @@ struct Block {
     shown: Option<String>,
 }
 
-/// The fences of a page that are run.
-fn blocks(page: &str) -> Vec<Block> {
+/// The fences that are run of a page, or of one of its sections.
+fn blocks(page: &str, section: Option<&str>) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open: Option<(usize, String, String)> = None;
     // A fence of what is printed stands behind the fence it belongs to.
     let mut follows = false;
+    let mut is_inside = section.is_none();
     for (line, text) in (1..).zip(page.lines()) {
+        if let (Some(section), Some(heading), None) = (section, text.strip_prefix("## "), &open) {
+            is_inside = heading == section;
+        }
+        if !is_inside {
+            continue;
+        }
         match (text.strip_prefix("```"), open.take()) {
             (Some(info), None) => open = Some((line, info.trim().to_owned(), String::new())),
             (Some(_), Some((line, info, commands))) => match info.as_str() {
@@ -135,12 +143,12 @@ fn fits(expected: &str, line: &str) -> bool {
 /// Runs a page from its first command to its last in a folder of its own.
 #[track_caller]
 fn check(name: &str) {
-    check_in(name, |_| {});
+    check_in(name, None, |_| {});
 }
 
-/// The same in a folder that has what the page takes for granted.
+/// The same of a section, if one is named, in a folder that has what it takes for granted.
 #[track_caller]
-fn check_in(name: &str, furnish: impl FnOnce(&Path)) {
+fn check_in(name: &str, section: Option<&str>, furnish: impl FnOnce(&Path)) {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).expect("the page is there");
     let offsets = [held_offset(), held_offset()];
     let moves = Moves(offsets.each_ref().map(HeldOffset::get));
@@ -150,8 +158,8 @@ fn check_in(name: &str, furnish: impl FnOnce(&Path)) {
     let environment = BTreeMap::from([("BODKIN_PORT_OFFSET", moves.0[0].to_string()), ("ZMTP_C", SOURCES_IN_C.to_owned())]);
     // Those of other terminals go on until the page's end.
     let mut others = Vec::new();
-    let blocks = blocks(&page);
-    assert!(blocks.len() > 1, "{name} has only {} fences to run", blocks.len());
+    let blocks = blocks(&page, section);
+    assert!(blocks.len() > usize::from(section.is_none()), "{name} {section:?} has only {} fences to run", blocks.len());
     for Block { line, is_other, commands, shown } in blocks {
         let (commands, shown) = (moves.of(&commands), moves.of(&shown.unwrap_or_default()));
         let told = |printed: &str, missing: &str| {
@@ -204,7 +212,7 @@ fn a_tunnel_is_as_its_page_says() {
 
 #[test]
 fn the_move_from_the_java_systems_is_as_its_page_says() {
-    check_in("how-to/move-from-java.md", |place| {
+    check_in("how-to/move-from-java.md", None, |place| {
         let stores = key_stores(&[anchor()]);
         for system in ["gatekeeper", "gateway", "sysop"] {
             put_key_store(stores.path(), system);
