@@ -56,6 +56,22 @@ pub fn own() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(Duration::from).expect("every process has this clock")
 }
 
+/// What all processors of the machine have worked so far for whomever, with what a virtual machine's host has taken of them; in ticks of 10 ms. None where the kernel does not tell.
+pub fn of_machine() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
+    Some(Duration::from_secs_f64(worked_ticks(&stat)? as f64 / per_second as f64))
+}
+
+/// Of the first line of /proc/stat: all but what was idle, and without guests, who are in the user's time.
+fn worked_ticks(stat: &str) -> Option<u64> {
+    let all = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = all.split_whitespace().map(|field| field.parse().ok()).collect::<Option<_>>()?;
+    let (idle, guests) = (3..=4, 8..);
+    (ticks.len() >= 8)
+        .then(|| ticks.iter().enumerate().filter(|(at, _)| !idle.contains(at) && !guests.contains(at)).map(|(_, ticks)| ticks).sum())
+}
+
 /// How often this process's threads have given up their processor because they had nothing to do.
 pub fn own_sleeps() -> u64 {
     let usage = getrusage(UsageWho::RUSAGE_SELF).expect("every process has used something");
@@ -102,6 +118,18 @@ mod tests {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 200 3 4 250 50 6 7 20 0 9 0 12345 1 2 3";
         assert_eq!(ticks(stat), Some(300));
         assert_eq!(ticks("7 (a"), None);
+    }
+
+    #[test]
+    fn what_a_machine_works_is_all_but_its_idle_time() {
+        assert_eq!(worked_ticks("cpu  1 2 3 1000 2000 4 5 6 7 8\ncpu0 1 1 1 1 1 1 1 1 0 0"), Some(21));
+        assert_eq!((worked_ticks("cpu  1 2 3"), worked_ticks("cpu  1 2 3 4 5 x 7 8 9"), worked_ticks("")), (None, None, None));
+        let Some(before) = of_machine() else { return };
+        let own_before = own();
+        while own() < own_before + Duration::from_millis(50) {
+            std::hint::black_box((0..1000u64).sum::<u64>());
+        }
+        assert!(of_machine().unwrap() >= before + Duration::from_millis(20), "it worked for this process");
     }
 
     #[test]

@@ -7,7 +7,9 @@ mod events;
 mod graphs;
 mod intercloud;
 mod orchestrations;
+mod processors;
 
+pub use self::processors::Processors;
 use serde::{Deserialize, Serialize};
 
 use crate::load::StageTimes;
@@ -100,6 +102,9 @@ pub struct OrchestrationRun {
     /// Processor time of the cloud, in the kernel's ticks of 10 ms, and of the consumers, where the cloud's process is known.
     #[serde(default)]
     pub processor_ns: Option<u64>,
+    /// The same by side, with what others had; none in a recording of before.
+    #[serde(default)]
+    pub processors: Option<Processors>,
     /// The server's stages during the run, by system.
     pub stages: StageTimes,
 }
@@ -123,6 +128,9 @@ pub struct InterCloudRun {
     pub latency_ns: Counts,
     /// Processor time of both clouds, in the kernel's ticks of 10 ms, and of the consumers.
     pub processor_ns: Option<u64>,
+    /// The same by side, with what others had; none in a recording of before.
+    #[serde(default)]
+    pub processors: Option<Processors>,
     /// Stages of the cloud that the consumers asked, by system.
     pub stages: StageTimes,
     /// Parts of its dialogues as it saw them, by what they were about.

@@ -4,7 +4,8 @@ use anyhow::Context;
 
 use super::{
     InterCloudRun,
-    orchestrations::{ask, processor_ns},
+    orchestrations::ask,
+    processors::{Counters, Processors},
 };
 use crate::expectation::{BodyRule, Expectation};
 use crate::intercloud::{IF_NOTHING_HERE, Neighbors};
@@ -43,15 +44,16 @@ fn one(neighbors: &Neighbors, consumers: u32, options: &RecordOptions) -> anyhow
     asked(consumers.saturating_mul(WARM_UP_EACH))?;
     let clouds = [&neighbors.asking, &neighbors.asked];
     let stages = || clouds.map(|cloud| Stages::read(cloud.api()?)).into_iter().collect::<anyhow::Result<Vec<_>>>();
-    let (before, processor_before) = (stages()?, processor_ns(&clouds)?);
+    let (before, counters) = (stages()?, Counters::begin(&clouds)?);
     let (orchestrations, latencies) = asked(options.intercloud)?;
-    let (processor_after, after) = (processor_ns(&clouds)?, stages()?);
+    let (processors, after) = (counters.end()?, stages()?);
     Ok(InterCloudRun {
         consumers,
         services: options.services,
         orchestrations,
         latency_ns: latencies.counts(),
-        processor_ns: processor_after.zip(processor_before).map(|(after, before)| after.saturating_sub(before)),
+        processor_ns: processors.as_ref().map(Processors::own_ns),
+        processors,
         stages: after[0].since(&before[0]),
         asking: after[0].dialogues_since(&before[0]),
         asked: after[1].dialogues_since(&before[1]),

@@ -3,15 +3,14 @@
 use anyhow::{Context, ensure};
 
 use super::OrchestrationRun;
+use super::processors::{Counters, Processors};
 use crate::baseline::Baseline;
-use crate::cloud::Cloud;
 use crate::endpoint::Endpoint;
 use crate::expectation::{Expectation, Faults};
 use crate::lanes::drive;
 use crate::load;
 use crate::operation::Operation;
 use crate::options::RecordOptions;
-use crate::processor_time;
 use crate::scene::Scene;
 use crate::stages::Stages;
 use crate::state::State;
@@ -43,15 +42,17 @@ fn one(scene: &mut Scene, consumers: u32, options: &RecordOptions) -> anyhow::Re
     let warm_up = batch(options.orchestrations.min(load::WARM_UP_REQUESTS))?;
     ask(&warm_up.endpoint, &warm_up.requests, consumers, warm_up.expectation)?;
     let batch = batch(options.orchestrations.saturating_add(consumers))?;
-    let (before, processor_before) = (Stages::read(&monitor)?, processor_ns(&[&scene.cloud])?);
+    let clouds = [&scene.cloud];
+    let (before, counters) = (Stages::read(&monitor)?, Counters::begin(&clouds)?);
     let latencies = ask(&batch.endpoint, &batch.requests, consumers, batch.expectation)?;
-    let (processor_after, after) = (processor_ns(&[&scene.cloud])?, Stages::read(&monitor)?);
+    let (processors, after) = (counters.end()?, Stages::read(&monitor)?);
     Ok(OrchestrationRun {
         services: options.services,
         consumers,
         orchestrations: batch.requests.len() as u64,
         latency_ns: latencies.counts(),
-        processor_ns: processor_after.zip(processor_before).map(|(after, before)| after.saturating_sub(before)),
+        processor_ns: processors.as_ref().map(Processors::own_ns),
+        processors,
         stages: after.since(&before),
     })
 }
@@ -76,17 +77,4 @@ pub fn ask(endpoint: &Endpoint, requests: &[Vec<u8>], consumers: u32, expectatio
     })?;
     ensure!(faults.count == 0, "orchestrations failed: {}", faults.first.join("; "));
     Ok(latencies)
-}
-
-/// Of these clouds and of this process, in which the consumers are; none where the process of a cloud is not known.
-///
-/// # Errors
-/// A cloud is gone.
-pub fn processor_ns(clouds: &[&Cloud]) -> anyhow::Result<Option<u64>> {
-    let mut sum = processor_time::own();
-    for cloud in clouds {
-        let Some(used) = cloud.processor_time()? else { return Ok(None) };
-        sum += used;
-    }
-    Ok(Some(u64::try_from(sum.as_nanos()).unwrap_or(u64::MAX)))
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     durations::{Durations, likeliest},
+    orchestration_path::OrchestrationDeployment,
     prediction::{Effort, PredictionError, predict_orchestrations},
 };
 use crate::distribution::{Distribution, DistributionError, Form};
@@ -17,6 +18,8 @@ use crate::distribution::{Distribution, DistributionError, Form};
 pub struct OrchestrationRun {
     /// Processors that the clouds and the consumers share.
     pub cores: u32,
+    /// How many of them others kept busy in the mean; 0 where that is not known.
+    pub others: f64,
     /// Consumers, each of which asks again when it has its answer.
     pub consumers: u32,
     /// Orchestrations while the steps were recorded.
@@ -148,6 +151,8 @@ impl OrchestrationRun {
                 theirs.iter().filter(|(other, _)| other == name).for_each(|(_, other)| durations.add(other));
             }
         };
+        let part = other.orchestrations as f64 / (self.orchestrations + other.orchestrations).max(1) as f64;
+        self.others += (other.others - self.others) * part;
         self.orchestrations += other.orchestrations;
         self.latency.add(&other.latency);
         each(&mut self.before, &other.before);
@@ -158,6 +163,12 @@ impl OrchestrationRun {
             ours.decide.add(&theirs.decide);
         }
         self.processor_us = self.processor_us.zip(other.processor_us).map(|(ours, theirs)| ours + theirs);
+    }
+
+    /// What was there for them.
+    pub fn deployment(&self) -> OrchestrationDeployment {
+        // The kernel counts in ticks: in a short run others may seem to have had more than there is.
+        OrchestrationDeployment { cores: self.cores, others: self.others.clamp(0.0, f64::from(self.cores)), consumers: self.consumers }
     }
 
     /// All runs with this many consumers as one.
@@ -241,11 +252,13 @@ pub fn fit_orchestrations(runs: &[OrchestrationRun], effort: &Effort) -> Result<
     }
     let steps = alone.passed()?;
     let working_us: f64 = steps.iter().filter(|step| step.is_work).map(|step| step.mean_us).sum();
+    // Of the steps' times; what is worked takes longer where others have processors.
+    let (_, slowness) = alone.deployment().left();
     let worked: Vec<(u32, f64)> =
         loads.iter().filter_map(|load| Some((load.consumers, load.processor_us? / load.orchestrations as f64))).collect();
     let is_known = !worked.is_empty();
-    let worked = if is_known { Beside::nearest(&worked) } else { Beside { alone: working_us, many: working_us } };
-    let most_us = (WORK_PART_MAX * working_us).min(worked.many);
+    let worked = if is_known { Beside::nearest(&worked) } else { Beside { alone: working_us / slowness, many: working_us / slowness } };
+    let most_us = (WORK_PART_MAX * working_us / slowness).min(worked.many);
     let parts = if loads.len() == 1 { &ON_THE_WAY[..1] } else { &ON_THE_WAY[..] };
     let few = Effort { events: ((FEW_PART * effort.events as f64) as u64).max(FEW_MIN).min(effort.events), ..*effort };
     let mut best: Option<(f64, OrchestrationLaws)> = None;
@@ -257,7 +270,7 @@ pub fn fit_orchestrations(runs: &[OrchestrationRun], effort: &Effort) -> Result<
             Beside { alone: 0.0, many: 0.0 }
         };
         let laws = |held_us: f64| -> Result<OrchestrationLaws, DistributionError> {
-            let steps = fitted(&steps, way_us / working_us, held_us / working_us)?;
+            let steps = fitted(&steps, way_us / working_us, ((slowness - 1.0) * way_us + held_us) / working_us)?;
             Ok(OrchestrationLaws { consumers: consumers.clone(), steps, beside_us, mean_off_percent: 0.0 })
         };
         let laws = with_what_is_held(alone, &few, laws)?;
@@ -274,7 +287,7 @@ pub fn fit_orchestrations(runs: &[OrchestrationRun], effort: &Effort) -> Result<
 /// Predicted over measured means of loads.
 fn off(laws: &OrchestrationLaws, loads: &[OrchestrationRun], effort: &Effort) -> Result<Vec<f64>, PredictionError> {
     let off = |load: &OrchestrationRun| {
-        let predicted = predict_orchestrations(laws, load.consumers, load.cores, effort)?;
+        let predicted = predict_orchestrations(laws, &load.deployment(), effort)?;
         Ok(predicted.mean_us.value / load.latency.mean_us())
     };
     loads.iter().map(off).collect()
@@ -290,7 +303,7 @@ fn with_what_is_held(
     let mut held_us = 0.0;
     let mut found = laws(held_us)?;
     for _ in 0..REFININGS {
-        let predicted = predict_orchestrations(&found, alone.consumers, alone.cores, effort)?;
+        let predicted = predict_orchestrations(&found, &alone.deployment(), effort)?;
         held_us = (held_us + predicted.mean_us.value - alone.latency.mean_us()).max(0.0);
         found = laws(held_us)?;
     }
@@ -341,7 +354,13 @@ mod tests {
 
     #[track_caller]
     fn mean_us(laws: &OrchestrationLaws, consumers: u32, cores: u32) -> f64 {
-        predict_orchestrations(laws, consumers, cores, &EFFORT).expect("it can be predicted").mean_us.value
+        mean_beside_others_us(laws, consumers, cores, 0.0)
+    }
+
+    #[track_caller]
+    fn mean_beside_others_us(laws: &OrchestrationLaws, consumers: u32, cores: u32, others: f64) -> f64 {
+        let deployment = OrchestrationDeployment { cores, others, consumers };
+        predict_orchestrations(laws, &deployment, &EFFORT).expect("it can be predicted").mean_us.value
     }
 
     #[track_caller]
@@ -358,8 +377,9 @@ mod tests {
         assert_near(mean_us(&laws(0.0), 40, 1), 40.0 * 50.0, 0.03);
         let (two, four) = (mean_us(&laws(0.0), 2, 1), mean_us(&laws(0.0), 4, 1));
         assert!((199.99..250.0).contains(&two) && (199.99..300.0).contains(&four), "{two} and {four}");
-        for (consumers, cores) in [(0, 1), (1, 0), (1, ORCHESTRATION_CORES_MAX + 1)] {
-            assert!(predict_orchestrations(&laws(0.0), consumers, cores, &EFFORT).is_err());
+        let mistakes = [(0, 1, 0.0), (1, 0, 0.0), (1, ORCHESTRATION_CORES_MAX + 1, 0.0), (1, 2, -0.1), (1, 2, 2.1), (1, 2, f64::NAN)];
+        for (consumers, cores, others) in mistakes {
+            assert!(predict_orchestrations(&laws(0.0), &OrchestrationDeployment { cores, others, consumers }, &EFFORT).is_err());
         }
     }
 
@@ -384,7 +404,8 @@ mod tests {
         let mut laws = laws(0.0);
         laws.steps = vec![OrchestrationStep { name: "work".to_owned(), work_us: 50.0, waits: fixed(1.0) }];
         laws.steps.push(OrchestrationStep { name: "other work".to_owned(), ..laws.steps[0].clone() });
-        let told = predict_orchestrations(&laws, 10, 1, &EFFORT).expect("it can be predicted");
+        let told = predict_orchestrations(&laws, &OrchestrationDeployment { cores: 1, others: 0.0, consumers: 10 }, &EFFORT)
+            .expect("it can be predicted");
         assert_near(told.mean_us.value, 1_000.0, 0.01);
         assert!(told.quantile_us(0.99) < 1_700.0, "{}", told.quantile_us(0.99));
     }
@@ -404,6 +425,7 @@ mod tests {
         };
         OrchestrationRun {
             cores: 2,
+            others: 0.0,
             consumers,
             orchestrations: 100,
             latency: times(latency_us, 100),
@@ -473,6 +495,53 @@ mod tests {
                 assert_near(mean_us(&laws, consumers, 2), mean_us(&truth, consumers, 2), 0.03);
             }
         }
+    }
+
+    #[test]
+    fn who_shares_processors_with_others_waits_for_what_they_leave() {
+        // Of two processors one and a half: many wait by the work that is done for each.
+        assert_near(mean_beside_others_us(&laws(20.0), 40, 2, 0.5), 40.0 * 70.0 / 1.5, 0.05);
+        // Whatever others have, something is left.
+        assert_near(mean_beside_others_us(&laws(20.0), 40, 2, 2.0), 40.0 * 70.0 / 0.1, 0.05);
+        assert_near(mean_beside_others_us(&laws(0.0), 1, 2, 0.5), 150.0 + 50.0 / 0.75, 1e-6);
+        let left = |cores, others| OrchestrationDeployment { cores, others, consumers: 1 }.left();
+        for (others, whole) in [(0.0, 4), (0.75, 4), (0.8, 3), (1.0, 3), (3.75, 1), (4.0, 1)] {
+            let (processors, slowness) = left(4, others);
+            assert_eq!(processors, whole, "{others}");
+            assert_near(f64::from(processors) / slowness, (4.0 - others).max(0.2), 1e-9);
+        }
+        assert_eq!(left(1, 0.0), (1, 1.0));
+    }
+
+    /// A recording beside others tells what orchestrations take without them, and beside more of them.
+    #[test]
+    fn loads_beside_others_tell_of_a_machine_that_has_nothing_else_to_do() {
+        let truth = OrchestrationLaws {
+            steps: fitted(&run(1, 400.0, None).passed().expect("steps"), 150.0 / 300.0, 0.0).expect("laws"),
+            ..laws(50.0)
+        };
+        let seen = |consumers, others| {
+            let latency_us = mean_beside_others_us(&truth, consumers, 2, others);
+            // Beside others the stages take longer, too: as much as their work does.
+            let mut seen = run(consumers, latency_us, Some(200.0));
+            let longer = 1.0 + 0.5 * (OrchestrationDeployment { cores: 2, others, consumers }.left().1 - 1.0);
+            for (_, durations) in seen.before.iter_mut().chain(&mut seen.after) {
+                *durations = times(durations.mean_us() * longer, 100);
+            }
+            OrchestrationRun { others, ..seen }
+        };
+        let laws = fit(&[seen(1, 0.9), seen(4, 0.6)]);
+        for others in [0.0, 1.2] {
+            let [found, expected] = [&laws, &truth].map(|laws| mean_beside_others_us(laws, 8, 2, others));
+            assert_near(found, expected, 0.05);
+        }
+    }
+
+    #[test]
+    fn runs_of_a_load_share_what_others_had() {
+        let beside = |others| OrchestrationRun { others, ..run(1, 400.0, None) };
+        assert_near(OrchestrationRun::whole(&[beside(0.2), beside(1.0), beside(0.6)], 1).others, 0.6, 1e-9);
+        assert_near(beside(2.1).deployment().others, 2.0, 1e-9);
     }
 
     #[test]

@@ -18,6 +18,35 @@ use crate::{
 /// Most processors of a net: each has a queue for every step.
 pub const ORCHESTRATION_CORES_MAX: u32 = 64;
 
+/// Least part of the processors that is left to orchestrations, whatever others have: somebody who asks gets something.
+pub const FREE_PART_MIN: f64 = 0.05;
+
+/// Least part of a processor by which it counts as a further one; where less of it is left, the others are so much quicker.
+const FREE_OF_ONE_MIN: f64 = 0.25;
+
+/// Who asks for orchestrations, and what is there for them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OrchestrationDeployment {
+    /// Processors.
+    pub cores: u32,
+    /// How many of them others keep busy in the mean: 0.5 is half of one, or a quarter of two.
+    pub others: f64,
+    /// Consumers, each of which asks again when it has its answer.
+    pub consumers: u32,
+}
+
+impl OrchestrationDeployment {
+    /// The processors that are left, and how much longer work takes on each than on one that nobody else has. Together they do as much as others leave: others have as many whole ones as they can,
+    /// and what they have of a further one makes all that are left slower, as if these were processors of one's own (Sevcik, "Priority scheduling disciplines in queuing network models of computer
+    /// systems", IFIP Congress 1977, for what comes after others).
+    pub fn left(&self) -> (u32, f64) {
+        let cores = f64::from(self.cores);
+        let left = (cores - self.others).max(FREE_PART_MIN * cores);
+        let whole = (left + 1.0 - FREE_OF_ONE_MIN).floor().clamp(1.0, cores);
+        (whole as u32, whole / left)
+    }
+}
+
 /// Priorities of immediate transitions, the most urgent first: work goes to a processor, whose inner room fills up to the last one of the outer, and closes, before anybody is served.
 const GO: u32 = 6;
 const OPEN: u32 = 5;
@@ -26,17 +55,18 @@ const CLOSE: u32 = 3;
 const SERVE: u32 = 2;
 const ASK: u32 = 1;
 
-/// The net of so many consumers, each of which asks again when it has its answer, on so many processors; whose times in it are response times; and
-/// about what passes between two answers, in us.
+/// The net of such consumers on such processors; whose times in it are response times; and about what passes between two answers, in us.
 ///
 /// # Errors
 /// A law that is none.
-pub fn orchestration(laws: &OrchestrationLaws, consumers: u32, cores: u32) -> Result<(Net, Tag, f64), DistributionError> {
+pub fn orchestration(laws: &OrchestrationLaws, deployment: &OrchestrationDeployment) -> Result<(Net, Tag, f64), DistributionError> {
+    let OrchestrationDeployment { cores, others, consumers } = *deployment;
+    let (left, slowness) = deployment.left();
     let mut draft = Draft::default();
     let asked = draft.place("asked", consumers);
     let answered = draft.place("answered", 0);
-    let processors: Vec<Processor> = (1..=cores).map(|number| Processor::new(&mut draft, number)).collect();
-    let beside_us = laws.beside_us.of(consumers);
+    let processors: Vec<Processor> = (1..=left).map(|number| Processor::new(&mut draft, number)).collect();
+    let beside_us = slowness * laws.beside_us.of(consumers);
     let working = laws.steps.iter().filter(|step| step.work_us > 0.0).count();
     let left_behind = draft.place("left behind", 0);
     if beside_us > 0.0 && working > 0 {
@@ -46,11 +76,12 @@ pub fn orchestration(laws: &OrchestrationLaws, consumers: u32, cores: u32) -> Re
     let (mut at, mut answer_us, mut works_us) = (asked, 0.0, 0.0);
     for (index, OrchestrationStep { name, work_us, waits }) in laws.steps.iter().enumerate() {
         let waits = Distribution::try_from(waits.clone())?;
+        let work_us = slowness * work_us;
         answer_us += work_us + waits.mean();
         let is_last = index + 1 == laws.steps.len();
         let next = if is_last { answered } else { draft.place(format!("behind {name}"), 0) };
-        if *work_us > 0.0 {
-            let (law, on_its_way) = (fixed(*work_us)?, draft.place(format!("{name} waits"), 0));
+        if work_us > 0.0 {
+            let (law, on_its_way) = (fixed(work_us)?, draft.place(format!("{name} waits"), 0));
             let done = if beside_us > 0.0 { vec![on_its_way, left_behind] } else { vec![on_its_way] };
             processors.iter().for_each(|processor| processor.serves(&mut draft, name, &law, at, &done));
             (at, works_us) = (on_its_way, works_us + work_us);
@@ -59,8 +90,9 @@ pub fn orchestration(laws: &OrchestrationLaws, consumers: u32, cores: u32) -> Re
         at = next;
     }
     draft.immediate("next one", ASK, Around::from(&[answered]).to(&[asked]));
-    let net = draft.net(format!("orchestration, {consumers} consumers, {cores} cores"));
-    let between_us = ((works_us + beside_us) / f64::from(cores)).max(answer_us / f64::from(consumers));
+    let beside_others = if others > 0.0 { format!(", {others:.2} of them others'") } else { String::new() };
+    let net = draft.net(format!("orchestration, {consumers} consumers, {cores} cores{beside_others}"));
+    let between_us = ((works_us + beside_us) / f64::from(left)).max(answer_us / f64::from(consumers));
     Ok((net.expect("steps have names of their own"), Tag::new(TagStart::Arrival(asked), answered), between_us))
 }
 

@@ -6,7 +6,7 @@ use super::{
     graph::{Graph, GraphCosts, GraphDeployment},
     graph_path::{GRAPH_OPERATORS_MAX, graph_path},
     orchestration::OrchestrationLaws,
-    orchestration_path::{ORCHESTRATION_CORES_MAX, orchestration},
+    orchestration_path::{ORCHESTRATION_CORES_MAX, OrchestrationDeployment, orchestration},
 };
 use crate::{
     distribution::DistributionError,
@@ -162,22 +162,25 @@ fn event_us(costs: &Costs, deployment: &Deployment) -> f64 {
     (worked_us / f64::from(deployment.cores.min(THREADS))).max(cycle_us / f64::from(deployment.publishers))
 }
 
-/// The response times of orchestrations by so many consumers that ask one after the other, where all share so many processors.
+/// The response times of orchestrations by so many consumers that ask one after the other, where all share the processors.
 ///
 /// # Errors
-/// Numbers that are 0, or more than [`ORCHESTRATION_CORES_MAX`] processors.
+/// Numbers that are 0, more than [`ORCHESTRATION_CORES_MAX`] processors, or others who have more than all of them.
 pub fn predict_orchestrations(
     laws: &OrchestrationLaws,
-    consumers: u32,
-    cores: u32,
+    deployment: &OrchestrationDeployment,
     effort: &Effort,
 ) -> Result<Prediction, PredictionError> {
+    let OrchestrationDeployment { cores, others, consumers } = *deployment;
     if consumers == 0 || cores == 0 || cores > ORCHESTRATION_CORES_MAX {
         return Err(PredictionError::Deployment(format!(
             "{consumers} consumers and {cores} processors; expected 1 or more, and {ORCHESTRATION_CORES_MAX} processors at the most"
         )));
     }
-    let (net, tag, between_us) = orchestration(laws, consumers, cores)?;
+    if !(0.0..=f64::from(cores)).contains(&others) {
+        return Err(PredictionError::Deployment(format!("others keep {others} of {cores} processors busy; expected 0 to all of them")));
+    }
+    let (net, tag, between_us) = orchestration(laws, deployment)?;
     simulated(&net, tag, between_us * effort.events_of_run(), effort)
 }
 

@@ -211,7 +211,9 @@ fn the_intervals_of_quantiles_hold_them() {
         beside_us: Beside { alone: 0.0, many: 0.0 },
         mean_off_percent: 0.0,
     };
-    let predict = |seed, events| predict_orchestrations(&laws, 1, 1, &Effort { events, seed, threads: 1 }).expect("it can be predicted");
+    let deployment = OrchestrationDeployment { cores: 1, others: 0.0, consumers: 1 };
+    let predict =
+        |seed, events| predict_orchestrations(&laws, &deployment, &Effort { events, seed, threads: 1 }).expect("it can be predicted");
     for share in [0.5, 0.9, 0.99] {
         let exact = 20.0 - 10.0 * (1.0_f64 - share).ln();
         let covers = |seed: &u64| {

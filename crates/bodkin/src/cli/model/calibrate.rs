@@ -7,7 +7,8 @@ use bodkin_bench::recording::Recording;
 use bodkin_petri::{
     deployment::{
         Beside, Calibration, Effort, EventRun, GraphCalibration, GraphDeployment, GraphPrediction, GraphRun, OperatorCost,
-        OrchestrationLaws, Wake, calibrate, calibrate_graph, deployment, event_path, fit_orchestrations, graph_path, orchestration,
+        OrchestrationDeployment, OrchestrationLaws, Wake, calibrate, calibrate_graph, deployment, event_path, fit_orchestrations,
+        graph_path, orchestration,
     },
     distribution::Distribution,
     format::json,
@@ -122,9 +123,10 @@ impl CalibrateOptions {
             let path = event_path(&calibration.costs, &deployment(load))?;
             self.put(&format!("events-{}.json", load_text(load)), json::write(&path.net))?;
         }
+        let alone = OrchestrationDeployment { cores: file.cores, others: 0.0, consumers: 1 };
         for (laws, name) in [(&file.orchestration, "orchestration.json"), (&file.intercloud, "intercloud.json")] {
             if let Some(laws) = laws {
-                self.put(name, json::write(&orchestration(laws, 1, file.cores)?.0))?;
+                self.put(name, json::write(&orchestration(laws, &alone)?.0))?;
             }
         }
         if let Some(CalibratedGraph { graph, costs, workers, .. }) = &file.graph {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use bodkin_bench::GraphLoad;
 use bodkin_petri::deployment::{
-    Deployment, Effort, GraphDeployment, GraphPrediction, OrchestrationLaws, Prediction, predict_events, predict_graph,
-    predict_orchestrations,
+    Deployment, Effort, GraphDeployment, GraphPrediction, OrchestrationDeployment, OrchestrationLaws, Prediction, PredictionError,
+    predict_events, predict_graph, predict_orchestrations,
 };
 use bodkin_petri::simulate::Estimate;
 use clap::Args;
@@ -51,6 +51,9 @@ pub struct PredictOptions {
     /// Their orchestrations are answered by another cloud, which shares the processors with this one and the consumers
     #[arg(long, requires = "consumers")]
     intercloud: bool,
+    /// How many of the processors others keep busy meanwhile, as 0.5
+    #[arg(long, value_name = "PROCESSORS", default_value_t = 0.0, requires = "consumers")]
+    others: f64,
     /// Predicts the calibration's graph instead, whose suppliers push at so many percent of the rate that it declares; with other workers than it was recorded with behind a colon, as 150:4
     #[arg(long, value_name = "PERCENT[:WORKERS]", conflicts_with_all = ["publishers", "subscribers", "rate", "consumers"])]
     graph_load: Option<GraphLoad>,
@@ -87,7 +90,9 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
         return Ok(USAGE);
     }
     let predicted = match laws {
-        Some((consumers, laws)) => predict_orchestrations(laws, consumers, cores, &effort),
+        Some((consumers, laws)) => {
+            predict_orchestrations(laws, &OrchestrationDeployment { cores, others: options.others, consumers }, &effort)
+        }
         None => {
             let PredictOptions { publishers, subscribers, rate: rate_per_s, .. } = *options;
             predict_events(&calibration.events, &Deployment { cores, publishers, subscribers, rate_per_s }, &effort)
@@ -100,7 +105,7 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
         }
         Err(error) => {
             eprintln!("bodkin: {error}");
-            Ok(FAILED)
+            Ok(if matches!(error, PredictionError::Deployment(_)) { USAGE } else { FAILED })
         }
     }
 }

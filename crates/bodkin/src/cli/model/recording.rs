@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bodkin_bench::{
     Counts, EventLoad, GraphLoad, RecordOptions, Stage, StageTimes,
-    recording::{self, Recording, SCHEMA},
+    recording::{self, Processors, Recording, SCHEMA},
 };
 use bodkin_petri::deployment::{Dialogue, Durations, EventRun, OrchestrationRun};
 use clap::Args;
@@ -157,6 +157,7 @@ pub fn orchestration_runs(recording: &Recording) -> Vec<OrchestrationRun> {
         let latency = latencies(&run.latency_ns);
         OrchestrationRun {
             cores: u32::try_from(recording.cores).unwrap_or(u32::MAX),
+            others: run.processors.as_ref().map_or(0.0, Processors::others),
             consumers: run.consumers,
             orchestrations: if run.orchestrations == 0 { latency.count() } else { run.orchestrations },
             latency,
@@ -187,6 +188,7 @@ fn intercloud_run(run: &recording::InterCloudRun, cores: usize) -> Orchestration
     };
     OrchestrationRun {
         cores: u32::try_from(cores).unwrap_or(u32::MAX),
+        others: run.processors.as_ref().map_or(0.0, Processors::others),
         consumers: run.consumers,
         orchestrations: run.orchestrations,
         latency: latencies(&run.latency_ns),

@@ -5,8 +5,8 @@ use std::{fs, path::PathBuf};
 use anyhow::Context;
 use bodkin_bench::{EventLoad, GraphLoad, recording::Recording};
 use bodkin_petri::deployment::{
-    Durations, Effort, EventRun, Graph, GraphPrediction, GraphRun, OrchestrationLaws, OrchestrationRun, Prediction, calibrate,
-    calibrate_graph, deployment, fit_orchestrations, predict_events, predict_graph, predict_orchestrations,
+    Durations, Effort, EventRun, Graph, GraphPrediction, GraphRun, OrchestrationDeployment, OrchestrationLaws, OrchestrationRun,
+    Prediction, calibrate, calibrate_graph, deployment, fit_orchestrations, predict_events, predict_graph, predict_orchestrations,
 };
 use bodkin_petri::simulate::Estimate;
 use clap::Args;
@@ -26,6 +26,9 @@ use crate::{
 
 /// Exit code: a prediction is further off than was asked.
 const TOO_FAR: u8 = 4;
+
+/// Fewest processors of others that are worth a word.
+const OTHERS_TOLD_MIN: f64 = 0.01;
 
 /// Options of `bodkin model validate`.
 #[derive(Args, Clone, Debug)]
@@ -91,6 +94,8 @@ struct Row {
     load: String,
     was_calibrated_with: bool,
     runs: usize,
+    /// How many of the processors others kept busy; none: nothing is known of it.
+    others: Option<f64>,
     mean: Compared,
     p99: Compared,
 }
@@ -159,6 +164,14 @@ fn by_load<T>(runs: &[T], is_like: fn(&T, &T) -> bool) -> Vec<Vec<&T>> {
     loads
 }
 
+/// What was there for the runs of a load: others had what they had in the one or two whose mean latency is the median, since it is that which is predicted.
+fn in_the_middle(runs: &[&OrchestrationRun]) -> OrchestrationDeployment {
+    let mut sorted = runs.to_vec();
+    sorted.sort_by(|a, b| a.latency.mean_us().total_cmp(&b.latency.mean_us()));
+    let [low, high] = [(sorted.len() - 1) / 2, sorted.len() / 2].map(|at| sorted[at].deployment());
+    OrchestrationDeployment { others: 0.5 * (low.others + high.others), ..low }
+}
+
 impl ValidateOptions {
     fn effort(&self) -> Effort {
         Effort { events: self.events, seed: self.seed, threads: threads() }
@@ -197,6 +210,15 @@ impl ValidateOptions {
             file.graph = Some(CalibratedGraph::new(graph, graph::workers(recording), &calibration));
         }
         eprintln!("bodkin: calibrated from {}; its net is {:.0} % off for them at most", file.loads.join(", "), file.mean_off_percent);
+        for (laws, whose) in [(&file.orchestration, "orchestrations"), (&file.intercloud, "orchestrations that another cloud answers")] {
+            if let Some(OrchestrationLaws { consumers, mean_off_percent, .. }) = laws {
+                let numbers: Vec<String> = consumers.iter().map(u32::to_string).collect();
+                eprintln!(
+                    "bodkin: the net of {whose}, from {} consumers, is {mean_off_percent:.0} % off for them at most",
+                    numbers.join(" and ")
+                );
+            }
+        }
         Ok(file)
     }
 
@@ -239,10 +261,12 @@ impl ValidateOptions {
     }
 
     fn row_of_orchestrations(&self, what: &str, laws: &OrchestrationLaws, runs: &[&OrchestrationRun]) -> anyhow::Result<Row> {
-        let OrchestrationRun { consumers, cores, .. } = *runs[0];
-        let predicted = predict_orchestrations(laws, consumers, cores, &self.effort())?;
+        let deployment = in_the_middle(runs);
+        let consumers = deployment.consumers;
+        let predicted = predict_orchestrations(laws, &deployment, &self.effort())?;
         let measured: Vec<&Durations> = runs.iter().map(|run| &run.latency).collect();
-        Ok(self.compared(format!("{what} x{consumers}"), laws.consumers.contains(&consumers), &measured, &predicted))
+        let row = self.compared(format!("{what} x{consumers}"), laws.consumers.contains(&consumers), &measured, &predicted);
+        Ok(Row { others: Some(deployment.others), ..row })
     }
 
     /// A row for each level.
@@ -265,6 +289,7 @@ impl ValidateOptions {
             load,
             was_calibrated_with,
             runs: measured.len(),
+            others: None,
             mean: Compared::new(&means, &predicted.mean_us, self.mean_within),
             p99: Compared::new(&p99s, &predicted.told_quantile_us(0.99), self.p99_within),
         }
@@ -319,7 +344,10 @@ fn print(rows: &[Row], printer: Printer) -> anyhow::Result<()> {
     let mut table = Table::new(&["LOAD", "RUNS", "MEAN US", "PREDICTED", "OFF", "P99 US", "PREDICTED", "OFF"]);
     for row in rows {
         let ([mean, mean_by_net, mean_off], [p99, p99_by_net, p99_off]) = (row.mean.cells(), row.p99.cells());
-        let load = if row.was_calibrated_with { format!("{} (calibrated with it)", row.load) } else { row.load.clone() };
+        let mut load = if row.was_calibrated_with { format!("{} (calibrated with it)", row.load) } else { row.load.clone() };
+        if let Some(others) = row.others.filter(|others| *others >= OTHERS_TOLD_MIN) {
+            load += &format!(", others {others:.2} processors");
+        }
         table.push([load, row.runs.to_string(), mean, mean_by_net, mean_off, p99, p99_by_net, p99_off]);
     }
     printer.rows(&rows, &table, "no runs with events")?;

@@ -75,6 +75,11 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     assert!(number(&one, "/p50_us/value") <= number(&one, "/p99_us/value"));
     let (alone, many) = (predicted("--consumers 1"), predicted("--consumers 64 --cores 1"));
     assert!(number(&many, "/mean_us/value") > 2.0 * number(&alone, "/mean_us/value"), "64 consumers wait for one processor");
+    let beside_others = predicted("--consumers 64 --cores 1 --others 0.5");
+    assert!(number(&beside_others, "/mean_us/value") > 1.5 * number(&many, "/mean_us/value"), "and for what others leave of it");
+    let refused = model(&place, &format!("predict {file} --consumers 1 --cores 2 --others 2.5 --calibrated-within 100000"));
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(text(&refused.stderr).contains("others keep 2.5 of 2 processors busy"), "{refused:?}");
     let curve = one["curve"].as_array().expect("the curve");
     assert!(curve.iter().all(|point| number(point, "/1") <= 1.0) && number(curve.last().expect("points"), "/1") > 0.9999);
 
@@ -128,6 +133,12 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     assert_eq!(validated(&place, kept)[0]["load"].as_str(), Some("1x1"));
     let kept: Value = serde_json::from_str(&fs::read_to_string(place.path().join("kept.json")).expect("it was written")).expect("JSON");
     assert_eq!(kept["events"].as_array().map(Vec::len), Some(2), "both loads");
+    let recording: Value = serde_json::from_str(&text_of("recording.json")).expect("JSON");
+    for run in recording["orchestrations"].as_array().expect("orchestrations") {
+        let [own, consumers, clouds] =
+            ["/processor_ns", "/processors/consumers_ns", "/processors/clouds_ns"].map(|counter| number(run, counter));
+        assert!(consumers > 0.0 && own == consumers + clouds && number(run, "/processors/elapsed_ns") > 0.0, "{run}");
+    }
 
     assert_eq!((calibrated.get("intercloud"), written.get("intercloud")), (Some(&Value::Null), Some(&Value::Null)), "none was recorded");
     let refused = model(&place, &format!("predict {file} --consumers 2 --intercloud --calibrated-within 100000"));
