@@ -5,6 +5,7 @@ mod crash;
 mod event;
 mod intercloud;
 mod load;
+mod nodes;
 mod realtime;
 mod record;
 mod secure;
@@ -20,6 +21,7 @@ pub use crash::CrashOptions;
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
 pub use intercloud::{Case, InterCloudOptions};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
+pub use nodes::NodesOptions;
 pub use realtime::{
     ArrecOptions, Configuration, CoverOptions, DurableOptions, FrameOptions, GroupSize, Recovery, ReplicationStrategy, Sockets,
     ZmtpOptions, ZmtpScenario,
@@ -110,6 +112,8 @@ pub(crate) enum Experiment {
     Crash(CrashOptions),
     /// Orchestrations that lead to another cloud, through a relay (Deliorman 2020, section 5.6.2; Rocha 2019, section 5.3)
     Intercloud(InterCloudOptions),
+    /// Several nodes of one cloud on a PostgreSQL database: races, how far they are behind each other, what reads cost
+    Nodes(NodesOptions),
     /// The use cases of the C library of small nodes on an emulated radio channel (Müller 2019)
     Taskfarm(TaskfarmOptions),
     /// The full series in one report

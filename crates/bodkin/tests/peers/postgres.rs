@@ -108,3 +108,33 @@ fn a_cloud_moves_with_its_ids() {
         assert!(texts(list(&systems, "/data"), "/systemName").contains(&"reader".to_owned()));
     }
 }
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn the_bench_of_several_nodes_finds_nothing_lost() {
+    let Some(server) = Server::start() else { return skip::note("the_bench_of_several_nodes_finds_nothing_lost", "no PostgreSQL server") };
+    let url = server.url();
+    let small = "--registrations 400 --changes 10 --beside-per-s 50 --queries 200 --services 20 --repeat 1 --output json";
+    let run = |promises: &[&str]| {
+        let mut command = Command::new(BINARY);
+        command.args(["bench", "nodes", "--database", &url]).args(small.split(' '));
+        for promise in promises {
+            command.args(["--threshold", promise]);
+        }
+        command.output().expect("the binary starts")
+    };
+    let output =
+        run(&["lost<1", "doubled<1", "strange<1", "differ<1", "not_read_back<1", "errors<1", "registered>199", "already_there>199"]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let labels = texts(list(&report, "/outcomes"), "/label");
+    for (at, begin) in
+        [(0, "2 nodes, 400 registrations"), (2, "2 nodes, changes seen by another beside"), (5, "4 nodes, 400 registrations")]
+    {
+        assert!(labels[at].starts_with(begin), "{labels:?}");
+    }
+    assert!(report["outcomes"][1]["seen_p99_ms"].as_f64() > Some(0.0), "{report}");
+    // What a first run has left is no empty database.
+    let again = run(&[]);
+    assert!(!again.status.success() && String::from_utf8_lossy(&again.stderr).contains("give an empty one"), "{again:?}");
+}
