@@ -6,6 +6,7 @@ mod certificate;
 mod connection;
 mod event_log;
 mod form;
+mod nats;
 mod net;
 mod relay;
 mod text;
@@ -19,6 +20,7 @@ pub use self::{
     connection::{event_stream, http_request, request_target},
     event_log::event_log,
     form::{event_filter, json_form, publication},
+    nats::nats,
     net::net,
     relay::relay,
     text::text,
@@ -32,13 +34,14 @@ pub use self::{
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     ("certificate", certificate),
     ("event_filter", event_filter),
     ("event_log", event_log),
     ("event_stream", event_stream),
     ("http_request", http_request),
     ("json_form", json_form),
+    ("nats", nats),
     ("net", net),
     ("publication", publication),
     ("relay", relay),

@@ -24,6 +24,7 @@ const TABLE: &[Row] = &[
     Row { name: "bodkin-zmtp", pure: true, imports: &[] },
     Row { name: "bodkin-petri", pure: true, imports: &[] },
     Row { name: "bodkin-relay", pure: true, imports: &[] },
+    Row { name: "bodkin-nats", pure: true, imports: &[] },
     Row { name: "bodkin-store", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker"] },
     Row { name: "bodkin-trust", pure: false, imports: &["bodkin-arrowhead", "bodkin-zmtp"] },
     Row { name: "bodkin-client", pure: false, imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-trust", "bodkin-zmtp"] },

@@ -1,0 +1,75 @@
+//! JetStream (docs.nats.io, "JetStream wire API Reference"): streams are asked for by JSON on subjects of their own, and what is published into one is acknowledged.
+
+mod answer;
+mod error;
+mod stream;
+
+pub use self::{
+    answer::{AnswerError, Last, PublishAck, last_message, publish_ack},
+    error::{ApiError, ErrorKind},
+    stream::{Discard, Storage, StreamConfig, StreamInfo, StreamState, stream_info},
+};
+
+use crate::protocol::{Subject, SubjectError, is_token};
+
+/// A name that is published once within a stream's duplicate window.
+pub const MESSAGE_ID: &str = "Nats-Msg-Id";
+/// The stream that a message is for; another one refuses it.
+pub const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
+/// The sequence of the subject's last message, 0 of none: behind any other one the message is refused.
+pub const EXPECTED_LAST_SUBJECT_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence";
+
+/// Where JetStream is asked: of the servers themselves, or of a domain behind a leaf node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Api {
+    prefix: String,
+}
+
+/// A question: what it is sent to, and what it says.
+pub type Question = (Subject, Vec<u8>);
+
+impl Api {
+    /// That of the servers, or of a domain.
+    ///
+    /// # Errors
+    /// The domain is no token.
+    pub fn new(domain: Option<&str>) -> Result<Self, SubjectError> {
+        match domain {
+            None => Ok(Self { prefix: "$JS.API".to_owned() }),
+            Some(domain) if is_token(domain) => Ok(Self { prefix: format!("$JS.{domain}.API") }),
+            Some(domain) => Err(SubjectError::Token(domain.to_owned())),
+        }
+    }
+
+    /// How is this stream?
+    ///
+    /// # Errors
+    /// The name makes no subject.
+    pub fn stream_info(&self, stream: &str) -> Result<Question, SubjectError> {
+        Ok((self.subject("STREAM.INFO", stream)?, Vec::new()))
+    }
+
+    /// Make this stream; one that is the same already counts as made.
+    ///
+    /// # Errors
+    /// The name makes no subject.
+    pub fn create_stream(&self, config: &StreamConfig) -> Result<Question, SubjectError> {
+        Ok((self.subject("STREAM.CREATE", &config.name)?, serde_json::to_vec(config).expect("texts and numbers are JSON")))
+    }
+
+    /// What was published to this subject last? Its leader answers.
+    ///
+    /// # Errors
+    /// The name makes no subject.
+    pub fn last_message(&self, stream: &str, subject: &Subject) -> Result<Question, SubjectError> {
+        let body = serde_json::json!({ "last_by_subj": subject.as_str() });
+        Ok((self.subject("STREAM.MSG.GET", stream)?, body.to_string().into_bytes()))
+    }
+
+    fn subject(&self, call: &str, stream: &str) -> Result<Subject, SubjectError> {
+        Subject::new(&format!("{}.{call}.{stream}", self.prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! A stream: what it is set up as, and how full it is.
+
+use serde::{Deserialize, Serialize};
+
+use super::answer::{AnswerError, answer};
+
+/// Where messages are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Storage {
+    /// On disk.
+    File,
+    /// Gone with the server.
+    Memory,
+}
+
+/// What becomes of messages when the stream is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Discard {
+    /// The oldest ones go.
+    Old,
+    /// New ones are refused.
+    New,
+}
+
+/// What a stream is set up as; everything else is as the server has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamConfig {
+    /// Its name.
+    pub name: String,
+    /// What is published to these is kept.
+    #[serde(default)]
+    pub subjects: Vec<String>,
+    /// Where.
+    pub storage: Storage,
+    /// What becomes of messages when it is full.
+    pub discard: Discard,
+    /// Servers that have it.
+    pub num_replicas: u8,
+    /// Bytes that it may have; -1: no limit.
+    pub max_bytes: i64,
+    /// How long a message is kept in nanoseconds; 0: no limit.
+    pub max_age: u64,
+    /// Nanoseconds in which a message's name counts once.
+    #[serde(default)]
+    pub duplicate_window: u64,
+    /// It acknowledges nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_ack: bool,
+    /// It takes nothing more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
+}
+
+/// How full a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct StreamState {
+    /// Messages in it.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The sequence of the oldest one.
+    pub first_seq: u64,
+    /// The sequence of the newest one.
+    pub last_seq: u64,
+}
+
+/// A stream.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct StreamInfo {
+    /// What it is set up as.
+    pub config: StreamConfig,
+    /// How full it is.
+    pub state: StreamState,
+}
+
+/// Reads the answer to a question for a stream's state, and to one that makes it.
+///
+/// # Errors
+/// It is a refusal, or not understood.
+pub fn stream_info(payload: &[u8]) -> Result<StreamInfo, AnswerError> {
+    answer(payload)
+}

@@ -1,0 +1,69 @@
+//! Names that messages are published under.
+
+use std::fmt;
+
+/// Bytes of a subject: what a control line of 4096 has room for beside its other fields, twice.
+pub const SUBJECT_BYTES_MAX: usize = 1024;
+
+/// A subject that may be published to: tokens between dots, none of them empty or a wildcard.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subject(String);
+
+/// What is no subject.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubjectError {
+    /// It is too long.
+    #[error("a subject has {SUBJECT_BYTES_MAX} bytes at the most, and this one {0}")]
+    Bytes(usize),
+    /// A token is empty, a wildcard, or has what would end it on the wire.
+    #[error("a subject is tokens between dots, none empty, without spaces, control characters and wildcards: {0:?}")]
+    Token(String),
+}
+
+impl Subject {
+    /// A subject of this name.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn new(name: &str) -> Result<Self, SubjectError> {
+        if name.len() > SUBJECT_BYTES_MAX {
+            return Err(SubjectError::Bytes(name.len()));
+        }
+        if !name.split('.').all(is_token) {
+            return Err(SubjectError::Token(name.to_owned()));
+        }
+        Ok(Self(name.to_owned()))
+    }
+
+    /// Its name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+/// Is this one token of a subject? Names of streams and lanes are, too.
+pub fn is_token(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(|letter| letter.is_whitespace() || letter.is_control() || matches!(letter, '.' | '*' | '>'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_end_a_token_on_the_wire_is_in_no_subject() {
+        for name in ["a", "fleet.edge-7.alarms", "$JS.API.INFO", "_INBOX.x.12", "größe.1"] {
+            assert_eq!(Subject::new(name).expect(name).as_str(), name);
+        }
+        for name in ["", ".", "a.", ".a", "a..b", "a b", "a\tb", "a\r\nPUB x 0", "a.*", "a.>", "a\0b", "a\u{a0}b"] {
+            assert!(Subject::new(name).is_err(), "{name:?} is a subject");
+        }
+        assert_eq!(Subject::new(&"a".repeat(1025)), Err(SubjectError::Bytes(1025)));
+    }
+}

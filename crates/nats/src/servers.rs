@@ -1,0 +1,90 @@
+//! Which server of a list is connected to next, and when.
+
+use std::time::Duration;
+
+/// Servers that a list may have.
+pub const SERVERS_MAX: usize = 32;
+
+/// How long is waited between tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Behind the first round in which no server was reached.
+    pub least: Duration,
+    /// It doubles each round up to this.
+    pub most: Duration,
+}
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self { least: Duration::from_millis(250), most: Duration::from_secs(10) }
+    }
+}
+
+/// A list of servers, tried one after the other: without a pause up to its end, then with one in front of each round.
+#[derive(Clone, Debug)]
+pub struct Servers {
+    servers: usize,
+    pause: Pause,
+    /// The next one.
+    next: usize,
+    /// Tries since the last connection that was of use.
+    tries: u32,
+}
+
+impl Servers {
+    /// So many, of which the first is the first that is tried.
+    ///
+    /// # Panics
+    /// There are none, or more than [`SERVERS_MAX`].
+    pub fn new(servers: usize, pause: Pause) -> Self {
+        assert!((1..=SERVERS_MAX).contains(&servers), "{servers} servers");
+        Self { servers, pause, next: 0, tries: 0 }
+    }
+
+    /// A connection has ended, or there was none yet: the place in the list of the server that is tried next, and how long to wait before. `random` spreads those who lost the same server:
+    /// they wait half the pause to all of it.
+    pub fn next(&mut self, random: u32) -> (usize, Duration) {
+        let server = self.next;
+        self.next = (server + 1) % self.servers;
+        let rounds = self.tries / self.servers as u32;
+        let begins_round = self.tries.is_multiple_of(self.servers as u32);
+        self.tries = self.tries.saturating_add(1);
+        if rounds == 0 || !begins_round {
+            return (server, Duration::ZERO);
+        }
+        let whole = self.pause.least.saturating_mul(1 << (rounds - 1).min(20)).min(self.pause.most);
+        (server, whole / 2 + (whole / 2).mul_f64(f64::from(random) / f64::from(u32::MAX)))
+    }
+
+    /// A connection was of use: pauses begin anew. The server that it was to is the last of the next round.
+    pub fn reached(&mut self) {
+        self.tries = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_has_no_pause_and_rounds_have_longer_ones() {
+        let mut servers = Servers::new(3, Pause { least: Duration::from_millis(100), most: Duration::from_millis(300) });
+        let tries: Vec<_> = (0..15).map(|_| servers.next(u32::MAX)).map(|(server, wait)| (server, wait.as_millis())).collect();
+        let pauses: Vec<_> = tries.iter().map(|(_, wait)| *wait).collect();
+        assert_eq!(pauses, [0, 0, 0, 100, 0, 0, 200, 0, 0, 300, 0, 0, 300, 0, 0]);
+        assert!(tries.iter().enumerate().all(|(number, (server, _))| *server == number % 3));
+        servers.reached();
+        assert_eq!(servers.next(0), (0, Duration::ZERO));
+    }
+
+    #[test]
+    fn those_who_lost_the_same_server_do_not_come_back_at_once() {
+        let mut servers = Servers::new(1, Pause::default());
+        servers.next(0);
+        assert_eq!(servers.clone().next(0).1, Duration::from_millis(125));
+        assert_eq!(servers.next(u32::MAX).1, Duration::from_millis(250));
+        for _ in 0..100_000 {
+            assert!(servers.next(7).1 <= Duration::from_secs(10));
+        }
+    }
+}
