@@ -158,6 +158,12 @@ pub enum SimulationError {
         /// When.
         time: f64,
     },
+    /// A measure without a mean or a spread that can be told.
+    #[error("measure {number}, or its square, is no finite number in a marking that was met; expected one of 1e150 at the most")]
+    NoNumber {
+        /// Which measure, from 1.
+        number: usize,
+    },
     /// More draws in one run than are numbered.
     #[error("a transition fires more than 4,294,967,295 times until time {time}")]
     Endless {
@@ -314,6 +320,7 @@ impl<'a> Simulation<'a> {
         };
         loop {
             self.round(&mut total, round)?;
+            self.check_numbers(&total)?;
             let answer = self.answer(&mut total);
             let left = most - answer.runs;
             if answer.is_narrow || left == 0 {
@@ -324,6 +331,17 @@ impl<'a> Simulation<'a> {
                 return Ok(ControlFlow::Continue(controls));
             }
             round = further_runs(&answer, self.options).min(left);
+        }
+    }
+
+    /// Of what is no number, or whose square is none, there is no interval.
+    fn check_numbers(&self, total: &Lane<'_>) -> Result<(), SimulationError> {
+        let places = self.plan.initial.len();
+        let is_told = |sums: &estimate::Sums| sums.value.is_finite() && sums.square.is_finite();
+        let untold = |sums: &Vec<estimate::Sums>| !sums.iter().all(is_told);
+        match total.watching.tally.sums().iter().skip(places).position(untold) {
+            Some(measure) => Err(SimulationError::NoNumber { number: measure + 1 }),
+            None => Ok(()),
         }
     }
 

@@ -179,12 +179,26 @@ pub fn solve(question: &Question) -> Result<Answer, SolveError> {
         Method::Regenerative => regenerative::solve(question)?,
         Method::Lattice => lattice::solve(question)?,
     };
+    check_numbers(question, &answer)?;
     let reached = answer.error();
     if reached > question.error {
         let remedy = "ask for a larger error, or for earlier times";
         return Err(SolveError::Inexact { asked: question.error, reached, remedy });
     }
     Ok(answer)
+}
+
+/// What is no number in some state is none in the sum over all, and its error says nothing.
+fn check_numbers(question: &Question, answer: &Answer) -> Result<(), SolveError> {
+    let places = question.net.places().len();
+    let is_told = |column: usize| !answer.errors[column].is_nan() && answer.values.iter().all(|values| values[column].is_finite());
+    match (places..answer.errors.len()).find(|column| !is_told(*column)) {
+        Some(column) => {
+            let number = column - places + 1;
+            Err(SolveError::Question(format!("measure {number} is no finite number in a marking that is reached; expected one that is")))
+        }
+        None => Ok(()),
+    }
 }
 
 fn choose(question: &Question) -> Method {

@@ -410,6 +410,36 @@ fn what_is_not_suited_to_a_method_is_refused() {
     assert!(solve(&question).expect_err("a general clock has no rate").to_string().contains("throughput(t) is not known"));
 }
 
+/// A sum with what is no number, or too large for one, is none: by no method does it come with an error of 0.
+#[test]
+fn a_measure_that_is_no_number_is_refused_by_every_method() {
+    let law = Distribution::Uniform(Uniform::new(1.0, 2.0).expect("it is right"));
+    let general = || timed("u", law.clone(), Servers::SINGLE, &[1], &[0]);
+    let there = || exponential("t", 2.0, &[0], &[1]);
+    let states = [("A", 1), ("B", 0)];
+    let markov = net("markov", &states, vec![there(), exponential("u", 1.0, &[1], &[0])]);
+    let mixed = net("mixed", &states, vec![there(), general()]);
+    let once = net("once", &[("A", 0), ("B", 1)], vec![general()]);
+    let at = || When::At(vec![0.5, 1.5]);
+    for (net, when, method) in [
+        (&markov, at(), Method::Markov),
+        (&markov, When::Steady, Method::Markov),
+        (&mixed, When::Steady, Method::Regenerative),
+        (&mixed, at(), Method::Lattice),
+        (&once, at(), Method::Sequential),
+    ] {
+        for text in ["1e308 * 10 * A - 1e308 * 10 * A", "1e308 * 10 * (A + B)"] {
+            let ask = |text: &str| {
+                let measures = ["A", text].map(|text| Measure::parse(text, net).expect(text)).to_vec();
+                solve(&Question { measures, error: 1e-2, method: Some(method), ..Question::new(net, when.clone()) })
+            };
+            assert!(ask("2 * A").is_ok(), "{}", net.name());
+            let told = ask(text).expect_err(net.name()).to_string();
+            assert!(told.contains("measure 2 is no finite number"), "{} by {}: {told}", net.name(), method.name());
+        }
+    }
+}
+
 #[test]
 fn quantiles_and_the_mean_of_a_first_passage_are_those_of_its_law() {
     let gamma = Gamma::new(6.235, 2.683).expect("it is right");

@@ -358,4 +358,12 @@ fn what_cannot_be_answered_is_refused() {
     let net = small(&[("A", 2)], &[stuck]);
     let error = simulate(&net, &ask(&net, &[100.0], &[]), &options(1, 2)).expect_err("no answer").to_string();
     assert!(error.contains("the rate of transition 0 is 0, not a finite number above 0"), "{error}");
+    // Of a square that is no number there is no spread, and of no spread no interval.
+    for (text, is_told) in [("1e308 * 10 * A - 1e308 * 10 * A", false), ("1e200 * A", false), ("1e150 * A", true)] {
+        let question = ask(&net, &[0.0], &["A", text]);
+        match simulate(&net, &question, &options(1, 10)) {
+            Ok(answer) => assert!(is_told && answer.measures[1][0].covers(2e150), "{text}"),
+            Err(error) => assert!(!is_told && error == SimulationError::NoNumber { number: 2 }, "{text}: {error}"),
+        }
+    }
 }
