@@ -88,7 +88,7 @@ impl Announcement {
         if let Some((key, _)) = texts.iter().find(|(key, value)| key.len() + 1 + value.len() > TEXT_BYTES_MAX) {
             return Err(TooLong { key });
         }
-        let end = format!(" #{} {}", entry.id.0, last(place, PLACE_BYTES_MAX));
+        let end = format!(" #{} {}", entry.id.0, place_in_names(place));
         let name = format!("{definition} {}", provider.system_name);
         let label = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
         // A point would part it into two labels.
@@ -102,6 +102,11 @@ impl Announcement {
             texts: texts.into(),
         })
     }
+}
+
+/// How a cloud's place, its Service Registry's host and port, stands at the end of its instances' names.
+pub fn place_in_names(place: &str) -> String {
+    one_label(last(place, PLACE_BYTES_MAX))
 }
 
 impl fmt::Display for Announcement {

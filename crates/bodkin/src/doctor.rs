@@ -3,6 +3,7 @@
 mod certificates;
 mod clocks;
 mod data;
+mod dns_sd;
 mod finding;
 mod network;
 mod processes;
@@ -61,6 +62,7 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
     tell(network::examine(&settings).await)?;
     tell(certificates::examine(&settings, bodkin_trust::tls::now()))?;
     tell(reach::examine(&settings))?;
+    tell(dns_sd::examine(&settings))?;
     tell(data::examine(&settings))?;
     tell(shared::examine(&settings))?;
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);

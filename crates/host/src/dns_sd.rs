@@ -4,7 +4,7 @@
 //! Whoever leads says it. What is said follows the registry by about a second, and is taken back when the cloud ends.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::{
         Arc,
@@ -14,11 +14,11 @@ use std::{
 };
 
 use bodkin_arrowhead::{
-    dns_sd::{Announced, Announcement, announced},
+    dns_sd::{Announced, Announcement, SERVICE_TYPE, announced},
     record::EntryId,
 };
 use bodkin_store::Store;
-use mdns_sd::{IfKind, ServiceDaemon, ServiceInfo};
+use mdns_sd::{IfKind, ServiceDaemon, ServiceEvent, ServiceInfo};
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
@@ -87,14 +87,7 @@ struct Announcer {
 
 impl Announcer {
     fn new(listen: IpAddr, counts: Arc<DnsSdCounts>) -> Result<Self, mdns_sd::Error> {
-        let daemon = ServiceDaemon::new()?;
-        if listen.is_unspecified() {
-            daemon.disable_interface(vec![IfKind::LoopbackV4, IfKind::LoopbackV6])?;
-        } else {
-            daemon.disable_interface(IfKind::All)?;
-            daemon.enable_interface(IfKind::Addr(listen))?;
-        }
-        Ok(Self { daemon, said: BTreeMap::new(), counts, too_many: Seldom::default(), not_said: Seldom::default() })
+        Ok(Self { daemon: daemon(listen)?, said: BTreeMap::new(), counts, too_many: Seldom::default(), not_said: Seldom::default() })
     }
 
     async fn run(mut self, store: Store, which: Announced, place: String) {
@@ -210,6 +203,54 @@ impl Drop for Announcer {
             let _ = ended.recv_timeout(LOOKUP_PATIENCE);
         }
     }
+}
+
+/// One that takes part on the network where the cloud listens, and nowhere else.
+fn daemon(listen: IpAddr) -> Result<ServiceDaemon, mdns_sd::Error> {
+    let daemon = ServiceDaemon::new()?;
+    if listen.is_unspecified() {
+        daemon.disable_interface(vec![IfKind::LoopbackV4, IfKind::LoopbackV6])?;
+    } else {
+        daemon.disable_interface(IfKind::All)?;
+        daemon.enable_interface(IfKind::Addr(listen))?;
+    }
+    Ok(daemon)
+}
+
+/// A service that somebody announces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The instance's name, without the type.
+    pub instance: String,
+    /// The system that offers it; empty where that is not said.
+    pub system: String,
+    /// Where it is said to be.
+    pub addresses: BTreeSet<IpAddr>,
+}
+
+/// Asks on the network where a cloud listens for all services of Arrowhead, as a device would, and gives what has answered within `patience`: [`SERVICES_MAX`] at the most.
+///
+/// # Errors
+/// Nobody can be asked from here.
+pub fn hear(listen: IpAddr, patience: Duration) -> Result<Vec<Heard>, mdns_sd::Error> {
+    let end = Instant::now() + patience;
+    let daemon = daemon(listen)?;
+    let answers = daemon.browse(SERVICE_TYPE)?;
+    let mut heard = BTreeMap::new();
+    while let Ok(answer) = answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        let ServiceEvent::ServiceResolved(service) = answer else { continue };
+        let name = service.get_fullname();
+        let instance = name.strip_suffix(SERVICE_TYPE).unwrap_or(name).trim_end_matches('.').to_owned();
+        let system = service.get_property_val_str("system").unwrap_or_default().to_owned();
+        let addresses = service.get_addresses().iter().map(|address| address.to_ip_addr()).collect();
+        heard.insert(name.to_owned(), Heard { instance, system, addresses });
+        if heard.len() >= SERVICES_MAX {
+            break;
+        }
+    }
+    // It has told nobody anything that would have to be taken back.
+    let _ = daemon.shutdown();
+    Ok(heard.into_values().collect())
 }
 
 /// Why a service is not said.

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use mdns_sd::{IfKind, Receiver, ResolvedService, ServiceDaemon, ServiceEvent};
+use serde_json::Value;
 
 use crate::support::arrowhead::{number, service, system, with};
-use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::cloud::{BINARY, Cloud, Launch, System};
 use crate::support::patience::{eventually, eventually_some};
+use crate::support::ports::held_offset;
 use crate::support::skip::note;
 
 /// Looks for services on the loopback interface.
@@ -114,6 +118,39 @@ fn a_cloud_that_is_to_say_no_more_says_its_core_systems_only() {
     let said = |all: &mut Browser| all.look(&cloud).values().map(|service| text(service, "system")).collect::<BTreeSet<_>>();
     let core = ["authorization", "eventhandler", "orchestrator", "serviceregistry"].map(str::to_owned).into();
     assert!(eventually(|| said(&mut all) == core), "{:?}; {}", all.found, cloud.stderr());
+}
+
+/// What the doctor found of multicast DNS: verdicts with what was found.
+fn examined(offset: u16, data: &Path, dns_sd: &str) -> Vec<(String, String)> {
+    let mut doctor = Command::new(BINARY);
+    doctor.args(["doctor", "--insecure", "--stall-s", "1", "--output", "json", "--dns-sd", dns_sd]);
+    doctor.args(["--port-offset", &offset.to_string(), "--data"]).arg(data);
+    let output = doctor.output().expect("the binary starts");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let findings = document["findings"].as_array().expect("a list").iter().filter(|finding| finding["check"] == "dns-sd");
+    let member = |finding: &Value, name: &str| finding[name].as_str().expect("a text").to_owned();
+    findings.map(|finding| (member(finding, "verdict"), member(finding, "found"))).collect()
+}
+
+#[test]
+fn the_doctor_asks_as_a_device_would() {
+    if !has_multicast() {
+        return note("dns_sd_doctor", "this machine has no multicast on its loopback interface");
+    }
+    let (offset, data) = (held_offset(), tempfile::TempDir::new().expect("a temporary directory"));
+    let examine = |dns_sd: &str| examined(offset.get(), data.path(), dns_sd);
+    assert_eq!(examine("off"), [], "nothing is announced, and nothing asked");
+    let told = |words: &str| examine("cloud").iter().any(|(verdict, found)| verdict == "ok" && found.contains(words));
+    assert!(eventually(|| told("no cloud runs here")));
+    // One that runs and announces nothing, as it does behind a firewall.
+    let cloud = Launch::new().data(data.path()).port_offset(offset.get()).start();
+    assert_eq!(
+        examine("cloud").first().map(|(verdict, found)| (verdict.as_str(), found.contains("is not heard"))),
+        Some(("warning", true))
+    );
+    assert!(cloud.stop().success());
+    let _cloud = Launch::new().data(data.path()).port_offset(offset.get()).flags(["--dns-sd", "cloud"]).start();
+    assert!(eventually(|| told("core services of this cloud")), "{:?}", examine("cloud"));
 }
 
 /// Asks for the SRV record of a name from a port of its own, as resolvers do that do not take part in multicast DNS (RFC 6762, section 6.7); gives the answer, which is not empty.
