@@ -1,6 +1,8 @@
 """The package by its answers: closed forms, intervals that hold them, and mistakes that are told. ``python -m unittest``"""
 
+import ast
 import contextlib
+import inspect
 import io
 import math
 import runpy
@@ -160,6 +162,19 @@ class Fitting(unittest.TestCase):
             best.plot("pie")
         with self.assertRaisesRegex(ValueError, "no family"):
             bp.fit([1.0, 2.0, 3.0], ["unheard-of"])
+
+
+class Stubs(unittest.TestCase):
+    def test_stubs_have_every_function_with_its_parameters(self):
+        stub = ast.parse((Path(bp.__file__).parent / "_engine.pyi").read_text())
+        told = {part.name: [parameter.arg for parameter in part.args.args] for part in stub.body if isinstance(part, ast.FunctionDef)}
+        functions = {name: function for name, function in vars(bp._engine).items() if inspect.isbuiltin(function)}
+        self.assertIn("solve", functions)
+        self.assertEqual(told, {name: list(inspect.signature(function).parameters) for name, function in functions.items()})
+
+    def test_whatever_is_given_away_says_what_it_is(self):
+        for name in bp.__all__:
+            self.assertTrue(inspect.getdoc(getattr(bp, name)), name)
 
 
 class Examples(unittest.TestCase):
