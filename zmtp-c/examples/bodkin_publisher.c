@@ -5,6 +5,8 @@
  *
  * PERIOD_MS and RETENTION are those of the topic at Bodkin: T and N. Event n is the text n. Says on standard output what it is told, a line each, and ends with status 0 when all events are covered.
  *
+ * If TRACEPARENT is in the environment, every event is of that trace.
+ *
  * Built with CURVE and libsodium (-DZMTP_WITH_CURVE=1 -Iadapter -lsodium) it speaks to a Bodkin in secure mode if BODKIN_SERVER_KEY and BODKIN_SECRET_KEY are in the
  * environment: the ZMTP port's public key, and the system's own secret one, as `bodkin cert curve` tells them.
  */
@@ -43,7 +45,8 @@ static const zmtp_link_memory_t MEMORIES[BODKIN_SESSIONS] = {{in[0], sizeof in[0
 #endif
 static bodkin_kept_t kept[CAPACITY];
 static uint8_t payloads[CAPACITY * PAYLOAD_MAX];
-static bodkin_topic_t topic = {.kept = kept, .payloads = payloads, .capacity = CAPACITY, .payload_max = PAYLOAD_MAX};
+static char traces[CAPACITY * BODKIN_TRACE_SIZE];
+static bodkin_topic_t topic = {.kept = kept, .payloads = payloads, .capacity = CAPACITY, .payload_max = PAYLOAD_MAX, .traces = traces};
 
 static uint64_t utc_ns(void)
 {
@@ -110,6 +113,7 @@ int main(int count, char **arguments)
     unsigned long period_ms;
     unsigned long events;
     unsigned long number;
+    const char *trace = getenv("TRACEPARENT");
     uint32_t began_ms;
     int i;
     if ((count < 7) || (count > 8)) {
@@ -128,6 +132,10 @@ int main(int count, char **arguments)
             return 2;
         }
     }
+    if ((trace != NULL) && (strlen(trace) != BODKIN_TRACE_SIZE)) {
+        (void)fprintf(stderr, "TRACEPARENT is %u characters\n", BODKIN_TRACE_SIZE);
+        return 2;
+    }
     if (!use_keys(&sessions)) {
         (void)fprintf(stderr, "BODKIN_SERVER_KEY and BODKIN_SECRET_KEY are 40 characters each\n");
         return 2;
@@ -138,8 +146,14 @@ int main(int count, char **arguments)
     for (number = 1; number <= events; number++) {
         char payload[PAYLOAD_MAX];
         int size = snprintf(payload, sizeof payload, "%lu", number);
-        while (bodkin_publish(&node, &topic, payload, (uint32_t)size) == (int32_t)ZMTP_ROOM) {
+        int32_t result = bodkin_publish_traced(&node, &topic, payload, (uint32_t)size, trace);
+        while (result == (int32_t)ZMTP_ROOM) {
             (void)bodkin_sessions_turn(&sessions, 1);
+            result = bodkin_publish_traced(&node, &topic, payload, (uint32_t)size, trace);
+        }
+        if (result != 0) {
+            (void)fprintf(stderr, "event %lu is not taken: %ld\n", number, (long)result);
+            return 2;
         }
         (void)bodkin_sessions_turn(&sessions, (uint32_t)period_ms);
     }

@@ -3,7 +3,7 @@
  *
  *     bodkin_subscriber SYSTEM TOPIC EVENTS ADDRESS PORT [ADDRESS PORT]
  *
- * It is required: what it has not acknowledged the brokers keep for it. Says on standard output what it hears and is told, a line each, and ends when it has heard so many events.
+ * It is required: what it has not acknowledged the brokers keep for it. Says on standard output what it hears (number, payload, and the trace if it is of one) and is told, a line each, and ends when it has heard so many events.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static uint64_t utc_ns(void)
 static void heard(bodkin_subscriber_t *subscriber, const bodkin_event_t *event)
 {
     (void)subscriber;
-    printf("heard %lu %.*s\n", (unsigned long)event->sequence, (int)event->payload.size, (const char *)event->payload.octets);
+    printf("heard %lu %.*s%s%.*s\n", (unsigned long)event->sequence, (int)event->payload.size, (const char *)event->payload.octets, (event->trace.size > 0u) ? " " : "",
+           (int)event->trace.size, (const char *)event->trace.octets);
     (void)fflush(stdout);
     left -= (unsigned long)(left > 0u);
 }
@@ -58,7 +59,7 @@ int main(int count, char **arguments)
     static zmtp_net_t net = {.links = links, .memories = MEMORIES, .count = BODKIN_SESSIONS, .input = input, .input_size = sizeof input};
     static bodkin_subscriber_t subscriber = {.subscriptions = &subscription, .subscriptions_count = 1, .payloads = payloads, .payload_max = PAYLOAD_MAX, .heard = heard, .told = told};
     static bodkin_node_t node = {.utc_ns = utc_ns, .subscriber = &subscriber};
-    static bodkin_sessions_t sessions = {.node = &node, .net = &net};
+    static bodkin_sessions_t sessions = {.node = &node, .net = &net, .wants_metadata = 1};
     int i;
     if ((count != 6) && (count != 8)) {
         (void)fprintf(stderr, "bodkin_subscriber SYSTEM TOPIC EVENTS ADDRESS PORT [ADDRESS PORT]\n");

@@ -26,6 +26,12 @@
 /** The same with CURVE, which opens a frame whole: with the longest text of a refusal, and its box. */
 #define BODKIN_CURVE_COMMAND_MAX 1220u
 
+/** Octets of a trace's context in the W3C's form, `00-TRACE-SPAN-FLAGS` (docs/formats/traces.md); no zero ends it. */
+#define BODKIN_TRACE_SIZE 55u
+
+/** Octets of the metadata that tell it: `{"traceparent":"..."}`. */
+#define BODKIN_TRACE_METADATA_SIZE (BODKIN_TRACE_SIZE + 18u)
+
 /** Longest name of a node or a topic, in octets. */
 #define BODKIN_NAME_MAX 128u
 
@@ -50,7 +56,10 @@ typedef enum {
 typedef struct {
     uint64_t created_utc_ns;
     uint32_t size;
-    uint8_t is_gone; /* the broker will not take it */
+    uint8_t is_gone;   /* the broker will not take it */
+#if BODKIN_WITH_TRACES
+    uint8_t is_traced; /* its context is in the topic's traces */
+#endif
 } bodkin_kept_t;
 
 /** A topic: the first group is the caller's to set, the rest begins as zeros. */
@@ -62,6 +71,9 @@ typedef struct {
     uint32_t payload_max; /**< octets of an event at the most */
     uint32_t retention;   /**< N: the newest events that are kept although they are covered */
     uint8_t drops_oldest; /**< nonzero: a full topic loses its oldest event, which is told; else it takes no new one */
+#if BODKIN_WITH_TRACES
+    char *traces;         /**< `capacity` times BODKIN_TRACE_SIZE octets, for bodkin_publish_traced; null: events are of no trace */
+#endif
 
     uint8_t is_resuming;  /* what is kept has to be named before it is sent again */
     uint8_t is_paused;    /* until paused_until_ms */
@@ -122,6 +134,16 @@ int32_t bodkin_open(bodkin_node_t *node);
  * @retval 0; ZMTP_ROOM: everything that is kept is uncovered, take some turns first; ZMTP_TOO_LONG
  */
 int32_t bodkin_publish(bodkin_node_t *node, bodkin_topic_t *topic, const void *payload, uint32_t size);
+
+#if BODKIN_WITH_TRACES
+/**
+ * The same of an event that is of a trace: `traceparent` are its BODKIN_TRACE_SIZE octets, copied. It goes out as the event's metadata, and Bodkin hands it on to
+ * whoever hears the event and asks for these. Null: bodkin_publish.
+ *
+ * @retval as of bodkin_publish; ZMTP_ARGUMENT: it is no such text, or the topic has no memory for traces. Nothing was taken.
+ */
+int32_t bodkin_publish_traced(bodkin_node_t *node, bodkin_topic_t *topic, const void *payload, uint32_t size, const char *traceparent);
+#endif
 
 /** For the heard function of a session's link: what it was told. 0, or a fault of the broker's for which the caller closes the link. */
 int32_t bodkin_heard(bodkin_node_t *node, uint32_t session, zmtp_link_t *link, int32_t what, const zmtp_event_t *event, uint32_t now_ms);

@@ -44,6 +44,9 @@ struct bodkin_sessions {
     /** Set: Bodkin is in secure mode, and this is the system's own pair of keys, and the ZMTP port's public one, which both brokers have. The links' memory has a zmtp_curve_t. */
     const zmtp_curve_keys_t *curve;
 #endif
+#if ZMTP_WITH_PROPERTY
+    uint8_t wants_metadata; /**< nonzero: events are heard with their metadata, and with the trace that they are of (bodkin_subscriber.h) */
+#endif
 
     zmtp_settings_t settings;
 };

@@ -11,6 +11,13 @@
 
 #include "bodkin_node.h"
 
+/**
+ * A session whose settings have this property with this value is sent events' metadata, by which they say which trace they are of. What is longer than the
+ * buffer of the session's link is passed over: the event is heard without it.
+ */
+#define BODKIN_METADATA_PROPERTY "X-Bodkin-Metadata"
+#define BODKIN_METADATA_WANTED "yes"
+
 /** Streams of a subscription at the most. */
 #define BODKIN_STREAMS_MAX 8u
 
@@ -46,6 +53,8 @@ typedef struct {
     uint64_t created_utc_ns;
     zmtp_slice_t payload; /**< its first payload_max octets, until the call ends */
     uint32_t size;        /**< how many there are */
+    zmtp_slice_t metadata; /**< a JSON object of texts, until the call ends; of size 0: it has none, or it was passed over */
+    zmtp_slice_t trace;    /**< its traceparent, BODKIN_TRACE_SIZE octets of the metadata; of size 0: it is of no trace */
     uint8_t is_late;      /**< it was told as lost, and is not */
     uint8_t is_recovered; /**< late by a fail-over */
     uint8_t is_derived;   /**< a graph has made it of events, and it is named after one of them: numbers that are passed over are no losses */
@@ -78,6 +87,7 @@ struct bodkin_subscriber {
     uint8_t frame[BODKIN_SESSIONS];       /* of an event that comes in: which one is next */
     uint32_t size[BODKIN_SESSIONS];       /* its payload's */
     const bodkin_subscription_t *coming[BODKIN_SESSIONS];
+    uint8_t headers[BODKIN_SESSIONS][BODKIN_HEADER_SIZE]; /* while the metadata behind it come */
 };
 
 #endif

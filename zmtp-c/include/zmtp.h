@@ -71,6 +71,11 @@ typedef struct {
     zmtp_slice_t identity;
     /** A longer frame is refused when its head is in, before anything of it is read. 0: 65,536. */
     uint32_t frame_octets_max;
+#if ZMTP_WITH_PROPERTY
+    /** A further property that the peer is told with the handshake, by its name of at most 255 octets ("X-..."). Null: none. */
+    const char *property;
+    zmtp_slice_t property_value;
+#endif
 #if ZMTP_WITH_PLAIN
     zmtp_slice_t username; /**< a client's, at most 255 octets */
     zmtp_slice_t password; /**< a client's, at most 255 octets */

@@ -70,6 +70,16 @@
 #define ZMTP_WITH_WAITING 1
 #endif
 
+/** The handshake may tell a property of the application's besides type and identity. */
+#ifndef ZMTP_WITH_PROPERTY
+#define ZMTP_WITH_PROPERTY 1
+#endif
+
+/** Events may say which trace they are of (bodkin_publish_traced, and `trace` of what is heard). */
+#ifndef BODKIN_WITH_TRACES
+#define BODKIN_WITH_TRACES 1
+#endif
+
 /** A node hears events, too (bodkin_subscriber.h). */
 #ifndef BODKIN_WITH_SUBSCRIBER
 #define BODKIN_WITH_SUBSCRIBER 1

@@ -4,8 +4,15 @@
 
 #include <string.h>
 
+#include "bodkin_subscriber.h"
+
 /** A turn of the net lasts no longer: pauses, retries and the last event's name are late by it at the most. */
 #define TURN_MS_MAX 10u
+
+#if ZMTP_WITH_PROPERTY
+/** What the handshake has more for metadata: the property with both of its lengths. */
+#define METADATA_PROPERTY_SIZE ((uint32_t)sizeof BODKIN_METADATA_PROPERTY + (uint32_t)sizeof BODKIN_METADATA_WANTED + 3u)
+#endif
 
 static void heard(zmtp_link_t *link, int32_t what, const zmtp_event_t *event)
 {
@@ -35,6 +42,9 @@ static int has_room(const bodkin_sessions_t *sessions, const zmtp_link_memory_t 
 #if ZMTP_WITH_CURVE
     if (sessions->curve != NULL) {
         uint32_t out_size = ZMTP_CURVE_POLL_ROOM + sessions->settings.identity.size;
+#if ZMTP_WITH_PROPERTY
+        out_size += sessions->wants_metadata ? METADATA_PROPERTY_SIZE : 0u;
+#endif
         return (memory->in_size >= BODKIN_CURVE_COMMAND_MAX) && (memory->out_size >= out_size) && (memory->curve != NULL);
     }
 #endif
@@ -56,6 +66,13 @@ int32_t bodkin_sessions_open(bodkin_sessions_t *sessions)
     sessions->settings.socket_type = ZMTP_DEALER;
     sessions->settings.identity.octets = (const uint8_t *)sessions->node->name;
     sessions->settings.identity.size = (uint32_t)strlen(sessions->node->name);
+#if ZMTP_WITH_PROPERTY
+    if (sessions->wants_metadata) {
+        sessions->settings.property = BODKIN_METADATA_PROPERTY;
+        sessions->settings.property_value.octets = (const uint8_t *)BODKIN_METADATA_WANTED;
+        sessions->settings.property_value.size = (uint32_t)sizeof BODKIN_METADATA_WANTED - 1u;
+    }
+#endif
     for (i = 0; i < BODKIN_SESSIONS; i++) {
         bodkin_session_t *broker = &sessions->brokers[i];
         broker->sessions = sessions;

@@ -6,6 +6,7 @@
 
 #include "bodkin_hears.h"
 #include "bodkin_retained.h"
+#include "bodkin_trace.h"
 #include "bodkin_wire.h"
 
 #define NOBODY BODKIN_SESSIONS
@@ -33,29 +34,55 @@ static void tell(bodkin_node_t *node, bodkin_told_t what, const bodkin_topic_t *
     }
 }
 
-int32_t bodkin_publish(bodkin_node_t *node, bodkin_topic_t *topic, const void *payload, uint32_t size)
+/** Takes an event, of no trace: null, and why not. */
+static bodkin_kept_t *take(bodkin_node_t *node, bodkin_topic_t *topic, const void *payload, uint32_t size, int32_t *result)
 {
     uint64_t dropped;
     bodkin_kept_t *kept;
-    if (size > topic->payload_max) {
-        return ZMTP_TOO_LONG;
+    *result = (size > topic->payload_max) ? (int32_t)ZMTP_TOO_LONG : 0;
+    if ((*result == 0) && !bodkin_make_room(topic, &dropped)) {
+        *result = ZMTP_ROOM;
     }
-    if (!bodkin_make_room(topic, &dropped)) {
-        return ZMTP_ROOM;
+    if (*result != 0) {
+        return NULL;
     }
     topic->newest++;
     kept = bodkin_kept(topic, topic->newest);
+    memset(kept, 0, sizeof *kept);
     kept->created_utc_ns = node->utc_ns();
     kept->size = size;
-    kept->is_gone = 0;
     if (size > 0u) {
         memcpy(bodkin_payload(topic, topic->newest), payload, size);
     }
     if (dropped > 0u) {
         tell(node, BODKIN_DROPPED, topic, dropped, 0);
     }
-    return 0;
+    return kept;
 }
+
+int32_t bodkin_publish(bodkin_node_t *node, bodkin_topic_t *topic, const void *payload, uint32_t size)
+{
+    int32_t result;
+    (void)take(node, topic, payload, size, &result);
+    return result;
+}
+
+#if BODKIN_WITH_TRACES
+int32_t bodkin_publish_traced(bodkin_node_t *node, bodkin_topic_t *topic, const void *payload, uint32_t size, const char *traceparent)
+{
+    int32_t result = 0;
+    bodkin_kept_t *kept;
+    if ((traceparent != NULL) && ((topic->traces == NULL) || !bodkin_is_trace((const uint8_t *)traceparent, BODKIN_TRACE_SIZE))) {
+        return ZMTP_ARGUMENT;
+    }
+    kept = take(node, topic, payload, size, &result);
+    if ((kept != NULL) && (traceparent != NULL)) {
+        memcpy(bodkin_trace(topic, topic->newest), traceparent, BODKIN_TRACE_SIZE);
+        kept->is_traced = 1;
+    }
+    return result;
+}
+#endif
 
 /* ---- what is sent ---- */
 
@@ -106,7 +133,11 @@ static int32_t send_event(const bodkin_node_t *node, zmtp_link_t *link, const bo
 {
     const bodkin_kept_t *kept = bodkin_kept(topic, topic->next);
     uint8_t header[BODKIN_HEADER_SIZE];
-    zmtp_slice_t frames[3];
+    zmtp_slice_t frames[4];
+    uint32_t count = 3;
+#if BODKIN_WITH_TRACES
+    uint8_t metadata[BODKIN_TRACE_METADATA_SIZE];
+#endif
     bodkin_write_header(header, topic->next <= topic->resent_through, node->incarnation, topic->next, kept->created_utc_ns, node->epoch);
     frames[0].octets = (const uint8_t *)topic->name;
     frames[0].size = (uint32_t)strlen(topic->name);
@@ -114,7 +145,15 @@ static int32_t send_event(const bodkin_node_t *node, zmtp_link_t *link, const bo
     frames[1].size = kept->size;
     frames[2].octets = header;
     frames[2].size = BODKIN_HEADER_SIZE;
-    return zmtp_link_send(link, frames, 3);
+#if BODKIN_WITH_TRACES
+    if (kept->is_traced) {
+        bodkin_write_trace(metadata, bodkin_trace(topic, topic->next));
+        frames[3].octets = metadata;
+        frames[3].size = sizeof metadata;
+        count = 4;
+    }
+#endif
+    return zmtp_link_send(link, frames, count);
 }
 
 /** Sends the next thing of a topic: nonzero, if there was one and it found room. */

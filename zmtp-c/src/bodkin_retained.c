@@ -22,6 +22,13 @@ uint8_t *bodkin_payload(const bodkin_topic_t *topic, uint64_t sequence)
     return &topic->payloads[(uint32_t)(sequence % topic->capacity) * topic->payload_max];
 }
 
+#if BODKIN_WITH_TRACES
+char *bodkin_trace(const bodkin_topic_t *topic, uint64_t sequence)
+{
+    return &topic->traces[(uint32_t)(sequence % topic->capacity) * BODKIN_TRACE_SIZE];
+}
+#endif
+
 int bodkin_make_room(bodkin_topic_t *topic, uint64_t *dropped)
 {
     int is_full = ((topic->newest + 1u) - topic->oldest) == topic->capacity;

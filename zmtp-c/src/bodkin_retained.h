@@ -6,6 +6,9 @@
 
 bodkin_kept_t *bodkin_kept(const bodkin_topic_t *topic, uint64_t sequence);
 uint8_t *bodkin_payload(const bodkin_topic_t *topic, uint64_t sequence);
+#if BODKIN_WITH_TRACES
+char *bodkin_trace(const bodkin_topic_t *topic, uint64_t sequence);
+#endif
 
 /** Makes room for one more: nonzero, if there is. `dropped` is the event that was lost for it, or 0. */
 int bodkin_make_room(bodkin_topic_t *topic, uint64_t *dropped);

@@ -5,14 +5,17 @@
 #include <string.h>
 
 #include "bodkin_hears.h"
+#include "bodkin_trace.h"
 
 #if BODKIN_WITH_SUBSCRIBER
 
 #define PLACES 64u
 #define NS_PER_MS 1000000u
 
+static const zmtp_slice_t NOTHING = {NULL, 0};
+
 enum { FLAG_RECOVERED = 2, FLAG_LAST = 4, FLAG_DERIVED = 16, FLAG_MARKED = 32, FLAGS_MAX = 63 };
-enum { FRAME_TYPE, FRAME_PAYLOAD, FRAME_HEADER };
+enum { FRAME_TYPE, FRAME_PAYLOAD, FRAME_HEADER, FRAME_METADATA, FRAME_METADATA_REST };
 
 static void tell(bodkin_subscriber_t *subscriber, bodkin_hears_told_t what, const bodkin_subscription_t *subscription, uint64_t from, uint64_t count)
 {
@@ -165,8 +168,8 @@ int bodkin_hears_frame(const bodkin_node_t *node, uint32_t session, const zmtp_e
     return (node->subscriber != NULL) && (event->more || (node->subscriber->frame[session] != FRAME_TYPE));
 }
 
-/** The header is in: the event is whole. */
-static int32_t hear_event(bodkin_node_t *node, uint32_t session, zmtp_slice_t header)
+/** Header and metadata are in: the event is whole. */
+static int32_t hear_event(bodkin_node_t *node, uint32_t session, zmtp_slice_t header, zmtp_slice_t metadata)
 {
     bodkin_subscriber_t *subscriber = node->subscriber;
     bodkin_reader_t reader = {header, 0};
@@ -185,6 +188,10 @@ static int32_t hear_event(bodkin_node_t *node, uint32_t session, zmtp_slice_t he
     event.size = subscriber->size[session];
     event.payload.octets = &subscriber->payloads[session * subscriber->payload_max];
     event.payload.size = (event.size < subscriber->payload_max) ? event.size : subscriber->payload_max;
+    event.metadata = metadata;
+#if BODKIN_WITH_TRACES
+    event.trace = bodkin_find_trace(metadata);
+#endif
     event.is_recovered = (uint8_t)((flags & FLAG_RECOVERED) != 0);
     event.is_derived = (uint8_t)((flags & FLAG_DERIVED) != 0);
     event.is_marked = (uint8_t)((flags & FLAG_MARKED) != 0);
@@ -217,6 +224,28 @@ static void keep(bodkin_subscriber_t *subscriber, uint32_t session, const zmtp_e
     subscriber->size[session] += event->size;
 }
 
+/** Takes metadata, which are the last frame: those that come whole. */
+static int32_t hear_metadata(bodkin_node_t *node, uint32_t session, const zmtp_event_t *event)
+{
+    uint8_t *frame = &node->subscriber->frame[session];
+    zmtp_slice_t header;
+    zmtp_slice_t metadata;
+    int is_whole = (*frame == (uint8_t)FRAME_METADATA) && !event->goes_on;
+    if (event->more) {
+        return ZMTP_BAD_COMMAND;
+    }
+    *frame = FRAME_METADATA_REST;
+    if (event->goes_on) {
+        return 0;
+    }
+    *frame = FRAME_TYPE;
+    header.octets = node->subscriber->headers[session];
+    header.size = BODKIN_HEADER_SIZE;
+    metadata.octets = event->octets;
+    metadata.size = event->size;
+    return hear_event(node, session, header, is_whole ? metadata : NOTHING);
+}
+
 int32_t bodkin_hear(bodkin_node_t *node, uint32_t session, const zmtp_event_t *event)
 {
     bodkin_subscriber_t *subscriber = node->subscriber;
@@ -231,15 +260,22 @@ int32_t bodkin_hear(bodkin_node_t *node, uint32_t session, const zmtp_event_t *e
             /* Without a header it is nothing that could be heard once. */
             *frame = (uint8_t)(event->more ? FRAME_HEADER : FRAME_TYPE);
         }
-    } else if (event->goes_on || (event->more != (*frame == (uint8_t)FRAME_TYPE))) {
+    } else if (*frame >= (uint8_t)FRAME_METADATA) {
+        result = hear_metadata(node, session, event);
+    } else if (event->goes_on || (!event->more && (*frame == (uint8_t)FRAME_TYPE))) {
         result = ZMTP_BAD_COMMAND;
     } else if (*frame == (uint8_t)FRAME_TYPE) {
         subscriber->coming[session] = subscription_of(subscriber, octets);
         subscriber->size[session] = 0;
         *frame = FRAME_PAYLOAD;
-    } else {
+    } else if (!event->more) {
         *frame = FRAME_TYPE;
-        result = hear_event(node, session, octets);
+        result = hear_event(node, session, octets, NOTHING);
+    } else if (octets.size != BODKIN_HEADER_SIZE) {
+        result = ZMTP_BAD_COMMAND;
+    } else {
+        memcpy(subscriber->headers[session], octets.octets, BODKIN_HEADER_SIZE);
+        *frame = FRAME_METADATA;
     }
     return result;
 }

@@ -37,6 +37,7 @@ static int has_identity(const zmtp_settings_t *settings)
     return ((ZMTP_BUILT & types) != 0u) && (settings->identity.octets != NULL) && ((types & ZMTP_SET(settings->socket_type)) != 0u);
 }
 
+/** `name` with its length in front. */
 static void write_property(zmtp_writer_t *writer, const char *name, zmtp_slice_t value)
 {
     zmtp_write(writer, name, (uint32_t)strlen(name));
@@ -50,6 +51,11 @@ uint32_t zmtp_metadata_size(const zmtp_settings_t *settings)
     if (has_identity(settings)) {
         size += (uint32_t)(sizeof IDENTITY - 2u) + PROPERTY_OVERHEAD + settings->identity.size;
     }
+#if ZMTP_WITH_PROPERTY
+    if (settings->property != NULL) {
+        size += (uint32_t)strlen(settings->property) + PROPERTY_OVERHEAD + settings->property_value.size;
+    }
+#endif
     return size;
 }
 
@@ -63,6 +69,13 @@ void zmtp_write_metadata(zmtp_writer_t *writer, const zmtp_settings_t *settings)
     if (has_identity(settings)) {
         write_property(writer, IDENTITY, settings->identity);
     }
+#if ZMTP_WITH_PROPERTY
+    if (settings->property != NULL) {
+        uint8_t length = (uint8_t)strlen(settings->property);
+        zmtp_write(writer, &length, 1);
+        write_property(writer, settings->property, settings->property_value);
+    }
+#endif
 }
 
 /** Whether this is that name, whatever its case; the first octet of either is its length. */

@@ -19,6 +19,9 @@ static int are_possible(const zmtp_settings_t *settings)
 #if ZMTP_WITH_CURVE
     is_built = is_built && (!zmtp_is_curve(settings) || ((settings->curve != NULL) && (ZMTP_WITH_CURVE_SERVER || !settings->is_server)));
 #endif
+#if ZMTP_WITH_PROPERTY
+    is_built = is_built && ((settings->property == NULL) || (strlen(settings->property) <= 255u));
+#endif
     return is_built && (settings->identity.size <= 255u);
 }
 

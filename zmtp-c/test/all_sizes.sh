@@ -4,9 +4,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/build.sh"
 cross=arm-none-eabi
 core=(src/zmtp.c src/greeting.c src/handshake.c src/message.c src/metadata.c src/poll.c src/put.c src/writer.c)
 all=("${core[@]}" src/link.c src/subscriptions.c)
-node=(src/bodkin_node.c src/bodkin_retained.c src/bodkin_wire.c)
+node=(src/bodkin_node.c src/bodkin_retained.c src/bodkin_trace.c src/bodkin_wire.c)
 farm=(src/taskfarm_master.c src/taskfarm_worker.c)
-one=(-DZMTP_WITH_ALL_TYPES=0 -DZMTP_WITH_PLAIN=0 -DZMTP_WITH_PING=0 -DZMTP_WITH_REASONS=0 -DZMTP_WITH_WAITING=0)
+one=(-DZMTP_WITH_ALL_TYPES=0 -DZMTP_WITH_PLAIN=0 -DZMTP_WITH_PING=0 -DZMTP_WITH_REASONS=0 -DZMTP_WITH_WAITING=0 -DZMTP_WITH_PROPERTY=0)
 
 text_max_one=2500
 text_max_all=6000
@@ -67,7 +67,8 @@ check() { # NAME OCTETS MAX
     report "$1" test "$2" -le "$3"
 }
 
-measure "the reliable publisher" "${node[@]}" -- -DBODKIN_WITH_SUBSCRIBER=0
+measure "the reliable publisher" "${node[@]}" -- -DBODKIN_WITH_SUBSCRIBER=0 -DBODKIN_WITH_TRACES=0
+measure "the publisher of events that are of traces" "${node[@]}" -- -DBODKIN_WITH_SUBSCRIBER=0
 measure "the publisher that can hear" "${node[@]}" --
 measure "the subscriber besides" src/bodkin_subscriber.c --
 measure "CURVE of a client without its cryptography" src/curve.c -- -DZMTP_WITH_CURVE=1

@@ -46,16 +46,18 @@ if "$compiler" -x c -E - <<<'#include <sodium.h>' >/dev/null 2>&1; then
 fi
 
 # Every feature alone off, every socket type alone on, and nothing at all but one.
-for feature in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR PLAIN PING REASONS WAITING; do
+for feature in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR PLAIN PING REASONS WAITING PROPERTY; do
     report "it is built without $feature" compiles "-DZMTP_WITH_$feature=0"
 done
 report "it is built without SUBSCRIBER" compiles -DBODKIN_WITH_SUBSCRIBER=0
+report "it is built without TRACES" compiles -DBODKIN_WITH_TRACES=0
+report "it is built without either" compiles -DBODKIN_WITH_SUBSCRIBER=0 -DBODKIN_WITH_TRACES=0
 report "it is built with CURVE" compiles -DZMTP_WITH_CURVE=1
 report "it is built with CURVE and without PLAIN" compiles -DZMTP_WITH_CURVE=1 -DZMTP_WITH_PLAIN=0
 report "it is built with both ends of CURVE" compiles -DZMTP_WITH_CURVE=1 -DZMTP_WITH_CURVE_SERVER=1
 report "it is built with both ends of CURVE and without PLAIN" compiles -DZMTP_WITH_CURVE=1 -DZMTP_WITH_CURVE_SERVER=1 -DZMTP_WITH_PLAIN=0
 for type in REQ REP DEALER ROUTER PUB SUB PUSH PULL PAIR; do
     report "it is built with $type alone" compiles -DZMTP_WITH_ALL_TYPES=0 "-DZMTP_WITH_$type=1" -DZMTP_WITH_PLAIN=0 -DZMTP_WITH_PING=0 \
-        -DZMTP_WITH_REASONS=0 -DZMTP_WITH_WAITING=0
+        -DZMTP_WITH_REASONS=0 -DZMTP_WITH_WAITING=0 -DZMTP_WITH_PROPERTY=0
 done
 exit "$failed"

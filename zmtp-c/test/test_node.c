@@ -62,17 +62,19 @@ static const char *sent(uint32_t session)
         const uint8_t *body = &left.octets[2];
         uint32_t size = left.octets[1];
         bodkin_reader_t reader = {{body, size}, 0};
-        char word[64] = "";
+        char word[96] = "";
         uint8_t version = bodkin_read_octet(&reader);
         uint8_t flags = bodkin_read_octet(&reader); /* of a header; of a command its kind */
         uint64_t numbers[4];
         int i;
-        CHECK((version == 1u) || (frame == 0) || (frame == 1));
+        CHECK((version == 1u) || (frame == 0) || (frame == 1) || (frame == 3));
         for (i = 0; i < 4; i++) {
             numbers[i] = bodkin_read_number(&reader);
         }
         if (frame == 2) {
             (void)snprintf(word, sizeof word, "%s%u ", (flags == 1u) ? "again " : "", (unsigned)numbers[2]);
+        } else if (frame == 3) {
+            (void)snprintf(word, sizeof word, "%.*s ", (int)size, (const char *)body);
         } else if ((frame == 0) && (left.octets[0] == 0u)) {
             if (flags == (uint8_t)BODKIN_KIND_HELLO) {
                 (void)strcpy(word, "hello ");
@@ -314,6 +316,48 @@ static void what_was_not_published_or_is_of_another_run_is_not_covered(void)
     CHECK(topics[0].covered == 1u);
 }
 
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+#define TRACE_METADATA "{\"traceparent\":\"" TRACE "\"}"
+
+static void an_event_says_which_trace_it_is_of_whenever_it_is_sent(void)
+{
+    static char traces[2u * BODKIN_TRACE_SIZE];
+    check_about = "traces";
+    begin(2, 2, 0);
+    topics[0].traces = traces;
+    leader(0, 3, 1);
+    CHECK(bodkin_publish_traced(&node, &topics[0], "x", 1, TRACE) == 0);
+    publish(1);
+    CHECK_TEXT(sent(0), "1 " TRACE_METADATA " 2 ");
+    leader(1, 4, 1);
+    CHECK_TEXT(sent(1), "resume 1..2 again 1 " TRACE_METADATA " again 2 ");
+    /* The place of an event that was of a trace is used again. */
+    covered(1, 4, RUN, 2);
+    publish(1);
+    CHECK_TEXT(sent(1), "3 ");
+    CHECK(bodkin_publish_traced(&node, &topics[0], "x", 1, NULL) == 0);
+    CHECK_TEXT(sent(1), "4 ");
+}
+
+static void what_is_no_trace_or_has_no_memory_is_not_taken(void)
+{
+    static char traces[2u * BODKIN_TRACE_SIZE];
+    static const char *const WRONG[] = {
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "00-00000000000000000000000000000000-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736_00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-"};
+    uint32_t i;
+    check_about = "traces";
+    begin(2, 2, 0);
+    leader(0, 3, 1);
+    CHECK(bodkin_publish_traced(&node, &topics[0], "x", 1, TRACE) == (int32_t)ZMTP_ARGUMENT);
+    topics[0].traces = traces;
+    for (i = 0; i < (sizeof WRONG / sizeof WRONG[0]); i++) {
+        CHECK(bodkin_publish_traced(&node, &topics[0], "x", 1, WRONG[i]) == (int32_t)ZMTP_ARGUMENT);
+    }
+    CHECK_TEXT(sent(0), "");
+}
+
 static void topics_take_turns(void)
 {
     begin(0, 8, 0);
@@ -470,6 +514,8 @@ int main(int count, char **arguments)
     TEST(a_refused_event_comes_again_in_its_place);
     TEST(the_last_event_of_a_silent_topic_is_named_until_it_is_covered);
     TEST(what_was_not_published_or_is_of_another_run_is_not_covered);
+    TEST(an_event_says_which_trace_it_is_of_whenever_it_is_sent);
+    TEST(what_is_no_trace_or_has_no_memory_is_not_taken);
     TEST(topics_take_turns);
     TEST(without_room_nothing_is_lost);
     TEST(a_broker_that_breaks_the_rules_is_closed);

@@ -34,10 +34,11 @@ static void say(const char *words)
 
 static void hear(bodkin_subscriber_t *of, const bodkin_event_t *event)
 {
-    char words[64];
+    char words[160];
     (void)of;
-    (void)snprintf(words, sizeof words, "%u/%u/%u=%.*s%s%s%s ", (unsigned)event->publisher, (unsigned)event->incarnation, (unsigned)event->sequence, (int)event->payload.size,
-                   (const char *)event->payload.octets, (event->size > event->payload.size) ? "+" : "", event->is_late ? " late" : "", event->is_marked ? " marked" : "");
+    (void)snprintf(words, sizeof words, "%u/%u/%u=%.*s%s%s%s%s%.*s ", (unsigned)event->publisher, (unsigned)event->incarnation, (unsigned)event->sequence, (int)event->payload.size,
+                   (const char *)event->payload.octets, (event->size > event->payload.size) ? "+" : "", event->is_late ? " late" : "", event->is_marked ? " marked" : "",
+                   (event->trace.size > 0u) ? " of " : "", (int)event->trace.size, (const char *)event->trace.octets);
     say(words);
 }
 
@@ -90,6 +91,18 @@ static void receive_headed(uint32_t session, uint64_t epoch, uint8_t flags, uint
     receive(session, 1, "PRESSURE", 8);
     receive(session, 1, payload, (uint32_t)strlen(payload));
     receive(session, 0, header, size);
+}
+
+/** An event of epoch 3 with metadata behind its header. */
+static void receive_described(uint64_t sequence, const char *metadata)
+{
+    uint8_t header[BODKIN_HEADER_SIZE];
+    bodkin_write_header(header, 0, 1, sequence, 0, 3);
+    header[9] = 26;
+    receive(0, 1, "PRESSURE", 8);
+    receive(0, 1, "x", 1);
+    receive(0, 1, header, sizeof header);
+    receive(0, 0, metadata, (uint32_t)strlen(metadata));
 }
 
 static void receive_event(uint32_t session, uint64_t epoch, uint64_t publisher, uint64_t incarnation, uint64_t sequence)
@@ -287,6 +300,68 @@ static void a_long_payload_is_cut_and_what_has_no_header_is_not_heard(void)
     CHECK_TEXT(said, "26/1/1=01234567+ ");
 }
 
+#define TRACE "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+static void an_event_says_which_trace_it_is_of(void)
+{
+    char text[251];
+    check_about = "traces";
+    begin(4);
+    receive_described(1, "{\"traceparent\":\"" TRACE "\"}");
+    receive_described(2, "{ \"room\":\"\\\"traceparent\\\"\", \"n\":7, \"traceparent\" : \"" TRACE "\", \"a\":\"traceparent\"}");
+    receive_described(3, "{\"room\":\"" TRACE "\",\"traceparent\":\"none\"}");
+    receive_described(4, "{\"a\":\"traceparent");
+    receive_described(5, "");
+    receive_event(0, 3, 26, 1, 6);
+    CHECK_TEXT(said, "26/1/1=x of " TRACE " 26/1/2=x of " TRACE " 26/1/3=x 26/1/4=x 26/1/5=x 26/1/6=x ");
+    CHECK(fault == 0);
+
+    /* What is longer than the link's buffer is passed over, and the next event is heard as ever. */
+    said[0] = 0;
+    (void)snprintf(text, sizeof text, "{\"traceparent\":\"" TRACE "\",\"room\":\"%0150d\"}", 7);
+    CHECK(strlen(text) > sizeof in[0]);
+    receive_described(7, text);
+    receive_described(8, "{\"traceparent\":\"" TRACE "\"}");
+    CHECK_TEXT(said, "26/1/7=x 26/1/8=x of " TRACE " ");
+    CHECK(fault == 0);
+}
+
+static void nothing_comes_behind_metadata_and_none_behind_half_a_header(void)
+{
+    uint8_t header[BODKIN_HEADER_SIZE];
+    check_about = "faults of metadata";
+    bodkin_write_header(header, 0, 1, 1, 0, 3);
+    begin(4);
+    receive(0, 1, "PRESSURE", 8);
+    receive(0, 1, "x", 1);
+    receive(0, 1, header, sizeof header);
+    receive(0, 1, "{}", 2);
+    CHECK(fault == (int32_t)ZMTP_BAD_COMMAND);
+    begin(4);
+    receive(0, 1, "PRESSURE", 8);
+    receive(0, 1, "x", 1);
+    receive(0, 1, header, sizeof header - 1u);
+    CHECK(fault == (int32_t)ZMTP_BAD_COMMAND);
+    CHECK_TEXT(said, "");
+}
+
+static void who_wants_metadata_says_so_in_its_ready(void)
+{
+    static const zmtp_settings_t SETTINGS = {
+        .socket_type = ZMTP_DEALER, .property = BODKIN_METADATA_PROPERTY, .property_value = {(const uint8_t *)BODKIN_METADATA_WANTED, sizeof BODKIN_METADATA_WANTED - 1u}};
+    static const char PROPERTY[] = "\21X-Bodkin-Metadata\0\0\0\3yes";
+    zmtp_link_memory_t memory = {in[0], sizeof in[0], out[0], OUT_MAX};
+    uint8_t peer[128];
+    uint32_t size = party_peer(ZMTP_ROUTER, 1, peer);
+    zmtp_slice_t waiting;
+    check_about = "the property";
+    begin(4);
+    CHECK(zmtp_link_open(&links[0], &SETTINGS, &memory, heard, NULL) == 0);
+    CHECK(zmtp_link_received(&links[0], peer, size) == 0);
+    waiting = zmtp_link_waiting(&links[0]);
+    CHECK((waiting.size > sizeof PROPERTY) && (memcmp(&waiting.octets[waiting.size - (sizeof PROPERTY - 1u)], PROPERTY, sizeof PROPERTY - 1u) == 0));
+}
+
 static void whether_it_is_subscribed_is_told(void)
 {
     bodkin_command_t command;
@@ -355,6 +430,9 @@ int main(int count, char **arguments)
     TEST(the_run_before_is_remembered_and_no_earlier_one);
     TEST(what_a_graph_has_made_is_heard_and_numbers_that_it_passes_over_are_no_losses);
     TEST(a_long_payload_is_cut_and_what_has_no_header_is_not_heard);
+    TEST(an_event_says_which_trace_it_is_of);
+    TEST(nothing_comes_behind_metadata_and_none_behind_half_a_header);
+    TEST(who_wants_metadata_says_so_in_its_ready);
     TEST(whether_it_is_subscribed_is_told);
     TEST(commands_are_written_as_in_the_golden_bytes);
     return checks_failed != 0;

@@ -45,6 +45,7 @@ pub use self::{
     session_end::{SessionEnd, SessionReport},
     subscriber::{Event, RealtimeSubscriber, SubscriberReport, Subscription},
 };
+pub use bodkin_arrowhead::trace::{Cause, TraceContext};
 pub use bodkin_broker::{
     Epoch, Incarnation, PublisherId, Sequence,
     publisher::{Published, Retention, Session, TopicKey as PublishedTopic, WhenFull},

@@ -31,6 +31,16 @@ pub(super) fn push_pairs(cause: &Cause, is_empty: bool, out: &mut String) {
     }
 }
 
+impl Cause {
+    /// Writes metadata that say nothing but this, instead of what is there.
+    pub fn write_metadata(&self, out: &mut String) {
+        out.clear();
+        out.push('{');
+        push_pairs(self, true, out);
+        out.push('}');
+    }
+}
+
 impl<'a> PublishForm<'a> {
     /// What its publisher says that it is caused by.
     pub fn cause(&self) -> Option<Cause> {
@@ -75,6 +85,18 @@ mod tests {
         let mut form: PublishForm<'_> = json::parse_object(&event).unwrap();
         form.carry(&Cause::parse(CONTEXT.as_bytes(), [state.as_bytes()]).unwrap(), &mut buffer);
         form.meta_data.unwrap().0.to_owned()
+    }
+
+    #[test]
+    fn metadata_of_a_cause_alone_say_it_and_nothing_else() {
+        let mut written = "left over".to_owned();
+        for state in ["", "a=\"1\\,b=2"] {
+            let cause = Cause::parse(CONTEXT.as_bytes(), [state.as_bytes()]).unwrap();
+            cause.write_metadata(&mut written);
+            assert_eq!(Cause::of_metadata(&written), Some(cause), "{written}");
+        }
+        Cause::parse(CONTEXT.as_bytes(), []).unwrap().write_metadata(&mut written);
+        assert_eq!(written, format!(r#"{{"traceparent":"{CONTEXT}"}}"#));
     }
 
     fn check(came: &str, expected: &str) {

@@ -88,6 +88,8 @@ pub struct Hears {
     subscriber: RealtimeSubscriber,
     topic: SubscribedTopic,
     pub events: Vec<String>,
+    /// What each says that it is caused by.
+    causes: Vec<Option<Cause>>,
     pub subscribed: usize,
     pub refused: Vec<(RefusalReason, String)>,
     lost: Vec<u64>,
@@ -103,13 +105,16 @@ impl Hears {
         let mut subscriber = RealtimeSubscriber::connect(brokers, EACH).expect("a subscriber");
         let topic = subscriber.subscribe(topic, subscription);
         let (events, refused, lost) = (Vec::new(), Vec::new(), Vec::new());
-        Self { subscriber, topic, events, subscribed: 0, refused, lost, overrun: 0 }
+        Self { subscriber, topic, events, causes: Vec::new(), subscribed: 0, refused, lost, overrun: 0 }
     }
 
     pub fn turn(&mut self) {
-        let Self { subscriber, events, subscribed, refused, lost, overrun, .. } = self;
+        let Self { subscriber, events, causes, subscribed, refused, lost, overrun, .. } = self;
         let told = subscriber.turn(Duration::from_millis(1), |report| match report {
-            SubscriberReport::Event(event) => events.push(String::from_utf8(event.payload.to_vec()).expect("text")),
+            SubscriberReport::Event(event) => {
+                events.push(String::from_utf8(event.payload.to_vec()).expect("text"));
+                causes.push(event.cause());
+            }
             SubscriberReport::Subscribed(..) => *subscribed += 1,
             SubscriberReport::Refused { reason, text, .. } => refused.push((reason, text.to_owned())),
             SubscriberReport::Lost { run, .. } => lost.push(run),
@@ -436,4 +441,35 @@ fn many_topics_are_subscribed_in_one_go_and_covered_each() {
         });
     }
     assert_eq!(events, 3 * TOPICS);
+}
+
+fn metadata_of(event: &str) -> serde_json::Value {
+    serde_json::from_str::<serde_json::Value>(event).expect("Event JSON")["metaData"].clone()
+}
+
+#[test]
+fn an_event_says_which_trace_it_is_of_to_subscribers_and_on_streams() {
+    const CONTEXT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let cause = Cause::parse(CONTEXT.as_bytes(), [b"rojo=1".as_slice()]).expect("a cause");
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = start(data.path(), &topic("hot", ""), &[]);
+    let stream = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/events?event_type=hot", &[]);
+    let mut hears = Hears::from(address(&cloud), "display", "hot", required());
+    until("it is subscribed", || {
+        hears.turn();
+        hears.subscribed > 0
+    });
+    let (mut sends, topics) = Sends::to(address(&cloud), "sensor", &["hot"]);
+    // Kept until there is somebody to send it to.
+    sends.publisher.publish_traced(topics[0], b"1", &cause).expect("there is room");
+    sends.publish(topics[0], "2");
+    until("both are covered", || {
+        sends.turn();
+        hears.turn();
+        sends.covered == [2]
+    });
+    assert_eq!((hears.events, hears.causes), (numbers(1..=2), vec![Some(cause), None]));
+    let metadata: Vec<_> = stream.wait_for(2).iter().map(|event| metadata_of(&event.data)).collect();
+    assert_eq!((&metadata[0]["traceparent"], &metadata[0]["tracestate"]), (&CONTEXT.into(), &"rojo=1".into()), "{metadata:?}");
+    assert!(metadata[1].get("traceparent").is_none(), "{metadata:?}");
 }

@@ -18,6 +18,9 @@ use super::{
 /// Bytes of one read.
 const READ_BYTES: usize = 64 * 1024;
 
+/// Tells a broker that events' metadata are wanted.
+const METADATA_PROPERTY: &str = "X-Bodkin-Metadata";
+
 /// Links there are at most.
 const LINKS_MAX: usize = 2;
 
@@ -54,6 +57,7 @@ impl Links {
         let clock = Clock::start();
         let identity = |error: PropertyError| io::Error::new(io::ErrorKind::InvalidInput, format!("the client's name: {error}"));
         let metadata = Metadata::of(SocketType::Dealer).with("Identity", brokers.name.as_bytes()).map_err(identity)?;
+        let metadata = metadata.with(METADATA_PROPERTY, b"yes").map_err(io::Error::other)?;
         let (limits, now) = (brokers.limits, clock.now());
         let place = |(session, address)| Place { session, address, state: State::Away { until: now }, pause: limits.reconnect_min };
         Ok(Self {

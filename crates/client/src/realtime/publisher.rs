@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant as Reading},
 };
 
+use bodkin_arrowhead::trace::Cause;
 use bodkin_broker::{
     PublisherId, Sequence,
     publisher::{Full, Input, Output, Published, Publisher, Retention, Send, Session, TopicKey},
@@ -43,8 +44,15 @@ pub struct RealtimePublisher {
 
 struct Topic {
     name: String,
-    /// The payloads that are kept, by their places.
-    payloads: Vec<Vec<u8>>,
+    /// What is kept, by its places.
+    events: Vec<Kept>,
+}
+
+#[derive(Clone, Default)]
+struct Kept {
+    payload: Vec<u8>,
+    /// Which trace it is of; empty: of none.
+    metadata: String,
 }
 
 /// An event that was not taken.
@@ -135,21 +143,35 @@ impl RealtimePublisher {
             return *key;
         }
         let key = self.machine.add_topic(retention);
-        self.topics.push(Topic { name: name.clone(), payloads: vec![Vec::new(); retention.capacity() as usize] });
+        self.topics.push(Topic { name: name.clone(), events: vec![Kept::default(); retention.capacity() as usize] });
         self.by_name.insert(name, key);
         key
     }
 
     /// Takes an event, created now, and sends it at once if somebody leads and there is room. It never waits.
     pub fn publish(&mut self, topic: TopicKey, payload: &[u8]) -> Result<Published, PublishError> {
+        self.take(topic, payload, None)
+    }
+
+    /// The same of an event that is of a trace, and is caused by this: it says so whenever it is sent, and Bodkin hands it on to whoever hears the event and asks
+    /// for metadata, as [`RealtimeSubscriber`](super::RealtimeSubscriber) does.
+    pub fn publish_traced(&mut self, topic: TopicKey, payload: &[u8], cause: &Cause) -> Result<Published, PublishError> {
+        self.take(topic, payload, Some(cause))
+    }
+
+    fn take(&mut self, topic: TopicKey, payload: &[u8], cause: Option<&Cause>) -> Result<Published, PublishError> {
         let (bytes, max) = (payload.len(), self.event_bytes_max);
         if bytes > max {
             return Err(PublishError::TooLarge { bytes, max });
         }
         let published = self.machine.publish(topic, clock::utc_ns())?;
-        let kept = &mut self.topics[topic.index()].payloads[published.place as usize];
-        kept.clear();
-        kept.extend_from_slice(payload);
+        let kept = &mut self.topics[topic.index()].events[published.place as usize];
+        kept.payload.clear();
+        kept.payload.extend_from_slice(payload);
+        kept.metadata.clear();
+        if let Some(cause) = cause {
+            cause.write_metadata(&mut kept.metadata);
+        }
         self.send();
         Ok(published)
     }
@@ -257,8 +279,9 @@ impl RealtimePublisher {
             Send::Event { topic, sequence, place, created_utc_ns, is_resent } => {
                 let flags = Flags { resend: is_resent, ..Flags::default() };
                 EventHeader { flags, publisher, incarnation, sequence, created_utc_ns, epoch }.encode(&mut self.frame);
-                let payload = &self.topics[topic.index()].payloads[place as usize];
-                return self.links.push(leader, &[name(topic).as_bytes(), payload, &self.frame]);
+                let Kept { payload, metadata } = &self.topics[topic.index()].events[place as usize];
+                let frames = [name(topic).as_bytes(), payload, &self.frame, metadata.as_bytes()];
+                return self.links.push(leader, &frames[..if metadata.is_empty() { 3 } else { 4 }]);
             }
             Send::Resume { topic, from, to } => {
                 ClientFrame::Resume { epoch, incarnation, from, to, topic: name(topic) }.encode(&mut self.frame)

@@ -30,7 +30,7 @@ pub enum SessionEnd {
     Wire(#[from] WireError),
     /// A message that is neither a command nor an event.
     #[error(
-        "expected a command of one frame or an event of three (event type, payload, header), came {frames} frames: is this port Bodkin's?"
+        "expected a command of one frame or an event of three (event type, payload, header) or four (and metadata), came {frames} frames: is this port Bodkin's?"
     )]
     Frames {
         /// How many frames it has.
@@ -39,6 +39,9 @@ pub enum SessionEnd {
     /// An event type that is not UTF-8.
     #[error("the broker's event type is not UTF-8")]
     EventType,
+    /// Metadata that are not UTF-8.
+    #[error("the metadata of the broker's event are not UTF-8")]
+    Metadata,
     /// A message that goes the other way.
     #[error("the broker sent {0}, which is not sent to such a client")]
     Unexpected(&'static str),

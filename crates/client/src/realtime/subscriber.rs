@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, io, time::Duration};
 
+use bodkin_arrowhead::trace::Cause;
 use bodkin_broker::{
     Incarnation, Instant, PublisherId, Sequence,
     subscriber::{Beginning, Input, Output, Received, Session, StreamCounters, Subscriber, SubscriberConfig, TopicKey},
@@ -67,8 +68,17 @@ pub struct Event<'r> {
     pub payload: &'r [u8],
     /// Whose it is, and which one.
     pub header: EventHeader,
+    /// What it says of itself besides: a JSON object of scalars, if it has any.
+    pub metadata: Option<&'r str>,
     /// Newer ones came before it: it was told as lost, and is not.
     pub is_late: bool,
+}
+
+impl Event<'_> {
+    /// What it is caused by, if it is of a trace.
+    pub fn cause(&self) -> Option<Cause> {
+        self.metadata.and_then(Cause::of_metadata)
+    }
 }
 
 /// What a subscriber is told in its turns.
@@ -201,11 +211,11 @@ impl RealtimeSubscriber {
                         }
                         None => input_of(now, session, &command, machine, by_name, outputs, &mut told)?,
                     },
-                    Incoming::Event { topic, payload, header } => {
+                    Incoming::Event { topic, payload, header, metadata } => {
                         let topic = key(by_name, topic)?;
                         let received = machine.receive(now, session, topic, &header, outputs);
                         carry(outputs, sends, &mut told);
-                        tell(received, Event { topic, payload, header, is_late: false }, &mut told);
+                        tell(received, Event { topic, payload, header, metadata, is_late: false }, &mut told);
                         None
                     }
                 },

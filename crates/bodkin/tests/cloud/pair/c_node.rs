@@ -22,6 +22,8 @@ const TOPIC: &str =
     "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 5\njitter_ms = 50\ndeadline_ms = 500\nloss_tolerance = 0\nretention = 200\n";
 const PERIOD_MS: usize = 5;
 const RETENTION: usize = 200;
+/// Which trace the events are of.
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// They last longer than the fail-over.
 const EVENTS: usize = 800;
 
@@ -96,13 +98,14 @@ fn what_a_display_in_c_hears_of_a_node_in_c_outlives_the_primary() {
     let numbers = [PERIOD_MS, RETENTION, EVENTS].map(|number| number.to_string());
     let addresses = [first, second].map(|address| address.to_string());
     let mut sensor = Command::new(&programs[0]);
-    let mut sensor = sensor.args(["sensor", "HOT"]).args(numbers).args(addresses).stdout(Stdio::null()).spawn().expect("it starts");
+    let sensor = sensor.args(["sensor", "HOT"]).args(numbers).args(addresses).env("TRACEPARENT", TRACE);
+    let mut sensor = sensor.stdout(Stdio::null()).spawn().expect("it starts");
     let mut heard: Vec<String> = lines.by_ref().take(EVENTS / 3).collect();
     primary.signal(Signal::SIGKILL);
     heard.extend(lines.filter(|line| !line.starts_with("subscribed")));
     backup.served();
     assert!(sensor.wait().expect("it ends").success() && display.wait().expect("it ends").success());
-    let expected: Vec<String> = (1..=EVENTS).map(|number| format!("heard {number} {number}")).collect();
+    let expected: Vec<String> = (1..=EVENTS).map(|number| format!("heard {number} {number} {TRACE}")).collect();
     assert_eq!(heard, expected);
 }
 
