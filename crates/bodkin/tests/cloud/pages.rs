@@ -37,9 +37,18 @@ const ANYTHING: &str = "...";
 
 /// What a test leaves out of measurements that take minutes on a machine that does nothing else: the page's words, and those that take their place. How good a prediction is that was
 /// made of so little is not this test's to say: `validate` may end with 4.
-const SMALL: [(&str, &str); 4] = [
+const SMALL: [(&str, &str); 7] = [
     ("--load A,B6,C --repeat 10", "--load 1x1 --repeat 1 --seconds 1 --orchestrations 0 --events 2000 || test $? = 4"),
-    ("model calibrate --out nets", "model calibrate --out nets --load 1x1,1x2 --repeat 1 --seconds 1 --orchestrations 0 --events 2000"),
+    (
+        "model calibrate --out nets",
+        "model calibrate --out nets --load 1x1,1x2 --repeat 1 --seconds 1 --orchestrations 100 --services 10 --events 2000",
+    ),
+    ("--consumers 8 --cores 4", "--consumers 8 --cores 4 --events 2000 --calibrated-within 1000"),
+    (
+        "model calibrate --out press --graph press.toml --graph-load 50,100",
+        "model calibrate --out press --graph press.toml --graph-load 100 --load 1x1 --repeat 1 --seconds 1 --orchestrations 0 --events 1000",
+    ),
+    ("--graph-load 150:2 --cores 4", "--graph-load 150:2 --cores 4 --events 1000 --calibrated-within 1000"),
     ("--subscribers 10\n", "--subscribers 10 --events 2000 --calibrated-within 1000\n"),
     ("--rate 500\n", "--rate 5 --events 2000 --calibrated-within 1000\n"),
 ];
