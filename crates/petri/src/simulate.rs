@@ -137,22 +137,29 @@ pub enum SimulationError {
     #[error("{0}")]
     Option(String),
     /// Immediate transitions fire for ever.
-    #[error("at time {time} more than {} immediate transitions fire without time passing", state::IMMEDIATES_MAX)]
+    #[error(
+        "at time {time} more than {} immediate transitions fire without time passing: {transition} is one of them",
+        state::IMMEDIATES_MAX
+    )]
     Timeless {
+        /// The last of them.
+        transition: String,
         /// When.
         time: f64,
     },
     /// More tokens than can be counted.
-    #[error("at time {time} a place has more tokens than can be counted")]
+    #[error("at time {time} place {place} has more tokens than can be counted")]
     Overfull {
+        /// Where.
+        place: String,
         /// When.
         time: f64,
     },
     /// A rate that is none.
     #[error("at time {time} the rate of transition {transition} is {rate}, not a finite number above 0")]
     Rate {
-        /// Its index in the net.
-        transition: usize,
+        /// Its name.
+        transition: String,
         /// The rate.
         rate: f64,
         /// When.
@@ -165,8 +172,10 @@ pub enum SimulationError {
         number: usize,
     },
     /// More draws in one run than are numbered.
-    #[error("a transition fires more than 4,294,967,295 times until time {time}")]
+    #[error("transition {transition} fires more than 4,294,967,295 times until time {time}")]
     Endless {
+        /// Its name.
+        transition: String,
         /// When.
         time: f64,
     },

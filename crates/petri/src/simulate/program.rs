@@ -93,6 +93,9 @@ pub(super) struct Program {
     pub pools: usize,
     /// Whether two clocks may run out at the same instant with a probability above 0.
     pub has_ties: bool,
+    /// What places and transitions are called, for whoever is told of one.
+    pub places: Vec<String>,
+    pub transitions: Vec<String>,
 }
 
 /// An immediate transition in the order of priorities.
@@ -142,7 +145,10 @@ impl Program {
                 kind,
             });
         }
-        Self { initial: net.initial(), codes, timed, ranks, pools, has_ties: net.transitions().iter().any(may_tie) }
+        let has_ties = net.transitions().iter().any(may_tie);
+        let places = net.places().iter().map(|place| place.name.clone()).collect();
+        let transitions = net.transitions().iter().map(|transition| transition.name.clone()).collect();
+        Self { initial: net.initial(), codes, timed, ranks, pools, has_ties, places, transitions }
     }
 }
 

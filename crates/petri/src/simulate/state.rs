@@ -156,7 +156,7 @@ impl Program {
             self.fire(state, transition as usize, watch)?;
             fired += 1;
             if fired > IMMEDIATES_MAX {
-                return Err(SimulationError::Timeless { time: state.time });
+                return Err(SimulationError::Timeless { transition: self.transitions[transition as usize].clone(), time: state.time });
             }
         }
         Ok(())
@@ -225,7 +225,8 @@ impl Program {
         for effect in &code.effects {
             let tokens = &mut state.marking[effect.place as usize];
             let before = *tokens;
-            *tokens = before.checked_add_signed(effect.change).ok_or(SimulationError::Overfull { time: state.time })?;
+            let overfull = || SimulationError::Overfull { place: self.places[effect.place as usize].clone(), time: state.time };
+            *tokens = before.checked_add_signed(effect.change).ok_or_else(overfull)?;
             watch.changed(effect.place, before, *tokens);
         }
         for other in &code.affects {
@@ -334,7 +335,7 @@ impl Program {
         }
         let slot = timed.slot as usize;
         let draw = state.clocks[slot].draws;
-        state.clocks[slot].draws = draw.checked_add(1).ok_or(SimulationError::Endless { time: state.time })?;
+        state.clocks[slot].draws = draw.checked_add(1).ok_or_else(|| self.endless(transition, state.time))?;
         let mut draws = Draws::at(state.seed, Place { run: state.run, stream: transition as u32, draw });
         let delay = match &timed.delay {
             Draw::Law(sampler) => sampler.sample(&mut draws),
@@ -371,10 +372,14 @@ impl Program {
         let Draw::Rate(program) = &timed.delay else { unreachable!("only a rate has one") };
         let rate = program.value(&state.marking, &mut state.stack);
         if !(rate > 0.0 && rate.is_finite()) {
-            return Err(SimulationError::Rate { transition, rate, time: state.time });
+            return Err(SimulationError::Rate { transition: self.transitions[transition].clone(), rate, time: state.time });
         }
         state.clocks[timed.slot as usize].rate = rate;
         Ok(rate)
+    }
+
+    fn endless(&self, transition: usize, time: f64) -> SimulationError {
+        SimulationError::Endless { transition: self.transitions[transition].clone(), time }
     }
 }
 
