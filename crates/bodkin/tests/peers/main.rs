@@ -17,6 +17,7 @@ mod gatekeeper;
 mod gateway;
 mod java_client;
 mod jersey;
+mod jetstream;
 mod jms;
 mod jose;
 mod keytool;
