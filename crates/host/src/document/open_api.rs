@@ -59,7 +59,7 @@ fn info(subject: &Subject<'_>) -> Value {
 fn operation(description: &Description) -> Value {
     let parts = description.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let in_path = parts.map(|name| {
-        let kind = if name == "id" { "id" } else { "name" };
+        let kind = if matches!(name, "id" | "port") { name } else { "name" };
         json!({"name": name, "in": "path", "required": true, "schema": form::schema(kind)})
     });
     let in_query = description.parameters.iter().map(|line| {
@@ -262,5 +262,21 @@ fn rewrite_schemas(value: &mut Value) {
         Value::Array(elements) => elements.iter_mut().for_each(rewrite_schemas),
         Value::Object(members) => members.values_mut().for_each(rewrite_schemas),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::gatekeeper;
+
+    #[test]
+    fn what_stands_in_a_path_has_the_type_that_is_taken_there() {
+        let type_of = |path: &str, at: usize| {
+            let description = gatekeeper::OPERATIONS.iter().find(|description| description.path == path).expect("it is described");
+            operation(description)["parameters"][at]["schema"]["type"].clone()
+        };
+        let relay = "mgmt/relays/{address}/{port}";
+        assert_eq!([type_of(relay, 0), type_of(relay, 1), type_of("mgmt/relays/{id}", 0)], ["string", "integer", "integer"]);
     }
 }
