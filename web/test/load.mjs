@@ -1,7 +1,7 @@
 // How fluent the dashboard is with many services, topics and events, and what ten open browsers cost the data plane. Measures and tells; nothing fails by it, and
 // `./x test` does not run it: figures are for a quiet machine. BODKIN: a release build; BROWSER: Chromium; OUT: where the reports of all runs go.
 //
-//   PARTS=fluent,cost SERVICES=10000 TOPICS=1000 RATE=1000 RUNS=10 BENCH_S=10 BROWSERS=10 node test/load.mjs
+//   PARTS=fluent,cost SERVICES=10000 RULES=1000 TOPICS=1000 RATE=1000 RUNS=10 BENCH_S=10 BROWSERS=10 node test/load.mjs
 //
 // Cloud, bench and browsers have a session each, among which the kernel shares the processors as it does among services of systemd; in one session with the bench the cloud's shard
 // (nice -20) takes the bench's subscriber its processor. Browsers on the same machine take processors from publisher, broker and subscriber alike. What the cloud itself does for them
@@ -20,7 +20,12 @@ const { BODKIN, BROWSER } = process.env;
 const number = (name, otherwise) => Number(process.env[name] ?? otherwise);
 const parts = (process.env.PARTS ?? "fluent,cost").split(",");
 const [SERVICES, TOPICS, RATE] = [number("SERVICES", 10_000), number("TOPICS", 1_000), number("RATE", 1_000)];
+const RULES = number("RULES", 1_000);
 const [RUNS, BENCH_S, BROWSERS] = [number("RUNS", 10), number("BENCH_S", 10), number("BROWSERS", 10)];
+/** Consumers that the rules are for. */
+const CONSUMERS = 40;
+/** Milliseconds until every other service ends: longer than anybody looks. */
+const VALID_MS = 3_600_000;
 /** Requests at a time while the cloud is filled. */
 const LANES = 32;
 /** Seconds for which frames are counted. */
@@ -47,7 +52,10 @@ const at = (name) => new URL(`http://${place(cloud.ready, name)}/`);
 const post = (name, path, body) =>
     new Promise((resolve, reject) => {
         const { hostname, port } = at(name);
-        const asked = request({ agent, hostname, port, path, method: "POST", headers: { "Content-Type": "application/json" } }, (answer) => answer.resume().on("end", () => resolve(answer.statusCode)));
+        const asked = request({ agent, hostname, port, path, method: "POST", headers: { "Content-Type": "application/json" } }, (answer) => {
+            const pieces = [];
+            answer.on("data", (piece) => pieces.push(piece)).on("end", () => resolve({ status: answer.statusCode, body: Buffer.concat(pieces).toString() }));
+        });
         asked.on("error", reject).end(JSON.stringify(body));
     });
 const sensor = { systemName: "sensor", address: "127.0.0.1", port: 9000 };
@@ -92,29 +100,53 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 if (parts.includes("fluent")) {
     const begun = Date.now();
-    let next = 0;
-    const fill = async () => {
-        while (next < SERVICES) {
-            const at = next++;
-            const providerSystem = { ...sensor, port: 10_000 + (at % 500) };
-            const status = await post("serviceregistry", "/serviceregistry/register", { serviceDefinition: `service-${at}`, serviceUri: "/", providerSystem, interfaces: ["HTTP-INSECURE-JSON"] });
-            if (status !== 201) throw new Error(`service ${at}: ${status}`);
-        }
+    const made = async (name, path, form) => {
+        const { status, body } = await post(name, path, form);
+        if (status !== 201) throw new Error(`${path}: ${status} ${body}`);
+        return JSON.parse(body);
     };
-    await Promise.all(Array.from({ length: LANES }, fill));
-    console.log(`note ${SERVICES} services registered in ${Date.now() - begun} ms, ${TOPICS} topics declared`);
+    const each = async (count, act) => {
+        let next = 0;
+        const lane = async () => {
+            while (next < count) await act(next++);
+        };
+        await Promise.all(Array.from({ length: LANES }, lane));
+    };
+    const services = [];
+    const ends = { endOfValidity: new Date(begun + VALID_MS).toISOString() };
+    await each(SERVICES, async (at) => {
+        const providerSystem = { ...sensor, port: 10_000 + (at % 500) };
+        const form = { serviceDefinition: `service-${at}`, serviceUri: "/", providerSystem, interfaces: ["HTTP-INSECURE-JSON"], ...(at % 2 === 0 ? ends : {}) };
+        services[at] = await made("serviceregistry", "/serviceregistry/register", form);
+    });
+    console.log(`note ${SERVICES} services registered in ${Date.now() - begun} ms, every other one with an end; ${TOPICS} topics declared`);
+    const consumers = [];
+    await each(CONSUMERS, async (at) => {
+        consumers[at] = await made("serviceregistry", "/serviceregistry/register-system", { ...sensor, systemName: `display-${at}` });
+    });
+    await each(Math.min(RULES, SERVICES), async (at) => {
+        const { provider, serviceDefinition, interfaces } = services[at];
+        const form = { consumerId: consumers[at % CONSUMERS].id, providerIds: [provider.id], serviceDefinitionIds: [serviceDefinition.id], interfaceIds: [interfaces[0].id] };
+        await made("monitor", "/authorization/mgmt/intracloud", form);
+    });
 
-    const services = await open("services");
+    const list = await open("services");
     const scroll = (page) => (step) => page.mouse.wheel(0, step % 40 < 20 ? 200 : -200).then(() => pause(16));
-    console.log(`note services: there after ${services.readyMs} ms; scrolled: ${await frames(services.page, scroll(services.page))}`);
-    const search = services.page.getByRole("searchbox").first();
+    console.log(`note services: there after ${list.readyMs} ms; scrolled: ${await frames(list.page, scroll(list.page))}`);
+    const search = list.page.getByRole("searchbox").first();
     const words = ["service-9", "service-99", "service-1", ""];
-    console.log(`note services, filtered by another word every ${FILTER_MS} ms: ${await frames(services.page, async (step) => (await search.fill(words[step % words.length]), pause(FILTER_MS)))}`);
-    await services.page.context().close();
+    console.log(`note services, filtered by another word every ${FILTER_MS} ms: ${await frames(list.page, async (step) => (await search.fill(words[step % words.length]), pause(FILTER_MS)))}`);
+    await list.page.context().close();
 
     const broker = await open("broker");
     console.log(`note broker with ${TOPICS} topics: there after ${broker.readyMs} ms; scrolled: ${await frames(broker.page, scroll(broker.page))}`);
     await broker.page.context().close();
+
+    for (const name of ["map", "authorization"]) {
+        const { page, readyMs } = await open(name);
+        console.log(`note ${name} with ${Math.min(RULES, SERVICES)} rules: there after ${readyMs} ms; scrolled: ${await frames(page, scroll(page))}`);
+        await page.context().close();
+    }
 
     await post("serviceregistry", "/serviceregistry/register-system", sensor);
     let published = 0;
