@@ -57,6 +57,7 @@ const call = async (method, url, body) => {
     return text === "" ? undefined : JSON.parse(text);
 };
 
+/** Three operators deep: columns in the middle of its drawing have no heads. */
 const GRAPH = `
 [graph]
 name = "press"
@@ -78,9 +79,31 @@ kind = "concatenate"
 inputs = ["left", "right"]
 relative_validity_ms = 500
 
+[[operator]]
+name = "smooth"
+kind = "moving_average"
+inputs = ["left"]
+window = 4
+
+[[operator]]
+name = "smoother"
+kind = "moving_average"
+inputs = ["smooth"]
+window = 4
+
+[[operator]]
+name = "smoothest"
+kind = "moving_average"
+inputs = ["smoother"]
+window = 4
+
 [[output]]
 topic = "pairs"
 from = "both"
+
+[[output]]
+topic = "calm"
+from = "smoothest"
 `;
 
 /** Systems, services, a rule, a pushed subscription, a topic, a graph, and events of them until `stop` is called. */
