@@ -9,9 +9,10 @@ use crate::{nearest::nearest, passphrase, settings::moved};
 /// What such a name begins with.
 const PREFIX: &str = "BODKIN_";
 /// Variables of the script `x` and of the tests.
-const OF_THE_TREE: [&str; 10] = [
+const OF_THE_TREE: [&str; 11] = [
     "BODKIN_ARROWHEAD_CLIENT",
     "BODKIN_JOSERFC",
+    "BODKIN_NATS_SERVER",
     "BODKIN_NUMPY",
     "BODKIN_PYZMQ",
     "BODKIN_RUSTUP_URL",
@@ -75,6 +76,17 @@ mod tests {
         for known in ["BODKIN_DATA", "BODKIN_CA_PASSPHRASE", "BODKIN_LOG", "BODKIN_SKIPS", "BODKINS_OWN", "bodkin_data"] {
             assert_eq!(checked(known, "x"), Ok(()), "{known}");
         }
+    }
+
+    /// What the script sets is in the environment of every test, and of every process that a test starts.
+    #[test]
+    fn the_scripts_own_variables_are_known() {
+        let script = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../x")).expect("the script is there");
+        let words = script.split(|letter: char| !letter.is_ascii_uppercase() && letter != '_');
+        let set: BTreeSet<&str> = words.filter(|word| word.starts_with(PREFIX)).collect();
+        assert!(set.contains("BODKIN_TEST_ALL"), "{set:?}");
+        let unknown: Vec<_> = set.into_iter().filter(|name| !OF_THE_TREE.contains(name)).collect();
+        assert!(unknown.is_empty(), "{unknown:?} would be refused by every process of a test");
     }
 
     #[test]
