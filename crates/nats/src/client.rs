@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bytes ─> receive ─> Event             (it is open, an answer has come, nobody listens)
-//! request, publish, beat ─> take_out ─> bytes
+//! request, beat ─> take_out ─> bytes
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -258,7 +258,7 @@ impl Client {
         }
         let request = RequestId(self.next_request);
         let reply = Subject::new(&format!("{}.{}", self.options.inbox, request.0)).expect("a number is a token");
-        self.send(subject, Some(&reply), headers, payload)?;
+        self.send(subject, &reply, headers, payload)?;
         self.next_request += 1;
         let end = now + wait_max;
         self.waiting.insert(request, end);
@@ -266,22 +266,14 @@ impl Client {
         Ok(request)
     }
 
-    /// Sends a message that has none.
-    ///
-    /// # Errors
-    /// It is not taken.
-    pub fn publish(&mut self, subject: &Subject, headers: &Headers, payload: &[u8]) -> Result<(), NotTaken> {
-        self.send(subject, None, headers, payload)
-    }
-
-    fn send(&mut self, subject: &Subject, reply: Option<&Subject>, headers: &Headers, payload: &[u8]) -> Result<(), NotTaken> {
+    fn send(&mut self, subject: &Subject, reply: &Subject, headers: &Headers, payload: &[u8]) -> Result<(), NotTaken> {
         let Some(info) = self.info.as_ref().filter(|_| self.is_open()) else { return Err(NotTaken::Closed) };
         if self.out.len() > OUT_BYTES_MAX {
             return Err(NotTaken::Full);
         }
         let bytes_max = info.max_payload;
         let begin = self.out.len();
-        publish(subject, reply, headers, payload, &mut self.out);
+        publish(subject, Some(reply), headers, payload, &mut self.out);
         // The line is not counted by the server; a message that has room with it has room.
         let bytes = self.out.len() - begin;
         if bytes > bytes_max {

@@ -10,7 +10,7 @@ mod subject;
 pub use self::{
     base64::{Base64Error, decode as decode_base64},
     decoder::{CONTROL_LINE_BYTES_MAX, Decoder, INFO_BYTES_MAX, Limits, Message, Operation, PAYLOAD_BYTES_CAP, ProtocolError},
-    encoder::{connect, ping, pong, publish, subscribe, unsubscribe},
+    encoder::{connect, ping, pong, publish, subscribe},
     headers::{HEADER_BYTES_MAX, HEADERS_MAX, Headers, HeadersError, Status},
     info::{Connect, Credentials, Info, InfoError},
     subject::{SUBJECT_BYTES_MAX, Subject, SubjectError, is_token},

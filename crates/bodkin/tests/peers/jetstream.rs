@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bodkin_nats::{
     client::Options,
     forwarder::{Forwarder, Setup, Told, lane_subject},
-    jetstream::{Api, Discard, Storage, StreamConfig},
+    jetstream::{Api, StreamConfig},
     lane::{self, Backlog, Identity, MemoryBacklog, Record, Records, Terms},
     protocol::{Credentials, Decoder, Headers, Limits, Operation, Subject, decode_base64},
 };
@@ -103,18 +103,7 @@ fn subject(lane: usize) -> Subject {
 
 impl Edge {
     fn new() -> Self {
-        let config = StreamConfig {
-            name: STREAM.to_owned(),
-            subjects: vec!["fleet.>".to_owned()],
-            storage: Storage::File,
-            discard: Discard::New,
-            num_replicas: 1,
-            max_bytes: -1,
-            max_age: 0,
-            duplicate_window: 100_000_000,
-            no_ack: false,
-            sealed: false,
-        };
+        let config = StreamConfig { duplicate_window: 100_000_000, ..StreamConfig::new(STREAM, &["fleet.>"]) };
         let setup = Setup {
             api: Api::new(None).expect("no domain"),
             stream: STREAM.to_owned(),

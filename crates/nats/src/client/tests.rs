@@ -44,7 +44,7 @@ fn open() -> Client {
 fn it_says_who_it_is_and_is_open_behind_the_pong() {
     let mut client = client();
     assert_eq!(says(&mut client), "", "the server speaks first");
-    assert_eq!(client.publish(&subject("a"), &Headers::default(), b""), Err(NotTaken::Closed));
+    assert_eq!(client.request(&subject("a"), &Headers::default(), b"", Duration::ZERO, SECOND), Err(NotTaken::Closed));
     assert_eq!(hears(&mut client, INFO, Duration::ZERO), Ok(Vec::new()));
     let said = says(&mut client);
     assert!(said.starts_with("CONNECT {") && said.contains("\"auth_token\":\"word\""), "{said}");
@@ -77,15 +77,20 @@ fn a_request_has_one_answer_and_what_nobody_asked_for_is_passed_over() {
 #[test]
 fn a_message_is_taken_as_far_as_the_server_takes_it_and_there_is_room() {
     let mut client = open();
-    let too_long = client.publish(&subject("a"), &Headers::default(), &[b'x'; 101]);
+    let too_long = client.request(&subject("a"), &Headers::default(), &[b'x'; 101], Duration::ZERO, SECOND);
     assert!(matches!(too_long, Err(NotTaken::TooLong { bytes_max: 100, .. })));
     assert_eq!(says(&mut client), "", "nothing of it is written");
     for _ in 0..REQUESTS_MAX {
         client.request(&subject("a"), &Headers::default(), b"", Duration::ZERO, SECOND).expect("there is room");
     }
     assert_eq!(client.request(&subject("a"), &Headers::default(), b"", Duration::ZERO, SECOND), Err(NotTaken::Full));
-    let published = (0..=OUT_BYTES_MAX / 80).find_map(|_| client.publish(&subject("a"), &Headers::default(), &[b'x'; 80]).err());
-    assert_eq!(published, Some(NotTaken::Full));
+    // So few of them are no many requests: their bytes have no room.
+    let mut client = open();
+    hears(&mut client, &INFO.replace("100", "1048576"), Duration::ZERO).expect("it may say so again");
+    let long = vec![b'x'; 1_000_000];
+    let mut ask = || client.request(&subject("a"), &Headers::default(), &long, Duration::ZERO, SECOND);
+    let refused = (0..=OUT_BYTES_MAX / long.len() + 1).find_map(|_| ask().err());
+    assert_eq!(refused, Some(NotTaken::Full));
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::{
-    jetstream::{Discard, Storage},
     lane::{MemoryBacklog, Record},
     protocol::Credentials,
 };
@@ -69,18 +68,7 @@ impl Edge {
 }
 
 fn config() -> StreamConfig {
-    StreamConfig {
-        name: "FLEET".to_owned(),
-        subjects: vec!["fleet.>".to_owned()],
-        storage: Storage::File,
-        discard: Discard::New,
-        num_replicas: 3,
-        max_bytes: -1,
-        max_age: 0,
-        duplicate_window: 0,
-        no_ack: false,
-        sealed: false,
-    }
+    StreamConfig { num_replicas: 3, ..StreamConfig::new("FLEET", &["fleet.>"]) }
 }
 
 fn stream(config: &StreamConfig) -> String {

@@ -53,6 +53,24 @@ pub struct StreamConfig {
     pub sealed: bool,
 }
 
+impl StreamConfig {
+    /// On disk, on one server, without limits; everything is acknowledged, and what has no room is refused.
+    pub fn new(name: &str, subjects: &[&str]) -> Self {
+        Self {
+            name: name.to_owned(),
+            subjects: subjects.iter().map(|subject| (*subject).to_owned()).collect(),
+            storage: Storage::File,
+            discard: Discard::New,
+            num_replicas: 1,
+            max_bytes: -1,
+            max_age: 0,
+            duplicate_window: 0,
+            no_ack: false,
+            sealed: false,
+        }
+    }
+}
+
 /// How full a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct StreamState {

@@ -44,18 +44,8 @@ fn the_last_message_of_a_subject_is_known_by_its_headers() {
 
 #[test]
 fn a_stream_is_made_as_it_is_set_up() {
-    let config = StreamConfig {
-        name: "FLEET".to_owned(),
-        subjects: vec!["fleet.>".to_owned()],
-        storage: Storage::File,
-        discard: Discard::New,
-        num_replicas: 3,
-        max_bytes: 1 << 30,
-        max_age: 0,
-        duplicate_window: 120_000_000_000,
-        no_ack: false,
-        sealed: false,
-    };
+    let config =
+        StreamConfig { num_replicas: 3, max_bytes: 1 << 30, duplicate_window: 120_000_000_000, ..StreamConfig::new("FLEET", &["fleet.>"]) };
     let (to, body) = Api::new(None).expect("no domain").create_stream(&config).expect("a name");
     assert_eq!(to.as_str(), "$JS.API.STREAM.CREATE.FLEET");
     assert_eq!(serde_json::from_slice::<StreamConfig>(&body).expect("JSON"), config);

@@ -38,11 +38,6 @@ pub fn subscribe(subject: &Subject, below: bool, number: u64, out: &mut Vec<u8>)
     say(out, format_args!("SUB {subject}{} {number}\r\n", if below { ".*" } else { "" }));
 }
 
-/// Listen no more.
-pub fn unsubscribe(number: u64, out: &mut Vec<u8>) {
-    say(out, format_args!("UNSUB {number}\r\n"));
-}
-
 /// Are you there?
 pub fn ping(out: &mut Vec<u8>) {
     out.extend_from_slice(b"PING\r\n");
@@ -73,11 +68,10 @@ mod tests {
         publish(&subject("a"), Some(&subject("r")), &Headers::default().with("N", 1), b"xy", &mut out);
         subscribe(&subject("_INBOX.1"), true, 1, &mut out);
         subscribe(&subject("x"), false, 2, &mut out);
-        unsubscribe(2, &mut out);
         ping(&mut out);
         pong(&mut out);
         let expected = "PUB a.b 5\r\nhello\r\nPUB a _INBOX.1.2 0\r\n\r\nHPUB a r 18 20\r\nNATS/1.0\r\nN: 1\r\n\r\nxy\r\n\
-                        SUB _INBOX.1.* 1\r\nSUB x 2\r\nUNSUB 2\r\nPING\r\nPONG\r\n";
+                        SUB _INBOX.1.* 1\r\nSUB x 2\r\nPING\r\nPONG\r\n";
         assert_eq!(String::from_utf8(out).expect("text"), expected);
     }
 

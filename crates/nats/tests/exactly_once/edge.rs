@@ -5,7 +5,7 @@ use std::time::Duration;
 use bodkin_nats::{
     client::Options,
     forwarder::{Forwarder, Setup, Told, lane_subject},
-    jetstream::{Api, Discard, Storage, StreamConfig},
+    jetstream::{Api, StreamConfig},
     lane::{Backlog, MemoryBacklog, Record, Terms},
     protocol::{Credentials, Subject},
     servers::{Pause, Servers},
@@ -33,18 +33,7 @@ pub fn subject(lane: usize) -> Subject {
 }
 
 fn forwarder() -> Forwarder {
-    let config = StreamConfig {
-        name: STREAM.to_owned(),
-        subjects: vec!["fleet.>".to_owned()],
-        storage: Storage::File,
-        discard: Discard::New,
-        num_replicas: 1,
-        max_bytes: -1,
-        max_age: 0,
-        duplicate_window: 120_000_000_000,
-        no_ack: false,
-        sealed: false,
-    };
+    let config = StreamConfig { duplicate_window: 120_000_000_000, ..StreamConfig::new(STREAM, &["fleet.>"]) };
     let setup = Setup {
         api: Api::new(None).expect("no domain"),
         stream: STREAM.to_owned(),
