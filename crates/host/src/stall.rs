@@ -4,6 +4,7 @@
 //! the start, and watched from then on; while it is not, the deadlines' guarantee is suspended, and told. So it is where a clock differs by more than is stated, or events
 //! take longer to the broker; and that of losses, where replicas take longer to the Backup, or a fail-over has taken longer than x.
 
+mod cause;
 mod memory;
 
 use std::{
@@ -22,6 +23,7 @@ use std::{
 use bodkin_broker::wire;
 use serde::Serialize;
 
+pub use self::cause::{Cause, Causes};
 use self::memory::{Memory, Noted};
 use crate::{
     peer_clock::PeerClock,
@@ -108,6 +110,8 @@ struct Turn {
 pub struct Notice {
     /// Whether it holds.
     pub guarantee: Guarantee,
+    /// Why it is suspended.
+    pub causes: Causes,
     /// The longest stall of the last minute, in microseconds.
     pub worst_us: u64,
     /// How long deadlines were admitted with.
@@ -224,15 +228,26 @@ impl Stalls {
         self.is_measured.load(Acquire).then(|| self.shard_ns.load(Relaxed))
     }
 
+    /// What is not as deadlines were admitted with. Where nobody has stated how long the machine may stall, no stall is too long.
+    pub fn causes(&self) -> Causes {
+        let Assumed { blocking_ns, clock_error_ns, .. } = self.assumed;
+        Causes::of(|cause| match cause {
+            Cause::Clock => self.asks_for_clocks() && self.clock_difference_ns() > clock_error_ns,
+            Cause::Publishers => self.publisher_excess_ns() > 0,
+            Cause::Stall => blocking_ns > 0 && self.machine_ns().max(self.shard_ns()) > Some(blocking_ns),
+        })
+    }
+
     /// What all that means for deadlines.
     pub fn guarantee(&self) -> Guarantee {
-        let Assumed { blocking_ns, clock_error_ns, .. } = self.assumed;
-        match self.machine_ns().max(self.shard_ns()) {
-            _ if self.asks_for_clocks() && self.clock_difference_ns() > clock_error_ns => Guarantee::Suspended,
-            _ if self.publisher_excess_ns() > 0 => Guarantee::Suspended,
-            _ if blocking_ns == 0 => Guarantee::Unstated,
+        self.guarantee_with(self.causes())
+    }
+
+    fn guarantee_with(&self, causes: Causes) -> Guarantee {
+        match self.machine_ns() {
+            _ if !causes.is_empty() => Guarantee::Suspended,
+            _ if self.assumed.blocking_ns == 0 => Guarantee::Unstated,
             None => Guarantee::Pending,
-            Some(worst_ns) if worst_ns > blocking_ns => Guarantee::Suspended,
             Some(_) => Guarantee::Held,
         }
     }
@@ -241,8 +256,10 @@ impl Stalls {
     pub fn notice(&self) -> Notice {
         let Assumed { blocking_ns, clock_error_ns, broker_backup_ns } = self.assumed;
         let worst_ns = self.machine_ns().max(self.shard_ns()).unwrap_or_default();
+        let causes = self.causes();
         Notice {
-            guarantee: self.guarantee(),
+            guarantee: self.guarantee_with(causes),
+            causes,
             worst_us: worst_ns / 1_000,
             blocking_us: blocking_ns / 1_000,
             clock_difference_us: self.clock_difference_ns() / 1_000,
@@ -293,7 +310,7 @@ pub struct StallWatch {
 
 impl StallWatch {
     /// Begins to measure. The thread is scheduled as those that it stands for; `told` hears
-    /// whenever a guarantee changes.
+    /// whenever a guarantee or the cause of its suspension changes.
     pub fn start(stalls: Arc<Stalls>, realtime: Arc<Realtime>, told: impl Fn(Notice) + Send + 'static) -> io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let ended = ends.clone();
@@ -313,7 +330,8 @@ impl Drop for StallWatch {
 }
 
 fn watch(stalls: &Stalls, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends: &AtomicBool) {
-    let mut last = (stalls.guarantee(), stalls.backup_is_far(), stalls.failover_was_long());
+    let seen = |notice: Notice| (notice.guarantee, notice.causes, stalls.backup_is_far(), stalls.failover_was_long());
+    let mut last = seen(stalls.notice());
     let _membership = realtime.enlist(Rank::Detector);
     while !ends.load(Relaxed) && !realtime.is_decided() {
         std::thread::sleep(WATCH_PERIOD);
@@ -332,14 +350,13 @@ fn watch(stalls: &Stalls, realtime: &Arc<Realtime>, told: impl Fn(Notice), ends:
         stalls.backup_way.look(&mut backup_way, now - start);
         stalls.failover_excess.look(&mut failover_excess, now - start);
         stalls.is_measured.store(is_measured, Release);
-        let (notice, is_far, was_long) = (stalls.notice(), stalls.backup_is_far(), stalls.failover_was_long());
-        let before = std::mem::replace(&mut last, (notice.guarantee, is_far, was_long));
-        let (guarantee_before, was_far, _) = before;
-        if guarantee_before != notice.guarantee {
+        let notice = stalls.notice();
+        let before = std::mem::replace(&mut last, seen(notice));
+        if (before.0, before.1) != (last.0, last.1) {
             log(notice);
         }
-        if was_far != is_far {
-            log_backup(is_far, notice);
+        if before.2 != last.2 {
+            log_backup(last.2, notice);
         }
         if before != last {
             told(notice);
@@ -356,21 +373,12 @@ fn log_backup(is_far: bool, Notice { broker_backup_us, broker_backup_stated_us, 
     }
 }
 
-fn log(Notice { guarantee, worst_us, blocking_us, clock_difference_us, clock_error_us, publisher_excess_us, .. }: Notice) {
-    match guarantee {
-        Guarantee::Suspended if clock_difference_us > clock_error_us => {
-            let told = "guarantee suspended: a client's clock differs from ours by more than platform.clock_error states";
-            tracing::warn!(clock_difference_us, clock_error_us, "{told}");
-        }
-        Guarantee::Suspended if publisher_excess_us > 0 => {
-            let told = "guarantee suspended: events take longer from their publishers than publisher_broker of their topics states";
-            tracing::warn!(publisher_excess_us, "{told}");
-        }
-        Guarantee::Suspended => {
-            tracing::warn!(worst_us, blocking_us, "guarantee suspended: the machine stalls for longer than platform.blocking states");
-        }
-        Guarantee::Held => tracing::info!(worst_us, blocking_us, "deadlines are guaranteed: no stall is longer than what is stated"),
-        Guarantee::Pending | Guarantee::Unstated => {}
+fn log(notice: Notice) {
+    let Notice { guarantee, worst_us, blocking_us, .. } = notice;
+    match (guarantee, notice.why()) {
+        (_, Some(why)) => tracing::warn!("guarantee suspended: {why}"),
+        (Guarantee::Held, _) => tracing::info!(worst_us, blocking_us, "deadlines are guaranteed: no stall is longer than what is stated"),
+        _ => {}
     }
 }
 

@@ -140,7 +140,8 @@ fn database(numbers: &BTreeMap<String, f64>) -> String {
 }
 
 fn deadlines(platform: &PlatformState) -> String {
-    let PlatformState { guarantee, worst_us, blocking_us, .. } = platform;
+    let PlatformState { guarantee, causes, worst_us, blocking_us, .. } = platform;
+    let guarantee = if causes.is_empty() { guarantee.clone() } else { format!("{guarantee} by {}", causes.join(", ")) };
     match (worst_us, blocking_us) {
         (0, 0) => format!("{guarantee}: no longest stall is stated, and none was measured yet"),
         (0, _) => format!("{guarantee}: {blocking_us} us are stated as the longest stall, and none was measured yet"),
@@ -195,6 +196,17 @@ mod tests {
         for part in ["up for 1 h 2 min", "12.3 MB", "3.00 GB are free", "TROUBLE      one", "a cloud by itself"] {
             assert!(printed.contains(part), "{part} is not in\n{printed}");
         }
+    }
+
+    #[test]
+    fn deadlines_are_suspended_by_what_the_node_says_and_not_by_a_stall() {
+        let platform = PlatformState {
+            guarantee: "suspended".into(),
+            causes: vec!["publishers".into()],
+            worst_us: 70_000,
+            ..PlatformState::default()
+        };
+        assert!(deadlines(&platform).starts_with("suspended by publishers: no longest stall is stated"), "{}", deadlines(&platform));
     }
 
     #[test]

@@ -168,13 +168,13 @@ async fn running(settings: &Settings, listen: IpAddr, port: u16, own_runs: bool)
 
 /// What the running Bodkin says of deadlines.
 fn guarantee(platform: PlatformState) -> Finding {
-    let PlatformState { guarantee, worst_us, blocking_us, scheduling } = platform;
+    let PlatformState { guarantee, why, worst_us, blocking_us, scheduling, .. } = platform;
     let told = format!(
         "{guarantee}: the worst stall of the last minute is {worst_us} us, deadlines were admitted with {blocking_us} us; scheduling is {}, for {}",
         scheduling.policy, scheduling.why
     );
     match guarantee.as_str() {
-        "suspended" => Finding::warning("guarantee", told, "raise blocking in [platform], or see to shorter stalls"),
+        "suspended" => Finding::warning("guarantee", told, why.unwrap_or_else(|| "see its log for the cause".to_owned())),
         _ => Finding::ok("guarantee", told),
     }
 }

@@ -8,6 +8,7 @@ use bodkin_broker::{Epoch, Incarnation, PublisherId, Sequence};
 use bodkin_zmtp::SocketType;
 use serde_json::json;
 
+use crate::commands::ended;
 use crate::real_time_client::topic;
 use crate::support::cloud::{Cloud, Launch};
 use crate::support::link::{Heard, Link};
@@ -234,7 +235,12 @@ fn events_that_take_longer_from_their_publisher_than_is_stated_suspend_the_guara
     let excess_us = platform()["publisherExcessUs"].as_u64().expect("a number");
     assert!((3_000_000..20_000_000).contains(&excess_us), "5 s, of which 2 are allowed: {excess_us}");
     assert!(eventually(|| cloud.stderr().contains("take longer from their publishers")), "{}", cloud.stderr());
-    assert!(cloud.get("/metrics").expect_status(200).text().contains("\nbodkin_guarantee_suspended 1\n"));
+    // Nobody has stated a longest stall: it was the publisher, and whoever asks is told so.
+    let (told, why) = (platform(), "events take longer from their publishers");
+    assert_eq!((&told["causes"], &told["blockingUs"]), (&json!(["publishers"]), &json!(0)), "{told}");
+    assert!(told["why"].as_str().is_some_and(|words| words.starts_with(why)), "{told}");
+    let shown = ended(&cloud, "status", 1);
+    assert!(shown.contains("suspended by publishers") && shown.contains(&format!("not guaranteed: {why}")), "{shown}");
 }
 
 /// Answers the broker's question for the time, by a clock that is so far ahead.

@@ -31,6 +31,12 @@ answer! {
     PlatformState {
         /// `pending`, `unstated`, `held`, `suspended`.
         guarantee: String,
+        /// What suspends it, the one to look at first: `clock`, `publishers`, `stall`.
+        #[serde(default)]
+        causes: Vec<String>,
+        /// The same in words, with what to do; `None`: it is not suspended, or the server is an older one.
+        #[serde(default)]
+        why: Option<String>,
         /// The longest stall of the last minute.
         worst_us: u64,
         /// The longest one that deadlines were admitted with.

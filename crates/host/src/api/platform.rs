@@ -27,6 +27,8 @@ pub struct ZmtpPlaces {
 struct PlatformView {
     #[serde(flatten)]
     notice: Notice,
+    /// In words, with what to do.
+    why: Option<String>,
     /// `null` while they are measured.
     machine_stall_us: Option<u64>,
     longest_turn_us: Option<u64>,
@@ -54,8 +56,10 @@ impl Api {
     pub(super) fn platform(&self) -> Answer {
         let (stalls, platform) = (&self.stalls, self.topics.platform());
         let LeaseTimes { lease, heartbeat, drift_ppm, detect_jitter, redirect } = platform.lease;
+        let notice = stalls.notice();
         let view = PlatformView {
-            notice: stalls.notice(),
+            notice,
+            why: notice.why(),
             machine_stall_us: stalls.machine_ns().map(|ns| ns.div_ceil(1_000)),
             longest_turn_us: stalls.shard_ns().map(|ns| ns.div_ceil(1_000)),
             scheduling: self.realtime.view(),

@@ -35,15 +35,15 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         certificate(overview).filter(|remaining| *remaining < CERTIFICATE_REMAINING_MIN).map(|remaining| {
             format!("the certificate of a core system {}, and was not renewed: look at the log, and at bodkin doctor", ending(remaining))
         }),
-        is("bodkin_guarantee_suspended").then(|| {
-            format!(
-                "deadlines are not guaranteed: the longest stall of the last minute was {} us, and {} us are stated; bodkin doctor looks for the cause",
-                platform.worst_us, platform.blocking_us
-            )
-        }),
+        is("bodkin_guarantee_suspended").then(|| format!("deadlines are not guaranteed: {}", suspended_by(platform))),
         is("bodkin_backup_far").then(|| "replicas take longer to the Backup than bounds on losses were admitted with: look at the wire between the nodes".to_owned()),
     ];
     told.into_iter().flatten().collect()
+}
+
+/// Why deadlines are not guaranteed, as the node itself says: the figures alone do not tell which of them is too large. Overview and platform are asked one after the other, so that it may be over.
+fn suspended_by(platform: &PlatformState) -> &str {
+    platform.why.as_deref().unwrap_or("the node no longer says why; ask again")
 }
 
 /// How long the first certificate of a core system still counts; none in insecure mode.
@@ -118,7 +118,7 @@ mod tests {
             "not reached: 1, the witness among them",
         ),
         ("BodkinCertificateEnds", &[("bodkin_certificates_end_timestamp_seconds", 1_000_000.0)], "ends in 3 d 13 h, and was not renewed"),
-        ("BodkinGuaranteeSuspended", &[("bodkin_guarantee_suspended", 1.0)], "70 us, and 60 us are stated"),
+        ("BodkinGuaranteeSuspended", &[("bodkin_guarantee_suspended", 1.0)], "not guaranteed: events come late"),
         ("BodkinEventLogSuspended", &[("bodkin_event_log_suspended", 1.0)], "keeps nothing"),
         ("BodkinAuditSuspended", &[("bodkin_audit_suspended", 1.0)], "changes are refused"),
         ("BodkinGraphStandsStill", &[("bodkin_graphs_suspended", 2.0)], "an operator has failed: 2"),
@@ -126,7 +126,8 @@ mod tests {
     ];
 
     fn told(numbers: &[(&str, f64)]) -> Vec<String> {
-        let platform = PlatformState { worst_us: 70, blocking_us: 60, ..PlatformState::default() };
+        let why = Some("events come late".to_owned());
+        let platform = PlatformState { worst_us: 70, why, ..PlatformState::default() };
         let numbers = numbers.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let overview = NodeOverview { at: UtcTime::from_unix_seconds(694_000).to_string(), numbers, ..NodeOverview::default() };
         [troubles(&overview, &platform), notices(&overview)].concat()

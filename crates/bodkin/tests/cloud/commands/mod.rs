@@ -66,7 +66,7 @@ fn done(cloud: &Cloud, line: &str) -> String {
 
 /// What it printed; its exit code must be `code`.
 #[track_caller]
-fn ended(cloud: &Cloud, line: &str, code: i32) -> String {
+pub fn ended(cloud: &Cloud, line: &str, code: i32) -> String {
     printed(&bodkin(cloud, line), line, code)
 }
 
