@@ -5,13 +5,14 @@
 //! nothing but a place in the log's queue. What the route does not tell, the operation puts into [`Answer::account`].
 
 mod certificates;
+mod repeats;
 
 use std::{
     io,
     net::IpAddr,
     path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use bodkin_arrowhead::{
@@ -24,12 +25,13 @@ use bodkin_store::{
 };
 use serde::Deserialize;
 
+use self::repeats::{Heard, Repeats};
 use crate::{
     answer::Answer,
     control::now,
     request::{Method, Request},
     route::{Operation, Route},
-    seldom::SeldomOf,
+    seldom::Seldom,
 };
 
 /// What is kept where nothing else is configured: two years, and a gibibyte (some three million entries).
@@ -37,6 +39,12 @@ pub const AUDIT_LIMITS: AuditLimits = AuditLimits { bytes_max: 1 << 30, age_max:
 
 /// How often the last entry is noted in the database.
 const CHECKPOINT_PERIOD: Duration = Duration::from_secs(10);
+/// Denials of different things to callers that are known, which are counted at the same time; further ones are told each.
+const KNOWN_MAX: usize = 256;
+/// The same to those who are nobody; further ones are told as one.
+const STRANGERS_MAX: usize = 64;
+/// Between two looks for counted denials that are to be told.
+const REPEATS_PERIOD: Duration = Duration::from_secs(5);
 /// Ids of rows that a change has made, in one entry.
 const MADE_MAX: usize = 100;
 
@@ -134,13 +142,23 @@ pub enum AuditError {
 #[derive(Clone, Debug)]
 pub struct Audit {
     log: AuditLog,
-    strangers: Arc<SeldomOf>,
+    denials: Arc<Denials>,
+}
+
+/// What is denied again and again, to those who are known and to those who are not: nobody takes the places of somebody.
+#[derive(Debug)]
+struct Denials {
+    known: Mutex<Repeats>,
+    strangers: Mutex<Repeats>,
+    /// Strangers' beyond those that are told apart.
+    others: Seldom,
 }
 
 impl Audit {
     /// Everything goes to this log.
     pub fn new(log: AuditLog) -> Self {
-        Self { log, strangers: Arc::default() }
+        let [known, strangers] = [KNOWN_MAX, STRANGERS_MAX].map(|repeats_max| Mutex::new(Repeats::new(repeats_max)));
+        Self { log, denials: Arc::new(Denials { known, strangers, others: Seldom::default() }) }
     }
 
     /// Opens the log of a data directory, which tells of the start, and of what is missing of what the database knows.
@@ -197,16 +215,46 @@ impl Audit {
         answer
     }
 
-    /// Those who are nobody could fill the log: of the same by them it is told once a minute, and how often it was. Wrong secrets are
-    /// limited already.
+    /// The same denial again is counted, and told by [`Self::tell_repeats`]. Where there are too many different ones to count, callers that are known are told of each time, those
+    /// who are nobody, and could fill the log, as one. Wrong secrets are limited already.
     async fn note_denial(&self, act: Act, event: Event) {
         let is_limited = act == Act::Certificate && event.status != Some(429);
-        if event.caller != audit::ANONYMOUS || is_limited {
+        if is_limited {
             return self.log.note(now(), event).await;
         }
-        let thing = format!("{:?} {:?} {}", event.from, event.status, event.what);
-        if let Some(times) = self.strangers.due(&thing) {
-            self.log.note(now(), event.with("times", times)).await;
+        let (at, is_stranger) = (now(), event.caller == audit::ANONYMOUS);
+        let repeats = if is_stranger { &self.denials.strangers } else { &self.denials.known };
+        let heard = lock(repeats).hear(&event, Instant::now(), at);
+        match heard {
+            Heard::Counted => {}
+            Heard::NoRoom if is_stranger => {
+                if let Some(times) = self.denials.others.due() {
+                    self.log.note(at, event.with("times", times)).await;
+                }
+            }
+            Heard::First | Heard::NoRoom => self.log.note(at, event).await,
+        }
+    }
+
+    /// Tells every so often how many denials were the same, until the task is aborted.
+    pub async fn tell_repeats(self) {
+        loop {
+            tokio::time::sleep(REPEATS_PERIOD).await;
+            self.tell(|repeats| repeats.due(Instant::now())).await;
+        }
+    }
+
+    /// Tells of all of them that were not told yet, at a stop.
+    pub async fn tell_rest(&self) {
+        self.tell(Repeats::rest).await;
+    }
+
+    async fn tell(&self, which: impl Fn(&mut Repeats) -> Vec<Event>) {
+        for repeats in [&self.denials.known, &self.denials.strangers] {
+            let events = which(&mut lock(repeats));
+            for event in events {
+                self.log.note(now(), event).await;
+            }
         }
     }
 
@@ -240,6 +288,11 @@ pub async fn note_checkpoint(store: &Store, head: Head) -> bool {
             false
         }
     }
+}
+
+/// Every change leaves it whole wherever it is interrupted.
+fn lock(repeats: &Mutex<Repeats>) -> MutexGuard<'_, Repeats> {
+    repeats.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn late(why: &NotWritten) -> String {
@@ -420,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_fills_the_log_and_who_is_known_is_told_each_time() {
+    fn the_same_denial_is_told_at_once_and_its_repetitions_with_their_number() {
         let bench = Bench::new();
         let known = Request { caller: Caller::device("d"), ..request(Method::Get, "/x", "") };
         for (act, asked, status) in [
@@ -431,9 +484,30 @@ mod tests {
         ] {
             (0..3).for_each(|_| drop(bench.carry_out(act, &asked, Answer::empty(status))));
         }
-        let told: Vec<_> = bench.entries().iter().map(|read| (read.entry.event.caller.clone(), read.entry.event.status)).collect();
-        let count = |caller: &str, status: u16| told.iter().filter(|told| **told == (caller.to_owned(), Some(status))).count();
-        assert_eq!((count("anonymous", 401), count("device d", 401), count("anonymous", 429)), (1 + 3, 3, 1), "{told:?}");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(bench.audit.tell_rest());
+        let told: Vec<_> = bench.entries().into_iter().map(|read| read.entry.event).collect();
+        let lines = |caller: &str, what: &str, status: u16| -> Vec<u64> {
+            let of = told.iter().filter(|event| event.caller == caller && event.what.contains(what) && event.status == Some(status));
+            of.map(|event| event.detail.get("times").map_or(1, |times| times.as_u64().unwrap())).collect()
+        };
+        assert_eq!((lines("anonymous", "/x", 401), lines("device d", "/x", 401)), (vec![1, 2], vec![1, 2]), "{told:?}");
+        assert_eq!((lines("anonymous", "/y", 401), lines("anonymous", "/y", 429)), (vec![1, 1, 1], vec![1, 2]), "{told:?}");
+        assert!(told.last().is_some_and(|event| event.detail.contains_key("last")), "{told:?}");
+    }
+
+    #[test]
+    fn beyond_what_is_counted_who_is_known_is_told_each_time_and_nobody_fills_the_log() {
+        let bench = Bench::new();
+        for caller in [Caller::device("d"), Caller::Anonymous] {
+            for thing in 0..KNOWN_MAX + 10 {
+                let asked = Request { caller: caller.clone(), ..request(Method::Get, &format!("/{thing}"), "") };
+                bench.carry_out(Act::Other, &asked, Answer::empty(403));
+            }
+        }
+        let told = bench.entries();
+        let of = |caller: &str| told.iter().filter(|read| read.entry.event.caller == caller).count();
+        assert_eq!((of("device d"), of("anonymous")), (KNOWN_MAX + 10, STRANGERS_MAX + 1));
     }
 
     #[test]

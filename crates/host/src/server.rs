@@ -215,6 +215,8 @@ pub struct Server {
     answerer: Task<()>,
     /// Looks for new certificates and keys, in secure mode, whether this node of a pair leads or not.
     trust_watch: Option<Task<()>>,
+    /// Tells the audit log of repeated denials.
+    denials_told: Task<()>,
     /// What it needs to lead, and what runs since it does.
     lead: Lead,
     leading: Option<Leading>,
@@ -393,6 +395,7 @@ impl Server {
         // A cloud by itself serves nobody before it can serve everybody.
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };
         let trust_watch = security.clone().map(|security| tokio::spawn(security.watch(audit.clone())));
+        let denials_told = tokio::spawn(audit.clone().tell_repeats());
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
         let stopping = Arc::<Stopping>::default();
         let doors = Doors {
@@ -442,6 +445,7 @@ impl Server {
             shard,
             answerer,
             trust_watch,
+            denials_told,
             lead,
             leading,
             log_book,
@@ -489,6 +493,8 @@ impl Server {
             end_of_posting(posting, &deliveries, begun + POSTING_MAX).await;
         }
         self.answerer.abort();
+        self.denials_told.abort();
+        self.monitor.api.audit.tell_rest().await;
         let (audit, store) = (self.audit, &self.opened.store);
         let has_led = self.leading.is_some();
         if let Some(leading) = self.leading {

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
 use bodkin_trust::{Authority, Certificate, Identity, KeySize, PrivateKey, request::SigningRequest, tls};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -168,4 +169,24 @@ fn a_device_comes_to_a_certificate_and_to_nothing_else() {
     let denied = audited(&secure, "denial");
     assert!(denied.iter().any(|entry| entry["caller"] == format!("device sysop.{CLOUD}")), "{denied:?}");
     assert!(!denied.iter().any(|entry| entry["caller"] == format!("sysop.{CLOUD}")), "{denied:?}");
+}
+
+#[test]
+fn a_system_that_does_not_give_up_is_told_with_the_number_of_its_denials() {
+    let secure = SecureCloud::start([]);
+    let page = Client::system("page");
+    for _ in 0..5 {
+        page.expect(&secure.cloud, "GET", "/api/v1/overview", None, 403);
+    }
+    page.expect(&secure.cloud, "GET", "/api/v1/stages", None, 403);
+    let told = |secure: &SecureCloud| -> Vec<(String, Option<u64>)> {
+        let of_page = audited(secure, "denial").into_iter().filter(|entry| entry["caller"] == format!("page.{CLOUD}"));
+        of_page.map(|entry| (entry["what"].as_str().expect("a text").to_owned(), entry["detail"]["times"].as_u64())).collect()
+    };
+    let first = |path: &str| (format!("GET {path}"), None);
+    assert!(eventually(|| told(&secure) == [first("/api/v1/overview"), first("/api/v1/stages")]), "{:?}", told(&secure));
+    secure.cloud.signal(Signal::SIGTERM);
+    assert!(eventually(|| told(&secure).len() == 3), "what is counted is told at a stop: {:?}", told(&secure));
+    assert_eq!(told(&secure)[2], ("GET /api/v1/overview".to_owned(), Some(4)));
+    assert!(done(&secure, "audit verify").contains("whole"));
 }
