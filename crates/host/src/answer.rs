@@ -107,14 +107,15 @@ impl Answer {
         Self::new(status, TEXT, body.into().into_bytes())
     }
 
-    /// An error of Bodkin's own interface (RFC 9457): a title that names the kind and a sentence that says what to do.
-    pub fn problem(status: u16, title: &str, detail: &str) -> Self {
-        Self::problem_with(status, title, detail, Map::new())
+    /// An error of Bodkin's own interface (RFC 9457): what is wrong, and what to do. Its type is `about:blank`, which is no more than its status, and so the title is the status' phrase.
+    pub fn problem(status: u16, detail: &str) -> Self {
+        Self::problem_with(status, detail, Map::new())
     }
 
     /// The same with members of its own, for programs.
-    pub fn problem_with(status: u16, title: &str, detail: &str, members: Map<String, Value>) -> Self {
-        let mut body = json!({"type": "about:blank", "title": title, "status": status, "detail": detail});
+    pub fn problem_with(status: u16, detail: &str, members: Map<String, Value>) -> Self {
+        let phrase = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Refused");
+        let mut body = json!({"type": "about:blank", "title": phrase, "status": status, "detail": detail});
         body.as_object_mut().expect("it is an object").extend(members);
         Self::new(status, problem::MEDIA_TYPE, body.to_string().into_bytes())
     }

@@ -115,7 +115,7 @@ impl Api {
     /// Answers a request below [`BASE`] for which there is a row in `document::monitor`.
     pub async fn answer(&self, request: &Request) -> Answer {
         let act = Act::of_own(request.path.strip_prefix(BASE).unwrap_or_default(), request.method);
-        let unavailable = |why: String| Answer::problem(503, "Not audited", &why);
+        let unavailable = |why: String| Answer::problem(503, &why);
         self.audit.carry_out(act, request, unavailable, self.carry_out(request)).await
     }
 
@@ -155,7 +155,7 @@ impl Api {
             path if is_at(path, "onboarding") => self.onboarding.answer(request).await,
             path if is_at(path, "subscriptions") => self.subscriptions(request).await,
             path if is_at(path, "dead-letters") => self.dead_letters(request).await,
-            _ => Answer::problem(404, "Not found", &format!("Nothing is at {}.", request.path)),
+            _ => Answer::problem(404, &format!("Nothing is at {}.", request.path)),
         }
     }
 
@@ -166,7 +166,7 @@ impl Api {
 
     fn event_log(&self) -> Answer {
         let Some(state) = self.log_state() else {
-            return Answer::problem(404, "No event log", "The event log is switched off (event_log = false).");
+            return Answer::problem(404, "The event log is switched off (event_log = false).");
         };
         let oldest = (state.first < state.next).then(|| UtcTime::from_unix_nanos(state.oldest_ns));
         Answer::json(
@@ -189,7 +189,7 @@ impl Api {
         let (ask, told) = oneshot::channel();
         self.inbox.post(Message::Topics(ask));
         let Ok(mut topics) = told.await else {
-            return Answer::problem(503, "Shutting down", "The local cloud is shutting down.");
+            return Answer::problem(503, "The local cloud is shutting down.");
         };
         topics.sort_unstable_by(|a, b| a.event_type.cmp(&b.event_type));
         let known = topics.len();
@@ -210,7 +210,7 @@ fn is_at(path: &str, resource: &str) -> bool {
 
 /// Which page of a list is asked for: all of it without `page` and `item_per_page`.
 fn asked_page(request: &Request) -> Result<PageRequest, Answer> {
-    let refused = |why: &str| Answer::problem(400, "Not a page", why);
+    let refused = |why: &str| Answer::problem(400, why);
     let number = |name: &str| request.parameter(name).map(str::parse::<i64>).transpose();
     let (Ok(page), Ok(items)) = (number("page"), number("item_per_page")) else {
         return Err(refused("page and item_per_page are whole numbers."));
@@ -231,5 +231,5 @@ fn list(data: &[impl Serialize], count: u64) -> Answer {
 
 /// A change that the database did not take.
 fn not_stored(error: &StoreError) -> Answer {
-    Answer::problem(503, "Not changed", &error.to_string())
+    Answer::problem(503, &error.to_string())
 }

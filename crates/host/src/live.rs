@@ -90,12 +90,12 @@ pub fn answer(request: &Request) -> Answer {
     for path in asked.split(',').map(str::trim).filter(|path| !path.is_empty()) {
         let Some(at) = PARTS.iter().position(|part| part.path == path) else {
             let known: Vec<&str> = PARTS.iter().map(|part| part.path).collect();
-            return Answer::problem(400, "No such part", &format!("of names paths of {}, and not '{path}'.", known.join(", ")));
+            return Answer::problem(400, &format!("of names paths of {}, and not '{path}'.", known.join(", ")));
         };
         parts.0 |= 1 << at;
     }
     if parts.is_empty() {
-        return Answer::problem(400, "No parts", "of is empty: name what is to be heard, such as of=/api/v1/overview,/api/v1/topics.");
+        return Answer::problem(400, "of is empty: name what is to be heard, such as of=/api/v1/overview,/api/v1/topics.");
     }
     let live = if request.method == Method::Head { Parts::default() } else { parts };
     Answer { content_type: Some(answer::EVENT_STREAM), live, ..Answer::empty(200) }
@@ -103,7 +103,7 @@ pub fn answer(request: &Request) -> Answer {
 
 /// The answer to one stream too many.
 pub fn too_many() -> Answer {
-    Answer::problem(503, "Too many streams", &format!("{STREAMS_MAX} live streams are open. Ask for each path by itself, or close one."))
+    Answer::problem(503, &format!("{STREAMS_MAX} live streams are open. Ask for each path by itself, or close one."))
 }
 
 /// What one listener has been told.

@@ -451,8 +451,8 @@ pub fn denied(denial: &Denial, request: &Request) -> Answer {
         _ => format!("{}: {}.", denial.error(&request.url).error_message, denial.why),
     };
     let answer = match denial.why {
-        Why::NoSystemOfCloud => Answer::problem(401, "Not known", &told),
-        _ => Answer::problem(403, "Not allowed", &told),
+        Why::NoSystemOfCloud => Answer::problem(401, &told),
+        _ => Answer::problem(403, &told),
     };
     answer.because(&denial.why.to_string())
 }
@@ -471,7 +471,7 @@ fn unroutable(request: &Request) -> Option<Answer> {
     let asked = if request.method == Method::Head { Method::Get } else { request.method };
     let is_api = path.starts_with(api::BASE);
     if methods.is_empty() {
-        let problem = || Answer::problem(404, "Not found", &format!("Nothing is at {path}."));
+        let problem = || Answer::problem(404, &format!("Nothing is at {path}."));
         return Some(if is_api { problem() } else { Answer::not_found(path, now()) });
     }
     if methods.contains(&asked) {
@@ -483,7 +483,7 @@ fn unroutable(request: &Request) -> Option<Answer> {
     };
     let answer = match asked {
         Method::Options => Answer::empty(200),
-        _ if is_api => Answer::problem(405, "Method not allowed", &format!("This resource takes {allow}.")),
+        _ if is_api => Answer::problem(405, &format!("This resource takes {allow}.")),
         _ => Answer::empty(405),
     };
     Some(Answer { header: Some(("Allow", allow)), ..answer })

@@ -19,9 +19,8 @@ pub fn told(answer: Answer) -> Answer {
     if answer.status < 400 || answer.content_type == Some(MEDIA_TYPE) {
         return answer;
     }
-    let reason = http::StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason());
     let (detail, members) = words(&answer);
-    let problem = Answer::problem_with(answer.status, reason.unwrap_or("Refused"), &detail, members);
+    let problem = Answer::problem_with(answer.status, &detail, members);
     let Answer { header, permission, close, live, account, .. } = answer;
     Answer { header, permission, close, live, account, ..problem }
 }
@@ -100,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_is_no_error_or_a_problem_already_stays_as_it_is() {
-        let kept = [Answer::text(200, "ok"), Answer::empty(304), Answer::problem(404, "No such row", "There is none.")];
+        let kept = [Answer::text(200, "ok"), Answer::empty(304), Answer::problem(404, "There is none.")];
         for answer in kept {
             assert_eq!(told(answer.clone()), answer);
         }

@@ -34,6 +34,6 @@ pub fn readiness(store: &Store) -> Answer {
 pub fn refuse_here(store: &Store, what: &str) -> Option<Answer> {
     store.standing().map(|_| {
         let told = format!("This cloud's nodes share a database, and {what} is served by one node: a cloud by itself, or a reliable pair.");
-        Answer::problem(409, "Not served on a shared database", &told)
+        Answer::problem(409, &told)
     })
 }

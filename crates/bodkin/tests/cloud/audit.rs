@@ -104,7 +104,7 @@ fn it_is_read_over_http_by_number_kind_and_caller() {
     assert_eq!(list(&read("?since=2031-01-01T00:00:00Z"), "/data").len(), 0);
     for query in ["?from=x", "?kind=none", "?since=now", "?count=-1"] {
         let problem = cloud.get(&format!("/api/v1/audit{query}")).expect_status(400).json();
-        assert_eq!(problem["title"], "Not a query", "{query}");
+        assert_eq!(problem["title"], "Bad Request", "{query}");
     }
 }
 

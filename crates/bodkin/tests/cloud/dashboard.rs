@@ -225,7 +225,7 @@ fn live_streams_are_limited_and_leave_room_for_others() {
     let target = "/api/v1/live?of=/api/v1/overview";
     let mut streams: Vec<EventStream> = (0..32).map(|_| EventStream::open(cloud.address(System::Monitor), target, &[])).collect();
     let problem = get(&cloud, target, &[]).expect_status(503).json();
-    assert_eq!(problem["title"], "Too many streams");
+    assert_eq!(problem["title"], "Service Unavailable");
     get(&cloud, "/api/v1/overview", &[]).expect_status(200);
     streams.pop();
     let has_place = || {

@@ -21,7 +21,9 @@ fn assert_problem(answer: &Answer, status: u16, asked: &str) {
     assert_eq!((answer.status, answer.header("content-type")), (status, Some("application/problem+json")), "{asked}: {}", answer.text());
     let problem = answer.json();
     assert_eq!((&problem["type"], &problem["status"]), (&"about:blank".into(), &status.into()), "{asked}: {problem}");
-    assert!(["title", "detail"].iter().all(|member| problem[member].as_str().is_some_and(|text| text.len() > 3)), "{asked}: {problem}");
+    let phrase = http::StatusCode::from_u16(status).expect("a status").canonical_reason();
+    assert_eq!(problem["title"].as_str(), phrase, "about:blank is no more than its status: {asked}: {problem}");
+    assert!(problem["detail"].as_str().is_some_and(|text| text.len() > 3), "{asked}: {problem}");
 }
 
 #[test]

@@ -364,5 +364,5 @@ fn event_types_and_the_log_can_be_looked_at() {
     let refused = cloud.post("/api/v1/event-types", &json!({})).expect_status(405);
     assert_eq!((refused.header("allow"), refused.header("content-type")), (Some("GET"), Some("application/problem+json")));
     let missing = cloud.get("/api/v1/nothing").expect_status(404).json();
-    assert_eq!((&missing["status"], &missing["title"]), (&json!(404), &json!("Not found")));
+    assert_eq!((&missing["status"], &missing["title"]), (&json!(404), &json!("Not Found")));
 }

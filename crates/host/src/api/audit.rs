@@ -42,15 +42,15 @@ impl Api {
     pub(super) async fn show_audit_log(&self, request: &Request) -> Answer {
         let Asked { query, is_from, count } = match Asked::parse(request) {
             Ok(asked) => asked,
-            Err(told) => return Answer::problem(400, "Not a query", &told),
+            Err(told) => return Answer::problem(400, &told),
         };
         let _place = self.audit_readers.0.acquire().await.expect("the semaphore is never closed");
         let (reader, head) = (self.audit.log().reader(), self.audit.log().head());
         let read = tokio::task::spawn_blocking(move || if is_from { reader.first(&query, count) } else { reader.last(&query, count) });
         let read = match read.await {
             Ok(Ok(read)) => read,
-            Ok(Err(error)) => return Answer::problem(503, "Not read", &format!("The audit log cannot be read: {error}.")),
-            Err(_) => return Answer::problem(503, "Shutting down", "The local cloud is shutting down."),
+            Ok(Err(error)) => return Answer::problem(503, &format!("The audit log cannot be read: {error}.")),
+            Err(_) => return Answer::problem(503, "The local cloud is shutting down."),
         };
         let data: Vec<Entry> = read.into_iter().map(|read| read.entry).collect();
         Answer::json(200, &json!({"data": data, "head": {"number": head.number, "hash": head.hash}}))

@@ -41,7 +41,7 @@ impl Api {
         let Some(onboarding) = self.onboarding.onboarding.clone() else {
             let told =
                 "This cloud has no authority of its own: it runs in insecure mode, or with key stores whose issuer keeps the account.";
-            return Answer::problem(409, "No authority", told);
+            return Answer::problem(409, told);
         };
         let mut parts = request.path.strip_prefix(BASE).unwrap_or_default().split('/').skip(1);
         match (parts.next(), request.method) {
@@ -55,11 +55,11 @@ impl Api {
 async fn list_certificates(onboarding: Arc<Onboarding>, request: &Request) -> Answer {
     let (page, items) = match window(request) {
         Ok(window) => window,
-        Err(told) => return Answer::problem(400, "Not a page", told),
+        Err(told) => return Answer::problem(400, told),
     };
     let state = request.parameter("state").unwrap_or_default().to_owned();
     if !["", "valid", "expired", "revoked"].contains(&state.as_str()) {
-        return Answer::problem(400, "No state", &format!("state is valid, expired or revoked, not '{state}'."));
+        return Answer::problem(400, &format!("state is valid, expired or revoked, not '{state}'."));
     }
     // A ledger may be large: one is read at a time, and the next request waits for its turn.
     let _reading = onboarding.reading.lock().await;
@@ -74,8 +74,8 @@ async fn list_certificates(onboarding: Arc<Onboarding>, request: &Request) -> An
     });
     match read.await {
         Some(Ok((views, count))) => list(&views, count as u64),
-        Some(Err(error)) => Answer::problem(503, "Not read", &format!("{error}.")),
-        None => Answer::problem(503, "Shutting down", "The local cloud is shutting down."),
+        Some(Err(error)) => Answer::problem(503, &format!("{error}.")),
+        None => Answer::problem(503, "The local cloud is shutting down."),
     }
 }
 
@@ -100,8 +100,8 @@ async fn revoke(onboarding: Arc<Onboarding>, serial: String) -> Answer {
     });
     match revoked.await {
         Some(Ok(view)) => Answer::json(200, &view),
-        Some(Err(error @ DirectoryError::Unknown(_))) => Answer::problem(404, "No such certificate", &format!("{error}.")),
-        Some(Err(error)) => Answer::problem(503, "Not revoked", &format!("{error}.")),
-        None => Answer::problem(503, "Shutting down", "The local cloud is shutting down."),
+        Some(Err(error @ DirectoryError::Unknown(_))) => Answer::problem(404, &format!("{error}.")),
+        Some(Err(error)) => Answer::problem(503, &format!("{error}.")),
+        None => Answer::problem(503, "The local cloud is shutting down."),
     }
 }

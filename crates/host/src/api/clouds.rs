@@ -40,7 +40,7 @@ impl Api {
     pub(super) async fn clouds(&self, request: &Request) -> Answer {
         if self.control.gatekeeper.is_none() {
             let told = "This cloud has no Gatekeeper: there is none in insecure mode, and beside key stores only with gatekeeper.p12.";
-            return Answer::problem(409, "No Gatekeeper", told);
+            return Answer::problem(409, told);
         }
         if let Some(gatekeeper) = &self.control.gatekeeper
             && request.path.ends_with("/relays")
@@ -65,13 +65,13 @@ impl Api {
 
     fn other_cloud(&self, id: &str) -> Result<Arc<Cloud>, Answer> {
         let cloud = id.parse().ok().and_then(|id| self.store.snapshot().cloud(CloudId(id)).cloned());
-        let told = || Answer::problem(404, "No such cloud", &format!("No other cloud has the id {id}."));
+        let told = || Answer::problem(404, &format!("No other cloud has the id {id}."));
         cloud.filter(|cloud| !cloud.own_cloud).ok_or_else(told)
     }
 
     /// Shares an event type with another cloud.
     async fn share_event(&self, id: &str, request: &Request) -> Answer {
-        let wrong = |error: &str| Answer::problem(400, "Not shared", error);
+        let wrong = |error: &str| Answer::problem(400, error);
         let form: ShareForm =
             match std::str::from_utf8(&request.body).map_err(|_| ()).and_then(|text| json::parse_object(text).map_err(|_| ())) {
                 Ok(form) => form,
@@ -101,7 +101,7 @@ impl Api {
 
     /// Takes events of a type from another cloud, from now on.
     async fn accept_events(&self, id: &str, request: &Request) -> Answer {
-        let wrong = |error: &str| Answer::problem(400, "Not accepted", error);
+        let wrong = |error: &str| Answer::problem(400, error);
         let form = std::str::from_utf8(&request.body).ok().and_then(|text| json::parse_object::<AcceptForm>(text).ok());
         let Some(form) = form else { return wrong("The body is to be an object with eventType.") };
         let cloud = match self.other_cloud(id) {
@@ -128,14 +128,14 @@ impl Api {
         };
         let event_type = match EventType::parse(request.parameter("event_type").unwrap_or_default()) {
             Ok(event_type) => event_type,
-            Err(error) => return Answer::problem(400, "Nothing taken back", &format!("event_type {error}.")),
+            Err(error) => return Answer::problem(400, &format!("event_type {error}.")),
         };
         let (told, id) = (event_type.as_str().to_owned(), cloud.id);
         match self.store.write(move |draft| draft.refuse_events(id, &event_type), |_, was_accepted| was_accepted).await {
             Ok(true) => Answer::empty(200),
             Ok(false) => {
                 let told = format!("Events of type {told} are not accepted of {}.{}.", cloud.name, cloud.operator);
-                Answer::problem(404, "Not accepted", &told)
+                Answer::problem(404, &told)
             }
             Err(error) => not_stored(&error),
         }
@@ -203,16 +203,16 @@ impl Api {
         let relay = match request.parameter("relay") {
             None => match dialogue_relay(&snapshot, &cloud, choose) {
                 Ok(relay) => relay,
-                Err(error) => return Answer::problem(409, "No relay to test", &error.error_message),
+                Err(error) => return Answer::problem(409, &error.error_message),
             },
             Some(id) => match id.parse().ok().and_then(|id| snapshot.relay(RelayId(id))) {
                 Some(relay) => relay,
-                None => return Answer::problem(404, "No such relay", &format!("No relay has the id {id}.")),
+                None => return Answer::problem(404, &format!("No relay has the id {id}.")),
             },
         };
         match self.control.test_relay_with(&snapshot, &cloud, relay).await {
             Ok(report) => Answer::json(200, &report),
-            Err(error) => Answer::problem(error.error_code, "The relay was not tested", &error.error_message),
+            Err(error) => Answer::problem(error.error_code, &error.error_message),
         }
     }
 }

@@ -46,7 +46,7 @@ impl Api {
     pub(super) async fn dead_letters(&self, request: &Request) -> Answer {
         let subscription = match request.parameter("subscription").map(str::parse).transpose() {
             Ok(id) => id.map(SubscriptionId),
-            Err(_) => return Answer::problem(400, "No id", "Expected the number of a subscription."),
+            Err(_) => return Answer::problem(400, "Expected the number of a subscription."),
         };
         if let Some(id) = subscription.filter(|id| !self.store.snapshot().subscriptions().contains_key(id)) {
             return no_subscription(id);
@@ -61,7 +61,7 @@ impl Api {
     async fn list_dead_letters(&self, request: &Request, subscription: Option<SubscriptionId>) -> Answer {
         let number = |name: &str, default: u64| request.parameter(name).map_or(Ok(default), str::parse);
         let (Ok(page), Ok(size)) = (number("page", 0), number("item_per_page", PAGE_EVENTS)) else {
-            return Answer::problem(400, "No page", "Expected whole numbers as page and item_per_page.");
+            return Answer::problem(400, "Expected whole numbers as page and item_per_page.");
         };
         let size = size.clamp(1, PAGE_EVENTS_MAX);
         let read = move |draft: &mut bodkin_store::Draft<'_>| {
@@ -76,7 +76,7 @@ impl Api {
         let snapshot = Arc::clone(&self.store.snapshot());
         match source.read(move |source| read_page(&rows, skipped, size, &snapshot, source)).await {
             Ok(letters) => list(&letters, count),
-            Err(error) => Answer::problem(500, "Event log", &format!("The event log cannot be read: {error}.")),
+            Err(error) => Answer::problem(500, &format!("The event log cannot be read: {error}.")),
         }
     }
 
@@ -94,11 +94,7 @@ impl Api {
     /// Replays those of one subscription, or of all but the paused ones. It goes on if the client does not wait for it.
     async fn replay_dead_letters(&self, subscription: Option<SubscriptionId>) -> Answer {
         let Some(source) = self.push.backlog.clone() else {
-            return Answer::problem(
-                404,
-                "No event log",
-                "The event log is switched off (event_log = false), so there are no dead letters.",
-            );
+            return Answer::problem(404, "The event log is switched off (event_log = false), so there are no dead letters.");
         };
         let chosen: Vec<Arc<Subscription>> = match subscription {
             Some(id) => self.store.snapshot().subscriptions().get(&id).cloned().into_iter().collect(),
@@ -127,9 +123,9 @@ impl Api {
         });
         match replaying.await {
             Ok(Ok(all)) => Answer::json(200, &all),
-            Ok(Err(error @ (ReplayError::Paused(_) | ReplayError::Busy(_)))) => Answer::problem(409, "Not now", &format!("{error}.")),
-            Ok(Err(error)) => Answer::problem(503, "Replay ended", &error.to_string()),
-            Err(_) => Answer::problem(503, "Shutting down", "The local cloud is shutting down."),
+            Ok(Err(error @ (ReplayError::Paused(_) | ReplayError::Busy(_)))) => Answer::problem(409, &format!("{error}.")),
+            Ok(Err(error)) => Answer::problem(503, &error.to_string()),
+            Err(_) => Answer::problem(503, "The local cloud is shutting down."),
         }
     }
 }

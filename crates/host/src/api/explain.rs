@@ -69,7 +69,7 @@ impl Api {
         let (consumer, cloud) = (request.parameter("consumer"), request.parameter("cloud"));
         let (Some(consumer), Some(service)) = (Consumer::parse(consumer, cloud), request.parameter("service")) else {
             let expected = "Expected the parameters consumer and service, or cloud (OPERATOR/NAME) and service.";
-            return Answer::problem(400, "Incomplete", expected);
+            return Answer::problem(400, expected);
         };
         let interfaces = request.query.iter().filter(|(name, _)| name == "interface").map(|(_, value)| Some(value.clone()));
         let form = ServiceQueryForm {
@@ -120,7 +120,7 @@ impl Api {
     /// May a caller make a request?
     pub(super) fn explain_access(&self, request: &Request) -> Answer {
         let (Some(caller), Some(target)) = (request.parameter("caller"), request.parameter("path")) else {
-            return Answer::problem(400, "Incomplete", "Expected the parameters caller and path.");
+            return Answer::problem(400, "Expected the parameters caller and path.");
         };
         let method = request.parameter("method").map_or(Method::Get, |word| Method::parse(&word.to_ascii_uppercase()));
         let (path, _) = split_target(target);
@@ -158,11 +158,11 @@ fn access_of(method: Method, path: &str) -> Access {
 /// The form in a request of the operator's.
 fn permitted_form<F: DeserializeOwned + Claims>(request: &Request, expected: &str) -> Result<Authorized<F>, Answer> {
     let form = std::str::from_utf8(&request.body).ok().and_then(|text| json::parse_object::<F>(text).ok());
-    let form = form.ok_or_else(|| Answer::problem(400, "No form", &format!("Expected {expected} as JSON.")))?;
+    let form = form.ok_or_else(|| Answer::problem(400, &format!("Expected {expected} as JSON.")))?;
     let permitted = Access::Operator.admit(&request.caller).and_then(|admitted| admitted.permit(form));
     permitted.map_err(|denial| monitor::denied(&denial, request))
 }
 
 fn not_understood(error: &ArrowheadError) -> Answer {
-    Answer::problem(400, "Not understood", &error.error_message)
+    Answer::problem(400, &error.error_message)
 }

@@ -89,7 +89,7 @@ impl Api {
         let form: GraphForm = match serde_json::from_slice(&request.body) {
             Ok(form) => form,
             Err(error) => {
-                return Answer::problem(400, "No graph", &format!("Expected a JSON object with the graph's file as a text: {error}."));
+                return Answer::problem(400, &format!("Expected a JSON object with the graph's file as a text: {error}."));
             }
         };
         let file = match parse(&form.file) {
@@ -100,7 +100,7 @@ impl Api {
                     json!({"line": line, "what": mistake.what})
                 });
                 let members = Map::from_iter([("mistakes".to_owned(), told.collect())]);
-                return Answer::problem_with(400, "No graph", "The file has mistakes.", members);
+                return Answer::problem_with(400, "The file has mistakes.", members);
             }
         };
         let name = file.graph.name.clone();
@@ -118,7 +118,7 @@ impl Api {
         }
         let graph = match self.graphs.deploy(declared, Declarer::Operator).await {
             Ok(graph) => graph,
-            Err(why) => return Answer::problem(503, "Not deployed", &format!("The graph does not run: {why}.")),
+            Err(why) => return Answer::problem(503, &format!("The graph does not run: {why}.")),
         };
         let kept = name.clone();
         match self.store.write(move |draft| draft.deploy_graph(&kept, &form.file), |_, ()| ()).await {
@@ -141,7 +141,7 @@ impl Api {
         let forgotten = name.clone();
         match self.store.write(move |draft| draft.forget_graph(&forgotten), |_, was_kept| was_kept).await {
             Err(error) => not_stored(&error),
-            Ok(false) => Answer::problem(404, "No such graph", &format!("There is no graph of the name {name}.")),
+            Ok(false) => Answer::problem(404, &format!("There is no graph of the name {name}.")),
             Ok(true) => {
                 self.graphs.withdraw(&name).await;
                 Answer::empty(200)
@@ -153,7 +153,7 @@ impl Api {
     fn configured(&self, name: &str) -> Option<Answer> {
         let graph = self.graphs.table().get(name).filter(|graph| graph.declarer == Declarer::Configuration)?;
         let told = format!("Graph {} is named in the configuration: change its file there, and start again.", graph.file.graph.name);
-        Some(Answer::problem(409, "Declared in the configuration", &told))
+        Some(Answer::problem(409, &told))
     }
 }
 
@@ -208,5 +208,5 @@ fn nodes<'g>(graph: &'g Graph, counts: &GraphCounts) -> Vec<NodeView<'g>> {
 }
 
 fn not_deployed(error: &GraphError) -> Answer {
-    Answer::problem(409, "Not deployed", &format!("{error}."))
+    Answer::problem(409, &format!("{error}."))
 }

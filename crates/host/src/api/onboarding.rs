@@ -85,11 +85,7 @@ impl OnboardingApi {
     /// Answers a request at or below `onboarding`; that method and path fit was seen before.
     pub async fn answer(&self, request: &Request) -> Answer {
         let Some(onboarding) = &self.onboarding else {
-            return Answer::problem(
-                409,
-                "Insecure mode",
-                "The local cloud runs in insecure mode: it has no authority, and issues nothing.",
-            );
+            return Answer::problem(409, "The local cloud runs in insecure mode: it has no authority, and issues nothing.");
         };
         let mut parts = request.path.strip_prefix(BASE).unwrap_or_default().split('/').skip(1);
         match (parts.next(), parts.next(), request.method) {
@@ -104,17 +100,16 @@ impl OnboardingApi {
         let from = request.sender.as_ref().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |sender| sender.peer);
         if let Err(wait) = onboarding.attempts.check(from, Instant::now()) {
             let seconds = wait.as_secs() + 1;
-            let answer =
-                Answer::problem(429, "Too many attempts", &format!("Too many from {from} were refused. Try again in {seconds} s."));
+            let answer = Answer::problem(429, &format!("Too many from {from} were refused. Try again in {seconds} s."));
             return Answer { header: Some(("Retry-After", seconds.to_string())), ..answer }.because("too many attempts");
         }
         let form: OnboardingForm = match serde_json::from_slice(&request.body) {
             Ok(form) => form,
-            Err(error) => return Answer::problem(400, "Not understood", &format!("Expected secret, systemName and csr: {error}.")),
+            Err(error) => return Answer::problem(400, &format!("Expected secret, systemName and csr: {error}.")),
         };
         let secret = match (&form.secret, &request.bearer) {
             (Some(_), Some(_)) => {
-                return Answer::problem(400, "Two secrets", "Show the secret in the body or as Authorization: Bearer, once.");
+                return Answer::problem(400, "Show the secret in the body or as Authorization: Bearer, once.");
             }
             (secret, bearer) => secret.as_ref().or(bearer.as_ref()),
         };
@@ -127,12 +122,12 @@ impl OnboardingApi {
         };
         let asked = match form.system_name.as_deref().map(SystemName::parse).transpose() {
             Ok(asked) => asked,
-            Err(error) => return Answer::problem(400, "No name", &format!("systemName {error}")),
+            Err(error) => return Answer::problem(400, &format!("systemName {error}")),
         };
         let _place = onboarding.places.acquire().await.expect("the semaphore is never closed");
         let signing = match blocking(move || SigningRequest::read(form.csr.as_bytes())).await {
             Some(Ok(signing)) => signing,
-            Some(Err(error)) => return Answer::problem(400, "No signing request", &format!("csr: {error}.")),
+            Some(Err(error)) => return Answer::problem(400, &format!("csr: {error}.")),
             None => return shutting_down(),
         };
         match self.store.write(move |draft| draft.spend_grant(&credential, asked.as_ref()), |_, spent| spent).await {
@@ -151,10 +146,10 @@ impl OnboardingApi {
         let issued = blocking(move || issuer.issue(&spent, &signing, now())).await;
         let refusal = match issued {
             Some(Ok(chain)) => return certified(&system, id, &granted, &chain),
-            Some(Err(error @ IssueError::Taken(_))) => Answer::problem(409, "Taken", &format!("{error}.")),
+            Some(Err(error @ IssueError::Taken(_))) => Answer::problem(409, &format!("{error}.")),
             Some(Err(error)) => {
                 tracing::error!(%error, "a new system was granted a certificate that could not be issued");
-                Answer::problem(503, "Not issued", "The authority could not issue; its operator finds the reason in the log.")
+                Answer::problem(503, "The authority could not issue; its operator finds the reason in the log.")
             }
             None => shutting_down(),
         };
@@ -172,17 +167,17 @@ impl OnboardingApi {
         };
         let new = match new {
             Ok(new) => new,
-            Err(why) => return Answer::problem(400, "No grant", &why),
+            Err(why) => return Answer::problem(400, &why),
         };
         let issuer = onboarding.clone();
         let anchor = match blocking(move || issuer.anchor()).await {
             Some(Ok(anchor)) => anchor,
-            Some(Err(error)) => return Answer::problem(503, "No authority", &error.to_string()),
+            Some(Err(error)) => return Answer::problem(503, &error.to_string()),
             None => return shutting_down(),
         };
         let value = match new.device.is_none().then(SecretValue::generate).transpose() {
             Ok(value) => value,
-            Err(error) => return Answer::problem(503, "No secret", &error.to_string()),
+            Err(error) => return Answer::problem(503, &error.to_string()),
         };
         let hash = value.as_ref().map(|value| SecretHash(value.hash()));
         match self.store.write(move |draft| draft.add_grant(&new, hash), |_, grant| grant).await {
@@ -190,7 +185,7 @@ impl OnboardingApi {
                 let text = value.map(|value| OnboardingSecret { grant: grant.id, value, anchor }.reveal().to_string());
                 Answer::json(201, &GrantView { secret: text, ..GrantView::new(grant) })
             }
-            Err(StoreError::Refused(error)) => Answer::problem(409, "Not granted", &error.error_message),
+            Err(StoreError::Refused(error)) => Answer::problem(409, &error.error_message),
             Err(error) => not_stored(&error),
         }
     }
@@ -207,11 +202,11 @@ impl OnboardingApi {
 
     async fn remove_grant(&self, id: &str) -> Answer {
         let Ok(id) = id.parse::<i64>() else {
-            return Answer::problem(400, "No id", &format!("Expected the number of a grant, and got '{id}'."));
+            return Answer::problem(400, &format!("Expected the number of a grant, and got '{id}'."));
         };
         match self.store.write(move |draft| draft.remove_grant(id), |_, found| found).await {
             Ok(true) => Answer::empty(200),
-            Ok(false) => Answer::problem(404, "No such grant", &format!("Grant {id} does not exist.")),
+            Ok(false) => Answer::problem(404, &format!("Grant {id} does not exist.")),
             Err(error) => not_stored(&error),
         }
     }
@@ -232,11 +227,11 @@ fn credential(secret: Option<&String>, caller: &Caller) -> Result<Credential, No
 /// Who does not know the secret learns nothing of the grant; the audit log learns the reason.
 fn refused(why: NotGranted) -> Answer {
     let answer = match &why {
-        NotGranted::Name { .. } => Answer::problem(403, "Another name", &why.to_string()),
+        NotGranted::Name { .. } => Answer::problem(403, &why.to_string()),
         _ => {
             let asked =
                 "Show a secret that counts, or the certificate of a device that was granted one. The cloud's audit log says what is wrong.";
-            let answer = Answer::problem(401, "Not granted", asked);
+            let answer = Answer::problem(401, asked);
             Answer { header: Some(("WWW-Authenticate", CHALLENGE.to_owned())), ..answer }
         }
     };
@@ -258,5 +253,5 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 }
 
 fn shutting_down() -> Answer {
-    Answer::problem(503, "Shutting down", "The local cloud is shutting down.")
+    Answer::problem(503, "The local cloud is shutting down.")
 }

@@ -26,7 +26,7 @@ impl Api {
     /// Has the other node of the pair lead; answers when that one does, or why it does not.
     pub(super) async fn hand_over(&self) -> Answer {
         let Some(pair) = &self.pair else {
-            return Answer::problem(409, "No pair", "This is a cloud by itself: nobody else could lead.");
+            return Answer::problem(409, "This is a cloud by itself: nobody else could lead.");
         };
         match pair.hand_over().await {
             Ok(handed_over) => Answer::json(200, &view(handed_over)),
@@ -43,8 +43,8 @@ fn view(HandedOver { leader, epoch: Epoch(epoch), drained, gap }: HandedOver) ->
 /// 409 where nothing has changed; 503 where nobody has led for a while.
 fn not_handed_over(error: &HandOverError) -> Answer {
     match error {
-        HandOverError::NobodyLed(_) => Answer::problem(503, "Nobody led", &format!("{error}.")),
-        _ => Answer::problem(409, "Not handed over", &format!("{error}.")),
+        HandOverError::NobodyLed(_) => Answer::problem(503, &format!("{error}.")),
+        _ => Answer::problem(409, &format!("{error}.")),
     }
 }
 

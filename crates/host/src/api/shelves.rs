@@ -53,7 +53,7 @@ impl Api {
                 header: Some(("Content-Security-Policy", DRAWING_POLICY.to_owned())),
                 ..Answer::text(200, svg)
             },
-            Some(Err(told)) => Answer::problem(409, "No net", &format!("{name} is no net: {told}.")),
+            Some(Err(told)) => Answer::problem(409, &format!("{name} is no net: {told}.")),
             None => shutting_down(),
         }
     }
@@ -67,12 +67,12 @@ impl Api {
             let told = format!(
                 "system is the name of a core system and stage one of its stages, as /api/v1/stages has them, not '{system}' and '{stage}'."
             );
-            return Answer::problem(400, "No stage", &told);
+            return Answer::problem(400, &told);
         };
         let buckets = self.stages.of(system, stage).buckets();
         match blocking(move || (modeller.fit)(&buckets)).await {
             Some(Ok(fits)) => Answer::json(200, &json!({"system": system.name(), "stage": stage.name(), "fits": fits})),
-            Some(Err(told)) => Answer::problem(409, "Nothing to fit", &format!("{told}.")),
+            Some(Err(told)) => Answer::problem(409, &format!("{told}.")),
             None => shutting_down(),
         }
     }
@@ -82,7 +82,7 @@ async fn list_files(shelf: Shelf) -> Answer {
     let path = shelf.path().display().to_string();
     match blocking(move || shelf.files()).await {
         Some(Ok(files)) => list(&files, files.len() as u64),
-        Some(Err(error)) => Answer::problem(503, "Not read", &format!("{path} cannot be read: {error}.")),
+        Some(Err(error)) => Answer::problem(503, &format!("{path} cannot be read: {error}.")),
         None => shutting_down(),
     }
 }
@@ -93,10 +93,10 @@ async fn read(shelf: &Shelf, name: &str) -> Result<String, Box<Answer>> {
     let refused = |error: NoFile| {
         let told = format!("{error}.");
         match error {
-            NoFile::Name(_) => Answer::problem(400, "No name", &told),
-            NoFile::Missing(_) => Answer::problem(404, "No such file", &told),
-            NoFile::TooLong { .. } | NoFile::NoJson { .. } => Answer::problem(409, "Not of use", &told),
-            NoFile::System { .. } => Answer::problem(503, "Not read", &told),
+            NoFile::Name(_) => Answer::problem(400, &told),
+            NoFile::Missing(_) => Answer::problem(404, &told),
+            NoFile::TooLong { .. } | NoFile::NoJson { .. } => Answer::problem(409, &told),
+            NoFile::System { .. } => Answer::problem(503, &told),
         }
     };
     match blocking(move || shelf.read(&asked)).await {
@@ -106,9 +106,9 @@ async fn read(shelf: &Shelf, name: &str) -> Result<String, Box<Answer>> {
 }
 
 fn no_modeller() -> Answer {
-    Answer::problem(409, "No models", "This server was started without what draws nets and fits laws.")
+    Answer::problem(409, "This server was started without what draws nets and fits laws.")
 }
 
 fn shutting_down() -> Answer {
-    Answer::problem(503, "Shutting down", "The local cloud is shutting down.")
+    Answer::problem(503, "The local cloud is shutting down.")
 }

@@ -91,7 +91,7 @@ impl Api {
         self.inbox.post(Message::Streams(ask));
         match told.await {
             Ok(streams) => list(&streams.told, streams.count),
-            Err(_) => Answer::problem(503, "Shutting down", "The local cloud is shutting down."),
+            Err(_) => Answer::problem(503, "The local cloud is shutting down."),
         }
     }
 }

@@ -50,7 +50,7 @@ impl Api {
         let mut parts = request.path.strip_prefix(BASE).unwrap_or_default().split('/').skip(1);
         let Some(id) = parts.next() else { return self.list_deliveries() };
         let Ok(id) = id.parse().map(SubscriptionId) else {
-            return Answer::problem(400, "No id", &format!("Expected the number of a subscription, and got '{id}'."));
+            return Answer::problem(400, &format!("Expected the number of a subscription, and got '{id}'."));
         };
         match parts.next() {
             Some("pause") => self.pause(id, true).await,
@@ -116,5 +116,5 @@ impl Api {
 
 /// 404 for a subscription that is not there.
 pub(super) fn no_subscription(id: SubscriptionId) -> Answer {
-    Answer::problem(404, "No such subscription", &format!("Subscription {id} does not exist."))
+    Answer::problem(404, &format!("Subscription {id} does not exist."))
 }

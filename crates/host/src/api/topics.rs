@@ -101,7 +101,7 @@ impl Api {
         let (topic, terms) = match admitted {
             Ok(Ok(admitted)) => admitted,
             Ok(Err(error)) => return not_admitted(&error),
-            Err(error) => return Answer::problem(503, "Not admitted", &format!("The admission test ended: {error}.")),
+            Err(error) => return Answer::problem(503, &format!("The admission test ended: {error}.")),
         };
         let kept = event_type.clone();
         if let Err(error) = self.store.write(move |draft| draft.declare_topic(&kept, &text), |_, ()| ()).await {
@@ -129,12 +129,12 @@ impl Api {
         };
         if self.topics.get(event_type.as_str()).is_some_and(|topic| topic.declarer == Declarer::Configuration) {
             let told = format!("{} is declared in the configuration: remove it there, and start again.", event_type.as_str());
-            return Answer::problem(409, "Declared in the configuration", &told);
+            return Answer::problem(409, &told);
         }
         let forgotten = event_type.clone();
         match self.store.write(move |draft| draft.forget_topic(&forgotten), |_, was_kept| was_kept).await {
             Err(error) => return not_stored(&error),
-            Ok(false) => return Answer::problem(404, "No such topic", &format!("{} is not declared as a topic.", event_type.as_str())),
+            Ok(false) => return Answer::problem(404, &format!("{} is not declared as a topic.", event_type.as_str())),
             Ok(true) => {}
         }
         match self.topics.withdraw(event_type.as_str()) {
@@ -150,8 +150,8 @@ impl Api {
         self.inbox.post(Message::Admit { topic, terms, done });
         match told.await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Answer::problem(503, "No room", &format!("The topic was not made: {error}."))),
-            Err(_) => Err(Answer::problem(503, "Shutting down", "The local cloud is shutting down.")),
+            Ok(Err(error)) => Err(Answer::problem(503, &format!("The topic was not made: {error}."))),
+            Err(_) => Err(Answer::problem(503, "The local cloud is shutting down.")),
         }
     }
 
@@ -212,9 +212,9 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
 fn not_admitted(error: &TopicError) -> Answer {
     let (reasons, changes) = error.refusal().unwrap_or_default();
     let members = Map::from_iter([("reasons".to_owned(), reasons.into()), ("changes".to_owned(), changes.into())]);
-    Answer::problem_with(409, "Not admitted", &format!("{error}."), members)
+    Answer::problem_with(409, &format!("{error}."), members)
 }
 
 fn no_topic(told: &str) -> Answer {
-    Answer::problem(400, "No topic", &format!("{}.", told.trim_end_matches('.')))
+    Answer::problem(400, &format!("{}.", told.trim_end_matches('.')))
 }

@@ -303,7 +303,7 @@ mod tests {
         let pretty = Answer { body: b"{\n\"a\": 1}".to_vec(), ..Answer::json(200, &json!({})) };
         assert_eq!(line(&pretty)["body"], json!({"a": 1}));
         assert_eq!(line(&Answer::text(503, "not\nready")), json!({"path": PARTS[0].path, "status": 503, "body": "not\nready"}));
-        assert_eq!(line(&Answer::problem(403, "No", "Not for you."))["body"]["detail"], "Not for you.");
+        assert_eq!(line(&Answer::problem(403, "Not for you."))["body"]["detail"], "Not for you.");
         let long = Answer { body: vec![b'1'; PART_BYTES_MAX + 1], ..Answer::json(200, &json!({})) };
         assert_eq!(line(&long)["status"], 413);
     }

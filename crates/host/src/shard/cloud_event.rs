@@ -45,8 +45,8 @@ impl Shard {
         let event = HttpEvent { content_type: raw.content_type, attributes: &raw.cloud_event, body: raw.body };
         let form = match publish_form(&event) {
             Ok(form) => form,
-            Err(CloudEventError::Kind(told)) => return self.refuse_request(slot, raw, Answer::problem(415, "No CloudEvent", &told)),
-            Err(CloudEventError::Wrong(told)) => return self.refuse_request(slot, raw, Answer::problem(400, "No CloudEvent", &told)),
+            Err(CloudEventError::Kind(told)) => return self.refuse_request(slot, raw, Answer::problem(415, &told)),
+            Err(CloudEventError::Wrong(told)) => return self.refuse_request(slot, raw, Answer::problem(400, &told)),
         };
         // The same event as a publisher of the Event Handler's says it.
         let said = RawRequest {
