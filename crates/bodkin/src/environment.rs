@@ -35,7 +35,9 @@ pub fn check(command: &Command, variables: impl Iterator<Item = (String, String)
             if let Some(told) = moved::told(&name) {
                 return Err(told);
             }
-            let near = nearest(&name, known.iter().map(String::as_str)).map(|known| format!(" Did you mean {known}?"));
+            // All begin alike, which makes none the nearer.
+            let near = nearest(&name[PREFIX.len()..], known.iter().filter_map(|known| known.strip_prefix(PREFIX)));
+            let near = near.map(|known| format!(" Did you mean {PREFIX}{known}?"));
             let near = near.unwrap_or_else(|| " See bodkin up --help for those there are.".to_owned());
             return Err(format!("no option has the environment variable {name}.{near} Correct or unset it."));
         }
@@ -71,8 +73,10 @@ mod tests {
     fn a_misspelt_variable_is_told_with_the_nearest_name() {
         let told = checked("BODKIN_DTAA", "x").unwrap_err();
         assert!(told.contains("BODKIN_DTAA") && told.contains("Did you mean BODKIN_DATA?"), "{told}");
-        assert!(checked("BODKIN_SOMETHING_ELSE", "x").unwrap_err().contains("bodkin up --help"));
-        assert!(checked("BODKIN_LEASE_MS", "9").unwrap_err().contains("lease_ms of the table [platform]"));
+        for far in ["BODKIN_SOMETHING_ELSE", "BODKIN_HOME", "BODKIN_"] {
+            assert!(checked(far, "x").unwrap_err().contains("bodkin up --help"), "{far}");
+        }
+        assert!(checked("BODKIN_LEASE_MS", "9").unwrap_err().contains("write lease_ms into the table [platform]"));
         for known in ["BODKIN_DATA", "BODKIN_CA_PASSPHRASE", "BODKIN_LOG", "BODKIN_SKIPS", "BODKINS_OWN", "bodkin_data"] {
             assert_eq!(checked(known, "x"), Ok(()), "{known}");
         }

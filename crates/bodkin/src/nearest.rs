@@ -1,11 +1,12 @@
 //! The word that was probably meant.
 
-/// A word that differs in more places is another one.
+/// A word that differs in more places is another one; so is one of which more than half differs.
 const EDITS_MAX: usize = 3;
 
 /// The word that is nearest to a mistaken one, if any is near.
 pub fn nearest<'w>(mistaken: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    words.map(|word| (edits(word, mistaken), word)).min().filter(|(edits, _)| *edits <= EDITS_MAX).map(|(_, word)| word)
+    let edits_max = EDITS_MAX.min(mistaken.chars().count() / 2);
+    words.map(|word| (edits(word, mistaken), word)).min().filter(|(edits, _)| *edits <= edits_max).map(|(_, word)| word)
 }
 
 /// Letters to put in, take out or change to make one word of the other (Levenshtein).
@@ -34,6 +35,10 @@ mod tests {
         assert_eq!(nearest("retension", words()), Some("retention"));
         assert_eq!(nearest("importance", words()), None);
         assert_eq!(nearest("x", [].into_iter()), None);
+        assert_eq!(
+            ["dtaa", "home", "hom"].map(|mistaken| nearest(mistaken, ["data", "edge", "log"].into_iter())),
+            [Some("data"), None, None]
+        );
     }
 
     #[test]

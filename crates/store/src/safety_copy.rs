@@ -44,7 +44,7 @@ pub struct SafetyCopy {
 }
 
 /// What the database has that was put back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBack {
     /// The version of the tables that the copy had; they are brought up to date.
     pub schema: u32,
@@ -52,8 +52,26 @@ pub struct PutBack {
     pub systems: usize,
     /// Service Registry entries.
     pub services: usize,
-    /// Whether a database was there that was damaged: it lies beside now, as `bodkin.sqlite.damaged`.
-    pub moved_away: bool,
+    /// What was there before.
+    pub before: Before,
+}
+
+/// What was in the place of a database that was put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// No database.
+    Nothing,
+    /// One that was damaged: it lies beside now, as `bodkin.sqlite.damaged`.
+    Damaged,
+    /// One that was whole, with so many systems and services.
+    Replaced {
+        /// Registered systems.
+        systems: usize,
+        /// Service Registry entries.
+        services: usize,
+        /// A copy of it, beside the database.
+        kept: PathBuf,
+    },
 }
 
 /// Why there is no copy, or it was not put back. Nothing was changed.
@@ -65,6 +83,9 @@ pub enum SafetyCopyError {
     /// Nothing is overwritten.
     #[error("{0} is there already: name a file that is not, or move that one away")]
     Exists(PathBuf),
+    /// Nothing is made that was not asked for.
+    #[error("there is no folder {0} that the copy could be made in: make it, or name a file elsewhere")]
+    NoFolder(PathBuf),
     /// A file cannot be read or written.
     #[error("{path} cannot be used: {error}")]
     File {
@@ -120,11 +141,14 @@ pub fn make(directory: &Path, file: &Path) -> Result<SafetyCopy, SafetyCopyError
     if exists(file)? {
         return Err(SafetyCopyError::Exists(file.to_owned()));
     }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(SafetyCopyError::NoFolder(folder.to_owned()));
+    }
     // Beside the file until it is whole, and then under its name.
     let part = with_suffix(file, ".part");
-    let made = make_part(directory, &database, &part).and_then(|copy| {
+    let made = make_part(directory, &database, &part, file).and_then(|copy| {
         fs::rename(&part, file).map_err(in_file(file))?;
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(in_file(folder))?;
         Ok(copy)
     });
@@ -135,16 +159,17 @@ pub fn make(directory: &Path, file: &Path) -> Result<SafetyCopy, SafetyCopyError
     made
 }
 
-fn make_part(directory: &Path, database: &Path, part: &Path) -> Result<SafetyCopy, SafetyCopyError> {
-    let made = OpenOptions::new().write(true).create(true).truncate(true).mode(OWN_RIGHTS).open(part).map_err(in_file(part))?;
+/// Makes the part; what is wrong with it is told of the file that was asked for.
+fn make_part(directory: &Path, database: &Path, part: &Path, file: &Path) -> Result<SafetyCopy, SafetyCopyError> {
+    let made = OpenOptions::new().write(true).create(true).truncate(true).mode(OWN_RIGHTS).open(part).map_err(in_file(file))?;
     let (from, lock) = source(directory, database)?;
     copy(&from, part)?;
     drop(lock);
-    made.sync_all().map_err(in_file(part))?;
+    made.sync_all().map_err(in_file(file))?;
     let (faults, schema) = look_at(part).map_err(|error| SafetyCopyError::Damaged(error.to_string()))?;
     match faults.into_iter().next() {
         Some(fault) => Err(SafetyCopyError::Damaged(fault)),
-        None => Ok(SafetyCopy { bytes: made.metadata().map_err(in_file(part))?.len(), schema }),
+        None => Ok(SafetyCopy { bytes: made.metadata().map_err(in_file(file))?.len(), schema }),
     }
 }
 
@@ -172,14 +197,20 @@ fn copy(from: &Connection, to: &Path) -> Result<(), SafetyCopyError> {
     }
 }
 
-/// Puts the copy in `file` in the place of the database in `directory`, which no Bodkin may use. A database there that is damaged is moved away.
+/// Puts the copy in `file` in the place of the database in `directory`, which no Bodkin may use. A database there is kept: a whole one is copied beside, as
+/// `bodkin.sqlite.replaced` or with a number behind that, a damaged one is moved away.
 pub fn put_back(directory: &Path, file: &Path) -> Result<PutBack, SafetyCopyError> {
     let schema = judge(file)?;
-    let (mut replica, moved_away) = match Replica::open(directory) {
-        Ok(replica) => (replica, false),
+    let is_there = exists(&directory.join(DATABASE_FILE))?;
+    let (mut replica, before) = match Replica::open(directory) {
+        Ok(replica) if is_there => {
+            let before = keep(directory, &replica)?;
+            (replica, before)
+        }
+        Ok(replica) => (replica, Before::Nothing),
         Err(OpenError::Damaged { .. }) => {
             move_away(directory)?;
-            (Replica::open(directory)?, true)
+            (Replica::open(directory)?, Before::Damaged)
         }
         Err(error) => return Err(error.into()),
     };
@@ -194,7 +225,21 @@ pub fn put_back(directory: &Path, file: &Path) -> Result<PutBack, SafetyCopyErro
     // It says nothing of what this node has had of another one.
     replica.end_copy(None)?;
     let snapshot = replica.published().load();
-    Ok(PutBack { schema, systems: snapshot.systems().len(), services: snapshot.entries().len(), moved_away })
+    Ok(PutBack { schema, systems: snapshot.systems().len(), services: snapshot.entries().len(), before })
+}
+
+/// Copies what is about to be replaced, under the first name that is free: nothing that was kept before is overwritten.
+fn keep(directory: &Path, replica: &Replica) -> Result<Before, SafetyCopyError> {
+    let database = directory.join(DATABASE_FILE);
+    let name = |number: u32| if number == 1 { ".replaced".to_owned() } else { format!(".replaced-{number}") };
+    let mut number = 1;
+    while exists(&with_suffix(&database, &name(number)))? {
+        number += 1;
+    }
+    let kept = with_suffix(&database, &name(number));
+    make(directory, &kept)?;
+    let snapshot = replica.published().load();
+    Ok(Before::Replaced { systems: snapshot.systems().len(), services: snapshot.entries().len(), kept })
 }
 
 /// Gives the version of the tables of a copy that can be used.
@@ -295,10 +340,14 @@ mod tests {
         assert_eq!((copy.schema, copy.bytes), (crate::schema::newest(), fs::metadata(&file).unwrap().len()));
         assert_eq!((names(copies.path()), fs::metadata(&file).unwrap().mode() & 0o777), (vec!["copy".to_owned()], 0o600));
         let back = put_back(other.path(), &file).unwrap();
-        assert_eq!((back.systems, back.moved_away), (1, false));
+        let replaced = other.path().join("bodkin.sqlite.replaced");
+        assert_eq!((back.systems, &back.before), (1, &Before::Replaced { systems: 1, services: 0, kept: replaced.clone() }));
         assert_eq!(systems(other.path()), ["one"]);
+        let again = put_back(other.path(), &replaced).unwrap();
+        assert_eq!(systems(other.path()), ["other"], "who has restored the wrong copy goes back");
+        assert!(matches!(again.before, Before::Replaced { kept, .. } if kept.ends_with("bodkin.sqlite.replaced-2")));
         let new = copies.path().join("new/directory");
-        put_back(&new, &file).unwrap();
+        assert_eq!(put_back(&new, &file).unwrap().before, Before::Nothing);
         assert_eq!(systems(&new), ["one"], "a directory that is not there is made");
     }
 
@@ -319,7 +368,7 @@ mod tests {
         let file = copies.path().join("copy");
         make(place.path(), &file).unwrap();
         fs::write(place.path().join(DATABASE_FILE), b"no database at all, but long enough to be looked at".repeat(100)).unwrap();
-        assert!(put_back(place.path(), &file).unwrap().moved_away);
+        assert_eq!(put_back(place.path(), &file).unwrap().before, Before::Damaged);
         assert_eq!(systems(place.path()), ["one"]);
         assert!(names(place.path()).contains(&"bodkin.sqlite.damaged".to_owned()));
     }
@@ -331,6 +380,10 @@ mod tests {
         make(place.path(), &path("good")).unwrap();
         assert!(matches!(make(place.path(), &path("good")), Err(SafetyCopyError::Exists(_))));
         assert!(matches!(make(copies.path(), &path("none")), Err(SafetyCopyError::NoDatabase(_))));
+        assert!(matches!(make(place.path(), &path("none/copy")), Err(SafetyCopyError::NoFolder(folder)) if folder == path("none")));
+        fs::create_dir(path("taken.part")).unwrap();
+        let told = make(place.path(), &path("taken")).unwrap_err().to_string();
+        assert!(told.contains("taken cannot be used") && !told.contains(".part"), "{told}");
         fs::write(path("text"), "a text").unwrap();
         Connection::open(path("foreign")).unwrap().execute_batch("CREATE TABLE other (a)").unwrap();
         fs::write(path("empty"), "").unwrap();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bodkin_store::{
-    safety_copy::{self, PutBack, SafetyCopy},
+    safety_copy::{self, Before, PutBack, SafetyCopy},
     shared::{DatabasePlace, Migrated, migrate},
 };
 use clap::{Args, Subcommand};
@@ -53,7 +53,7 @@ enum DbCommand {
         #[arg(long, env = "BODKIN_DATABASE", value_name = "URL", hide_env_values = true)]
         database: String,
     },
-    /// Put a copy in the place of the database; the cloud must not run
+    /// Put a copy in the place of the database, which is kept beside it; the cloud must not run
     #[command(
         after_help = "A copy of an older Bodkin is brought up to date, one of a newer Bodkin is refused. Of a reliable pair stop both nodes, and restore at both."
     )]
@@ -85,12 +85,20 @@ pub fn run(options: DbOptions, printer: Printer) -> anyhow::Result<u8> {
             )?;
         }
         DbCommand::Restore { file } => {
-            let PutBack { schema, systems, services, moved_away } = safety_copy::put_back(&options.data, &file)?;
+            let PutBack { schema, systems, services, before } = safety_copy::put_back(&options.data, &file)?;
             let shown = options.data.display();
-            let beside = if moved_away { "; what was there is damaged, and lies beside it as bodkin.sqlite.damaged" } else { "" };
-            let told = format!("the database of {shown} is that of {}: {systems} systems, {services} services{beside}", file.display());
+            let was = match &before {
+                Before::Nothing => String::new(),
+                Before::Damaged => "; what was there is damaged, and lies beside it as bodkin.sqlite.damaged".to_owned(),
+                Before::Replaced { systems, services, kept } => {
+                    format!("; the one that was there had {systems} systems, {services} services, and is kept as {}", kept.display())
+                }
+            };
+            let kept = if let Before::Replaced { kept, .. } = &before { Some(kept) } else { None };
+            let told = format!("the database of {shown} is that of {}: {systems} systems, {services} services{was}", file.display());
             printer.done(
-                &json!({"data": options.data, "schema": schema, "systems": systems, "services": services, "moved_away": moved_away}),
+                &json!({"data": options.data, "schema": schema, "systems": systems, "services": services,
+                    "moved_away": before == Before::Damaged, "kept": kept}),
                 &told,
             )?;
         }

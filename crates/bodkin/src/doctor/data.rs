@@ -28,6 +28,14 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
     let directory = settings.data.clone().expect(all);
     let directory = path::absolute(&directory).unwrap_or(directory);
     let event_log_bytes_max = settings.event_log.expect(all).then(|| settings.event_log_bytes_max.expect(all));
+    // A name that is too long, or a folder above that may not be looked into: it is not simply missing.
+    if let Err(error) = directory.symlink_metadata()
+        && error.kind() != io::ErrorKind::NotFound
+        && error.kind() != io::ErrorKind::NotADirectory
+    {
+        let told = format!("{} cannot be made: {error}", directory.display());
+        return vec![Finding::problem("data", told, "give --data a directory that this user can make")];
+    }
     let Some(there) = existing(&directory) else {
         return vec![Finding::problem("data", format!("nothing of the path {} exists", directory.display()), "give --data a directory")];
     };
@@ -47,11 +55,15 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
 
 /// The directory, or the nearest above it that exists: there it would be made.
 fn existing(directory: &Path) -> Option<PathBuf> {
-    directory.ancestors().find(|path| path.exists()).map(Path::to_owned)
+    directory.ancestors().find(|path| path.symlink_metadata().is_ok()).map(Path::to_owned)
 }
 
 fn writable(directory: &Path, there: &Path) -> Finding {
     let shown = directory.display();
+    if there.is_symlink() && !there.exists() {
+        let told = format!("{} is a link to what is not there", there.display());
+        return Finding::problem("data", told, "make what it names, or give --data a directory");
+    }
     if !there.is_dir() {
         return Finding::problem("data", format!("{} is no directory", there.display()), "give --data a directory");
     }
@@ -60,12 +72,24 @@ fn writable(directory: &Path, there: &Path) -> Finding {
     }
     match access(there, AccessFlags::R_OK | AccessFlags::W_OK | AccessFlags::X_OK) {
         Ok(()) if there == directory => Finding::ok("data", format!("{shown} can be written")),
-        Ok(()) => Finding::ok("data", format!("{shown} does not exist; bodkin up makes it in {}", there.display())),
+        // Rights do not tell it all: nobody makes one in /proc. This one is gone again at once.
+        Ok(()) => match tempfile::tempdir_in(there) {
+            Ok(_) => Finding::ok("data", format!("{shown} does not exist; bodkin up makes it in {}", there.display())),
+            Err(error) => {
+                let told = format!("{shown} does not exist, and none can be made in {}: {}", there.display(), cause(&error));
+                Finding::problem("data", told, "give --data a directory that this user can make")
+            }
+        },
         Err(error) => {
             let told = format!("{} cannot be written: {error}", there.display());
             Finding::problem("data", told, "give --data a directory that this user may write, or change its owner")
         }
     }
+}
+
+/// The system's words, without the name that was tried.
+fn cause(error: &io::Error) -> String {
+    error.get_ref().and_then(|inner| inner.source()).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn space(there: &Path, event_log_bytes_max: u64) -> Finding {
@@ -201,6 +225,23 @@ mod tests {
         assert_eq!(existing(&missing), Some(place.path().to_owned()));
         assert!(writable(&missing, place.path()).found.contains("does not exist"));
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_a_problem() {
+        let place = tempfile::TempDir::new().unwrap();
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        for (directory, told) in [
+            (PathBuf::from("/proc/bodkin"), "none can be made in /proc"),
+            (link.join("data"), "is a link to what is not there"),
+            (place.path().join("x".repeat(300)), "cannot be made"),
+        ] {
+            let mut settings = Settings::defaults();
+            settings.data = Some(directory);
+            let data = examine(&settings).into_iter().next().unwrap();
+            assert!(data.verdict == Verdict::Problem && data.found.contains(told), "{data:?}");
+        }
     }
 
     #[test]

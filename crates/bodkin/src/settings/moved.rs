@@ -9,9 +9,7 @@ pub fn told(name: &str) -> Option<String> {
     let variable = name.strip_prefix("BODKIN_").map(str::to_lowercase);
     let key = flag.or(variable).unwrap_or_else(|| name.to_owned());
     let (_, now) = MOVED.iter().find(|(before, _)| *before == key)?;
-    Some(format!(
-        "{name} is {now} of the table [platform] now: write it there, in the file that --config names, of all nodes of the pair alike"
-    ))
+    Some(format!("{name} has moved: write {now} into the table [platform] of the file that --config names, of all nodes of the pair alike"))
 }
 
 /// The first key of a configuration that has moved.
@@ -28,10 +26,10 @@ mod tests {
     fn a_moved_option_is_told_with_its_new_place_however_it_was_given() {
         for name in ["lease_heartbeat_ms", "--lease-heartbeat-ms", "BODKIN_LEASE_HEARTBEAT_MS"] {
             let told = told(name).unwrap();
-            assert!(told.starts_with(&format!("{name} is heartbeat_ms of the table [platform] now")), "{told}");
+            assert!(told.starts_with(&format!("{name} has moved: write heartbeat_ms into the table [platform]")), "{told}");
         }
         assert_eq!(["heartbeat_ms", "--lease", "BODKIN_DATA"].map(told), [None, None, None]);
-        assert!(in_file("port_offset = 1\nlease_ms = 5").unwrap().starts_with("lease_ms is"));
+        assert!(in_file("port_offset = 1\nlease_ms = 5").unwrap().starts_with("lease_ms has moved: write lease_ms into"));
         assert_eq!(in_file("[platform]\nlease_ms = 5"), None);
     }
 }

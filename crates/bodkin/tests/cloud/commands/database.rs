@@ -57,6 +57,8 @@ fn a_running_cloud_is_copied_and_a_stopped_one_goes_back_to_the_copy() {
 
     let back = done(&db(data.path(), &["restore"], &file));
     assert!(back["services"].as_u64().is_some_and(|services| services > 0) && back["moved_away"] == false, "{back}");
+    let kept = data.path().join("bodkin.sqlite.replaced");
+    assert_eq!(back["kept"], json!(kept), "what was there is not lost: {back}");
     let cloud = Launch::new().data(data.path()).start();
     assert!(has(&cloud, "before") && !has(&cloud, "behind"), "it is as it was");
     register(&cloud, "behind");
@@ -67,6 +69,11 @@ fn a_running_cloud_is_copied_and_a_stopped_one_goes_back_to_the_copy() {
     done(&db(&elsewhere, &["restore"], &file));
     let cloud = Launch::new().data(&elsewhere).start();
     assert!(has(&cloud, "before"));
+    assert_eq!(cloud.stop().code(), Some(0));
+
+    done(&db(&elsewhere, &["restore"], &kept));
+    let cloud = Launch::new().data(&elsewhere).start();
+    assert!(has(&cloud, "behind"), "it was the wrong copy");
     assert_eq!(cloud.stop().code(), Some(0));
 }
 
