@@ -88,15 +88,9 @@ else
     failed=1
 fi
 
-offset=
-for ((try = 0; try < 50; try++)); do
-    offset=$((24000 + RANDOM % 7000))
-    for port in 5570 8440 8441 8443 8445 8449 8453 8455; do
-        if (exec 3<>"/dev/tcp/127.0.0.1/$((port + offset))") 2>/dev/null; then offset= && break; fi
-    done
-    [[ -n $offset ]] && break
-done
-[[ -n $offset ]] || fail "no ports are free"
+# Held until this ends.
+coproc ports { perl packaging/test/held_offset.pl; }
+read -r offset <&"${ports[0]}" || fail "no ports are free"
 user=$(in_root id --user bodkin):$(in_root id --group bodkin)
 # Where its state is says /etc/bodkin/bodkin.toml, to the service as to every command.
 as_user=(chroot --userspec="$user" "$root" /usr/bin/env -i PATH=/usr/bin:/bin BODKIN_PORT_OFFSET="$offset")
@@ -112,7 +106,7 @@ told=$("${as_user[@]}" bodkin service list 2>&1) || fail "the operator cannot as
 grep --quiet service-register <<<"$told" || fail "its own services are not registered: $told"
 told=$("${as_user[@]}" bodkin status 2>&1) || fail "it is not well: $told"
 
-# What the README says of a browser; and something to see there.
+# What docs/how-to/by-hand.md says of a browser; and something to see there.
 if ! { command -v node && BROWSER=$(command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable); } >/dev/null; then
     echo "SKIP packaging_browser: no node or no Chromium"
 elif [[ ! -d web/node_modules/playwright-core ]]; then

@@ -77,15 +77,9 @@ told=$(images run --isolation chroot "$of_source" -- sh -c 'bodkin --version && 
 [[ $(tail -n +2 <<<"$told" | tr '\n' ' ') == "bodkin /var/lib/bodkin 700 " ]] || fail "the image from source is run otherwise: $told"
 images rm "$of_source" >/dev/null
 
-offset=
-for ((try = 0; try < 50; try++)); do
-    offset=$((24000 + RANDOM % 7000))
-    for port in 5570 8440 8441 8443 8445 8449 8453 8455; do
-        if (exec 3<>"/dev/tcp/127.0.0.1/$((port + offset))") 2>/dev/null; then offset= && break; fi
-    done
-    [[ -n $offset ]] && break
-done
-[[ -n $offset ]] || fail "no ports are free"
+# Held until this ends.
+coproc ports { perl packaging/test/held_offset.pl; }
+read -r offset <&"${ports[0]}" || fail "no ports are free"
 container=$(images from localhost/bodkin) || fail "no container of the image"
 # Isolation by chroot shares the host's network, so that the image's ports are moved away from others'.
 images config --env "BODKIN_PORT_OFFSET=$offset" "$container"

@@ -7,7 +7,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 target=${1:?"usage: $0 aarch64-unknown-linux-gnu|armv7-unknown-linux-gnueabihf"}
 profile=${CARGO_PROFILE:-dev}
-port_offset=12000
 ready_seconds_max=120
 case $target in
     aarch64-unknown-linux-gnu) tools=aarch64-linux-gnu emulator=qemu-aarch64-static ;;
@@ -33,7 +32,10 @@ end() {
     rm -rf "$place"
 }
 trap end EXIT
-"${emulated[@]}" up --insecure --port-offset $port_offset --data "$place/data" >"$place/up.log" 2>&1 &
+# Held until this ends.
+coproc ports { perl packaging/test/held_offset.pl; }
+read -r port_offset <&"${ports[0]}" || { echo "$0: no ports are free" >&2; exit 1; }
+"${emulated[@]}" up --insecure --port-offset "$port_offset" --data "$place/data" >"$place/up.log" 2>&1 &
 cloud=$!
 for ((second = 0; second < ready_seconds_max; second++)); do
     if grep --quiet 'ready in' "$place/up.log" || ! kill -0 "$cloud" 2>/dev/null; then break; fi
