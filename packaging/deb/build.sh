@@ -34,7 +34,7 @@ grep --quiet '^data = "/var/lib/bodkin"$' "$stage/etc/bodkin/bodkin.toml" || { e
 put 0644 LICENSE-MIT usr/share/doc/bodkin/LICENSE-MIT
 put 0644 LICENSE-APACHE usr/share/doc/bodkin/LICENSE-APACHE
 # As they lie in the tree, so that their links are right.
-put 0644 README.md usr/share/doc/bodkin/README.md
+for page in README.md SECURITY.md bodkin.example.toml python/README.md; do put 0644 "$page" "usr/share/doc/bodkin/$page"; done
 while IFS= read -r page; do put 0644 "$page" "usr/share/doc/bodkin/$page"; done < <(find docs -type f | sort)
 put 0644 zmtp-c/README.md usr/share/doc/bodkin/zmtp-c/README.md
 cargo xtask notices | gzip --best --no-name >"$stage/usr/share/doc/bodkin/third-party.gz"

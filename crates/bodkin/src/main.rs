@@ -44,7 +44,9 @@ const USAGE: u8 = 2;
     name = "bodkin",
     version,
     about = "A local cloud for the industrial Internet of Things in one small binary",
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    after_help = "To begin: bodkin demo shows a cloud at work. bodkin up serves one from an empty folder, with certificates; bodkin status looks at it, and bodkin doctor at the machine. \
+    bodkin help COMMAND says more of each."
 )]
 struct Command {
     /// How results are printed
@@ -122,12 +124,12 @@ fn main() -> ExitCode {
     // In front of the command line, whose code is long and runs once.
     let mapped = is_to_stay().then(map_code_by_page);
     let variables = std::env::vars_os().map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    let definition = Command::command();
-    if let Err(mistake) = environment::check(&definition, variables) {
+    let told = definition();
+    if let Err(mistake) = environment::check(&told, variables) {
         eprintln!("bodkin: {mistake}");
         return USAGE.into();
     }
-    let matches = definition.try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let matches = told.try_get_matches().unwrap_or_else(|error| refuse(&error));
     let command = Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     stop_on_panic();
     let log_book = Arc::new(LogBook::default());
@@ -162,8 +164,8 @@ fn main() -> ExitCode {
         Task::Doctor(options) => on_one_thread(doctor::run(options, cli::Printer::new(json_output))),
         Task::Bench(bench) => bodkin_bench::run(bench, json_output),
         Task::Simulate(options) => cli::run_simulate(options, cli::Printer::new(json_output)),
-        Task::Completions(options) => shell::completions(Command::command(), &options).map(|()| DONE),
-        Task::Man(options) => shell::manual(Command::command(), &options).map(|()| DONE),
+        Task::Completions(options) => shell::completions(definition(), &options).map(|()| DONE),
+        Task::Man(options) => shell::manual(definition(), &options).map(|()| DONE),
     };
     match done {
         Ok(code) => code.into(),
@@ -172,6 +174,11 @@ fn main() -> ExitCode {
             FAILED.into()
         }
     }
+}
+
+/// The command line as it is told.
+fn definition() -> clap::Command {
+    settings::help::with_defaults(Command::command())
 }
 
 /// Whether this looks like a process that is to stay, before the command line is read: for others more steps of mapping are not worth it. Who has an argument that is called so pays them for nothing.

@@ -6,6 +6,7 @@
 
 mod announced;
 mod graphs;
+pub mod help;
 pub mod moved;
 mod options;
 pub mod pair;
@@ -39,7 +40,9 @@ use nix::unistd::{AccessFlags, access};
 pub use self::options::Settings;
 use crate::{
     forecast::forecast,
-    modelling, passphrase,
+    modelling,
+    nearest::nearest,
+    passphrase,
     topic_file::{self, TopicFile},
 };
 
@@ -337,12 +340,28 @@ fn read(file: &Path) -> anyhow::Result<Settings> {
     if let Some(told) = moved::in_file(&text) {
         bail!("the configuration {} has a mistake: {told}", file.display());
     }
-    let mut settings: Settings = toml::from_str(&text).with_context(|| format!("the configuration {} has a mistake", file.display()))?;
+    let mut settings: Settings = toml::from_str(&text).map_err(|error| mistake(file, &text, &error))?;
     if settings.platform.is_some() || settings.topic.is_some() {
         let declared = topic_file::read_configuration(file, &text);
         settings.declared = Some(declared.map_err(|mistakes| anyhow!("{mistakes}"))?);
     }
     Ok(settings)
+}
+
+/// What is wrong with a configuration, and where. Of a key that is none the nearest is told, and not all hundred there are.
+fn mistake(file: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+    let message = error.message();
+    // The reader names the key and then all those there are, each between back quotes.
+    let mut names = message.split('`').skip(1).step_by(2);
+    let told = match names.next().filter(|_| message.starts_with("unknown field")) {
+        Some(key) => {
+            let near = nearest(key, names).map(|near| format!(" Did you mean {near}?")).unwrap_or_default();
+            format!("no option is called {key}.{near} bodkin up --print-config shows all there are")
+        }
+        None => message.trim_end().to_owned(),
+    };
+    anyhow!("the configuration {} has a mistake in line {line}: {told}", file.display())
 }
 
 #[cfg(test)]

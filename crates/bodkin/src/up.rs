@@ -186,7 +186,10 @@ fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Insta
             "http"
         }
     };
-    listeners.for_each(|(port, address)| println!("  {:<16} {scheme}://{address}", port.name()));
+    listeners.clone().for_each(|(port, address)| println!("  {:<16} {scheme}://{address}", port.name()));
+    // The monitor's port is what programs know it as.
+    let dashboard = listeners.filter(|(port, _)| **port == Port::Monitor);
+    dashboard.for_each(|(_, address)| println!("  {:<16} {scheme}://{address} in a browser", "dashboard"));
     zmtp.for_each(|(name, address)| println!("  {name:<16} tcp://{address}"));
     server.zmtp_ipc.iter().for_each(|file| println!("  {:<16} ipc://{}", "zmtp", file.path().display()));
     server.relay.iter().for_each(|address| println!("  {:<16} {address} (bodkin-relay/1 over TLS)", "relay"));
@@ -201,6 +204,7 @@ fn tell_new(config: &HostConfig) {
         "the cloud has new certificates and keys:\n  \
         the operator's (sysop), for management: {trust}/systems/sysop.crt and sysop.key\n  \
         every other system needs its own: bodkin cert issue --data {data} --system NAME\n  \
+        a browser needs the operator's as a key store, and {trust}/root.crt: bodkin cert issue --data {data} --system sysop --p12 sysop.p12 --password-file FILE\n  \
         what systems trust: {trust}/cloud.crt; keep {trust}/root.key at another place"
     );
 }

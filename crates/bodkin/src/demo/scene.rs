@@ -335,6 +335,9 @@ async fn show_live(cast: &mut Cast, addresses: &Addresses) -> anyhow::Result<()>
     }
 }
 
+/// Of the key store that a browser takes, which is made of nothing secret: the demo's certificates end with it. Java's keytool wants six characters.
+const PASSWORD: &str = "bodkin-demo";
+
 impl Addresses {
     fn to_try(&self) -> String {
         let at = |name: &str| self.ready.listeners.get(name).map_or("?", String::as_str);
@@ -359,6 +362,17 @@ impl Addresses {
                 ]
             }
         };
-        format!("\nTry it in another terminal (Ctrl-C ends the demo):\n  {}\n\n", commands.join("\n  "))
+        let dashboard = match &self.certificates {
+            None => format!("The dashboard is at http://{monitor}/ in a browser."),
+            Some(certificates) => {
+                let trust = certificates.path().display();
+                format!(
+                    "The dashboard is at https://{monitor}/ for a browser that has the operator's certificate (bodkin demo --insecure needs none):\n  \
+                     (umask 077; echo {PASSWORD} > password); {bodkin} cert issue --trust {trust} --system sysop --p12 sysop.p12 --password-file password\n  \
+                     # then import sysop.p12 (its password is {PASSWORD}), and {trust}/root.crt as an authority"
+                )
+            }
+        };
+        format!("\n{dashboard}\n\nTry it in another terminal (Ctrl-C ends the demo):\n  {}\n\n", commands.join("\n  "))
     }
 }

@@ -8,8 +8,17 @@ fn the_example_file_is_the_defaults() {
 
 #[test]
 fn an_unknown_key_is_refused_by_its_name() {
-    let refused = toml::from_str::<Settings>("prot_offset = 1").unwrap_err().to_string();
-    assert!(refused.contains("prot_offset") && refused.contains("port_offset"), "{refused}");
+    let place = tempfile::TempDir::new().unwrap();
+    let file = place.path().join("bodkin.toml");
+    for (text, told) in [
+        ("insecure = true\nprot_offset = 1\n", "in line 2: no option is called prot_offset. Did you mean port_offset?"),
+        ("importance = 1\n", "in line 1: no option is called importance. bodkin up --print-config shows all there are"),
+        ("\nport_offset = \"x\"\n", "in line 2: invalid type: string"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let refused = read(&file).unwrap_err().to_string();
+        assert!(refused.contains(told) && refused.lines().count() == 1, "{refused}");
+    }
 }
 
 #[test]

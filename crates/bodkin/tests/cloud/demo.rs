@@ -105,6 +105,31 @@ fn two_clouds_share_a_service_and_its_events() {
     assert_eq!(std::fs::read_dir(place.path()).expect("readable").count(), 0, "the demo left something behind");
 }
 
+#[test]
+fn its_dashboard_opens_as_it_says() {
+    let place = TempDir::new().expect("a temporary directory");
+    let mut command = Command::new(BINARY);
+    command.args(["demo", "--any-port"]).current_dir(place.path()).stdout(Stdio::piped());
+    let mut demo = command.spawn().expect("it starts");
+    let mut lines = BufReader::new(demo.stdout.take().expect("stdout is piped")).lines().map_while(Result::ok);
+    let said: Vec<String> = lines.by_ref().skip_while(|line| !line.contains("The dashboard is at")).take(3).collect();
+    // It goes on telling.
+    thread::spawn(move || lines.for_each(drop));
+    let [address, make, import] = said.as_slice() else { panic!("it did not say where: {said:?}") };
+    let made = Command::new("sh").args(["-ec", make]).current_dir(place.path()).output().expect("sh");
+    assert!(made.status.success(), "{make}: {}", String::from_utf8_lossy(&made.stderr));
+    let address = address.split_whitespace().find(|word| word.starts_with("https://")).expect("an address");
+    let root = import.split_whitespace().find(|word| word.ends_with("/root.crt")).expect("an authority");
+    let page = Command::new("curl")
+        .args(["-sS", "--cacert", root, "--cert-type", "P12", "--cert", "sysop.p12:bodkin-demo", address])
+        .current_dir(place.path())
+        .output()
+        .expect("curl");
+    assert!(String::from_utf8_lossy(&page.stdout).contains("<title>Bodkin"), "{}", String::from_utf8_lossy(&page.stderr));
+    kill(Pid::from_raw(demo.id().cast_signed()), Signal::SIGINT).expect("it runs");
+    assert_eq!(demo.wait().expect("it ends").code(), Some(0));
+}
+
 /// Longest wait for the pair to say something: it is there within seconds, on a busy machine later.
 const PATIENCE: Duration = Duration::from_secs(60);
 

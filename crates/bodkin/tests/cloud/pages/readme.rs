@@ -1,7 +1,6 @@
-//! Sections of the README are run as pages are, each in a folder of its own. What is not run says so where it stands.
+//! The README's first steps are run as pages are. What is not run says so where it stands, in a comment that readers do not see.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use super::check_in;
@@ -12,33 +11,21 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const STARTS: [&str; 4] = ["bodkin ", "./x ", "sudo ", "export "];
 /// What stands in front of commands that are not run, with the reason.
 const NOT_RUN: &str = "no test";
+/// A newcomer reads it in a quarter of an hour; what is longer has a page of its own.
+const BYTES_MAX: usize = 12_000;
 
-/// Runs a section from its first command to its last, in an empty folder.
-#[track_caller]
-fn check_section(heading: &str) {
-    check_in(README, Some(heading), |_| {});
+#[test]
+fn a_cloud_of_your_own_is_as_the_readme_says() {
+    check_in(README, Some("A cloud of your own"), |_| {});
 }
 
 #[test]
-fn a_secure_cloud_by_hand_is_as_the_readme_says() {
-    check_section("By hand, in secure mode");
-}
-
-#[test]
-fn an_insecure_cloud_by_hand_is_as_the_readme_says() {
-    check_section("By hand, in insecure mode");
-}
-
-#[test]
-fn nets_are_solved_as_the_readme_says() {
-    check_in(README, Some("Predicting"), |place| {
-        symlink(Path::new(ROOT).join("vectors"), place.join("vectors")).expect("it is Bodkin's folder, as far as nets are read there");
-    });
-}
-
-#[test]
-fn certificates_are_made_as_the_readme_says() {
-    check_section("Certificates");
+fn the_readme_is_for_a_newcomer() {
+    let page = fs::read_to_string(Path::new(ROOT).join("README.md")).expect("it is there");
+    assert!(page.len() <= BYTES_MAX, "{} bytes: put it into docs, and say there that it is", page.len());
+    let shown = page.lines().filter(|line| !line.starts_with("<!--"));
+    let of_us: Vec<&str> = shown.filter(|line| line.to_lowercase().contains(NOT_RUN)).collect();
+    assert!(of_us.is_empty(), "what tests do is for us: {of_us:?}");
 }
 
 /// The fences of commands that no test runs, each with its line and the text between it and the fence or heading before.
@@ -74,7 +61,7 @@ fn commands_of_the_readme_that_no_test_runs_say_so() {
     for (line, before) in unrun {
         assert!(
             before.to_lowercase().contains(NOT_RUN),
-            "README.md, fence of line {line}: run it (`sh`), or say in front of it that no test does, and why"
+            "README.md, fence of line {line}: run it (`sh`), or say in a comment in front of it that no test does, and why"
         );
     }
 }

@@ -35,7 +35,9 @@ fn every_option_of_up_is_in_the_reference() {
     let mut told = 0;
     for (flag, paragraphs) in options(&help) {
         let (noted, words): (Vec<String>, Vec<String>) = paragraphs.into_iter().partition(|text| text.starts_with('['));
-        let words = cell(&words.join(" "));
+        let words = words.join(" ");
+        // It has a column of its own.
+        let words = cell(words.split(" [default: ").next().unwrap_or_default());
         // Of a secret its value is never shown, and so no sign of equality.
         let variable = |text: &String| Some(text.strip_prefix("[env: ")?.strip_suffix(']')?.trim_end_matches('=').to_owned());
         let variable = noted.iter().find_map(variable).unwrap_or_default();
