@@ -100,6 +100,8 @@ pub struct EventCounts {
     pub refused_untold: AtomicU64,
     /// Connections on the Event Handler's port.
     pub connections: AtomicU64,
+    /// Links of the ZMTP port and path.
+    pub zmtp_connections: AtomicU64,
     /// Event streams and pushed subscriptions.
     pub subscriptions: AtomicU64,
     /// As of the last second: events of real-time topics that wait for their turn.
@@ -211,6 +213,7 @@ impl Monitor {
             ),
             ("bodkin_control_connections", "Open connections of the control plane.", self.traffic.connections.load(Relaxed) as u64),
             ("bodkin_event_connections", "Open connections of the Event Handler.", self.events.connections.load(Relaxed)),
+            ("bodkin_zmtp_connections", "Open connections of the ZMTP port and path.", self.events.zmtp_connections.load(Relaxed)),
             ("bodkin_live_streams", "Dashboards and others that hear what changes.", self.live.listeners()),
             ("bodkin_dns_sd_services", "Services announced by multicast DNS.", self.events.announced.said.load(Relaxed)),
             (

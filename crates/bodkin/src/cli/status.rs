@@ -109,7 +109,14 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, tro
             ),
         )
         .with("memory", memory(number(&overview.numbers, "bodkin_resident_memory_bytes")))
-        .with("connections", of(&[("bodkin_control_connections", "to core systems"), ("bodkin_event_connections", "for events")]));
+        .with(
+            "connections",
+            of(&[
+                ("bodkin_control_connections", "to core systems"),
+                ("bodkin_event_connections", "for events"),
+                ("bodkin_zmtp_connections", "over ZMTP"),
+            ]),
+        );
     match troubles {
         [] => details.with("trouble", "none"),
         troubles => troubles.iter().fold(details, |details, trouble| details.with("TROUBLE", trouble)),

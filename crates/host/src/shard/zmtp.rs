@@ -14,7 +14,14 @@ mod subscribe;
 mod unread;
 mod view;
 
-use std::{collections::VecDeque, io, num::NonZeroU64, os::unix::net::UnixListener, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    io,
+    num::NonZeroU64,
+    os::unix::net::UnixListener,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Instant,
+};
 
 use bodkin_arrowhead::name::SystemName;
 use bodkin_broker::{
@@ -274,6 +281,10 @@ impl Shard {
         }
     }
 
+    fn count_links(&self) {
+        self.context.counts.zmtp_connections.store(self.endpoint.links.len() as u64, Relaxed);
+    }
+
     fn welcome_link(&mut self, mut socket: LinkSocket) {
         let links_max = self.context.limits.connections_max;
         if self.endpoint.links.len() >= links_max {
@@ -299,6 +310,7 @@ impl Shard {
         endpoint.next_serial = endpoint.next_serial.saturating_add(1);
         let slot = endpoint.insert(link);
         endpoint.is_dirty(slot);
+        self.count_links();
         self.write_link(slot);
     }
 
@@ -519,6 +531,7 @@ impl Shard {
     fn close_link(&mut self, slot: usize) {
         self.forget_subscriptions(slot);
         let mut link = self.endpoint.links.remove(slot);
+        self.count_links();
         // A socket that is gone already needs no deregistration.
         let _ = self.poll.registry().deregister(link.socket.source());
     }
