@@ -37,6 +37,7 @@ import type {
 } from "./forms";
 import { live } from "./live";
 import type { NewRule } from "./rule";
+import { silence } from "./silence.svelte";
 
 /** Milliseconds that an answer may take. */
 const ANSWER_MS_MAX = 10_000;
@@ -50,6 +51,7 @@ const send = async (method: string, path: string, body?: unknown, stopped?: Abor
         request.headers = { "Content-Type": "application/json" };
     }
     const answer = await fetch(path, request);
+    silence.heard();
     if (!answer.ok) throw await refusal(answer);
     return answer;
 };

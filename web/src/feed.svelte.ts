@@ -2,6 +2,7 @@
 
 import { untrack } from "svelte";
 import { Refused } from "./answer";
+import { waitMs } from "./backoff";
 import { live } from "./live";
 
 /** A value with the instant at which it came (milliseconds since 1970 of the browser's clock). */
@@ -13,8 +14,8 @@ export interface Reading<T> {
 export type Feed<T> =
     | { kind: "waiting" }
     | ({ kind: "live" } & Reading<T>)
-    /** `isRefused`: there was an answer, and it was no. */
-    | { kind: "lost"; since: number; why: string; isRefused: boolean; last: Reading<T> | null };
+    /** `status`: of the answer, which was no; `null`: there was none. */
+    | { kind: "lost"; since: number; why: string; status: number | null; last: Reading<T> | null };
 
 /** The newest value, if there has been any. */
 export const newest = <T>(feed: Feed<T>): Reading<T> | null => {
@@ -32,9 +33,12 @@ const lost = <T>(before: Feed<T>, error: unknown): Feed<T> => ({
     kind: "lost",
     since: before.kind === "lost" ? before.since : Date.now(),
     why: words(error),
-    isRefused: error instanceof Refused,
+    status: error instanceof Refused ? error.status : null,
     last: newest(before),
 });
+
+/** Whether it is the caller who is refused, and not the server that cannot. */
+const isCallers = (error: unknown): boolean => error instanceof Refused && error.status < 500;
 
 /** A question, with the paths that it asks where the live stream may tell their answers. */
 type Question<T> = ((stopped: AbortSignal) => Promise<T>) & { readonly paths?: readonly string[] };
@@ -47,6 +51,8 @@ export class Poll<T> {
     feed = $state.raw<Feed<T>>({ kind: "waiting" });
     /** Whether changes are told. */
     isTold = $state(false);
+    /** When it is asked again, in milliseconds since 1970. */
+    nextAt = $state(0);
     readonly #paths: readonly string[];
     #again: () => void = () => undefined;
 
@@ -69,6 +75,7 @@ export class Poll<T> {
         let timer = 0;
         let asking = false;
         let dueAgain = false;
+        let refusals = 0;
         const ask = async (): Promise<void> => {
             clearTimeout(timer);
             if (asking) {
@@ -80,13 +87,19 @@ export class Poll<T> {
             try {
                 const value = await this.read(stop.signal);
                 this.feed = { kind: "live", value, at: Date.now() };
+                refusals = 0;
             } catch (error) {
                 if (!stop.signal.aborted) this.feed = lost(this.feed, error);
+                refusals = isCallers(error) ? refusals + 1 : 0;
             }
             asking = false;
             if (stop.signal.aborted) return;
             this.isTold = live.tells(this.#paths);
-            if (dueAgain || !this.isTold) timer = window.setTimeout(ask, dueAgain ? 0 : this.periodMs);
+            if (dueAgain || !this.isTold) {
+                const inMs = dueAgain ? 0 : waitMs(this.periodMs, refusals);
+                this.nextAt = Date.now() + inMs;
+                timer = window.setTimeout(ask, inMs);
+            }
             dueAgain = false;
         };
         this.#again = ask;

@@ -20,6 +20,10 @@ export type Guarantee = "pending" | "unstated" | "held" | "suspended";
 
 export interface Platform {
     guarantee: Guarantee;
+    /** The one to look at first in front. */
+    causes: ("clock" | "publishers" | "stall")[];
+    /** The same in words, with figures and what to do; `null`: nothing is suspended. */
+    why: string | null;
     worstUs: number;
     blockingUs: number;
     machineStallUs: number | null;
@@ -326,6 +330,8 @@ export interface DeadLetter {
     attempts: number;
     reason: string;
     diedAt: string;
+    /** `null`: the event log does not keep it any more. */
+    event: Event | null;
 }
 
 export interface IntraCloudRule {

@@ -1,6 +1,8 @@
 /** One stream of what has changed (`/api/v1/live`), for everything on the page that shows it. Where there is none, everything is asked for by itself. */
 
 import { Refused } from "./answer";
+import { REFUSED_MS_MAX } from "./backoff";
+import { silence } from "./silence.svelte";
 import { listen, openStream } from "./sse";
 
 /** Milliseconds without a word after which the stream is dead: the server says something every 5 s. */
@@ -86,28 +88,33 @@ class Live {
     async #follow(paths: readonly string[], stopped: AbortSignal): Promise<void> {
         let retryMs = RETRY_MS_MIN;
         while (!stopped.aborted) {
-            const silence = new AbortController();
+            const late = new AbortController();
             let timer = 0;
-            const heard = (): void => {
+            const wait = (): void => {
                 clearTimeout(timer);
-                timer = window.setTimeout(() => silence.abort(), SILENCE_MS_MAX);
+                timer = window.setTimeout(() => late.abort(), SILENCE_MS_MAX);
             };
             try {
-                heard();
-                const body = await openStream(`/api/v1/live?of=${encodeURIComponent(paths.join(","))}`, "", AbortSignal.any([stopped, silence.signal]));
+                wait();
+                const body = await openStream(`/api/v1/live?of=${encodeURIComponent(paths.join(","))}`, "", AbortSignal.any([stopped, late.signal]));
                 this.#open = paths;
                 await listen(
                     body,
                     ({ type, data }) => {
-                        heard();
                         retryMs = RETRY_MS_MIN;
                         if (type === "part" && !stopped.aborted) this.#hear(JSON.parse(data) as Part & { path: string });
                     },
-                    CHARACTERS_MAX,
+                    {
+                        charactersMax: CHARACTERS_MAX,
+                        came: () => {
+                            silence.heard();
+                            wait();
+                        },
+                    },
                 );
             } catch (error) {
-                // Asking again would not change it; each path says by itself why.
-                if (error instanceof Refused && error.status < 500) retryMs = RETRY_MS_MAX;
+                // Each path says by itself why.
+                if (error instanceof Refused && error.status < 500) retryMs = REFUSED_MS_MAX;
             } finally {
                 clearTimeout(timer);
             }

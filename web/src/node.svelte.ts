@@ -4,7 +4,7 @@ import { untrack } from "svelte";
 import { api, together } from "./api";
 import { clock } from "./clock.svelte";
 import { Poll } from "./feed.svelte";
-import type { Overview } from "./forms";
+import type { HandedOver, Overview } from "./forms";
 
 /** Milliseconds between two readings. */
 const PERIOD_MS = 1000;
@@ -22,6 +22,8 @@ class Node {
         together([api.overview], async (stopped) => this.#keep(await api.overview(stopped))),
         PERIOD_MS,
     );
+    /** What became of the lead that this page has handed to the other node, until this one leads again. */
+    handedOver = $state.raw<HandedOver | null>(null);
     #readings = $state.raw<readonly Reading[]>([]);
     /** By how much the server's clock is ahead of the browser's. */
     #aheadMs = $state(0);
@@ -31,11 +33,18 @@ class Node {
         return clock.now + this.#aheadMs;
     }
 
+    /** Whether this certificate may see nothing of the cloud. */
+    get isBarred(): boolean {
+        const { feed } = this.poll;
+        return feed.kind === "lost" && (feed.status === 401 || feed.status === 403);
+    }
+
     run(): () => void {
         return untrack(() => this.poll.run());
     }
 
     #keep(overview: Overview): Overview {
+        if (this.handedOver && (overview.numbers["bodkin_pair_epoch"] ?? 0) > this.handedOver.epoch) this.handedOver = null;
         const atS = new Date(overview.at).getTime() / 1000;
         const last = this.#readings.at(-1);
         // A server that has started again counts from nothing.

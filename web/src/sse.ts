@@ -20,8 +20,15 @@ export const openStream = async (url: string, lastEventId: string, stopped: Abor
     return answer.body;
 };
 
+interface Manner {
+    /** Characters of a line that may wait for its end. */
+    charactersMax?: number;
+    /** Told that something has come, be it a part of a message. */
+    came?: () => void;
+}
+
 /** Gives every message of a body to `hear`, until the body ends. */
-export const listen = async (body: ReadableStream<Uint8Array>, hear: (message: Message) => void, charactersMax = CHARACTERS_MAX): Promise<void> => {
+export const listen = async (body: ReadableStream<Uint8Array>, hear: (message: Message) => void, { charactersMax = CHARACTERS_MAX, came }: Manner = {}): Promise<void> => {
     const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
     // Pieces of a line whose end has not come: they are joined once, when it has.
     let pieces: string[] = [];
@@ -46,6 +53,7 @@ export const listen = async (body: ReadableStream<Uint8Array>, hear: (message: M
     for (;;) {
         const { done, value } = await reader.read();
         if (done) return;
+        came?.();
         const lines = value.split("\n");
         const rest = lines.pop() ?? "";
         if (lines.length > 0) {

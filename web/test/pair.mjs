@@ -72,6 +72,14 @@ await test("web_the_lead_is_handed_over_by_two_clicks", async () => {
     await follower.getByRole("button", { name: "Hand over the lead to the other node" }).click();
     await follower.getByRole("button", { name: "Really hand over the lead to the other node" }).click();
     await follower.getByText(/The first node leads in epoch \d+: .* nobody led for \d+ ms/).waitFor();
+    // The page of the node that led does not go on as if it did.
+    const line = follower.getByRole("region", { name: "Whether this node leads" });
+    await line.getByRole("link", { name: "Which node leads?" }).waitFor();
+    expect((await follower.getByRole("button", { name: /hand over/i }).count()) === 0, "what was handed over can be handed over again");
+    expect((await follower.locator(".panel .state.live").count()) === 0, "a panel is live at a node that does not lead");
+    await line.getByText(/This node has handed the lead over: the first node leads in epoch \d+\./).waitFor();
+    const verdict = await follower.locator(".stale .mark").first().evaluate((mark) => getComputedStyle(mark, "::before").content);
+    expect(verdict.includes("was"), `a verdict of before reads as one of now: ${verdict}`);
 });
 
 await test("web_a_witness_that_is_away_is_told", async () => {

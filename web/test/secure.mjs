@@ -99,10 +99,51 @@ await test("web_a_system_is_refused_with_the_reason", async () => {
     const page = await system.newPage();
     await page.goto(`${monitor}/#/services`);
     await page.getByText(/refused for/).first().waitFor();
-    const why = await page.locator(".panel .why").first().textContent();
-    expect(why.includes("this is for sysop only"), why);
+    const line = page.getByRole("region", { name: "What this certificate may do" });
+    const why = await line.locator(".why").textContent();
+    expect(why.includes("display.") && why.includes("this is for sysop only"), why);
+    expect((await page.locator(".panel").count()) === 1, "a page of refusals is drawn beside the line that tells them all");
+    const findings = await severeFindings(page);
+    expect(findings.length === 0, findings.join("; "));
     if (SHOTS) await page.screenshot({ path: `${SHOTS}/refused.png` });
     await system.close();
+});
+
+await test("web_who_is_refused_is_not_asked_for_all_the_time", async () => {
+    const system = await as("display", "display");
+    const page = await system.newPage();
+    const asked = [];
+    page.on("request", (request) => new URL(request.url()).pathname.startsWith("/api/") && asked.push(new URL(request.url()).pathname));
+    await page.goto(`${monitor}/#/broker`);
+    const again = page.getByRole("button", { name: "Ask again now" });
+    await again.waitFor();
+    // What the page asked before it knew.
+    await page.getByText(/It is asked again in [2-9] s/).waitFor();
+    const [before, began] = [asked.length, Date.now()];
+    await page.waitForFunction(() => /It is asked again in (9|1\d) s/.test(document.body.textContent));
+    const seconds = (Date.now() - began) / 1000;
+    expect(asked.length - before <= 3, `${asked.length - before} questions in ${seconds} s: ${asked.slice(before)}`);
+    const waited = asked.length;
+    await again.click();
+    await page.waitForRequest("**/api/v1/overview", { timeout: 1 }).catch(() => undefined);
+    await page.waitForTimeout(500);
+    expect(asked.length > waited, "the button asks nothing");
+    await system.close();
+});
+
+await test("web_a_refused_publication_says_what_to_do", async () => {
+    const blind = await as("sysop", "sysop");
+    const page = await blind.newPage();
+    await page.goto(`${monitor}/#/events?type=TEMPERATURE`);
+    const publish = page.getByRole("region", { name: "Publish" });
+    await publish.getByText("The operator's publishes nothing.").waitFor();
+    await publish.getByLabel("As").selectOption({ label: "sensor at 127.0.0.1:9000" });
+    await publish.getByLabel("Payload").fill("21.5");
+    await publish.getByRole("button", { name: "Publish" }).click();
+    const told = await publish.locator(".outcome.failed").textContent();
+    expect(told.includes("Have the browser show the certificate of sensor at https://"), told);
+    if (SHOTS) await publish.screenshot({ path: `${SHOTS}/publish-refused.png` });
+    await blind.close();
 });
 
 await test("web_events_are_heard_by_a_systems_certificate_only", async () => {
