@@ -22,6 +22,7 @@ import type {
     IssuedCertificate,
     List,
     NeighbourCloud,
+    NodeState,
     Overview,
     Platform,
     RealTimeTopic,
@@ -97,6 +98,7 @@ const query = (parameters: Record<string, string | number | undefined>): string 
 
 export const api = {
     overview: whole<Overview>("/api/v1/overview"),
+    nodes: list<NodeState>("/api/v1/nodes"),
     platform: whole<Platform>("/api/v1/platform"),
     stages: whole<Stages>("/api/v1/stages"),
     eventLog: together([whole<EventLog>("/api/v1/event-log")], (stopped) => orNone(404, read<EventLog>("/api/v1/event-log", stopped))),

@@ -16,6 +16,21 @@ export interface Overview {
     numbers: Record<string, number>;
 }
 
+/** A node that serves its cloud from a database that it shares with others. */
+export interface NodeState {
+    node: string;
+    isThis: boolean;
+    state: "serves" | "silent" | "unknown";
+    host: string;
+    monitorPort: number;
+    secure: boolean;
+    release: string;
+    seenAt: string;
+    commit: number;
+    clockAheadMs: number;
+    keeper: boolean;
+}
+
 export type Guarantee = "pending" | "unstated" | "held" | "suspended";
 
 export interface Platform {

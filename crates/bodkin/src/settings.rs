@@ -38,6 +38,7 @@ use bodkin_host::{
 use nix::unistd::{AccessFlags, access};
 
 pub use self::options::Settings;
+use self::shared::realtime_at;
 use crate::{
     forecast::forecast,
     modelling,
@@ -137,6 +138,7 @@ impl Settings {
             backup_keeps: self.backup_keeps.expect(all),
             pair: None,
             data: self.data.expect(all),
+            realtime_at: realtime_at(self.realtime_at.expect(all), database.is_some())?,
             database,
             listen,
             domain_name,

@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 use crate::{
     answer::{
         AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, GraphState,
-        HandedOver, List, NodeOverview, OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
+        HandedOver, List, NodeOverview, NodeState, OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult,
+        ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -160,6 +161,11 @@ impl Monitor {
     /// The node at a glance.
     pub async fn overview(&self) -> Result<NodeOverview, CallError> {
         self.connection.get("/api/v1/overview").await
+    }
+
+    /// The nodes that serve this cloud from a database that they share; none of a cloud with a database of its own.
+    pub async fn nodes(&self) -> Result<List<NodeState>, CallError> {
+        self.connection.get("/api/v1/nodes").await
     }
 
     /// What deadlines and leases count on, and what the machine shows of it.

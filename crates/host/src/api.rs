@@ -7,6 +7,7 @@ mod dead_letters;
 mod explain;
 mod graphs;
 mod neighbours;
+mod nodes;
 mod onboarding;
 mod pair;
 mod platform;
@@ -73,6 +74,8 @@ pub struct Api {
     pub topics: Arc<RealTimeTopics>,
     /// The shard, which knows its topics.
     pub inbox: Arc<Inbox>,
+    /// Where real-time topics and graphs are served, if not here.
+    pub realtime_at: Vec<String>,
     /// The node of the reliable pair; `None` of a cloud by itself.
     pub pair: Option<PairHandle>,
     /// Deliveries to pushed subscriptions.
@@ -143,6 +146,7 @@ impl Api {
             "topics" => self.topics(request).await,
             "graphs" => self.graphs(request).await,
             "audit" => self.show_audit_log(request).await,
+            "nodes" => self.nodes(),
             "pair/hand-over" => self.hand_over().await,
             "clouds" => self.list_clouds(),
             "gateway-sessions" => self.list_gateway_sessions(),

@@ -99,6 +99,8 @@ pub struct HostConfig {
     pub data: PathBuf,
     /// The database that this node shares with others; `None`: its own one, in `data`.
     pub database: Option<DatabasePlace>,
+    /// Where real-time topics and graphs are served, for nodes that share a database and do not: Service Registries, HOST:PORT each.
+    pub realtime_at: Vec<String>,
     /// Address to listen on.
     pub listen: IpAddr,
     /// Address the core systems register under.
@@ -196,6 +198,7 @@ impl HostConfig {
         Self {
             data: data.into(),
             database: None,
+            realtime_at: Vec::new(),
             listen: Ipv4Addr::LOCALHOST.into(),
             domain_name: Ipv4Addr::LOCALHOST.to_string(),
             ports: [0; 7],

@@ -34,6 +34,7 @@ const fn part(path: &'static str, period_s: u64) -> Part {
 /// Every part: lists that pages show whole, and no others.
 pub const PARTS: &[Part] = &[
     part("/api/v1/overview", 1),
+    part("/api/v1/nodes", 2),
     part("/api/v1/topics", 2),
     part("/api/v1/graphs", 2),
     part("/api/v1/event-types", 2),

@@ -63,6 +63,7 @@ use crate::{
     replay::{READERS_MAX, ReplayContext},
     security::{Security, SecurityConfig, SecurityError},
     shard::{CONTROL_REQUESTS_MAX, Shard, ShardContext, ShardThread},
+    shared,
     shelf::Shelf,
     stage::Stages,
     stall::{StallWatch, Stalls},
@@ -329,6 +330,7 @@ impl Server {
                 graphs: graphs.clone(),
                 zmtp: ZmtpPlaces { address: zmtp, ipc: zmtp_ipc.as_ref().map(|file| file.path().display().to_string()) },
                 inbox: inbox.clone(),
+                realtime_at: config.realtime_at.clone(),
                 pair: config.pair.clone(),
                 push: push.clone(),
                 probes: probes.clone(),
@@ -432,6 +434,7 @@ impl Server {
         if let Some(address) = relay_address {
             tracing::info!(system = "relay", %address, "serving");
         }
+        opened.store.introduce(shared::place(config, &addresses));
         monitor.ready.store(true, Relaxed);
         let (log_book, log_entries_max) = (config.log_book.clone(), config.log_entries_max);
         Ok(Self {

@@ -60,7 +60,7 @@ use crate::{
     database::Database,
     following::{Following, Reporter},
     replication::Outlet,
-    shared::{DatabasePlace, Shared, Standing},
+    shared::{DatabasePlace, NodePlace, Shared, Standing},
     writer::Order,
 };
 
@@ -134,6 +134,13 @@ impl Store {
         match &self.source {
             Source::File(_) => None,
             Source::Shared(shared) => Some(shared.standing()),
+        }
+    }
+
+    /// Has the other nodes of a shared database told where this one is; without others there is nobody to tell.
+    pub fn introduce(&self, place: NodePlace) {
+        if let Source::Shared(shared) = &self.source {
+            shared.introduce(place);
         }
     }
 

@@ -4,6 +4,7 @@ mod change;
 mod follower;
 mod look;
 mod migrate;
+mod node;
 mod place;
 mod schema;
 pub(crate) mod session;
@@ -13,8 +14,8 @@ mod writer;
 use std::{
     fs, io,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{Instant, SystemTime},
 };
 
 use arc_swap::ArcSwap;
@@ -25,6 +26,7 @@ pub(crate) use self::change::Touched;
 pub use self::{
     look::{Look, look},
     migrate::{MigrateError, Migrated, migrate},
+    node::{NodePlace, NodeRow, Nodes, SILENT_AFTER},
     place::{DatabasePlace, NoPlace},
     standing::Standing,
 };
@@ -48,6 +50,8 @@ pub(crate) struct Shared {
     number: Mutex<i64>,
     snapshot: Arc<ArcSwap<Snapshot>>,
     standings: Standings,
+    /// What the other nodes are told of this one, and when it was started.
+    place_told: OnceLock<(NodePlace, SystemTime)>,
     /// The connection of those who read what the snapshot does not hold.
     reader: Mutex<Option<Session>>,
 }
@@ -88,6 +92,11 @@ impl Shared {
     /// How this node stands with the database.
     pub(crate) fn standing(&self) -> Standing {
         self.standings.told()
+    }
+
+    /// Has the other nodes told of this one; what is said first counts.
+    pub(crate) fn introduce(&self, place: NodePlace) {
+        self.place_told.get_or_init(|| (place, SystemTime::now()));
     }
 
     /// Whether this node does what is to be done once in the cloud.
@@ -138,7 +147,8 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
     let (number, snapshot) = begin(&session).map_err(|error| refused(&error))?;
     let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
     let (standings, reader) = (Standings::default(), Mutex::default());
-    let shared = Arc::new(Shared { place: place.clone(), node, number: Mutex::new(number), snapshot: snapshot.clone(), standings, reader });
+    let (number, place, place_told) = (Mutex::new(number), place.clone(), OnceLock::new());
+    let shared = Arc::new(Shared { place, node, number, snapshot: snapshot.clone(), standings, place_told, reader });
     let (stop, stopped) = watch::channel(());
     let following = shared.clone();
     let follower = std::thread::Builder::new().name("database-news".into());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bodkin_client::{
     CallError,
-    answer::{NodeOverview, PlatformState},
+    answer::{NodeOverview, NodeState, PlatformState},
 };
 use clap::Args;
 use http::StatusCode;
@@ -39,12 +39,14 @@ pub async fn run(options: StatusOptions, printer: Printer) -> anyhow::Result<u8>
         overview => overview?,
     };
     let platform = monitor.platform().await?;
+    // A node of an earlier release tells of none.
+    let nodes = if overview.numbers.contains_key("bodkin_nodes") { monitor.nodes().await?.data } else { Vec::new() };
     let (troubles, notices) = (troubles(&overview, &platform), notices(&overview));
     printer.one(
-        &json!({"node": monitor.address(), "overview": overview, "platform": platform, "troubles": troubles, "notices": notices}),
+        &json!({"node": monitor.address(), "overview": overview, "platform": platform, "nodes": nodes, "troubles": troubles, "notices": notices}),
         &notices
             .iter()
-            .fold(details(&monitor.address(), &overview, &platform, &troubles), |details, notice| details.with("notice", notice)),
+            .fold(details(&monitor.address(), &overview, &platform, &nodes, &troubles), |details, notice| details.with("notice", notice)),
     )?;
     Ok(if troubles.is_empty() { DONE } else { FAILED })
 }
@@ -53,7 +55,7 @@ fn number(numbers: &BTreeMap<String, f64>, name: &str) -> f64 {
     numbers.get(name).copied().unwrap_or_default()
 }
 
-fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, troubles: &[String]) -> Details {
+fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nodes: &[NodeState], troubles: &[String]) -> Details {
     let count = |name: &str| format!("{}", number(&overview.numbers, name));
     let of = |names: &[(&str, &str)]| names.iter().map(|(name, what)| format!("{} {what}", count(name))).collect::<Vec<_>>().join(", ");
     let mode = if overview.secure { "secure" } else { "insecure" };
@@ -61,7 +63,10 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, tro
         .with("node", format!("{address}, bodkin {}, {mode}, up for {}", overview.version, lasted(overview.uptime_s)))
         .with("cloud", cloud(overview))
         .with("pair", pair(&overview.numbers))
-        .with("database", database(&overview.numbers))
+        .with("database", database(&overview.numbers));
+    let details = nodes
+        .iter()
+        .fold(details, |details, node| details.with("node of it", told(node)))
         .with("deadlines", deadlines(platform))
         .with("threads", format!("{}: {}", platform.scheduling.policy, platform.scheduling.why))
         .with(
@@ -146,6 +151,16 @@ fn database(numbers: &BTreeMap<String, f64>) -> String {
     format!("shared, shown up to commit {commit}{keeper}")
 }
 
+/// One of the nodes that share a database.
+fn told(node: &NodeState) -> String {
+    let NodeState { node: name, host, monitor_port, state, release, commit, seen_at, clock_ahead_ms, .. } = node;
+    let marks = [(node.is_this, ", this one"), (node.keeper, ", does what is to be done once")];
+    let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
+    let state = if state == "serves" { state.clone() } else { format!("{} since {seen_at}", state.to_uppercase()) };
+    let clock = if *clock_ahead_ms == 0 { String::new() } else { format!(", clock {clock_ahead_ms:+} ms") };
+    format!("{name}, {host}:{monitor_port}, {state}, bodkin {release}, commit {commit}{clock}{marks}")
+}
+
 fn deadlines(platform: &PlatformState) -> String {
     let PlatformState { guarantee, causes, worst_us, blocking_us, .. } = platform;
     let guarantee = if causes.is_empty() { guarantee.clone() } else { format!("{guarantee} by {}", causes.join(", ")) };
@@ -196,9 +211,10 @@ mod tests {
             numbers: numbers(&[("bodkin_resident_memory_bytes", 12_345_678.0), ("bodkin_data_free_bytes", 3e9)]),
             ..NodeOverview::default()
         };
-        let printed = details("127.0.0.1:8440", &overview, &PlatformState::default(), &["one".to_owned(), "two".to_owned()]).to_string();
+        let printed =
+            details("127.0.0.1:8440", &overview, &PlatformState::default(), &[], &["one".to_owned(), "two".to_owned()]).to_string();
         assert!(printed.lines().count() <= 24, "{printed}");
-        let bare = details("127.0.0.1:8440", &NodeOverview::default(), &PlatformState::default(), &[]).to_string();
+        let bare = details("127.0.0.1:8440", &NodeOverview::default(), &PlatformState::default(), &[], &[]).to_string();
         assert!(bare.contains("none was measured yet") && bare.contains("memory       not known"), "{bare}");
         for part in ["up for 1 h 2 min", "12.3 MB", "3.00 GB are free", "TROUBLE      one", "a cloud by itself"] {
             assert!(printed.contains(part), "{part} is not in\n{printed}");
@@ -214,6 +230,24 @@ mod tests {
             ..PlatformState::default()
         };
         assert!(deadlines(&platform).starts_with("suspended by publishers: no longest stall is stated"), "{}", deadlines(&platform));
+    }
+
+    #[test]
+    fn a_silent_node_is_told_with_when_it_was_heard() {
+        let node = NodeState {
+            node: "0f".into(),
+            host: "10.0.0.7".into(),
+            monitor_port: 8440,
+            state: "silent".into(),
+            release: "0.1.0".into(),
+            seen_at: "2031-01-01T00:00:00Z".into(),
+            commit: 7,
+            clock_ahead_ms: -1_500,
+            ..NodeState::default()
+        };
+        assert_eq!(told(&node), "0f, 10.0.0.7:8440, SILENT since 2031-01-01T00:00:00Z, bodkin 0.1.0, commit 7, clock -1500 ms");
+        let serves = NodeState { state: "serves".into(), is_this: true, keeper: true, clock_ahead_ms: 0, ..node };
+        assert!(told(&serves).ends_with("serves, bodkin 0.1.0, commit 7, this one, does what is to be done once"), "{}", told(&serves));
     }
 
     #[test]

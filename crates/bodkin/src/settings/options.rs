@@ -80,6 +80,8 @@ settings! {
     data: PathBuf = "BODKIN_DATA",
     /// Database that several nodes of one cloud share: postgres://USER:PASSWORD@HOST:PORT/DATABASE; empty: this node's own, in the data directory
     @secret database: String = "BODKIN_DATABASE",
+    /// With a shared database: the Service Registries (HOST:PORT) of the reliable pair that serves this plant's real-time topics and graphs, to which clients are sent
+    @list realtime_at: Vec<String> = "BODKIN_REALTIME_AT",
     /// Take data over that was written in the other mode, secure or insecure, as it is
     @flag adopt_data: bool = "BODKIN_ADOPT_DATA",
     /// Directory of certificates and keys, filled if it is not there; empty: trust in the data directory
@@ -282,6 +284,7 @@ impl Settings {
             insecure: Some(false),
             data: Some(DEFAULT_DATA.into()),
             database: Some(String::new()),
+            realtime_at: Some(Vec::new()),
             adopt_data: Some(false),
             trust: Some(PathBuf::new()),
             key_stores: Some(PathBuf::new()),

@@ -27,9 +27,40 @@ impl Settings {
     }
 }
 
+/// Addresses of at most this many registries are told: a reliable pair has two.
+const REALTIME_PLACES_MAX: usize = 8;
+
+/// Where real-time topics are served, for nodes that do not.
+pub fn realtime_at(places: Vec<String>, is_shared: bool) -> anyhow::Result<Vec<String>> {
+    let places: Vec<String> = places.into_iter().map(|place| place.trim().to_owned()).filter(|place| !place.is_empty()).collect();
+    if !places.is_empty() && !is_shared {
+        bail!("--realtime-at is for nodes that share a database: this one serves real-time topics itself");
+    }
+    if places.len() > REALTIME_PLACES_MAX {
+        bail!("--realtime-at takes {REALTIME_PLACES_MAX} places at the most, and {} are given", places.len());
+    }
+    for place in &places {
+        let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty()).and_then(|(_, port)| port.parse::<u16>().ok());
+        if port.is_none_or(|port| port == 0) {
+            bail!("--realtime-at: {place:?} is no HOST:PORT of a Service Registry");
+        }
+    }
+    Ok(places)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_real_time_topics_are_served_is_a_list_of_places() {
+        let read = |places: &[&str]| realtime_at(places.iter().map(|place| (*place).to_owned()).collect(), true);
+        assert_eq!(read(&["first:8443", " second:8443"]).unwrap(), ["first:8443", "second:8443"]);
+        for wrong in ["first", ":8443", "first:0", "first:x"] {
+            assert!(read(&[wrong]).unwrap_err().to_string().contains("HOST:PORT"), "{wrong}");
+        }
+        assert!(realtime_at(vec!["first:8443".into()], false).is_err());
+    }
 
     #[test]
     fn what_a_shared_database_does_not_go_with_is_refused() {

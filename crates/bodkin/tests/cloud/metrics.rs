@@ -10,7 +10,10 @@ const ALERTS: &str = include_str!("../../../../docs/monitoring/alerts.yml");
 const RUNBOOK: &str = include_str!("../../../../docs/monitoring/README.md");
 const GRAFANA: &str = include_str!("../../../../docs/monitoring/grafana.json");
 /// What only a node of a pair has, or one that shares its database.
-const OF_SEVERAL: [&str; 6] = [
+const OF_SEVERAL: [&str; 9] = [
+    "bodkin_nodes_silent",
+    "bodkin_nodes_other_release",
+    "bodkin_database_clock_difference_seconds",
     "bodkin_database_connected",
     "bodkin_pair_leads",
     "bodkin_pair_protected",

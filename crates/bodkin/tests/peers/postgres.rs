@@ -15,7 +15,7 @@ use crate::support::cloud::{BINARY, Cloud, Launch, System};
 use crate::support::skip;
 
 fn launch(server: &Server) -> Launch {
-    Launch::new().env("BODKIN_DATABASE", &server.url())
+    Launch::new().env("BODKIN_DATABASE", &server.url()).env("BODKIN_REALTIME_AT", "first:8443,second:8443")
 }
 
 /// The ids of who offers a service.
@@ -51,14 +51,23 @@ fn three_nodes_serve_one_cloud() {
     for node in [&second, &third] {
         eventually(|| offered(node, "temperature") == [id], said(node));
     }
-    // What one node serves is refused, with the reason.
+    let states = |node: &Cloud| {
+        let told: Value = serde_json::from_str(&monitor(node, "/api/v1/nodes")).expect("JSON");
+        let mut states = texts(list(&told, "/data"), "/state");
+        states.sort_unstable();
+        states
+    };
+    eventually(|| states(&first) == ["serves"; 3], said(&first));
+    // What one node serves is refused, with the reason, and where it is served.
     let topic = json!({"eventType": "position", "period_us": 10_000});
     let answer = first.connect(System::Monitor).request("POST", "/api/v1/topics", &[], Some(topic.to_string().as_bytes()));
     let answer = answer.expect("an answer").expect_status(409);
-    assert!(answer.text().contains("reliable pair"), "{}", answer.text());
+    assert!(answer.text().contains("reliable pair") && answer.text().contains("first:8443 or second:8443"), "{}", answer.text());
 
     // A rolling restart: the others answer meanwhile.
     assert!(first.stop().success());
+    // Who ends in order is gone at once, and not silent.
+    eventually(|| states(&second) == ["serves"; 2], said(&second));
     let moved = number(&second.register(&service("pressure", system("gauge", 7002))), "/id");
     let first = launch(&server).data(place.path()).start();
     assert_eq!(offered(&first, "pressure"), [moved]);
@@ -77,6 +86,16 @@ fn three_nodes_serve_one_cloud() {
         eventually(|| offered(node, "humidity").len() == 1, said(node));
         eventually(|| monitor(node, "/readyz") == "ready\n", said(node));
     }
+
+    // Who is killed is silent, at whichever node one looks.
+    let status = |data: &Path| bodkin(&["status", "--monitor", &second.address(System::Monitor).to_string()], data, &server);
+    eventually(|| states(&second) == ["serves"; 3], said(&second));
+    assert!(status(place.path()).status.success());
+    third.kill();
+    eventually(|| states(&second) == ["serves", "serves", "silent"], said(&second));
+    let told = status(place.path());
+    let text = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(!told.status.success() && text.contains("SILENT since") && text.contains("nodes of this cloud that are silent: 1"), "{text}");
 }
 
 #[test]
@@ -98,7 +117,7 @@ fn a_cloud_moves_with_its_ids() {
     let doctor = bodkin(&["doctor", "--insecure", "--stall-s", "1", "--output", "json"], place.path(), &server);
     let findings: Value = serde_json::from_slice(&doctor.stdout).expect("JSON");
     let told = list(&findings, "/findings").iter().find(|finding| finding["check"] == "shared database").expect("it is looked at");
-    assert!(told["found"].as_str().is_some_and(|found| found.contains("version 1")), "{told}");
+    assert!(told["found"].as_str().is_some_and(|found| found.contains("version 2")), "{told}");
 
     for node in [launch(&server).data(place.path()).start(), launch(&server).start()] {
         assert_eq!(offered(&node, "temperature"), [number(&entry, "/id")]);

@@ -27,6 +27,32 @@ answer! {
 }
 
 answer! {
+    /// A node that serves its cloud from a database that it shares with others.
+    NodeState {
+        /// What its data directory calls it.
+        node: String,
+        /// Whether it is the one that answers.
+        is_this: bool,
+        /// `serves`, `silent`, `unknown`.
+        state: String,
+        /// Its machine's address or name.
+        host: String,
+        /// Where its dashboard is on that.
+        monitor_port: u16,
+        /// The release that it runs.
+        release: String,
+        /// When it was heard last, by the database's clock (UTC).
+        seen_at: String,
+        /// The last commit of the database that it showed then.
+        commit: i64,
+        /// By how much its clock is in front of the database's for certain, in milliseconds.
+        clock_ahead_ms: i64,
+        /// Whether it does what is to be done once in the cloud.
+        keeper: bool,
+    }
+}
+
+answer! {
     /// What deadlines count on, and what the machine shows of it. Times are in microseconds.
     PlatformState {
         /// `pending`, `unstated`, `held`, `suspended`.

@@ -83,7 +83,7 @@ impl Api {
 
     /// Checks a graph, has it run, in the place of the one of its name, and keeps its file.
     async fn deploy_graph(&self, request: &Request) -> Answer {
-        if let Some(refusal) = shared::refuse_here(&self.store, "a graph") {
+        if let Some(refusal) = shared::refuse_here(&self.store, &self.realtime_at, "a graph") {
             return refusal;
         }
         let form: GraphForm = match serde_json::from_slice(&request.body) {

@@ -87,7 +87,7 @@ impl Api {
 
     /// Admits a topic, keeps its declaration and tells the shard; or changes nothing.
     async fn declare_topic(&self, request: &Request) -> Answer {
-        if let Some(refusal) = shared::refuse_here(&self.store, "a real-time topic") {
+        if let Some(refusal) = shared::refuse_here(&self.store, &self.realtime_at, "a real-time topic") {
             return refusal;
         }
         let Ok(text) = String::from_utf8(request.body.clone()) else { return no_topic("expected a JSON object in UTF-8") };

@@ -26,6 +26,12 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "api/v1/models/{name}", "any", "A file of a net or of predictions, as it was written."),
     get(Bodkin, "api/v1/models/{name}/drawing", "", "A net, drawn.").saying(Content::Drawing),
     get(Bodkin, "api/v1/platform", "Platform", "What deadlines and leases count on, and what this machine shows of it."),
+    get(
+        Bodkin,
+        "api/v1/nodes",
+        "Page[NodeState]",
+        "The nodes that serve this cloud from a database that they share; none of a cloud with a database of its own.",
+    ),
     act("api/v1/pair/hand-over", "HandedOver", "Has the other node of a reliable pair lead; answers when it does."),
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),
     get(Bodkin, "api/v1/services", "Page[ServiceLife]", "Which services may still be there.")

@@ -1,12 +1,16 @@
 //! The thread that has the snapshot follow what other nodes commit, and says how this node stands with the database.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::watch;
 
 use super::{
     Shared,
     change::{self, CHANGES_KEPT},
+    node::{self, BEAT_TIME, Beat},
     session::{CHANNEL, Session},
 };
 use crate::database::{DatabaseError, DatabaseResult};
@@ -47,6 +51,7 @@ pub(super) fn listen(session: &Session) -> DatabaseResult<()> {
 
 /// Follows while the connection lasts, or until it is to stop.
 fn follow(shared: &Shared, session: &Session, stop: &mut watch::Receiver<()>) -> DatabaseResult<()> {
+    let mut next_beat = Instant::now();
     for look in 0_u32.. {
         let reached = look_for_changes(shared, session)?;
         shared.standings.reached(reached.number, reached.age_us);
@@ -56,7 +61,13 @@ fn follow(shared: &Shared, session: &Session, stop: &mut watch::Receiver<()>) ->
         } else if look.is_multiple_of(LOOKS_PER_CLEANING) {
             session.run("DELETE FROM change WHERE number <= (SELECT number FROM shared) - ?1", [CHANGES_KEPT])?;
         }
+        if Instant::now() >= next_beat && tell_nodes(shared, session)? {
+            next_beat = Instant::now() + BEAT_TIME;
+        }
         if !session.sleep(LOOK_TIME, stop) {
+            if let Err(error) = node::leave(session, &shared.node) {
+                tracing::info!(%error, "the other nodes are not told that this one ends");
+            }
             return Ok(());
         }
         if !session.is_usable() {
@@ -64,6 +75,14 @@ fn follow(shared: &Shared, session: &Session, stop: &mut watch::Receiver<()>) ->
         }
     }
     Ok(())
+}
+
+/// Tells the other nodes of this one, and learns of them; false while it is not known yet what there is to tell.
+fn tell_nodes(shared: &Shared, session: &Session) -> DatabaseResult<bool> {
+    let Some((place, started)) = shared.place_told.get() else { return Ok(false) };
+    let (commit, is_keeper) = (*shared.number(), shared.standings.is_keeper());
+    shared.standings.nodes(node::beat(session, &Beat { name: &shared.node, place, started: *started, commit, is_keeper })?);
+    Ok(true)
 }
 
 /// Takes in what is new.

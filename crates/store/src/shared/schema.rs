@@ -7,7 +7,7 @@ use super::session::{Session, schema_of};
 use crate::database::DatabaseError;
 
 /// The version of the tables, and the oldest Bodkin's that work with them is the same.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 /// Held while tables are looked at and made.
 const LOCK: i64 = 0x626f_646b_696e_0001;
 
@@ -49,8 +49,10 @@ fn make(session: &Session, node: &str) -> Result<(), SchemaError> {
     session.batch(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
     match version(session)? {
         Some(VERSION) => {}
+        // Nodes of that version work on beside those of this one: nothing that they know has changed.
+        Some(1) => session.batch(&in_byte_order(&format!("{NODES}; UPDATE bodkin.shared SET version = {VERSION}")))?,
         Some(found) => return Err(SchemaError::Other { found }),
-        None => session.batch(&in_byte_order(SHARED))?,
+        None => session.batch(&in_byte_order(&format!("{SHARED} {NODES}; UPDATE bodkin.shared SET version = {VERSION}")))?,
     }
     let own = schema_of(node);
     if session.one::<bool>("SELECT to_regnamespace(?1) IS NOT NULL", [&own])? != Some(true) {
@@ -179,6 +181,13 @@ INSERT INTO bodkin.service_interface (id, interface_name, created_at, updated_at
         (2, 'HTTP-INSECURE-JSON', extract(epoch FROM now())::bigint, extract(epoch FROM now())::bigint);
 INSERT INTO bodkin.shared VALUES (1, 1, 0);
 ";
+
+/// What version 2 has beside version 1: the nodes, and the lines of their ledgers of certificates, in the order in which they came.
+const NODES: &str = "
+CREATE TABLE bodkin.node (name TEXT PRIMARY KEY, release TEXT NOT NULL, host TEXT NOT NULL, monitor_port BIGINT NOT NULL, secure BOOLEAN NOT NULL,
+    started_us BIGINT NOT NULL, commit BIGINT NOT NULL, clock_ahead_us BIGINT NOT NULL, keeper BOOLEAN NOT NULL, seen_at TIMESTAMPTZ NOT NULL);
+CREATE TABLE bodkin.certificate_line (number BIGINT PRIMARY KEY, serial TEXT NOT NULL, action TEXT NOT NULL, line TEXT NOT NULL,
+    UNIQUE (serial, action))";
 
 /// What is about files and connections of one node: where its deliveries are in its event log, and where its audit log ended. Found in front of what
 /// is shared, by the search path.

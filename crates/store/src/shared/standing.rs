@@ -2,11 +2,13 @@
 
 use std::{
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
+
+use super::node::Nodes;
 
 /// What is told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct Standing {
     pub staleness: Option<Duration>,
     /// Whether this node does what is to be done once in the cloud.
     pub is_keeper: bool,
+    /// All nodes as they were read last; `None`: they were not read yet.
+    pub nodes: Option<Arc<Nodes>>,
 }
 
 /// Where that is kept.
@@ -36,9 +40,14 @@ struct Inner {
     away: Option<(Instant, String)>,
     losses: u64,
     staleness: Option<Duration>,
+    nodes: Option<Arc<Nodes>>,
 }
 
 impl Standings {
+    pub fn nodes(&self, nodes: Nodes) {
+        self.lock().nodes = Some(Arc::new(nodes));
+    }
+
     pub fn is_keeper(&self) -> bool {
         self.is_keeper.load(Relaxed)
     }
@@ -76,6 +85,7 @@ impl Standings {
             losses: inner.losses,
             staleness: inner.staleness,
             is_keeper: self.is_keeper(),
+            nodes: inner.nodes.clone(),
         }
     }
 

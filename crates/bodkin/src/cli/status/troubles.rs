@@ -9,6 +9,8 @@ use super::{bytes, lasted, number};
 
 /// Room on the disk below which the database may soon not be written; as in the alert BodkinDiskFull.
 pub const FREE_BYTES_MIN: u64 = 64 << 20;
+/// By how much the clocks of nodes that share a database may differ from its clock; as in the alert BodkinClockDiffers.
+const CLOCK_DIFFERENCE_MAX_S: f64 = 1.0;
 /// Before its end a certificate is to be looked at: it was due for renewal long ago; as in the alert BodkinCertificateEnds.
 const CERTIFICATE_REMAINING_MIN: Duration = Duration::from_secs(14 * 86_400);
 
@@ -22,6 +24,13 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
             .then(|| "the database takes no change, and each is answered 503: make room on its disk, or look at the log for what the disk says".to_owned()),
         (numbers.get("bodkin_database_connected") == Some(&0.0)).then(|| {
             "the shared database is not reached: changes are refused, and what was last read is served; look whether PostgreSQL runs, and is reached from here".to_owned()
+        }),
+        is("bodkin_nodes_silent").then(|| {
+            format!("nodes of this cloud that are silent: {}; look which (above), whether they run and reach the database", number(numbers, "bodkin_nodes_silent"))
+        }),
+        (number(numbers, "bodkin_database_clock_difference_seconds") > CLOCK_DIFFERENCE_MAX_S).then(|| {
+            let difference = number(numbers, "bodkin_database_clock_difference_seconds");
+            format!("this node's clock differs from the shared database's by {difference:.1} s, and what ends at some time ends there at another: have both machines keep time (NTP)")
         }),
         is("bodkin_audit_suspended").then(|| "the audit log cannot be written, and changes are refused: make room on its disk".to_owned()),
         is("bodkin_event_log_suspended").then(|| "the event log keeps nothing: make room on its disk".to_owned()),
@@ -70,7 +79,10 @@ pub fn notices(overview: &NodeOverview) -> Vec<String> {
         let (free, growth) = (bytes(free), bytes(growth));
         format!("{free} are free on the disk of the data directory, and the event log may take {growth} more: make room, or give a smaller --event-log-bytes-max")
     });
-    told.into_iter().collect()
+    let other = number(numbers, "bodkin_nodes_other_release");
+    let other =
+        (other > 0.0).then(|| format!("nodes of this cloud that run another release than this one: {other}; bring them to the same one"));
+    told.into_iter().chain(other).collect()
 }
 
 /// A node that does not know says nothing.
@@ -102,7 +114,10 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 12] = [
+    const FIRING: [Firing; 15] = [
+        ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),
+        ("BodkinClockDiffers", &[("bodkin_database_clock_difference_seconds", 1.5)], "by 1.5 s"),
+        ("BodkinReleasesDiffer", &[("bodkin_nodes_other_release", 2.0)], "another release than this one: 2"),
         ("BodkinDatabaseSuspended", &[("bodkin_database_suspended", 1.0)], "takes no change"),
         ("BodkinDatabaseAway", &[("bodkin_database_connected", 0.0)], "is not reached"),
         ("BodkinDiskFull", &[("bodkin_data_free_bytes", 5e6)], "5.0 MB are free"),
