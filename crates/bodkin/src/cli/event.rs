@@ -142,6 +142,11 @@ async fn publish(registry: &RegistryOptions, event: NewEvent, printer: Printer) 
         payload: Some(event.payload),
         time_stamp: event.time,
     };
-    cloud.publish(&form).await?;
+    cloud.publish(&form).await.map_err(|error| {
+        let (name, is_denied) = (source.system_name.as_deref().unwrap_or_default(), error.is_denied());
+        let error = anyhow::Error::from(error);
+        // The operator manages, and publishes nothing.
+        if is_denied { error.context(format!("{name} publishes with its own certificate, named by --cert")) } else { error }
+    })?;
     Ok(printer.done(&json!({"published": form}), &format!("published: {} by {}", event.event_type, lookup::told_form(&source)))?)
 }

@@ -47,6 +47,13 @@ pub enum SessionEnd {
     Unexpected(&'static str),
 }
 
+impl SessionEnd {
+    /// Whether the broker speaks another mechanism than this client, which trying again does not change.
+    pub fn is_other_mechanism(&self) -> bool {
+        matches!(self, Self::Zmtp(ConnectionError::Mechanism { .. }))
+    }
+}
+
 /// What has happened to the sessions, to the right to lead, and to what is guaranteed.
 #[derive(Debug)]
 pub enum SessionReport {

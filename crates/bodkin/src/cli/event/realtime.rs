@@ -7,11 +7,11 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use bodkin_client::realtime::{
     Beginning, BrokerAddress, Brokers, ClientSecurity, Event, Guarantee, Guaranteed, PublicKey, PublisherId, PublisherReport,
-    RealtimePublisher, RealtimeSubscriber, RefusalReason, Retention, SessionReport, StreamCounters, SubscriberConfig, SubscriberReport,
-    Subscription, WhenFull,
+    RealtimePublisher, RealtimeSubscriber, RefusalReason, Retention, SessionEnd, SessionReport, StreamCounters, SubscriberConfig,
+    SubscriberReport, Subscription, WhenFull,
 };
 use bodkin_trust::curve;
 use clap::Args;
@@ -49,6 +49,18 @@ pub struct RealtimeOptions {
 }
 
 impl RealtimeOptions {
+    /// What the end of a session says, and what to do where the broker and this program speak other mechanisms, which no further attempt changes.
+    fn never_begins(&self, end: &SessionEnd) -> Option<String> {
+        let advice = match self.curve {
+            None => {
+                "the cloud is in secure mode, where ZMTP asks for keys: give the system's by --curve FILE (bodkin cert curve --system NAME makes them) \
+                 and the cloud's by --server-key KEY (bodkin cert curve shows it)"
+            }
+            Some(_) => "the cloud is in insecure mode, where ZMTP has no keys: leave out --curve and --server-key",
+        };
+        end.is_other_mechanism().then(|| format!("{end}; {advice}"))
+    }
+
     fn brokers(&self, registry: &RegistryOptions, name: &str) -> anyhow::Result<Brokers> {
         let default = || format!("127.0.0.1:{}", u32::from(ZMTP_PORT) + u32::from(registry.port_offset()));
         let texts = if self.zmtp.is_empty() { vec![default()] } else { self.zmtp.clone() };
@@ -133,7 +145,10 @@ pub async fn publish(
                 refused = Some("it came faster than its topic's period allows, and is never covered".to_owned());
             }
             PublisherReport::Lost { .. } => refused = Some("the broker has dropped it".to_owned()),
-            PublisherReport::Session(SessionReport::Ended(_, end)) => last_end = Some(end.to_string()),
+            PublisherReport::Session(SessionReport::Ended(_, end)) => {
+                refused = options.never_begins(&end).or(refused.take());
+                last_end = Some(end.to_string());
+            }
             PublisherReport::Session(_) | PublisherReport::CoveredUnpublished { .. } => {}
         })?;
         if let Some(why) = refused {
@@ -197,6 +212,11 @@ pub async fn tail(
         }
         let mut printed = Ok(());
         subscriber.turn(Duration::ZERO, |report| {
+            if let SubscriberReport::Session(SessionReport::Ended(_, end)) = &report
+                && let Some(why) = options.never_begins(end)
+            {
+                printed = Err(anyhow!("{why}"));
+            }
             if left > 0 && printed.is_ok() {
                 printed = seen.tell(report, deadline, printer, &mut left);
             }
