@@ -12,9 +12,17 @@ export interface Validated {
 
 export type Content =
     | { kind: "net"; places: number; transitions: number; unit: string }
-    | { kind: "calibration"; machine: string; cores: number; loads: string[]; meanOffPercent: number }
+    | { kind: "calibration"; machine: string; cores: number; loads: string[]; meanOffPercent: number; steps: Step[] }
+    | { kind: "recording" }
     | { kind: "validation"; rows: Validated[] }
     | { kind: "other" };
+
+/** What a step costs, as it was fitted. */
+export interface Step {
+    of: "an event" | "an orchestration";
+    name: string;
+    meanUs: number;
+}
 
 type Fields = Record<string, unknown>;
 const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -32,6 +40,13 @@ const validated = (row: unknown): Validated[] => {
     });
 };
 
+/** Steps that are fitted as a mean. What else a calibration holds, its nets show. */
+const steps = (of: Step["of"], fitted: [unknown, unknown][], member: string): Step[] =>
+    fitted.flatMap(([name, step]) => {
+        const meanUs = isFields(step) ? step[member] : undefined;
+        return typeof name === "string" && typeof meanUs === "number" ? [{ of, name: name.replaceAll("_", " "), meanUs }] : [];
+    });
+
 export const contentOf = (document: unknown): Content => {
     // A printed list has its rows at the top or below `data`.
     const rows = list(isFields(document) ? document["data"] : document).flatMap(validated);
@@ -39,15 +54,18 @@ export const contentOf = (document: unknown): Content => {
     if (!isFields(document)) return { kind: "other" };
     const { places, transitions, schema } = document;
     if (typeof schema === "string" && schema.startsWith("bodkin-calibration-")) {
-        const { machine, cores, loads, mean_off_percent: meanOffPercent } = document;
+        const { machine, cores, loads, mean_off_percent: meanOffPercent, events, orchestration } = document;
+        const asked = isFields(orchestration) ? list(orchestration["steps"]).map((step): [unknown, unknown] => [isFields(step) ? step["name"] : null, step]) : [];
         return {
             kind: "calibration",
             machine: String(machine ?? ""),
             cores: Number(cores ?? 0),
             loads: list(loads).map(String),
             meanOffPercent: Number(meanOffPercent ?? 0),
+            steps: [...steps("an event", Object.entries(isFields(events) ? events : {}), "mean_us"), ...steps("an orchestration", asked, "work_us")],
         };
     }
+    if (typeof schema === "string" && schema.startsWith("bodkin-recording")) return { kind: "recording" };
     if (places !== undefined && transitions !== undefined) {
         const size = (parts: unknown): number => (Array.isArray(parts) ? parts.length : isFields(parts) ? Object.keys(parts).length : 0);
         const unit = document["time_unit"];

@@ -63,6 +63,19 @@ export const compare = (document: ReportDocument, other: ReportDocument | null):
     });
 };
 
+/** What no two runs have in common, and says nothing about what was measured. */
+const OF_A_RUN = ["command", "seed", "load before", "load after"];
+
+/** Conditions that are not the same in both: name, of this one, of the other. */
+export const differing = (document: ReportDocument, other: ReportDocument): [string, string, string][] => {
+    const [here, there] = [document, other].map((report) => new Map(conditionsOf(report)));
+    const names = [...new Set([...(here?.keys() ?? []), ...(there?.keys() ?? [])])].filter((name) => !OF_A_RUN.includes(name));
+    return names.flatMap((name) => {
+        const [one, two] = [here?.get(name) ?? "not told", there?.get(name) ?? "not told"];
+        return one === two ? [] : [[name, one, two]];
+    });
+};
+
 /** Under which conditions, a line each. */
 export const conditionsOf = (document: ReportDocument): [string, string][] =>
     Object.entries(fields(reportsOf(document)[0]?.conditions)).flatMap(([name, value]) => {

@@ -90,6 +90,17 @@ await test("web_a_tunnel_to_another_cloud_is_listed", async () => {
     expect(findings.length === 0, findings.join("; "));
 });
 
+await test("web_clouds_are_seen_where_there_is_little_room", async () => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.emulateMedia({ colorScheme: "dark" });
+    await show("clouds");
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(width <= 360, `the page is ${width} px wide`);
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/clouds-narrow.png`, fullPage: true });
+    const findings = await severeFindings(page);
+    expect(findings.length === 0, findings.join("; "));
+});
+
 await browser.close();
 await one.stop();
 await two.stop();

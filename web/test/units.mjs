@@ -13,6 +13,9 @@ const { draw, cut, BOX_WIDTH_PX, BOX_HEIGHT_PX } = await load("layers");
 const { mapOf } = await load("map");
 const { ruleFor, serviceLabel } = await load("rule");
 const { until } = await load("format");
+const { waitMs, REFUSED_MS_MAX } = await load("backoff");
+const { contentOf } = await load("model");
+const { differing } = await load("report");
 
 const thing = (id) => ({ id, name: id.toUpperCase() });
 
@@ -97,6 +100,39 @@ await test("web_unit_an_end_is_told_by_what_is_left_and_by_how_long_ago_it_was",
     const nowMs = Date.UTC(2026, 0, 1);
     const end = (leftS) => until(new Date(nowMs + leftS * 1000).toISOString(), nowMs);
     same([end(90), end(59), end(0), end(-1), end(-7200)], ["in 1.5 min", "in 59 s", "in 0 s", "1 s ago", "2 h ago"]);
+});
+
+await test("web_unit_who_was_refused_asks_more_and_more_seldom", () => {
+    same([0, 1, 2, 3, 6, 60].map((refusals) => waitMs(1000, refusals)), [1000, 2000, 4000, 8000, REFUSED_MS_MAX, REFUSED_MS_MAX]);
+    expect(waitMs(2 * REFUSED_MS_MAX, 3) === 2 * REFUSED_MS_MAX, "a question that is asked seldom is not asked more often");
+    let [asked, atMs] = [0, 0];
+    for (; atMs < 86_400_000; asked += 1) atMs += waitMs(1000, asked + 1);
+    expect(asked < 1500, `${asked} questions a day`);
+});
+
+await test("web_unit_a_calibration_tells_what_its_steps_cost", () => {
+    const calibration = {
+        schema: "bodkin-calibration-2",
+        machine: "a machine",
+        cores: 2,
+        loads: ["1x2"],
+        mean_off_percent: 12.5,
+        events: { publisher_switch: { mean_us: 5.5, squared_variation: 1 }, execute_each_us: 3, wake: { usual_us: 1 } },
+        orchestration: { steps: [{ name: "parse", work_us: 0.25 }, { name: "torn" }] },
+    };
+    same(contentOf(calibration).steps, [
+        { of: "an event", name: "publisher switch", meanUs: 5.5 },
+        { of: "an orchestration", name: "parse", meanUs: 0.25 },
+    ]);
+    same(contentOf({ ...calibration, events: null, orchestration: 7 }).steps, []);
+    same(contentOf({ schema: "bodkin-recording-1" }).kind, "recording");
+});
+
+await test("web_unit_of_two_reports_the_conditions_are_told_that_differ", () => {
+    const report = (conditions) => ({ experiment: "query", conditions });
+    const [one, two] = [report({ cores: 2, cpu: "a", seed: 1, server: "own" }), report({ cores: 4, cpu: "a", seed: 2 })];
+    same(differing(one, two), [["cores", "2", "4"], ["server", "own", "not told"]]);
+    same(differing(one, one), []);
 });
 
 finish();
