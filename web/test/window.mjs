@@ -1,0 +1,24 @@
+// Windows of a browser in which a test opens pages of the dashboard.
+
+/** `base`: where the dashboard is, with a slash at its end; `patienceMs`: how long it is waited for whatever should be seen. */
+export const windows = (browser, base, patienceMs) => {
+    /** A page whose errors and breaches of the content policy are noted. */
+    const open = async (options = {}) => {
+        const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light", ...options });
+        const page = await context.newPage();
+        page.setDefaultTimeout(patienceMs);
+        const said = [];
+        page.on("pageerror", (error) => said.push(String(error)));
+        page.on("console", (message) => message.type() === "error" && said.push(message.text()));
+        return { page, said, close: () => context.close() };
+    };
+    const show = async (page, hash) => {
+        await page.goto(`${base}#/${hash}`);
+        await page.getByRole("heading", { level: 1 }).waitFor();
+    };
+    /** Until every panel has its value. */
+    const settle = async (page) => {
+        await page.waitForFunction(() => document.querySelector(".state.live") !== null && document.querySelector(".state.waiting") === null);
+    };
+    return { open, show, settle };
+};
