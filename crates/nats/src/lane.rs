@@ -11,9 +11,9 @@ mod machine;
 mod overflow;
 
 pub use self::{
-    backlog::Backlog,
+    backlog::{Backlog, Held, Place},
     batch::{BATCH_BYTES_MIN, Batch, EVENTS_MAX, FORMAT, Put, ReadError, Record, Records, TOPIC_BYTES_MAX},
-    identity::{Identity, IdentityError},
+    identity::{Identity, IdentityError, SOURCE_BYTES_MAX},
     machine::{Lane, Refusal, Step, Stop, Terms, Told},
     overflow::{MemoryBacklog, TOPICS_MAX},
 };

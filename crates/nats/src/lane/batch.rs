@@ -51,7 +51,8 @@ impl Record<'_> {
         }
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    /// Writes it as it is in a batch, behind what is in `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Event { topic, publisher, incarnation, sequence, created_ns, payload } => {
                 name(EVENT, topic, out);
@@ -93,12 +94,13 @@ pub struct Batch {
     bytes_max: usize,
     records: u64,
     too_long: u64,
+    source: Option<String>,
 }
 
 impl Batch {
     /// Without records, for so many bytes at the most, [`BATCH_BYTES_MIN`] at the least.
     pub fn new(bytes_max: usize) -> Self {
-        Self { bytes: Vec::new(), bytes_max: bytes_max.max(BATCH_BYTES_MIN), records: 0, too_long: 0 }
+        Self { bytes: Vec::new(), bytes_max: bytes_max.max(BATCH_BYTES_MIN), records: 0, too_long: 0, source: None }
     }
 
     /// Puts a record behind the others.
@@ -117,6 +119,20 @@ impl Batch {
         self.records += 1;
         self.too_long += u64::from(is_too_long);
         if is_too_long { Put::LostInstead } else { Put::In }
+    }
+
+    /// Notes where its last record is from, in words of the edge's: they come back with [`super::Held`].
+    ///
+    /// # Panics
+    /// They are longer than [`super::SOURCE_BYTES_MAX`].
+    pub fn set_source(&mut self, source: String) {
+        assert!(source.len() <= super::SOURCE_BYTES_MAX, "a source of {} bytes", source.len());
+        self.source = Some(source);
+    }
+
+    /// What was noted.
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
     }
 
     /// Records in it.

@@ -7,6 +7,10 @@ const FORMAT_HEADER: &str = "Bodkin-Batch";
 const EPOCH_HEADER: &str = "Bodkin-Epoch";
 const FIRST_HEADER: &str = "Bodkin-First";
 const LAST_HEADER: &str = "Bodkin-Last";
+/// Where the edge has its last record from: for the edge alone.
+pub(super) const SOURCE_HEADER: &str = "Bodkin-Source";
+/// Bytes of what the edge notes there.
+pub const SOURCE_BYTES_MAX: usize = 256;
 
 /// What a batch has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,9 +12,9 @@
 use std::time::Duration;
 
 use super::{
-    backlog::Backlog,
+    backlog::{Backlog, Held, Place},
     batch::Batch,
-    identity::{Identity, IdentityError},
+    identity::{Identity, IdentityError, SOURCE_HEADER},
 };
 use crate::{
     jetstream::{AnswerError, EXPECTED_LAST_SUBJECT_SEQUENCE, EXPECTED_STREAM, ErrorKind, Last, MESSAGE_ID, PublishAck},
@@ -56,6 +56,9 @@ pub enum Stop {
         "the stream has this lane's positions up to {0}, which it has not given yet: another edge has its name, or this one was put back to an earlier state"
     )]
     Ahead(u64),
+    /// The edge cannot find its own place.
+    #[error("this edge cannot read where its lane goes on: {0}")]
+    Unplaced(String),
 }
 
 /// Why something has to be tried again.
@@ -253,6 +256,10 @@ impl Lane {
             .with(MESSAGE_ID, format_args!("{}/{epoch}/{first}-{last}", self.terms.subject))
             .with(EXPECTED_STREAM, &self.terms.stream)
             .with(EXPECTED_LAST_SUBJECT_SEQUENCE, self.expected);
+        let headers = match batch.source() {
+            Some(source) => headers.with(SOURCE_HEADER, source),
+            None => headers,
+        };
         (&self.terms.subject, headers, batch.bytes())
     }
 
@@ -286,9 +293,18 @@ impl Lane {
     }
 
     /// Up to which position of this epoch the stream has everything; `None`: it has nothing of it.
-    fn stored(&self, last: Option<&Last>, backlog: &impl Backlog) -> Result<Option<u64>, Stop> {
-        let Some(last) = last else { return Ok(None) };
-        let identity = Identity::read(&last.headers).map_err(Stop::Foreign)?;
+    fn stored(&mut self, last: Option<&Last>, backlog: &mut impl Backlog) -> Result<Option<u64>, Stop> {
+        let identity = last.map(|last| Identity::read(&last.headers).map_err(Stop::Foreign)).transpose()?;
+        let held = identity.zip(last).map(|(identity, last)| Held { identity, source: last.headers.get(SOURCE_HEADER) });
+        match backlog.place(held) {
+            Place::Kept => {}
+            Place::Moved(epoch) => {
+                self.terms.epoch = epoch;
+                (self.next, self.batch, self.gap) = (None, None, None);
+            }
+            Place::Stop(stop) => return Err(stop),
+        }
+        let Some(identity) = identity else { return Ok(None) };
         if identity.epoch > self.terms.epoch {
             return Err(Stop::NewerEpoch(identity.epoch));
         }

@@ -27,7 +27,8 @@ pub struct RecordName {
 }
 
 impl RecordName {
-    fn of(record: &Record<'_>) -> Self {
+    /// That of a record.
+    pub fn of(record: &Record<'_>) -> Self {
         Self { time_ns: record.time_ns, id: record.id }
     }
 }
@@ -56,6 +57,27 @@ impl EventLogReader {
             }
         }
         Ok(newest)
+    }
+
+    /// Behind the record of this name, which was at `guess` in the log that it was read from; `None`: it is not in this log (any more). The log of the other node of a pair has the same
+    /// record elsewhere: then files are searched, the newest first.
+    pub fn behind_record(&self, guess: Position, name: RecordName) -> io::Result<Option<Position>> {
+        if guess < self.end() {
+            let mut cursor = self.cursor(guess);
+            let record = cursor.read()?;
+            if record.is_some_and(|record| record.position == guess && RecordName::of(&record) == name) {
+                return Ok(Some(Position(guess.0 + 1)));
+            }
+        }
+        for stretch in self.stretches(self.end()) {
+            let mut cursor = self.cursor(stretch.first);
+            while let Some(record) = cursor.read_before(stretch.until)? {
+                if RecordName::of(&record) == name {
+                    return Ok(Some(Position(record.position.0 + 1)));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// The first record of these topics, in front of `until`, that a log lacks whose newest records have these names; `None`: it has all of them. One that has nothing in

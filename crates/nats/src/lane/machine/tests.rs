@@ -203,3 +203,60 @@ fn a_batch_that_another_server_does_not_take_is_cut_anew() {
         assert!(lane.publication().2.len() < bytes_max);
     }
 }
+
+/// A backlog that finds its place by what the stream has.
+struct Placed(MemoryBacklog, Vec<Place>);
+
+impl Backlog for Placed {
+    fn first(&self) -> u64 {
+        self.0.first()
+    }
+
+    fn end(&self) -> u64 {
+        self.0.end()
+    }
+
+    fn read(&mut self, from: u64, batch: &mut Batch) {
+        self.0.read(from, batch);
+        batch.set_source(format!("{from}"));
+    }
+
+    fn place(&mut self, last: Option<Held<'_>>) -> Place {
+        let place = self.1.pop().expect("it is asked as often as the stream");
+        if let (Place::Moved(_), Some(held)) = (&place, last) {
+            self.0 = MemoryBacklog::new(held.identity.last + 1, 1 << 20);
+        }
+        place
+    }
+
+    fn release(&mut self, through: u64) {
+        self.0.release(through);
+    }
+}
+
+#[test]
+fn a_backlog_says_where_it_goes_on_and_gets_its_word_back() {
+    let mut lane = lane();
+    let mut backlog = Placed(MemoryBacklog::new(1, 1 << 20), vec![Place::Moved(7)]);
+    lane.opened(1 << 20, Duration::ZERO);
+    assert_eq!(lane.step(Duration::ZERO, &mut backlog, &mut Vec::new()), Step::Ask);
+    let mut told = Vec::new();
+    lane.found(Ok(last(7, 1, 90)), Duration::ZERO, &mut backlog, &mut told);
+    assert_eq!(told, [Told::Resumed(91)], "in the stream's epoch, behind what it has");
+    put(&mut lane, &mut backlog.0, 1, Duration::ZERO);
+    assert_eq!(lane.step(10 * MS, &mut backlog, &mut Vec::new()), Step::Publish);
+    let (_, headers, _) = lane.publication();
+    assert_eq!(
+        (headers.get("Bodkin-Epoch"), headers.get("Bodkin-First"), headers.get("Bodkin-Source")),
+        (Some("7"), Some("91"), Some("91"))
+    );
+    assert_eq!(headers.get(EXPECTED_LAST_SUBJECT_SEQUENCE), Some("40"));
+    let stop = Stop::Unplaced("no log".to_owned());
+    backlog.1.push(Place::Stop(stop.clone()));
+    lane.closed();
+    lane.opened(1 << 20, 20 * MS);
+    assert_eq!(lane.step(20 * MS, &mut backlog, &mut Vec::new()), Step::Ask);
+    told.clear();
+    lane.found(Ok(None), 20 * MS, &mut backlog, &mut told);
+    assert_eq!(told, [Told::Stopped(stop)]);
+}
